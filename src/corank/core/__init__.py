@@ -1,0 +1,1 @@
+"""Loops over arrays: numpy and numba, nothing else."""

@@ -1,0 +1,45 @@
+"""The one decorator of the compiled core, and a hint to the processor's cache."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numba
+from llvmlite import ir
+from numba.core import types
+from numba.extending import intrinsic
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def jit(function: F) -> F:
+    """Compile a kernel once, keep it on disk, and release the GIL while it runs."""
+    compiled: F = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+    return compiled
+
+
+def inline(function: F) -> F:
+    """Compile a small step that kernels share and that must cost nothing to call."""
+    compiled: F = numba.njit(cache=True, nogil=True, error_model="numpy", inline="always")(function)
+    return compiled
+
+
+@intrinsic
+def prefetch(typingctx, array, position):  # type: ignore[no-untyped-def]
+    """Ask for the cache line of `array.flat[position]` (C-contiguous) ahead of its use."""
+    signature = types.void(array, position)
+
+    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        array_type = signature.args[0]
+        struct = context.make_array(array_type)(context, builder, arguments[0])
+        pointer = builder.gep(struct.data, [arguments[1]])
+        address = builder.bitcast(pointer, ir.IntType(8).as_pointer())
+        int32 = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [ir.IntType(8).as_pointer(), int32, int32, int32])
+        hint = builder.module.declare_intrinsic("llvm.prefetch", [ir.IntType(8).as_pointer()], kind)
+        # read, high locality, data cache
+        builder.call(hint, [address, int32(0), int32(3), int32(1)])
+        return context.get_dummy_value()
+
+    return signature, codegen

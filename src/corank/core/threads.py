@@ -1,0 +1,67 @@
+"""Run a kernel over pieces of a range on threads; kernels release the GIL, so plain threads do."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+T = TypeVar("T")
+
+
+def n_threads(n_jobs: int | None = None) -> int:
+    """Return how many threads to use: `n_jobs`, or every processor this process may run on."""
+    if n_jobs is not None and n_jobs > 0:
+        return n_jobs
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def cut(starts: NDArray[np.int64], pieces: int) -> list[tuple[int, int]]:
+    """
+    Cut blocks 0..Q-1 with pointers `starts` (Q+1) into runs of blocks of about equal numbers of rows.
+
+    Parameters
+    ----------
+    starts : array of int64, shape (Q + 1,)
+        Where each block begins; the last entry is the number of rows.
+    pieces : int
+        Number of runs wanted.
+
+    Returns
+    -------
+    list of (first, last)
+        Half-open runs of blocks that cover all blocks, in order; empty runs are left out.
+    """
+    targets = np.linspace(starts[0], starts[-1], pieces + 1)
+    cuts = np.searchsorted(starts, targets, side="left")
+    cuts[0], cuts[-1] = 0, len(starts) - 1
+    return [(int(a), int(b)) for a, b in zip(cuts[:-1], cuts[1:], strict=True) if b > a]
+
+
+def spread(work: Callable[[int, int], T], runs: list[tuple[int, int]], n_jobs: int | None = None) -> list[T]:
+    """
+    Call `work(first, last)` for every run, on threads where there is more than one; results in order.
+
+    Parameters
+    ----------
+    work : callable
+        Takes the two ends of a run.
+    runs : list of (first, last)
+        See `cut`.
+    n_jobs : int, optional
+        Number of threads; every available processor by default.
+
+    Returns
+    -------
+    list
+        What `work` returned, run by run.
+    """
+    threads = min(n_threads(n_jobs), len(runs))
+    if threads <= 1:
+        return [work(first, last) for first, last in runs]
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(lambda run: work(*run), runs))

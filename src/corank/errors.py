@@ -1,0 +1,38 @@
+"""What corank raises: one sentence that says what came, what was wanted and what to do."""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
+
+class InputError(ValueError):
+    """Bad input from the user; the command line prints its sentence and exits with 1."""
+
+
+class MissingExtra(ImportError):
+    """An optional dependency is absent; the message carries the command that installs it."""
+
+
+def need(module: str, extra: str) -> ModuleType:
+    """
+    Import an optional dependency, or say in one sentence how to install it.
+
+    Parameters
+    ----------
+    module : str
+        Dotted name of the module to import.
+    extra : str
+        The extra of corank that brings it.
+
+    Returns
+    -------
+    module
+        The imported module.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise MissingExtra(
+            f"{module} is not installed; run: pip install 'corank[{extra}]'", name=module
+        ) from error
