@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, cast
 
 import numba
 from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-F = TypeVar("F", bound=Callable[..., Any])
+Kernel = Callable[..., Any]
 
 
-def jit(function: F) -> F:
+def jit(function: Kernel) -> Kernel:
     """Compile a kernel once, keep it on disk, and release the GIL while it runs."""
-    compiled: F = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
-    return compiled
+    return cast(Kernel, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
 
 
-def inline(function: F) -> F:
+def inline(function: Kernel) -> Kernel:
     """Compile a small step that kernels share and that must cost nothing to call."""
-    compiled: F = numba.njit(cache=True, nogil=True, error_model="numpy", inline="always")(function)
-    return compiled
+    return cast(Kernel, numba.njit(cache=True, nogil=True, error_model="numpy", inline="always")(function))
 
 
 @intrinsic

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import TypeVar
 
 import numpy as np
@@ -39,7 +40,7 @@ def cut(starts: NDArray[np.int64], pieces: int) -> list[tuple[int, int]]:
     targets = np.linspace(starts[0], starts[-1], pieces + 1)
     cuts = np.searchsorted(starts, targets, side="left")
     cuts[0], cuts[-1] = 0, len(starts) - 1
-    return [(int(a), int(b)) for a, b in zip(cuts[:-1], cuts[1:], strict=True) if b > a]
+    return [(int(a), int(b)) for a, b in pairwise(cuts) if b > a]
 
 
 def spread(work: Callable[[int, int], T], runs: list[tuple[int, int]], n_jobs: int | None = None) -> list[T]:

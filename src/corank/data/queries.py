@@ -85,7 +85,7 @@ def _one_id_per_row(qid: ArrayLike, n_rows: int) -> NDArray[Any]:
     if values.dtype.kind == "U" and not isinstance(qid, np.ndarray):
         # a list that mixes types would have been turned into strings: keep what the user gave
         values = _as_objects(qid) if any(not isinstance(v, str) for v in qid) else values  # type: ignore[union-attr]
-    if values.ndim == 2 and values.dtype.kind == "O" or (values.ndim > 1 and isinstance(qid, list | tuple)):
+    if (values.ndim == 2 and values.dtype.kind == "O") or (values.ndim > 1 and isinstance(qid, list | tuple)):
         values = _as_objects(qid)  # a list of tuples: each tuple is one id
     if values.ndim != 1:
         raise InputError(f"qid has shape {values.shape}; pass one query id per row, a vector of {n_rows} ids.")

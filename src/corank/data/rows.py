@@ -6,8 +6,8 @@ import warnings
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.utils import check_array
 
 from corank.errors import InputError
 
@@ -26,16 +26,15 @@ def as_rows(X: Any) -> Any:
     ndarray or CSR matrix
         X itself when it already has the wanted form.
     """
-    if sparse.issparse(X):
-        rows = X if X.format == "csr" else X.tocsr()
-        if rows.dtype not in (np.float32, np.float64):
-            rows = rows.astype(np.float64)
-        if not rows.has_sorted_indices:
-            rows = rows.sorted_indices()
-    else:
-        rows = _as_dense(X)
-    if rows.ndim != 2:
-        raise InputError(f"X has shape {rows.shape}; pass a table of shape (n_rows, n_features).")
+    try:
+        rows = check_array(
+            X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C",
+            ensure_all_finite=False, ensure_2d=True, input_name="X",
+        )  # fmt: skip
+    except ValueError as error:
+        raise InputError(_one_sentence(X, error)) from error
+    if sparse.issparse(rows) and not rows.has_sorted_indices:
+        rows = rows.sorted_indices()
     require_finite(rows)
     return rows
 
@@ -72,11 +71,8 @@ def _first_bad(X: Any) -> tuple[int, int]:
     return int(np.searchsorted(X.indptr, at, side="right") - 1), int(X.indices[at])
 
 
-def _as_dense(X: Any) -> NDArray[Any]:
-    try:
-        rows = np.asarray(X)
-        if rows.dtype not in (np.float32, np.float64):
-            rows = rows.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"X must hold numbers ({error}).") from error
-    return np.ascontiguousarray(rows) if rows.ndim == 2 else rows
+def _one_sentence(X: Any, error: ValueError) -> str:
+    shape = np.shape(X)
+    if len(shape) != 2:
+        return f"X has shape {shape}; pass a table of shape (n_rows, n_features). Reshape your data."
+    return str(error)

@@ -1,0 +1,53 @@
+"""Scaling columns inside blocks of rows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from corank.core.jit import jit
+
+MINMAX = 0
+ZSCORE = 1
+
+
+@jit
+def scale_blocks(X, out, order, starts, method, first, last):  # type: ignore[no-untyped-def]
+    """Write X scaled inside blocks first..last-1 to `out`; a column that is constant in a block becomes 0."""
+    n_columns = X.shape[1]
+    shift = np.empty(n_columns)
+    width = np.empty(n_columns)
+    for block in range(first, last):
+        rows = order[starts[block] : starts[block + 1]]
+        if method == MINMAX:
+            _range(X, rows, shift, width)
+        else:
+            _moments(X, rows, shift, width)
+        for i in rows:
+            for j in range(n_columns):
+                out[i, j] = (X[i, j] - shift[j]) / width[j] if width[j] > 0 else 0.0
+
+
+@jit
+def _range(X, rows, low, width):  # type: ignore[no-untyped-def]
+    low[:] = np.inf
+    width[:] = -np.inf
+    for i in rows:
+        for j in range(X.shape[1]):
+            low[j] = min(low[j], X[i, j])
+            width[j] = max(width[j], X[i, j])
+    for j in range(X.shape[1]):
+        width[j] -= low[j]
+
+
+@jit
+def _moments(X, rows, mean, deviation):  # type: ignore[no-untyped-def]
+    # Welford's update: no cancellation, and exactly 0 for a constant column
+    mean[:] = 0.0
+    deviation[:] = 0.0
+    for k in range(len(rows)):
+        for j in range(X.shape[1]):
+            step = X[rows[k], j] - mean[j]
+            mean[j] += step / (k + 1)
+            deviation[j] += step * (X[rows[k], j] - mean[j])
+    for j in range(X.shape[1]):
+        deviation[j] = np.sqrt(deviation[j] / len(rows))
