@@ -1,1 +1,41 @@
-"""x"""
+"""Learn to rank from a few judgements and a lot of unjudged data."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from corank._version import __version__
+
+# each public name and the module it lives in; nothing is imported before it is used
+_HOMES = {
+    "Evaluation": "corank.metrics",
+    "PairSampler": "corank.sampling",
+    "QueryKFold": "corank.data.split",
+    "QueryScaler": "corank.data.scale",
+    "QueryShuffleSplit": "corank.data.split",
+    "Ranker": "corank.base",
+    "RankingData": "corank.data.ranking",
+    "View": "corank.views",
+    "evaluate": "corank.metrics",
+    "hide_scores": "corank.data.split",
+    "load": "corank.persist",
+    "make_ranking": "corank.data.make",
+    "open_store": "corank.data.store",
+    "read_letor": "corank.data.letor",
+    "save": "corank.persist",
+    "write_letor": "corank.data.letor",
+    "write_store": "corank.data.store",
+}
+
+__all__ = ["__version__", *_HOMES]  # noqa: PLE0604 - the names are strings
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'corank' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

@@ -33,6 +33,9 @@ class Ranker(BaseEstimator, ABC):
     __metadata_request__score: ClassVar[dict[str, bool]] = {"qid": True}
 
     _accepts_sparse: ClassVar[bool] = True
+    _takes_weights: ClassVar[bool] = True
+    # whether a constant added to the scores of a query changes nothing
+    _learns_from_differences: ClassVar[bool] = True
 
     @abstractmethod
     def fit(

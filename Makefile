@@ -1,0 +1,42 @@
+# Two commands for everybody: `make demo` and `make test`. Each prepares its own .venv in a new clone.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test bench lint clean
+
+demo: .venv/.run
+	$(BIN)/corank demo
+
+test: lint
+	$(BIN)/pytest -q -n 2
+
+lint: .venv/.dev
+	$(BIN)/ruff check src tests benchmarks examples
+	$(BIN)/ruff format --check src tests benchmarks examples
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m numpydoc.hooks.validate_docstrings $$(git ls-files 'src/*.py')
+
+bench: .venv/.bench
+	for room in benchmarks/bench_*.py; do $(BIN)/python $$room || exit 1; done
+
+clean:
+	rm -rf .venv
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo 'corank needs Python 3.11 or newer; run make PYTHON=/path/to/python3.11 ...'; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade pip
+
+.venv/.run: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
+.venv/.dev: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[test,dev]'
+	touch $@
+
+.venv/.bench: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[bench]'
+	touch $@

@@ -1,0 +1,51 @@
+"""The command `corank`: one file per verb, each imported when it is used and light until then."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from corank._version import __version__
+from corank.cli.convert import convert
+from corank.cli.data import data
+from corank.cli.demo import demo
+from corank.cli.evaluate import evaluate
+from corank.errors import InputError, MissingExtra
+
+app = typer.Typer(
+    name="corank",
+    help="Learn to rank from a few judgements and a lot of unjudged data.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"corank {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Learn to rank from a few judgements and a lot of unjudged data."""
+
+
+for verb in (convert, evaluate, data, demo):
+    app.command()(verb)
+
+
+def main() -> None:
+    """Run the command line; bad input ends in one sentence on standard error and exit code 1."""
+    try:
+        app()
+    except (InputError, MissingExtra, OSError) as error:
+        sys.stderr.write(f"corank: {error}\n")
+        sys.exit(1)

@@ -1,0 +1,124 @@
+"""Synthetic ranking problems with redundant views, graded labels, noise, and a best ranker that is known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from corank.errors import InputError
+
+
+@dataclass(frozen=True, eq=False)
+class SyntheticRanking:
+    """
+    A ranking problem whose answer is known.
+
+    Attributes
+    ----------
+    X : array of float64, shape (n_rows, n_features)
+        The rows.
+    y : array of float64, shape (n_rows,)
+        Grades 0, 1, ...
+    qid : array of int64, shape (n_rows,)
+        Query of each row.
+    utility : array of float64, shape (n_rows,)
+        The hidden quality that the grades are cut from.
+    views : tuple of int arrays
+        The columns of each view.
+    best : array of float64, shape (n_features,)
+        No scorer orders two rows of a query by utility more often rightly than ``X @ best``.
+    """
+
+    X: NDArray[np.float64]
+    y: NDArray[np.float64]
+    qid: NDArray[np.int64]
+    utility: NDArray[np.float64]
+    views: tuple[NDArray[np.int64], ...]
+    best: NDArray[np.float64]
+
+
+def make_ranking(
+    n_queries: int = 100,
+    rows_per_query: int | tuple[int, int] = 20,
+    *,
+    n_latent: int = 5,
+    n_views: int = 2,
+    features_per_view: int = 10,
+    n_grades: int = 5,
+    view_noise: float = 1.0,
+    label_noise: float = 0.5,
+    query_shift: float = 1.0,
+    random_state: int | None = None,
+) -> SyntheticRanking:
+    r"""
+    Make a problem in which every view alone could rank, were it not for its noise.
+
+    A row has latent ``z ~ N(0, I)`` and utility ``u = θᵀz`` with ``‖θ‖ = 1``. View v shows
+    ``x_v = A_vᵀ(z + c_q) + τ ε`` where the rows of ``A_v`` are orthonormal, ``c_q`` shifts a whole query and τ is
+    `view_noise`. The grade is the number of thresholds below ``u + ν η``, ν being `label_noise`; the thresholds are
+    such that a row has grade at least g with probability 2⁻ᵍ. Given all V views, the posterior mean of u is
+    ``θᵀA x/(τ² + V)`` up to a constant of the query, with a variance that no row escapes: that is the best ranker.
+
+    Parameters
+    ----------
+    n_queries : int
+        Number of queries.
+    rows_per_query : int or (int, int)
+        Rows of a query, or the range they are drawn from.
+    n_latent : int
+        Dimension of z.
+    n_views : int
+        Number of views, V.
+    features_per_view : int
+        Columns of a view, at least `n_latent`.
+    n_grades : int
+        Number of grades, at least 2.
+    view_noise : float
+        τ, the noise of the features.
+    label_noise : float
+        ν, the noise of the judgements.
+    query_shift : float
+        Deviation of ``c_q``: what one query's rows share and no judgement depends on.
+    random_state : int, optional
+        Seed.
+
+    Returns
+    -------
+    SyntheticRanking
+        The problem and its answer.
+
+    Examples
+    --------
+    >>> problem = make_ranking(3, 4, random_state=0)
+    >>> problem.X.shape, [view.tolist() for view in problem.views][1][:3]
+    ((12, 20), [10, 11, 12])
+    """
+    if features_per_view < n_latent:
+        raise InputError(
+            f"features_per_view is {features_per_view}, less than n_latent={n_latent}; a view must show all of z."
+        )
+    if n_grades < 2:
+        raise InputError(f"n_grades is {n_grades}; at least 2 grades are needed to compare rows.")
+    rng = np.random.default_rng(random_state)
+    low, high = (rows_per_query, rows_per_query) if isinstance(rows_per_query, int) else rows_per_query
+    qid = np.repeat(np.arange(n_queries), rng.integers(low, high, size=n_queries, endpoint=True))
+    n_rows, n_features = len(qid), n_views * features_per_view
+    theta = rng.normal(size=n_latent)
+    theta /= np.linalg.norm(theta)
+    A = np.hstack([_orthonormal_rows(n_latent, features_per_view, rng) for _ in range(n_views)])
+    z = rng.normal(size=(n_rows, n_latent))
+    c = query_shift * rng.normal(size=(n_queries, n_latent))
+    X = (z + c[qid]) @ A + view_noise * rng.normal(size=(n_rows, n_features))
+    utility = z @ theta
+    noisy = utility + label_noise * rng.normal(size=n_rows)
+    thresholds = -ndtri(0.5 ** np.arange(1, n_grades)) * np.hypot(1.0, label_noise)
+    y = np.searchsorted(thresholds, noisy).astype(np.float64)
+    views = tuple(np.split(np.arange(n_features), n_views))
+    return SyntheticRanking(X, y, qid, utility, views, theta @ A / (view_noise**2 + n_views))
+
+
+def _orthonormal_rows(n: int, d: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    return np.asarray(np.linalg.qr(rng.normal(size=(d, n)))[0].T)

@@ -1,0 +1,146 @@
+"""
+Save and load a fitted ranker: one safetensors file with a JSON header, never pickle.
+
+The header's ``corank`` entry is a JSON object: format, version, class, params, state and the SHA-256 of everything
+else. Arrays live as tensors and are named in the JSON; nothing in a file is ever executed, and only the classes that
+corank exports can be built from one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+import corank
+from corank.base import Ranker
+from corank.data.atomic import atomic_file
+from corank.persist.codec import decode, encode
+from corank.errors import InputError
+
+FORMAT = 1
+FIELDS: dict[str, type] = {"format": int, "version": str, "class": str, "params": dict, "state": dict, "sha256": str}
+
+Tensors = dict[str, NDArray[Any]]
+
+
+def save(model: Ranker, path: str | Path) -> None:
+    """
+    Write a fitted ranker to a file, which appears whole or not at all.
+
+    Parameters
+    ----------
+    model : Ranker
+        A fitted ranker.
+    path : str or Path
+        The file; ``.safetensors`` is the usual suffix.
+
+    Examples
+    --------
+    ``save(SPD().fit(X, y, qid=qid), "model.safetensors")``
+    """
+    name = type(model).__name__
+    if getattr(corank, name, None) is not type(model):
+        raise InputError(f"{name} is not a ranker that corank exports, so a saved file could not be loaded again.")
+    state = {key: value for key, value in vars(model).items() if key.endswith("_") and not key.startswith("_")}
+    if not state:
+        raise InputError(f"this {name} is not fitted; call fit before saving it.")
+    tensors: Tensors = {}
+    header = {
+        "format": FORMAT,
+        "version": corank.__version__,
+        "class": name,
+        "params": {key: encode(value, key, tensors) for key, value in model.get_params(deep=False).items()},
+        "state": {key: encode(value, key, tensors) for key, value in state.items()},
+    }
+    header["sha256"] = _digest(header, tensors)
+    with atomic_file(path) as scratch:
+        save_file(tensors, scratch, metadata={"corank": json.dumps(header)})
+
+
+def load(path: str | Path) -> Ranker:
+    """
+    Read a ranker that `save` wrote.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+
+    Returns
+    -------
+    Ranker
+        A fitted ranker with the same predictions.
+    """
+    header, tensors = _read(Path(path))
+    kind = _ranker_class(header["class"], path)
+    params = {key: decode(value, tensors) for key, value in header["params"].items()}
+    unknown = set(params) - set(kind._get_param_names())
+    if unknown:
+        raise InputError(f"{path} sets {', '.join(sorted(unknown))}, which {kind.__name__} does not know.")
+    model = kind(**params)
+    for key, value in header["state"].items():
+        if not (key.isidentifier() and key.endswith("_") and not key.startswith("_")):
+            raise InputError(
+                f"{path} holds {key!r}, which is no name of a fitted attribute; the file was tampered with."
+            )
+        setattr(model, key, decode(value, tensors))
+    return model
+
+
+def _read(path: Path) -> tuple[dict[str, Any], Tensors]:
+    if not path.is_file():
+        raise InputError(f"{path} is not a file; pass the path that the model was saved to.")
+    try:
+        with safe_open(path, framework="np") as file:
+            text = (file.metadata() or {}).get("corank")
+            if text is None:
+                raise InputError(f"{path} is a safetensors file but not a corank model; it has no 'corank' header.")
+            header = json.loads(text)
+            _check(header, path)
+            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 - not a dict
+    except (SafetensorError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{path} is truncated or not a corank model ({error}); save the model again.") from error
+    if _digest({key: header[key] for key in header if key != "sha256"}, tensors) != header["sha256"]:
+        raise InputError(f"{path} does not match its checksum: it was damaged or changed; save the model again.")
+    return header, tensors
+
+
+def _check(header: Any, path: Path) -> None:
+    if isinstance(header, dict) and isinstance(header.get("format"), int) and header["format"] > FORMAT:
+        raise InputError(
+            f"{path} has format {header['format']}, newer than format {FORMAT} that corank {corank.__version__} reads; "
+            "upgrade corank."
+        )
+    if not isinstance(header, dict) or set(header) != set(FIELDS):
+        raise InputError(
+            f"{path} has a damaged header: it must hold exactly {', '.join(FIELDS)}; save the model again."
+        )
+    for key, kind in FIELDS.items():
+        if not isinstance(header[key], kind):
+            raise InputError(f"{path} has a damaged header: {key} must be a {kind.__name__}; save the model again.")
+
+
+def _ranker_class(name: str, path: str | Path) -> type[Ranker]:
+    kind = getattr(corank, name, None) if name in corank.__all__ else None
+    if not (isinstance(kind, type) and issubclass(kind, Ranker)):
+        raise InputError(
+            f"{path} holds a {name}, a ranker that corank {corank.__version__} does not have; upgrade corank."
+        )
+    return kind
+
+
+def _digest(header: dict[str, Any], tensors: Tensors) -> str:
+    digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
+    for key in sorted(tensors):
+        digest.update(f"{key} {tensors[key].dtype.str} {tensors[key].shape}".encode())
+        digest.update(np.ascontiguousarray(tensors[key]).data)
+    return digest.hexdigest()

@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from corank.data.scale import QueryScaler
+from corank.errors import InputError
+
+RNG = np.random.default_rng(0)
+QID = RNG.integers(0, 5, 60)
+X = RNG.normal(size=(60, 3)) * 100 + 1e6
+X[:, 2] = QID
+
+
+def scales_by_the_rows_of_the_query(estimator):
+    return {"check_methods_subset_invariance": "a query is scaled by all its rows, so a part of it scales otherwise"}
+
+
+@parametrize_with_checks(
+    [QueryScaler(), QueryScaler("zscore")], expected_failed_checks=scales_by_the_rows_of_the_query
+)
+def test_scikit_learn_accepts_it(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize(("method", "reference"), [("minmax", MinMaxScaler), ("zscore", StandardScaler)])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_equals_scikit_learn_query_by_query(method, reference, dtype):
+    rows = X.astype(dtype)
+    scaled = QueryScaler(method).fit_transform(rows, qid=QID)
+    assert scaled.dtype == dtype
+    for q in range(5):
+        want = reference().fit_transform(rows[QID == q].astype(np.float64))
+        np.testing.assert_allclose(scaled[QID == q], want, rtol=1e-5, atol=1e-6)
+    assert (scaled[:, 2] == 0).all()
+
+
+def test_an_unseen_query_is_scaled_by_itself():
+    scaler = QueryScaler().fit(X)
+    alone = scaler.transform(X[QID == 3], qid=["new"] * (QID == 3).sum())
+    np.testing.assert_array_equal(alone, scaler.transform(X, qid=QID)[QID == 3])
+
+
+def test_bad_input_gets_one_sentence():
+    with pytest.raises(InputError, match="X is sparse, but scaling inside queries fills in its zeros"):
+        QueryScaler().fit(sparse.eye_array(3))
+    with pytest.raises(InputError, match="method is 'max'; choose one of minmax, zscore"):
+        QueryScaler("max").fit(X)

@@ -1,0 +1,185 @@
+"""What every Ranker promises, run on every Ranker."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from lawful import LAWFUL, exported
+from scipy import sparse
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import corank
+from corank.data.make import make_ranking
+from corank.data.ranking import RankingData
+from corank.data.scale import QueryScaler
+from corank.data.split import QueryKFold, hide_scores
+from corank.errors import InputError
+from corank.metrics import disagreement
+
+PROBLEM = make_ranking(12, (2, 9), random_state=3)
+X, QID = PROBLEM.X, PROBLEM.qid
+Y = hide_scores(PROBLEM.y, fraction=0.3, random_state=1)
+
+every = pytest.mark.parametrize("make", LAWFUL.values(), ids=LAWFUL.keys())
+
+
+def test_every_exported_ranker_is_under_the_laws():
+    assert exported() <= {type(make()).__name__ for make in LAWFUL.values()}
+
+
+@parametrize_with_checks([make() for make in LAWFUL.values()])
+def test_scikit_learn_accepts_it(estimator, check):
+    check(estimator)
+
+
+@every
+def test_order_of_rows_and_queries_changes_nothing(make):
+    shuffled = np.random.default_rng(0).permutation(len(Y))
+    one = make().fit(X, Y, qid=QID).predict(X)
+    other = make().fit(X[shuffled], Y[shuffled], qid=QID[shuffled]).predict(X)
+    np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-8)
+
+
+@every
+def test_names_of_queries_change_nothing(make):
+    one = make().fit(X, Y, qid=QID).predict(X)
+    other = make().fit(X, Y, qid=[f"query {q}" for q in QID]).predict(X)
+    np.testing.assert_array_equal(one, other)
+
+
+@every
+def test_a_constant_added_to_a_query_changes_no_order(make):
+    if not make()._learns_from_differences:
+        pytest.skip("this ranker also fits the level of the scores")
+    shift = np.random.default_rng(0).integers(-3, 4, QID.max() + 1)[QID]
+    one = make().fit(X, Y, qid=QID).predict(X)
+    other = make().fit(X, Y + shift, qid=QID).predict(X)
+    np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-8)
+
+
+@every
+def test_rank_is_the_order_of_predict(make):
+    model = make().fit(X, Y, qid=QID)
+    scores, ranks = model.predict(X), model.rank(X, qid=QID)
+    for q in np.unique(QID):
+        rows = np.flatnonzero(QID == q)
+        assert sorted(ranks[rows]) == list(range(1, len(rows) + 1))
+        assert (np.diff(scores[rows][np.argsort(ranks[rows])]) <= 0).all()
+
+
+@every
+def test_score_is_one_minus_disagreement(make):
+    model = make().fit(X, Y, qid=QID)
+    assert model.score(X, Y, qid=QID) == pytest.approx(1 - disagreement(Y, model.predict(X), QID))
+    assert model.score(X, PROBLEM.y, qid=QID) > 0.6
+
+
+@every
+def test_same_seed_same_model(make):
+    np.testing.assert_array_equal(make().fit(X, Y, qid=QID).predict(X), make().fit(X, Y, qid=QID).predict(X))
+
+
+@every
+def test_dense_and_csr_give_one_model(make):
+    if not make()._accepts_sparse:
+        with pytest.raises(InputError, match=r"X is sparse, but .* needs dense rows; pass X.toarray\(\)."):
+            make().fit(sparse.csr_array(X), Y, qid=QID)
+        return
+    dense = make().fit(X, Y, qid=QID)
+    csr = make().fit(sparse.csr_array(X), Y, qid=QID)
+    np.testing.assert_allclose(dense.predict(X), csr.predict(X), rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(dense.predict(X), csr.predict(sparse.csr_array(X)), rtol=1e-6, atol=1e-8)
+
+
+@every
+def test_float32_rows_give_nearly_the_same_model(make):
+    one = make().fit(X, Y, qid=QID).predict(X)
+    other = make().fit(X.astype(np.float32), Y, qid=QID).predict(X)
+    assert other.dtype == np.float64
+    np.testing.assert_allclose(one, other, rtol=1e-2, atol=1e-3)
+
+
+@every
+def test_an_indexed_problem_serves_as_well_as_arrays(make):
+    one = make().fit(X, Y, qid=QID).predict(X)
+    np.testing.assert_array_equal(one, make().fit(RankingData.of(X, Y, QID)).predict(X))
+    with pytest.raises(InputError, match="y or qid came beside a RankingData"):
+        make().fit(RankingData.of(X, Y, QID), Y)
+
+
+@every
+def test_a_saved_model_predicts_the_same(make, tmp_path, monkeypatch):
+    model = make().fit(X, Y, qid=QID)
+    name = type(model).__name__
+    monkeypatch.setattr(corank, name, type(model), raising=False)
+    monkeypatch.setattr(corank, "__all__", [*corank.__all__, name])
+    corank.save(model, tmp_path / "model.safetensors")
+    again = corank.load(tmp_path / "model.safetensors")
+    assert again.get_params() == model.get_params()
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+
+
+@every
+def test_qid_is_routed_by_scikit_learn(make):
+    with config_context(enable_metadata_routing=True):
+        pipeline = make_pipeline(QueryScaler(), make())
+        scores = cross_val_score(pipeline, X, PROBLEM.y, params={"qid": QID}, cv=QueryKFold(3), error_score="raise")
+        search = GridSearchCV(
+            make(), {}, cv=QueryKFold(3), scoring=corank.metrics.scorer("nDCG@5"), error_score="raise"
+        )
+        search.fit(X, PROBLEM.y, qid=QID)
+    assert np.isfinite(scores).all()
+    assert 0 < search.best_score_ <= 1
+
+
+@every
+def test_weight_two_is_the_row_twice(make):
+    if not make()._takes_weights:
+        with pytest.raises(InputError, match="sample_weight"):
+            make().fit(X, Y, qid=QID, sample_weight=np.ones(len(Y)))
+        return
+    weights = np.random.default_rng(0).integers(0, 3, len(Y))
+    rows = np.repeat(np.arange(len(Y)), weights)
+    one = make().fit(X, Y, qid=QID, sample_weight=weights).predict(X)
+    other = make().fit(X[rows], Y[rows], qid=QID[rows]).predict(X)
+    np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-8)
+
+
+@every
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda d: d.update(qid=QID[:-1]), r"qid has \d+ values for \d+ rows of X; pass one query id per row"),
+        (lambda d: d.update(qid=np.bincount(QID)), r"look like group sizes, since they sum to"),
+        (lambda d: d.update(y=np.full(len(Y), np.nan)), r"y is NaN for all \d+ rows"),
+        (lambda d: d.update(y=np.ones(len(Y))), r"no two of the \d+ scored rows share a query and differ in score"),
+        (lambda d: d["X"].__setitem__((4, 2), np.nan), r"X contains NaN at row 4, column 2"),
+        (lambda d: d["X"].__setitem__((5, 1), np.inf), r"X contains infinity at row 5, column 1"),
+        (lambda d: d["y"].__setitem__(7, np.inf), r"y contains infinity at row 7"),
+        (lambda d: d.update(y=Y[:-2]), r"y has \d+ scores for \d+ rows of X"),
+    ],
+)
+def test_bad_input_gets_one_sentence(make, change, sentence):
+    given = {"X": X.copy(), "y": Y.copy(), "qid": QID}
+    change(given)
+    with pytest.raises(InputError, match=sentence):
+        make().fit(given["X"], given["y"], qid=given["qid"])
+
+
+@every
+def test_wrong_number_of_columns_at_predict(make):
+    model = make().fit(X, Y, qid=QID)
+    with pytest.raises(ValueError, match=r"X has 3 features, but \w+ is expecting 20 features"):
+        model.predict(X[:, :3])
+
+
+@every
+def test_clone_is_unfitted_and_equal(make):
+    model = make().fit(X, Y, qid=QID)
+    fresh = clone(model)
+    assert fresh.get_params() == model.get_params()
+    assert not [name for name in vars(fresh) if name.endswith("_")]
