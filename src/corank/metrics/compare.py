@@ -1,0 +1,157 @@
+"""Compare two rankings query by query: Wilcoxon's signed-rank test and a bootstrap interval."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from corank.errors import InputError
+from corank.metrics.evaluate import Evaluation, Result
+
+# resampled entries held in memory at once
+_BLOCK = 4_000_000
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """
+    A paired comparison of one metric: `other` minus `base`.
+
+    Attributes
+    ----------
+    metric : str
+        Canonical name.
+    base, other : float
+        The two means over the compared queries.
+    difference : float
+        Mean of the differences per query.
+    low, high : float
+        Bootstrap percentile interval of the mean difference.
+    level : float
+        Its level.
+    p_value : float
+        Two-sided Wilcoxon signed-rank test; 1 where no query differs.
+    n_queries : int
+        Queries compared: those with a value in both evaluations.
+    n_higher, n_lower : int
+        Queries on which `other` has the higher and the lower value.
+    """
+
+    metric: str
+    base: float
+    other: float
+    difference: float
+    low: float
+    high: float
+    level: float
+    p_value: float
+    n_queries: int
+    n_higher: int
+    n_lower: int
+
+
+def compare(
+    base: Evaluation,
+    other: Evaluation,
+    metric: str,
+    *,
+    rng: np.random.Generator,
+    level: float = 0.95,
+    n_resamples: int = 5000,
+) -> Comparison:
+    """
+    Test whether two rankings of the same queries differ in a metric.
+
+    Parameters
+    ----------
+    base, other : Evaluation
+        Evaluations of the same queries under the same convention.
+    metric : str
+        A metric that both contain.
+    rng : numpy.random.Generator
+        Draws the bootstrap samples.
+    level : float
+        Level of the interval.
+    n_resamples : int
+        Number of bootstrap samples of the queries.
+
+    Returns
+    -------
+    Comparison
+        Means, difference, interval and test.
+
+    Examples
+    --------
+    >>> from corank.metrics.evaluate import evaluate
+    >>> y, qid = [1, 0, 0, 1, 1, 0], [1, 1, 2, 2, 3, 3]
+    >>> base = evaluate(y, [0, 1, 0, 1, 0, 1], qid, "RR")
+    >>> other = evaluate(y, [1, 0, 0, 1, 1, 0], qid, "RR")
+    >>> result = compare(base, other, "RR", rng=np.random.default_rng(0))
+    >>> round(result.difference, 3), result.n_higher, result.n_lower
+    (0.333, 2, 0)
+    """
+    if not 0 < level < 1:
+        raise InputError(f"level is {level:g}; pass a number between 0 and 1, such as 0.95.")
+    if n_resamples < 1:
+        raise InputError(f"n_resamples is {n_resamples}; draw at least one sample.")
+    if base.convention != other.convention:
+        raise InputError(
+            f"the evaluations follow the conventions {base.convention.name!r} and {other.convention.name!r}; "
+            "evaluate both under one."
+        )
+    first = _result(base, metric)
+    a, b = first.values, _result(other, metric).values[_matching(base, other)]
+    paired = ~(np.isnan(a) | np.isnan(b))
+    a, b = a[paired], b[paired]
+    if len(a) == 0:
+        raise InputError(f"no query has a value of {first.metric} in both evaluations, so there is nothing to compare.")
+    differences = b - a
+    low, high = _bootstrap(differences, rng, level, n_resamples)
+    return Comparison(
+        metric=str(first.metric),
+        base=float(a.mean()),
+        other=float(b.mean()),
+        difference=float(differences.mean()),
+        low=low,
+        high=high,
+        level=level,
+        p_value=float(stats.wilcoxon(differences).pvalue) if differences.any() else 1.0,
+        n_queries=len(a),
+        n_higher=int(np.count_nonzero(differences > 0)),
+        n_lower=int(np.count_nonzero(differences < 0)),
+    )
+
+
+def _result(evaluation: Evaluation, metric: str) -> Result:
+    try:
+        return evaluation[metric]
+    except KeyError as error:
+        raise InputError(f"{error.args[0]}; evaluate both rankings with it.") from None
+
+
+def _matching(base: Evaluation, other: Evaluation) -> NDArray[np.int64]:
+    """Positions in `other` of the queries of `base`."""
+    positions = {query: at for at, query in enumerate(other.query_ids.tolist())}
+    missing = [query for query in base.query_ids.tolist() if query not in positions]
+    if missing or len(positions) != base.n_queries:
+        example = f", such as {missing[0]}, which only one of them has" if missing else ""
+        raise InputError(
+            f"the evaluations have {base.n_queries} and {other.n_queries} queries{example}; "
+            "evaluate both on the same rows."
+        )
+    return np.array([positions[query] for query in base.query_ids.tolist()], dtype=np.int64)
+
+
+def _bootstrap(
+    differences: NDArray[np.float64], rng: np.random.Generator, level: float, n_resamples: int
+) -> tuple[float, float]:
+    means = np.empty(n_resamples)
+    step = max(1, _BLOCK // len(differences))
+    for begin in range(0, n_resamples, step):
+        block = means[begin : begin + step]
+        block[:] = differences[rng.integers(len(differences), size=(len(block), len(differences)))].mean(axis=1)
+    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)

@@ -1,0 +1,133 @@
+"""Conventions: the choices that turn the name of a metric into one number."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from corank.errors import InputError
+
+
+@dataclass(frozen=True)
+class Convention:
+    """
+    What a metric's name leaves open.
+
+    The registered ones stand in `CONVENTIONS`; ``dataclasses.replace(convention, ...)`` makes another.
+
+    Parameters
+    ----------
+    name : str
+        How reports call it.
+    gain : {"exp", "linear"}
+        Gain of grade y: 2^y − 1, or y.
+    discount : {"log2", "letor"}
+        Weight of rank i: 1/log2(i + 1), or LETOR's 1, 1, 1/log2 3, 1/log2 4, ...
+    ties : {"expectation", "input", "docid"}
+        Order of rows with equal scores: the expectation over all orders, the order of the input, or document ids
+        compared as strings, highest first.
+    empty : {"skip", "zero", "one"}
+        What a query without a relevant row scores; "skip" leaves it out of the mean (it is counted). Measures of
+        pairs leave out queries without a pair in every convention.
+    ap_ties : {"as_ranked", "block"}
+        Ties in average precision: as in `ties`, or all tied rows arriving at once.
+    ap_cut : {"relevant", "possible"}
+        AP@k divides by the number R of relevant rows, or by min(R, k).
+    short_ndcg : {"pad", "zero"}
+        nDCG@k of a query with fewer than k rows: as if irrelevant rows followed, or 0.
+    short_precision : {"pad", "zero"}
+        The same for P@k.
+    relevant_from : float
+        The lowest grade that counts as relevant in binary metrics.
+    unjudged : {"drop", "irrelevant"}
+        Rows with grade NaN are left out, or have grade 0.
+    negative : {"refuse", "zero"}
+        Grades below 0 where a gain is needed: an error, or gain 0.
+    single_precision : bool
+        Whether scores are compared as 32-bit numbers.
+    """
+
+    name: str
+    gain: Literal["exp", "linear"] = "exp"
+    discount: Literal["log2", "letor"] = "log2"
+    ties: Literal["expectation", "input", "docid"] = "expectation"
+    empty: Literal["skip", "zero", "one"] = "skip"
+    ap_ties: Literal["as_ranked", "block"] = "as_ranked"
+    ap_cut: Literal["relevant", "possible"] = "relevant"
+    short_ndcg: Literal["pad", "zero"] = "pad"
+    short_precision: Literal["pad", "zero"] = "pad"
+    relevant_from: float = 1.0
+    unjudged: Literal["drop", "irrelevant"] = "drop"
+    negative: Literal["refuse", "zero"] = "refuse"
+    single_precision: bool = False
+
+
+CONVENTIONS: dict[str, Convention] = {
+    made.name: made
+    for made in (
+        Convention("corank"),
+        # the official Perl scripts: a query shorter than k has no NDCG@k, yet divides the sum; LETOR 4.0 pads
+        # precision with irrelevant rows (since 2009-04-24), LETOR 3.0 treats it as it treats NDCG
+        Convention("letor4", discount="letor", ties="input", empty="zero", short_ndcg="zero"),
+        Convention(
+            "letor3", discount="letor", ties="input", empty="zero", short_ndcg="zero", short_precision="zero"
+        ),
+        Convention(
+            "trec_eval", gain="linear", ties="docid", empty="zero", unjudged="irrelevant", negative="zero",
+            single_precision=True,
+        ),
+        Convention("sklearn", gain="linear", empty="zero", ap_ties="block"),
+        Convention("lightgbm", ties="input", empty="one", ap_cut="possible"),
+    )
+}  # fmt: skip
+
+
+def find_convention(convention: str | Convention) -> Convention:
+    """
+    Look up a registered convention; a `Convention` is returned as it is.
+
+    Parameters
+    ----------
+    convention : str or Convention
+        Its name, or the record itself.
+
+    Returns
+    -------
+    Convention
+        The record.
+
+    Examples
+    --------
+    >>> find_convention("letor4").short_ndcg
+    'zero'
+    """
+    if isinstance(convention, Convention):
+        return convention
+    if convention in CONVENTIONS:
+        return CONVENTIONS[convention]
+    raise InputError(f"{convention!r} is not a known convention; {known(str(convention), CONVENTIONS)}.")
+
+
+def known(wrong: str, right: Iterable[str]) -> str:
+    """
+    Say which names are known, and which one was probably meant.
+
+    Parameters
+    ----------
+    wrong : str
+        What came.
+    right : iterable of str
+        The known names.
+
+    Returns
+    -------
+    str
+        The second half of an error message.
+    """
+    names = list(right)
+    folded = {name.casefold(): name for name in names}
+    close = difflib.get_close_matches(wrong.casefold(), folded, n=1)
+    guess = f"did you mean {folded[close[0]]!r}? " if close else ""
+    return f"{guess}known are {', '.join(names)}"

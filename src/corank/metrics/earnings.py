@@ -1,0 +1,171 @@
+"""What an order earns: gains of grades, weighted by rank, for the first k rows or the whole list."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corank.core.ranked import ranked_gains
+from corank.core.top import EXPECTED, EXPONENTIAL, GIVEN, LINEAR, RELEVANT, top_gains
+from corank.errors import InputError
+from corank.metrics.judgements import Judgements
+
+# beyond this depth keeping the k best rows costs more than sorting all
+SELECT_AT_MOST = 64
+# 2^y is a finite number below this grade
+_GRADE_LIMIT = 1024.0
+
+
+def earnings(
+    judged: Judgements, gain: int, discounts: NDArray[np.float64], threshold: float = 0.0
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """
+    Sum discount(i) · gain(row of rank i) over the first ``len(discounts)`` ranks of each query.
+
+    Parameters
+    ----------
+    judged : Judgements
+        Grouped rows.
+    gain : int
+        A gain code of `corank.core.top`.
+    discounts : array of float64
+        Weight of rank 1, 2, ...
+    threshold : float
+        The lowest grade with gain 1, for the code RELEVANT.
+
+    Returns
+    -------
+    earned, ideal : arrays of float64, shape (n_queries,)
+        What the order earns (in ties by expectation: on average), and what the best order earns.
+    """
+    out, ties = np.empty((len(judged.ids), 2)), tie_code(judged)
+    if len(discounts) <= SELECT_AT_MOST:
+        grades = gradable(judged, judged.grades) if gain in (EXPONENTIAL, LINEAR) else judged.grades
+        starts = judged.starts.view(np.uint64)
+        judged.run(
+            lambda first, last: top_gains(
+                grades, judged.scores, starts, first, last, discounts, gain, threshold, ties, out
+            )
+        )
+    else:
+        gains, scores = ranked_gain_values(judged, gain, threshold), judged.ranked.scores
+        judged.run(lambda first, last: ranked_gains(gains, scores, judged.starts, first, last, discounts, ties, out))
+    return out[:, 0], out[:, 1]
+
+
+def ranked_gain_values(judged: Judgements, gain: int, threshold: float = 0.0) -> NDArray[np.float64]:
+    """
+    Gains of the rows in order of falling score.
+
+    Parameters
+    ----------
+    judged : Judgements
+        Grouped rows.
+    gain : int
+        A gain code of `corank.core.top`, all but BEST.
+    threshold : float
+        The lowest grade with gain 1, for the code RELEVANT.
+
+    Returns
+    -------
+    array of float64
+        One gain per row of ``judged.ranked``.
+    """
+    if gain == RELEVANT:
+        return (judged.ranked.grades >= threshold).astype(np.float64)
+    grades = gradable(judged, judged.ranked.grades)
+    return grades if gain == LINEAR else np.exp2(grades) - 1.0
+
+
+def gradable(judged: Judgements, grades: NDArray[np.float64]) -> NDArray[np.float64]:
+    """
+    Check that gains exist for these grades: none negative (or as the convention reads them), none too high.
+
+    Parameters
+    ----------
+    judged : Judgements
+        The rows the grades belong to.
+    grades : array of float64
+        Their grades, in any order.
+
+    Returns
+    -------
+    array of float64
+        Grades ≥ 0.
+    """
+    lowest, highest = judged.extremes
+    ids = judged.ids[judged.sizes > 0]
+    if (highest >= _GRADE_LIMIT).any():
+        at = int(np.argmax(highest))
+        raise InputError(
+            f"y holds grade {highest[at]:g} in query {ids[at]}, whose gain 2^y - 1 is no finite number; "
+            "rescale the grades."
+        )
+    if not (lowest < 0).any():
+        return grades
+    if judged.convention.negative == "zero":
+        return np.maximum(grades, 0.0)
+    at = int(np.argmin(lowest))
+    raise InputError(
+        f"y holds the negative grade {lowest[at]:g} in query {ids[at]}, but gains need grades >= 0; "
+        "shift the grades, or use NaN for unjudged rows."
+    )
+
+
+def discounts_of(judged: Judgements, cut: int | None) -> NDArray[np.float64]:
+    """
+    Weight of each rank of a list under the convention, as deep as any list goes.
+
+    Parameters
+    ----------
+    judged : Judgements
+        Grouped rows.
+    cut : int or None
+        The last rank that counts.
+
+    Returns
+    -------
+    array of float64
+        Weights of rank 1, 2, ...
+    """
+    ranks = np.arange(1, depth(judged, cut) + 1, dtype=np.float64)
+    if judged.convention.discount == "letor":
+        return 1.0 / np.log2(np.maximum(ranks, 2.0))
+    return 1.0 / np.log2(ranks + 1.0)
+
+
+def depth(judged: Judgements, cut: int | None) -> int:
+    """
+    Return how deep a walk must go: to the cut, but not beyond the longest list.
+
+    Parameters
+    ----------
+    judged : Judgements
+        Grouped rows.
+    cut : int or None
+        The last rank that counts.
+
+    Returns
+    -------
+    int
+        At least 1.
+    """
+    longest = max(int(judged.sizes.max(initial=1)), 1)
+    return longest if cut is None else min(cut, longest)
+
+
+def tie_code(judged: Judgements) -> int:
+    """
+    Return how kernels treat ties; docid order is already the order of the rows.
+
+    Parameters
+    ----------
+    judged : Judgements
+        Grouped rows.
+
+    Returns
+    -------
+    int
+        A tie code of `corank.core.top`.
+    """
+    return EXPECTED if judged.convention.ties == "expectation" else GIVEN

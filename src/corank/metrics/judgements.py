@@ -1,0 +1,209 @@
+"""Judgements: grades and scores of rows, checked, grouped by query, and ranked once when a metric asks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from corank.core.order import sort_blocks
+from corank.core.threads import cut, n_threads, spread
+from corank.data.queries import Queries
+from corank.data.ranking import as_scores
+from corank.errors import InputError
+from corank.metrics.conventions import Convention
+
+
+class Ranked(NamedTuple):
+    """Grades and scores with the rows of each query in order of falling score."""
+
+    grades: NDArray[np.float64]
+    scores: NDArray[np.float64]
+
+
+class PerQuery(NamedTuple):
+    """
+    One number per query, and what it weighs.
+
+    Attributes
+    ----------
+    values : array of float64, shape (n_queries,)
+        The metric, NaN where it is not defined.
+    weights : array of float64, shape (n_queries,), or None
+        Number of pairs or rows behind each value, where a micro average makes sense.
+    """
+
+    values: NDArray[np.float64]
+    weights: NDArray[np.float64] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Judgements:
+    """
+    What metrics are computed from: query q owns the entries ``starts[q]`` to ``starts[q + 1]``.
+
+    Attributes
+    ----------
+    ids : array, shape (n_queries,)
+        Query ids in the order in which they first appear.
+    starts : array of int64, shape (n_queries + 1,)
+        Where each query begins; a query whose rows were all unjudged is an empty range.
+    grades, scores : arrays of float64
+        Finite grades, and scores; score -inf marks a row that was not retrieved.
+    convention : Convention
+        How they are read.
+    n_unjudged_rows : int
+        Rows whose grade was NaN.
+    n_jobs : int or None
+        Threads to use.
+    """
+
+    ids: NDArray[Any]
+    starts: NDArray[np.int64]
+    grades: NDArray[np.float64]
+    scores: NDArray[np.float64]
+    convention: Convention
+    n_unjudged_rows: int
+    n_jobs: int | None
+
+    @classmethod
+    def of(
+        cls,
+        y: ArrayLike,
+        scores: ArrayLike,
+        qid: ArrayLike | None,
+        convention: Convention,
+        *,
+        docids: ArrayLike | None = None,
+        retrieved: ArrayLike | None = None,
+        n_jobs: int | None = None,
+    ) -> Judgements:
+        """
+        Check and group rows.
+
+        Parameters
+        ----------
+        y : array-like of shape (n_rows,)
+            Grades; NaN marks an unjudged row.
+        scores : array-like of shape (n_rows,)
+            Finite scores, higher is better.
+        qid : array-like of shape (n_rows,), optional
+            One query id per row; None puts all rows in one query.
+        convention : Convention
+            Says how ties and unjudged rows are treated.
+        docids : array-like of shape (n_rows,), optional
+            Document ids, needed where ties are ordered by them.
+        retrieved : array-like of bool, shape (n_rows,), optional
+            False marks a judged row that the ranking left out: it counts among the rows that could have been
+            found, and its score is ignored.
+        n_jobs : int, optional
+            Number of threads; every available processor by default.
+
+        Returns
+        -------
+        Judgements
+            The grouped rows.
+        """
+        numbers = _as_numbers(scores)
+        n_rows = len(numbers)
+        if np.ndim(y) and len(y) != n_rows:  # type: ignore[arg-type]
+            raise InputError(f"y has {len(y)} grades and scores has {n_rows} numbers; pass one of each per row.")  # type: ignore[arg-type]
+        grades = as_scores(y, n_rows)
+        if n_rows == 0:
+            raise InputError("y and scores are empty; pass at least one row.")
+        numbers = _as_ranked_by(numbers, retrieved, convention)
+        queries = Queries.of(qid, n_rows)
+        codes = queries.codes
+        by_docid = convention.ties == "docid"
+        if by_docid or not (codes[1:] >= codes[:-1]).all():
+            order = _by_docid(codes, docids) if by_docid else queries.order
+            grades, numbers, codes = grades[order], numbers[order], codes[order]
+        starts, unjudged = queries.starts, np.isnan(grades)
+        n_unjudged = int(np.count_nonzero(unjudged))
+        if n_unjudged and convention.unjudged == "irrelevant":
+            grades = np.where(unjudged, 0.0, grades)
+        elif n_unjudged:
+            grades, numbers = grades[~unjudged], numbers[~unjudged]
+            starts = np.zeros_like(starts)
+            np.cumsum(np.bincount(codes[~unjudged], minlength=len(queries)), out=starts[1:])
+        return cls(queries.ids, starts, grades, numbers, convention, n_unjudged, n_jobs)
+
+    @cached_property
+    def sizes(self) -> NDArray[np.int64]:
+        """Number of rows of each query that take part."""
+        return np.diff(self.starts)
+
+    @cached_property
+    def extremes(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Lowest and highest grade of each query that has rows."""
+        begins = self.starts[:-1][self.sizes > 0]
+        if len(begins) == 0:
+            return np.empty(0), np.empty(0)
+        return np.minimum.reduceat(self.grades, begins), np.maximum.reduceat(self.grades, begins)
+
+    @cached_property
+    def ranked(self) -> Ranked:
+        """The rows of each query by falling score, the order given kept in ties; sorted on first use."""
+        order = np.arange(len(self.grades), dtype=np.int64)
+        keys = -self.scores
+        self.run(lambda first, last: sort_blocks(keys, order, self.starts, first, last))
+        return Ranked(self.grades[order], self.scores[order])
+
+    def run(self, work: Any) -> None:
+        """
+        Call a kernel for runs of queries, on threads.
+
+        Parameters
+        ----------
+        work : callable
+            Takes the first query and the one after the last.
+        """
+        spread(work, cut(self.starts, 4 * n_threads(self.n_jobs)), self.n_jobs)
+
+
+def _as_numbers(scores: ArrayLike) -> NDArray[np.float64]:
+    try:
+        numbers = np.asarray(scores, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"scores must hold numbers ({error}).") from error
+    if numbers.ndim == 2 and numbers.shape[1] == 1:
+        numbers = numbers[:, 0]
+    if numbers.ndim != 1:
+        raise InputError(f"scores has shape {numbers.shape}; pass one number per row.")
+    return numbers
+
+
+def _as_ranked_by(
+    numbers: NDArray[np.float64], retrieved: ArrayLike | None, convention: Convention
+) -> NDArray[np.float64]:
+    """Scores as the convention compares them: finite, -inf for rows that were not retrieved."""
+    found = np.ones(len(numbers), dtype=bool) if retrieved is None else np.asarray(retrieved)
+    if found.shape != numbers.shape or found.dtype != bool:
+        raise InputError(
+            f"retrieved has shape {found.shape} and type {found.dtype}; pass one True or False per row, {len(numbers)}."
+        )
+    finite = np.isfinite(numbers)
+    if not (finite | ~found).all():
+        row = int(np.flatnonzero(~finite & found)[0])
+        kind = "NaN" if np.isnan(numbers[row]) else "infinite"
+        raise InputError(f"scores is {kind} at row {row}; pass a finite number for every row.")
+    if convention.single_precision:
+        limit = float(np.finfo(np.float32).max)
+        numbers = np.clip(numbers, -limit, limit).astype(np.float32).astype(np.float64)
+    return numbers if retrieved is None else np.where(found, numbers, -np.inf)
+
+
+def _by_docid(codes: NDArray[np.int64], docids: ArrayLike | None) -> NDArray[np.int64]:
+    if docids is None:
+        raise InputError(
+            "this convention orders ties by document id; pass docids, one per row, "
+            "or a convention with ties='input' or ties='expectation'."
+        )
+    names = np.asarray(docids).astype(str)
+    if names.shape != codes.shape:
+        raise InputError(f"docids has shape {names.shape} for {len(codes)} rows; pass one document id per row.")
+    ranks = np.unique(names, return_inverse=True)[1]
+    return np.asarray(np.lexsort((-ranks, codes)), dtype=np.int64)

@@ -1,0 +1,150 @@
+"""Metrics of pairs and of rows: disagreement, k-partite error, Kendall's τ-b, MSE and MAE, per query."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corank.core.inversions import pair_losses
+from corank.errors import InputError
+from corank.metrics.judgements import Judgements, PerQuery
+
+
+def disagreement_per_query(judged: Judgements) -> PerQuery:
+    """
+    Disagreement error: of the pairs with different grades, the share ordered wrongly, a predicted tie counting ½.
+
+    Parameters
+    ----------
+    judged : Judgements
+        Grades and scores.
+
+    Returns
+    -------
+    PerQuery
+        Values in [0, 1], NaN without such a pair; weights are numbers of pairs.
+    """
+    return kpartite_per_query(judged, 0.0)
+
+
+def kpartite_per_query(judged: Judgements, alpha: float) -> PerQuery:
+    """
+    R̂_α = (1/C) Σ_{l<m} Σ (m − l)^α [wrong + ½ tie], C the number of pairs with different grades l < m.
+
+    O(n log n) for α = 0 (the disagreement error) and α = 1; O(n K + n log n) for K grades otherwise. Grades
+    count with their values, so α > 0 makes an exchange of grades 4 and 0 worse than one of 1 and 0.
+
+    Parameters
+    ----------
+    judged : Judgements
+        Grades and scores.
+    alpha : float
+        The weight's exponent, ≥ 0.
+
+    Returns
+    -------
+    PerQuery
+        Values ≥ 0, NaN without such a pair; weights are numbers of pairs.
+    """
+    if not 0.0 <= alpha < np.inf:
+        raise InputError(f"kpartite has alpha {alpha:g}; pass a number >= 0.")
+    loss, pairs, _ = pair_counts(judged, judged.ranked.grades, alpha)
+    values = np.full(len(loss), np.nan)
+    np.divide(loss, pairs, out=values, where=pairs > 0)
+    return PerQuery(values, pairs)
+
+
+def kendall_per_query(judged: Judgements) -> PerQuery:
+    """
+    Kendall's τ-b = (right − wrong)/√(pairs that differ in grade · pairs that differ in score).
+
+    A query of one grade is NaN; equal scores for rows of several grades give 0, as no order was predicted.
+
+    Parameters
+    ----------
+    judged : Judgements
+        Grades and scores.
+
+    Returns
+    -------
+    PerQuery
+        Values in [−1, 1].
+    """
+    loss, pairs, ordered = pair_counts(judged, judged.ranked.grades, 0.0)
+    # loss = wrong + tie/2 and right + wrong + tie = pairs, hence right − wrong = pairs − 2 loss
+    values = np.where(pairs > 0, 0.0, np.nan)
+    np.divide(pairs - 2.0 * loss, np.sqrt(pairs) * np.sqrt(ordered), out=values, where=(pairs > 0) & (ordered > 0))
+    return PerQuery(values)
+
+
+def mse_per_query(judged: Judgements) -> PerQuery:
+    """
+    Mean of (y − score)² over the rows of a query.
+
+    Parameters
+    ----------
+    judged : Judgements
+        Grades and scores.
+
+    Returns
+    -------
+    PerQuery
+        Values ≥ 0; weights are numbers of rows, so the micro average is the error over all rows.
+    """
+    return _mean_of(judged, _errors(judged) ** 2)
+
+
+def mae_per_query(judged: Judgements) -> PerQuery:
+    """
+    Mean of |y − score| over the rows of a query.
+
+    Parameters
+    ----------
+    judged : Judgements
+        Grades and scores.
+
+    Returns
+    -------
+    PerQuery
+        Values ≥ 0; weights are numbers of rows, so the micro average is the error over all rows.
+    """
+    return _mean_of(judged, np.abs(_errors(judged)))
+
+
+def pair_counts(
+    judged: Judgements, grades: NDArray[np.float64], power: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """
+    Weighted loss, pairs that differ in grade, pairs that differ in score, of each query.
+
+    Parameters
+    ----------
+    judged : Judgements
+        Grouped rows.
+    grades : array of float64
+        Grades of the rows of ``judged.ranked``.
+    power : float
+        The α of `kpartite_per_query`.
+
+    Returns
+    -------
+    loss, pairs, ordered : arrays of float64, shape (n_queries,)
+        See `corank.core.inversions.pair_losses`.
+    """
+    scores, out = judged.ranked.scores, np.empty((len(judged.ids), 3))
+    judged.run(lambda first, last: pair_losses(grades, scores, judged.starts, first, last, float(power), out))
+    return out[:, 0], out[:, 1], out[:, 2]
+
+
+def _errors(judged: Judgements) -> NDArray[np.float64]:
+    if np.isneginf(judged.scores).any():
+        raise InputError("MSE and MAE need a score for every row; leave out the rows that were not retrieved.")
+    return judged.grades - judged.scores
+
+
+def _mean_of(judged: Judgements, errors: NDArray[np.float64]) -> PerQuery:
+    has_rows = judged.sizes > 0
+    values = np.full(len(judged.ids), np.nan)
+    if has_rows.any():
+        values[has_rows] = np.add.reduceat(errors, judged.starts[:-1][has_rows]) / judged.sizes[has_rows]
+    return PerQuery(values, judged.sizes.astype(np.float64))
