@@ -15,7 +15,7 @@ from corank.data.queries import Queries
 from corank.data.ranking import RankingData, as_scores
 from corank.data.rows import as_rows
 from corank.errors import InputError
-from corank.metrics import disagreement
+from corank.metrics import disagreement_error
 
 
 class Ranker(BaseEstimator, ABC):
@@ -100,7 +100,7 @@ class Ranker(BaseEstimator, ABC):
         ranks[order] = np.arange(len(scores)) - np.repeat(queries.starts[:-1], queries.sizes) + 1
         return ranks
 
-    def score(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None) -> float:
+    def score(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None, sample_weight: None = None) -> float:
         """
         Share of comparable pairs that are ordered rightly: 1 − disagreement error, averaged over queries.
 
@@ -112,13 +112,17 @@ class Ranker(BaseEstimator, ABC):
             True scores; rows with NaN are left out.
         qid : array-like of shape (n_rows,), optional
             One query id per row.
+        sample_weight : None
+            There so that scikit-learn's Pipeline can route to this method; weights are refused.
 
         Returns
         -------
         float
             Between 0 and 1; a tie in the prediction counts one half.
         """
-        return 1.0 - disagreement(y, self.predict(X), qid)
+        if sample_weight is not None:
+            raise InputError("sample_weight came, but score counts pairs unweighted; leave it out.")
+        return 1.0 - disagreement_error(y, self.predict(X), qid)
 
     def _problem(self, X: Any, y: ArrayLike | None, qid: ArrayLike | None) -> RankingData:
         """Check and index what ``fit`` was given, and remember the columns."""
@@ -182,5 +186,5 @@ def as_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None:
             f"sample_weight has shape {weights.shape} for {n_rows} rows of X; pass one weight per row, a 1D array."
         )
     if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.any()):
-        raise InputError("sample_weight must hold finite weights of at least 0, not all of them 0.")
+        raise InputError("sample_weight must hold finite weights, none below zero and not all of them zero.")
     return weights

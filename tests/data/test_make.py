@@ -5,7 +5,7 @@ import pytest
 
 from corank.data.make import make_ranking
 from corank.errors import InputError
-from corank.metrics import disagreement
+from corank.metrics import disagreement_error
 
 
 def test_shapes_views_and_seed():
@@ -30,10 +30,10 @@ def test_best_equals_the_regression_of_the_utility_inside_queries():
     slope = np.linalg.lstsq(Z, u, rcond=None)[0]
     cosine = slope @ problem.best / np.linalg.norm(slope) / np.linalg.norm(problem.best)
     assert cosine > 0.999
-    best = disagreement(problem.utility, problem.X @ problem.best, problem.qid)
+    best = disagreement_error(problem.utility, problem.X @ problem.best, problem.qid)
     for view in problem.views:
         alone = problem.X[:, view] @ problem.best[view]
-        assert best < disagreement(problem.utility, alone, problem.qid) < 0.4
+        assert best < disagreement_error(problem.utility, alone, problem.qid) < 0.4
 
 
 def test_bad_settings_get_one_sentence():

@@ -97,7 +97,7 @@ def test_bad_preferences_get_one_sentence(pairs, sentence):
         (np.zeros((0, 3)), [], r"0 sample\(s\)"),
         (np.zeros((3, 1)), ["a", "b", "c"], "y must hold numbers"),
         (np.zeros((3, 1)), np.zeros((3, 2)), r"y has shape \(3, 2\); pass one score per row"),
-        (np.zeros((3, 1)), None, "y is missing"),
+        (np.zeros((3, 1)), None, "requires y to be passed"),
         (sparse.csr_array([[0, np.nan], [0, 0]]), [0, 1], "X contains NaN at row 0, column 1"),
     ],
 )

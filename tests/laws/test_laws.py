@@ -18,7 +18,7 @@ from corank.data.ranking import RankingData
 from corank.data.scale import QueryScaler
 from corank.data.split import QueryKFold, hide_scores
 from corank.errors import InputError
-from corank.metrics import disagreement
+from corank.metrics import disagreement_error
 
 PROBLEM = make_ranking(12, (2, 9), random_state=3)
 X, QID = PROBLEM.X, PROBLEM.qid
@@ -74,7 +74,7 @@ def test_rank_is_the_order_of_predict(make):
 @every
 def test_score_is_one_minus_disagreement(make):
     model = make().fit(X, Y, qid=QID)
-    assert model.score(X, Y, qid=QID) == pytest.approx(1 - disagreement(Y, model.predict(X), QID))
+    assert model.score(X, Y, qid=QID) == pytest.approx(1 - disagreement_error(Y, model.predict(X), QID))
     assert model.score(X, PROBLEM.y, qid=QID) > 0.6
 
 

@@ -12,7 +12,7 @@ from importlib import resources
 from pathlib import Path
 
 from corank.data.atomic import atomic_file
-from corank.data.compressed import open_binary
+from corank.data.compressed import open_text
 from corank.errors import InputError
 
 SUFFIXES = ("", ".gz", ".xz", ".zst")
@@ -166,11 +166,7 @@ def verify(entry: Dataset) -> None:
         path = entry.find(file.name)
         if path is None:
             continue
-        digest = hashlib.sha256()
-        with open_binary(path) as stream:
-            while block := stream.read(1 << 20):
-                digest.update(block)
-        if digest.hexdigest() != file.sha256:
+        if hashlib.sha256(open_text(path).mapped).hexdigest() != file.sha256:
             raise InputError(f"{path} does not have the checksum of {file.name}; remove it and get it again.")
 
 

@@ -195,6 +195,8 @@ class RankingData:
 
     def require_pairs(self) -> None:
         """Raise one sentence when there is nothing to learn an order from."""
+        if self.n_rows == 1:
+            raise InputError("X has 1 sample, which compares with nothing; pass at least two rows of one query.")
         if self.y is not None and self.n_scored == 0:
             raise InputError(f"y is NaN for all {self.n_rows} rows; score at least two rows of one query.")
         if self.n_pairs == 0:
@@ -221,7 +223,7 @@ def as_scores(y: ArrayLike, n_rows: int) -> NDArray[np.float64]:
         The scores.
     """
     if y is None:
-        raise InputError("y is missing; this method requires y to be passed: one score per row, NaN where unscored.")
+        raise InputError("ranking requires y to be passed, but the target y is None; pass one score per row, NaN where unscored.")
     try:
         scores = np.asarray(y, dtype=np.float64)
     except (TypeError, ValueError) as error:
