@@ -1,0 +1,274 @@
+"""PairSampler: the probabilities of pairs, and dice for them that a kernel can throw."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from corank.core import pairs as core
+from corank.core.dice import alias_table, seed_state
+from corank.core.pairs import PairIndex
+from corank.data.ranking import RankingData
+from corank.errors import InputError
+
+SCHEMES = ("pairs", "query", "rows")
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class PairSampler:
+    """
+    A law over comparable pairs; make one with `of`.
+
+    With n_q scored rows in query q, n_g of them in the grade g of row a, and P the pairs of one query with
+    different scores, a pair {a, b} of P has probability
+
+    * ``"pairs"``: 1 / |P|;
+    * ``"query"``: 1 / (Q · |P_q|), Q the number of queries that hold a pair;
+    * ``"rows"``: (1/(n_q − n_g(a)) + 1/(n_q − n_g(b))) / N, N the number of rows that have a partner: a row
+      drawn uniformly, then a partner of another score (the law of sofia-ml).
+
+    Row weights w replace counts by sums of weights, so that inside a query a pair is drawn ∝ w_a w_b (for
+    ``"rows"``: the row ∝ w_a, then the partner ∝ w_b); `differences` multiplies a pair's weight (for
+    ``"rows"``: the partner's) by |y_a − y_b|. A draw costs O(1), or O(log n_q) with weights or differences.
+    Probabilities are exact up to the rounding of float64.
+
+    Attributes
+    ----------
+    index : PairIndex
+        What a kernel hands to `corank.core.pairs.draw_pairs`.
+    n_skipped_queries : int
+        Queries with candidate rows but no pair: all their scores are equal, or one row stands alone.
+
+    Examples
+    --------
+    >>> data = RankingData.of([[0.0], [1.0], [2.0], [3.0]], [0, 1, 2, 5], qid=["a", "a", "a", "b"])
+    >>> sampler = PairSampler.of(data)
+    >>> pairs = sampler.draw(1000, np.random.default_rng(0))
+    >>> sorted(set(map(tuple, pairs.tolist()))), sampler.n_skipped_queries
+    ([(1, 0), (2, 0), (2, 1)], 1)
+    """
+
+    index: PairIndex
+    n_skipped_queries: int
+
+    @classmethod
+    def of(
+        cls,
+        data: RankingData,
+        scheme: str = "pairs",
+        *,
+        unscored: bool = False,
+        differences: bool = False,
+        weights: ArrayLike | None = None,
+    ) -> PairSampler:
+        """
+        Index the pairs of a problem.
+
+        Parameters
+        ----------
+        data : RankingData
+            Its scores, or its preference pairs; X is not looked at.
+        scheme : {"pairs", "query", "rows"}
+            The law.
+        unscored : bool
+            Draw any two distinct unscored rows of one query instead of rows of different scores.
+        differences : bool
+            Weight a pair by |y_a − y_b|.
+        weights : array-like of shape (n_rows,), optional
+            Weight of each row; rows of weight zero are never drawn.
+
+        Returns
+        -------
+        PairSampler
+            The law.
+        """
+        if scheme not in SCHEMES:
+            raise InputError(f"scheme is {scheme!r}; choose one of {', '.join(SCHEMES)}.")
+        if differences and (unscored or data.y is None):
+            kind = "unscored rows" if unscored else "preference pairs"
+            raise InputError(f"differences=True needs scores, but {kind} carry none; leave it False.")
+        w = None if weights is None else _as_weights(weights, data.n_rows)
+        if not unscored and data.pairs is not None:
+            return cls(*_listed(data.pairs, data.queries.codes, scheme, w))
+        if not unscored:
+            data.require_pairs()
+        slots = _slots(data, unscored, w)
+        if w is None and not differences:
+            return cls(*_counted(slots, scheme, unscored))
+        return cls(*_weighted(slots, scheme, unscored, data.y if differences else None, w))
+
+    def draw(self, n: int, rng: np.random.Generator | NDArray[np.uint64]) -> Integers:
+        """
+        Draw pairs, with replacement.
+
+        Parameters
+        ----------
+        n : int
+            Number of pairs.
+        rng : numpy.random.Generator or array of uint64, shape (4,)
+            A generator, or the state of dice (see `corank.core.dice.seed_state`), advanced in place.
+
+        Returns
+        -------
+        array of int64, shape (n, 2)
+            Row numbers, winner first; unscored rows in random order.
+        """
+        state = seed_state(rng) if isinstance(rng, np.random.Generator) else rng
+        out = np.empty((n, 2), dtype=np.int64)
+        core.draw_pairs(state, self.index, out.view(np.uint64))
+        return out
+
+
+class _Slots(NamedTuple):
+    """Candidate rows sorted by (query, score), cut into groups whose rows are no pair of each other."""
+
+    rows: Integers
+    codes: Integers  # query of each slot
+    starts: Integers  # first slot of each query, Q + 1
+    groups: Integers  # group of each slot
+    group_starts: Integers  # G + 1
+    n_queries: int  # that have a candidate row, be it of weight zero
+
+
+def _slots(data: RankingData, unscored: bool, w: Floats | None) -> _Slots:
+    is_candidate = ~data.is_scored if unscored else data.is_scored
+    rows = data.order[is_candidate[data.order]]
+    n_queries = int(np.count_nonzero(np.diff(data.queries.codes[rows], prepend=-1)))
+    if w is not None:
+        rows = rows[w[rows] > 0]
+    codes = data.queries.codes[rows]
+    is_start = np.diff(codes, prepend=-1) != 0
+    if not unscored and data.y is not None:
+        is_start[1:] |= np.diff(data.y[rows]) != 0
+    groups = np.cumsum(is_start) - 1
+    starts = np.searchsorted(codes, np.arange(len(data.queries) + 1))
+    return _Slots(rows, codes, starts, groups, np.append(np.flatnonzero(is_start), len(rows)), n_queries)
+
+
+def _spans(slots: _Slots, winners_only: bool) -> tuple[Integers, Integers]:
+    """Members and partners of each group as in `PairIndex`, and the query of each group."""
+    query = slots.codes[slots.group_starts[:-1]]
+    start, stop = slots.group_starts[:-1], slots.group_starts[1:]
+    # every pair has one winner: drawing winners only, a loser lies in one range below
+    high = stop if winners_only else slots.starts[query + 1]
+    return np.stack([slots.starts[query], start, stop, high], axis=1), query
+
+
+def _counted(slots: _Slots, scheme: str, unscored: bool) -> tuple[PairIndex, int]:
+    spans, query = _spans(slots, winners_only=scheme != "rows" and not unscored)
+    lower, start, stop, higher = spans.T
+    size = stop - start
+    partners = size - 1 if unscored else (start - lower) + (higher - stop)
+    faces, n_skipped = _faces(scheme, size.astype(np.float64), partners.astype(np.float64), query, slots.n_queries)
+    kept = faces > 0
+    law = core.BLOCKS if unscored else core.GRADES
+    return _index(law, faces[kept], spans=spans[kept], rows=slots.rows), n_skipped
+
+
+def _weighted(slots: _Slots, scheme: str, unscored: bool, y: Floats | None, w: Floats | None) -> tuple[PairIndex, int]:
+    spans, query = _spans(slots, winners_only=scheme != "rows" and not unscored)
+    # an empty slot after each query, so that the sums before slot STOP exist and stay inside the query
+    n_slots = len(slots.rows) + len(slots.starts) - 1
+    at = np.arange(len(slots.rows)) + slots.codes
+    own, rows, groups = np.zeros(n_slots), np.zeros(n_slots, dtype=np.int64), np.zeros(n_slots, dtype=np.int64)
+    own[at] = 1.0 if w is None else w[slots.rows]
+    rows[at], groups[at] = slots.rows, slots.groups
+    sums = np.zeros((n_slots, 3))
+    padded = slots.starts + np.arange(len(slots.starts))
+    core.running_sums(own, padded, sums[:, core.MASS])
+    if y is None:
+        sums[:, core.LEVEL] = 1.0
+    else:
+        # levels count from the query's lowest score; a power of two changes no digit and keeps sums finite
+        exponent = np.frexp(np.abs(y[slots.rows]).max(initial=1.0))[1]
+        scores = np.ldexp(y[slots.rows], -exponent)
+        sums[at, core.LEVEL] = scores - scores[slots.starts[slots.codes]]
+        core.running_sums(own * sums[:, core.LEVEL], padded, sums[:, core.MOMENT])
+    law = core.WEIGHTED_BLOCKS if unscored else core.WEIGHTED_GRADES
+    index = _index(law, spans=spans + query[:, None], rows=rows, groups=groups, sums=sums)
+    partners = np.empty(len(at))
+    core.partner_weights(index, at.view(np.uint64), partners)
+    faces = np.zeros(n_slots)
+    faces[at], n_skipped = _faces(scheme, own[at], partners, slots.codes, slots.n_queries)
+    return index._replace(table=alias_table(faces)), n_skipped
+
+
+def _listed(pairs: Integers, codes: Integers, scheme: str, w: Floats | None) -> tuple[PairIndex, int]:
+    """Given pairs: the laws of `PairSampler` with "other scores" read as "listed together"."""
+    w = np.ones(len(codes)) if w is None else w
+    weights = w[pairs[:, 0]] * w[pairs[:, 1]]
+    query = codes[pairs[:, 0]]
+    n_queries = len(np.unique(query))
+    if scheme == "rows":
+        # row a ∝ w_a, then b ∝ w_b among the d_a = Σ w_b of its partners; or the other way round
+        d = np.bincount(pairs.ravel(), weights=w[pairs[:, ::-1]].ravel(), minlength=len(codes))
+        inverse = np.divide(1.0, d, out=np.zeros_like(d), where=d > 0)
+        weights = weights * inverse[pairs].sum(axis=1)
+        scheme = "pairs"
+    faces, n_skipped = _faces(scheme, weights, np.ones(len(pairs)), query, n_queries)
+    kept = faces > 0
+    return _index(core.LISTED, faces[kept], rows=pairs[kept].ravel()), n_skipped
+
+
+def _faces(scheme: str, own: Floats, partners: Floats, query: Integers, n_queries: int) -> tuple[Floats, int]:
+    """Weight of each face from its own weight and that of its partners, and the queries left without a pair."""
+    weight = own * partners
+    in_query = np.bincount(query, weights=weight)
+    n_with_pairs = int(np.count_nonzero(in_query))
+    if n_with_pairs == 0:
+        raise InputError(
+            f"none of the {n_queries} queries with candidate rows holds a pair of positive weight; "
+            "score more rows, keep two unscored rows in a query, or check the weights."
+        )
+    if scheme == "query":
+        weight = np.divide(weight, in_query[query], out=np.zeros_like(weight), where=weight > 0)
+    elif scheme == "rows":
+        weight = np.where(partners > 0, own, 0.0)
+    return weight, n_queries - n_with_pairs
+
+
+def _index(
+    law: int,
+    faces: Floats | None = None,
+    spans: Integers | None = None,
+    rows: Integers | None = None,
+    groups: Integers | None = None,
+    sums: Floats | None = None,
+) -> PairIndex:
+    nothing = np.empty(0, dtype=np.int64)
+    return PairIndex(
+        law=law,
+        table=np.empty((0, 2), dtype=np.uint64) if faces is None else alias_table(faces),
+        spans=_narrow(np.empty((0, 4), dtype=np.int64) if spans is None else spans),
+        rows=_narrow(nothing if rows is None else rows),
+        groups=_narrow(nothing if groups is None else groups),
+        sums=np.empty((0, 3)) if sums is None else sums,
+    )
+
+
+def _narrow(numbers: Integers) -> NDArray[np.uint32]:
+    """Half the memory that random draws must reach into."""
+    if numbers.max(initial=0) > np.iinfo(np.uint32).max:
+        raise InputError(f"a problem of {numbers.max()} rows is too large to draw from; pass fewer than 2³² rows.")
+    return numbers.astype(np.uint32)
+
+
+def _as_weights(weights: ArrayLike, n_rows: int) -> Floats:
+    try:
+        w = np.asarray(weights, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"weights must hold numbers ({error}).") from error
+    if w.shape != (n_rows,):
+        raise InputError(f"weights has shape {w.shape} for {n_rows} rows; pass one weight per row.")
+    bad = np.flatnonzero(~(np.isfinite(w) & (w >= 0)))
+    if len(bad):
+        raise InputError(f"weights is {w[bad[0]]} at row {bad[0]}; pass finite weights of at least 0.")
+    if not w.any():
+        raise InputError(f"weights is 0 for all {n_rows} rows; give some rows a positive weight.")
+    return np.asarray(w / w.max())
