@@ -1,0 +1,183 @@
+"""Text files as bytes: mapped into memory, plain or compressed with gzip, xz or zstandard."""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+import mmap
+import os
+import shutil
+import tempfile
+import zlib
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corank.data.atomic import atomic_file
+from corank.errors import InputError, need
+
+MAGIC = {"gzip": b"\x1f\x8b", "xz": b"\xfd7zXZ\x00", "zstandard": b"\x28\xb5\x2f\xfd"}
+PIECE = 1 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class Text:
+    """
+    The (uncompressed) bytes of a file, in the file cache rather than in this process's own memory.
+
+    Attributes
+    ----------
+    path : Path
+        The file it came from, for messages.
+    mapped : mmap
+        The bytes; searched with `find` and regular expressions.
+    """
+
+    path: Path
+    mapped: mmap.mmap
+
+    @property
+    def bytes(self) -> NDArray[np.uint8]:
+        """The bytes as a read-only array."""
+        return np.frombuffer(self.mapped, dtype=np.uint8)
+
+    def require_unchanged(self) -> None:
+        """Raise one sentence when the file was cut since it was mapped: its lost pages must not be touched."""
+        if self.mapped.size() < len(self.mapped):
+            raise InputError(f"{self.path} was overwritten after it was read; read it again.")
+
+    def locate(self, position: int) -> tuple[int, int]:
+        """
+        Say where a byte stands.
+
+        Parameters
+        ----------
+        position : int
+            Offset of the byte.
+
+        Returns
+        -------
+        line, column : int
+            Both count from 1; columns count bytes.
+        """
+        line_begin = self.mapped.rfind(b"\n", 0, position) + 1
+        newlines = sum(
+            int(np.count_nonzero(self.bytes[begin : min(begin + PIECE, line_begin)] == ord("\n")))
+            for begin in range(0, line_begin, PIECE)
+        )
+        return newlines + 1, position - line_begin + 1
+
+
+def open_text(path: str | os.PathLike[str]) -> Text:
+    """
+    Map a text file; a compressed one is first unpacked to an unnamed temporary file.
+
+    Parameters
+    ----------
+    path : path
+        A plain, gzip, xz or zstandard file, told apart by its first bytes.
+
+    Returns
+    -------
+    Text
+        The bytes of the text.
+    """
+    place = Path(path)
+    try:
+        with place.open("rb") as handle:
+            kind = next((name for name, magic in MAGIC.items() if _starts(handle, magic)), None)
+            if kind is None:
+                return Text(place, _map(handle, place))
+            with tempfile.TemporaryFile() as unpacked:
+                _unpack(handle, kind, unpacked, place)
+                return Text(place, _map(unpacked, place))
+    except FileNotFoundError:
+        raise InputError(f"there is no file {place}; check the name.") from None
+    except OSError as error:
+        raise InputError(f"{place} cannot be read: {error.strerror or error}.") from error
+
+
+@contextmanager
+def write_text(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """
+    Write a text file whole or not at all, compressed as its suffix says (.gz, .xz, .zst).
+
+    Parameters
+    ----------
+    path : path
+        Where the file shall stand.
+
+    Yields
+    ------
+    binary stream
+        Takes the uncompressed bytes.
+    """
+    with (
+        atomic_file(path) as scratch,
+        scratch.open("wb") as handle,
+        _packing(handle, Path(path).suffix) as stream,
+    ):
+        yield stream
+
+
+def _packing(handle: IO[bytes], suffix: str) -> AbstractContextManager[IO[bytes]]:
+    stream: Any = nullcontext(handle)
+    if suffix == ".gz":
+        # no name and no time inside: the same rows give the same bytes
+        stream = gzip.GzipFile(filename="", mode="wb", fileobj=handle, mtime=0, compresslevel=6)
+    elif suffix == ".xz":
+        stream = lzma.LZMAFile(handle, "wb", preset=3)  # noqa: SIM115
+    elif suffix == ".zst":
+        stream = need("zstandard", "zst").ZstdCompressor().stream_writer(handle, closefd=False)
+    return stream  # type: ignore[no-any-return]
+
+
+def _starts(handle: IO[bytes], magic: bytes) -> bool:
+    handle.seek(0)
+    return handle.read(len(magic)) == magic
+
+
+def _map(handle: IO[bytes], path: Path) -> mmap.mmap:
+    if os.fstat(handle.fileno()).st_size == 0:
+        raise InputError(f"{path} is empty; expected at least one line of text.")
+    return mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ)
+
+
+def _unpack(handle: IO[bytes], kind: str, unpacked: IO[bytes], path: Path) -> None:
+    handle.seek(0)
+    damage: tuple[type[Exception], ...] = (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError)
+    if kind == "zstandard":
+        damage = (EOFError, need("zstandard", "zst").ZstdError)
+    try:
+        if kind == "gzip":
+            with gzip.GzipFile(fileobj=handle) as stream:
+                shutil.copyfileobj(stream, unpacked, PIECE)
+        elif kind == "xz":
+            with lzma.LZMAFile(handle) as packed:
+                shutil.copyfileobj(packed, unpacked, PIECE)
+        else:
+            _unpack_zstandard(handle, unpacked)
+    except damage as error:
+        raise InputError(
+            f"{path} is damaged or cut short inside its {kind} data ({error}); fetch or write it again."
+        ) from error
+    unpacked.flush()
+
+
+def _unpack_zstandard(handle: IO[bytes], unpacked: IO[bytes]) -> None:
+    """Unpack frame after frame; the library's own stream reader takes a cut frame for the end of the file."""
+    decompressor = need("zstandard", "zst").ZstdDecompressor()
+    frame, pending = decompressor.decompressobj(), False
+    while piece := handle.read(PIECE):
+        while piece:
+            unpacked.write(frame.decompress(piece))
+            pending, piece = not frame.eof, b""
+            if frame.eof:
+                piece, frame = frame.unused_data, decompressor.decompressobj()
+    if pending:
+        raise EOFError("the last frame has no end")

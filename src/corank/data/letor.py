@@ -1,0 +1,265 @@
+"""
+LETOR text, which is SVMlight's with query ids: ``label qid:Q id:value id:value ... # comment``, one row a line.
+
+Ids count from 1 and rise along a line; features that are not named are 0. Reading takes two passes over the mapped
+file, both on threads: one counts rows and values, one parses straight into the final arrays. O(bytes) time; the
+memory is that of the result.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+from scipy import sparse
+
+from corank.core.parse import ID_RANGE, INTEGER_QID, NO_QID, QID_POSITIONS, TEXT_QID, Rules, Sheet
+from corank.data.compressed import Text, open_text
+from corank.data.pieces import LARGEST_ID, Fault, Pieces
+from corank.data.queries import Queries
+from corank.data.ranking import RankingData
+from corank.errors import InputError
+
+DENSE_FROM = 0.25
+"""Share of named features from which layout "auto" chooses an array: up to twice the memory of CSR, but faster."""
+
+_FIRST_ROW = re.compile(rb"(?:[ \t\r\n]+|#[^\n]*\n)*[^ \t\r\n#]+[ \t\r]+qid:")
+_TOKEN = re.compile(rb"[^ \t\r\n#]+")
+_COMMENT = re.compile(rb"[^\r\n]*")
+_DOCID = re.compile(rb"[ \t]*(?:docid[ \t]*=[ \t]*)?([^ \t\r\n]*)")
+
+
+class Allocate(Protocol):
+    """Gives zeroed room for an array of the result: in memory, or in the files of a store."""
+
+    def __call__(self, name: str, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+        """Return zeros of this shape."""
+
+
+@dataclass(frozen=True, eq=False)
+class LetorFile:
+    """
+    The rows of one or several LETOR files.
+
+    Attributes
+    ----------
+    X : ndarray or CSR matrix, shape (n_rows, n_features)
+        The rows.
+    y : array of float64, shape (n_rows,)
+        Labels; NaN where the file has the unscored marker.
+    qid : array of int64 or str, shape (n_rows,), or None
+        Query ids; strings where any is not an integer, None where the file has none.
+    """
+
+    X: Any
+    y: NDArray[np.float64]
+    qid: NDArray[Any] | None
+    _pieces: Pieces
+    _comment_positions: NDArray[np.int64] | None
+
+    @cached_property
+    def comments(self) -> NDArray[np.object_] | None:
+        """What stands behind ``#`` in each row ("" where nothing does), or None without any comment."""
+        return self._behind_hash(lambda text, at: _COMMENT.match(text.mapped, at).group())  # type: ignore[union-attr]
+
+    @cached_property
+    def docids(self) -> NDArray[np.object_] | None:
+        """
+        The document of each row: X in ``#docid = X ...``, else the first word of the comment.
+
+        None without any comment; "" in a row without one.
+        """
+        return self._behind_hash(lambda text, at: _DOCID.match(text.mapped, at).group(1))  # type: ignore[union-attr]
+
+    @cached_property
+    def data(self) -> RankingData:
+        """The rows as a checked and indexed ranking problem."""
+        return RankingData.of_checked(self.X, self.y, Queries.of(self.qid, len(self.y)))
+
+    def _behind_hash(self, find: Callable[[Text, int], bytes]) -> NDArray[np.object_] | None:
+        if self._comment_positions is None:
+            return None
+        found = np.full(len(self.y), "", dtype=object)
+        rows = np.flatnonzero(self._comment_positions >= 0)
+        for text, first, last in self._pieces.by_text(self._comment_positions[rows]):
+            text.require_unchanged()
+            base = self._pieces.base(text)
+            places = (self._comment_positions[rows[first:last]] - base).tolist()
+            found[rows[first:last]] = [find(text, at).decode(errors="surrogateescape") for at in places]
+        return found
+
+
+def read_letor(
+    path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    *,
+    n_features: int | None = None,
+    dtype: DTypeLike = np.float32,
+    layout: Literal["auto", "dense", "csr"] = "auto",
+    unscored: float | None = None,
+    n_jobs: int | None = None,
+    allocate: Allocate | None = None,
+) -> LetorFile:
+    """
+    Read LETOR / SVMlight text, plain or compressed (gzip, xz, zstandard).
+
+    Numbers are rounded to the nearest float64, as Python's `float` does, then to `dtype`.
+
+    Parameters
+    ----------
+    path : path or sequence of paths
+        The file, or files whose rows are put one after the other.
+    n_features : int, optional
+        Number of columns of X; the largest id in the files by default.
+    dtype : float32 or float64, default float32
+        Type of X.
+    layout : {"auto", "dense", "csr"}, default "auto"
+        Whether X is an array or a CSR matrix; "auto" takes an array when at least a quarter of the features
+        are named.
+    unscored : float, optional
+        Label that marks an unscored row; it becomes NaN in y.
+    n_jobs : int, optional
+        Number of threads; every available processor by default.
+    allocate : callable, optional
+        Gives the room for y and the arrays of X; zeros in memory by default.
+
+    Returns
+    -------
+    LetorFile
+        Rows, labels, query ids and comments.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "tiny.txt")
+    >>> _ = path.write_text("2 qid:7 1:0.5 3:1 #docid = GX1\\n-1 qid:7 2:0.25 #docid = GX2\\n")
+    >>> file = read_letor(path, unscored=-1, layout="dense")
+    >>> file.X.tolist(), file.y.tolist(), file.qid.tolist(), file.docids.tolist()
+    ([[0.5, 0.0, 1.0], [0.0, 0.25, 0.0]], [2.0, nan], [7, 7], ['GX1', 'GX2'])
+    """
+    kind = np.dtype(dtype)
+    if kind not in (np.dtype(np.float32), np.dtype(np.float64)):
+        raise InputError(f"dtype is {kind}; choose float32 or float64.")
+    if layout not in ("auto", "dense", "csr"):
+        raise InputError(f"layout is {layout!r}; choose 'auto', 'dense' or 'csr'.")
+    if n_features is not None and not 1 <= n_features <= LARGEST_ID:
+        raise InputError(f"n_features is {n_features}; pass a number from 1 to {LARGEST_ID}.")
+    paths = [path] if isinstance(path, str | os.PathLike) else list(path)
+    if not paths:
+        raise InputError("no file to read; pass at least one path.")
+    pieces = Pieces.of([open_text(one) for one in paths], n_jobs)
+    plan = _Plan.of(pieces, n_features, kind, layout)
+    return plan.read(pieces, unscored, allocate or _in_memory)
+
+
+def _in_memory(name: str, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+    return np.zeros(shape, dtype)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What the first pass decided about the result."""
+
+    n_rows: int
+    n_features: int | None
+    width: int
+    n_values: int
+    dense: bool
+    dtype: np.dtype[Any]
+    qids: int
+
+    @property
+    def has_qid(self) -> bool:
+        return self.qids != NO_QID
+
+    @classmethod
+    def of(cls, pieces: Pieces, n_features: int | None, dtype: np.dtype[Any], layout: str) -> _Plan:
+        n_rows = int(pieces.rows.sum())
+        if n_rows == 0:
+            names = ", ".join(str(text.path) for text in pieces.texts)
+            raise InputError(f"{names} has no rows, only blank lines and comments; expected 'label qid:Q id:value'.")
+        has_qid = _FIRST_ROW.match(pieces.texts[int(pieces.text_of[np.flatnonzero(pieces.rows)[0]])].mapped) is not None
+        n_values = int(pieces.colons.sum()) - (n_rows if has_qid else 0)
+        width = n_features or pieces.largest_id
+        dense = layout == "dense" or (layout == "auto" and n_values >= DENSE_FROM * n_rows * width)
+        # an id beyond the limit cannot be laid out; the parser stops there and names it
+        dense &= width <= LARGEST_ID
+        qids = INTEGER_QID if has_qid else NO_QID
+        return cls(n_rows, n_features, width, max(n_values, 0), dense, dtype, qids)
+
+    def read(self, pieces: Pieces, unscored: float | None, allocate: Allocate) -> LetorFile:
+        sheet = self._sheet(allocate)
+        rules = Rules(
+            width=self.width if self.dense else -1,
+            last_id=self.width if self.dense else self.n_features or LARGEST_ID,
+            qids=self.qids,
+            too_large=_too_large(self.dtype),
+        )
+        value_counts = pieces.colons - (pieces.rows if self.has_qid else 0)
+        try:
+            outcome = pieces.parse(sheet, rules, value_counts)
+        except Fault as fault:
+            if fault.code == TEXT_QID:
+                return replace(self, qids=QID_POSITIONS).read(pieces, unscored, allocate)
+            if fault.code == ID_RANGE and self.dense and self.n_features is None:
+                # the width is the largest last id of a row: some row is out of order, and CSR shows where
+                return replace(self, dense=False).read(pieces, unscored, _in_memory)
+            raise pieces.explain(fault, rules, self.n_features) from None
+        X = self._rows(sheet, outcome.n_values, self.n_features or outcome.largest_id)
+        if unscored is not None:
+            sheet.y[sheet.y == unscored] = np.nan
+        qid = _text_qids(pieces, sheet.qid) if self.qids == QID_POSITIONS else sheet.qid if self.has_qid else None
+        return LetorFile(X, sheet.y, qid, pieces, sheet.comments if (sheet.comments >= 0).any() else None)
+
+    def _sheet(self, allocate: Allocate) -> Sheet:
+        n = self.n_rows
+        index = np.dtype(np.int32 if self.n_values <= LARGEST_ID else np.int64)
+        shape = (n, self.width) if self.dense else (self.n_values,)
+        try:
+            values = allocate("values", shape, self.dtype)
+        except MemoryError:
+            gigabytes = int(np.prod(shape, dtype=object)) * self.dtype.itemsize / 1e9
+            raise InputError(
+                f"{n} rows of {self.width} features need {gigabytes:.1f} GB, more than there is; "
+                "read with layout='csr' or convert to a store."
+            ) from None
+        return Sheet(
+            y=allocate("y", (n,), np.float64),
+            qid=np.zeros(n if self.has_qid else 0, dtype=np.int64),
+            comments=np.zeros(n, dtype=np.int64),
+            values=values.reshape(-1),
+            indices=np.zeros(0, index) if self.dense else allocate("indices", (self.n_values,), index),
+            indptr=np.zeros(0, index) if self.dense else allocate("indptr", (n + 1,), index),
+        )
+
+    def _rows(self, sheet: Sheet, n_values: int, width: int) -> Any:
+        if self.dense:
+            X = sheet.values.reshape(self.n_rows, self.width)
+            return X if width == self.width else np.ascontiguousarray(X[:, :width])
+        arrays = (sheet.values[:n_values], sheet.indices[:n_values], sheet.indptr)
+        X = sparse.csr_matrix(arrays, shape=(self.n_rows, width), copy=False)
+        X.has_sorted_indices = X.has_canonical_format = True  # the parser made sure
+        return X
+
+
+def _too_large(dtype: np.dtype[Any]) -> float:
+    """Return the least magnitude that rounds to infinity."""
+    return 2.0**128 - 2.0**103 if dtype == np.float32 else float("inf")
+
+
+def _text_qids(pieces: Pieces, positions: NDArray[np.int64]) -> NDArray[np.str_]:
+    names: list[str] = []
+    previous, name = b"", ""
+    for text, first, last in pieces.by_text(positions):
+        base = pieces.base(text)
+        for position in positions[first:last].tolist():
+            token = _TOKEN.match(text.mapped, position - base).group()  # type: ignore[union-attr]
+            if token != previous:
+                previous, name = token, token.decode(errors="surrogateescape")
+            names.append(name)
+    return np.array(names, dtype=np.str_)

@@ -1,0 +1,267 @@
+"""Mapped texts cut at newlines into pieces that threads parse side by side, and what to say about a faulty one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corank.core import parse as kernels
+from corank.core.bytes import PADDING
+from corank.core.threads import n_threads, spread
+from corank.data.compressed import Text
+from corank.errors import InputError
+
+LEAST_PIECE = 1 << 20
+PIECES_PER_THREAD = 4
+HARD_NUMBERS = 4096
+LARGEST_ID = 2**31 - 1
+
+
+class Fault(Exception):
+    """A place in the text that the parser could not read."""
+
+    def __init__(self, code: int, position: int) -> None:
+        super().__init__(code, position)
+        self.code = code
+        self.position = position
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What parsing a piece used: rows and values up to here, and the largest feature id."""
+
+    n_rows: int
+    n_values: int
+    largest_id: int
+
+
+@dataclass(frozen=True, eq=False)
+class _Piece:
+    """Whole lines begin..end-1 of some bytes; `shift` turns their offsets into positions."""
+
+    bytes: NDArray[np.uint8]
+    begin: int
+    end: int
+    shift: int
+
+
+@dataclass(frozen=True, eq=False)
+class Pieces:
+    """
+    Texts, end to end, as pieces of whole lines; a position counts bytes from the start of the first text.
+
+    Attributes
+    ----------
+    texts : list of Text
+        The texts.
+    bases : array of int64
+        Position at which each text begins.
+    text_of, rows, colons : arrays of int64, one entry a piece
+        Which text a piece belongs to, its rows, and its colons outside comments.
+    largest_id : int
+        Largest number in front of a row's last colon.
+    """
+
+    texts: list[Text]
+    bases: NDArray[np.int64]
+    text_of: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    colons: NDArray[np.int64]
+    largest_id: int
+    n_jobs: int | None
+    _pieces: list[_Piece]
+
+    @classmethod
+    def of(cls, texts: list[Text], n_jobs: int | None = None) -> Pieces:
+        """
+        Cut texts into pieces and count what they hold.
+
+        Parameters
+        ----------
+        texts : list of Text
+            The texts.
+        n_jobs : int, optional
+            Number of threads.
+
+        Returns
+        -------
+        Pieces
+            The pieces, surveyed.
+        """
+        sizes = [len(text.mapped) for text in texts]
+        bases = np.cumsum([0, *sizes[:-1]], dtype=np.int64)
+        size = max(LEAST_PIECE, sum(sizes) // (PIECES_PER_THREAD * n_threads(n_jobs)) + 1)
+        cut = [list(_cut(text, int(base), size)) for text, base in zip(texts, bases, strict=True)]
+        pieces = [piece for part in cut for piece in part]
+        text_of = np.repeat(np.arange(len(texts)), [len(part) for part in cut])
+        surveys = spread(
+            lambda k, _: kernels.survey(pieces[k].bytes, pieces[k].begin, pieces[k].end), _each(pieces), n_jobs
+        )
+        rows, colons, largest = np.array(surveys, dtype=np.int64).T
+        return cls(texts, bases, text_of, rows, colons, int(largest.max()), n_jobs, pieces)
+
+    def parse(self, sheet: kernels.Sheet, rules: kernels.Rules, value_counts: NDArray[np.int64]) -> Outcome:
+        """
+        Parse every piece into the sheet, and close the gaps where a piece held fewer values than counted.
+
+        Parameters
+        ----------
+        sheet : Sheet
+            Room for all rows and values.
+        rules : Rules
+            How to read.
+        value_counts : array of int64
+            Values each piece holds, at most.
+
+        Returns
+        -------
+        Outcome
+            Rows and values used.
+        """
+        row_starts = np.concatenate([[0], np.cumsum(self.rows)]).tolist()
+        value_starts = np.concatenate([[0], np.cumsum(value_counts)]).tolist()
+        outcomes = spread(
+            lambda k, _: _parse(self._pieces[k], row_starts[k], value_starts[k], sheet, rules),
+            _each(self._pieces),
+            self.n_jobs,
+        )
+        good = []
+        for outcome in outcomes:
+            if isinstance(outcome, Fault):
+                raise outcome
+            good.append(outcome)
+        largest_id = max(outcome.largest_id for outcome in good)
+        if rules.width >= 0:
+            return Outcome(row_starts[-1], value_starts[-1], largest_id)
+        used = _close_gaps(sheet, row_starts, value_starts, [outcome.n_values for outcome in good])
+        return Outcome(row_starts[-1], used, largest_id)
+
+    def base(self, text: Text) -> int:
+        """Position at which a text begins."""
+        return int(self.bases[self.texts.index(text)])
+
+    def by_text(self, positions: NDArray[np.int64]) -> Iterator[tuple[Text, int, int]]:
+        """
+        Split rising positions by the text they lie in.
+
+        Parameters
+        ----------
+        positions : array of int64
+            Rising positions.
+
+        Yields
+        ------
+        text, first, last
+            ``positions[first:last]`` lie in `text`.
+        """
+        cuts = [*np.searchsorted(positions, self.bases).tolist(), len(positions)]
+        yield from zip(self.texts, cuts[:-1], cuts[1:], strict=True)
+
+    def explain(self, fault: Fault, rules: kernels.Rules, n_features: int | None) -> InputError:
+        """
+        Turn a fault into a sentence with file, line and column.
+
+        Parameters
+        ----------
+        fault : Fault
+            Where the parser stopped.
+        rules : Rules
+            How it read.
+        n_features : int, optional
+            The number of features the user asked for.
+
+        Returns
+        -------
+        InputError
+            To be raised.
+        """
+        k = int(np.searchsorted(self.bases, fault.position, side="right")) - 1
+        text, at = self.texts[k], fault.position - int(self.bases[k])
+        line, column = text.locate(at)
+        return InputError(
+            f"{text.path}, line {line}, column {column}: {_reason(text, at, fault.code, rules, n_features)}."
+        )
+
+
+def _each(pieces: list[_Piece]) -> list[tuple[int, int]]:
+    return [(k, k + 1) for k in range(len(pieces))]
+
+
+def _cut(text: Text, base: int, size: int) -> Iterator[_Piece]:
+    """Cut at newlines; the last lines are copied, so that the kernels' look-ahead stays inside memory."""
+    mapped, length = text.mapped, len(text.mapped)
+    tail = mapped.rfind(b"\n", 0, max(0, length - PADDING)) + 1
+    begin = 0
+    while begin < tail:
+        end = mapped.find(b"\n", min(begin + size, tail) - 1, tail) + 1
+        yield _Piece(text.bytes, begin, end, base)
+        begin = end
+    last = np.frombuffer(mapped[tail:] + b"\n" * (PADDING + 1), dtype=np.uint8)
+    yield _Piece(last, 0, length - tail + 1, base + tail)
+
+
+def _parse(piece: _Piece, row: int, at: int, sheet: kernels.Sheet, rules: kernels.Rules) -> Outcome | Fault:
+    hard = np.empty((HARD_NUMBERS, 3), dtype=np.int64)
+    begin, largest = piece.begin, 0
+    while True:
+        code, position, row, at, n_hard, top = kernels.parse_rows(
+            piece.bytes, begin, piece.end, piece.shift, row, at, sheet, rules, hard
+        )
+        for first, last, place in hard[:n_hard].tolist():
+            value = float(piece.bytes[first - piece.shift : last - piece.shift].tobytes())
+            if not abs(value) < rules.too_large:
+                return Fault(kernels.LARGE_VALUE, first)
+            if place < 0:
+                sheet.y[-1 - place] = value
+            else:
+                sheet.values[place] = value
+        largest = max(largest, top)
+        if code == kernels.DONE:
+            return Outcome(row, at, largest)
+        if code != kernels.PAUSED:
+            return Fault(code, position)
+        if position - piece.shift == begin:  # one line alone fills the list
+            hard = np.empty((2 * len(hard), 3), dtype=np.int64)
+        begin = position - piece.shift
+
+
+def _close_gaps(sheet: kernels.Sheet, row_starts: list[int], value_starts: list[int], stops: list[int]) -> int:
+    """Move each piece's values to the end of those before it; a colon inside a query id was counted as a value."""
+    used = stops[0]
+    for k in range(1, len(stops)):
+        begin, stop = value_starts[k], stops[k]
+        gap = begin - used
+        if gap:
+            sheet.values[used : stop - gap] = sheet.values[begin:stop]
+            sheet.indices[used : stop - gap] = sheet.indices[begin:stop]
+            sheet.indptr[row_starts[k] + 1 : row_starts[k + 1] + 1] -= gap
+        used = stop - gap
+    return used
+
+
+def _reason(text: Text, at: int, code: int, rules: kernels.Rules, n_features: int | None) -> str:
+    token = text.mapped[at : at + 200].split(maxsplit=1)[:1]
+    found = token[0] if token and not text.mapped[at : at + 1].isspace() else b""
+    shown = f"found {found.decode(errors='replace')[:40]!r}" if found else "found the end of the line"
+    if any(c < 9 or 13 < c < 27 for c in found):
+        return "found bytes that are not text; expected lines of 'label qid:Q id:value ...'"
+    if code == kernels.BAD_LABEL:
+        return f"expected a label, a finite number, {shown}"
+    if code == kernels.BAD_QID:
+        return f"expected qid: and an id, as the first row of the file has, {shown}"
+    if found.startswith(b"qid:"):
+        return f"expected id:value, {shown}; the first row of the file has no qid, so no row may have one"
+    name = found.partition(b":")[0].decode(errors="replace")[:40]
+    if code in (kernels.BAD_ID, kernels.ID_RANGE) and name.isdigit() and int(name) > (n_features or LARGEST_ID):
+        limit = f"the last of n_features={n_features}" if n_features else str(LARGEST_ID)
+        return f"expected a feature id up to {limit}, found {name}"
+    if code == kernels.ID_ORDER:
+        return f"expected feature ids that count from 1 and rise along the line, found {name}"
+    if code == kernels.BAD_ID:
+        return f"expected id:value, {shown}"
+    if code == kernels.LARGE_VALUE and not np.isinf(rules.too_large):
+        return f"expected a value in the range of float32, {shown}; read with dtype=float64"
+    return f"expected a finite value, {shown}"
