@@ -1,0 +1,182 @@
+"""The folder of a store while it is written: arrays put one by one, or parsed into place, then the header."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from corank.data.atomic import atomic_folder
+from corank.errors import InputError
+
+FORMAT = "corank store"
+VERSION = 1
+HEADER = "header.json"
+PIECE = 1 << 24
+
+
+def digest(content: dict[str, Any] | NDArray[Any]) -> str:
+    """
+    SHA-256 of the bytes of an array, or of the canonical JSON of a header.
+
+    Parameters
+    ----------
+    content : array or dict
+        What to sum up.
+
+    Returns
+    -------
+    str
+        64 hexadecimal digits.
+    """
+    if isinstance(content, dict):
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+    total = hashlib.sha256()
+    for piece in _pieces(content):
+        total.update(piece)
+    return total.hexdigest()
+
+
+def is_store(path: Path) -> bool:
+    """
+    Say whether a folder holds a store, of any version.
+
+    Parameters
+    ----------
+    path : Path
+        The folder.
+
+    Returns
+    -------
+    bool
+        True where its header names the format.
+    """
+    try:
+        header = json.loads((path / HEADER).read_bytes())
+    except (OSError, ValueError):
+        return False
+    return isinstance(header, dict) and header.get("format") == FORMAT
+
+
+@contextmanager
+def store_folder(path: str | os.PathLike[str], overwrite: bool) -> Iterator[StoreFolder]:
+    """
+    Write a store that appears whole or not at all.
+
+    Parameters
+    ----------
+    path : path
+        Where it shall stand.
+    overwrite : bool
+        Whether a store that stands there is replaced; an empty folder always is, anything else never.
+
+    Yields
+    ------
+    StoreFolder
+        Takes the arrays and the header.
+    """
+    place = Path(path)
+    if place.is_dir() and any(place.iterdir()):
+        if not is_store(place):
+            raise InputError(f"{place} is a folder but not a store, and is left as it is; choose another name.")
+        if not overwrite:
+            raise InputError(f"{place} is a store already; ask to overwrite it, or choose another name.")
+    with atomic_folder(place, replace=True) as scratch:
+        yield StoreFolder(scratch)
+
+
+class StoreFolder:
+    """
+    The arrays of a store that is being written.
+
+    Parameters
+    ----------
+    path : Path
+        An existing, empty folder.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._arrays: dict[str, dict[str, Any]] = {}
+        self._rooms: dict[str, np.memmap[Any, Any]] = {}
+
+    def room(self, name: str, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+        """
+        Make a file of zeros to be filled in place, and then `put` under the same name.
+
+        Parameters
+        ----------
+        name : str
+            Name of the array.
+        shape : tuple of int
+            Its shape.
+        dtype : dtype
+            Its type.
+
+        Returns
+        -------
+        ndarray
+            The mapped file.
+        """
+        kind = np.dtype(dtype)
+        size = int(np.prod(shape, dtype=object)) * kind.itemsize
+        if size == 0:
+            return np.zeros(shape, kind)
+        with self._file(name).open("wb") as handle:
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(handle.fileno(), 0, size)  # a full disk must fail here, not inside a kernel
+            else:
+                handle.truncate(size)
+        self._rooms[name] = np.memmap(self._file(name), kind, mode="r+", shape=shape)
+        return np.asarray(self._rooms[name])
+
+    def put(self, name: str, array: NDArray[Any]) -> None:
+        """
+        Write an array; one that already lies in its room is only flushed, and its file cut to its size.
+
+        Parameters
+        ----------
+        name : str
+            Name of the array.
+        array : ndarray
+            What to keep, little-endian and C-ordered on disk.
+        """
+        plain = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
+        room = self._rooms.pop(name, None)
+        if room is not None and plain.size and room.ctypes.data == plain.ctypes.data:
+            room.flush()
+            os.truncate(self._file(name), plain.nbytes)
+        else:
+            with self._file(name).open("wb") as handle:
+                for piece in _pieces(plain):
+                    handle.write(piece)
+        self._arrays[name] = {"dtype": plain.dtype.str, "shape": list(plain.shape), "sha256": digest(plain)}
+
+    def write_header(self, **facts: Any) -> None:
+        """
+        Write the header, which makes the folder a store.
+
+        Parameters
+        ----------
+        **facts
+            What the header says besides the arrays.
+        """
+        content = {**facts, "arrays": self._arrays}
+        header = {"format": FORMAT, "version": VERSION, "sha256": digest(content), "content": content}
+        (self.path / HEADER).write_text(json.dumps(header, indent=1) + "\n")
+
+    def _file(self, name: str) -> Path:
+        return self.path / f"{name}.bin"
+
+
+def _pieces(array: NDArray[Any]) -> Iterator[memoryview]:
+    flat = array.reshape(-1).view(np.uint8) if array.size else np.empty(0, np.uint8)
+    for begin in range(0, len(flat), PIECE):
+        yield flat[begin : begin + PIECE].data
