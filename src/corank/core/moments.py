@@ -1,0 +1,83 @@
+"""Rows made ready for a Gram matrix: scaled so that plain products give XᵀLX, whatever the size of a query."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corank.core.jit import jit
+
+
+class Slots(NamedTuple):
+    """
+    The rows that are compared, sorted by (query, grade), and what they weigh.
+
+    Attributes
+    ----------
+    diagonal : array of float64
+        c_q w_i (W_q − W_g(i)), plus c_q w_i² for a row that is alone in its grade.
+    weight : array of float64
+        √c_q w_i.
+    query, grade : arrays of int64
+        Numbers of the query and of the grade of each row; the grade is -1 where nothing is owed to it: the row is
+        alone in its grade, or equal scores are compared like others.
+    """
+
+    diagonal: NDArray[np.float64]
+    weight: NDArray[np.float64]
+    query: NDArray[np.int64]
+    grade: NDArray[np.int64]
+
+
+@jit
+def fold(F, slots, first, shift, sums, Z, plus, minus):  # type: ignore[no-untyped-def]
+    """
+    Fold the block F of rows first, first+1, ... into Z, plus and minus with XᵀLX = ZᵀZ + plusᵀplus − minusᵀminus.
+
+    With z_i = F_i − shift (L1 = 0 lets any shift pass), s_q = Σ w_i z_i over a query and s_g over a grade:
+    XᵀLX = Σ_i d_i z_i z_iᵀ + Σ_g s_g s_gᵀ − Σ_q s_q s_qᵀ. The shift of a query is the mean of its rows in the first
+    block it stands in, so that s_q is near 0 and nothing cancels. `shift` and `sums` (row 0: s_q, row 1: s_g) carry
+    a query over the end of a block. Returns how many rows of `plus` and `minus` were filled.
+    """
+    n, d = F.shape
+    last = len(slots.query) - 1
+    n_plus, n_minus = 0, 0
+    for i in range(n):
+        slot = first + i
+        query, grade, weight = slots.query[slot], slots.grade[slot], slots.weight[slot]
+        if slot == 0 or slots.query[slot - 1] != query:
+            _mean_of_query(F, slots, first, i, shift)
+            sums[:] = 0.0
+        scale = np.sqrt(slots.diagonal[slot])
+        for j in range(d):
+            z = F[i, j] - shift[j]
+            Z[i, j] = scale * z
+            sums[0, j] += weight * z
+            sums[1, j] += weight * z
+        query_ends = slot == last or slots.query[slot + 1] != query
+        if query_ends or slots.grade[slot + 1] != grade or grade < 0:
+            if grade >= 0:
+                plus[n_plus] = sums[1]
+                n_plus += 1
+            sums[1] = 0.0
+        if query_ends:
+            minus[n_minus] = sums[0]
+            n_minus += 1
+    return n_plus, n_minus
+
+
+@jit
+def _mean_of_query(F, slots, first, i, shift):  # type: ignore[no-untyped-def]
+    shift[:] = 0.0
+    total = 0.0
+    k = i
+    while k < F.shape[0] and slots.query[first + k] == slots.query[first + i]:
+        weight = slots.weight[first + k]
+        total += weight
+        for j in range(F.shape[1]):
+            shift[j] += weight * F[k, j]
+        k += 1
+    if total > 0:
+        shift /= total

@@ -1,0 +1,210 @@
+"""
+Moments: the sums over rows and pairs that every squared loss needs, in one pass, additive over queries.
+
+For features Φ (X itself, or a kernel against basis rows) and scores y of the compared rows, with L the Laplacian of the
+pairs (see `corank.graphs`), a pass over the data gives ``[Φ y]ᵀ L [Φ y]`` and, where asked, ``[Φ y 1]ᵀ [Φ y 1]``.
+Pairs of equal scores are left out unless ``ties`` is set: then L = ⊕_q c_q (n_q I − 1 1ᵀ), else the same less the
+blocks of the grades. Two parts of a data set that share no query may be summed apart and added: the result is that of
+the whole, up to rounding. Cost O(n d²) and O(block · d + d²) memory; a query may be of any size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from corank.core.moments import Slots, fold
+from corank.data.ranking import RankingData
+from corank.errors import InputError
+from corank.graphs import QUERY_WEIGHTS
+
+Floats = NDArray[np.float64]
+Features = Callable[[Any], NDArray[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """
+    Sums over pairs and rows.
+
+    Attributes
+    ----------
+    pair : array of shape (d + 1, d + 1)
+        ``[Φ y]ᵀ L [Φ y]``.
+    plain : array of shape (d + 2, d + 2), or None
+        ``[Φ y 1]ᵀ diag(w) [Φ y 1]``.
+    pair_weight : float
+        Total weight of the pairs in L; their number where nothing is weighted.
+
+    Examples
+    --------
+    >>> data = RankingData.of([[0.0], [1.0], [3.0]], [0, 1, 1])
+    >>> Moments.of(data).pair.tolist()  # pairs (1, 0) and (2, 0)
+    [[10.0, 4.0], [4.0, 2.0]]
+    """
+
+    pair: Floats
+    plain: Floats | None
+    pair_weight: float
+
+    @classmethod
+    def of(
+        cls,
+        data: RankingData,
+        *,
+        features: Features | None = None,
+        rows: Literal["scored", "unscored"] = "scored",
+        ties: bool = False,
+        weights: Floats | None = None,
+        query_weight: str = "pairs",
+        plain: bool = False,
+        block: int = 8192,
+    ) -> Moments:
+        """
+        Sum over a problem.
+
+        Parameters
+        ----------
+        data : RankingData
+            The problem; with preference pairs, a pair asks for a difference of 1.
+        features : callable, optional
+            Takes rows of X and returns Φ for them as a dense array; X itself by default.
+        rows : {"scored", "unscored"}
+            Compare rows by their scores, or all unscored rows of a query with each other (then y counts as 0).
+        ties : bool
+            Whether two rows of equal score make a pair too.
+        weights : array of shape (n_rows,), optional
+            Row weights; a pair weighs their product.
+        query_weight : {"pairs", "equal", "rows"}
+            c_q = 1; 1 / (W_q² − Σ_g W_g²), one over twice the weight of the pairs of q; or 1 / W_q.
+        plain : bool
+            Whether to sum over rows too.
+        block : int
+            Rows in memory at a time.
+
+        Returns
+        -------
+        Moments
+            The sums.
+        """
+        if rows == "scored" and data.pairs is not None:
+            return cls._of_preferences(data, features or dense, weights, block)
+        unscored = rows == "unscored"
+        order = data.order[data.is_scored[data.order] != unscored]
+        w = np.ones(len(order)) if weights is None else weights[order]
+        slots, pair_weight = _slots(data, order, w, ties or unscored, query_weight)
+        y = np.zeros(data.n_rows) if unscored or data.y is None else data.y
+        return cls(*_sum(data.X, y, order, slots, w if plain else None, features or dense, block), pair_weight)
+
+    @classmethod
+    def _of_preferences(cls, data: RankingData, features: Features, weights: Floats | None, block: int) -> Moments:
+        assert data.pairs is not None
+        pair: Floats | float = 0.0
+        total = 0.0
+        for start in range(0, len(data.pairs), block):
+            winners, losers = data.pairs[start : start + block].T
+            D = np.asarray(features(data.X[winners]), dtype=np.float64) - features(data.X[losers])
+            D = np.column_stack([D, np.ones(len(D))])
+            w = np.ones(len(D)) if weights is None else weights[winners] * weights[losers]
+            D *= np.sqrt(w)[:, None]
+            pair = pair + D.T @ D
+            total += float(w.sum())
+        return cls(np.asarray(pair), None, total)
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns of Φ."""
+        return len(self.pair) - 1
+
+    def __add__(self, other: Moments) -> Moments:
+        if self.pair.shape != other.pair.shape or (self.plain is None) != (other.plain is None):
+            raise InputError("these moments are of different features or kinds; sum parts of one problem only.")
+        plain = None if self.plain is None or other.plain is None else self.plain + other.plain
+        return Moments(self.pair + other.pair, plain, self.pair_weight + other.pair_weight)
+
+
+def dense(rows: Any) -> NDArray[Any]:
+    """
+    Return rows as a dense array.
+
+    Parameters
+    ----------
+    rows : ndarray or CSR matrix
+        Rows of X.
+
+    Returns
+    -------
+    ndarray
+        The rows.
+    """
+    return np.asarray(rows.toarray() if sparse.issparse(rows) else rows)
+
+
+def _slots(
+    data: RankingData, order: NDArray[np.int64], w: Floats, ties: bool, query_weight: str
+) -> tuple[Slots, float]:
+    query, n_queries = data.queries.codes[order], len(data.queries)
+    W_q = np.bincount(query, weights=w, minlength=n_queries)
+    if ties or data.y is None:
+        W_g, grade = np.zeros(len(order)), np.full(len(order), -1)
+        same = np.bincount(query, weights=w * w, minlength=n_queries)
+    else:
+        new = np.ones(len(order), dtype=bool)
+        new[1:] = (query[1:] != query[:-1]) | (data.y[order[1:]] != data.y[order[:-1]])
+        grade = np.cumsum(new) - 1
+        per_grade, alone = np.bincount(grade, weights=w), np.bincount(grade)[grade] == 1
+        same = np.bincount(query[new], weights=per_grade**2, minlength=n_queries)
+        W_g, grade = np.where(alone, 0.0, per_grade[grade]), np.where(alone, -1, grade)
+    c = _query_factors(W_q, W_q**2 - same, query_weight)
+    slots = Slots(c[query] * w * (W_q[query] - W_g), np.sqrt(c[query]) * w, query, grade)
+    return slots, float(np.sum(c * (W_q**2 - same))) / 2
+
+
+def _query_factors(W_q: Floats, twice_pairs: Floats, query_weight: str) -> Floats:
+    if query_weight not in QUERY_WEIGHTS:
+        raise InputError(f"query_weight is {query_weight!r}; choose one of {', '.join(QUERY_WEIGHTS)}.")
+    if query_weight == "pairs":
+        return np.ones(len(W_q))
+    size = twice_pairs if query_weight == "equal" else W_q
+    # rounding may leave a trace of weight in a query without a pair
+    holds_pairs = twice_pairs > 1e-12 * W_q**2
+    return np.divide(1.0, size, out=np.zeros(len(W_q)), where=holds_pairs)
+
+
+def _sum(
+    X: Any, y: Floats, order: NDArray[np.int64], slots: Slots, w: Floats | None, features: Features, block: int
+) -> tuple[Floats, Floats | None]:
+    pair: Floats | None = None
+    plain: Floats | None = None
+    for first in range(0, len(order), block):
+        rows = order[first : first + block]
+        Phi = features(_take(X, rows))
+        F = np.empty((len(rows), Phi.shape[1] + 1))
+        F[:, :-1], F[:, -1] = Phi, y[rows]
+        if pair is None:
+            d = F.shape[1]
+            pair, shift, sums = np.zeros((d, d)), np.empty(d), np.empty((2, d))
+            Z, plus, minus = np.empty((block, d)), np.empty((block // 2 + 1, d)), np.empty((block, d))
+            plain = None if w is None else np.zeros((d + 1, d + 1))
+        n_plus, n_minus = fold(F, slots, first, shift, sums, Z, plus, minus)
+        for part, sign in ((Z[: len(rows)], 1), (plus[:n_plus], 1), (minus[:n_minus], -1)):
+            pair += sign * (part.T @ part)
+        if plain is not None and w is not None:
+            F1 = np.column_stack([F, np.ones(len(F))]) * np.sqrt(w[first : first + block])[:, None]
+            plain += F1.T @ F1
+    if pair is None:
+        d = features(X[:1]).shape[1] + 1
+        return np.zeros((d, d)), None if w is None else np.zeros((d + 1, d + 1))
+    return pair, plain
+
+
+def _take(X: Any, rows: NDArray[np.int64]) -> Any:
+    """Rows of X; a run of neighbours is a slice, which a memory map reads without copying."""
+    if len(rows) and rows[-1] - rows[0] == len(rows) - 1 and (np.diff(rows) == 1).all():
+        return X[rows[0] : rows[-1] + 1]
+    return X[rows]

@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+
+from corank.data.ranking import RankingData
+from corank.errors import InputError
+from corank.graphs import Laplacian
+from corank.moments import Moments
+
+
+def problem(seed, n=30):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 3, n).astype(float)
+    y[rng.random(n) < 0.3] = np.nan
+    X = rng.normal(size=(n, 4)) + 50
+    return X, y, rng.integers(0, 5, n), rng.random(n) * 2
+
+
+def by_enumeration(X, y, qid, w, *, ties, unscored, query_weight):
+    """Sum over every pair, one at a time."""
+    d = X.shape[1]
+    total, weight = np.zeros((d + 1, d + 1)), 0.0
+    for q in set(qid):
+        rows = [i for i in range(len(y)) if qid[i] == q and np.isnan(y[i]) == unscored]
+        pairs = [(i, j) for i, j in itertools.combinations(rows, 2) if unscored or ties or y[i] != y[j]]
+        mass = sum(w[i] * w[j] for i, j in pairs)
+        c = {"pairs": 1.0, "equal": 1 / (2 * mass) if mass else 0.0, "rows": 1 / sum(w[rows]) if pairs else 0.0}
+        for i, j in pairs:
+            target = 0.0 if unscored else y[i] - y[j]
+            p = np.append(X[i] - X[j], target)
+            total += c[query_weight] * w[i] * w[j] * np.outer(p, p)
+        weight += c[query_weight] * mass
+    return total, weight
+
+
+@pytest.mark.parametrize("query_weight", ["pairs", "equal", "rows"])
+@pytest.mark.parametrize(("ties", "unscored"), [(False, False), (True, False), (True, True)])
+@pytest.mark.parametrize("block", [1, 3, 7, 8192])
+def test_one_pass_equals_the_sum_over_pairs(query_weight, ties, unscored, block):
+    for seed in range(3):
+        X, y, qid, w = problem(seed)
+        rows = "unscored" if unscored else "scored"
+        found = Moments.of(
+            RankingData.of(X, y, qid), rows=rows, ties=ties, weights=w, query_weight=query_weight, block=block
+        )
+        want, weight = by_enumeration(X, y, qid, w, ties=ties, unscored=unscored, query_weight=query_weight)
+        np.testing.assert_allclose(found.pair, want, rtol=1e-9, atol=1e-9)
+        assert found.pair_weight == pytest.approx(weight)
+
+
+def test_ties_give_the_laplacian_of_all_pairs():
+    X, y, qid, _ = problem(1)
+    data = RankingData.of(X, y, qid)
+    L = Laplacian.per_query(data, rows="scored").toarray()
+    Z = np.column_stack([X, np.nan_to_num(y)])
+    np.testing.assert_allclose(Moments.of(data, ties=True).pair, Z.T @ L @ Z, rtol=1e-9, atol=1e-9)
+
+
+@given(st.integers(0, 100))
+def test_parts_add_up_to_the_whole(seed):
+    X, y, qid, w = problem(seed)
+    first = qid < 2
+    parts = [Moments.of(RankingData.of(X[p], y[p], qid[p]), plain=True) for p in (first, ~first) if p.any()]
+    total = parts[0] if len(parts) == 1 else parts[0] + parts[1]
+    whole = Moments.of(RankingData.of(X, y, qid), plain=True)
+    np.testing.assert_allclose(total.pair, whole.pair, rtol=1e-9, atol=1e-8)
+    np.testing.assert_allclose(total.plain, whole.plain, rtol=1e-12)
+    assert total.pair_weight == whole.pair_weight
+
+
+def test_plain_sums_and_csr_and_float32():
+    X, y, qid, w = problem(2)
+    scored = ~np.isnan(y)
+    F = np.column_stack([X, y, np.ones(len(y))])[scored]
+    found = Moments.of(RankingData.of(X, y, qid), weights=w, plain=True)
+    np.testing.assert_allclose(found.plain, F.T @ (F * w[scored, None]), rtol=1e-12)
+    csr = Moments.of(RankingData.of(sparse.csr_array(X), y, qid), weights=w, plain=True)
+    np.testing.assert_allclose(csr.pair, found.pair, rtol=1e-12)
+    single = Moments.of(RankingData.of(X.astype(np.float32), y, qid), weights=w)
+    np.testing.assert_allclose(single.pair, found.pair, rtol=1e-4, atol=1e-4)
+
+
+def test_a_large_offset_does_not_cancel():
+    X, y, qid, _ = problem(3)
+    near = Moments.of(RankingData.of(X - 50, y, qid)).pair
+    far = Moments.of(RankingData.of(X + 1e8, y, qid), block=3).pair
+    np.testing.assert_allclose(far, near, rtol=1e-6, atol=1e-5)
+
+
+def test_any_feature_map():
+    X, y, qid, _ = problem(4)
+    found = Moments.of(RankingData.of(X, y, qid), features=lambda rows: np.tanh(rows[:, :2] - 50))
+    want = Moments.of(RankingData.of(np.tanh(X[:, :2] - 50), y, qid))
+    np.testing.assert_allclose(found.pair, want.pair)
+    assert found.n_features == 2
+
+
+def test_preferences_ask_for_a_difference_of_one():
+    X, _, _, w = problem(5)
+    pairs = np.array([[0, 1], [2, 3], [0, 1], [5, 4]])
+    D = np.column_stack([X[pairs[:, 0]] - X[pairs[:, 1]], np.ones(4)])
+    scale = w[pairs[:, 0]] * w[pairs[:, 1]]
+    found = Moments.of(RankingData.of_pairs(X, pairs), weights=w, block=3)
+    np.testing.assert_allclose(found.pair, D.T @ (D * scale[:, None]))
+    assert found.pair_weight == pytest.approx(scale.sum())
+
+
+def test_nothing_to_compare_gives_zeros():
+    X, y, qid, _ = problem(6)
+    data = RankingData.of(X, np.where(np.isnan(y), 1.0, y), qid)
+    none = Moments.of(data, rows="unscored", plain=True)
+    assert not none.pair.any()
+    assert none.plain.shape == (6, 6)
+    alone = Moments.of(RankingData.of(X, y, np.arange(len(y))))
+    assert not alone.pair.any()
+    assert alone.pair_weight == 0
+
+
+def test_bad_settings_get_one_sentence():
+    X, y, qid, _ = problem(7)
+    data = RankingData.of(X, y, qid)
+    with pytest.raises(InputError, match="query_weight is 'size'; choose one of pairs, equal, rows"):
+        Moments.of(data, query_weight="size")
+    with pytest.raises(InputError, match="different features or kinds"):
+        Moments.of(data) + Moments.of(data, plain=True)
