@@ -36,9 +36,8 @@ def public_names(module_name):
         yield f"{module_name}.{name}"
         if inspect.isclass(thing):
             for member, value in vars(thing).items():
-                if not member.startswith("_") and isinstance(value, property | classmethod | staticmethod):
-                    yield f"{module_name}.{name}.{member}"
-                elif not member.startswith("_") and inspect.isfunction(value):
+                is_method = isinstance(value, property | classmethod | staticmethod) or inspect.isfunction(value)
+                if is_method and not member.startswith("_"):
                     yield f"{module_name}.{name}.{member}"
 
 

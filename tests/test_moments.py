@@ -64,7 +64,7 @@ def test_ties_give_the_laplacian_of_all_pairs():
 
 @given(st.integers(0, 100))
 def test_parts_add_up_to_the_whole(seed):
-    X, y, qid, w = problem(seed)
+    X, y, qid, _ = problem(seed)
     first = qid < 2
     parts = [Moments.of(RankingData.of(X[p], y[p], qid[p]), plain=True) for p in (first, ~first) if p.any()]
     total = parts[0] if len(parts) == 1 else parts[0] + parts[1]

@@ -23,6 +23,9 @@ from corank.data.ranking import RankingData
 from corank.errors import InputError
 from corank.graphs import QUERY_WEIGHTS
 
+# entries of a block of rows: 16 MiB of float64
+BLOCK = 1 << 21
+
 Floats = NDArray[np.float64]
 Features = Callable[[Any], NDArray[Any]]
 
@@ -63,7 +66,7 @@ class Moments:
         weights: Floats | None = None,
         query_weight: str = "pairs",
         plain: bool = False,
-        block: int = 8192,
+        block: int | None = None,
     ) -> Moments:
         """
         Sum over a problem.
@@ -84,22 +87,25 @@ class Moments:
             c_q = 1; 1 / (W_q² − Σ_g W_g²), one over twice the weight of the pairs of q; or 1 / W_q.
         plain : bool
             Whether to sum over rows too.
-        block : int
-            Rows in memory at a time.
+        block : int, optional
+            Rows in memory at a time; by default as many as make 16 MiB.
 
         Returns
         -------
         Moments
             The sums.
         """
+        features = features or dense
+        d = features(data.X[:1]).shape[1]
+        block = block or max(1, BLOCK // (d + 1))
         if rows == "scored" and data.pairs is not None:
-            return cls._of_preferences(data, features or dense, weights, block)
+            return cls._of_preferences(data, features, weights, block)
         unscored = rows == "unscored"
         order = data.order[data.is_scored[data.order] != unscored]
         w = np.ones(len(order)) if weights is None else weights[order]
         slots, pair_weight = _slots(data, order, w, ties or unscored, query_weight)
         y = np.zeros(data.n_rows) if unscored or data.y is None else data.y
-        return cls(*_sum(data.X, y, order, slots, w if plain else None, features or dense, block), pair_weight)
+        return cls(*_sum(data.X, y, order, slots, w if plain else None, features, d + 1, block), pair_weight)
 
     @classmethod
     def _of_preferences(cls, data: RankingData, features: Features, weights: Floats | None, block: int) -> Moments:
@@ -177,29 +183,23 @@ def _query_factors(W_q: Floats, twice_pairs: Floats, query_weight: str) -> Float
 
 
 def _sum(
-    X: Any, y: Floats, order: NDArray[np.int64], slots: Slots, w: Floats | None, features: Features, block: int
+    X: Any, y: Floats, order: NDArray[np.int64], slots: Slots, w: Floats | None, features: Features, d: int, block: int
 ) -> tuple[Floats, Floats | None]:
-    pair: Floats | None = None
-    plain: Floats | None = None
+    block = min(block, max(len(order), 1))
+    pair, shift, sums = np.zeros((d, d)), np.empty(d), np.empty((2, d))
+    F, Z, plus, minus = (np.empty((rows, d)) for rows in (block, block, block // 2 + 1, block))
+    plain = None if w is None else np.zeros((d + 1, d + 1))
     for first in range(0, len(order), block):
         rows = order[first : first + block]
-        Phi = features(_take(X, rows))
-        F = np.empty((len(rows), Phi.shape[1] + 1))
-        F[:, :-1], F[:, -1] = Phi, y[rows]
-        if pair is None:
-            d = F.shape[1]
-            pair, shift, sums = np.zeros((d, d)), np.empty(d), np.empty((2, d))
-            Z, plus, minus = np.empty((block, d)), np.empty((block // 2 + 1, d)), np.empty((block, d))
-            plain = None if w is None else np.zeros((d + 1, d + 1))
-        n_plus, n_minus = fold(F, slots, first, shift, sums, Z, plus, minus)
-        for part, sign in ((Z[: len(rows)], 1), (plus[:n_plus], 1), (minus[:n_minus], -1)):
-            pair += sign * (part.T @ part)
+        n = len(rows)
+        F[:n, :-1], F[:n, -1] = features(_take(X, rows)), y[rows]
+        n_plus, n_minus = fold(F[:n], slots, first, shift, sums, Z, plus, minus)
+        pair += Z[:n].T @ Z[:n]
+        pair += plus[:n_plus].T @ plus[:n_plus]
+        pair -= minus[:n_minus].T @ minus[:n_minus]
         if plain is not None and w is not None:
-            F1 = np.column_stack([F, np.ones(len(F))]) * np.sqrt(w[first : first + block])[:, None]
+            F1 = np.column_stack([F[:n], np.ones(n)]) * np.sqrt(w[first : first + n])[:, None]
             plain += F1.T @ F1
-    if pair is None:
-        d = features(X[:1]).shape[1] + 1
-        return np.zeros((d, d)), None if w is None else np.zeros((d + 1, d + 1))
     return pair, plain
 
 
