@@ -12,6 +12,7 @@ from corank.core import pairs as core
 from corank.core.dice import alias_table, seed_state
 from corank.core.pairs import PairIndex
 from corank.data.ranking import RankingData
+from corank.data.weights import as_weights
 from corank.errors import InputError
 
 SCHEMES = ("pairs", "query", "rows")
@@ -93,7 +94,8 @@ class PairSampler:
         if differences and (unscored or data.y is None):
             kind = "unscored rows" if unscored else "preference pairs"
             raise InputError(f"differences=True needs scores, but {kind} carry none; leave it False.")
-        w = None if weights is None else _as_weights(weights, data.n_rows)
+        w = None if weights is None else as_weights(weights, data.n_rows)
+        w = None if w is None else np.asarray(w / w.max())
         if not unscored and data.pairs is not None:
             return cls(*_listed(data.pairs, data.queries.codes, scheme, w))
         if not unscored:
@@ -257,18 +259,3 @@ def _narrow(numbers: Integers) -> NDArray[np.uint32]:
     if numbers.max(initial=0) > np.iinfo(np.uint32).max:
         raise InputError(f"a problem of {numbers.max()} rows is too large to draw from; pass fewer than 2³² rows.")
     return numbers.astype(np.uint32)
-
-
-def _as_weights(weights: ArrayLike, n_rows: int) -> Floats:
-    try:
-        w = np.asarray(weights, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"weights must hold numbers ({error}).") from error
-    if w.shape != (n_rows,):
-        raise InputError(f"weights has shape {w.shape} for {n_rows} rows; pass one weight per row.")
-    bad = np.flatnonzero(~(np.isfinite(w) & (w >= 0)))
-    if len(bad):
-        raise InputError(f"weights is {w[bad[0]]} at row {bad[0]}; pass finite weights of at least 0.")
-    if not w.any():
-        raise InputError(f"weights is 0 for all {n_rows} rows; give some rows a positive weight.")
-    return np.asarray(w / w.max())

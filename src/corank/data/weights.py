@@ -1,0 +1,46 @@
+"""Weights of rows or pairs: finite, not negative, one each, not all zero."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from corank.errors import InputError
+
+
+def as_weights(weights: ArrayLike, n: int, what: str = "row") -> NDArray[np.float64]:
+    """
+    Check weights.
+
+    Parameters
+    ----------
+    weights : array-like of shape (n,)
+        The weights.
+    n : int
+        How many there must be.
+    what : str
+        What is weighted, for the message.
+
+    Returns
+    -------
+    array of float64, shape (n,)
+        The weights.
+
+    Examples
+    --------
+    >>> as_weights([1, -2], 2)
+    Traceback (most recent call last):
+    corank.errors.InputError: weights is -2.0 at row 1; pass finite weights of at least 0.
+    """
+    try:
+        w = np.asarray(weights, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"weights must hold numbers, one per {what} ({error}).") from error
+    if w.shape != (n,):
+        raise InputError(f"weights has shape {w.shape} for {n} {what}s; pass one weight per {what}.")
+    bad = np.flatnonzero(~(np.isfinite(w) & (w >= 0)))
+    if len(bad):
+        raise InputError(f"weights is {w[bad[0]]} at {what} {bad[0]}; pass finite weights of at least 0.")
+    if n and not w.any():
+        raise InputError(f"weights is 0 for all {n} {what}s; give some of them a positive weight.")
+    return w
