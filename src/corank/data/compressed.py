@@ -66,11 +66,15 @@ class Text:
             Both count from 1; columns count bytes.
         """
         line_begin = self.mapped.rfind(b"\n", 0, position) + 1
-        newlines = sum(
-            int(np.count_nonzero(self.bytes[begin : min(begin + PIECE, line_begin)] == ord("\n")))
-            for begin in range(0, line_begin, PIECE)
-        )
-        return newlines + 1, position - line_begin + 1
+        return self._newlines(line_begin) + 1, position - line_begin + 1
+
+    def count_lines(self) -> int:
+        """Count the lines, one that no newline ends included."""
+        return self._newlines(len(self.mapped)) + 1
+
+    def _newlines(self, end: int) -> int:
+        content = self.bytes[:end]
+        return sum(int(np.count_nonzero(content[k : k + PIECE] == ord("\n"))) for k in range(0, end, PIECE))
 
 
 def open_text(path: str | os.PathLike[str]) -> Text:

@@ -39,7 +39,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, eq=False)
-class _Piece:
+class Piece:
     """Whole lines begin..end-1 of some bytes; `shift` turns their offsets into positions."""
 
     bytes: NDArray[np.uint8]
@@ -72,7 +72,7 @@ class Pieces:
     colons: NDArray[np.int64]
     largest_id: int
     n_jobs: int | None
-    _pieces: list[_Piece]
+    _pieces: list[Piece]
 
     @classmethod
     def of(cls, texts: list[Text], n_jobs: int | None = None) -> Pieces:
@@ -94,7 +94,7 @@ class Pieces:
         sizes = [len(text.mapped) for text in texts]
         bases = np.cumsum([0, *sizes[:-1]], dtype=np.int64)
         size = max(LEAST_PIECE, sum(sizes) // (PIECES_PER_THREAD * n_threads(n_jobs)) + 1)
-        cut = [list(_cut(text, int(base), size)) for text, base in zip(texts, bases, strict=True)]
+        cut = [list(cut_lines(text, int(base), size)) for text, base in zip(texts, bases, strict=True)]
         pieces = [piece for part in cut for piece in part]
         text_of = np.repeat(np.arange(len(texts)), [len(part) for part in cut])
         surveys = spread(
@@ -186,24 +186,40 @@ class Pieces:
         )
 
 
-def _each(pieces: list[_Piece]) -> list[tuple[int, int]]:
+def _each(pieces: list[Piece]) -> list[tuple[int, int]]:
     return [(k, k + 1) for k in range(len(pieces))]
 
 
-def _cut(text: Text, base: int, size: int) -> Iterator[_Piece]:
-    """Cut at newlines; the last lines are copied, so that the kernels' look-ahead stays inside memory."""
+def cut_lines(text: Text, base: int, size: int) -> Iterator[Piece]:
+    """
+    Cut a text at newlines; the last lines are copied, so that the kernels' look-ahead stays inside memory.
+
+    Parameters
+    ----------
+    text : Text
+        The text.
+    base : int
+        Position at which the text begins.
+    size : int
+        Bytes a piece should have, about.
+
+    Yields
+    ------
+    Piece
+        Whole lines; the last line ends with a newline even where the text does not.
+    """
     mapped, length = text.mapped, len(text.mapped)
     tail = mapped.rfind(b"\n", 0, max(0, length - PADDING)) + 1
     begin = 0
     while begin < tail:
         end = mapped.find(b"\n", min(begin + size, tail) - 1, tail) + 1
-        yield _Piece(text.bytes, begin, end, base)
+        yield Piece(text.bytes, begin, end, base)
         begin = end
     last = np.frombuffer(mapped[tail:] + b"\n" * (PADDING + 1), dtype=np.uint8)
-    yield _Piece(last, 0, length - tail + 1, base + tail)
+    yield Piece(last, 0, length - tail + 1, base + tail)
 
 
-def _parse(piece: _Piece, row: int, at: int, sheet: kernels.Sheet, rules: kernels.Rules) -> Outcome | Fault:
+def _parse(piece: Piece, row: int, at: int, sheet: kernels.Sheet, rules: kernels.Rules) -> Outcome | Fault:
     hard = np.empty((HARD_NUMBERS, 3), dtype=np.int64)
     begin, largest = piece.begin, 0
     while True:

@@ -1,0 +1,106 @@
+"""The loop that splits lines of blank-separated columns, such as TREC run and qrels files."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corank.core.bytes import address, byte
+from corank.core.jit import jit
+from corank.core.number import BAD, HARD, read_number
+from corank.core.parse import NEWLINE, is_blank
+
+# what split_lines returns
+DONE, FEW_COLUMNS, MANY_COLUMNS, BAD_NUMBER = range(4)
+
+
+class Table(NamedTuple):
+    """
+    Where split lines go.
+
+    `spans` (rows, kept columns, 2) takes the begin and end of each kept column; `fresh` whether a row's first
+    kept column differs from that of the row before; `numbers` the numeric column, NaN where it needs exact
+    arithmetic, and then `number_spans` says where it stands.
+    """
+
+    spans: NDArray[np.int64]
+    fresh: NDArray[np.bool_]
+    numbers: NDArray[np.float64]
+    number_spans: NDArray[np.int64]
+
+
+@jit
+def differ(a, a_end, b, b_end):  # type: ignore[no-untyped-def]
+    """Whether the bytes a..a_end-1 and b..b_end-1 differ."""
+    if a_end - a != b_end - b:
+        return True
+    k = 0
+    while k < a_end - a and byte(a + k) == byte(b + k):
+        k += 1
+    return k < a_end - a
+
+
+@jit
+def split_lines(text, begin, end, shift, row, keep, number, table):  # type: ignore[no-untyped-def]
+    """
+    Split lines begin..end-1 into rows `row`, `row` + 1, ... of the table.
+
+    Column c is kept as column ``keep[c]`` of the spans, or not at all where that is negative; column `number` is
+    read as a number. Positions are stored and returned plus `shift`. Returns (code, position, row); blank lines are
+    skipped.
+    """
+    spans, fresh, numbers, number_spans = table
+    origin = address(text)
+    shift -= origin
+    i, stop = origin + begin, origin + end
+    last, last_end = origin, origin
+    while i < stop:
+        c = byte(i)
+        if is_blank(c) or c == NEWLINE:
+            i += 1
+            continue
+        for column in range(len(keep)):
+            c = byte(i)
+            while is_blank(c):
+                i += 1
+                c = byte(i)
+            if c == NEWLINE:
+                return FEW_COLUMNS, i + shift, row
+            first = i
+            while not is_blank(c) and c != NEWLINE:
+                i += 1
+                c = byte(i)
+            if column == number:
+                value, behind, state = read_number(first)
+                if state == BAD or behind != i:
+                    return BAD_NUMBER, first + shift, row
+                numbers[row] = np.nan if state == HARD else value
+                number_spans[row, 0], number_spans[row, 1] = first + shift, i + shift
+            target = keep[column]
+            if target >= 0:
+                spans[row, target, 0], spans[row, target, 1] = first + shift, i + shift
+            if target == 0:
+                fresh[row] = differ(first, i, last, last_end)
+                last, last_end = first, i
+        while is_blank(byte(i)):
+            i += 1
+        if byte(i) != NEWLINE:
+            return MANY_COLUMNS, i + shift, row
+        i += 1
+        row += 1
+    return DONE, i + shift, row
+
+
+@jit
+def gather_lines(text, spans, lines):  # type: ignore[no-untyped-def]
+    """Copy the spans (n, 2) of a text to `lines`, a newline behind each."""
+    k = np.uint64(0)
+    one = np.uint64(1)
+    for row in range(len(spans)):
+        for i in range(np.uint64(spans[row, 0]), np.uint64(spans[row, 1])):
+            lines[k] = text[i]
+            k += one
+        lines[k] = NEWLINE
+        k += one

@@ -1,0 +1,286 @@
+"""
+TREC files: runs (``query Q0 document rank score tag``) and qrels (``query iteration document grade``).
+
+Ids are strings, as in trec_eval; a run's rank column is not read, its scores order the documents. Reading is
+O(bytes), joining O(rows).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from corank.core import columns
+from corank.data.compressed import Text, open_text, write_text
+from corank.data.pieces import cut_lines
+from corank.data.queries import Queries
+from corank.data.ranking import as_scores
+from corank.errors import InputError
+
+RUN_COLUMNS = ("query", "Q0", "document", "rank", "score", "tag")
+QRELS_COLUMNS = ("query", "iteration", "document", "grade")
+PIECE = 1 << 28
+_NAME = re.compile(r"[^ \t\r\n]+").fullmatch
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """
+    Documents retrieved for queries, row by row.
+
+    Attributes
+    ----------
+    qid, docids : arrays of str objects
+        Query and document of each row.
+    scores : array of float64
+        Higher is better.
+    tag : str
+        Name of the run.
+    """
+
+    qid: NDArray[np.object_]
+    docids: NDArray[np.object_]
+    scores: NDArray[np.float64]
+    tag: str
+
+
+@dataclass(frozen=True, eq=False)
+class Qrels:
+    """
+    Judged documents of queries, row by row.
+
+    Attributes
+    ----------
+    qid, docids : arrays of str objects
+        Query and document of each row.
+    y : array of float64
+        Grades.
+    """
+
+    qid: NDArray[np.object_]
+    docids: NDArray[np.object_]
+    y: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedRun:
+    """
+    A run with the grades of its documents.
+
+    Attributes
+    ----------
+    y, scores, qid, docids : arrays
+        Grade, score, query and document of each row of the run.
+    missed_qid, missed_y : arrays
+        Query and grade of the judged documents that the run did not retrieve: an ideal order counts them.
+    """
+
+    y: NDArray[np.float64]
+    scores: NDArray[np.float64]
+    qid: NDArray[np.object_]
+    docids: NDArray[np.object_]
+    missed_qid: NDArray[np.object_]
+    missed_y: NDArray[np.float64]
+
+
+def read_run(path: str | os.PathLike[str]) -> Run:
+    """
+    Read a run file of six columns, plain or compressed.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+
+    Returns
+    -------
+    Run
+        Its rows, in the order of the file.
+    """
+    text = open_text(path)
+    spans, fresh, scores = _read(text, RUN_COLUMNS, ("query", "document", "tag"), "score")
+    tag = _decode(text, spans[:1, 2])[0]
+    return Run(_decode(text, spans[:, 0], fresh), _decode(text, spans[:, 1]), scores, tag)
+
+
+def read_qrels(path: str | os.PathLike[str]) -> Qrels:
+    """
+    Read a qrels file of four columns, plain or compressed.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+
+    Returns
+    -------
+    Qrels
+        Its rows, in the order of the file.
+    """
+    text = open_text(path)
+    spans, fresh, y = _read(text, QRELS_COLUMNS, ("query", "document"), "grade")
+    return Qrels(_decode(text, spans[:, 0], fresh), _decode(text, spans[:, 1]), y)
+
+
+def write_run(
+    path: str | os.PathLike[str], qid: ArrayLike, docids: ArrayLike, scores: ArrayLike, tag: str = "corank"
+) -> None:
+    """
+    Write a run file, each query's documents by falling score and numbered from 1, whole or not at all.
+
+    Parameters
+    ----------
+    path : path
+        The file to write, compressed as its suffix says.
+    qid, docids : array-likes of shape (n_rows,)
+        Query and document of each row, without blanks.
+    scores : array-like of shape (n_rows,)
+        Higher is better; rows with equal scores keep their order.
+    tag : str, default "corank"
+        Name of the run.
+    """
+    documents = _names(docids, "docids")
+    queries = Queries.of(qid, len(documents))
+    names, values = _names(queries.ids, "qid"), as_scores(scores, len(documents))
+    _names([tag], "tag")
+    if np.isnan(values).any():
+        row = int(np.flatnonzero(np.isnan(values))[0])
+        raise InputError(f"scores is NaN at row {row}; a run needs a score for every document.")
+    order = np.lexsort((-values, queries.codes))
+    ranks = np.arange(len(order)) - np.repeat(queries.starts[:-1], queries.sizes) + 1
+    with write_text(path) as stream:
+        stream.writelines(
+            f"{names[query]} Q0 {documents[row]} {rank} {score!r} {tag}\n".encode()
+            for row, query, rank, score in zip(
+                order.tolist(), queries.codes[order].tolist(), ranks.tolist(), values[order].tolist(), strict=True
+            )
+        )
+
+
+def write_qrels(path: str | os.PathLike[str], qid: ArrayLike, docids: ArrayLike, y: ArrayLike) -> None:
+    """
+    Write a qrels file, whole or not at all.
+
+    Parameters
+    ----------
+    path : path
+        The file to write, compressed as its suffix says.
+    qid, docids : array-likes of shape (n_rows,)
+        Query and document of each row, without blanks.
+    y : array-like of shape (n_rows,)
+        Grades; rows with NaN are unjudged and left out.
+    """
+    documents = _names(docids, "docids")
+    queries = Queries.of(qid, len(documents))
+    names, grades = _names(queries.ids, "qid"), as_scores(y, len(documents))
+    with write_text(path) as stream:
+        stream.writelines(
+            f"{names[query]} 0 {document} {grade!r}".removesuffix(".0").encode() + b"\n"
+            for query, document, grade in zip(queries.codes.tolist(), documents, grades.tolist(), strict=True)
+            if grade == grade
+        )
+
+
+def join_run(run: Run, qrels: Qrels, *, unjudged: float = float("nan")) -> JudgedRun:
+    """
+    Look up the grade of every document of a run.
+
+    Parameters
+    ----------
+    run : Run
+        What was retrieved.
+    qrels : Qrels
+        What was judged.
+    unjudged : float, default NaN
+        Grade of a document without judgement: NaN leaves it unscored, 0 takes it as irrelevant.
+
+    Returns
+    -------
+    JudgedRun
+        Rows as in the run, and the judged documents it missed.
+
+    Examples
+    --------
+    >>> run = Run(np.array(["1", "1"], object), np.array(["a", "b"], object), np.array([0.5, 0.25]), "x")
+    >>> qrels = Qrels(np.array(["1", "1"], object), np.array(["b", "c"], object), np.array([2.0, 1.0]))
+    >>> judged = join_run(run, qrels, unjudged=0)
+    >>> judged.y.tolist(), judged.missed_y.tolist()
+    ([0.0, 2.0], [1.0])
+    """
+    grades: dict[tuple[str, str], float] = {}
+    for query, document, grade in zip(qrels.qid, qrels.docids, qrels.y.tolist(), strict=True):
+        if grades.setdefault((query, document), grade) != grade:
+            raise InputError(f"the qrels grade document {document!r} of query {query!r} twice, differently; keep one.")
+    keys = list(zip(run.qid, run.docids, strict=True))
+    retrieved = set(keys)
+    if len(retrieved) < len(keys):
+        seen: set[tuple[Any, Any]] = set()
+        query, document = next(key for key in keys if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise InputError(f"the run retrieves document {document!r} twice for query {query!r}; keep one.")
+    y = np.array([grades.get(key, unjudged) for key in keys], dtype=np.float64)
+    missed = [(query, grade) for (query, document), grade in grades.items() if (query, document) not in retrieved]
+    missed_qid = np.array([query for query, _ in missed], dtype=object)
+    return JudgedRun(y, run.scores, run.qid, run.docids, missed_qid, np.array([grade for _, grade in missed]))
+
+
+def _read(
+    text: Text, names: tuple[str, ...], kept: tuple[str, ...], number: str
+) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.float64]]:
+    most = text.count_lines()
+    table = columns.Table(
+        np.empty((most, len(kept), 2), dtype=np.int64),
+        np.empty(most, dtype=np.bool_),
+        np.empty(most),
+        np.empty((most, 2), dtype=np.int64),
+    )
+    keep = np.array([kept.index(name) if name in kept else -1 for name in names])
+    row = 0
+    for piece in cut_lines(text, 0, PIECE):
+        code, position, row = columns.split_lines(
+            piece.bytes, piece.begin, piece.end, piece.shift, row, keep, names.index(number), table
+        )
+        if code != columns.DONE:
+            raise _fault(text, code, position, names, number)
+    if row == 0:
+        raise InputError(f"{text.path} has no rows; expected lines of '{' '.join(names)}'.")
+    numbers = table.numbers[:row]
+    for k in np.flatnonzero(np.isnan(numbers)).tolist():
+        begin, end = table.number_spans[k].tolist()
+        numbers[k] = float(text.mapped[begin:end])
+        if np.isinf(numbers[k]):
+            raise _fault(text, columns.BAD_NUMBER, begin, names, number)
+    return table.spans[:row], table.fresh[:row], numbers
+
+
+def _decode(text: Text, spans: NDArray[np.int64], fresh: NDArray[np.bool_] | None = None) -> NDArray[np.object_]:
+    """Strings of spans; one that is not fresh is the string before it."""
+    wanted = spans if fresh is None else spans[fresh]
+    lines = np.empty(int((wanted[:, 1] - wanted[:, 0] + 1).sum()), dtype=np.uint8)
+    columns.gather_lines(text.bytes, wanted, lines)
+    found = np.empty(len(wanted), dtype=object)
+    found[:] = lines.tobytes().decode(errors="surrogateescape").split("\n")[:-1]
+    return found if fresh is None else np.asarray(found[np.cumsum(fresh) - 1])
+
+
+def _fault(text: Text, code: int, position: int, names: tuple[str, ...], number: str) -> InputError:
+    line, column = text.locate(position)
+    if code == columns.BAD_NUMBER:
+        found = text.mapped[position : position + 40].split(maxsplit=1)[0].decode(errors="replace")
+        problem = f"expected a finite {number}, found {found!r}"
+    else:
+        few = "fewer" if code == columns.FEW_COLUMNS else "more"
+        problem = f"expected {len(names)} columns ({' '.join(names)}), found {few}"
+    return InputError(f"{text.path}, line {line}, column {column}: {problem}.")
+
+
+def _names(values: ArrayLike, what: str) -> list[str]:
+    names = [str(value) for value in np.asarray(values).tolist()]
+    for row, name in enumerate(names):
+        if not _NAME(name):
+            raise InputError(f"{what} holds {name!r} at {row}; TREC files need names without blanks.")
+    return names
