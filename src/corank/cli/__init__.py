@@ -12,6 +12,9 @@ from corank.cli.convert import convert
 from corank.cli.data import data
 from corank.cli.demo import demo
 from corank.cli.evaluate import evaluate
+from corank.cli.experiment import experiment
+from corank.cli.fit import fit
+from corank.cli.rank import rank
 from corank.errors import InputError, MissingExtra
 
 app = typer.Typer(
@@ -38,7 +41,7 @@ def _options(
     """Learn to rank from a few judgements and a lot of unjudged data."""
 
 
-for verb in (convert, evaluate, data, demo):
+for verb in (fit, rank, evaluate, convert, data, experiment, demo):
     app.command()(verb)
 
 

@@ -6,6 +6,7 @@ A module is imported when its experiment is asked for; `EXPERIMENTS` is all that
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
 
 from corank.errors import InputError
@@ -20,23 +21,21 @@ EXPERIMENTS = {
 """Each experiment's name and the module that runs it."""
 
 
-def run(name: str, settings: Settings) -> Report:
+def find(name: str) -> Callable[[Settings], Report]:
     """
-    Run one experiment.
+    Look up an experiment.
 
     Parameters
     ----------
     name : str
         One of `EXPERIMENTS`.
-    settings : Settings
-        How long, which seed, and where results are kept.
 
     Returns
     -------
-    Report
-        Tables with the paper's figures beside ours.
+    callable
+        Takes `Settings`, runs the experiment and returns its `Report`.
     """
     if name not in EXPERIMENTS:
         raise InputError(f"there is no experiment {name!r}; corank knows {', '.join(EXPERIMENTS)}.")
-    report: Report = import_module(EXPERIMENTS[name]).run(settings)
-    return report
+    run: Callable[[Settings], Report] = import_module(EXPERIMENTS[name]).run
+    return run

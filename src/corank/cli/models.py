@@ -1,0 +1,189 @@
+"""Which rankers the command line can fit, under which names, and how its words become their parameters."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import corank
+from corank.base import Ranker
+from corank.errors import InputError
+from corank.metrics.conventions import known
+
+LOOPS = {
+    "pairs": "pairs",
+    "query": "query",
+    "rows": "rows",
+    "roc": "pairs",
+    "rank": "rows",
+    "query-norm-rank": "query",
+    "combined-roc": "pairs",
+    "combined-ranking": "rows",
+}
+"""Laws of drawing pairs: corank's own three names, then sofia-ml's loop types."""
+
+IGNORE_QUERIES = ("roc", "combined-roc")
+"""sofia-ml's loops that compare all rows with each other, whatever their query."""
+
+
+def kebab(name: str) -> str:
+    """
+    Return a class name as it is typed on the command line.
+
+    Parameters
+    ----------
+    name : str
+        Such as "CoRankRLS".
+
+    Returns
+    -------
+    str
+        Such as "co-rankrls".
+
+    Examples
+    --------
+    >>> [kebab(name) for name in ("SPD", "RankRLS", "CoRankRLS", "CoRankingPursuit")]
+    ['spd', 'rankrls', 'co-rankrls', 'co-ranking-pursuit']
+    """
+    return re.sub(r"(?<=[a-z])(?=[A-Z][a-z])", "-", name).lower()
+
+
+def rankers() -> dict[str, type[Ranker]]:
+    """
+    Return every ranker that corank exports and that needs no argument to be made.
+
+    Returns
+    -------
+    dict
+        Name on the command line to class.
+    """
+    found = {}
+    for name in sorted(corank.__all__):
+        thing = getattr(corank, name)
+        if isinstance(thing, type) and issubclass(thing, Ranker) and not inspect.isabstract(thing):
+            parameters = inspect.signature(thing).parameters.values()
+            if all(parameter.default is not parameter.empty for parameter in parameters):
+                found[kebab(name)] = thing
+    return found
+
+
+def find_ranker(name: str) -> type[Ranker]:
+    """
+    Look up a ranker by its name on the command line; case and hyphens do not matter.
+
+    Parameters
+    ----------
+    name : str
+        Such as "spd".
+
+    Returns
+    -------
+    type
+        Its class.
+    """
+    classes = rankers()
+    folded = {key.replace("-", ""): kind for key, kind in classes.items()}
+    wanted = name.replace("-", "").replace("_", "").lower()
+    if wanted not in folded:
+        raise InputError(f"there is no model {name!r}; {known(name, classes)}.")
+    return folded[wanted]
+
+
+def build(kind: type[Ranker], options: Mapping[str, tuple[str, Any]], assignments: Iterable[str]) -> Ranker:
+    """
+    Make a ranker from options that were given and from ``name=value`` assignments.
+
+    Parameters
+    ----------
+    kind : type
+        The class.
+    options : mapping
+        Option to (parameter, value); a value of None means that the option was not given.
+    assignments : iterable of str
+        ``name=value``; the value is read as JSON (numbers, true, null, lists) and as a word otherwise.
+
+    Returns
+    -------
+    Ranker
+        Not fitted yet.
+    """
+    names = sorted(inspect.signature(kind).parameters)
+    given = {parameter: value for parameter, value in options.values() if value is not None}
+    for option, (parameter, value) in options.items():
+        if value is not None and parameter not in names:
+            raise InputError(
+                f"{option} sets {parameter!r}, which {kind.__name__} does not have; it has {', '.join(names)}."
+            )
+    for assignment in assignments:
+        parameter, equals, text = assignment.partition("=")
+        if not equals:
+            raise InputError(f"--set {assignment!r} has no '='; write name=value, such as --set alpha=0.01.")
+        if parameter not in names:
+            raise InputError(f"{kind.__name__} has no parameter {parameter!r}; {known(parameter, names)}.")
+        given[parameter] = _value(text)
+    return kind(**given)
+
+
+def parse_views(text: str) -> int | list[list[int]]:
+    """
+    Read views: a number of random ones, or the features of each.
+
+    Parameters
+    ----------
+    text : str
+        ``2``, or ``1-23/24-46``: views divided by ``/``, 1-based feature ids and ranges divided by ``,``.
+
+    Returns
+    -------
+    int or list of lists of int
+        The number of views, or the 0-based columns of each.
+
+    Examples
+    --------
+    >>> parse_views("2"), parse_views("1-3/4,6")
+    (2, [[0, 1, 2], [3, 5]])
+    """
+    if text.isdecimal():
+        return int(text)
+    views = []
+    for view in text.split("/"):
+        columns: list[int] = []
+        for piece in view.split(","):
+            ends = re.fullmatch(r"(\d+)(?:-(\d+))?", piece.strip())
+            if ends is None or not 1 <= int(ends[1]) <= int(ends[2] or ends[1]):
+                raise InputError(
+                    f"--views {text!r} has {piece!r}; write a number of views, or feature ids from 1 and ranges, "
+                    "such as 1-23/24-46."
+                )
+            columns += range(int(ends[1]) - 1, int(ends[2] or ends[1]))
+        views.append(columns)
+    return views
+
+
+def sampling_of(loop: str) -> str:
+    """
+    Return the sampling scheme that a ``--loop`` names.
+
+    Parameters
+    ----------
+    loop : str
+        One of `LOOPS`.
+
+    Returns
+    -------
+    str
+        The value of the parameter `sampling`.
+    """
+    if loop not in LOOPS:
+        raise InputError(f"--loop {loop!r} is unknown; {known(loop, LOOPS)}.")
+    return LOOPS[loop]
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return {"None": None, "True": True, "False": False}.get(text, text)

@@ -1,0 +1,63 @@
+"""`corank rank`: score rows with a saved model."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+class Format(StrEnum):
+    """What is written: one score a line, or a TREC run file."""
+
+    scores = "scores"
+    trec = "trec"
+
+
+def rank(
+    model: Annotated[Path, typer.Argument(help="Model file that `corank fit` wrote.")],
+    data: Annotated[
+        list[Path], typer.Argument(help="LETOR text (several files are put together), a store, or Parquet.")
+    ],
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="File to write.  [default: screen]")] = None,
+    format: Annotated[
+        Format, typer.Option(help="One score a line in input order, or a TREC run file.")
+    ] = Format.scores,
+    qid: Annotated[
+        str | None, typer.Option(help="'none' ignores query ids; otherwise the id column of a Parquet file.")
+    ] = None,
+    tag: Annotated[str, typer.Option(help="Name of the run in a TREC file.")] = "corank",
+) -> None:
+    """Score rows with a saved model; higher is better."""
+    import sys
+    import time
+
+    import numpy as np
+
+    from corank.cli.problem import read_problem
+    from corank.data.atomic import atomic_file
+    from corank.data.trec import write_run
+    from corank.errors import InputError
+    from corank.persist import load
+
+    if format is Format.trec and output is None:
+        raise InputError("a TREC run is written to a file; name one with --output.")
+    ranker = load(model)
+    problem = read_problem(data, qid=qid, n_features=getattr(ranker, "n_features_in_", None))
+    began = time.perf_counter()
+    scores = ranker.predict(problem.data.X)
+    seconds = time.perf_counter() - began
+    if output is None:
+        sys.stdout.writelines(f"{score!r}\n" for score in scores.tolist())
+        return
+    if format is Format.trec:
+        # a file without document ids: its rows are numbered from 1
+        numbers = np.arange(1, len(scores) + 1).astype(str)
+        docids = numbers if problem.source.docids is None else problem.source.docids
+        write_run(output, problem.data.queries.ids[problem.data.queries.codes], docids, scores, tag)
+    else:
+        with atomic_file(output) as scratch, scratch.open("w", encoding="utf-8") as file:
+            file.writelines(f"{score!r}\n" for score in scores.tolist())
+    typer.echo(f"wrote {output}: {len(scores)} rows in {len(problem.data.queries)} queries, {seconds:.2f} s")
