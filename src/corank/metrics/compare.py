@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from corank.errors import InputError
 from corank.metrics.evaluate import Evaluation, Result
@@ -118,7 +117,7 @@ def compare(
         low=low,
         high=high,
         level=level,
-        p_value=float(stats.wilcoxon(differences).pvalue) if differences.any() else 1.0,
+        p_value=_wilcoxon(differences),
         n_queries=len(a),
         n_higher=int(np.count_nonzero(differences > 0)),
         n_lower=int(np.count_nonzero(differences < 0)),
@@ -143,6 +142,13 @@ def _matching(base: Evaluation, other: Evaluation) -> NDArray[np.int64]:
             "evaluate both on the same rows."
         )
     return np.array([positions[query] for query in base.query_ids.tolist()], dtype=np.int64)
+
+
+def _wilcoxon(differences: NDArray[np.float64]) -> float:
+    # scipy.stats takes longer to import than everything else here: only a comparison pays for it
+    from scipy import stats
+
+    return float(stats.wilcoxon(differences).pvalue) if differences.any() else 1.0
 
 
 def _bootstrap(

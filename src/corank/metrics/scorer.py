@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import sklearn
 from numpy.typing import ArrayLike, NDArray
-from sklearn.metrics import make_scorer
 
 from corank.metrics.conventions import Convention, find_convention
 from corank.metrics.evaluate import evaluate
@@ -47,12 +45,17 @@ def scorer(metric: str, *, convention: str | Convention = "corank") -> Any:
 
     Examples
     --------
+    >>> import sklearn
     >>> from sklearn.linear_model import Ridge
     >>> X, y, qid = [[1.0], [2.0], [1.0], [0.0]], [0, 1, 1, 0], [1, 1, 2, 2]
     >>> with sklearn.config_context(enable_metadata_routing=True):
     ...     scorer("nDCG@10")(Ridge().fit(X, y), X, y, qid=qid)
     1.0
     """
+    # imported here, since most users of metrics never need it and it is slow to import
+    import sklearn
+    from sklearn.metrics import make_scorer
+
     wanted = parse_metric(metric)
     made = make_scorer(
         _Mean(str(wanted), find_convention(convention)), greater_is_better=wanted.measure.larger_is_better

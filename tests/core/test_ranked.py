@@ -1,0 +1,168 @@
+"""Walks over whole lists against the definitions, averaged over every order of the ties."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from corank.core.ranked import (
+    cascade,
+    first_relevant,
+    mean_ndcg,
+    precision_at_r,
+    precision_sums,
+    ranked_gains,
+)
+from corank.core.top import BLOCK, EXPECTED, GIVEN
+
+rows = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=6)
+cuts = st.integers(1, 7)
+ANY = 10**9
+
+
+def ranked(rows):
+    """Grades and scores in order of falling score, and every order of the ties (as row numbers)."""
+    grades, scores = np.array(sorted(rows, key=lambda row: -row[1]), dtype=float).T
+    blocks = [list(block) for _, block in itertools.groupby(range(len(scores)), key=lambda i: scores[i])]
+    orders = [
+        list(itertools.chain(*parts))
+        for parts in itertools.product(*(list(itertools.permutations(block)) for block in blocks))
+    ]
+    return np.ascontiguousarray(grades), np.ascontiguousarray(scores), orders
+
+
+def call(kernel, values, scores, *options, columns=None):
+    starts = np.array([0, len(values)], dtype=np.int64)
+    out = np.full(1 if columns is None else (1, columns), -1.0)
+    kernel(values, scores, starts, 0, 1, *options, out)
+    return out[0]
+
+
+def dcg(gains, discounts):
+    return sum(g * d for g, d in zip(gains, discounts, strict=False))
+
+
+@given(rows, cuts)
+@settings(max_examples=80, deadline=None)
+def test_discounted_gain(rows, cut):
+    gains, scores, orders = ranked(rows)
+    discounts = 1.0 / np.log2(np.arange(2, cut + 2))
+    means = np.mean([dcg(gains[order], discounts) for order in orders])
+    best = dcg(sorted(gains, reverse=True), discounts)
+    assert call(ranked_gains, gains, scores, discounts, EXPECTED, columns=2) == pytest.approx([means, best])
+    given_order = call(ranked_gains, gains, scores, discounts, GIVEN, columns=2)
+    assert given_order == pytest.approx([dcg(gains, discounts), best])
+
+
+@given(rows)
+@settings(max_examples=80, deadline=None)
+def test_mean_ndcg(rows):
+    gains, scores, orders = ranked(rows)
+    discounts = 1.0 / np.log2(np.arange(2, len(gains) + 2))
+    best = sorted(gains, reverse=True)
+    value = call(mean_ndcg, gains, scores, discounts, EXPECTED)
+    if not gains.any():
+        assert np.isnan(value)
+        return
+
+    def mean_over_depths(order):
+        depths = range(1, len(gains) + 1)
+        return np.mean([dcg(gains[order][:k], discounts) / dcg(best[:k], discounts) for k in depths])
+
+    assert value == pytest.approx(np.mean([mean_over_depths(order) for order in orders]))
+    assert call(mean_ndcg, gains, scores, discounts, GIVEN) == pytest.approx(mean_over_depths(slice(None)))
+
+
+@given(rows, cuts)
+@settings(max_examples=80, deadline=None)
+def test_sum_of_precisions(rows, cut):
+    grades, scores, orders = ranked(rows)
+    relevant = (grades > 0).astype(np.uint8)
+
+    def total(order):
+        hits = relevant[order].astype(float)
+        return sum(hits[: i + 1].mean() for i in range(min(cut, len(hits))) if hits[i])
+
+    expected = [np.mean([total(order) for order in orders]), relevant.sum()]
+    assert call(precision_sums, relevant, scores, cut, EXPECTED, columns=2) == pytest.approx(expected)
+    assert call(precision_sums, relevant, scores, cut, GIVEN, columns=2)[0] == pytest.approx(total(slice(None)))
+
+
+def test_tied_block_counts_the_precision_at_its_end():
+    relevant, scores = np.array([1, 1, 0, 1], np.uint8), np.array([3.0, 2.0, 2.0, 1.0])
+    # ranks 2 and 3 arrive together: precision 2/3 for the one relevant row of that block
+    total = call(precision_sums, relevant, scores, ANY, BLOCK, columns=2)[0]
+    assert total == pytest.approx(1 + 2 / 3 + 3 / 4)
+
+
+@given(rows, cuts)
+@settings(max_examples=80, deadline=None)
+def test_first_relevant_row(rows, cut):
+    grades, scores, orders = ranked(rows)
+    relevant = (grades > 0).astype(np.uint8)
+    value = call(first_relevant, relevant, scores, cut, EXPECTED)
+    if not relevant.any():
+        assert np.isnan(value)
+        return
+
+    def inverse(order):
+        rank = 1 + int(np.argmax(relevant[order]))
+        return 1 / rank if rank <= cut else 0.0
+
+    assert value == pytest.approx(np.mean([inverse(order) for order in orders]))
+    assert call(first_relevant, relevant, scores, cut, GIVEN) == pytest.approx(inverse(slice(None)))
+
+
+@given(rows)
+@settings(max_examples=80, deadline=None)
+def test_precision_at_the_number_of_relevant_rows(rows):
+    grades, scores, orders = ranked(rows)
+    relevant = (grades > 0).astype(np.uint8)
+    value = call(precision_at_r, relevant, scores, EXPECTED)
+    if not relevant.any():
+        assert np.isnan(value)
+        return
+    big_r = int(relevant.sum())
+    assert value == pytest.approx(np.mean([relevant[order][:big_r].mean() for order in orders]))
+    assert call(precision_at_r, relevant, scores, GIVEN) == pytest.approx(relevant[:big_r].mean())
+
+
+@given(rows, cuts)
+@settings(max_examples=80, deadline=None)
+def test_cascade(rows, cut):
+    grades, scores, orders = ranked(rows)
+    stops = (2**grades - 1) / 4
+
+    def value(order):
+        chances = stops[order][:cut]
+        through = np.concatenate([[1.0], np.cumprod(1 - chances)[:-1]])
+        return float((chances * through / np.arange(1, len(chances) + 1)).sum())
+
+    expected = np.mean([value(order) for order in orders]) if stops.any() else np.nan
+    assert call(cascade, stops, scores, cut, EXPECTED) == pytest.approx(expected, nan_ok=True)
+    if stops.any():
+        assert call(cascade, stops, scores, cut, GIVEN) == pytest.approx(value(slice(None)))
+
+
+def test_a_large_tie_keeps_its_precision():
+    # all m rows alike: the order does not matter, so the expectation is the value of any order
+    m, chance = 3000, 1e-3
+    value = call(cascade, np.full(m, chance), np.zeros(m), ANY, EXPECTED)
+    ranks = np.arange(1, m + 1)
+    assert value == pytest.approx(float((chance * (1 - chance) ** (ranks - 1) / ranks).sum()), rel=1e-9)
+
+
+@pytest.mark.parametrize("ties", [EXPECTED, GIVEN])
+def test_rows_not_retrieved_count_only_as_missed(ties):
+    scores = np.array([1.0, -np.inf, -np.inf])
+    relevant, grades = np.array([1, 1, 0], np.uint8), np.array([1.0, 2.0, 0.0])
+    assert call(precision_sums, relevant, scores, ANY, ties, columns=2).tolist() == [1.0, 2.0]
+    assert call(precision_at_r, relevant, scores, ties) == 0.5
+    assert call(first_relevant, relevant[[2, 0, 1]], scores, ANY, ties) == 0.0
+    assert call(ranked_gains, grades, scores, np.ones(3), ties, columns=2).tolist() == [1.0, 3.0]
+    assert call(mean_ndcg, grades, scores, np.ones(3), ties) == pytest.approx((1 / 2 + 1 / 3 + 1 / 3) / 3)
+    assert call(cascade, grades / 4, scores, ANY, ties) == 0.25

@@ -1,0 +1,66 @@
+"""The convention `trec_eval` against trec_eval itself, through pytrec_eval."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from corank.metrics import evaluate
+
+pytrec_eval = pytest.importorskip("pytrec_eval")
+NAMES = {
+    "nDCG": "ndcg", "nDCG@1": "ndcg_cut_1", "nDCG@5": "ndcg_cut_5", "nDCG@100": "ndcg_cut_100",
+    "AP": "map", "AP@3": "map_cut_3", "P@5": "P_5", "P@100": "P_100", "RR": "recip_rank", "BEP": "Rprec",
+}  # fmt: skip
+ASKED = {"ndcg", "ndcg_cut.1,5,100", "map", "map_cut.3", "P.5,100", "recip_rank", "Rprec"}
+
+# a row: grade or None (not in the judgements), score or None (not in the run); few scores, so ties abound
+row = st.tuples(
+    st.one_of(st.none(), st.integers(-1, 3)), st.one_of(st.none(), st.sampled_from([0.0, 0.5, 1.0, 1.0 + 1e-9]))
+)
+queries = st.lists(st.lists(row, min_size=1, max_size=12), min_size=1, max_size=4)
+
+
+@given(queries, st.randoms(use_true_random=False))
+@settings(max_examples=200, deadline=None)
+def test_every_measure_of_every_query(queries, random):
+    judged, run, rows = {}, {}, []
+    for q, documents in enumerate(queries):
+        for grade, score in documents:
+            document = f"d{random.randrange(10**6)}-{len(rows)}"
+            if grade is not None:
+                judged.setdefault(f"q{q}", {})[document] = grade
+            if score is not None:
+                run.setdefault(f"q{q}", {})[document] = score
+            if grade is not None or score is not None:
+                rows.append((f"q{q}", document, grade, score))
+    # trec_eval reports queries that are in both files; a query of negative grades only can hang its C code
+    judged = {query: grades for query, grades in judged.items() if max(grades.values()) >= 0}
+    rows = [entry for entry in rows if entry[0] in judged and entry[0] in run]
+    if not rows:
+        return
+    expected = pytrec_eval.RelevanceEvaluator(judged, ASKED).evaluate(run)
+    qid, docids, grades, scores = zip(*rows, strict=True)
+    found = evaluate(
+        [np.nan if grade is None else grade for grade in grades],
+        [0.0 if score is None else score for score in scores],
+        qid,
+        list(NAMES),
+        convention="trec_eval",
+        docids=docids,
+        retrieved=[score is not None for score in scores],
+    )
+    assert set(found.query_ids.tolist()) == set(expected)
+    for ours, theirs in NAMES.items():
+        for query, value in zip(found.query_ids.tolist(), found[ours].values, strict=True):
+            assert value == pytest.approx(expected[query][theirs], abs=1e-9), (ours, query)
+
+
+def test_scores_are_compared_as_32_bit_numbers():
+    judged, run = {"q": {"a": 1, "b": 0}}, {"q": {"a": 1.0 + 1e-9, "b": 1.0}}
+    assert pytrec_eval.RelevanceEvaluator(judged, {"P.1"}).evaluate(run)["q"]["P_1"] == 0.0
+    found = evaluate([1, 0], [1.0 + 1e-9, 1.0], None, "P@1", convention="trec_eval", docids=["a", "b"])
+    assert found["P@1"].mean == 0.0
+    assert evaluate([1, 0], [1.0 + 1e-9, 1.0], None, "P@1")["P@1"].mean == 1.0
