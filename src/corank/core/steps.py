@@ -1,0 +1,199 @@
+"""What one step of stochastic descent is made of: the slope of a loss, a rate, and the dice that choose the example."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corank.core.dice import next_u64, roll, uniform
+from corank.core.jit import inline, jit
+from corank.core.pairs import PairIndex, draw_pairs
+
+HINGE, SQUARED, LOGISTIC, SQUARED_HINGE = 0, 1, 2, 3
+PEGASOS, CONSTANT, SQRT, ADAGRAD = 0, 1, 2, 3
+
+# one set of dice for each question, so that no answer moves the others
+KIND_DICE, PAIR_DICE, ROW_DICE, UNSCORED_DICE = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(3)
+N_DICE = 4
+
+SCALE, MASS, NORM, OWED, BIAS, BIAS_SUM, BIAS_PULL, BIAS_SQUARES = 0, 1, 2, 3, 4, 5, 6, 7
+N_ENTRIES = 8
+
+NO_PARTNER = np.uint64(0xFFFFFFFFFFFFFFFF)
+"""Stands for the second row of a step that looks at one row."""
+
+_FIRST, _SECOND, _ONE = np.uint64(0), np.uint64(1), np.uint64(1)
+
+
+class Plan(NamedTuple):
+    """
+    The numbers that stay fixed during a descent.
+
+    Attributes
+    ----------
+    loss, rate : int
+        Codes of this module.
+    alpha, l1 : float
+        Weights of ½‖w‖² and ‖w‖₁.
+    eta0 : float
+        First rate.
+    mix : float
+        Probability that a step looks at one row instead of a pair.
+    coupling : float
+        Weight of the disagreement of views; 0 draws no unscored pair.
+    batch, unscored_batch : int
+        Examples and unscored pairs of a step.
+    average, project, fit_intercept : bool
+        Whether to sum the iterates, to stay in the ball of radius 1/√alpha, to learn a bias from rows.
+    """
+
+    loss: int
+    rate: int
+    alpha: float
+    l1: float
+    eta0: float
+    mix: float
+    coupling: float
+    batch: int
+    unscored_batch: int
+    average: bool
+    project: bool
+    fit_intercept: bool
+
+
+class State(NamedTuple):
+    """
+    All that a descent remembers between two steps; kernels change it in place.
+
+    Attributes
+    ----------
+    weights : array of float64, shape (n_slots,)
+        v, where the weights are w = scale · v; with AdaGrad the sum of all pulls.
+    sums : array of float64, shape (n_slots,)
+        One of three, as the plan asks: z of averaging (Σ_k w_k = mass · v + z), what each weight has paid of the L1
+        penalty, or AdaGrad's sums of squares.
+    ledger : array of float64, shape (n_views, N_ENTRIES)
+        Per view: SCALE; MASS = Σ_k scale_k; NORM = ‖v‖²; OWED = Σ_k η_k l1 / scale_k; BIAS; BIAS_SUM for averaging;
+        BIAS_PULL and BIAS_SQUARES for AdaGrad.
+    dice : array of uint64, shape (N_DICE, 4)
+        States of the dice.
+    steps : array of int64, shape (1,)
+        Steps done.
+    """
+
+    weights: NDArray[np.float64]
+    sums: NDArray[np.float64]
+    ledger: NDArray[np.float64]
+    dice: NDArray[np.uint64]
+    steps: NDArray[np.int64]
+
+
+class RowIndex(NamedTuple):
+    """
+    A law over single rows.
+
+    Attributes
+    ----------
+    table : array of uint64, shape (n, 2)
+        Alias table.
+    rows : array of uint32, shape (n,)
+        The row of each face.
+    """
+
+    table: NDArray[np.uint64]
+    rows: NDArray[np.uint32]
+
+
+class Examples(NamedTuple):
+    """
+    What a descent learns from.
+
+    Attributes
+    ----------
+    y : array of float64, shape (n_rows,) or (0,)
+        Scores; empty where pairs carry a difference of 1.
+    pairs, unscored : PairIndex
+        Laws of scored and of unscored pairs.
+    rows : RowIndex
+        Law of single rows.
+    """
+
+    y: NDArray[np.float64]
+    pairs: PairIndex
+    unscored: PairIndex
+    rows: RowIndex
+
+
+@inline
+def pair_target(loss, gap):  # type: ignore[no-untyped-def]
+    """Return t(y_a − y_b) for a positive difference: itself, (1 + z)/2, or its sign."""
+    if loss == SQUARED:
+        return gap
+    if loss == LOGISTIC:
+        return 0.5 * (1.0 + gap)
+    return 1.0
+
+
+@inline
+def pull(loss, target, margin):  # type: ignore[no-untyped-def]
+    """Return −∂ℓ/∂margin."""
+    if loss == HINGE:
+        return target if target * margin < 1.0 else 0.0
+    if loss == SQUARED:
+        return target - margin
+    if loss == LOGISTIC:
+        # exp of a number ≤ 0 only: no overflow
+        e = math.exp(-abs(margin))
+        return target - (1.0 if margin >= 0.0 else e) / (1.0 + e)
+    return target * max(0.0, 1.0 - target * margin)
+
+
+@inline
+def rate_at(rate, alpha, eta0, step):  # type: ignore[no-untyped-def]
+    """
+    Return η_i of step i = 1, 2, ...
+
+    Pegasos is 1/(alpha (i − 1) + 1/eta0), which is 1/(alpha i) for eta0 = 1/alpha.
+    """
+    if rate == PEGASOS:
+        return 1.0 / (alpha * (step - 1.0) + 1.0 / eta0)
+    if rate == SQRT:
+        return eta0 / math.sqrt(step)
+    return eta0
+
+
+@jit
+def pulls(loss, targets, margins, out):  # type: ignore[no-untyped-def]
+    """Write the pull of each margin."""
+    for i in range(len(out)):
+        out[i] = pull(loss, targets[i], margins[i])
+
+
+@jit
+def draw_examples(dice, mix, examples, scratch, out):  # type: ignore[no-untyped-def]
+    """
+    Fill `out` with examples: pairs (winner, loser), or (row, NO_PARTNER) with probability `mix`.
+
+    n examples are the same examples however the calls are cut.
+    """
+    n = np.uint64(len(out))
+    if mix <= 0.0:
+        draw_pairs(dice[PAIR_DICE], examples.pairs, out)
+        return
+    n_pairs = np.uint64(0)
+    for i in range(n):
+        if mix >= 1.0 or uniform(dice[KIND_DICE]) < mix:
+            face = roll(next_u64(dice[ROW_DICE]), examples.rows.table)
+            out[i, _FIRST], out[i, _SECOND] = examples.rows.rows[face], NO_PARTNER
+        else:
+            out[i, _SECOND] = _FIRST
+            n_pairs += _ONE
+    draw_pairs(dice[PAIR_DICE], examples.pairs, scratch[:n_pairs])
+    taken = np.uint64(0)
+    for i in range(n):
+        if out[i, _SECOND] != NO_PARTNER:
+            out[i, _FIRST], out[i, _SECOND] = scratch[taken, _FIRST], scratch[taken, _SECOND]
+            taken += _ONE

@@ -1,0 +1,184 @@
+"""
+CRR: combined regression and ranking (Sculley, 2010).
+
+    min_{w,b} mix · mean_D ℓ(y, w · x + b) + (1 − mix) · mean_P ℓ(t(y_a − y_b), w · (a − b)) + alpha/2 ‖w‖² + l1 ‖w‖₁
+
+over the scored rows D and the pairs P of rows of one query with different scores. Each step looks at a row with probability
+`mix` and at a pair otherwise (algorithm 1), and costs O(nnz) at any number of rows. mix=0 is SPD; mix=1 is ridge or logistic
+regression or a support vector machine. D. Sculley, Combined Regression and Ranking, KDD 2010.
+"""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.metaestimators import available_if
+
+from corank.data.ranking import RankingData
+from corank.descent.linear import LinearDescent, Settings
+from corank.descent.solvers import can_solve, solve
+
+
+def _is_logistic(model: CRR) -> bool:
+    if model.loss != "logistic":
+        raise AttributeError(f"predict_proba needs loss='logistic', but loss is {model.loss!r}")
+    return True
+
+
+class CRR(LinearDescent):
+    """
+    Linear model that orders rows well and predicts their scores well.
+
+    Parameters
+    ----------
+    loss : {"squared", "logistic", "hinge"}
+        ℓ, see `corank.losses.Loss`; ``"logistic"`` needs scores in [0, 1], ``"hinge"`` scores −1 and 1.
+    mix : float
+        Share of regression, between 0 and 1 (the paper's α).
+    alpha : float
+        Weight of ½‖w‖² (the paper's λ).
+    l1 : float
+        Weight of ‖w‖₁; above 0, weights become exactly zero.
+    rate : {"pegasos", "constant", "sqrt", "adagrad"}
+        η_i = 1/(alpha (i − 1) + 1/eta0), eta0, eta0/√i, or one rate per weight.
+    eta0 : float, optional
+        First rate. None takes 1/alpha for the Pegasos rate with the hinge loss on pairs alone, whose slope is bounded, and
+        else one over the largest curvature among sampled examples, with which no step overshoots.
+    n_steps : int
+        Stochastic steps of a call of ``fit`` or ``partial_fit``.
+    average : bool
+        Whether the weights are the mean of all iterates.
+    project : bool
+        Whether to keep w in the ball of radius 1/√alpha, as Pegasos may.
+    sampling : {"pairs", "query", "rows"}
+        Law of the pairs, see `corank.PairSampler`.
+    solver : {"auto", "sgd", "exact"}
+        ``"exact"`` finds the optimum for the squared and the logistic loss. ``"auto"`` does so where it is cheap, see
+        `corank.descent.solvers.can_solve`, and else descends.
+    tol : float, optional
+        Stop when the disagreement error on held-out queries has not fallen by more than `tol` in `n_iter_no_change` checks
+        of the 20 that a call makes, and keep the best weights. None takes all steps.
+    validation_fraction : float
+        Share of the queries (of the rows, where there is one query) held out for `tol`.
+    n_iter_no_change : int
+        Patience of `tol`, in checks.
+    warm_start : bool
+        Whether ``fit`` continues where the last one ended, as ``partial_fit`` does.
+    n_jobs : int, optional
+        Number of threads, each with a run of its own and a share of the steps; the weights of the runs are averaged. The
+        result depends on the seed and on `n_jobs`, on nothing else. None is 1, −1 every processor.
+    random_state : int, RandomState or None
+        Seed.
+    verbose : bool
+        Whether to show a progress bar, on a terminal only.
+    fit_intercept : bool
+        Whether to learn a bias b, from the regression part only and without penalty.
+
+    Attributes
+    ----------
+    coef_ : array of shape (n_features,)
+        Weights.
+    intercept_ : float
+        Bias; 0 without `fit_intercept` or with mix=0.
+    n_steps_ : int
+        Stochastic steps behind the weights; 0 when they were found exactly.
+    n_skipped_queries_ : int
+        Queries that hold no pair, because they have one scored row or equal scores.
+    objective_trace_ : array of shape (n_checks, 2)
+        Steps done and the objective, estimated on a fixed sample of examples (stochastic descent only).
+    eta0_, run_weights_, run_sums_, run_ledger_, run_dice_, run_steps_
+        What `partial_fit` needs to continue bit for bit (stochastic descent only).
+
+    Examples
+    --------
+    >>> from corank import CRR, make_ranking
+    >>> problem = make_ranking(100, 20, random_state=0)
+    >>> model = CRR(mix=0.5).fit(problem.X, problem.y, qid=problem.qid)
+    >>> bool(abs(model.predict(problem.X).mean() - problem.y.mean()) < 0.1)
+    True
+    """
+
+    _learns_from_differences: ClassVar[bool] = False
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **LinearDescent._parameter_constraints,
+        "loss": [StrOptions({"squared", "logistic", "hinge"})],
+        "mix": [Interval(Real, 0, 1, closed="both")],
+        "fit_intercept": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        loss: str = "squared",
+        mix: float = 0.5,
+        alpha: float = 1e-4,
+        *,
+        l1: float = 0.0,
+        rate: str = "pegasos",
+        eta0: float | None = None,
+        n_steps: int = 100_000,
+        average: bool = False,
+        project: bool = False,
+        sampling: str = "pairs",
+        solver: str = "auto",
+        tol: float | None = None,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 5,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: bool = False,
+        fit_intercept: bool = True,
+    ) -> None:
+        self.loss = loss
+        self.mix = mix
+        self.alpha = alpha
+        self.l1 = l1
+        self.rate = rate
+        self.eta0 = eta0
+        self.n_steps = n_steps
+        self.average = average
+        self.project = project
+        self.sampling = sampling
+        self.solver = solver
+        self.tol = tol
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.fit_intercept = fit_intercept
+
+    @available_if(_is_logistic)
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """
+        Expected scores of rows as probabilities; for the logistic loss.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
+            The rows.
+
+        Returns
+        -------
+        array of shape (n_rows, 2)
+            1 − σ(w · x + b) and σ(w · x + b), the expected score.
+        """
+        # (1 + tanh(m/2))/2 = σ(m), without overflow
+        p = 0.5 * (1.0 + np.tanh(0.5 * self.predict(X)))
+        return np.column_stack([1.0 - p, p])
+
+    def _settings(self) -> Settings:
+        return Settings(mix=float(self.mix), fit_intercept=bool(self.fit_intercept))
+
+    def _can_solve(self, data: RankingData) -> bool:
+        return can_solve(data, self.loss, self.alpha)
+
+    def _solve(self, data: RankingData, weights: NDArray[np.float64] | None) -> None:
+        solution = solve(data, self._objective(), weights)
+        self._set_weights(solution.coef[None, :], np.array([solution.intercept]))

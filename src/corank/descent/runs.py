@@ -1,0 +1,161 @@
+"""Runs: the states of one or more independent descents, their steps, and the weights they stand for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corank.core.coupled import descend_coupled
+from corank.core.descent import descend
+from corank.core.dice import seed_state
+from corank.core.steps import ADAGRAD, BIAS, BIAS_SUM, MASS, N_DICE, N_ENTRIES, OWED, SCALE, Plan, State
+from corank.core.threads import spread
+from corank.descent.task import Task
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Runs:
+    """
+    J descents of one plan, each with its own dice, whose weights are averaged (Zinkevich et al., 2010).
+
+    T steps are dealt to the runs as evenly as can be, so J threads take T steps in the time of T/J, and the result is a
+    function of the seed and J alone.
+
+    Attributes
+    ----------
+    states : list of State
+        One per run.
+    plan : Plan
+        What all runs do.
+    """
+
+    states: list[State]
+    plan: Plan
+
+    @classmethod
+    def start(cls, plan: Plan, n_runs: int, n_slots: int, n_views: int, rng: np.random.Generator) -> Runs:
+        """
+        Begin with zero weights and fresh dice.
+
+        Parameters
+        ----------
+        plan : Plan
+            What the runs do.
+        n_runs, n_slots, n_views : int
+            J, the number of weights, and the number of views.
+        rng : numpy.random.Generator
+            Seeds the dice.
+
+        Returns
+        -------
+        Runs
+            No step done.
+        """
+        ledger = np.zeros((n_views, N_ENTRIES))
+        ledger[:, SCALE] = 1.0
+        return cls(
+            [
+                State(
+                    np.zeros(n_slots), np.zeros(n_slots), ledger.copy(),
+                    np.stack([seed_state(rng) for _ in range(N_DICE)]), np.zeros(1, dtype=np.int64),
+                )
+                for _ in range(n_runs)
+            ],
+            plan,
+        )  # fmt: skip
+
+    @classmethod
+    def resume(cls, plan: Plan, stored: dict[str, Any]) -> Runs:
+        """
+        Continue from what `stored` returned; its arrays are copied.
+
+        Parameters
+        ----------
+        plan : Plan
+            What the runs do.
+        stored : dict of str to array
+            Fields of `State`, stacked over the runs.
+
+        Returns
+        -------
+        Runs
+            The runs as they were.
+        """
+        n_runs = len(stored["steps"])
+        return cls([State(*(np.array(stored[name][j]) for name in State._fields)) for j in range(n_runs)], plan)
+
+    def stored(self) -> dict[str, NDArray[Any]]:
+        """Return the fields of the states, stacked over the runs (copies)."""
+        return {name: np.stack([getattr(state, name) for state in self.states]) for name in State._fields}
+
+    @property
+    def n_steps(self) -> int:
+        """Steps done by all runs together."""
+        return int(sum(state.steps[0] for state in self.states))
+
+    def advance(self, task: Task, n: int) -> None:
+        """
+        Take n more steps, shared by the runs.
+
+        Parameters
+        ----------
+        task : Task
+            What to learn from.
+        n : int
+            Number of steps.
+        """
+        n_runs, total = len(self.states), self.n_steps + n
+        plan = self.plan
+        simple = plan.l1 == 0.0 and plan.rate != ADAGRAD and not plan.project
+        simple = simple and len(self.states[0].ledger) == 1 and plan.batch == 1
+
+        def work(j: int, _: int) -> None:
+            state = self.states[j]
+            share = total // n_runs + (j < total % n_runs) - int(state.steps[0])
+            if simple:
+                descend(state, plan, task.examples, task.rows, share)
+            else:
+                descend_coupled(state, plan, task.columns, task.examples, task.rows, share)
+
+        spread(work, [(j, j + 1) for j in range(n_runs)], n_runs)
+
+    def weights(self, views: NDArray[np.uint64]) -> tuple[Floats, Floats]:
+        """
+        Weights of the slots and biases of the views, averaged over the runs by their steps.
+
+        Parameters
+        ----------
+        views : array of uint64, shape (n_slots,)
+            View of each slot.
+
+        Returns
+        -------
+        tuple of (array of shape (n_slots,), array of shape (n_views,))
+            Weights and biases.
+        """
+        shares = np.array([float(state.steps[0]) for state in self.states])
+        shares = shares / shares.sum() if shares.any() else np.full(len(shares), 1.0 / len(shares))
+        parts = [_weights(state, self.plan, views) for state in self.states]
+        w = sum(share * part[0] for share, part in zip(shares, parts, strict=True))
+        biases = sum(share * part[1] for share, part in zip(shares, parts, strict=True))
+        return np.asarray(w), np.asarray(biases)
+
+
+def _weights(state: State, plan: Plan, views: NDArray[np.uint64]) -> tuple[Floats, Floats]:
+    v, sums, ledger, steps = state.weights, state.sums, state.ledger, int(state.steps[0])
+    of_slot = ledger[views]
+    if plan.rate == ADAGRAD:
+        excess = np.maximum(np.abs(v) - steps * plan.l1, 0.0)
+        below = np.sqrt(sums) + plan.eta0 * steps * plan.alpha
+        w = np.copysign(np.divide(plan.eta0 * excess, below, out=np.zeros_like(v), where=excess > 0), v)
+        return w, ledger[:, BIAS].copy()
+    if plan.average and steps:
+        return (of_slot[:, MASS] * v + sums) / steps, ledger[:, BIAS_SUM] / steps
+    if plan.l1 > 0.0:
+        v = np.copysign(np.maximum(np.abs(v) - (of_slot[:, OWED] - sums), 0.0), v)
+    return of_slot[:, SCALE] * v, ledger[:, BIAS].copy()

@@ -1,0 +1,89 @@
+"""Which problems are solved exactly, and by what."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from corank import exact
+from corank.data.ranking import RankingData
+from corank.descent.task import Objective
+from corank.errors import InputError
+
+MAX_COLUMNS = 4000
+MAX_PRODUCTS = 10**12
+MAX_NUMBERS = 10**9
+MAX_PAIRS = 2 * 10**6
+
+
+def can_solve(data: RankingData, loss: str, alpha: float) -> bool:
+    """
+    Decide for ``solver="auto"`` whether the optimum is cheaper than stochastic steps towards it.
+
+    It is, for alpha > 0 and without l1, early stopping, warm starts or another law than ``sampling="pairs"``:
+
+    * squared loss: at most 4000 columns and n d² ≤ 10¹² (one pass over the rows);
+    * squared hinge: at most 10⁹ numbers stored in X (some tens of passes);
+    * logistic loss: at most 2·10⁶ pairs, and 10⁹ numbers stored in X;
+    * hinge: never.
+
+    Parameters
+    ----------
+    data : RankingData
+        The problem.
+    loss : str
+        Name of the loss.
+    alpha : float
+        Weight of the penalty.
+
+    Returns
+    -------
+    bool
+        Whether to solve exactly.
+    """
+    n, d = data.n_rows, data.n_features
+    numbers = data.X.nnz if sparse.issparse(data.X) else n * d
+    if not alpha > 0.0:
+        return False
+    match loss:
+        case "squared":
+            return d <= MAX_COLUMNS and n * d * d <= MAX_PRODUCTS
+        case "squared_hinge":
+            return bool(numbers <= MAX_NUMBERS)
+        case "logistic":
+            return bool(numbers <= MAX_NUMBERS and data.n_pairs <= MAX_PAIRS)
+        case _:
+            return False
+
+
+def solve(data: RankingData, objective: Objective, weights: NDArray[np.float64] | None) -> Any:
+    """
+    Find the optimum of one weight vector.
+
+    Parameters
+    ----------
+    data : RankingData
+        The problem.
+    objective : Objective
+        What to minimise.
+    weights : array of shape (n_rows,), optional
+        Row weights.
+
+    Returns
+    -------
+    corank.exact.Solution
+        The optimum.
+    """
+    alpha, mix = objective.alpha, objective.mix
+    bias = objective.fit_intercept and mix > 0.0
+    match objective.loss.name:
+        case "squared":
+            return exact.squared(data, mix=mix, alpha=alpha, fit_intercept=bias, weights=weights)
+        case "logistic":
+            return exact.logistic(data, mix=mix, alpha=alpha, fit_intercept=bias, weights=weights)
+        case "squared_hinge":
+            return exact.squared_hinge(data, alpha=alpha, weights=weights)
+    raise InputError("solver='exact' knows no solver for the hinge loss; choose 'squared_hinge', or solver='sgd'.")
