@@ -19,7 +19,8 @@ def demo(
     from rich.console import Console
     from rich.table import Table
 
-    from corank.data.letor import read_letor, write_letor
+    from corank.data.letor import read_letor
+    from corank.data.letor_writer import write_letor
     from corank.data.make import make_ranking
     from corank.data.split import QueryShuffleSplit, hide_scores
     from corank.data.store import open_store, write_store

@@ -44,6 +44,7 @@ def fit(
     import sys
     import time
 
+    import numpy as np
     from sklearn.utils._param_validation import InvalidParameterError
 
     from corank.cli.models import IGNORE_QUERIES, build, find_ranker, parse_views, sampling_of
@@ -71,12 +72,12 @@ def fit(
     shows_progress = "verbose" in params and sys.stderr.isatty()
     try:
         (ranker.set_params(verbose=True) if shows_progress else ranker).fit(problem)
-    except InvalidParameterError as error:
-        raise InputError(str(error)) from error
+    except InvalidParameterError as refusal:
+        raise InputError(str(refusal)) from refusal
     seconds = time.perf_counter() - began
     # the file does not depend on where it was made
     save(ranker.set_params(verbose=params["verbose"]) if shows_progress else ranker, output)
-    error = 1.0 - ranker.score(problem.X, problem.y, problem.queries.codes)
+    error = 1.0 - ranker.score(problem.X, np.asarray(problem.y), problem.queries.codes)
     typer.echo(
         f"wrote {output}: {kind.__name__} from {problem.n_rows} rows ({problem.n_scored} scored) in "
         f"{len(problem.queries)} queries, {problem.n_features} features, {seconds:.2f} s; "

@@ -9,98 +9,17 @@ the grid on the test parts, which no rule may choose: that is the room there is.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from corank.data.mq2008 import BASELINES, folds, published, read_parts
-from corank.descent import CRR
+from corank.experiments.crr_grid import METRICS, SAMPLINGS, TARGETS, Grid, Point, labels, measure_grid, predict
 from corank.experiments.report import Report, Table
 from corank.experiments.settings import Settings
 from corank.metrics import Evaluation, compare, evaluate
 
 PAPER = {"regression": (0.464, 0.476, 0.144), "ranking": (0.479, 0.490, 0.850), "CRR": (0.479, 0.489, 0.229)}
 MIXES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 1.0)
-TARGETS = ("grades", "relevance")
-SAMPLINGS = ("pairs", "query")
-METRICS = ("AP", "MeanNDCG", "MSE")
-Floats = NDArray[np.float64]
-
-
-class Point(NamedTuple):
-    """One point of the grid."""
-
-    sampling: str
-    mix: float
-    alpha: float
-
-
-@dataclass(frozen=True)
-class Grid:
-    """
-    All results for one target.
-
-    Attributes
-    ----------
-    points : list of Point
-        What was tried.
-    values : array of shape (n_points, 5 folds, 2 parts, 3 metrics)
-        MAP, MeanNDCG and MSE on the validation and on the test part.
-    """
-
-    points: list[Point]
-    values: Floats
-
-    def of(self, keep: Callable[[Point], bool]) -> Grid:
-        """
-        Return a part of the grid.
-
-        Parameters
-        ----------
-        keep : callable
-            Whether a point belongs to it.
-
-        Returns
-        -------
-        Grid
-            The part.
-        """
-        chosen = [at for at, point in enumerate(self.points) if keep(point)]
-        return Grid([self.points[at] for at in chosen], self.values[chosen])
-
-    def tuned(self, metric: int = 0) -> list[int]:
-        """
-        Choose for each fold the point with the highest validation value.
-
-        Parameters
-        ----------
-        metric : int
-            0 for MAP, 1 for MeanNDCG.
-
-        Returns
-        -------
-        list of int
-            A point per fold.
-        """
-        return [int(at) for at in self.values[:, :, 0, metric].argmax(axis=0)]
-
-    def test(self, choice: list[int]) -> Floats:
-        """
-        Return test MAP, MeanNDCG and MSE of a choice, averaged over the folds.
-
-        Parameters
-        ----------
-        choice : list of int
-            A point per fold.
-
-        Returns
-        -------
-        array of three floats
-            The means.
-        """
-        return np.asarray(self.values[choice, np.arange(self.values.shape[1]), 1].mean(axis=0))
 
 
 def run(settings: Settings) -> Report:
@@ -119,7 +38,7 @@ def run(settings: Settings) -> Report:
     """
     alphas = [round(float(alpha), 8) for alpha in 10.0 ** np.arange(-4, 0.76, 1.0 if settings.quick else 0.25)]
     mixes = (0.0, 0.1, 0.5, 1.0) if settings.quick else MIXES
-    grids = {target: _grid(settings, target, alphas, mixes) for target in TARGETS}
+    grids = {target: measure_grid(settings, target, alphas, mixes) for target in TARGETS}
     main = [_main_table(target, grids[target]) for target in TARGETS]
     about = (
         "LETOR 4.0 MQ2008, five official folds, squared loss solved exactly, convention letor4, MSE over rows. "
@@ -133,41 +52,6 @@ def run(settings: Settings) -> Report:
         (*main, _rules_table(grids["grades"]), _grid_table(grids["grades"], alphas, mixes)),
         (*_tests(grids["grades"], settings.seed), *_floors()),
     )
-
-
-def _grid(settings: Settings, target: str, alphas: list[float], mixes: tuple[float, ...]) -> Grid:
-    points = [Point(sampling, mix, alpha) for sampling in SAMPLINGS for mix in mixes for alpha in alphas]
-    values = [
-        settings.result(
-            {"experiment": "crr-letor", "target": target, **point._asdict()},
-            lambda point=point: [_measure(target, point, fold) for fold in range(len(folds()))],  # type: ignore[misc]
-        )
-        for point in points
-    ]
-    return Grid(points, np.array(values))
-
-
-def _measure(target: str, point: Point, number: int) -> list[list[float]]:
-    fold = folds()[number]
-    model = _fit(target, point, fold.train)
-    found = []
-    for part in (fold.validation, fold.test):
-        rows = read_parts((part,))
-        scores = model.predict(rows.X)
-        evaluation = evaluate(rows.y, scores, rows.qid, METRICS[:2], convention="letor4", n_jobs=1)
-        error = float(np.mean((_labels(target, rows.y) - scores) ** 2))
-        found.append([evaluation["AP"].mean, evaluation["MeanNDCG"].mean, error])
-    return found
-
-
-def _fit(target: str, point: Point, parts: tuple[int, ...]) -> CRR:
-    rows = read_parts(parts)
-    model = CRR(loss="squared", mix=point.mix, alpha=point.alpha, sampling=point.sampling, solver="exact")
-    return model.fit(rows.X, _labels(target, rows.y), qid=rows.qid)
-
-
-def _labels(target: str, y: Floats) -> Floats:
-    return y if target == "grades" else (y > 0).astype(np.float64)
 
 
 METHODS: dict[str, Callable[[Point], bool]] = {
@@ -251,25 +135,27 @@ def _tests(grid: Grid, seed: int) -> list[str]:
 
 
 def _out_of_fold(grid: Grid) -> Evaluation:
-    choice = grid.tuned()
     rows = [read_parts((fold.test,)) for fold in folds()]
-    models = [_fit("grades", grid.points[at], fold.train) for at, fold in zip(choice, folds(), strict=True)]
-    scores = np.concatenate([model.predict(part.X) for model, part in zip(models, rows, strict=True)])
+    scores = [
+        predict("grades", grid.points[at], fold.train, part.X)
+        for at, fold, part in zip(grid.tuned(), folds(), rows, strict=True)
+    ]
     y, qid = (np.concatenate([getattr(part, name) for part in rows]) for name in ("y", "qid"))
-    return evaluate(y, scores, qid, METRICS[:2], convention="letor4")
+    return evaluate(y, np.concatenate(scores), qid, METRICS, convention="letor4")
 
 
 def _floors() -> list[str]:
     """No linear scorer has a lower mean squared error than least squares fitted to the very rows it is tested on."""
-    rows = read_parts()
-    Z = np.column_stack([rows.X, np.ones(len(rows.y))])
-    floors = []
-    for target in TARGETS:
-        t = _labels(target, rows.y)
-        floors.append(float(np.mean((t - Z @ np.linalg.lstsq(Z, t, rcond=None)[0]) ** 2)))
+    floors = {target: float(np.mean([_floor(target, fold.test) for fold in folds()])) for target in TARGETS}
     return [
-        f"Least squares fitted to all {len(rows.y)} rows and tested on the same rows has MSE {floors[0]:.3f} on grades "
-        f"0, 1, 2 and {floors[1]:.3f} on relevance 0 or 1. The paper's MSE of {PAPER['regression'][2]} and "
-        f"{PAPER['CRR'][2]} lie below the first: no linear scorer reaches them on the grades, so the paper measures "
-        "on another scale; the second table is the nearest scale we know."
+        f"Least squares fitted to each test part itself has MSE {floors['grades']:.3f} on grades 0, 1, 2 and "
+        f"{floors['relevance']:.3f} on relevance 0 or 1. The paper's {PAPER['regression'][2]} and {PAPER['CRR'][2]} "
+        "lie below the first, so no linear scorer reaches them on the grades: the paper must measure on another scale, and "
+        "relevance 0 or 1 is the nearest that we know."
     ]
+
+
+def _floor(target: str, part: int) -> float:
+    rows = read_parts((part,))
+    Z, t = np.column_stack([rows.X, np.ones(len(rows.y))]), labels(target, rows.y)
+    return float(np.mean((t - Z @ np.linalg.lstsq(Z, t, rcond=None)[0]) ** 2))

@@ -73,8 +73,8 @@ def run(settings: Settings) -> Report:
         "Combined regression and ranking on text",
         f"Reuters-21578, ModApte split ({int((~stories.is_test).sum())} stories to train on, "
         f"{int(stories.is_test.sum())} to test on), tf-idf, one topic against the rest, logistic loss, {steps} steps "
-        f"of stochastic descent, alpha from {ALPHAS[-1]:g} to {ALPHAS[0]:g} by threefold cross-validation (regression by "
-        "MSE, ranking by AUC loss, CRR by their sum). CRR has mix 0.5, as in the paper, which used RCV1.",
+        f"of stochastic descent, alpha from {ALPHAS[-1]:g} to {ALPHAS[0]:g} by threefold cross-validation (regression "
+        "by MSE, ranking by AUC loss, CRR by their sum). CRR has mix 0.5, as in the paper, which used RCV1.",
         (table, _means(values, rare)),
         (
             *_counts(values),
@@ -134,7 +134,7 @@ def _errors(model: CRR, X: Any, y: NDArray[np.float64]) -> tuple[float, float]:
 
 
 def _means(values: NDArray[np.float64], rare: NDArray[np.bool_]) -> Table:
-    rows = []
+    rows: list[tuple[str | float, ...]] = []
     for name, part in ((f"under {RARE:.0%}", rare), (f"{RARE:.0%} and more", ~rare)):
         rows += [
             (f"{name} ({int(part.sum())} topics)", method, *map(float, values[part, at].mean(axis=0)))

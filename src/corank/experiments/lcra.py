@@ -70,9 +70,9 @@ def run(settings: Settings) -> Report:
     return Report(
         "Co-regularised ranking from scored and unscored rows",
         "Squared loss, two views, 70 % of the queries to train on and 30 % to test on (Jester: jokes), features of "
-        f"MQ2008 and MSLR scaled to [0, 1] in each query, {repeats} repeats; alpha in {', '.join(map(str, ALPHAS))} and "
-        f"coupling in {', '.join(map(str, COUPLINGS))} by {N_FOLDS}-fold cross-validation (disagreement error) on the scored "
-        "training rows. Tests are Wilcoxon's over repeats; repeats share rows, so they are optimistic.",
+        f"MQ2008 and MSLR scaled to [0, 1] in each query, {repeats} repeats; alpha in {', '.join(map(str, ALPHAS))} "
+        f"and coupling in {', '.join(map(str, COUPLINGS))} by {N_FOLDS}-fold cross-validation (disagreement error) "
+        "on the scored training rows. Tests are Wilcoxon's over repeats; repeats share rows, so they are optimistic.",
         (_paper_table(settings, known["MQ2008"], repeats), _gain_table(known, cells)),
         _findings(gains),
         (plot,),
@@ -193,7 +193,7 @@ def _paper_table(settings: Settings, problem: Problem, repeats: int) -> Table:
             for repeat in range(repeats)
         ]
     )
-    rows = []
+    rows: list[tuple[str | float, ...]] = []
     for at, name in enumerate(names):
         against = [f"{_p_value(values[:, at] - values[:, base]):.2g}" if at > base else "" for base in (0, 1)]
         gain = float((values[:, at] - values[:, 0]).mean())
