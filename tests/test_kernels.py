@@ -1,0 +1,159 @@
+"""Kernels against their formulas written out row by row, and against each other."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from corank.errors import InputError
+from corank.kernels import (
+    KERNELS,
+    CallableKernel,
+    ChiSquareKernel,
+    CosineKernel,
+    GaussianKernel,
+    LaplacianKernel,
+    LinearKernel,
+    PolynomialKernel,
+    PrecomputedKernel,
+    as_kernel,
+)
+from corank.persist.codec import decode, encode
+
+
+def chi_square(x, z):
+    return sum((a - b) ** 2 / (a + b) for a, b in zip(x, z, strict=True) if a + b > 0)
+
+
+def cosine(x, z):
+    norms = np.linalg.norm(x) * np.linalg.norm(z)
+    return x @ z / norms if norms else 0.0
+
+
+FORMULAS = [
+    (LinearKernel(), lambda x, z: x @ z),
+    (PolynomialKernel(3, 0.5, 2.0), lambda x, z: (0.5 * (x @ z) + 2.0) ** 3),
+    (CosineKernel(), cosine),
+    (GaussianKernel(0.3), lambda x, z: np.exp(-0.3 * np.sum((x - z) ** 2))),
+    (LaplacianKernel(0.3), lambda x, z: np.exp(-0.3 * np.sum(np.abs(x - z)))),
+    (ChiSquareKernel(0.3), lambda x, z: np.exp(-0.3 * chi_square(x, z))),
+    (CallableKernel(lambda X, Z: X @ Z.T + 1), lambda x, z: x @ z + 1),
+]
+
+
+def rows(n, seed, dtype=np.float64):
+    X = np.random.default_rng(seed).random((n, 5)).astype(dtype)
+    X[X < 0.3] = 0
+    X[0] = 0
+    return X
+
+
+@pytest.mark.parametrize(("kernel", "formula"), FORMULAS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_gram_diagonal_and_blocks_equal_the_formula(kernel, formula, dtype):
+    X, Z = rows(7, 0, dtype), rows(70, 1, dtype)
+    expected = np.array([[formula(x, z) for z in Z.astype(float)] for x in X.astype(float)])
+    close = {"rtol": 1e-5, "atol": 1e-6} if dtype == np.float32 else {"rtol": 1e-10, "atol": 1e-12}
+    gram = kernel(X, Z)
+    assert gram.dtype == dtype
+    np.testing.assert_allclose(gram, expected, **close)
+    np.testing.assert_allclose(kernel(Z), kernel(Z, Z), **close)
+    np.testing.assert_allclose(kernel.diag(Z), np.diagonal(kernel(Z)), **close)
+    assert kernel.diag(X).dtype == dtype
+    seen = np.zeros_like(expected)
+    for piece, block in kernel.blocks(X, Z, rows=3):
+        assert block.shape == (len(X[piece]), 70)
+        seen[piece] = block
+    np.testing.assert_allclose(seen, expected, **close)
+
+
+@pytest.mark.parametrize("kernel", [kernel for kernel, _ in FORMULAS[:6]])
+@pytest.mark.parametrize("kind", [sparse.csr_matrix, sparse.csr_array])
+def test_sparse_rows_give_the_dense_result_or_a_sentence(kernel, kind):
+    X, Z = rows(7, 0), rows(5, 1)
+    if not kernel.takes_sparse:
+        with pytest.raises(InputError, match=r"needs dense rows; pass X.toarray"):
+            kernel(kind(X))
+        return
+    for left, right in product((X, kind(X)), (Z, kind(Z))):
+        np.testing.assert_allclose(kernel(left, right), kernel(X, Z), atol=1e-12)
+    np.testing.assert_allclose(kernel.diag(kind(X)), kernel.diag(X))
+    np.testing.assert_allclose(np.vstack([gram for _, gram in kernel.blocks(kind(X), rows=2)]), kernel(X), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "distance", "at_median"),
+    [
+        (GaussianKernel(), lambda x, z: np.sum((x - z) ** 2), 0.5),
+        (LaplacianKernel(), lambda x, z: np.sum(np.abs(x - z)), 1.0),
+        (ChiSquareKernel(), chi_square, 1.0),
+    ],
+)
+def test_median_gamma_is_that_of_all_pairs(kernel, distance, at_median):
+    X = rows(30, 2)
+    D = [distance(x, z) for i, x in enumerate(X) for j, z in enumerate(X) if i != j]
+    fitted = kernel.fit(X, np.random.default_rng(0))
+    np.testing.assert_allclose(fitted.gamma, at_median / np.median(D), rtol=0.1)
+    assert fitted == kernel.fit(X, np.random.default_rng(0))
+    assert fitted.fit(X[:2], np.random.default_rng(0)) is fitted
+    assert kernel.fit(np.ones((3, 2)), np.random.default_rng(0)).gamma == 1.0
+    with pytest.raises(InputError, match=r"call kernel.fit"):
+        kernel(X)
+    with pytest.raises(InputError, match="the median distance of 1 rows is undefined"):
+        kernel.fit(X[:1], np.random.default_rng(0))
+
+
+def test_median_gamma_of_sparse_rows_is_that_of_dense_rows():
+    X = rows(30, 2)
+    dense, csr = (GaussianKernel().fit(A, np.random.default_rng(0)) for A in (X, sparse.csr_array(X)))
+    np.testing.assert_allclose(dense.gamma, csr.gamma)
+
+
+def test_a_precomputed_kernel_hands_back_similarities():
+    K = np.ascontiguousarray(rows(4, 0)[:, :4])
+    kernel = PrecomputedKernel()
+    assert kernel(K) is K
+    assert kernel(K[:2], K).tolist() == K[:2].tolist()
+    assert kernel(K, np.array([3, 1])).tolist() == K[:, [3, 1]].tolist()
+    assert kernel.diag(K).tolist() == np.diag(K).tolist()
+    assert np.vstack([gram for _, gram in kernel.blocks(K, np.array([3, 1]), rows=3)]).shape == (4, 2)
+    assert np.vstack([gram for _, gram in kernel.blocks(K, rows=3)]).tolist() == K.tolist()
+    with pytest.raises(InputError, match="similarities to 4 rows, but Z has 2"):
+        kernel(K, K[:2])
+    with pytest.raises(InputError, match="only a square Gram matrix"):
+        kernel.diag(K[:2])
+
+
+def test_names_functions_and_kernels_are_kernels():
+    assert {as_kernel(name) for name in KERNELS} == {kind() for kind in KERNELS.values()}
+    kernel = GaussianKernel(2.0)
+    assert as_kernel(kernel) is kernel
+    np.testing.assert_allclose(as_kernel(lambda X, Z: X @ Z.T)(rows(3, 0)), LinearKernel()(rows(3, 0)))
+
+
+@pytest.mark.parametrize("kernel", [PolynomialKernel(3, 0.5), GaussianKernel(0.25), ChiSquareKernel(), LinearKernel()])
+def test_a_saved_kernel_comes_back_equal(kernel):
+    assert decode(encode(kernel, "kernel", {}), {}) == kernel
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: as_kernel("rbf"), "kernel is 'rbf'; choose one of linear, polynomial, gaussian"),
+        (lambda: as_kernel(3), "kernel is 3; choose one of"),
+        (lambda: as_kernel(GaussianKernel), "pass a Kernel"),
+        (lambda: GaussianKernel("mean"), "gamma is 'mean'; pass a positive number or \"median\""),
+        (lambda: GaussianKernel(-1.0), "gamma is -1.0"),
+        (lambda: PolynomialKernel(gamma=np.inf), "gamma is inf"),
+        (lambda: PolynomialKernel(degree=1.5), "degree is 1.5"),
+        (lambda: PolynomialKernel(coef0=-1), "coef0 is -1"),
+        (lambda: LinearKernel()(rows(2, 0), rows(2, 0)[:, :3]), "X has 5 columns and Z 3"),
+        (lambda: ChiSquareKernel(1.0)([[1.0, 2.0], [0.0, -3.0]]), "X is -3.0 at row 1, column 1"),
+        (lambda: CallableKernel(lambda X, Z: X)(rows(3, 0)), r"returned shape \(3, 5\) for 3 and 3 rows"),
+        (lambda: encode(CallableKernel(len), "kernel", {}), "cannot be saved"),
+    ],
+)
+def test_bad_input_is_refused_in_a_sentence(make, message):
+    with pytest.raises(InputError, match=message):
+        make()
