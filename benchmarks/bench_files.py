@@ -126,12 +126,7 @@ def bench_store(text: Path, folder: Path, repeats: int) -> None:
     store_letor(folder / "large", [text])
     small = read_letor(text)
     write_store(folder / "small", small.X[:1000], small.y[:1000], small.qid[:1000])
-    large, little, parsed = alternate(
-        10 * repeats,
-        lambda: open_store(folder / "large"),
-        lambda: open_store(folder / "small"),
-        lambda: None,
-    )
+    large, little = alternate(10 * repeats, lambda: open_store(folder / "large"), lambda: open_store(folder / "small"))
     tell("store_open_large_by_small", ratio=large / little, against="a store of 1000 rows", seconds=large)
     (parsed,) = alternate(repeats, lambda: read_letor(text).data)
     tell("store_open_by_parsing", ratio=parsed / large, against="read_letor(...).data", unit="times faster")
