@@ -9,13 +9,16 @@ from corank._version import __version__
 
 # each public name and the module it lives in; nothing is imported before it is used
 _HOMES = {
+    "CRR": "corank.descent",
     "Evaluation": "corank.metrics",
+    "LCRA": "corank.descent",
     "PairSampler": "corank.sampling",
     "QueryKFold": "corank.data.split",
     "QueryScaler": "corank.data.scale",
     "QueryShuffleSplit": "corank.data.split",
     "Ranker": "corank.base",
     "RankingData": "corank.data.ranking",
+    "SPD": "corank.descent",
     "View": "corank.views",
     "evaluate": "corank.metrics",
     "hide_scores": "corank.data.split",

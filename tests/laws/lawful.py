@@ -8,9 +8,14 @@ from plain_ranker import PlainRanker
 
 import corank
 from corank.base import Ranker
+from corank.descent import CRR, LCRA, SPD
 
 LAWFUL: dict[str, Callable[[], Ranker]] = {
     "PlainRanker": PlainRanker,
+    "SPD": lambda: SPD(loss="squared", alpha=0.1),
+    "SPD squared hinge": lambda: SPD(loss="squared_hinge", alpha=0.1),
+    "CRR": lambda: CRR(alpha=0.1),
+    "LCRA": lambda: LCRA(loss="squared", alpha=0.1, coupling=0.1, random_state=0),
 }
 
 

@@ -1,3 +1,4 @@
+# mypy: disable-error-code="no-untyped-call"
 """
 The descent for M coupled weight vectors, and for penalties that look at each weight by itself.
 
@@ -7,8 +8,8 @@ pairs is, for each view v,
     w_v ← (1 − η alpha) w_v + η mean_k g(m_v) p_v − 4 coupling η mean_l Σ_{u≠v} (m_v − m_u) p_v
 
 (equation 3 of the LCRA paper with means for sums), then, where asked, shrunk towards zero by η l1 or scaled into the
-ball of radius 1/√alpha. In units of v = w / scale the L1 step k takes η_k l1 / scale_k from |v_j|, whatever v_j is, so a
-weight that was not looked at pays the sum of what it owes when it is next looked at: exact, O(1) per weight.
+ball of radius 1/√alpha. In units of v = w / scale the L1 step k takes η_k l1 / scale_k from |v_j|, whatever v_j is, so
+a weight that was not looked at pays the sum of what it owes when it is next looked at: exact, O(1) per weight.
 
 AdaGrad is the primal-dual form of Duchi, Hazan and Singer (2011): with s_j the sum of all pulls, G_j the sum of their
 squares and t the steps done, w_j = eta0 soft(s_j, t l1) / (√G_j + eta0 t alpha). Nothing is owed, zeros are exact.

@@ -1,9 +1,11 @@
+# mypy: disable-error-code="no-untyped-call"
 """
 The descent for one weight vector under an L2 penalty: two rows read per step, no array of the size of the data.
 
-Per step i with example p (a difference of two rows, or one row): w ← (1 − η_i alpha) w + η_i g p, g the pull of the loss.
-w is kept as scale · v, so that shrinking costs O(1) and a step O(nnz(p)). The sum of the iterates for averaging is kept
-as mass · v + z: with v_k = v_{k−1} + δ_k and mass_k = Σ_{j≤k} scale_j, Σ_k scale_k v_k = mass_t v_t − Σ_k mass_{k−1} δ_k.
+Per step i with example p (a difference of two rows, or one row): w ← (1 − η_i alpha) w + η_i g p, g the pull of the
+loss. w is kept as scale · v, so that shrinking costs O(1) and a step O(nnz(p)). The sum of the iterates for averaging
+is kept as mass · v + z: with v_k = v_{k−1} + δ_k and mass_k = Σ_{j≤k} scale_j,
+Σ_k scale_k v_k = mass_t v_t − Σ_k mass_{k−1} δ_k.
 """
 
 from __future__ import annotations

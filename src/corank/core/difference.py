@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba.extending import overload
 
 from corank.core.rows import _is_csr, _is_dense
 
-_STEPS = {"error_model": "numpy"}
+_STEPS: Any = {"error_model": "numpy"}
 _ONE = np.uint64(1)
 
 

@@ -3,9 +3,9 @@ CRR: combined regression and ranking (Sculley, 2010).
 
     min_{w,b} mix · mean_D ℓ(y, w · x + b) + (1 − mix) · mean_P ℓ(t(y_a − y_b), w · (a − b)) + alpha/2 ‖w‖² + l1 ‖w‖₁
 
-over the scored rows D and the pairs P of rows of one query with different scores. Each step looks at a row with probability
-`mix` and at a pair otherwise (algorithm 1), and costs O(nnz) at any number of rows. mix=0 is SPD; mix=1 is ridge or logistic
-regression or a support vector machine. D. Sculley, Combined Regression and Ranking, KDD 2010.
+over the scored rows D and the pairs P of rows of one query with different scores. Each step looks at a row with
+probability `mix` and at a pair otherwise (algorithm 1), and costs O(nnz) at any number of rows. mix=0 is SPD; mix=1 is
+ridge or logistic regression or a support vector machine. D. Sculley, Combined Regression and Ranking, KDD 2010.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
 from corank.data.ranking import RankingData
-from corank.descent.linear import LinearDescent, Settings
+from corank.descent.linear import LinearDescent
+from corank.descent.parameters import Settings
 from corank.descent.solvers import can_solve, solve
 
 
@@ -46,8 +47,8 @@ class CRR(LinearDescent):
     rate : {"pegasos", "constant", "sqrt", "adagrad"}
         η_i = 1/(alpha (i − 1) + 1/eta0), eta0, eta0/√i, or one rate per weight.
     eta0 : float, optional
-        First rate. None takes 1/alpha for the Pegasos rate with the hinge loss on pairs alone, whose slope is bounded, and
-        else one over the largest curvature among sampled examples, with which no step overshoots.
+        First rate. None takes 1/alpha for the Pegasos rate with the hinge loss on pairs alone, whose slope is bounded,
+        and else one over the largest curvature among sampled examples, with which no step overshoots.
     n_steps : int
         Stochastic steps of a call of ``fit`` or ``partial_fit``.
     average : bool
@@ -60,8 +61,8 @@ class CRR(LinearDescent):
         ``"exact"`` finds the optimum for the squared and the logistic loss. ``"auto"`` does so where it is cheap, see
         `corank.descent.solvers.can_solve`, and else descends.
     tol : float, optional
-        Stop when the disagreement error on held-out queries has not fallen by more than `tol` in `n_iter_no_change` checks
-        of the 20 that a call makes, and keep the best weights. None takes all steps.
+        Stop when the disagreement error on held-out queries has not fallen by more than `tol` in `n_iter_no_change`
+        of the 20 checks that a call makes, and keep the best weights. None takes all steps.
     validation_fraction : float
         Share of the queries (of the rows, where there is one query) held out for `tol`.
     n_iter_no_change : int
@@ -69,8 +70,8 @@ class CRR(LinearDescent):
     warm_start : bool
         Whether ``fit`` continues where the last one ended, as ``partial_fit`` does.
     n_jobs : int, optional
-        Number of threads, each with a run of its own and a share of the steps; the weights of the runs are averaged. The
-        result depends on the seed and on `n_jobs`, on nothing else. None is 1, −1 every processor.
+        Number of threads, each with a run of its own and a share of the steps; the weights of the runs are averaged.
+        The result depends on the seed and on `n_jobs`, on nothing else. None is 1, −1 every processor.
     random_state : int, RandomState or None
         Seed.
     verbose : bool
@@ -154,7 +155,7 @@ class CRR(LinearDescent):
         self.verbose = verbose
         self.fit_intercept = fit_intercept
 
-    @available_if(_is_logistic)
+    @available_if(_is_logistic)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """
         Expected scores of rows as probabilities; for the logistic loss.

@@ -6,11 +6,11 @@ M views of the columns, one weight vector each, must agree on the unscored rows.
     min Σ_v [mean_P ℓ(t, w_v · p_v) + alpha/2 ‖w_v‖² + l1 ‖w_v‖₁] + coupling · Σ_{v,u} mean_P̂ (w_v · p_v − w_u · p_u)²
 
 over scored pairs P and unscored pairs P̂ (any two unscored rows of one query). A step draws `batch` pairs of P and
-`unscored_batch` of P̂ and takes means over them, where the paper takes sums, so that `coupling` keeps its meaning when they
-change. It costs O((batch + unscored_batch) · nnz(p)), at any number of rows. coupling=0 is the paper's SPD-MV.
+`unscored_batch` of P̂ and takes means over them, where the paper takes sums, so that `coupling` keeps its meaning when
+they change. It costs O((batch + unscored_batch) · nnz(p)), at any number of rows. coupling=0 is the paper's SPD-MV.
 
-mix > 0 puts mix · mean_D ℓ(y, w_v · x_v + b_v) + (1 − mix) · mean_P ℓ in place of mean_P ℓ: combined regression and ranking
-with agreeing views. No paper has it; it is corank's own.
+mix > 0 puts mix · mean_D ℓ(y, w_v · x_v + b_v) + (1 − mix) · mean_P ℓ in place of mean_P ℓ: combined regression and
+ranking with agreeing views. No paper has it; it is corank's own.
 """
 
 from __future__ import annotations
@@ -24,12 +24,14 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from corank import exact
 from corank.data.ranking import RankingData
-from corank.descent.linear import LinearDescent, Settings
+from corank.descent.linear import LinearDescent
+from corank.descent.parameters import Settings
 from corank.descent.runs import Runs
 from corank.descent.solvers import can_solve
 from corank.descent.task import Task, Views
 from corank.errors import InputError
-from corank.views import as_views, split_columns
+from corank.kernels import LinearKernel
+from corank.views import as_views
 
 
 class LCRA(LinearDescent):
@@ -39,7 +41,7 @@ class LCRA(LinearDescent):
     Parameters
     ----------
     views : int or list
-        Number of views that the columns are dealt to at random, or the columns of each view (see `corank.views.as_views`).
+        Number of views that the columns are dealt to at random, or the columns of each (see `corank.views.as_views`).
     coupling : float
         Weight of the disagreement on unscored pairs (the paper's μ).
     batch : int
@@ -57,8 +59,8 @@ class LCRA(LinearDescent):
     rate : {"pegasos", "constant", "sqrt", "adagrad"}
         η_i = 1/(alpha (i − 1) + 1/eta0), eta0, eta0/√i, or one rate per weight.
     eta0 : float, optional
-        First rate. None takes 1/alpha for the Pegasos rate with the hinge loss on pairs alone, whose slope is bounded, and
-        else one over the largest curvature among sampled examples, with which no step overshoots.
+        First rate. None takes 1/alpha for the Pegasos rate with the hinge loss on pairs alone, whose slope is bounded,
+        and else one over the largest curvature among sampled examples, with which no step overshoots.
     n_steps : int
         Stochastic steps of a call of ``fit`` or ``partial_fit``.
     average : bool
@@ -71,8 +73,8 @@ class LCRA(LinearDescent):
         ``"exact"`` finds the optimum for the squared loss. ``"auto"`` does so where it is cheap, see
         `corank.descent.solvers.can_solve`, and else descends.
     tol : float, optional
-        Stop when the disagreement error on held-out queries has not fallen by more than `tol` in `n_iter_no_change` checks
-        of the 20 that a call makes, and keep the best weights. None takes all steps.
+        Stop when the disagreement error on held-out queries has not fallen by more than `tol` in `n_iter_no_change`
+        of the 20 checks that a call makes, and keep the best weights. None takes all steps.
     validation_fraction : float
         Share of the queries (of the rows, where there is one query) held out for `tol`.
     n_iter_no_change : int
@@ -80,8 +82,8 @@ class LCRA(LinearDescent):
     warm_start : bool
         Whether ``fit`` continues where the last one ended, as ``partial_fit`` does.
     n_jobs : int, optional
-        Number of threads, each with a run of its own and a share of the steps; the weights of the runs are averaged. The
-        result depends on the seed and on `n_jobs`, on nothing else. None is 1, −1 every processor.
+        Number of threads, each with a run of its own and a share of the steps; the weights of the runs are averaged.
+        The result depends on the seed and on `n_jobs`, on nothing else. None is 1, −1 every processor.
     random_state : int, RandomState or None
         Seed.
     verbose : bool
@@ -189,18 +191,21 @@ class LCRA(LinearDescent):
         )
 
     def _choose_views(self, n_features: int, rng: np.random.Generator) -> Views:
-        if not isinstance(self.views, Integral):
-            return [np.asarray(view.columns) for view in as_views(self.views, n_features)]
-        if n_features < self.views:
+        if isinstance(self.views, Integral) and n_features < int(self.views):
             raise InputError(
-                f"views={self.views} needs a column for each view, but X has n_features = {n_features}; pass fewer views."
+                f"views={self.views} needs a column for each, but X has n_features = {n_features}; pass fewer views."
             )
-        return list(split_columns(n_features, int(self.views), rng))
+        every = np.arange(n_features)
+        views = as_views(self.views, n_features, rng)
+        if not all(isinstance(view.kernel, LinearKernel) for view in views):
+            raise InputError("LCRA is linear in each view's columns; put Landmarks before it, or use linear views.")
+        return [every if view.columns is None else every[view.columns] for view in views]
 
     def _keep_views(self, views: Views | None) -> None:
+        assert views is not None
         self.views_ = views
 
-    def _kept_views(self) -> Views | None:
+    def _kept_views(self) -> Views:
         return self.views_
 
     def _store(self, runs: Runs, task: Task, trace: NDArray[np.float64]) -> None:
@@ -216,12 +221,10 @@ class LCRA(LinearDescent):
 
     def _solve(self, data: RankingData, weights: NDArray[np.float64] | None) -> None:
         if self.loss != "squared":
-            raise InputError(
-                f"solver='exact' solves views for the squared loss, but loss is {self.loss!r}; set solver='sgd'."
-            )
+            raise InputError(f"solver='exact' needs the squared loss, but loss is {self.loss!r}; set solver='sgd'.")
         solution = exact.squared_views(
-            data, self.views_, mix=self.mix, alpha=self.alpha, coupling=self.coupling, fit_intercept=self.fit_intercept and self.mix > 0,
-            weights=weights,
+            data, self.views_, mix=self.mix, alpha=self.alpha, coupling=self.coupling,
+            fit_intercept=self.fit_intercept and self.mix > 0, weights=weights,
         )  # fmt: skip
         W = np.zeros((len(self.views_), data.n_features))
         for row, columns, coef in zip(W, self.views_, solution.view_coefs, strict=True):
@@ -234,6 +237,6 @@ def _disagreement(margins: NDArray[np.float64]) -> float:
     if n == 0 or M < 2:
         return float("nan")
     signs = np.sign(margins)
-    # Σ_{v≠u} (s_v − s_u)² / 4 counts a disagreement as 1 and a tie of one view as ¼, so ties are counted by |s_v − s_u| / 2
+    # 1 for opposite orders, ½ where one view ties
     gaps = np.abs(signs[:, :, None] - signs[:, None, :]).sum(axis=(1, 2)) / 2
     return float(gaps.mean() / (M * (M - 1)))

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
-from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import validate_data
 
 from corank.base import Ranker, as_weights
-from corank.core import steps
 from corank.core.steps import Plan, State
 from corank.core.threads import n_threads
 from corank.data.ranking import RankingData
+from corank.descent.parameters import CONSTRAINTS, RATES, Settings, first_rate, require_sense
 from corank.descent.runs import Runs
 from corank.descent.task import Objective, Task, Views
 from corank.descent.training import Patience, hold_out, train, view_weights
@@ -25,36 +22,13 @@ from corank.losses import Loss
 
 Floats = NDArray[np.float64]
 
-RATES = {"pegasos": steps.PEGASOS, "constant": steps.CONSTANT, "sqrt": steps.SQRT, "adagrad": steps.ADAGRAD}
-
-
-@dataclass(frozen=True)
-class Settings:
-    """
-    Where SPD, CRR and LCRA differ.
-
-    Attributes
-    ----------
-    mix, coupling : float
-        See `corank.descent.task.Objective`.
-    fit_intercept : bool
-        Whether the regression part has a bias.
-    batch, unscored_batch : int
-        Examples and unscored pairs of a step.
-    """
-
-    mix: float = 0.0
-    coupling: float = 0.0
-    fit_intercept: bool = False
-    batch: int = 1
-    unscored_batch: int = 1
-
 
 class LinearDescent(Ranker):
     """A linear ranker learnt by stochastic descent, or exactly where that is cheaper; the base of SPD, CRR and LCRA."""
 
     __metadata_request__partial_fit: ClassVar[dict[str, bool]] = {"qid": True}
 
+    n_features_in_: int
     loss: str
     alpha: float
     l1: float
@@ -73,24 +47,7 @@ class LinearDescent(Ranker):
     random_state: Any
     verbose: bool
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "alpha": [Interval(Real, 0, None, closed="left")],
-        "l1": [Interval(Real, 0, None, closed="left")],
-        "rate": [StrOptions(set(RATES))],
-        "eta0": [Interval(Real, 0, None, closed="neither"), None],
-        "n_steps": [Interval(Integral, 0, None, closed="left")],
-        "average": ["boolean"],
-        "project": ["boolean"],
-        "sampling": [StrOptions({"pairs", "query", "rows"})],
-        "solver": [StrOptions({"auto", "sgd", "exact"})],
-        "tol": [Interval(Real, 0, None, closed="left"), None],
-        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
-        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
-        "warm_start": ["boolean"],
-        "n_jobs": [Integral, None],
-        "random_state": ["random_state"],
-        "verbose": ["boolean"],
-    }
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = CONSTRAINTS
 
     def _settings(self) -> Settings:
         return Settings()
@@ -121,8 +78,8 @@ class LinearDescent(Ranker):
         Parameters
         ----------
         X : array-like, CSR matrix, DataFrame, or RankingData
-            The rows, or a whole problem (then y, qid and pairs stay None); of a memory-mapped problem only the rows drawn
-            are read.
+            The rows, or a whole problem (then y, qid and pairs stay None); of a memory-mapped problem only the rows
+            drawn are read.
         y : array-like of shape (n_rows,)
             Scores, higher is better; NaN marks an unscored row.
         qid : array-like of shape (n_rows,), optional
@@ -137,7 +94,8 @@ class LinearDescent(Ranker):
         self
             The fitted ranker.
         """
-        self._check_parameters()
+        self._validate_params()
+        require_sense(self)
         data = self._given(X, y, qid, pairs)
         weights = as_weights(sample_weight, data.n_rows)
         if self.warm_start and hasattr(self, "run_steps_"):
@@ -172,7 +130,8 @@ class LinearDescent(Ranker):
         self
             The fitted ranker.
         """
-        self._check_parameters()
+        self._validate_params()
+        require_sense(self)
         resume = hasattr(self, "run_steps_")
         if self.solver == "exact" or (hasattr(self, "coef_") and not resume):
             raise InputError(
@@ -185,10 +144,7 @@ class LinearDescent(Ranker):
         self, X: Any, y: Any, qid: ArrayLike | None, pairs: ArrayLike | None, same_columns: bool = False
     ) -> RankingData:
         before = self.n_features_in_ if same_columns else None
-        if pairs is None:
-            data = self._problem(X, y, qid)
-        else:
-            data = self._preferences(X, y, qid, pairs)
+        data = self._problem(X, y, qid) if pairs is None else self._preferences(X, y, qid, pairs)
         if before not in (None, data.n_features):
             self.n_features_in_ = before
             raise InputError(
@@ -245,7 +201,7 @@ class LinearDescent(Ranker):
 
     def _started(self, task: Task, rng: np.random.Generator) -> Runs:
         n_views = 1 + int(task.columns.views.max(initial=0))
-        plan = self._plan(task, self._first_rate(task, n_views))
+        plan = self._plan(task, first_rate(task, n_views, self.rate, self.eta0))
         n_runs = 1 if self.n_jobs is None else n_threads(self.n_jobs)
         return Runs.start(plan, n_runs, len(task.columns.views), n_views, rng)
 
@@ -258,43 +214,6 @@ class LinearDescent(Ranker):
             )
         return Runs.resume(self._plan(task, self.eta0_), stored)
 
-    def _first_rate(self, task: Task, n_views: int) -> float:
-        o = task.objective
-        steep = o.loss.name != "hinge" or o.mix > 0.0 or o.coupling > 0.0
-        if self.eta0 is not None:
-            eta0 = float(self.eta0)
-        elif self.rate == "pegasos" and o.alpha > 0.0 and not steep:
-            return 1.0 / o.alpha
-        else:
-            curvature = task.sample.curvature(o, n_views)
-            # AdaGrad divides by the size of the pulls, so its rate has the unit of a weight
-            eta0 = curvature**-0.5 if self.rate == "adagrad" else 1.0 / curvature
-        if self.rate == "pegasos" and o.alpha > 0.0:
-            return min(eta0, 1.0 / o.alpha)
-        if self.rate != "adagrad" and eta0 * o.alpha >= 1.0:
-            if self.eta0 is None:
-                return 0.5 / o.alpha
-            raise InputError(
-                f"eta0 · alpha is {eta0 * o.alpha:g}, so a step would wipe out the weights; keep the product below 1."
-            )
-        return eta0
-
-    def _check_parameters(self) -> None:
-        self._validate_params()
-        if self.rate == "adagrad" and (self.average or self.project):
-            raise InputError("rate='adagrad' already averages pulls; leave average and project False.")
-        if self.l1 > 0.0 and (self.average or self.project):
-            raise InputError("l1 asks for exact zeros, which average and project would undo; leave both False.")
-        if self.project and not self.alpha > 0.0:
-            raise InputError("project needs alpha above 0, since the ball has radius 1/√alpha; set project=False.")
-        if self.n_jobs == 0:
-            raise InputError("n_jobs is 0; pass a positive number, -1 for every processor, or None for one.")
-        if self.solver == "exact" and (self.l1 > 0.0 or self.tol is not None or self.sampling != "pairs"):
-            raise InputError(
-                "solver='exact' minimises the mean over all pairs without l1 or early stopping; "
-                "set l1=0, tol=None and sampling='pairs', or choose solver='sgd'."
-            )
-
     def _keep_views(self, views: Views | None) -> None:
         """Remember the columns of each view, where there are views."""
 
@@ -305,7 +224,8 @@ class LinearDescent(Ranker):
         W, biases = view_weights(runs, task)
         if not np.isfinite(W).all():
             raise InputError(
-                f"the weights overflowed with a first rate of {runs.plan.eta0:g}; scale the columns of X, or pass a smaller eta0."
+                f"the weights overflowed with a first rate of {runs.plan.eta0:g}; "
+                "scale the columns of X, or pass a smaller eta0."
             )
         self._set_weights(W, biases)
         self.n_steps_ = runs.n_steps

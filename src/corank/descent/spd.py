@@ -3,8 +3,8 @@ SPD: stochastic pairwise descent (Sculley, 2009).
 
     min_w mean_P ℓ(t(y_a − y_b), w · (a − b)) + alpha/2 ‖w‖² + l1 ‖w‖₁
 
-over the pairs P of rows of one query with different scores, which are drawn, never built. A step costs O(nnz(a − b)), at
-any number of rows. D. Sculley, Large Scale Learning to Rank, NIPS Workshop on Advances in Ranking, 2009.
+over the pairs P of rows of one query with different scores, which are drawn, never built. A step costs O(nnz(a − b)),
+at any number of rows. D. Sculley, Large Scale Learning to Rank, NIPS Workshop on Advances in Ranking, 2009.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class SPD(LinearDescent):
     rate : {"pegasos", "constant", "sqrt", "adagrad"}
         η_i = 1/(alpha (i − 1) + 1/eta0), eta0, eta0/√i, or one rate per weight.
     eta0 : float, optional
-        First rate. None takes 1/alpha for the Pegasos rate with the hinge loss on pairs alone, whose slope is bounded, and
-        else one over the largest curvature among sampled examples, with which no step overshoots.
+        First rate. None takes 1/alpha for the Pegasos rate with the hinge loss on pairs alone, whose slope is bounded,
+        and else one over the largest curvature among sampled examples, with which no step overshoots.
     n_steps : int
         Stochastic steps of a call of ``fit`` or ``partial_fit``.
     average : bool
@@ -49,8 +49,8 @@ class SPD(LinearDescent):
         ``"exact"`` finds the optimum for every loss but the hinge. ``"auto"`` does so where it is cheap, see
         `corank.descent.solvers.can_solve`, and else descends.
     tol : float, optional
-        Stop when the disagreement error on held-out queries has not fallen by more than `tol` in `n_iter_no_change` checks
-        of the 20 that a call makes, and keep the best weights. None takes all steps.
+        Stop when the disagreement error on held-out queries has not fallen by more than `tol` in `n_iter_no_change`
+        of the 20 checks that a call makes, and keep the best weights. None takes all steps.
     validation_fraction : float
         Share of the queries (of the rows, where there is one query) held out for `tol`.
     n_iter_no_change : int
@@ -58,8 +58,8 @@ class SPD(LinearDescent):
     warm_start : bool
         Whether ``fit`` continues where the last one ended, as ``partial_fit`` does.
     n_jobs : int, optional
-        Number of threads, each with a run of its own and a share of the steps; the weights of the runs are averaged. The
-        result depends on the seed and on `n_jobs`, on nothing else. None is 1, −1 every processor.
+        Number of threads, each with a run of its own and a share of the steps; the weights of the runs are averaged.
+        The result depends on the seed and on `n_jobs`, on nothing else. None is 1, −1 every processor.
     random_state : int, RandomState or None
         Seed.
     verbose : bool
