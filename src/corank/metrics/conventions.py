@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -107,10 +107,10 @@ def find_convention(convention: str | Convention) -> Convention:
         return convention
     if convention in CONVENTIONS:
         return CONVENTIONS[convention]
-    raise InputError(f"{convention!r} is not a known convention; {known(str(convention), CONVENTIONS)}.")
+    raise InputError(f"{convention!r} is not a known convention; {known(str(convention), list(CONVENTIONS))}.")
 
 
-def known(wrong: str, right: Iterable[str]) -> str:
+def known(wrong: str, right: Mapping[str, str] | Iterable[str]) -> str:
     """
     Say which names are known, and which one was probably meant.
 
@@ -118,16 +118,16 @@ def known(wrong: str, right: Iterable[str]) -> str:
     ----------
     wrong : str
         What came.
-    right : iterable of str
-        The known names.
+    right : iterable of str, or mapping from str to str
+        The known names; a mapping also says how to show each.
 
     Returns
     -------
     str
         The second half of an error message.
     """
-    names = list(right)
-    folded = {name.casefold(): name for name in names}
+    shown = right if isinstance(right, Mapping) else {name: name for name in right}
+    folded = {name.casefold(): name for name in shown}
     close = difflib.get_close_matches(wrong.casefold(), folded, n=1)
     guess = f"did you mean {folded[close[0]]!r}? " if close else ""
-    return f"{guess}known are {', '.join(names)}"
+    return f"{guess}known are {', '.join(shown.values())}"

@@ -174,11 +174,11 @@ def _parse_params(text: str, inside: str | None, measure: Measure) -> tuple[tupl
     return tuple(params.items())
 
 
-def _shown() -> list[str]:
-    """List the known names as a user would type them."""
+def _shown() -> dict[str, str]:
+    """Known names, and how a user would type them."""
     depths = {"none": "", "optional": "[@k]", "needed": "@k"}
-    shown = []
-    for measure in MEASURES.values():
-        inside = ",".join(key for key, _ in measure.params)
-        shown.append(measure.name + (f"[({inside}=)]" if inside else "") + depths[measure.cut])
+    shown = {}
+    for name, measure in MEASURES.items():
+        inside = ",".join(f"{key}=" for key, _ in measure.params)
+        shown[name] = name + (f"[({inside})]" if inside else "") + depths[measure.cut]
     return shown

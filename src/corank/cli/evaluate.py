@@ -1,0 +1,133 @@
+"""`corank evaluate`: hold scores or a run against grades, under a named convention."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from corank.metrics import Comparison, Evaluation
+
+
+def evaluate(
+    truth: Annotated[Path, typer.Argument(help="Grades: LETOR text, a store, Parquet, or a TREC qrels file.")],
+    predictions: Annotated[Path, typer.Argument(help="One score a line, aligned with TRUTH, or a TREC run file.")],
+    metrics: Annotated[
+        list[str] | None,
+        typer.Option("--metric", "-m", help="Such as nDCG@10, AP, P@5, RR; repeat it; by default nDCG@10 and AP."),
+    ] = None,
+    convention: Annotated[
+        str, typer.Option("--convention", "-c", help="corank, letor4, letor3, trec_eval, sklearn or lightgbm.")
+    ] = "corank",
+    compare: Annotated[
+        Path | None, typer.Option(help="Other predictions for TRUTH: a paired test against PREDICTIONS.")
+    ] = None,
+    per_query: Annotated[
+        Path | None, typer.Option(help="Write one line a query, columns parted by tabs.", metavar="FILE")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
+    unscored: Annotated[float | None, typer.Option(help="Grade that marks an unjudged row, such as -1.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the bootstrap of --compare.")] = 0,
+) -> None:
+    """Measure how good a ranking is, and test whether another one differs."""
+    import numpy as np
+
+    from corank.cli.predictions import Scored, read_predictions, read_truth
+    from corank.metrics import compare as paired
+    from corank.metrics import evaluate as measure
+
+    def measured(rows: Scored) -> Evaluation:
+        return measure(
+            rows.y, rows.scores, rows.qid, metrics or ("nDCG@10", "AP"),
+            convention=convention, docids=rows.docids, retrieved=rows.retrieved,
+        )  # fmt: skip
+
+    judged = read_truth(truth, unscored)
+    scored = read_predictions(predictions, judged)
+    evaluation = measured(scored)
+    comparisons = []
+    if compare is not None:
+        other = measured(read_predictions(compare, judged))
+        rng = np.random.default_rng(seed)
+        comparisons = [paired(evaluation, other, name, rng=rng) for name in evaluation]
+    if per_query is not None:
+        _write_per_query(per_query, evaluation)
+    if as_json:
+        _print_json(evaluation, comparisons, scored.n_absent)
+    else:
+        _print_tables(evaluation, comparisons, scored.n_absent)
+
+
+def _write_per_query(path: Path, evaluation: Evaluation) -> None:
+    from corank.data.atomic import atomic_file
+
+    columns = [result.values.tolist() for result in evaluation.values()]
+    with atomic_file(path) as scratch, scratch.open("w", encoding="utf-8") as file:
+        file.write("\t".join(["qid", *evaluation]) + "\n")
+        for query, *values in zip(evaluation.query_ids.tolist(), *columns, strict=True):
+            file.write("\t".join([str(query), *map(repr, values)]) + "\n")
+
+
+def _print_json(evaluation: Evaluation, comparisons: list[Comparison], n_absent: int) -> None:
+    import json
+    import math
+    from dataclasses import asdict
+
+    def plain(value: float | None) -> float | None:
+        """JSON knows no NaN."""
+        return None if value is None or math.isnan(value) else value
+
+    report = {
+        "convention": asdict(evaluation.convention),
+        "n_queries": evaluation.n_queries,
+        "n_single_grade_queries": evaluation.n_single_grade,
+        "n_unjudged_queries": evaluation.n_unjudged_queries,
+        "n_absent_queries": n_absent,
+        "n_rows": evaluation.n_rows,
+        "n_unjudged_rows": evaluation.n_unjudged_rows,
+        "metrics": {
+            name: {
+                "mean": plain(result.mean),
+                "micro": plain(result.micro),
+                "n_used": result.n_used,
+                "n_empty": result.n_empty,
+            }
+            for name, result in evaluation.items()
+        },
+        "comparisons": [asdict(comparison) for comparison in comparisons],
+    }
+    typer.echo(json.dumps(report))
+
+
+def _print_tables(evaluation: Evaluation, comparisons: list[Comparison], n_absent: int) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    frame = box.HEAVY_HEAD if console.is_terminal else None
+    table = Table("metric", "mean", "micro", "queries", "empty", box=frame)
+    for name, result in evaluation.items():
+        micro = "" if result.micro is None else f"{result.micro:.4f}"
+        table.add_row(name, f"{result.mean:.4f}", micro, str(result.n_used), str(result.n_empty))
+    console.print(table)
+    typer.echo(
+        f"convention {evaluation.convention.name}: {evaluation.n_queries} queries, {evaluation.n_single_grade} of a "
+        f"single grade, {evaluation.n_unjudged_queries} unjudged, {n_absent} judged but not in the run; "
+        f"{evaluation.n_rows} rows, {evaluation.n_unjudged_rows} unjudged"
+    )
+    if not comparisons:
+        return
+    table = Table("metric", "first", "second", "diff", "low", "high", "p", "higher", "lower", box=frame)
+    for pair in comparisons:
+        table.add_row(
+            pair.metric, f"{pair.base:.4f}", f"{pair.other:.4f}", f"{pair.difference:+.4f}", f"{pair.low:+.4f}",
+            f"{pair.high:+.4f}", f"{pair.p_value:.2g}", str(pair.n_higher), str(pair.n_lower),
+        )  # fmt: skip
+    console.print(table)
+    typer.echo(
+        f"second minus first, paired by query: {comparisons[0].level:.0%} bootstrap interval of the mean, "
+        "Wilcoxon signed-rank p"
+    )
