@@ -1,0 +1,135 @@
+"""What the squared loss asks of the scores of rows: a quadratic form that is applied in O(n) and never built."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corank.data.queries import Queries
+from corank.data.ranking import RankingData
+from corank.exact.linear import LinearMap
+from corank.exact.solution import Floats, require_weight
+from corank.graphs import Laplacian
+
+
+@dataclass(frozen=True, eq=False)
+class Comparisons:
+    """
+    The function ½ zᵀKz − kᵀz + ½ c of the scores z of chosen rows.
+
+    Attributes
+    ----------
+    rows : LinearMap
+        The chosen rows.
+    apply : callable
+        Returns K z.
+    pull : array of float64
+        The vector k.
+    constant : float
+        The number c.
+    diagonal : array of float64
+        Diagonal of K.
+    """
+
+    rows: LinearMap
+    apply: Callable[[Floats], Floats]
+    pull: Floats
+    constant: float
+    diagonal: Floats
+
+
+def scored_comparisons(data: RankingData, mix: float, centred: bool, weights: Floats | None) -> Comparisons:
+    """
+    Return the loss of the scored rows.
+
+    K = (1 − mix)/W_P (L_q − L_g) + mix/W_D (diag(w) − w wᵀ/W_D): all pairs of a query less those inside a grade,
+    and the rows themselves (less their mean where an intercept absorbs it).
+
+    Parameters
+    ----------
+    data : RankingData
+        The problem.
+    mix : float
+        Share of regression.
+    centred : bool
+        Whether an intercept absorbs the mean.
+    weights : array of shape (n_rows,), optional
+        Row weights.
+
+    Returns
+    -------
+    Comparisons
+        The quadratic form.
+    """
+    if data.pairs is not None:
+        return _preferences(data, weights)
+    assert data.y is not None
+    order = data.order[data.is_scored[data.order]]
+    w = np.ones(len(order)) if weights is None else weights[order]
+    y, query = data.y[order], data.queries.codes[order]
+    new = np.ones(len(order), dtype=bool)
+    new[1:] = (query[1:] != query[:-1]) | (y[1:] != y[:-1])
+    grade = np.cumsum(new) - 1
+    W_q, W_g, W_D = np.bincount(query, weights=w), np.bincount(grade, weights=w), float(w.sum())
+    require_weight(W_D, "scored row")
+    degree = w * (W_q[query] - W_g[grade])
+    per_pair, per_row = 0.0, mix / W_D
+    if mix < 1.0:
+        require_weight(float(degree.sum()), "pair")
+        per_pair = (1.0 - mix) / (0.5 * float(degree.sum()))
+    L_q, L_g = _blocks(query, w), _blocks(grade, w)
+
+    def apply(z: Floats) -> Floats:
+        out = per_row * w * (z - (w @ z) / W_D if centred else z)
+        return out + per_pair * (L_q @ z - L_g @ z) if per_pair else out
+
+    k = apply(y)
+    return Comparisons(LinearMap(data.X, order), apply, k, float(y @ k), per_pair * degree + per_row * w)
+
+
+def unscored_comparisons(data: RankingData, weights: Floats | None) -> Comparisons | None:
+    """
+    Return the mean square of the differences of unscored rows, K the mean over pairs of (e_a − e_b)(e_a − e_b)ᵀ.
+
+    Parameters
+    ----------
+    data : RankingData
+        The problem.
+    weights : array of shape (n_rows,), optional
+        Row weights.
+
+    Returns
+    -------
+    Comparisons or None
+        The quadratic form; None where no query holds two unscored rows.
+    """
+    order = data.order[~data.is_scored[data.order]]
+    w = np.ones(len(order)) if weights is None else weights[order]
+    query = data.queries.codes[order]
+    degree = w * (np.bincount(query, weights=w)[query] - w)
+    total = 0.5 * float(degree.sum())
+    if not total > 0.0:
+        return None
+    L = _blocks(query, w)
+    nothing = np.zeros(len(order))
+    return Comparisons(LinearMap(data.X, order), lambda z: (L @ z) / total, nothing, 0.0, degree / total)
+
+
+def _preferences(data: RankingData, weights: Floats | None) -> Comparisons:
+    assert data.pairs is not None
+    n, (winners, losers) = data.n_rows, data.pairs.T
+    w = np.ones(len(winners)) if weights is None else weights[winners] * weights[losers]
+    total = float(w.sum())
+    require_weight(total, "pair")
+    L = Laplacian.from_pairs(data.pairs, n, w / total)
+    k = (np.bincount(winners, weights=w, minlength=n) - np.bincount(losers, weights=w, minlength=n)) / total
+    degree = np.bincount(data.pairs.ravel(), weights=np.repeat(w, 2), minlength=n) / total
+    return Comparisons(LinearMap(data.X, np.arange(n)), L.apply, k, 1.0, degree)
+
+
+def _blocks(codes: NDArray[np.int64], w: Floats) -> Laplacian:
+    """All pairs of rows of one code; the codes come in runs."""
+    return Laplacian.per_query(Queries.of(codes, len(codes)), weights=w)

@@ -1,0 +1,110 @@
+"""The linear system of the squared loss by conjugate gradients: products with X only, for many columns."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse.linalg import LinearOperator, cg
+from sklearn.exceptions import ConvergenceWarning
+
+from corank.data.ranking import RankingData
+from corank.exact.comparisons import scored_comparisons, unscored_comparisons
+from corank.exact.solution import Floats
+
+TOLERANCE = 1e-10
+"""Residual, relative to the right-hand side, at which conjugate gradients stop."""
+MAX_STEPS = 5000
+"""Steps after which they give up with a warning."""
+
+
+def solve_by_products(
+    data: RankingData,
+    columns: list[NDArray[Any]],
+    mix: float,
+    alpha: float,
+    coupling: float,
+    centred: bool,
+    weights: Floats | None,
+) -> tuple[Floats, float, int, tuple[Floats, float]]:
+    """
+    Solve the block system of `corank.exact.squared_views` for the weights of all views, one after the other.
+
+    Parameters
+    ----------
+    data : RankingData
+        The problem.
+    columns : list of arrays of int
+        Columns of each view.
+    mix, alpha, coupling : float
+        Share of regression, weight of the penalty, weight of the agreement.
+    centred : bool
+        Whether an intercept absorbs the mean of the regression part.
+    weights : array of shape (n_rows,), optional
+        Row weights.
+
+    Returns
+    -------
+    theta : array of float64
+        The weights.
+    objective : float
+        Value of the objective.
+    n_iter : int
+        Steps taken.
+    means : (array, float)
+        Means of the scored rows and of their scores.
+    """
+    loss = scored_comparisons(data, mix, centred, weights)
+    agreement = unscored_comparisons(data, weights) if coupling > 0.0 and len(columns) > 1 else None
+    M, d = len(columns), data.n_features
+    bounds = np.cumsum([0, *(len(c) for c in columns)])
+
+    def spread_out(theta: Floats, v: int) -> Floats:
+        w = np.zeros(d)
+        np.add.at(w, columns[v], theta[bounds[v] : bounds[v + 1]])
+        return w
+
+    def product(theta: Floats) -> Floats:
+        theta = theta.ravel()
+        out = alpha * theta
+        for v in range(M):
+            part = loss.rows.gather(loss.apply(loss.rows.scores(spread_out(theta, v))))
+            out[bounds[v] : bounds[v + 1]] += part[columns[v]]
+        if agreement is not None:
+            margins = [agreement.rows.scores(spread_out(theta, v)) for v in range(M)]
+            total = np.sum(margins, axis=0)
+            for v in range(M):
+                part = agreement.rows.gather(agreement.apply(M * margins[v] - total))
+                out[bounds[v] : bounds[v + 1]] += 4.0 * coupling * part[columns[v]]
+        return out
+
+    slots = np.concatenate(columns)
+    b = loss.rows.gather(loss.pull)[slots]
+    # an upper bound of the diagonal, up to rounding: rows are not centred
+    diagonal = alpha + loss.rows.gather_squares(loss.diagonal)[slots]
+    if agreement is not None:
+        diagonal += 4.0 * coupling * (M - 1) * agreement.rows.gather_squares(agreement.diagonal)[slots]
+    inverse = 1.0 / np.where(diagonal > 0.0, diagonal, 1.0)
+    steps: list[None] = []
+    A = LinearOperator((len(b), len(b)), matvec=product, dtype=np.float64)
+    P = LinearOperator((len(b), len(b)), matvec=lambda r: inverse * r.ravel(), dtype=np.float64)
+    theta, failed = cg(A, b, rtol=TOLERANCE, atol=0.0, maxiter=MAX_STEPS, M=P, callback=lambda _: steps.append(None))
+    if failed:
+        warnings.warn(
+            f"conjugate gradients stopped after {MAX_STEPS} steps short of the optimum; scale X or raise alpha.",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+    objective = float(0.5 * theta @ A.matvec(theta) - b @ theta + 0.5 * M * loss.constant)
+    return theta, objective, len(steps), _means(data, weights) if centred else (np.zeros(d), 0.0)
+
+
+def _means(data: RankingData, weights: Floats | None) -> tuple[Floats, float]:
+    assert data.y is not None
+    rows = np.flatnonzero(data.is_scored)
+    w = np.ones(len(rows)) if weights is None else weights[rows]
+    share = np.zeros(data.n_rows)
+    share[rows] = w / w.sum()
+    return np.asarray(data.X.T @ share).ravel(), float(share[rows] @ data.y[rows])

@@ -1,0 +1,223 @@
+"""
+Squared loss by one linear system.
+
+Minimises  mix · mean_D ½ (y − w·x − b)² + (1 − mix) · mean_P ½ (y_a − y_b − w·(a − b))² + alpha/2 ‖w‖²,
+P the pairs of rows of one query with different scores. The pairs enter through ``Σ_q X_qᵀ L_q X_q`` only, which one
+pass over the rows gives (`corank.moments`): O(n d² + d³) time and O(d²) memory, whatever the number of pairs. Above
+`MAX_DENSE` unknowns the same system is solved by conjugate gradients, O(non-zeros) a step, without a d × d matrix.
+
+Reference: Sculley, Combined regression and ranking, KDD 2010 (the objective, solved there by stochastic steps).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from corank.data.ranking import RankingData
+from corank.errors import InputError
+from corank.exact.conjugate import solve_by_products
+from corank.exact.solution import Floats, Solution, require, require_weight
+from corank.exact.system import System
+from corank.moments import Moments, dense
+
+MAX_DENSE = 4000
+"""Unknowns up to which the system is built and factorised."""
+
+# rows whose mean stands in for the mean of all: what is subtracted need only be near it
+_SAMPLE = 10_000
+
+
+def squared(
+    data: RankingData,
+    *,
+    mix: float = 0.0,
+    alpha: float,
+    fit_intercept: bool = False,
+    weights: Floats | None = None,
+) -> Solution:
+    """
+    Minimise the squared loss over pairs, rows, or both.
+
+    Parameters
+    ----------
+    data : RankingData
+        The problem; a preference pair asks for a difference of 1.
+    mix : float
+        Share of regression: 0 learns differences only, 1 is ridge regression.
+    alpha : float
+        Weight of the penalty; with 0 the shortest of all optima is returned.
+    fit_intercept : bool
+        Whether to learn b, from the regression part; it is not penalised and stays 0 where mix is 0.
+    weights : array of shape (n_rows,), optional
+        Row weights; a pair weighs the product of its rows.
+
+    Returns
+    -------
+    Solution
+        The optimum.
+
+    Examples
+    --------
+    >>> data = RankingData.of([[0.0], [1.0], [2.0]], [0, 1, 2])
+    >>> squared(data, alpha=0.0).coef
+    array([1.])
+    """
+    columns = [np.arange(data.n_features)]
+    found = _solve(data, columns, mix=mix, alpha=alpha, coupling=0.0, fit_intercept=fit_intercept, weights=weights)
+    return Solution(found.coef, found.intercept, found.objective, found.n_iter)
+
+
+def squared_views(
+    data: RankingData,
+    views: Sequence[Any],
+    *,
+    mix: float = 0.0,
+    alpha: float,
+    coupling: float,
+    fit_intercept: bool = False,
+    weights: Floats | None = None,
+) -> Solution:
+    """
+    Minimise the squared loss of several views that must agree on unscored pairs.
+
+    With m_v = w_v · p_v the margin that view v sees for a pair p, and P̂ the pairs of unscored rows of one query:
+    Σ_v [the objective of `squared` for view v] + coupling · Σ_{v,u} mean_P̂ (m_v − m_u)², whose gradient carries
+    the 4 coupling mean_P̂ Σ_{u≠v} (m_v − m_u) p_v of the LCRA update.
+
+    Parameters
+    ----------
+    data : RankingData
+        The problem.
+    views : sequence of array-like of int, or slices
+        The columns of each view; views may share columns.
+    mix : float
+        Share of regression.
+    alpha : float
+        Weight of the penalty.
+    coupling : float
+        Weight of the agreement; 0 solves every view by itself.
+    fit_intercept : bool
+        Whether each view learns a b_v, from the regression part.
+    weights : array of shape (n_rows,), optional
+        Row weights.
+
+    Returns
+    -------
+    Solution
+        ``view_coefs`` holds w_v, ``coef`` their mean in the columns of X.
+    """
+    columns = [_columns_of(view, data.n_features) for view in views]
+    if not columns or any(len(c) == 0 for c in columns):
+        raise InputError(f"the {len(columns)} views must be one or more, each with a column to look at.")
+    if not np.isfinite(coupling) or coupling < 0.0:
+        raise InputError(f"coupling is {coupling}; pass a finite weight of the agreement, zero or more.")
+    return _solve(data, columns, mix=mix, alpha=alpha, coupling=coupling, fit_intercept=fit_intercept, weights=weights)
+
+
+def _columns_of(view: Any, d: int) -> NDArray[np.int64]:
+    every = np.arange(d)
+    try:
+        return every[view] if isinstance(view, slice) else every[np.atleast_1d(view) if len(view) else slice(0)]
+    except (IndexError, TypeError) as error:
+        raise InputError(f"a view names columns that X does not have ({error}); pass integers below {d}.") from error
+
+
+def _solve(
+    data: RankingData, columns: list[NDArray[Any]], *, mix: float, alpha: float, coupling: float,
+    fit_intercept: bool, weights: Floats | None,
+) -> Solution:  # fmt: skip
+    require(data, mix, alpha)
+    n_slots = sum(len(c) for c in columns)
+    shift = _near_mean(data) if fit_intercept and mix > 0.0 else None
+    if max(n_slots, data.n_features) > MAX_DENSE:
+        theta, objective, n_iter, means = solve_by_products(
+            data, columns, mix, alpha, coupling, shift is not None, weights
+        )
+    else:
+        system = _system(data, mix, shift, weights)
+        agreement = _agreement(data, weights) if coupling > 0.0 and len(columns) > 1 else None
+        theta, objective = _factorise(system, agreement, columns, alpha, coupling)
+        n_iter, means = 0, (system.x_mean, system.y_mean)
+    bounds = np.cumsum([0, *(len(c) for c in columns)])
+    coefs = tuple(theta[bounds[v] : bounds[v + 1]] for v in range(len(columns)))
+    coef = np.zeros(data.n_features)
+    for view, w in zip(columns, coefs, strict=True):
+        np.add.at(coef, view, w / len(columns))
+    intercept = 0.0 if shift is None else float(means[1] - coef @ means[0])
+    return Solution(coef, intercept, max(objective, 0.0), n_iter, coefs)
+
+
+def _near_mean(data: RankingData) -> Floats:
+    rows = np.flatnonzero(data.is_scored)
+    rows = rows[:: max(len(rows) // _SAMPLE, 1)]
+    return np.asarray(data.X[rows].mean(axis=0), dtype=np.float64).ravel()
+
+
+def _system(data: RankingData, mix: float, shift: Floats | None, weights: Floats | None) -> System:
+    """Sum both parts; x is taken relative to `shift`, so that centring the sums for the intercept cancels nothing."""
+    features = None if shift is None else lambda rows: dense(rows) - shift
+    sums = Moments.of(data, features=features, weights=weights, plain=mix > 0.0)
+    system = System.zero(data.n_features)
+    if mix < 1.0:
+        require_weight(sums.pair_weight, "pair")
+        system = system.plus(sums.pair, (1.0 - mix) / sums.pair_weight)
+    if sums.plain is not None:
+        total = sums.plain[-1, -1]
+        require_weight(total, "scored row")
+        mean = sums.plain[-1, :-1] / total
+        plain = sums.plain[:-1, :-1]
+        if shift is None:
+            return system.plus(plain, mix / total)
+        system = system.plus(plain - total * np.outer(mean, mean), mix / total)
+        return System(system.A, system.b, system.c, mean[:-1] + shift, float(mean[-1]))
+    return system
+
+
+def _agreement(data: RankingData, weights: Floats | None) -> Floats | None:
+    sums = Moments.of(data, rows="unscored", weights=weights)
+    return sums.pair[:-1, :-1] / sums.pair_weight if sums.pair_weight > 0.0 else None
+
+
+def _factorise(
+    system: System, agreement: Floats | None, columns: list[NDArray[Any]], alpha: float, coupling: float
+) -> tuple[Floats, float]:
+    """
+    Solve the block system of the views.
+
+    Block (v, u) is δ_vu (A_vv + alpha I) + 4 coupling (M δ_vu − 1) U_vu, U the mean of p pᵀ over unscored pairs.
+    """
+    slots = np.concatenate(columns)
+    view = np.repeat(np.arange(len(columns)), [len(c) for c in columns])
+    same = (view[:, None] == view[None, :]).astype(np.float64)
+    A = system.A[np.ix_(slots, slots)] * same
+    if agreement is not None:
+        A += 4.0 * coupling * (len(columns) * same - 1.0) * agreement[np.ix_(slots, slots)]
+    A[np.diag_indices_from(A)] += alpha
+    b = system.b[slots]
+    theta = _solve_symmetric(A, b, shortest=alpha == 0.0)
+    return theta, float(0.5 * theta @ (A @ theta) - b @ theta + 0.5 * len(columns) * system.c)
+
+
+def _solve_symmetric(A: Floats, b: Floats, shortest: bool) -> Floats:
+    """Solve with columns scaled to one diagonal; `shortest` asks for the shortest solution where A is singular."""
+    diagonal = np.diag(A)
+    smallest = len(A) * np.finfo(np.float64).eps
+    scale = 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
+    scaled = A * scale[:, None] * scale[None, :]
+    try:
+        factor = linalg.cho_factor(scaled)
+        # smaller pivots are rounding errors
+        if np.diag(factor[0]).min() ** 2 > smallest:
+            return np.asarray(scale * linalg.cho_solve(factor, scale * b))
+    except linalg.LinAlgError:
+        pass
+    if shortest:
+        scale, scaled = np.ones(len(A)), A
+    values, vectors = linalg.eigh(scaled)
+    kept = values > smallest * max(values[-1], 0.0)
+    return np.asarray(scale * (vectors[:, kept] @ ((vectors[:, kept].T @ (scale * b)) / values[kept])))

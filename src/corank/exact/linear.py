@@ -1,0 +1,111 @@
+"""Chosen rows as a linear map: scores of a weight vector, and the weighted sum of rows, on threads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from corank.core.products import gather_rows, score_rows
+from corank.core.rows import as_core_rows
+from corank.core.threads import spread
+
+Floats = NDArray[np.float64]
+
+# sums are taken over a fixed number of pieces, so that they do not depend on the number of threads
+_PIECES = 8
+
+
+@dataclass(frozen=True, eq=False)
+class LinearMap:
+    """
+    The matrix A whose row k is x_i, i = order[k], as products; X is never copied.
+
+    Attributes
+    ----------
+    X : ndarray or CSR matrix
+        All rows.
+    order : array of int64, shape (m,)
+        The chosen rows.
+
+    Examples
+    --------
+    >>> A = LinearMap(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1]))
+    >>> A.scores(np.array([1.0, 1.0])).tolist(), A.gather(np.array([2.0])).tolist()
+    ([7.0], [6.0, 8.0])
+    """
+
+    X: Any
+    order: NDArray[np.int64]
+
+    def scores(self, w: Floats) -> Floats:
+        """
+        Return A w, summed in float64.
+
+        Parameters
+        ----------
+        w : array of float64, shape (n_features,)
+            Weights.
+
+        Returns
+        -------
+        array of float64, shape (m,)
+            Scores of the chosen rows.
+        """
+        rows, order, out = as_core_rows(self.X), self.order.view(np.uint64), np.empty(len(self.order))
+        spread(lambda first, last: score_rows(rows, order, w, out, first, last), self._pieces())
+        return out
+
+    def gather(self, h: Floats) -> Floats:
+        """
+        Return Aᵀ h.
+
+        Parameters
+        ----------
+        h : array of float64, shape (m,)
+            One number per chosen row.
+
+        Returns
+        -------
+        array of float64, shape (n_features,)
+            The sum of the rows, each times its number.
+        """
+        rows, order, d = as_core_rows(self.X), self.order.view(np.uint64), self.X.shape[1]
+
+        def piece(first: int, last: int) -> Floats:
+            out = np.zeros(d)
+            gather_rows(rows, order, h, out, first, last)
+            return out
+
+        return np.sum(spread(piece, self._pieces()), axis=0) if len(order) else np.zeros(d)
+
+    def gather_squares(self, h: Floats) -> Floats:
+        """
+        Return Σ_k h_k x_i², column by column.
+
+        Parameters
+        ----------
+        h : array of float64, shape (m,)
+            One number per chosen row.
+
+        Returns
+        -------
+        array of float64, shape (n_features,)
+            The sums.
+        """
+        total = np.zeros(self.X.shape[1])
+        for first, last in self._pieces():
+            rows = self.X[self.order[first:last]]
+            if sparse.issparse(rows):
+                total += rows.power(2).T @ h[first:last]
+            else:
+                total += np.einsum("kj,kj,k->j", rows, rows, h[first:last])
+        return total
+
+    def _pieces(self) -> list[tuple[int, int]]:
+        ends = np.linspace(0, len(self.order), _PIECES + 1).astype(int)
+        return [(int(first), int(last)) for first, last in pairwise(ends) if last > first]

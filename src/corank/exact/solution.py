@@ -1,0 +1,81 @@
+"""What an exact solver returns, and what all of them ask of a problem."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corank.data.ranking import RankingData
+from corank.errors import InputError
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """
+    The optimum of a convex problem.
+
+    Attributes
+    ----------
+    coef : array of float64, shape (n_features,)
+        w; with views, the mean over views of each view's weights, zero where a view does not look.
+    intercept : float
+        b; the mean over views.
+    objective : float
+        Value of the objective there.
+    n_iter : int
+        Newton or conjugate-gradient steps; 0 where a factorisation gave the answer.
+    view_coefs : tuple of arrays
+        Weights of each view, in the order of its columns; empty without views.
+    """
+
+    coef: Floats
+    intercept: float
+    objective: float
+    n_iter: int
+    view_coefs: tuple[Floats, ...] = ()
+
+
+def require(data: RankingData, mix: float, alpha: float, lowest: str = "zero or more") -> None:
+    """
+    Raise one sentence where a problem or its parameters cannot be solved.
+
+    Parameters
+    ----------
+    data : RankingData
+        The problem.
+    mix : float
+        Share of regression.
+    alpha : float
+        Weight of the penalty.
+    lowest : {"zero or more", "above zero"}
+        What alpha may be.
+    """
+    if not 0.0 <= mix <= 1.0:
+        raise InputError(f"mix is {mix}; pass a share of regression between 0 and 1.")
+    if not np.isfinite(alpha) or alpha < 0.0 or (alpha == 0.0 and lowest == "above zero"):
+        raise InputError(f"alpha is {alpha}; pass a finite weight of the penalty, {lowest}.")
+    if mix > 0.0 and data.y is None:
+        raise InputError(f"mix is {mix}, but preference pairs hold no scores to regress on; pass mix=0 or scores.")
+    if mix < 1.0:
+        data.require_pairs()
+    elif data.n_scored == 0:
+        raise InputError(f"y is NaN for all {data.n_rows} rows; score at least one row.")
+
+
+def require_weight(total: float, what: str) -> None:
+    """
+    Raise one sentence where weights leave nothing to learn from.
+
+    Parameters
+    ----------
+    total : float
+        Sum of the weights.
+    what : str
+        What they weigh.
+    """
+    if not total > 0.0:
+        raise InputError(f"the weights leave no {what} of positive weight; give some of them more than zero.")
