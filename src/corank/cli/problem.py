@@ -16,7 +16,7 @@ from corank.errors import InputError
 
 
 class Source(Protocol):
-    """An opened file: a `LetorFile`, a `Store`, or a `Frame`."""
+    """An opened file: a `LetorFile`, a `Store`, or `ParquetRows`."""
 
     @property
     def data(self) -> RankingData:
@@ -93,9 +93,11 @@ def _open(paths: Sequence[Path], qid: str | None, unscored: float | None, n_feat
 
         return open_store(first)
     if is_frame:
-        from corank.data.frames import read_parquet
+        from corank.data.frames import parquet_columns, read_parquet
 
-        return read_parquet(first, **({} if qid in (None, "none") else {"qid": qid}))
+        names = parquet_columns(first)
+        ids = (qid if qid != "none" else None) or ("qid" if "qid" in names else None)
+        return read_parquet(first, qid=ids, docid="docid" if "docid" in names else None)
     from corank.data.letor import read_letor
 
     return read_letor([Path(path) for path in paths], unscored=unscored, n_features=n_features)

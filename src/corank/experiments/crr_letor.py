@@ -150,8 +150,8 @@ def _floors() -> list[str]:
     return [
         f"Least squares fitted to each test part itself has MSE {floors['grades']:.3f} on grades 0, 1, 2 and "
         f"{floors['relevance']:.3f} on relevance 0 or 1. The paper's {PAPER['regression'][2]} and {PAPER['CRR'][2]} "
-        "lie below the first, so no linear scorer reaches them on the grades: the paper must measure on another scale, and "
-        "relevance 0 or 1 is the nearest that we know."
+        "lie below the first, so no linear scorer reaches them on the grades: the paper must measure on another scale, "
+        "and relevance 0 or 1 is the nearest that we know."
     ]
 
 

@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+import numpy as np
+
+from corank.data.reuters import Stories
+from corank.experiments import crr_text
+
+
+def test_topics_are_spread_over_frequencies_rarest_first():
+    sizes = {"rare": 6, "few": 20, "some": 60, "many": 200, "unseen in the test part": 50, "too rare": 3}
+    topics, is_test = [], []
+    for name, n in sizes.items():
+        topics += [frozenset({name})] * (n + 5)
+        is_test += [False] * n + ([False] * 5 if name.startswith("unseen") else [True] * 5)
+    stories = Stories([""] * len(topics), topics, np.array(is_test))
+    assert crr_text._topics(stories, 10) == ["rare", "few", "some", "many"]
+    assert crr_text._topics(stories, 2) == ["rare", "many"]
+
+
+def test_counts_of_topics_on_which_crr_is_best():
+    # AUC loss and MSE of regression, ranking and CRR
+    values = np.array(
+        [
+            [[0.30, 0.10], [0.20, 0.50], [0.20, 0.09]],  # best on both
+            [[0.30, 0.10], [0.20, 0.50], [0.2009, 0.1]],  # within 0.001 on one, best on the other
+            [[0.30, 0.10], [0.20, 0.50], [0.25, 0.09]],  # 0.05 off on one
+        ]
+    )
+    close, best = crr_text._counts(values)
+    assert "on 2 of 3 topics" in close
+    assert "0.0500 in AUC loss" in close
+    assert "best on both on 1 topics" in best

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from corank.errors import InputError
+from corank.experiments.settings import Settings
+
+
+def test_a_result_is_computed_once_per_key_and_seed(tmp_path):
+    calls = []
+
+    def compute():
+        calls.append(1)
+        return {"value": len(calls)}
+
+    settings = Settings(tmp_path)
+    assert settings.result({"a": 1, "b": 2}, compute) == {"value": 1}
+    assert settings.result({"b": 2, "a": 1}, compute) == {"value": 1}
+    assert settings.result({"a": 2, "b": 2}, compute) == {"value": 2}
+    assert Settings(tmp_path, seed=1).result({"a": 1, "b": 2}, compute) == {"value": 3}
+    assert Settings(tmp_path).result({"a": 1, "b": 2}, compute) == {"value": 1}
+
+
+def test_a_line_cut_off_by_a_crash_is_computed_again_and_the_log_stays_readable(tmp_path):
+    Settings(tmp_path).result({"a": 1}, lambda: [1.5])
+    Settings(tmp_path).result({"a": 2}, lambda: [2.5])
+    log = tmp_path / "results.jsonl"
+    log.write_bytes(log.read_bytes()[:-7])
+    again = Settings(tmp_path)
+    assert again.result({"a": 1}, lambda: pytest.fail("known")) == [1.5]
+    assert again.result({"a": 2}, lambda: [9.0]) == [9.0]
+    assert [json.loads(line)["value"] for line in log.read_text().splitlines()] == [[1.5], [9.0]]
+
+
+def test_a_failing_computation_leaves_nothing(tmp_path):
+    settings = Settings(tmp_path)
+    with pytest.raises(ZeroDivisionError):
+        settings.result({"a": 1}, lambda: 1 / 0)
+    assert settings.result({"a": 1}, lambda: 3) == 3
+
+
+def test_a_damaged_log_is_refused(tmp_path):
+    (tmp_path / "results.jsonl").write_text("no json\n")
+    with pytest.raises(InputError, match="damaged"):
+        Settings(tmp_path).result({"a": 1}, lambda: 1)
+
+
+def test_repeats_must_be_positive(tmp_path):
+    with pytest.raises(InputError, match="repeats is 0"):
+        Settings(tmp_path / "new", repeats=0)
+    assert not (tmp_path / "new").exists()
