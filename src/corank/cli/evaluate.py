@@ -120,14 +120,14 @@ def _print_tables(evaluation: Evaluation, comparisons: list[Comparison], n_absen
     )
     if not comparisons:
         return
-    table = Table("metric", "first", "second", "diff", "low", "high", "p", "higher", "lower", box=frame)
+    table = Table("metric", "first", "second", "diff", "low", "high", "p", "+/-", box=frame)
     for pair in comparisons:
         table.add_row(
             pair.metric, f"{pair.base:.4f}", f"{pair.other:.4f}", f"{pair.difference:+.4f}", f"{pair.low:+.4f}",
-            f"{pair.high:+.4f}", f"{pair.p_value:.2g}", str(pair.n_higher), str(pair.n_lower),
+            f"{pair.high:+.4f}", f"{pair.p_value:.2g}", f"{pair.n_higher}/{pair.n_lower}",
         )  # fmt: skip
     console.print(table)
     typer.echo(
         f"second minus first, paired by query: {comparisons[0].level:.0%} bootstrap interval of the mean, "
-        "Wilcoxon signed-rank p"
+        "Wilcoxon signed-rank p, queries with a higher/lower value"
     )

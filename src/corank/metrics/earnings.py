@@ -40,7 +40,7 @@ def earnings(
     """
     out, ties = np.empty((len(judged.ids), 2)), tie_code(judged)
     if len(discounts) <= SELECT_AT_MOST:
-        grades = gradable(judged, judged.grades) if gain in (EXPONENTIAL, LINEAR) else judged.grades
+        grades = gradable(judged, judged.grades, gain) if gain in (EXPONENTIAL, LINEAR) else judged.grades
         starts = judged.starts.view(np.uint64)
         judged.run(
             lambda first, last: top_gains(
@@ -73,11 +73,11 @@ def ranked_gain_values(judged: Judgements, gain: int, threshold: float = 0.0) ->
     """
     if gain == RELEVANT:
         return (judged.ranked.grades >= threshold).astype(np.float64)
-    grades = gradable(judged, judged.ranked.grades)
+    grades = gradable(judged, judged.ranked.grades, gain)
     return grades if gain == LINEAR else np.exp2(grades) - 1.0
 
 
-def gradable(judged: Judgements, grades: NDArray[np.float64]) -> NDArray[np.float64]:
+def gradable(judged: Judgements, grades: NDArray[np.float64], gain: int) -> NDArray[np.float64]:
     """
     Check that gains exist for these grades: none negative (or as the convention reads them), none too high.
 
@@ -87,6 +87,8 @@ def gradable(judged: Judgements, grades: NDArray[np.float64]) -> NDArray[np.floa
         The rows the grades belong to.
     grades : array of float64
         Their grades, in any order.
+    gain : int
+        EXPONENTIAL or LINEAR.
 
     Returns
     -------
@@ -95,7 +97,7 @@ def gradable(judged: Judgements, grades: NDArray[np.float64]) -> NDArray[np.floa
     """
     lowest, highest = judged.extremes
     ids = judged.ids[judged.sizes > 0]
-    if (highest >= _GRADE_LIMIT).any():
+    if gain == EXPONENTIAL and (highest >= _GRADE_LIMIT).any():
         at = int(np.argmax(highest))
         raise InputError(
             f"y holds grade {highest[at]:g} in query {ids[at]}, whose gain 2^y - 1 is no finite number; "

@@ -97,7 +97,7 @@ def err_per_query(judged: Judgements, cut: int | None, max_grade: float | None) 
     PerQuery
         Values in [0, 1).
     """
-    grades, scores = gradable(judged, judged.ranked.grades), judged.ranked.scores
+    grades, scores = gradable(judged, judged.ranked.grades, EXPONENTIAL), judged.ranked.scores
     highest = float(grades.max(initial=0.0))
     if max_grade is not None and max_grade < highest:
         raise InputError(f"ERR has max_grade {max_grade:g}, but y holds grade {highest:g}; raise max_grade.")

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from corank.errors import InputError
+from corank.metrics import compare, evaluate
+
+
+def evaluations(names="nDCG@5", n_queries=60, **options):
+    rng = np.random.default_rng(7)
+    qid = np.repeat(np.arange(n_queries), 8)
+    y = rng.integers(0, 3, len(qid))
+    y[qid % 10 == 0] = 0
+    weak, strong = rng.normal(size=len(qid)), y + rng.normal(size=len(qid))
+    return evaluate(y, weak, qid, names, **options), evaluate(y, strong, qid, names, **options)
+
+
+def test_figures_are_those_of_scipy_on_the_differences():
+    base, other = evaluations()
+    result = compare(base, other, "ndcg@5", rng=np.random.default_rng(0))
+    used = ~np.isnan(base["nDCG@5"].values)
+    differences = (other["nDCG@5"].values - base["nDCG@5"].values)[used]
+    assert result.metric == "nDCG@5"
+    assert result.n_queries == used.sum() == 54
+    assert result.difference == pytest.approx(differences.mean())
+    assert result.other - result.base == pytest.approx(result.difference)
+    assert result.p_value == pytest.approx(stats.wilcoxon(differences).pvalue)
+    assert (result.n_higher, result.n_lower) == ((differences > 0).sum(), (differences < 0).sum())
+    interval = stats.bootstrap(
+        (differences,), np.mean, method="percentile", n_resamples=5000, rng=np.random.default_rng(1)
+    ).confidence_interval
+    error = 0.1 * stats.sem(differences)
+    assert result.low == pytest.approx(interval.low, abs=error)
+    assert result.high == pytest.approx(interval.high, abs=error)
+
+
+def test_the_interval_covers_the_truth_about_as_often_as_it_says():
+    rng = np.random.default_rng(3)
+    n, covered = 80, 0
+    for _ in range(200):
+        y, qid = np.tile([1.0, 0.0], n), np.repeat(np.arange(n), 2)
+        right = rng.random((2, n)) < 0.5
+        first, second = (evaluate(y, np.stack([r, ~r], 1).ravel().astype(float), qid, "P@1") for r in right)
+        result = compare(first, second, "P@1", rng=rng, level=0.9, n_resamples=300)
+        covered += result.low <= 0.0 <= result.high
+    assert 0.84 <= covered / 200 <= 0.96
+
+
+def test_queries_are_matched_by_id_not_by_position():
+    y, scores, qid = np.array([1, 0, 0, 1, 2, 0]), np.array([1, 2, 2, 1, 3, 1.0]), np.array([1, 1, 2, 2, 3, 3])
+    base, turned = evaluate(y, scores, qid, "RR"), evaluate(y[::-1], scores[::-1], qid[::-1], "RR")
+    result = compare(base, turned, "RR", rng=np.random.default_rng(0))
+    assert result.difference == result.low == result.high == 0.0
+    assert result.p_value == 1.0
+
+
+def test_the_same_generator_gives_the_same_interval():
+    base, other = evaluations()
+    first, second = (compare(base, other, "nDCG@5", rng=np.random.default_rng(5)) for _ in range(2))
+    assert first == second
+
+
+def test_bad_input_is_named():
+    base, other = evaluations()
+    rng = np.random.default_rng(0)
+    with pytest.raises(InputError, match="AP was not evaluated; there are nDCG@5; evaluate both rankings with it"):
+        compare(base, other, "AP", rng=rng)
+    with pytest.raises(InputError, match="follow the conventions 'corank' and 'letor4'; evaluate both under one"):
+        compare(base, evaluations(convention="letor4")[1], "nDCG@5", rng=rng)
+    with pytest.raises(InputError, match="have 60 and 50 queries, such as 50, which only one of them has"):
+        compare(base, evaluations(n_queries=50)[1], "nDCG@5", rng=rng)
+    with pytest.raises(InputError, match="have 50 and 60 queries; evaluate both on the same rows"):
+        compare(evaluations(n_queries=50)[1], base, "nDCG@5", rng=rng)
+    with pytest.raises(InputError, match=r"level is 95; pass a number between 0 and 1"):
+        compare(base, other, "nDCG@5", rng=rng, level=95)
+    with pytest.raises(InputError, match="n_resamples is 0"):
+        compare(base, other, "nDCG@5", rng=rng, n_resamples=0)
+    empty = evaluate([0, 0], [1, 2], metrics="AP")
+    with pytest.raises(InputError, match="no query has a value of AP in both evaluations"):
+        compare(empty, empty, "AP", rng=rng)
