@@ -17,6 +17,7 @@ from corank.core.parse import (
     INTEGER_QID,
     LARGE_VALUE,
     NO_QID,
+    NO_ROOM,
     PAUSED,
     QID_POSITIONS,
     TEXT_QID,
@@ -60,6 +61,7 @@ def test_a_survey_counts_rows_colons_and_the_largest_id(chosen: list[str]) -> No
     expected = (
         sum(bool(tokens) for tokens in bare),
         len(features),
+        sum(max(len(tokens) - 2, 0) for tokens in bare),
         max((int(token.split(":")[0]) for token in features), default=0),
     )
     assert survey(padded(text), 0, len(text)) == expected
@@ -94,6 +96,14 @@ def test_hard_numbers_are_listed_and_a_full_list_pauses_at_a_line() -> None:
     assert (code, text[position:], row, at, n_hard) == (PAUSED, text.split("\n", 1)[1], 1, 1, 2)
     assert [text[a:b] for a, b, _ in hard[:2].tolist()] == [long, long]
     assert hard[:2, 2].tolist() == [-1, 0]
+
+
+def test_more_rows_or_values_than_room_are_refused() -> None:
+    sheet = Sheet(*(np.zeros(2, kind) for kind in (float, np.int64, np.int64, float, np.int32)), np.zeros(3, np.int32))
+    hard = np.zeros((1, 3), np.int64)
+    for text, place in (("1 1:1 2:1\n1 1:1\n", 14), ("1\n1\n1\n", 4)):
+        result = parse_rows(padded(text), 0, len(text), 0, 0, 0, sheet, Rules(-1, 9, NO_QID, 1e30), hard)
+        assert result[:2] == (NO_ROOM, place)
 
 
 @pytest.mark.parametrize(

@@ -198,6 +198,8 @@ def test_rows_may_have_no_features_and_the_file_no_last_newline(tmp_path: Path) 
         ("# c\n\nrelevant qid:1 1:1\n", r"line 3, column 1: expected a label, a finite number, found 'relevant'"),
         ("nan qid:1 1:1\n", r"line 1, column 1: expected a label.* found 'nan'"),
         ("1 qid:1 1:1\n1 1:1\n", r"line 2, column 3: expected qid: and an id, as the first row"),
+        ("1 qid:1 1:1 2:2 3:3\n" + "1\n" * 9, r"line 2, column 2: expected qid: and an id.*found the end of the line"),
+        (" " * 5000 + "x\n", r"line 1, column 5001: expected a label"),
         ("1 1:1\n1 qid:1 1:1\n", r"line 2, column 3: expected id:value, found 'qid:1'.* no row may have one"),
         ("1 qid:1 1:0,5\n", r"line 1, column 11: expected a finite value, found '0,5'"),
         ("1 qid:1 a:1\n", r"line 1, column 9: expected id:value, found 'a:1'"),

@@ -13,7 +13,7 @@ from corank.core.number import BAD, HARD, read_number
 from corank.core.parse import NEWLINE, is_blank
 
 # what split_lines returns
-DONE, FEW_COLUMNS, MANY_COLUMNS, BAD_NUMBER = range(4)
+DONE, FEW_COLUMNS, MANY_COLUMNS, BAD_NUMBER, NO_ROOM = range(5)
 
 
 class Table(NamedTuple):
@@ -61,6 +61,8 @@ def split_lines(text, begin, end, shift, row, keep, number, table):  # type: ign
         if is_blank(c) or c == NEWLINE:
             i += 1
             continue
+        if row == len(numbers):
+            return NO_ROOM, i + shift, row
         for column in range(len(keep)):
             c = byte(i)
             while is_blank(c):

@@ -40,7 +40,7 @@ LONGEST_QID = 18
 
 # what parse_rows returns
 DONE, PAUSED = 0, 1
-BAD_LABEL, BAD_QID, TEXT_QID, BAD_ID, ID_ORDER, ID_RANGE, BAD_VALUE, LARGE_VALUE = range(2, 10)
+BAD_LABEL, BAD_QID, TEXT_QID, BAD_ID, ID_ORDER, ID_RANGE, BAD_VALUE, LARGE_VALUE, NO_ROOM = range(2, 11)
 
 # how query ids are kept
 NO_QID, INTEGER_QID, QID_POSITIONS = 0, 1, 2
@@ -96,8 +96,13 @@ def next_line(i):  # type: ignore[no-untyped-def]
 
 @jit
 def survey(text, begin, end):  # type: ignore[no-untyped-def]
-    """Rows, colons outside comments, and the largest id before a row's last colon, of lines begin..end-1."""
-    rows, colons, largest = 0, 0, 0
+    """
+    Count, in lines begin..end-1, rows, colons outside comments, and such colons behind the first of their row.
+
+    A well-formed row has one value a colon, but for that of its query id. Also returns the largest id before a
+    row's last colon.
+    """
+    rows, colons, later_colons, largest = 0, 0, 0, 0
     origin = address(text)
     i, stop = origin + begin, origin + end
     while i < stop:
@@ -107,7 +112,7 @@ def survey(text, begin, end):  # type: ignore[no-untyped-def]
             continue
         rows += c != HASH
         first = i
-        last = np.int64(-1)
+        last, found = np.int64(-1), 0
         while True:
             w = word(i)
             stops = matches(w, NEWLINES) | matches(w, HASHES)
@@ -115,12 +120,14 @@ def survey(text, begin, end):  # type: ignore[no-untyped-def]
             if stops:
                 marks &= (stops & (~stops + ONE)) - ONE
             if marks:
-                colons += count_ones(marks)
+                found += count_ones(marks)
                 last = i + 7 - np.int64(leading_zeros(marks) >> THREE)
             if stops:
                 i += np.int64(trailing_zeros(stops) >> THREE)
                 break
             i += 8
+        colons += found
+        later_colons += max(found - 1, 0)
         feature, scale = 0, 1
         for k in range(1, LONGEST_ID + 1):
             d = byte(last - k) - 48 if last - k >= first else -1
@@ -130,7 +137,7 @@ def survey(text, begin, end):  # type: ignore[no-untyped-def]
             scale *= 10
         largest = max(largest, feature)
         i = next_line(i)
-    return rows, colons, largest
+    return rows, colons, later_colons, largest
 
 
 @jit
@@ -193,6 +200,8 @@ def parse_rows(text, begin, end, shift, row, at, sheet, rules, hard):  # type: i
         if c == HASH:
             i = next_line(i)
             continue
+        if row == len(y):
+            return NO_ROOM, i + shift, row, at, n_hard, largest
         line, line_at, line_hard = i, at, n_hard
         label, i, state = read_number(i)
         if state == BAD or not is_end(byte(i)):
@@ -243,6 +252,8 @@ def parse_rows(text, begin, end, shift, row, at, sheet, rules, hard):  # type: i
             place = at
             if width >= 0:
                 place = row * width + feature - 1
+            elif at == len(indices):
+                return NO_ROOM, start + shift, row, at, n_hard, largest
             else:
                 indices[np.uint64(at)] = feature - 1
                 at += 1

@@ -68,8 +68,9 @@ class Text:
         line_begin = self.mapped.rfind(b"\n", 0, position) + 1
         return self._newlines(line_begin) + 1, position - line_begin + 1
 
-    def count_lines(self) -> int:
-        """Count the lines, one that no newline ends included."""
+    @property
+    def n_lines(self) -> int:
+        """Number of lines, counting the last one even where no newline ends it, and so never less than the rows."""
         return self._newlines(len(self.mapped)) + 1
 
     def _newlines(self, end: int) -> int:

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -21,7 +21,7 @@ from scipy import sparse
 
 from corank.core.parse import ID_RANGE, INTEGER_QID, NO_QID, QID_POSITIONS, TEXT_QID, Rules, Sheet
 from corank.data.compressed import Text, open_text
-from corank.data.pieces import LARGEST_ID, Fault, Pieces
+from corank.data.pieces import LARGEST_ID, Fault, Outcome, Pieces
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData
 from corank.errors import InputError
@@ -29,17 +29,13 @@ from corank.errors import InputError
 DENSE_FROM = 0.25
 """Share of named features from which layout "auto" chooses an array: up to twice the memory of CSR, but faster."""
 
-_FIRST_ROW = re.compile(rb"(?:[ \t\r\n]+|#[^\n]*\n)*[^ \t\r\n#]+[ \t\r]+qid:")
+Allocate: TypeAlias = Callable[[str, tuple[int, ...], DTypeLike], NDArray[Any]]
+"""Gives zeroed room for an array of the result, by name, shape and type: in memory, or in the files of a store."""
+
+_FIRST_ROW = re.compile(rb"(?:[ \t\r\n]++|#[^\n]*+\n)*+[^ \t\r\n#]++[ \t\r]++qid:")
 _TOKEN = re.compile(rb"[^ \t\r\n#]+")
 _COMMENT = re.compile(rb"[^\r\n]*")
 _DOCID = re.compile(rb"[ \t]*(?:docid[ \t]*=[ \t]*)?([^ \t\r\n]*)")
-
-
-class Allocate(Protocol):
-    """Gives zeroed room for an array of the result: in memory, or in the files of a store."""
-
-    def __call__(self, name: str, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
-        """Return zeros of this shape."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,14 +164,10 @@ class _Plan:
     n_rows: int
     n_features: int | None
     width: int
-    n_values: int
+    value_counts: NDArray[np.int64]
     dense: bool
     dtype: np.dtype[Any]
-    qids: int
-
-    @property
-    def has_qid(self) -> bool:
-        return self.qids != NO_QID
+    has_qid: bool
 
     @classmethod
     def of(cls, pieces: Pieces, n_features: int | None, dtype: np.dtype[Any], layout: str) -> _Plan:
@@ -183,46 +175,52 @@ class _Plan:
         if n_rows == 0:
             names = ", ".join(str(text.path) for text in pieces.texts)
             raise InputError(f"{names} has no rows, only blank lines and comments; expected 'label qid:Q id:value'.")
-        has_qid = _FIRST_ROW.match(pieces.texts[int(pieces.text_of[np.flatnonzero(pieces.rows)[0]])].mapped) is not None
-        n_values = int(pieces.colons.sum()) - (n_rows if has_qid else 0)
+        first = pieces.texts[int(pieces.text_of[np.flatnonzero(pieces.rows)[0]])]
+        has_qid = _FIRST_ROW.match(first.mapped) is not None
+        value_counts = pieces.later_colons if has_qid else pieces.colons
+        n_values = int(value_counts.sum())
         width = n_features or pieces.largest_id
         dense = layout == "dense" or (layout == "auto" and n_values >= DENSE_FROM * n_rows * width)
         # an id beyond the limit cannot be laid out; the parser stops there and names it
         dense &= width <= LARGEST_ID
-        qids = INTEGER_QID if has_qid else NO_QID
-        return cls(n_rows, n_features, width, max(n_values, 0), dense, dtype, qids)
+        return cls(n_rows, n_features, width, value_counts, dense, dtype, has_qid)
 
     def read(self, pieces: Pieces, unscored: float | None, allocate: Allocate) -> LetorFile:
         sheet = self._sheet(allocate)
         rules = Rules(
             width=self.width if self.dense else -1,
             last_id=self.width if self.dense else self.n_features or LARGEST_ID,
-            qids=self.qids,
+            qids=INTEGER_QID if self.has_qid else NO_QID,
             too_large=_too_large(self.dtype),
         )
-        value_counts = pieces.colons - (pieces.rows if self.has_qid else 0)
-        try:
-            outcome = pieces.parse(sheet, rules, value_counts)
-        except Fault as fault:
-            if fault.code == TEXT_QID:
-                return replace(self, qids=QID_POSITIONS).read(pieces, unscored, allocate)
-            if fault.code == ID_RANGE and self.dense and self.n_features is None:
-                # the width is the largest last id of a row: some row is out of order, and CSR shows where
-                return replace(self, dense=False).read(pieces, unscored, _in_memory)
-            raise pieces.explain(fault, rules, self.n_features) from None
+        outcome, rules = self._parse(pieces, sheet, rules)
         X = self._rows(sheet, outcome.n_values, self.n_features or outcome.largest_id)
         if unscored is not None:
             sheet.y[sheet.y == unscored] = np.nan
-        qid = _text_qids(pieces, sheet.qid) if self.qids == QID_POSITIONS else sheet.qid if self.has_qid else None
+        qid: NDArray[Any] | None = sheet.qid if self.has_qid else None
+        if rules.qids == QID_POSITIONS:
+            qid = _text_qids(pieces, sheet.qid)
         return LetorFile(X, sheet.y, qid, pieces, sheet.comments if (sheet.comments >= 0).any() else None)
+
+    def _parse(self, pieces: Pieces, sheet: Sheet, rules: Rules) -> tuple[Outcome, Rules]:
+        try:
+            return pieces.parse(sheet, rules, self.value_counts), rules
+        except Fault as fault:
+            if fault.code == TEXT_QID:
+                return self._parse(pieces, sheet, rules._replace(qids=QID_POSITIONS))
+            if fault.code == ID_RANGE and self.dense and self.n_features is None:
+                # the width is the largest last id of a row: some row is out of order, and CSR shows where
+                replace(self, dense=False).read(pieces, None, _in_memory)
+            raise pieces.explain(fault, rules, self.n_features) from None
 
     def _sheet(self, allocate: Allocate) -> Sheet:
         n = self.n_rows
-        index = np.dtype(np.int32 if self.n_values <= LARGEST_ID else np.int64)
-        shape = (n, self.width) if self.dense else (self.n_values,)
+        n_values = int(self.value_counts.sum())
+        index = np.dtype(np.int32 if n_values <= LARGEST_ID else np.int64)
+        shape = (n, self.width) if self.dense else (n_values,)
         try:
             values = allocate("values", shape, self.dtype)
-        except MemoryError:
+        except (MemoryError, ValueError):  # numpy's word for a size beyond the address space
             gigabytes = int(np.prod(shape, dtype=object)) * self.dtype.itemsize / 1e9
             raise InputError(
                 f"{n} rows of {self.width} features need {gigabytes:.1f} GB, more than there is; "
@@ -233,7 +231,7 @@ class _Plan:
             qid=np.zeros(n if self.has_qid else 0, dtype=np.int64),
             comments=np.zeros(n, dtype=np.int64),
             values=values.reshape(-1),
-            indices=np.zeros(0, index) if self.dense else allocate("indices", (self.n_values,), index),
+            indices=np.zeros(0, index) if self.dense else allocate("indices", (n_values,), index),
             indptr=np.zeros(0, index) if self.dense else allocate("indptr", (n + 1,), index),
         )
 

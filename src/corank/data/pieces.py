@@ -21,7 +21,16 @@ LARGEST_ID = 2**31 - 1
 
 
 class Fault(Exception):
-    """A place in the text that the parser could not read."""
+    """
+    A place in the text that the parser could not read.
+
+    Parameters
+    ----------
+    code : int
+        What `parse_rows` returned.
+    position : int
+        Where.
+    """
 
     def __init__(self, code: int, position: int) -> None:
         super().__init__(code, position)
@@ -31,16 +40,35 @@ class Fault(Exception):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What parsing a piece used: rows and values up to here, and the largest feature id."""
+    """
+    What parsing a piece, or all pieces, came to.
 
-    n_rows: int
+    Attributes
+    ----------
+    n_values : int
+        Values of the sheet used up to here.
+    largest_id : int
+        Largest feature id.
+    """
+
     n_values: int
     largest_id: int
 
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """Whole lines begin..end-1 of some bytes; `shift` turns their offsets into positions."""
+    """
+    Whole lines of a text.
+
+    Attributes
+    ----------
+    bytes : array of uint8
+        Holds the lines, and `PADDING` more bytes.
+    begin, end : int
+        The lines are ``bytes[begin:end]``.
+    shift : int
+        What to add to an offset in `bytes` to get a position.
+    """
 
     bytes: NDArray[np.uint8]
     begin: int
@@ -59,10 +87,13 @@ class Pieces:
         The texts.
     bases : array of int64
         Position at which each text begins.
-    text_of, rows, colons : arrays of int64, one entry a piece
-        Which text a piece belongs to, its rows, and its colons outside comments.
+    text_of, rows, colons, later_colons : arrays of int64, one entry a piece
+        Which text a piece belongs to, its rows, its colons outside comments, and those of them that are not the
+        first of their row.
     largest_id : int
         Largest number in front of a row's last colon.
+    n_jobs : int or None
+        Number of threads.
     """
 
     texts: list[Text]
@@ -70,6 +101,7 @@ class Pieces:
     text_of: NDArray[np.int64]
     rows: NDArray[np.int64]
     colons: NDArray[np.int64]
+    later_colons: NDArray[np.int64]
     largest_id: int
     n_jobs: int | None
     _pieces: list[Piece]
@@ -100,8 +132,8 @@ class Pieces:
         surveys = spread(
             lambda k, _: kernels.survey(pieces[k].bytes, pieces[k].begin, pieces[k].end), _each(pieces), n_jobs
         )
-        rows, colons, largest = np.array(surveys, dtype=np.int64).T
-        return cls(texts, bases, text_of, rows, colons, int(largest.max()), n_jobs, pieces)
+        rows, colons, later_colons, largest = np.array(surveys, dtype=np.int64).T
+        return cls(texts, bases, text_of, rows, colons, later_colons, int(largest.max()), n_jobs, pieces)
 
     def parse(self, sheet: kernels.Sheet, rules: kernels.Rules, value_counts: NDArray[np.int64]) -> Outcome:
         """
@@ -119,7 +151,7 @@ class Pieces:
         Returns
         -------
         Outcome
-            Rows and values used.
+            Values used, and the largest feature id.
         """
         row_starts = np.concatenate([[0], np.cumsum(self.rows)]).tolist()
         value_starts = np.concatenate([[0], np.cumsum(value_counts)]).tolist()
@@ -135,12 +167,24 @@ class Pieces:
             good.append(outcome)
         largest_id = max(outcome.largest_id for outcome in good)
         if rules.width >= 0:
-            return Outcome(row_starts[-1], value_starts[-1], largest_id)
+            return Outcome(value_starts[-1], largest_id)
         used = _close_gaps(sheet, row_starts, value_starts, [outcome.n_values for outcome in good])
-        return Outcome(row_starts[-1], used, largest_id)
+        return Outcome(used, largest_id)
 
     def base(self, text: Text) -> int:
-        """Position at which a text begins."""
+        """
+        Say where a text begins.
+
+        Parameters
+        ----------
+        text : Text
+            One of the texts.
+
+        Returns
+        -------
+        int
+            The position of its first byte.
+        """
         return int(self.bases[self.texts.index(text)])
 
     def by_text(self, positions: NDArray[np.int64]) -> Iterator[tuple[Text, int, int]]:
@@ -236,7 +280,7 @@ def _parse(piece: Piece, row: int, at: int, sheet: kernels.Sheet, rules: kernels
                 sheet.values[place] = value
         largest = max(largest, top)
         if code == kernels.DONE:
-            return Outcome(row, at, largest)
+            return Outcome(at, largest)
         if code != kernels.PAUSED:
             return Fault(code, position)
         if position - piece.shift == begin:  # one line alone fills the list
@@ -264,6 +308,8 @@ def _reason(text: Text, at: int, code: int, rules: kernels.Rules, n_features: in
     shown = f"found {found.decode(errors='replace')[:40]!r}" if found else "found the end of the line"
     if any(c < 9 or 13 < c < 27 for c in found):
         return "found bytes that are not text; expected lines of 'label qid:Q id:value ...'"
+    if code == kernels.NO_ROOM:
+        return "the file changed while it was read; read it again"
     if code == kernels.BAD_LABEL:
         return f"expected a label, a finite number, {shown}"
     if code == kernels.BAD_QID:

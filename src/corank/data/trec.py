@@ -231,7 +231,7 @@ def join_run(run: Run, qrels: Qrels, *, unjudged: float = float("nan")) -> Judge
 def _read(
     text: Text, names: tuple[str, ...], kept: tuple[str, ...], number: str
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.float64]]:
-    most = text.count_lines()
+    most = text.n_lines
     table = columns.Table(
         np.empty((most, len(kept), 2), dtype=np.int64),
         np.empty(most, dtype=np.bool_),
@@ -272,6 +272,8 @@ def _fault(text: Text, code: int, position: int, names: tuple[str, ...], number:
     if code == columns.BAD_NUMBER:
         found = text.mapped[position : position + 40].split(maxsplit=1)[0].decode(errors="replace")
         problem = f"expected a finite {number}, found {found!r}"
+    elif code == columns.NO_ROOM:
+        problem = "the file changed while it was read; read it again"
     else:
         few = "fewer" if code == columns.FEW_COLUMNS else "more"
         problem = f"expected {len(names)} columns ({' '.join(names)}), found {few}"
