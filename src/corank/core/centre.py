@@ -42,14 +42,16 @@ def centre_blocks(V, out, rows, starts, weights, scale, form, first, last):  # t
         The run of blocks.
     """
     r = np.uint64(V.shape[1])
-    weighted = len(weights) > 0
     mean = np.empty(r, dtype=np.float64)
     for block in range(np.uint64(first), np.uint64(last)):
         begin, end = starts[block], starts[block + np.uint64(1)]
+        if r == 1 and len(weights) == 0:
+            _centre_vector(V, out, rows[begin:end], scale[block] if form == FULL else np.sqrt(scale[block]))
+            continue
         mean[:] = 0.0
         total = 0.0
         for p in range(begin, end):
-            w = weights[p] if weighted else 1.0
+            w = weights[p] if len(weights) > 0 else 1.0
             share = np.sqrt(w) if form == HALF_T else w
             total += w
             for c in range(r):
@@ -57,8 +59,20 @@ def centre_blocks(V, out, rows, starts, weights, scale, form, first, last):  # t
         for c in range(r):
             mean[c] /= total
         for p in range(begin, end):
-            w = weights[p] if weighted else 1.0
+            w = weights[p] if len(weights) > 0 else 1.0
             left = scale[block] * w if form == FULL else np.sqrt(scale[block] * w)
             right = np.sqrt(w) if form == HALF_T else 1.0
             for c in range(r):
                 out[rows[p], c] = left * (V[rows[p], c] - right * mean[c])
+
+
+@jit
+def _centre_vector(V, out, rows, left):  # type: ignore[no-untyped-def]
+    """Centre one unweighted column: without the loop over columns, several times faster."""
+    zero = np.uint64(0)
+    total = 0.0
+    for p in range(np.uint64(len(rows))):
+        total += V[rows[p], zero]
+    mean = total / len(rows)
+    for p in range(np.uint64(len(rows))):
+        out[rows[p], zero] = left * (V[rows[p], zero] - mean)

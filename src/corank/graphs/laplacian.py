@@ -226,6 +226,9 @@ class QueryLaplacian(Laplacian):
 
     def quad(self, U: Any, V: Any = None) -> Any:
         """Return UᵀLV in float64, summed over pieces: no copy of U is made, nor a dense one of a CSR matrix."""
+        if np.ndim(U) == 1 and np.ndim(V) == (V is not None):
+            h = self.half(np.asarray(U, dtype=np.float64))
+            return float(h @ (h if V is None else self.half(np.asarray(V, dtype=np.float64))))
         blocks = [as_columns(block, self.n) for block in ((U,) if V is None else (U, V))]
         total = np.zeros((blocks[0].shape[1], blocks[-1].shape[1]))
         length = max(_PIECE // max(*total.shape, 1), 1)
