@@ -1,0 +1,142 @@
+"""
+The squared hinge over all pairs of a query at once, in O(n log n).
+
+Row i asks to stand 1 above every row j of a lower grade: m_ij = 1 − s_i + s_j, and the pair is active where m_ij > 0.
+With rows in ascending order of s, the active losers of a winner are those with s_j > s_i − 1, the active winners
+of a loser those with s_i < s_j + 1: both sets grow along a sweep, and a Fenwick tree over the grades adds them up.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corank.core.jit import inline, jit
+
+
+class Block(NamedTuple):
+    """
+    Rows of queries, query by query, in ascending order of their scores.
+
+    Attributes
+    ----------
+    starts : array of int64, shape (n_queries + 1,)
+        Where each query begins.
+    grade : array of int64
+        Rank of a row's score among the different scores of its query, from 0.
+    y : array of float64
+        The scores.
+    weight : array of float64
+        Row weights.
+    """
+
+    starts: NDArray[np.int64]
+    grade: NDArray[np.int64]
+    y: NDArray[np.float64]
+    weight: NDArray[np.float64]
+
+
+@inline
+def _add(tree, at, value):  # type: ignore[no-untyped-def]
+    """Put a value at position `at` (from 1)."""
+    while at < len(tree):
+        tree[at] += value
+        at += at & -at
+
+
+@inline
+def _sum_up_to(tree, at):  # type: ignore[no-untyped-def]
+    """Sum of the values at positions 1..at."""
+    total = 0.0
+    while at > 0:
+        total += tree[at]
+        at -= at & -at
+    return total
+
+
+@jit
+def sweep(block, s, first, last, order, slope, degree):  # type: ignore[no-untyped-def]
+    """
+    Return Σ ½ w_i w_j m_ij² over active pairs of queries first..last-1, and write its derivatives.
+
+    `order` receives the rows of each query in ascending order of s; `slope[i]` the derivative with respect to s_i;
+    `degree[i]` the weight w_i Σ w_j of i's active partners. Since Σ slope_i s_i = Σ m² − Σ m over active pairs, the
+    loss needs no sums of squares.
+    """
+    loss = 0.0
+    for q in range(first, last):
+        begin, end = block.starts[q], block.starts[q + 1]
+        n = end - begin
+        if n == 0:
+            continue
+        n_grades = block.grade[end - 1] + 1
+        order[begin:end] = begin + np.argsort(s[begin:end], kind="mergesort")
+        middle = s[order[begin + n // 2]]
+        counts, sums = np.zeros(n_grades + 1), np.zeros(n_grades + 1)
+        entered = n - 1
+        for k in range(n - 1, -1, -1):
+            i = order[begin + k]
+            # sums stay small and cancel little relative to the middle of the query
+            u = s[i] - middle
+            while entered >= 0 and s[i] - s[order[begin + entered]] < 1.0:
+                j = order[begin + entered]
+                _add(counts, block.grade[j] + 1, block.weight[j])
+                _add(sums, block.grade[j] + 1, block.weight[j] * (s[j] - middle))
+                entered -= 1
+            count = _sum_up_to(counts, block.grade[i])
+            m = count * (1.0 - u) + _sum_up_to(sums, block.grade[i])
+            slope[i] = -block.weight[i] * m
+            degree[i] = block.weight[i] * count
+            loss += 0.5 * block.weight[i] * m
+        counts[:] = 0.0
+        sums[:] = 0.0
+        entered = 0
+        for k in range(n):
+            i = order[begin + k]
+            u = s[i] - middle
+            while entered < n and s[order[begin + entered]] - s[i] < 1.0:
+                j = order[begin + entered]
+                _add(counts, n_grades - block.grade[j], block.weight[j])
+                _add(sums, n_grades - block.grade[j], block.weight[j] * (s[j] - middle))
+                entered += 1
+            count = _sum_up_to(counts, n_grades - 1 - block.grade[i])
+            m = count * (1.0 + u) - _sum_up_to(sums, n_grades - 1 - block.grade[i])
+            slope[i] += block.weight[i] * m
+            degree[i] += block.weight[i] * count
+            loss += 0.5 * slope[i] * u
+    return loss
+
+
+@jit
+def bend(block, s, z, first, last, order, degree, out):  # type: ignore[no-untyped-def]
+    """
+    Write the second derivative of the loss along z: w_i Σ_j w_j (z_i − z_j) over the active partners j of i.
+
+    `order` and `degree` are as `sweep` left them for the scores s.
+    """
+    for q in range(first, last):
+        begin, end = block.starts[q], block.starts[q + 1]
+        n = end - begin
+        if n == 0:
+            continue
+        n_grades = block.grade[end - 1] + 1
+        middle = z[order[begin + n // 2]]
+        below, above = np.zeros(n_grades + 1), np.zeros(n_grades + 1)
+        entered = n - 1
+        for k in range(n - 1, -1, -1):
+            i = order[begin + k]
+            while entered >= 0 and s[i] - s[order[begin + entered]] < 1.0:
+                j = order[begin + entered]
+                _add(below, block.grade[j] + 1, block.weight[j] * (z[j] - middle))
+                entered -= 1
+            out[i] = degree[i] * (z[i] - middle) - block.weight[i] * _sum_up_to(below, block.grade[i])
+        entered = 0
+        for k in range(n):
+            i = order[begin + k]
+            while entered < n and s[order[begin + entered]] - s[i] < 1.0:
+                j = order[begin + entered]
+                _add(above, n_grades - block.grade[j], block.weight[j] * (z[j] - middle))
+                entered += 1
+            out[i] -= block.weight[i] * _sum_up_to(above, n_grades - 1 - block.grade[i])

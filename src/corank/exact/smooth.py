@@ -1,0 +1,163 @@
+"""
+Squared hinge and logistic loss by truncated Newton.
+
+The squared hinge counts its active pairs by sorting inside queries, O(n log n) a product, so a query may hold any
+number of rows; the logistic loss visits every pair and is meant for up to `MAX_PAIRS` of them. Conjugate gradients are
+preconditioned by the same sums over all pairs that solve the squared loss: an upper bound of the second derivative.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import linalg
+
+from corank.data.ranking import RankingData
+from corank.errors import InputError
+from corank.exact.comparisons import Comparisons, scored_comparisons
+from corank.exact.newton import Affine, Evaluate, Slopes, Vector, minimise
+from corank.exact.pairwise import pair_loss, row_loss
+from corank.exact.solution import Floats, Solution, require
+from corank.losses import Loss
+from corank.moments import Moments
+
+MAX_PAIRS = 100_000_000
+"""Most pairs that `logistic` visits; each Newton step passes over them about ten times."""
+
+# columns up to which the preconditioner is a full matrix: above, building it costs more than it saves
+_MAX_FULL = 256
+
+
+def squared_hinge(
+    data: RankingData, *, alpha: float, weights: Floats | None = None, tol: float = 1e-6, max_iter: int = 100
+) -> Solution:
+    """
+    Minimise mean_P ½ max(0, 1 − w·(a − b))² + alpha/2 ‖w‖², the linear RankSVM with squared hinge.
+
+    Parameters
+    ----------
+    data : RankingData
+        The problem.
+    alpha : float
+        Weight of the penalty, above zero.
+    weights : array of shape (n_rows,), optional
+        Row weights; a pair weighs the product of its rows.
+    tol : float
+        Size of the gradient to stop at, relative to its size at w = 0.
+    max_iter : int
+        Most Newton steps.
+
+    Returns
+    -------
+    Solution
+        The optimum.
+
+    Examples
+    --------
+    >>> data = RankingData.of([[0.0], [2.0]], [0, 1])
+    >>> squared_hinge(data, alpha=1.0).coef
+    array([0.4])
+    """
+    require(data, 0.0, alpha, "above zero")
+    comparisons = scored_comparisons(data, 0.0, False, weights)
+    evaluate = pair_loss(data, "squared_hinge", 1.0, weights)
+    precondition = _preconditioner(data, comparisons, 0.0, alpha, 1.0, False, weights)
+    return minimise(evaluate, Affine(comparisons.rows, False), alpha, precondition, tol, max_iter)
+
+
+def logistic(
+    data: RankingData,
+    *,
+    mix: float = 0.0,
+    alpha: float,
+    fit_intercept: bool = False,
+    weights: Floats | None = None,
+    tol: float = 1e-6,
+    max_iter: int = 100,
+) -> Solution:
+    """
+    Minimise mix · mean_D ℓ(y, w·x + b) + (1 − mix) · mean_P ℓ((1 + y_a − y_b)/2, w·(a − b)) + alpha/2 ‖w‖².
+
+    ℓ(t, m) = −t log σ(m) − (1 − t) log(1 − σ(m)), σ the logistic function.
+
+    Parameters
+    ----------
+    data : RankingData
+        The problem; scores between 0 and 1 (where mix is 0: that differ by at most 1 inside a query). A preference
+        pair has the target 1.
+    mix : float
+        Share of regression: 1 is logistic regression.
+    alpha : float
+        Weight of the penalty, above zero.
+    fit_intercept : bool
+        Whether to learn b, from the regression part; it is not penalised and stays 0 where mix is 0.
+    weights : array of shape (n_rows,), optional
+        Row weights; a pair weighs the product of its rows.
+    tol : float
+        Size of the gradient to stop at, relative to its size at w = 0.
+    max_iter : int
+        Most Newton steps.
+
+    Returns
+    -------
+    Solution
+        The optimum.
+    """
+    require(data, mix, alpha, "above zero")
+    if mix < 1.0 and data.n_pairs > MAX_PAIRS:
+        raise InputError(
+            f"the problem has {data.n_pairs} pairs, and the exact logistic solver visits at most {MAX_PAIRS}; "
+            "use solver='sgd', or loss='squared'."
+        )
+    comparisons = scored_comparisons(data, mix, False, weights)
+    order = comparisons.rows.order
+    parts: list[Evaluate] = []
+    if data.y is not None:
+        Loss.of("logistic").require_scores(data.y[order], data.queries.codes[order], mix > 0.0)
+    if mix < 1.0:
+        parts.append(pair_loss(data, "logistic", 1.0 - mix, weights))
+    if data.y is not None and mix > 0.0:
+        parts.append(row_loss(data.y[order], np.ones(len(order)) if weights is None else weights[order], mix))
+    learns_b = fit_intercept and mix > 0.0
+    precondition = _preconditioner(data, comparisons, mix, alpha, 0.25, learns_b, weights)
+    scores = Affine(comparisons.rows, learns_b)
+    return minimise(_sum(parts), scores, alpha, precondition, tol, max_iter)
+
+
+def _sum(parts: list[Evaluate]) -> Evaluate:
+    if len(parts) == 1:
+        return parts[0]
+
+    def evaluate(u: Floats) -> Slopes:
+        one, other = (part(u) for part in parts)
+        return Slopes(one.value + other.value, one.slope + other.slope, lambda z: one.bend(z) + other.bend(z))
+
+    return evaluate
+
+
+def _preconditioner(
+    data: RankingData, comparisons: Comparisons, mix: float, alpha: float, curvature: float, learns_b: bool,
+    weights: Floats | None,
+) -> Vector:  # fmt: skip
+    """
+    Return products with P⁻¹, P = curvature · XᵀKX + alpha I or, for many columns, about its diagonal.
+
+    K is that of the squared loss; `curvature` bounds the second derivative of the loss in the margin.
+    """
+    d = data.n_features
+    if d > _MAX_FULL:
+        diagonal = alpha + curvature * comparisons.rows.gather_squares(comparisons.diagonal)
+        inverse = 1.0 / (np.append(diagonal, curvature * mix) if learns_b else diagonal)
+        return lambda r: inverse * r
+    sums = Moments.of(data, weights=weights, plain=mix > 0.0)
+    P = np.zeros((d + 1, d + 1))
+    if mix < 1.0:
+        P[:d, :d] += (1.0 - mix) * curvature / sums.pair_weight * sums.pair[:d, :d]
+    if sums.plain is not None:
+        kept = np.r_[:d, d + 1]
+        P += mix * curvature / sums.plain[-1, -1] * sums.plain[np.ix_(kept, kept)]
+    P = P if learns_b else P[:d, :d]
+    P[np.diag_indices(d)] += alpha
+    # what rounding may have made negative; a preconditioner need not be exact
+    P[np.diag_indices_from(P)] *= 1.0 + 1e-10
+    factor = linalg.cho_factor(P)
+    return lambda r: np.asarray(linalg.cho_solve(factor, r))
