@@ -21,6 +21,7 @@ from scipy import sparse
 
 from corank.core.parse import ID_RANGE, INTEGER_QID, NO_QID, QID_POSITIONS, TEXT_QID, Rules, Sheet
 from corank.data.compressed import Text, open_text
+from corank.data.letor_faults import explain
 from corank.data.pieces import LARGEST_ID, Fault, Outcome, Pieces
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData
@@ -211,7 +212,7 @@ class _Plan:
             if fault.code == ID_RANGE and self.dense and self.n_features is None:
                 # the width is the largest last id of a row: some row is out of order, and CSR shows where
                 replace(self, dense=False).read(pieces, None, _in_memory)
-            raise pieces.explain(fault, rules, self.n_features) from None
+            raise explain(pieces, fault, rules, self.n_features) from None
 
     def _sheet(self, allocate: Allocate) -> Sheet:
         n = self.n_rows

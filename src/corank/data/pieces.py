@@ -1,4 +1,4 @@
-"""Mapped texts cut at newlines into pieces that threads parse side by side, and what to say about a faulty one."""
+"""Mapped texts cut at newlines into pieces that threads parse side by side."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from corank.core import parse as kernels
 from corank.core.bytes import PADDING
 from corank.core.threads import n_threads, spread
 from corank.data.compressed import Text
-from corank.errors import InputError
 
 LEAST_PIECE = 1 << 20
 PIECES_PER_THREAD = 4
@@ -204,31 +203,6 @@ class Pieces:
         cuts = [*np.searchsorted(positions, self.bases).tolist(), len(positions)]
         yield from zip(self.texts, cuts[:-1], cuts[1:], strict=True)
 
-    def explain(self, fault: Fault, rules: kernels.Rules, n_features: int | None) -> InputError:
-        """
-        Turn a fault into a sentence with file, line and column.
-
-        Parameters
-        ----------
-        fault : Fault
-            Where the parser stopped.
-        rules : Rules
-            How it read.
-        n_features : int, optional
-            The number of features the user asked for.
-
-        Returns
-        -------
-        InputError
-            To be raised.
-        """
-        k = int(np.searchsorted(self.bases, fault.position, side="right")) - 1
-        text, at = self.texts[k], fault.position - int(self.bases[k])
-        line, column = text.locate(at)
-        return InputError(
-            f"{text.path}, line {line}, column {column}: {_reason(text, at, fault.code, rules, n_features)}."
-        )
-
 
 def _each(pieces: list[Piece]) -> list[tuple[int, int]]:
     return [(k, k + 1) for k in range(len(pieces))]
@@ -300,30 +274,3 @@ def _close_gaps(sheet: kernels.Sheet, row_starts: list[int], value_starts: list[
             sheet.indptr[row_starts[k] + 1 : row_starts[k + 1] + 1] -= gap
         used = stop - gap
     return used
-
-
-def _reason(text: Text, at: int, code: int, rules: kernels.Rules, n_features: int | None) -> str:
-    token = text.mapped[at : at + 200].split(maxsplit=1)[:1]
-    found = token[0] if token and not text.mapped[at : at + 1].isspace() else b""
-    shown = f"found {found.decode(errors='replace')[:40]!r}" if found else "found the end of the line"
-    if any(c < 9 or 13 < c < 27 for c in found):
-        return "found bytes that are not text; expected lines of 'label qid:Q id:value ...'"
-    if code == kernels.NO_ROOM:
-        return "the file changed while it was read; read it again"
-    if code == kernels.BAD_LABEL:
-        return f"expected a label, a finite number, {shown}"
-    if code == kernels.BAD_QID:
-        return f"expected qid: and an id, as the first row of the file has, {shown}"
-    if found.startswith(b"qid:"):
-        return f"expected id:value, {shown}; the first row of the file has no qid, so no row may have one"
-    name = found.partition(b":")[0].decode(errors="replace")[:40]
-    if code in (kernels.BAD_ID, kernels.ID_RANGE) and name.isdigit() and int(name) > (n_features or LARGEST_ID):
-        limit = f"the last of n_features={n_features}" if n_features else str(LARGEST_ID)
-        return f"expected a feature id up to {limit}, found {name}"
-    if code == kernels.ID_ORDER:
-        return f"expected feature ids that count from 1 and rise along the line, found {name}"
-    if code == kernels.BAD_ID:
-        return f"expected id:value, {shown}"
-    if code == kernels.LARGE_VALUE and not np.isinf(rules.too_large):
-        return f"expected a value in the range of float32, {shown}; read with dtype=float64"
-    return f"expected a finite value, {shown}"

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from corank.data import pieces
+from corank.data.letor import read_letor
+from corank.errors import InputError
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("1 qid:1 1:1\n1 qid:1 12:", r"line 2, column 12: expected a finite value, found the end of the line"),
+        ("0.5 qid:1 1:1\n0.5 qid:1 3", r"line 2, column 11: expected id:value, found '3'"),
+        ("0.5 qid:1 1:1\n0.5 qi", r"line 2, column 5: expected qid: and an id.* found 'qi'"),
+        ("1 qid:1 2:1 1:1\n", r"line 1, column 13: expected feature ids that count from 1 and rise.* found 1"),
+        ("1 qid:1 2:1 2:1\n", r"line 1, column 13: .* rise along the line, found 2"),
+        ("1 qid:1 0:1\n", r"line 1, column 9: .* count from 1.* found 0"),
+        ("1 qid:1 1:nan\n", r"line 1, column 11: expected a finite value, found 'nan'"),
+        ("1 qid:1 1:1 2:-inf\n", r"line 1, column 15: expected a finite value, found '-inf'"),
+        ("1 qid:1 1:1e999\n", r"line 1, column 11: expected a value in the range"),
+        ("1 qid:1 1:1e39\n", r"range of float32, found '1e39'; read with dtype=float64"),
+        ("1 qid:1 2147483648:1\n", r"line 1, column 9: expected a feature id up to 2147483647, found 2147483648"),
+        ("1 qid:1 12345678901234567890:1\n", r"line 1, column 9: expected a feature id up to 2147483647"),
+        ("# c\n\nrelevant qid:1 1:1\n", r"line 3, column 1: expected a label, a finite number, found 'relevant'"),
+        ("nan qid:1 1:1\n", r"line 1, column 1: expected a label.* found 'nan'"),
+        ("1 qid:1 1:1\n1 1:1\n", r"line 2, column 3: expected qid: and an id, as the first row"),
+        ("1 qid:1 1:1 2:2 3:3\n" + "1\n" * 9, r"line 2, column 2: expected qid: and an id.*found the end of the line"),
+        (" " * 5000 + "x\n", r"line 1, column 5001: expected a label"),
+        ("1 1:1\n1 qid:1 1:1\n", r"line 2, column 3: expected id:value, found 'qid:1'.* no row may have one"),
+        ("1 qid:1 1:0,5\n", r"line 1, column 11: expected a finite value, found '0,5'"),
+        ("1 qid:1 a:1\n", r"line 1, column 9: expected id:value, found 'a:1'"),
+        ("\x7fELF\x02\x00\x01" + "\x00" * 100, r"line 1, column 1: found bytes that are not text"),
+        ("", r"is empty"),
+        ("# nothing\n\n", r"has no rows"),
+    ],
+)
+@pytest.mark.parametrize("layout", ["auto", "dense", "csr"])
+def test_a_fault_is_named_with_file_line_and_column(tmp_path: Path, text: str, message: str, layout: str) -> None:
+    path = tmp_path / "fault.txt"
+    path.write_text(text)
+    with pytest.raises(InputError, match=r"fault\.txt.*" + message):
+        read_letor(path, layout=layout)
+
+
+def test_the_first_of_several_faults_is_named(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(pieces, "LEAST_PIECE", 64)
+    lines = [f"1 qid:1 1:{k}\n" for k in range(100)]
+    lines[40], lines[90] = "1 qid:1 1:x\n", "1 qid:1 1:y\n"
+    path = tmp_path / "a.txt"
+    path.write_text("".join(lines))
+    with pytest.raises(InputError, match=r"line 41, column 11: .* found 'x'"):
+        read_letor(path)
+
+
+def test_an_id_beyond_n_features_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("1 1:1 5:1\n")
+    for layout in ("dense", "csr"):
+        with pytest.raises(
+            InputError, match=r"column 7: expected a feature id up to the last of n_features=4, found 5"
+        ):
+            read_letor(path, n_features=4, layout=layout)
