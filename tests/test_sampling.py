@@ -152,6 +152,12 @@ def test_draws_do_not_depend_on_how_calls_are_cut_and_resume_from_the_state(opti
     assert (buffer == whole[:5]).all()
 
 
+def test_the_largest_scores_do_not_overflow():
+    y = np.array([-1.7e308, 1.7e308, 0.0])
+    sampler = PairSampler.of(problem(y, np.zeros(3, dtype=int)), differences=True)
+    check(sampler, np.array([[0, 2, 1], [2, 0, 1], [1, 1, 0]]) / 4, y)
+
+
 def test_a_large_query_does_not_overflow():
     n = 531_049
     y = np.arange(n) % 5.0

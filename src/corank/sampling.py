@@ -147,7 +147,8 @@ def _slots(data: RankingData, unscored: bool, w: Floats | None) -> _Slots:
     codes = data.queries.codes[rows]
     is_start = np.diff(codes, prepend=-1) != 0
     if not unscored and data.y is not None:
-        is_start[1:] |= np.diff(data.y[rows]) != 0
+        scores = data.y[rows]
+        is_start[1:] |= scores[1:] != scores[:-1]
     groups = np.cumsum(is_start) - 1
     starts = np.searchsorted(codes, np.arange(len(data.queries) + 1))
     return _Slots(rows, codes, starts, groups, np.append(np.flatnonzero(is_start), len(rows)), n_queries)
