@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import gzip
-import os
 import re
 from itertools import pairwise
 from pathlib import Path
@@ -274,9 +273,8 @@ def test_comments_of_an_overwritten_file_are_refused(tmp_path: Path) -> None:
         _ = file.docids
 
 
-@pytest.mark.skipif("CORANK_DATA" not in os.environ, reason="CORANK_DATA is not set: no LETOR files to read")
-def test_mq2008_reads_as_sklearn_reads_it() -> None:
-    path = Path(os.environ["CORANK_DATA"], "letor4_mq2008", "S1.txt.gz")
+def test_mq2008_reads_as_sklearn_reads_it(real_data: Path) -> None:
+    path = real_data / "letor4_mq2008" / "S1.txt.gz"
     if not path.exists():
         pytest.skip("CORANK_DATA has no letor4_mq2008")
     X, y, qid = load_svmlight_file(str(path), query_id=True)
