@@ -45,7 +45,8 @@ from corank.core.steps import (
     rate_at,
 )
 
-_SMALLEST_SCALE = 1e-9
+# a smaller one would cost averaging too many digits: mass · v and z grow by its inverse before they cancel
+_SMALLEST_SCALE = 1e-5
 # 1 − η alpha of the first Pegasos step, but for rounding
 _ZERO = 1e-12
 # steps after which the tracked norms are summed anew
@@ -71,6 +72,11 @@ class Columns(NamedTuple):
     starts: NDArray[np.uint64]
     views: NDArray[np.uint64]
     width: int
+
+    @property
+    def of_slots(self) -> NDArray[np.int64]:
+        """Column of each slot."""
+        return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts.astype(np.int64)))
 
 
 @jit
@@ -209,21 +215,20 @@ def _shrink(state, plan, columns, eta):  # type: ignore[no-untyped-def]
 
 @jit
 def _fold(state, plan, columns, keep):  # type: ignore[no-untyped-def]
-    """Make every scale 1 again: before it underflows, or because the first rate 1/alpha made it 0."""
+    """Make every scale 1 again, as `corank.core.descent` does."""
     v, sums, ledger = state.weights, state.sums, state.ledger
     for s in range(np.uint64(len(v))):
         entry = ledger[columns.views[s]]
         if plan.l1 > 0.0:
             _pay(v, sums, entry, s)
             sums[s] = 0.0
-        elif plan.average and not keep:
+        elif plan.average:
             sums[s] += entry[MASS] * v[s]
         v[s] *= entry[SCALE] if keep else 0.0
     for view in range(np.uint64(len(ledger))):
         scale = ledger[view, SCALE]
-        ledger[view, MASS] = ledger[view, MASS] / scale if keep else 0.0
         ledger[view, NORM] *= scale * scale if keep else 0.0
-        ledger[view, SCALE], ledger[view, OWED] = 1.0, 0.0
+        ledger[view, SCALE], ledger[view, MASS], ledger[view, OWED] = 1.0, 0.0, 0.0
 
 
 @jit

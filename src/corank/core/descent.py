@@ -29,7 +29,8 @@ from corank.core.steps import (
 # examples drawn at once, and how many steps before its use a row is asked for
 _CHUNK = 512
 _AHEAD = np.uint64(6)
-_SMALLEST_SCALE = 1e-9
+# a smaller one would cost averaging too many digits: mass · v and z grow by its inverse before they cancel
+_SMALLEST_SCALE = 1e-5
 # 1 − η alpha of the first Pegasos step, but for rounding
 _ZERO = 1e-12
 
@@ -80,7 +81,8 @@ def descend(state, plan, examples, rows, n):  # type: ignore[no-untyped-def]
             shrink = 1.0 - eta * alpha
             scale *= shrink
             if scale < _SMALLEST_SCALE:
-                scale, mass = _fold(v, z, scale if shrink > _ZERO else 0.0, mass)
+                _fold(v, z, scale if shrink > _ZERO else 0.0, mass)
+                scale, mass = 1.0, 0.0
             if g != 0.0:
                 c = eta * g / scale
                 if b == NO_PARTNER:
@@ -109,9 +111,11 @@ def _ask(rows, a, b):  # type: ignore[no-untyped-def]
 
 @jit
 def _fold(v, z, scale, mass):  # type: ignore[no-untyped-def]
-    """Make the scale 1 again: before it underflows, or because the rate 1/alpha of a first step made it 0."""
+    """
+    Make the scale 1 and the mass 0 again: before the scale underflows, or because a first rate 1/alpha made it 0.
+
+    The sum of the iterates so far moves to z as a whole: kept as mass · v it would cancel against z.
+    """
     for j in range(np.uint64(len(v))):
-        if scale == 0.0:
-            z[j] += mass * v[j]
+        z[j] += mass * v[j]
         v[j] *= scale
-    return 1.0, (mass / scale if scale > 0.0 else 0.0)

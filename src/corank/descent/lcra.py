@@ -5,9 +5,10 @@ M views of the columns, one weight vector each, must agree on the unscored rows.
 
     min Σ_v [mean_P ℓ(t, w_v · p_v) + alpha/2 ‖w_v‖² + l1 ‖w_v‖₁] + coupling · Σ_{v,u} mean_P̂ (w_v · p_v − w_u · p_u)²
 
-over scored pairs P and unscored pairs P̂ (any two unscored rows of one query). A step draws `batch` pairs of P and
-`unscored_batch` of P̂ and takes means over them, where the paper takes sums, so that `coupling` keeps its meaning when
-they change. It costs O((batch + unscored_batch) · nnz(p)), at any number of rows. coupling=0 is the paper's SPD-MV.
+over scored pairs P and unscored pairs P̂ (two unscored rows of one query, drawn independently). A step draws `batch`
+pairs of P and `unscored_batch` of P̂ and takes means over them, where the paper takes sums, so that `coupling` keeps its
+meaning when they change. It costs O((batch + unscored_batch) · nnz(p)), at any number of rows. coupling=0 is the
+paper's SPD-MV.
 
 mix > 0 puts mix · mean_D ℓ(y, w_v · x_v + b_v) + (1 − mix) · mean_P ℓ in place of mean_P ℓ: combined regression and
 ranking with agreeing views. No paper has it; it is corank's own.
@@ -28,7 +29,7 @@ from corank.descent.linear import LinearDescent
 from corank.descent.parameters import Settings
 from corank.descent.runs import Runs
 from corank.descent.solvers import can_solve
-from corank.descent.task import Task, Views
+from corank.descent.task import Task, Views, distinct_share
 from corank.errors import InputError
 from corank.kernels import LinearKernel
 from corank.views import as_views
@@ -212,6 +213,9 @@ class LCRA(LinearDescent):
         super()._store(runs, task, trace)
         self.disagreement_ = _disagreement(task.sample.unscored @ self.view_coefs_.T)
 
+    def _view_weights(self) -> NDArray[np.float64]:
+        return self.view_coefs_
+
     def _set_weights(self, W: NDArray[np.float64], biases: NDArray[np.float64]) -> None:
         super()._set_weights(W, biases)
         self.view_coefs_ = W
@@ -222,8 +226,9 @@ class LCRA(LinearDescent):
     def _solve(self, data: RankingData, weights: NDArray[np.float64] | None) -> None:
         if self.loss != "squared":
             raise InputError(f"solver='exact' needs the squared loss, but loss is {self.loss!r}; set solver='sgd'.")
+        coupling = self.coupling * distinct_share(data, weights)
         solution = exact.squared_views(
-            data, self.views_, mix=self.mix, alpha=self.alpha, coupling=self.coupling,
+            data, self.views_, mix=self.mix, alpha=self.alpha, coupling=coupling,
             fit_intercept=self.fit_intercept and self.mix > 0, weights=weights,
         )  # fmt: skip
         W = np.zeros((len(self.views_), data.n_features))

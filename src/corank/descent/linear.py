@@ -29,6 +29,8 @@ class LinearDescent(Ranker):
     __metadata_request__partial_fit: ClassVar[dict[str, bool]] = {"qid": True}
 
     n_features_in_: int
+    coef_: Floats
+    intercept_: float
     loss: str
     alpha: float
     l1: float
@@ -118,7 +120,7 @@ class LinearDescent(Ranker):
         Take `n_steps` further stochastic steps, on the same or on other rows.
 
         Without `tol`, k steps and then m steps on the same data give, bit for bit, what k + m steps give, also when the
-        model was saved and loaded in between.
+        model was saved and loaded in between. A model that was solved exactly goes on from its weights.
 
         Parameters
         ----------
@@ -133,12 +135,13 @@ class LinearDescent(Ranker):
         self._validate_params()
         require_sense(self)
         resume = hasattr(self, "run_steps_")
-        if self.solver == "exact" or (hasattr(self, "coef_") and not resume):
-            raise InputError(
-                "this model is solved exactly, so there is no descent to continue; fit it with solver='sgd'."
-            )
-        data = self._given(X, y, qid, pairs, same_columns=resume)
-        return self._descend(data, as_weights(sample_weight, data.n_rows), resume=resume)
+        if self.solver == "exact":
+            raise InputError("partial_fit takes stochastic steps, but solver is 'exact'; set solver='sgd' or 'auto'.")
+        solved = hasattr(self, "coef_") and not resume
+        if solved and self.rate == "adagrad":
+            raise InputError("this model was solved exactly, from where AdaGrad cannot go on; choose another rate.")
+        data = self._given(X, y, qid, pairs, same_columns=resume or solved)
+        return self._descend(data, as_weights(sample_weight, data.n_rows), resume, solved)
 
     def _given(
         self, X: Any, y: Any, qid: ArrayLike | None, pairs: ArrayLike | None, same_columns: bool = False
@@ -166,10 +169,11 @@ class LinearDescent(Ranker):
         self.n_skipped_queries_ = len(data.single_grade_queries)
         return self
 
-    def _descend(self, data: RankingData, weights: Floats | None, resume: bool) -> Self:
+    def _descend(self, data: RankingData, weights: Floats | None, resume: bool, solved: bool = False) -> Self:
         # each question its own generator, so that a resumed run holds out and samples what the first one did
         for_views, for_holding_out, for_sample, for_dice = rng_of(self.random_state).spawn(4)
-        if not resume:
+        W = self._view_weights() if solved else None
+        if not (resume or solved):
             self._forget()
             self._keep_views(self._choose_views(data.n_features, for_views))
         patience = None
@@ -178,7 +182,7 @@ class LinearDescent(Ranker):
             data, judge = hold_out(data, self.validation_fraction, for_holding_out)
             patience = Patience(judge, self.tol, self.n_iter_no_change)
         task = Task.of(data, self._objective(), self._kept_views(), weights, for_sample)
-        runs = self._resumed(task) if resume else self._started(task, for_dice)
+        runs = self._resumed(task) if resume else self._started(task, W, for_dice)
         runs, trace = train(runs, task, self.n_steps, patience, self.verbose)
         if resume:
             trace = np.concatenate([self.objective_trace_, trace[1:]])
@@ -199,11 +203,14 @@ class LinearDescent(Ranker):
             average=bool(self.average), project=bool(self.project), fit_intercept=bool(s.fit_intercept),
         )  # fmt: skip
 
-    def _started(self, task: Task, rng: np.random.Generator) -> Runs:
+    def _started(self, task: Task, W: Floats | None, rng: np.random.Generator) -> Runs:
         n_views = 1 + int(task.columns.views.max(initial=0))
         plan = self._plan(task, first_rate(task, n_views, self.rate, self.eta0))
         n_runs = 1 if self.n_jobs is None else n_threads(self.n_jobs)
-        return Runs.start(plan, n_runs, len(task.columns.views), n_views, rng)
+        if W is None:
+            return Runs.start(plan, n_runs, np.zeros(len(task.columns.views)), np.zeros(n_views), rng)
+        weights = W[task.columns.views, task.columns.of_slots]
+        return Runs.start(plan, n_runs, weights, np.full(n_views, self.intercept_), rng)
 
     def _resumed(self, task: Task) -> Runs:
         stored = {name: getattr(self, f"run_{name}_") for name in State._fields}
@@ -234,6 +241,9 @@ class LinearDescent(Ranker):
         self.eta0_ = runs.plan.eta0
         for name, value in runs.stored().items():
             setattr(self, f"run_{name}_", value)
+
+    def _view_weights(self) -> Floats:
+        return self.coef_[None, :]
 
     def _set_weights(self, W: Floats, biases: Floats) -> None:
         self.coef_ = W.mean(axis=0)

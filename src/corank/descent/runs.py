@@ -38,16 +38,18 @@ class Runs:
     plan: Plan
 
     @classmethod
-    def start(cls, plan: Plan, n_runs: int, n_slots: int, n_views: int, rng: np.random.Generator) -> Runs:
+    def start(cls, plan: Plan, n_runs: int, weights: Floats, biases: Floats, rng: np.random.Generator) -> Runs:
         """
-        Begin with zero weights and fresh dice.
+        Begin with given weights and fresh dice.
 
         Parameters
         ----------
         plan : Plan
             What the runs do.
-        n_runs, n_slots, n_views : int
-            J, the number of weights, and the number of views.
+        n_runs : int
+            J.
+        weights, biases : arrays of shape (n_slots,) and (n_views,)
+            Where every run begins; with AdaGrad, which has no use for them, zero.
         rng : numpy.random.Generator
             Seeds the dice.
 
@@ -56,12 +58,12 @@ class Runs:
         Runs
             No step done.
         """
-        ledger = np.zeros((n_views, N_ENTRIES))
-        ledger[:, SCALE] = 1.0
+        ledger = np.zeros((len(biases), N_ENTRIES))
+        ledger[:, SCALE], ledger[:, BIAS] = 1.0, biases
         return cls(
             [
                 State(
-                    np.zeros(n_slots), np.zeros(n_slots), ledger.copy(),
+                    weights.copy(), np.zeros(len(weights)), ledger.copy(),
                     np.stack([seed_state(rng) for _ in range(N_DICE)]), np.zeros(1, dtype=np.int64),
                 )
                 for _ in range(n_runs)

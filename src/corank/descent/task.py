@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -116,8 +116,8 @@ class Task:
             objective.loss.require_scores(data.y[scored], data.queries.codes[scored], objective.mix > 0.0)
         pairs = None if objective.mix >= 1.0 else PairSampler.of(data, objective.sampling, weights=weights)
         unscored = _unscored(data, weights) if objective.coupling > 0.0 else None
-        if unscored is None:
-            objective = _uncoupled(objective)
+        share = 0.0 if unscored is None else distinct_share(data, weights)
+        objective = replace(objective, coupling=objective.coupling * share)
         rows = _row_law(data, weights) if objective.mix > 0.0 else _no_rows()
         examples = Examples(
             np.empty(0) if data.y is None else data.y,
@@ -226,8 +226,28 @@ class Sample:
         return bound if bound > 0.0 else 1.0
 
 
-def _uncoupled(objective: Objective) -> Objective:
-    return Objective(**{**vars(objective), "coupling": 0.0})
+def distinct_share(data: RankingData, weights: Floats | None) -> float:
+    """
+    Probability that two unscored rows of one query, drawn independently ∝ their weights, are two different rows.
+
+    A row drawn twice differs from itself by nothing, so the mean over P̂ is this share of the mean over distinct pairs;
+    counting it keeps a row of weight 2 worth the row written twice.
+
+    Parameters
+    ----------
+    data : RankingData
+        The problem.
+    weights : array of shape (n_rows,), optional
+        Row weights.
+
+    Returns
+    -------
+    float
+        1 − Σ w² / Σ_q W_q², W_q the weight of the unscored rows of query q; 0 without unscored rows.
+    """
+    w = np.where(data.is_scored, 0.0, 1.0 if weights is None else weights)
+    of_queries = np.bincount(data.queries.codes, weights=w)
+    return 1.0 - float(np.sum(w * w) / np.sum(of_queries**2)) if w.any() else 0.0
 
 
 def _unscored(data: RankingData, weights: Floats | None) -> PairSampler | None:

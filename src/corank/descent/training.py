@@ -105,9 +105,8 @@ def view_weights(runs: Runs, task: Task) -> tuple[Floats, Floats]:
         Weights, zero where a view does not see a column, and biases.
     """
     w, biases = runs.weights(task.columns.views)
-    d = len(task.columns.starts) - 1
-    W = np.zeros((len(biases), d))
-    W[task.columns.views, np.repeat(np.arange(d), np.diff(task.columns.starts).astype(np.int64))] = w
+    W = np.zeros((len(biases), len(task.columns.starts) - 1))
+    W[task.columns.views, task.columns.of_slots] = w
     return W, biases
 
 

@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import corank
+from corank import CRR
+from corank.data.make import make_ranking
+from corank.data.split import hide_scores
+from corank.errors import InputError
+
+PROBLEM = make_ranking(30, (2, 12), random_state=0)
+X, QID = PROBLEM.X, PROBLEM.qid
+Y = hide_scores(PROBLEM.y, fraction=0.2, random_state=0)
+
+
+def crr(**changes):
+    return CRR(**{"alpha": 1e-2, "solver": "sgd", "n_steps": 3000, "random_state": 0, **changes})
+
+
+@parametrize_with_checks(
+    [crr()],
+    expected_failed_checks=lambda _: {
+        "check_sample_weight_equivalence_on_dense_data": "other draws",
+        "check_sample_weight_equivalence_on_sparse_data": "other draws",
+    },
+    xfail_strict=False,
+)
+def test_scikit_learn_accepts_the_descent(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic", "hinge"])
+@pytest.mark.parametrize("mix", [0.0, 0.5, 1.0])
+def test_learns_from_rows_and_pairs(loss, mix):
+    y = {"squared": Y, "logistic": Y / np.nanmax(Y), "hinge": np.where(np.isnan(Y), np.nan, np.where(Y > 1, 1.0, -1.0))}
+    model = crr(loss=loss, mix=mix, n_steps=20_000).fit(X, y[loss], qid=QID)
+    assert model.score(X, y[loss], qid=QID) > 0.7
+    assert model.objective_trace_[-1, 1] < model.objective_trace_[0, 1]
+    assert (model.intercept_ == 0.0) == (mix == 0.0)
+
+
+@pytest.mark.parametrize("changes", [{}, {"average": True}, {"rate": "adagrad"}, {"mix": 1.0}], ids=str)
+def test_a_resumed_run_is_the_whole_run_bit_for_bit(changes, tmp_path):
+    whole = crr(n_steps=1900, **changes).fit(X, Y, qid=QID)
+    corank.save(crr(n_steps=1100, **changes).fit(X, Y, qid=QID), tmp_path / "model.safetensors")
+    resumed = corank.load(tmp_path / "model.safetensors").set_params(n_steps=800).partial_fit(X, Y, qid=QID)
+    np.testing.assert_array_equal(resumed.coef_, whole.coef_)
+    assert resumed.intercept_ == whole.intercept_
+
+
+def test_no_intercept_where_none_is_wanted():
+    assert crr(fit_intercept=False).fit(X, Y, qid=QID).intercept_ == 0.0
+
+
+def test_a_weighted_row_is_drawn_as_often_as_its_copies():
+    x, y = np.zeros((4, 1)), np.array([0.0, 1.0, 1.0, 0.0])
+    model = crr(mix=1.0, average=True, n_steps=200_000).fit(x, y, sample_weight=[3.0, 1.0, 0.0, 0.0])
+    assert model.intercept_ == pytest.approx(0.25, abs=0.01)
+
+
+def test_probabilities_are_the_logistic_function_of_the_score():
+    y = Y / np.nanmax(Y)
+    model = crr(loss="logistic").fit(X, y, qid=QID)
+    p = model.predict_proba(X)
+    np.testing.assert_allclose(p[:, 1], 1 / (1 + np.exp(-model.predict(X))))
+    np.testing.assert_allclose(p.sum(axis=1), 1.0)
+    assert not hasattr(crr(), "predict_proba")
+    with pytest.raises(AttributeError, match="predict_proba"):
+        crr().predict_proba(X)
+
+
+def test_one_grade_is_enough_for_regression_alone():
+    model = crr(mix=1.0).fit(X, np.ones(len(X)), qid=QID)
+    assert model.n_skipped_queries_ == 0
+    with pytest.raises(InputError, match="no two of the"):
+        crr(mix=0.5).fit(X, np.ones(len(X)), qid=QID)
+
+
+@pytest.mark.parametrize(
+    ("changes", "y", "sentence"),
+    [
+        ({"loss": "logistic"}, Y, r"logistic loss needs scores in \[0, 1\]"),
+        ({"loss": "hinge"}, Y, "hinge loss on single rows needs scores −1 and 1"),
+        ({}, np.full(len(Y), np.nan), r"y is NaN for all \d+ rows"),
+    ],
+)
+def test_scores_that_do_not_fit_get_one_sentence(changes, y, sentence):
+    with pytest.raises(InputError, match=sentence):
+        crr(**changes).fit(X, y, qid=QID)
+    with pytest.raises(InputError, match=sentence):
+        crr(**changes, mix=1.0).fit(X, y, qid=QID)
+
+
+def test_preferences_have_no_scores_to_regress_on():
+    with pytest.raises(InputError, match="preference pairs carry none; set mix=0 or pass y"):
+        crr().fit(X, pairs=[[0, 1]])
+    assert crr(mix=0.0).fit(X, pairs=[[0, 1]]).predict(X[:2]) @ [1, -1] > 0

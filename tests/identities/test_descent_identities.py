@@ -1,0 +1,152 @@
+"""What MATHS says must be equal: stochastic and exact, mixed and plain, coupled and apart."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from sklearn.linear_model import LogisticRegression, Ridge
+
+from corank import CRR, LCRA, SPD
+from corank.data.make import make_ranking
+from corank.data.split import hide_scores
+from corank.losses import Loss
+
+PROBLEM = make_ranking(25, (2, 9), random_state=4)
+X, QID = PROBLEM.X[:, :6], PROBLEM.qid
+Y = PROBLEM.y / PROBLEM.y.max()
+HIDDEN = hide_scores(Y, fraction=0.4, random_state=0)
+DESCENT = {"solver": "sgd", "rate": "sqrt", "average": True, "n_steps": 2_000_000, "random_state": 0}
+
+
+def pairs(y=Y, qid=QID):
+    return np.array([(i, j) for i in range(len(y)) for j in range(len(y)) if qid[i] == qid[j] and y[i] > y[j]])
+
+
+def unscored(y):
+    rows = np.flatnonzero(np.isnan(y))
+    return np.array([(i, j) for i in rows for j in rows if QID[i] == QID[j]])
+
+
+def optimum(objective, d):
+    return minimize(objective, np.zeros(d), method="L-BFGS-B", options={"maxiter": 5000, "ftol": 1e-15, "gtol": 1e-9}).x
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic", "squared_hinge"])
+def test_spd_descends_to_the_optimum_over_all_pairs(loss):
+    a, b = pairs().T
+    D, t, ell = X[a] - X[b], Loss.of(loss).pair_target(Y[a] - Y[b]), Loss.of(loss)
+    best = optimum(lambda w: ell.value(t, D @ w).mean() + 0.05 * w @ w, X.shape[1])
+    np.testing.assert_allclose(SPD(loss, alpha=0.1, **DESCENT).fit(X, Y, qid=QID).coef_, best, atol=3e-3)
+
+
+def test_spd_hinge_descends_to_the_optimal_objective():
+    a, b = pairs().T
+    D = X[a] - X[b]
+
+    def objective(w):
+        return np.maximum(0, 1 - D @ w).mean() + 0.05 * w @ w
+
+    found = [
+        objective(SPD(alpha=0.1, **{**DESCENT, **changes}).fit(X, Y, qid=QID).coef_)
+        for changes in ({}, {"rate": "pegasos"}, {"rate": "adagrad", "average": False})
+    ]
+    assert max(found) - min(found) < 2e-3
+    rng = np.random.default_rng(0)
+    w = SPD(alpha=0.1, **DESCENT).fit(X, Y, qid=QID).coef_
+    assert all(objective(w + 0.1 * rng.standard_normal(6)) > found[0] for _ in range(200))
+
+
+def test_spd_with_l1_descends_to_the_optimum():
+    a, b = pairs().T
+    D, t = X[a] - X[b], Y[a] - Y[b]
+
+    # w = u − v with u, v ≥ 0 makes the penalty smooth
+    def objective(uv):
+        w = uv[:6] - uv[6:]
+        return 0.5 * ((t - D @ w) ** 2).mean() + 0.05 * w @ w + 0.05 * uv.sum()
+
+    uv = minimize(objective, np.zeros(12), bounds=[(0, None)] * 12, options={"maxiter": 5000, "ftol": 1e-15}).x
+    for rate in ("sqrt", "adagrad", "pegasos"):
+        settings = {**DESCENT, "average": False, "rate": rate}
+        w = SPD("squared", alpha=0.1, l1=0.05, **settings).fit(X, Y, qid=QID).coef_
+        np.testing.assert_allclose(w, uv[:6] - uv[6:], atol=2e-2)
+        assert (w == 0).sum() == (np.abs(uv[:6] - uv[6:]) < 1e-6).sum()
+
+
+def test_spd_descends_to_the_exact_solution():
+    exact = SPD("squared", alpha=0.1, solver="exact").fit(X, Y, qid=QID)
+    np.testing.assert_allclose(SPD("squared", alpha=0.1, **DESCENT).fit(X, Y, qid=QID).coef_, exact.coef_, atol=3e-3)
+    assert exact.n_steps_ == 0
+
+
+@pytest.mark.parametrize("mix", [0.3, 1.0])
+def test_crr_descends_to_the_exact_solution(mix):
+    exact = CRR(mix=mix, alpha=0.1, solver="exact").fit(X, Y, qid=QID)
+    model = CRR(mix=mix, alpha=0.1, **DESCENT).fit(X, Y, qid=QID)
+    np.testing.assert_allclose(model.coef_, exact.coef_, atol=3e-3)
+    assert model.intercept_ == pytest.approx(exact.intercept_, abs=3e-3)
+
+
+@pytest.mark.parametrize("settings", [{"solver": "exact"}, DESCENT], ids=["exact", "descent"])
+def test_mix_one_is_ridge_and_logistic_regression(settings):
+    ridge = Ridge(alpha=0.1 * len(Y)).fit(X, Y)
+    model = CRR(mix=1.0, alpha=0.1, **settings).fit(X, Y, qid=QID)
+    np.testing.assert_allclose(model.coef_, ridge.coef_, atol=3e-3)
+    assert model.intercept_ == pytest.approx(ridge.intercept_, abs=3e-3)
+    relevant = (Y > 0.3).astype(float)
+    logistic = LogisticRegression(C=1 / (0.1 * len(Y)), tol=1e-8, max_iter=1000).fit(X, relevant)
+    model = CRR("logistic", mix=1.0, alpha=0.1, **settings).fit(X, relevant, qid=QID)
+    np.testing.assert_allclose(model.coef_, logistic.coef_[0], atol=1e-2)
+    assert model.intercept_ == pytest.approx(logistic.intercept_[0], abs=1e-2)
+
+
+def test_mix_zero_is_spd():
+    one = CRR("squared", mix=0.0, alpha=0.1, solver="sgd", random_state=0).fit(X, Y, qid=QID)
+    np.testing.assert_array_equal(one.coef_, SPD("squared", 0.1, solver="sgd", random_state=0).fit(X, Y, qid=QID).coef_)
+
+
+@pytest.mark.parametrize("rate", ["pegasos", "sqrt", "adagrad"])
+def test_uncoupled_views_are_spd_on_the_columns_of_each_view(rate):
+    """The pairs come from one set of dice, so every view sees the pairs that an SPD with the same seed sees."""
+    views = [[0, 2, 3], [1, 4, 5]]
+    settings = {"alpha": 0.1, "rate": rate, "eta0": 0.5, "solver": "sgd", "random_state": 7, "n_steps": 5000}
+    model = LCRA(views, coupling=0.0, **settings).fit(X, Y, qid=QID)
+    for w, columns in zip(model.view_coefs_, views, strict=True):
+        alone = SPD(**settings).fit(X[:, columns], Y, qid=QID)
+        np.testing.assert_allclose(w[columns], alone.coef_, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared"])
+def test_identical_views_agree_whatever_the_coupling(loss):
+    views = [list(range(6))] * 3
+    settings = {"loss": loss, "alpha": 0.1, "eta0": 0.01, "solver": "sgd", "random_state": 7, "n_steps": 5000}
+    apart = LCRA(views, coupling=0.0, **settings).fit(X, HIDDEN, qid=QID)
+    coupled = LCRA(views, coupling=2.0, **settings).fit(X, HIDDEN, qid=QID)
+    np.testing.assert_allclose(coupled.view_coefs_, apart.view_coefs_, atol=1e-12)
+    assert coupled.disagreement_ == 0.0
+
+
+@pytest.mark.parametrize("settings", [{"solver": "exact"}, {**DESCENT, "n_steps": 500_000}], ids=["exact", "descent"])
+@pytest.mark.parametrize("mix", [0.0, 0.4])
+def test_lcra_minimises_its_objective(settings, mix):
+    views = [np.array([0, 2, 3]), np.array([1, 3, 4, 5])]
+    a, b = pairs(HIDDEN).T
+    D, t = X[a] - X[b], HIDDEN[a] - HIDDEN[b]
+    c, e = unscored(HIDDEN).T
+    U, scored = X[c] - X[e], ~np.isnan(HIDDEN)
+
+    def objective(z):
+        w, biases = [z[:3], z[3:7]], z[7:]
+        total = 0.0
+        for v in range(2):
+            total += (1 - mix) * 0.5 * ((t - D[:, views[v]] @ w[v]) ** 2).mean() + 0.05 * w[v] @ w[v]
+            total += mix * 0.5 * ((HIDDEN[scored] - X[scored][:, views[v]] @ w[v] - biases[v]) ** 2).mean()
+        # both orders of the two views
+        return total + 2 * 0.2 * ((U[:, views[0]] @ w[0] - U[:, views[1]] @ w[1]) ** 2).mean()
+
+    best = optimum(objective, 9)
+    model = LCRA(views, coupling=0.2, loss="squared", mix=mix, alpha=0.1, **settings).fit(X, HIDDEN, qid=QID)
+    found = np.concatenate([w[columns] for w, columns in zip(model.view_coefs_, views, strict=True)])
+    np.testing.assert_allclose(found, best[:7], atol=5e-3)
+    assert model.intercept_ == pytest.approx(best[7:].mean() if mix else 0.0, abs=5e-3)
