@@ -177,7 +177,7 @@ def test_a_large_query_does_not_overflow():
         ({"weights": [1.0]}, r"weights has shape \(1,\) for 19 rows"),
         ({"weights": -np.ones(19)}, "weights is -1.0 at row 0"),
         ({"weights": np.full(19, np.inf)}, "weights is inf at row 0"),
-        ({"weights": np.zeros(19)}, "weights is 0 for all 19 rows"),
+        ({"weights": np.zeros(19)}, "weights is zero for all 19 rows"),
         ({"weights": ["a"] * 19}, "weights must hold numbers"),
         ({"weights": (QID == 2) * 1.0}, "none of the 5 queries with candidate rows holds a pair"),
     ],

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData, as_scores
 from corank.data.rows import as_rows
+from corank.data.weights import as_weights as checked_weights
 from corank.errors import InputError
 from corank.metrics import disagreement_error
 
@@ -178,13 +179,5 @@ def as_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None:
     """
     if sample_weight is None:
         return None
-    weights = np.asarray(sample_weight, dtype=np.float64)
-    if weights.ndim == 0:
-        weights = np.full(n_rows, float(weights))
-    if weights.shape != (n_rows,):
-        raise InputError(
-            f"sample_weight has shape {weights.shape} for {n_rows} rows of X; pass one weight per row, a 1D array."
-        )
-    if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.any()):
-        raise InputError("sample_weight must hold finite weights, none below zero and not all of them zero.")
-    return weights
+    given = np.asarray(sample_weight)
+    return checked_weights(np.full(n_rows, given) if given.ndim == 0 else given, n_rows, name="sample_weight")

@@ -21,7 +21,7 @@ from scipy import sparse
 from corank.core.moments import Slots, fold
 from corank.data.ranking import RankingData
 from corank.errors import InputError
-from corank.graphs import QUERY_WEIGHTS
+from corank.graphs import query_factors
 
 # entries of a block of rows: 16 MiB of float64
 BLOCK = 1 << 21
@@ -166,20 +166,9 @@ def _slots(
         per_grade, alone = np.bincount(grade, weights=w), np.bincount(grade)[grade] == 1
         same = np.bincount(query[new], weights=per_grade**2, minlength=n_queries)
         W_g, grade = np.where(alone, 0.0, per_grade[grade]), np.where(alone, -1, grade)
-    c = _query_factors(W_q, W_q**2 - same, query_weight)
+    c = query_factors(W_q, query_weight, W_q**2 - same)
     slots = Slots(c[query] * w * (W_q[query] - W_g), np.sqrt(c[query]) * w, query, grade)
     return slots, float(np.sum(c * (W_q**2 - same))) / 2
-
-
-def _query_factors(W_q: Floats, twice_pairs: Floats, query_weight: str) -> Floats:
-    if query_weight not in QUERY_WEIGHTS:
-        raise InputError(f"query_weight is {query_weight!r}; choose one of {', '.join(QUERY_WEIGHTS)}.")
-    if query_weight == "pairs":
-        return np.ones(len(W_q))
-    size = twice_pairs if query_weight == "equal" else W_q
-    # rounding may leave a trace of weight in a query without a pair
-    holds_pairs = twice_pairs > 1e-12 * W_q**2
-    return np.divide(1.0, size, out=np.zeros(len(W_q)), where=holds_pairs)
 
 
 def _sum(

@@ -21,7 +21,7 @@ def test_weights_become_float64():
         ([[1, 2, 3]], r"weights has shape \(1, 3\)"),
         ([1, 2, -3], "weights is -3.0 at pair 2; pass finite weights of at least 0"),
         ([1, np.nan, 3], "weights is nan at pair 1"),
-        ([0, 0, 0], "weights is 0 for all 3 pairs"),
+        ([0, 0, 0], "weights is zero for all 3 pairs"),
         (["a", 1, 2], "weights must hold numbers"),
     ],
 )

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from corank.errors import InputError
 
 
-def as_weights(weights: ArrayLike, n: int, what: str = "row") -> NDArray[np.float64]:
+def as_weights(weights: ArrayLike, n: int, what: str = "row", name: str = "weights") -> NDArray[np.float64]:
     """
     Check weights.
 
@@ -20,6 +20,8 @@ def as_weights(weights: ArrayLike, n: int, what: str = "row") -> NDArray[np.floa
         How many there must be.
     what : str
         What is weighted, for the message.
+    name : str
+        How the caller calls the weights, for the message.
 
     Returns
     -------
@@ -35,12 +37,12 @@ def as_weights(weights: ArrayLike, n: int, what: str = "row") -> NDArray[np.floa
     try:
         w = np.asarray(weights, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise InputError(f"weights must hold numbers, one per {what} ({error}).") from error
+        raise InputError(f"{name} must hold numbers, one per {what} ({error}).") from error
     if w.shape != (n,):
-        raise InputError(f"weights has shape {w.shape} for {n} {what}s; pass one weight per {what}.")
+        raise InputError(f"{name} has shape {w.shape} for {n} {what}s; pass one weight per {what}, a 1D array.")
     bad = np.flatnonzero(~(np.isfinite(w) & (w >= 0)))
     if len(bad):
-        raise InputError(f"weights is {w[bad[0]]} at {what} {bad[0]}; pass finite weights of at least 0.")
+        raise InputError(f"{name} is {w[bad[0]]} at {what} {bad[0]}; pass finite weights of at least 0.")
     if n and not w.any():
-        raise InputError(f"weights is 0 for all {n} {what}s; give some of them a positive weight.")
+        raise InputError(f"{name} is zero for all {n} {what}s; give some of them a positive weight.")
     return w

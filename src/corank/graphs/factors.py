@@ -10,21 +10,23 @@ from corank.errors import InputError
 QUERY_WEIGHTS = ("pairs", "equal", "rows")
 
 
-def query_factors(sizes: ArrayLike, query_weight: str) -> NDArray[np.float64]:
+def query_factors(sizes: ArrayLike, query_weight: str, twice_pairs: ArrayLike | None = None) -> NDArray[np.float64]:
     """
     Return c_q, what the Laplacian of each query is multiplied by.
 
     Parameters
     ----------
-    sizes : array-like of int, shape (n_queries,)
-        n_q, the number of rows that take part.
+    sizes : array-like of shape (n_queries,)
+        n_q, the number of rows that take part; with row weights their sum W_q.
     query_weight : {"pairs", "equal", "rows"}
         c_q = 1, every pair weighs the same; 1 / (n_q (n_q − 1)), every query does; 1 / n_q, every row does.
+    twice_pairs : array-like of shape (n_queries,), optional
+        What stands for n_q (n_q − 1) where rows carry weights, W_q² − Σ w², or where equal scores are not compared.
 
     Returns
     -------
     array of float64, shape (n_queries,)
-        c_q; 0 for a query of fewer than two rows unless all pairs weigh the same.
+        c_q; 0 for a query that holds no pair unless all pairs weigh the same.
 
     Examples
     --------
@@ -36,5 +38,8 @@ def query_factors(sizes: ArrayLike, query_weight: str) -> NDArray[np.float64]:
     n_q = np.asarray(sizes, dtype=np.float64)
     if query_weight == "pairs":
         return np.ones_like(n_q)
-    weight = n_q * (n_q - 1) if query_weight == "equal" else n_q
-    return np.divide(1.0, weight, out=np.zeros_like(n_q), where=n_q >= 2)
+    pairs = n_q * (n_q - 1) if twice_pairs is None else np.asarray(twice_pairs, dtype=np.float64)
+    # rounding may leave a trace of weight in a query without a pair
+    return np.divide(
+        1.0, pairs if query_weight == "equal" else n_q, out=np.zeros_like(n_q), where=pairs > 1e-12 * n_q**2
+    )

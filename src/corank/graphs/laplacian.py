@@ -85,7 +85,8 @@ class Laplacian(ABC):
         is_in = is_in & compares[queries.codes]
         order = queries.order[is_in[queries.order]]
         starts = np.append(0, np.cumsum(n_q[compares]))
-        scale = (query_factors(n_q, query_weight) * W_q)[compares]
+        squares = np.bincount(queries.codes[is_in], weights=w[is_in] ** 2, minlength=len(queries))
+        scale = (query_factors(W_q, query_weight, W_q**2 - squares) * W_q)[compares]
         kept = np.empty(0) if weights is None else w[order]
         return QueryLaplacian(n, order, starts, kept, scale, np.flatnonzero(~is_in))
 
