@@ -25,6 +25,7 @@ from corank.errors import InputError
         ("1 qid:1 2147483648:1\n", r"line 1, column 9: expected a feature id up to 2147483647, found 2147483648"),
         ("1 qid:1 12345678901234567890:1\n", r"line 1, column 9: expected a feature id up to 2147483647"),
         ("# c\n\nrelevant qid:1 1:1\n", r"line 3, column 1: expected a label, a finite number, found 'relevant'"),
+        ("-1e999 qid:1 1:1\n", r"line 1, column 1: expected a label, a finite number, found '-1e999'"),
         ("nan qid:1 1:1\n", r"line 1, column 1: expected a label.* found 'nan'"),
         ("1 qid:1 1:1\n1 1:1\n", r"line 2, column 3: expected qid: and an id, as the first row"),
         ("1 qid:1 1:1 2:2 3:3\n" + "1\n" * 9, r"line 2, column 2: expected qid: and an id.*found the end of the line"),

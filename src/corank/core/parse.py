@@ -226,6 +226,8 @@ def parse_rows(text, begin, end, shift, row, at, sheet, rules, hard):  # type: i
             else:
                 qid[row] = i + shift
                 while not is_end(byte(i)):
+                    if byte(i) == 0:
+                        return BAD_QID, i + shift, row, at, n_hard, largest
                     i += 1
         last = 0
         while True:

@@ -246,12 +246,14 @@ def _parse(piece: Piece, row: int, at: int, sheet: kernels.Sheet, rules: kernels
         )
         for first, last, place in hard[:n_hard].tolist():
             value = float(piece.bytes[first - piece.shift : last - piece.shift].tobytes())
-            if not abs(value) < rules.too_large:
-                return Fault(kernels.LARGE_VALUE, first)
+            if np.isinf(value) and place < 0:
+                return Fault(kernels.BAD_LABEL, first)
             if place < 0:
                 sheet.y[-1 - place] = value
-            else:
+            elif abs(value) < rules.too_large:
                 sheet.values[place] = value
+            else:
+                return Fault(kernels.LARGE_VALUE, first)
         largest = max(largest, top)
         if code == kernels.DONE:
             return Outcome(at, largest)
