@@ -24,6 +24,7 @@ def test_a_canonical_name_is_read_back_as_itself(name, cut, value, upper):
     [
         ("MAP", "AP"), ("mrr@5", "RR@5"), ("ndcg", "nDCG"), ("Rprec", "BEP"), ("k-partite", "kpartite"),
         ("kpartite(alpha=1)", "kpartite"), ("kpartite( alpha = 0 )", "kpartite(alpha=0)"), (" AP() ", "AP"),
+        ("AP(rel=0.123456789)@7", "AP(rel=0.123456789)@7"),
     ],
 )  # fmt: skip
 def test_aliases_defaults_and_blanks(text, canonical):
@@ -42,7 +43,9 @@ def test_aliases_defaults_and_blanks(text, canonical):
         ("AUC@3", "'AUC@3' has a depth, but AUC reads whole lists; drop @3"),
         ("AP(relevance=2)", "has the parameter 'relevance', which AP does not know; it takes rel"),
         ("nDCG(rel=2)", "it takes none"),
-        ("AP(rel=two)", "has rel='two'; pass a number, such as rel=2"),
+        ("AP(rel=two)", "has rel='two'; pass a finite number, such as rel=2"),
+        ("AP(rel=nan)", "has rel='nan'; pass a finite number"),
+        ("kpartite(alpha=inf)", "has alpha='inf'; pass a finite number"),
     ],
 )
 def test_what_is_wrong_is_said(text, message):

@@ -175,6 +175,10 @@ def cascade(stops, scores, starts, first, last, cut, ties, out):  # type: ignore
     elementary symmetric polynomial of u = 1 − stops, and stops at the j-th with p_{j−1} − p_j. Adding row t
     to the means is p_j ← (1 − j/t) p_j + (j/t) u_t p_{j−1}: O(m · min(m, cut)), and no cancellation.
     """
+    longest = 0
+    for q in range(first, last):
+        longest = max(longest, starts[q + 1] - starts[q])
+    p = np.empty(min(longest, cut) + 1)
     for q in range(first, last):
         begin, end = starts[q], starts[q + 1]
         stop = _retrieved_stop(scores, begin, end)
@@ -187,7 +191,7 @@ def cascade(stops, scores, starts, first, last, cut, ties, out):  # type: ignore
             after = _tie_stop(scores, at, stop, ties)
             m = after - at
             deep = min(m, cut - s)
-            p = np.zeros(deep + 1)
+            p[: deep + 1] = 0.0
             p[0] = 1.0
             through = 1.0
             for t in range(1, m + 1):

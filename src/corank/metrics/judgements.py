@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -152,7 +153,7 @@ class Judgements:
         self.run(lambda first, last: sort_blocks(keys, order, self.starts, first, last))
         return Ranked(self.grades[order], self.scores[order])
 
-    def run(self, work: Any) -> None:
+    def run(self, work: Callable[[int, int], object]) -> None:
         """
         Call a kernel for runs of queries, on threads.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -106,7 +107,7 @@ class Metric:
 
     def __str__(self) -> str:
         changed = [pair for pair in self.params if pair not in self.measure.params]
-        inside = ",".join(f"{key}={value:g}" for key, value in changed)
+        inside = ",".join(f"{key}={value!r}".removesuffix(".0") for key, value in changed)
         return self.measure.name + (f"({inside})" if inside else "") + ("" if self.cut is None else f"@{self.cut}")
 
     def per_query(self, judged: Judgements) -> PerQuery:
@@ -168,9 +169,11 @@ def _parse_params(text: str, inside: str | None, measure: Measure) -> tuple[tupl
             allowed = f"it takes {', '.join(params)}" if params else "it takes none"
             raise InputError(f"{text!r} has the parameter {key!r}, which {measure.name} does not know; {allowed}.")
         try:
-            params[key] = float(value)
+            params[key] = number = float(value)
         except ValueError:
-            raise InputError(f"{text!r} has {key}={value!r}; pass a number, such as {key}=2.") from None
+            number = math.nan
+        if not math.isfinite(number):
+            raise InputError(f"{text!r} has {key}={value!r}; pass a finite number, such as {key}=2.")
     return tuple(params.items())
 
 

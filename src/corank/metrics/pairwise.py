@@ -46,7 +46,7 @@ def kpartite_per_query(judged: Judgements, alpha: float) -> PerQuery:
     PerQuery
         Values ≥ 0, NaN without such a pair; weights are numbers of pairs.
     """
-    if not 0.0 <= alpha < np.inf:
+    if alpha < 0.0:
         raise InputError(f"kpartite has alpha {alpha:g}; pass a number >= 0.")
     loss, pairs, _ = pair_counts(judged, judged.ranked.grades, alpha)
     values = np.full(len(loss), np.nan)
