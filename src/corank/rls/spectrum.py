@@ -1,0 +1,171 @@
+"""One symmetric system for every weight of the penalty: (A + λI) x = b from one factorisation or decomposition."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import linalg
+
+from corank.errors import InputError
+
+Floats = NDArray[np.float64]
+
+# λ is raised to this share of the trace of A: below it the answer would be rounding errors
+FLOOR = 1e-13
+# what a negative eigenvalue may be, relative to the largest, before A is called indefinite
+_INDEFINITE = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Spectrum:
+    """
+    A = V diag(e) Vᵀ and the right side seen from its eigenvectors: every λ is then O(n²).
+
+    Attributes
+    ----------
+    values : array of shape (n,)
+        e, none below zero.
+    vectors : array of shape (n, n)
+        V, one eigenvector a column.
+    target : array of shape (n,)
+        Vᵀb.
+    floor : float
+        The least λ that is used (`FLOOR` times the trace).
+
+    Examples
+    --------
+    >>> spectrum = Spectrum.of(np.diag([1.0, 3.0]), np.array([2.0, 4.0]))
+    >>> spectrum.solve([1.0, 0.0]).tolist()
+    [[1.0, 2.0], [1.0, 1.333...]]
+    """
+
+    values: Floats
+    vectors: Floats
+    target: Floats
+    floor: float
+
+    @classmethod
+    def of(cls, A: Floats, b: Floats) -> Spectrum:
+        """
+        Decompose a system, in O(n³) and twice the memory of A.
+
+        Parameters
+        ----------
+        A : array of shape (n, n)
+            Symmetric, positive semidefinite; destroyed.
+        b : array of shape (n,)
+            The right side.
+
+        Returns
+        -------
+        Spectrum
+            The decomposition.
+        """
+        floor = FLOOR * float(np.trace(A))
+        # A is symmetric, so its transpose is the same matrix in the order that LAPACK overwrites
+        values, vectors = linalg.eigh(A.T, overwrite_a=True, check_finite=False, driver="evr")
+        if len(values) and values[0] < -_INDEFINITE * max(values[-1], 0.0):
+            raise InputError(
+                f"the kernel is not positive semidefinite: its Gram matrix has an eigenvalue of {values[0]:.3g} beside "
+                f"{values[-1]:.3g}; use a kernel that is an inner product."
+            )
+        return cls(np.maximum(values, 0.0), vectors, vectors.T @ b, floor)
+
+    def shifts(self, alphas: ArrayLike) -> Floats:
+        """
+        Return the λ that are used: `alphas`, raised to the floor.
+
+        Parameters
+        ----------
+        alphas : array-like of shape (m,)
+            Weights of the penalty.
+
+        Returns
+        -------
+        array of float64, shape (m,)
+            λ.
+        """
+        smallest = self.floor if self.floor > 0.0 else np.finfo(np.float64).tiny
+        return np.maximum(np.asarray(alphas, dtype=np.float64), smallest)
+
+    def solve(self, alphas: ArrayLike) -> Floats:
+        """
+        Solve for every λ.
+
+        Parameters
+        ----------
+        alphas : array-like of shape (m,)
+            Weights of the penalty.
+
+        Returns
+        -------
+        array of shape (n, m)
+            x for each λ, a column each.
+        """
+        return np.asarray(self.vectors @ self.filtered(alphas))
+
+    def filtered(self, alphas: ArrayLike) -> Floats:
+        """
+        Return Vᵀx for every λ: Vᵀb / (e + λ).
+
+        Parameters
+        ----------
+        alphas : array-like of shape (m,)
+            Weights of the penalty.
+
+        Returns
+        -------
+        array of shape (n, m)
+            A column for each λ.
+        """
+        return np.asarray(self.target[:, None] / (self.values[:, None] + self.shifts(alphas)))
+
+
+def solve_one(A: Floats, b: Floats, alpha: float) -> tuple[Floats, float]:
+    """
+    Solve (A + λI) x = b for one λ by Cholesky's factors, in place: O(n³/3).
+
+    A is only semidefinite where rows repeat or features are constant, so λ is raised to `FLOOR` times the trace, and
+    then tenfold until the factorisation succeeds.
+
+    Parameters
+    ----------
+    A : array of shape (n, n)
+        Symmetric, positive semidefinite; destroyed.
+    b : array of shape (n,)
+        The right side.
+    alpha : float
+        λ.
+
+    Returns
+    -------
+    x : array of shape (n,)
+        The solution.
+    jitter : float
+        What was added to λ.
+
+    Examples
+    --------
+    >>> x, jitter = solve_one(np.diag([1.0, 3.0]), np.array([2.0, 4.0]), 1.0)
+    >>> x.tolist(), jitter
+    ([1.0, 1.0], 0.0)
+    """
+    diagonal = np.diag(A).copy()
+    scale = float(diagonal.sum()) or 1.0
+    shift = max(alpha, FLOOR * scale)
+    while shift <= max(alpha, _INDEFINITE * scale):
+        np.fill_diagonal(A, diagonal + shift)
+        try:
+            # only the upper triangle is overwritten: the lower one still holds A for another try
+            factor = linalg.cho_factor(A.T, lower=True, overwrite_a=True, check_finite=False)
+        except linalg.LinAlgError:
+            for i in range(len(A)):
+                A[i, i + 1 :] = A[i + 1 :, i]
+            shift *= 10.0
+        else:
+            return np.asarray(linalg.cho_solve(factor, b, check_finite=False)), shift - alpha
+    raise InputError(
+        "the kernel is not positive semidefinite, so the system has no solution; use a kernel that is an inner product."
+    )
