@@ -1,0 +1,275 @@
+"""Pursuits in compiled loops: many small ones, each whole, and the joint search over two dictionaries."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corank.core.jit import jit
+
+BASIC = 0
+"""Earlier coefficients stay."""
+BACK = 1
+"""All coefficients are solved for again after each choice."""
+PRE = 2
+"""The choice, too, is by the decrease after solving again."""
+
+
+class Small(NamedTuple):
+    """
+    Many problems of one query each, over the rows of one Gram matrix.
+
+    Attributes
+    ----------
+    rows : array of uint64
+        Rows of the Gram matrix; problem b owns ``rows[starts[b]:starts[b + 1]]``, which are also its dictionary.
+    starts : array of uint64, shape (B + 1,)
+        Where problems begin.
+    y : array of float64
+        Score of each entry of `rows`.
+    mix : float
+        β; problem b has L̃ = β I + factor_b (n_b I − 1 1ᵀ).
+    factor : array of float64, shape (B,)
+        (1 − β) times the weight of the problem's pairs.
+    """
+
+    rows: NDArray[np.uint64]
+    starts: NDArray[np.uint64]
+    y: NDArray[np.float64]
+    mix: float
+    factor: NDArray[np.float64]
+
+
+@jit
+def _weigh(u, out, mix, factor):  # type: ignore[no-untyped-def]
+    """out = L̃ u."""
+    mean = 0.0
+    for i in range(np.uint64(len(u))):
+        mean += u[i]
+    mean /= len(u)
+    spread = factor * len(u)
+    for i in range(np.uint64(len(u))):
+        out[i] = mix * u[i] + spread * (u[i] - mean)
+
+
+@jit
+def _transposed(D, v, out):  # type: ignore[no-untyped-def]
+    """out = Dᵀ v, by rows: sums run side by side, so that they vectorise."""
+    out[:] = 0.0
+    for i in range(np.uint64(D.shape[0])):
+        a = v[i]
+        for j in range(np.uint64(D.shape[1])):
+            out[j] += a * D[i, j]
+
+
+@jit
+def _dot(u, v):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for i in range(np.uint64(len(u))):
+        total += u[i] * v[i]
+    return total
+
+
+@jit
+def _squares(D, mix, factor, least, out):  # type: ignore[no-untyped-def]
+    """out_j = kᵀL̃k of column j, 0 where it is below `least` times the largest it could be."""
+    n = D.shape[0]
+    means = np.zeros(D.shape[1])
+    plain = np.zeros(D.shape[1])
+    centred = np.zeros(D.shape[1])
+    for i in range(np.uint64(n)):
+        for j in range(np.uint64(D.shape[1])):
+            means[j] += D[i, j] / n
+            plain[j] += D[i, j] * D[i, j]
+    for i in range(np.uint64(n)):
+        for j in range(np.uint64(D.shape[1])):
+            centred[j] += (D[i, j] - means[j]) ** 2
+    for j in range(np.uint64(D.shape[1])):
+        square = mix * plain[j] + factor * n * centred[j]
+        out[j] = square if square > least * (mix + factor * n) * plain[j] else 0.0
+
+
+@jit
+def _best(c, squares, below, usable):  # type: ignore[no-untyped-def]
+    """Column with the largest c²/below among those with usable > 0, and that value; -1 where there is none."""
+    at, top = -1, 0.0
+    for j in range(len(c)):
+        if usable[j] > 0.0 and squares[j] > 0.0:
+            score = c[j] * c[j] / below[j]
+            if score > top:
+                at, top = j, score
+    return at, top
+
+
+@jit
+def pursue_many(K, small, fitting, tol, least, chosen, path, first, last):  # type: ignore[no-untyped-def]
+    """
+    Fit problems first..last-1; see `corank.pursuit.fits` for the algorithm.
+
+    Parameters
+    ----------
+    K : array of shape (N, N)
+        Gram matrix.
+    small : Small
+        The problems.
+    fitting : int
+        BASIC, BACK or PRE.
+    tol : float
+        A step that lowers J by no more than this share of its first value is not taken.
+    least : array of two floats
+        Shares of its norm that a column must have in L̃, and keep outside the span, to be a candidate.
+    chosen : array of int64, shape (B, P)
+        Receives row numbers of K, -1 after the last step.
+    path : array of shape (B, P, P)
+        Receives the coefficients of the first p terms in ``path[b, p - 1]``; the last model is repeated to the end.
+    first, last : int
+        The run of problems.
+    """
+    one = np.uint64(1)
+    P = chosen.shape[1]
+    for b in range(np.uint64(first), np.uint64(last)):
+        begin = small.starts[b]
+        n = small.starts[b + one] - begin
+        mix, factor = small.mix, small.factor[b]
+        D = np.empty((n, n))
+        for i in range(n):
+            for j in range(n):
+                D[i, j] = K[small.rows[begin + i], small.rows[begin + j]]
+        y = small.y[begin : begin + n].copy()
+        if mix == 0.0:
+            y -= y.mean()
+        v, c, w, u, Lu = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+        squares = np.empty(n)
+        Q, R, t = np.empty((P, n)), np.zeros((P, P)), np.zeros(P)
+        _weigh(y, v, mix, factor)
+        J = _dot(y, v)
+        _squares(D, mix, factor, least[0], squares)
+        outside = squares.copy()
+        _transposed(D, v, c)
+        chosen[b] = -1
+        path[b] = 0.0
+        p = 0
+        while p < P:
+            at, gain = _best(c, squares, outside if fitting == PRE else squares, outside)
+            if at < 0:
+                break
+            j = np.uint64(at)
+            for i in range(n):
+                u[i] = D[i, j]
+            if fitting == BASIC:
+                if not gain > tol * J:
+                    break
+                t[p] = c[j] / squares[j]
+                _weigh(u, Lu, mix, factor)
+                for i in range(n):
+                    v[i] -= t[p] * Lu[i]
+                _transposed(D, v, c)
+                path[b, p, : p + 1] = t[: p + 1]
+            else:
+                R[:p, p] = 0.0
+                for _ in range(2):
+                    _weigh(u, Lu, mix, factor)
+                    for q in range(p):
+                        h = _dot(Q[q], Lu)
+                        R[q, p] += h
+                        for i in range(n):
+                            u[i] -= h * Q[q, i]
+                _weigh(u, Lu, mix, factor)
+                norm = np.sqrt(max(_dot(u, Lu), 0.0))
+                if not norm > 0.0:
+                    outside[j] = 0.0
+                    continue
+                R[p, p] = norm
+                for i in range(n):
+                    Q[p, i] = u[i] / norm
+                    Lu[i] /= norm
+                t[p] = _dot(Q[p], v)
+                if not t[p] * t[p] > tol * J:
+                    break
+                _transposed(D, Lu, w)
+                for i in range(n):
+                    v[i] -= t[p] * Lu[i]
+                    c[i] -= t[p] * w[i]
+                    outside[i] -= w[i] * w[i]
+                    if outside[i] <= least[1] * squares[i]:
+                        outside[i] = 0.0
+                outside[j] = 0.0
+                for q in range(p, -1, -1):
+                    a = t[q]
+                    for k in range(q + 1, p + 1):
+                        a -= R[q, k] * path[b, p, k]
+                    path[b, p, q] = a / R[q, q]
+            chosen[b, p] = small.rows[begin + j]
+            p += 1
+        for rest in range(max(p, 1), P):
+            path[b, rest] = path[b, rest - 1]
+
+
+@jit
+def score_many(K, chosen, path, rows, starts, out, first, last):  # type: ignore[no-untyped-def]
+    """
+    Write to ``out[i, p]`` the score of row i by the model of the first p terms of its problem, p = 0..P.
+
+    Parameters
+    ----------
+    K : array of shape (N, N)
+        Gram matrix.
+    chosen, path : arrays
+        From `pursue_many`.
+    rows, starts : arrays of uint64
+        Problem b scores ``rows[starts[b]:starts[b + 1]]``.
+    out : array of shape (len(rows), P + 1)
+        Receives the scores.
+    first, last : int
+        The run of problems.
+    """
+    one = np.uint64(1)
+    P = chosen.shape[1]
+    for b in range(np.uint64(first), np.uint64(last)):
+        for i in range(starts[b], starts[b + one]):
+            out[i, 0] = 0.0
+            for p in range(P):
+                f = 0.0
+                for q in range(p + 1):
+                    if chosen[b, q] < 0:
+                        break
+                    f += path[b, p, q] * K[rows[i], np.uint64(chosen[b, q])]
+                out[i, p + 1] = f
+
+
+@jit
+def joint_best(cross, e1, e2, b1, b2, first, last):  # type: ignore[no-untyped-def]
+    """
+    Search a pair of columns (i, j), first ≤ i < last, that maximises eᵀA⁻¹e, A = [[b1_i, x_ij], [x_ij, b2_j]].
+
+    eᵀA⁻¹e = (e1² b2 − 2 e1 e2 x + e2² b1) / (b1 b2 − x²); fractions are compared by products, without dividing.
+
+    Parameters
+    ----------
+    cross : array of shape (N1, N2)
+        x.
+    e1, b1 : arrays of shape (N1,)
+        First view.
+    e2, b2 : arrays of shape (N2,)
+        Second view.
+    first, last : int
+        The run of columns of the first view.
+
+    Returns
+    -------
+    float, int, int
+        The largest value, and where.
+    """
+    top, under, at_i, at_j = -1.0, 1.0, 0, 0
+    for i in range(np.uint64(first), np.uint64(last)):
+        ei, bi = e1[i], b1[i]
+        square, twice = ei * ei, 2.0 * ei
+        for j in range(np.uint64(len(e2))):
+            x = cross[i, j]
+            numerator = square * b2[j] + e2[j] * (e2[j] * bi - twice * x)
+            determinant = bi * b2[j] - x * x
+            if numerator * under > top * determinant:
+                top, under, at_i, at_j = numerator, determinant, np.int64(i), np.int64(j)
+    return top / under, at_i, at_j

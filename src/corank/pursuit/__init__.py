@@ -1,0 +1,7 @@
+"""Learn by greedy choice: ranking pursuit, supervised, combined with regression, and semi-supervised."""
+
+from corank.pursuit.co_ranking_pursuit import CoRankingPursuit
+from corank.pursuit.many import ManyPursuits, fit_many
+from corank.pursuit.ranking_pursuit import RankingPursuit
+
+__all__ = ["CoRankingPursuit", "ManyPursuits", "RankingPursuit", "fit_many"]

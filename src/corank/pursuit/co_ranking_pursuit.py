@@ -1,0 +1,327 @@
+"""
+Semi-supervised ranking pursuit: several views that choose terms together and must agree on unscored rows.
+
+Each step adds one term to every view v = 1..M, so that
+
+    J = Σ_v (r − a_v k_v)ᵀ L (r − a_v k_v) + coupling · Σ_{v,u} (a_v k̄_v − a_u k̄_u)ᵀ L̂ (a_v k̄_v − a_u k̄_u)
+
+falls the most, L the Laplacian of the scored and L̂ that of the unscored rows, k̄ a column over the unscored rows. Then
+r ← r − (1/M) Σ_v a_v k_v, and the prediction is the mean of the views.
+
+Cost a step: O(M n N) and, for two views searched jointly, O(N²) (the cross terms, O(N² l), are computed once); for M
+views O(M² l N) a round of the coordinate search; shared search O(M³ N).
+
+Reference: Tsivtsivadze and Heskes, Semi-supervised ranking pursuit, 2013, section 3.1 and figure 2.
+"""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+
+from corank.base import Ranker, as_weights
+from corank.data.queries import Queries
+from corank.data.ranking import RankingData
+from corank.errors import InputError
+from corank.graphs import QUERY_WEIGHTS, Laplacian
+from corank.kernels import KERNELS
+from corank.pursuit.choice import choose_rows
+from corank.pursuit.coupled import SEARCHES, Choice, Coupled
+from corank.pursuit.dictionary import Dictionary, kernel_columns
+from corank.pursuit.inner import Floats, Goal
+from corank.pursuit.stopping import Watch, best_length, hold_out, rng_of
+from corank.views import View, as_views
+
+SPLITS = ("columns", "dictionary")
+
+
+class CoRankingPursuit(Ranker):
+    """
+    Rankers of few terms on several views that agree on unscored rows; the prediction is their mean.
+
+    Parameters
+    ----------
+    n_basis : int
+        P, the most terms to choose in each view.
+    views : int or list
+        Number of views, or one entry per view (see `corank.views.as_views`); a `View` may name its `basis`, the
+        rows that its terms may stand for.
+    kernel : str, Kernel or callable
+        Kernel of views that name none.
+    coupling : float
+        ν, the weight of the disagreement on unscored rows.
+    search : {"joint", "shared"}
+        Whether each view chooses its own row (all pairs are tried for two views, a coordinate search is made for
+        more), or all views the same.
+    split : {"columns", "dictionary"}
+        What is dealt at random to the views where `views` is a number: the columns of X, or the rows of the
+        dictionary (the paper's experiments).
+    dictionary : {"scored", "all"}, int or array-like of int
+        Rows that a term may stand for in views without a basis of their own (see `RankingPursuit`).
+    residual : {"shared", "separate"}
+        Whether all views approximate what their mean leaves over (the paper's algorithm), or each what it leaves over
+        itself.
+    query_weight : {"pairs", "equal", "rows"}
+        How much a query counts, scored and unscored (see `corank.graphs.query_factors`).
+    tol : float
+        Stop when a step lowers J by no more than this share of its first value.
+    early_stopping : bool
+        Whether to choose the number of terms by the disagreement error on held-out queries, and then to learn that
+        many from all rows.
+    validation_fraction : float
+        Share of the queries (of the rows, where there is one query) held out for early stopping.
+    n_iter_no_change : int
+        Steps without improvement after which early stopping looks no further.
+    random_state : int, RandomState or None
+        Seed.
+
+    Attributes
+    ----------
+    indices_ : array of int64, shape (P, M)
+        Row that each view chose at each step.
+    coefs_ : array of shape (P, M)
+        Its coefficient.
+    gains_ : array of shape (P,)
+        By how much J fell at each step.
+    views_ : list of View
+        The views, with kernels of numbers only.
+    basis_rows_ : list of arrays of int64
+        Rows that each view chose, ascending.
+    basis_ : list
+        Those rows, which predictions compare with.
+    validation_errors_ : array, early stopping only
+        Error on the held-out queries with 0, 1, 2, ... terms.
+
+    Examples
+    --------
+    >>> from corank import CoRankingPursuit, hide_scores, make_ranking
+    >>> problem = make_ranking(40, 10, random_state=0)
+    >>> y = hide_scores(problem.y, fraction=0.5, random_state=0)
+    >>> model = CoRankingPursuit(n_basis=20, kernel="linear", coupling=0.01, random_state=0)
+    >>> model.fit(problem.X, y, qid=problem.qid).score(problem.X, problem.y, qid=problem.qid) > 0.7
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_basis": [Interval(Integral, 1, None, closed="left")],
+        "views": [Interval(Integral, 1, None, closed="left"), list, tuple],
+        "kernel": [StrOptions(set(KERNELS)), HasMethods(["__call__"])],
+        "coupling": [Interval(Real, 0, None, closed="left")],
+        "search": [StrOptions(set(SEARCHES))],
+        "split": [StrOptions(set(SPLITS))],
+        "dictionary": [StrOptions({"scored", "all"}), Interval(Integral, 1, None, closed="left"), "array-like"],
+        "residual": [StrOptions({"shared", "separate"})],
+        "query_weight": [StrOptions(set(QUERY_WEIGHTS))],
+        "tol": [Interval(Real, 0, 1, closed="left")],
+        "early_stopping": ["boolean"],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        n_basis: int = 50,
+        views: Any = 2,
+        kernel: Any = "gaussian",
+        coupling: float = 1.0,
+        search: str = "joint",
+        *,
+        split: str = "columns",
+        dictionary: Any = "all",
+        residual: str = "shared",
+        query_weight: str = "pairs",
+        tol: float = 1e-10,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 5,
+        random_state: Any = None,
+    ) -> None:
+        self.n_basis = n_basis
+        self.views = views
+        self.kernel = kernel
+        self.coupling = coupling
+        self.search = search
+        self.split = split
+        self.dictionary = dictionary
+        self.residual = residual
+        self.query_weight = query_weight
+        self.tol = tol
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.random_state = random_state
+
+    def fit(
+        self, X: Any, y: ArrayLike | None = None, *, qid: ArrayLike | None = None, sample_weight: Any = None
+    ) -> Self:
+        """
+        Choose terms in all views.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix, DataFrame, or RankingData
+            The rows, or a whole problem (then y and qid stay None).
+        y : array-like of shape (n_rows,)
+            Scores, higher is better; NaN marks an unscored row, on which the views must agree.
+        qid : array-like of shape (n_rows,), optional
+            One query id per row; None puts all rows in one query.
+        sample_weight : array-like of shape (n_rows,), optional
+            A weight of 2 means what writing the row twice means: a pair weighs the product of its rows.
+
+        Returns
+        -------
+        self
+            The fitted ranker.
+        """
+        self._validate_params()
+        data = self._problem(X, y, qid)
+        weights = as_weights(sample_weight, data.n_rows)
+        for_views, for_rows, for_kernel, for_holding_out = rng_of(self.random_state).spawn(4)
+        goal = Goal.of(data, 0.0, self.query_weight, weights)
+        views = self._dealt(data, weights, for_views, for_rows)
+        self.views_ = [view.fit(data.X, rng) for view, rng in zip(views, for_kernel.spawn(len(views)), strict=True)]
+        n_basis = int(self.n_basis)
+        if self.early_stopping:
+            train, held_out = hold_out(data, self.validation_fraction, for_holding_out)
+            watch = Watch(
+                self._joined(data, held_out), data, held_out, by_squares=False, patience=self.n_iter_no_change
+            )
+            self._pursue(self._coupled(train, weights), n_basis, watch)
+            self.validation_errors_ = np.array(watch.errors)
+            n_basis = max(best_length(self.validation_errors_), 1)
+        self._store(data, self._pursue(self._coupled(data, weights, goal), n_basis, None))
+        return self
+
+    def _dealt(
+        self, data: RankingData, weights: Floats | None, for_views: np.random.Generator, for_rows: np.random.Generator
+    ) -> list[View]:
+        """The views, each with a basis."""
+        rows = choose_rows(self.dictionary, data, weights, for_rows)
+        if isinstance(self.views, Integral) and self.split == "dictionary":
+            if self.search == "shared":
+                raise InputError("search='shared' needs the same rows in all views; set split='columns'.")
+            if len(rows) < int(self.views):
+                raise InputError(f"views={self.views} needs a row for each, but the dictionary has {len(rows)} rows.")
+            parts = np.array_split(for_views.permutation(rows), int(self.views))
+            return [View(None, self.kernel, np.sort(part)) for part in parts]
+        if isinstance(self.views, Integral) and data.n_features < int(self.views):
+            raise InputError(
+                f"views={self.views} needs a column for each, but X has n_features = {data.n_features}; pass fewer views."
+            )
+        views = as_views(self.views, data.n_features, for_views, self.kernel)
+        views = [View(view.columns, view.kernel, rows if view.basis is None else view.basis) for view in views]
+        if self.search == "shared" and any(not np.array_equal(view.basis, views[0].basis) for view in views):
+            raise InputError("search='shared' needs the same basis in all views; leave basis out, or search='joint'.")
+        return views
+
+    def _coupled(self, data: RankingData, weights: Floats | None, goal: Goal | None = None) -> tuple[Coupled, Goal]:
+        goal = Goal.of(data, 0.0, self.query_weight, weights) if goal is None else goal
+        free = ~data.is_scored if weights is None else ~data.is_scored & (weights > 0.0)
+        rows = np.flatnonzero(free) if data.pairs is None else np.empty(0, dtype=np.int64)
+        queries = Queries.of(data.queries.codes[rows], len(rows))
+        # rows that are compared with nobody cannot disagree
+        couples = bool((queries.sizes > 1).any())
+        w = None if weights is None or not couples else weights[rows]
+        agreement = Laplacian.per_query(queries, self.query_weight, weights=w)
+        coupled = Coupled(
+            self._columns(data, goal.rows), self._columns(data, rows), goal.inner, agreement,
+            float(self.coupling) if couples else 0.0,
+        )  # fmt: skip
+        return coupled, goal
+
+    def _columns(self, data: RankingData, rows: NDArray[np.int64]) -> list[Dictionary]:
+        return [kernel_columns(view, data.X, rows, view.basis_of(data.X)) for view in self.views_]
+
+    def _joined(self, data: RankingData, rows: NDArray[np.int64]) -> Dictionary:
+        """The dictionaries of all views side by side, as means want them."""
+        parts = self._columns(data, rows)
+        return Dictionary(np.hstack([part.D / len(parts) for part in parts]))
+
+    def _pursue(self, given: tuple[Coupled, Goal], n_basis: int, watch: Watch | None) -> list[Choice]:
+        coupled, goal = given
+        M = len(coupled)
+        begins = np.cumsum([0, *(len(one) for one in coupled.scored[:-1])])
+        v = [goal.v.copy() for _ in range(M)]
+        taken: list[Choice] = []
+        while len(taken) < n_basis:
+            choice = coupled.search(coupled.correlate(v), self.search)
+            if not choice.gain > self.tol * M * goal.J:
+                break
+            taken.append(choice)
+            steps = [
+                goal.inner.apply(a * one.column(j))
+                for one, j, a in zip(coupled.scored, choice.columns, choice.coefs, strict=True)
+            ]
+            if self.residual == "shared":
+                steps = [np.mean(steps, axis=0)] * M
+            v = [one - step for one, step in zip(v, steps, strict=True)]
+            if watch is not None and watch(
+                np.concatenate([begins + one.columns for one in taken]), np.concatenate([one.coefs for one in taken])
+            ):
+                break
+        return taken
+
+    def _store(self, data: RankingData, taken: list[Choice]) -> None:
+        M = len(self.views_)
+        columns = np.array([choice.columns for choice in taken], dtype=np.int64).reshape(-1, M)
+        self.coefs_ = np.array([choice.coefs for choice in taken], dtype=np.float64).reshape(-1, M)
+        self.gains_ = np.array([choice.gain for choice in taken], dtype=np.float64)
+        numbers = [view.basis[columns[:, v]] for v, view in enumerate(self.views_)]
+        self.indices_ = np.stack(numbers, axis=1)
+        self.basis_rows_ = [np.unique(rows) for rows in numbers]
+        self.basis_ = [
+            View(view.columns, view.kernel, rows).basis_of(data.X) if len(rows) else None
+            for view, rows in zip(self.views_, self.basis_rows_, strict=True)
+        ]
+
+    def predict(self, X: Any, n_terms: int | None = None) -> Floats:
+        """
+        Score rows by the mean of the views.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
+            The rows.
+        n_terms : int, optional
+            Use the first so many steps; all by default.
+
+        Returns
+        -------
+        array of shape (n_rows,)
+            Scores in input order, higher is better.
+        """
+        return np.asarray(self.predict_views(X, n_terms).mean(axis=1))
+
+    def predict_views(self, X: Any, n_terms: int | None = None) -> Floats:
+        """
+        Score rows by each view: the paper's several near-optimal solutions.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
+            The rows.
+        n_terms : int, optional
+            Use the first so many steps; all by default.
+
+        Returns
+        -------
+        array of shape (n_rows, M)
+            Scores of each view.
+        """
+        rows = self._new_rows(X)
+        p = len(self.coefs_) if n_terms is None else n_terms
+        if not 0 <= p <= len(self.coefs_):
+            raise InputError(f"n_terms is {n_terms}; this model has 0 to {len(self.coefs_)} terms.")
+        out = np.zeros((rows.shape[0], len(self.views_)))
+        for v, (view, basis, numbers) in enumerate(zip(self.views_, self.basis_, self.basis_rows_, strict=True)):
+            if basis is None:
+                continue
+            a = np.zeros(len(numbers))
+            np.add.at(a, np.searchsorted(numbers, self.indices_[:p, v]), self.coefs_[:p, v])
+            out[:, v] = view.gram(rows, basis) @ a
+        return out

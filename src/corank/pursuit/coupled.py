@@ -1,0 +1,231 @@
+"""
+One step of a pursuit in several views that must agree on unscored rows.
+
+For columns γ = (γ_1..γ_M) of the views the best coefficients solve (B + C) a = e, where e_v = k_vᵀLr_v,
+B = diag(k_vᵀLk_v), C_vv = 2ν(M − 1) k̄_vᵀL̂k̄_v and C_vu = −2ν k̄_vᵀL̂k̄_u, k̄ the column over the unscored rows. The
+objective then falls by eᵀ(B + C)⁻¹e, which a search over γ maximises:
+
+* two views, joint: all N_1 N_2 pairs, by closed form; the cross terms are computed once;
+* shared: γ_v the same in all views, N systems of M × M;
+* any number of views, joint: one view after the other is moved to its best column, the others held, until none
+  moves. With Schur's complement all columns of a view are tried in one product.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corank.core.pursuit import joint_best
+from corank.core.threads import spread
+from corank.graphs import Laplacian
+from corank.pursuit.dictionary import Dictionary
+from corank.pursuit.inner import Floats, Inner
+
+SEARCHES = ("joint", "shared")
+
+# rounds over the views after which a coordinate search is content
+_SWEEPS = 20
+# a fixed number of pieces, so that ties do not depend on the number of threads
+_PIECES = 8
+
+
+class Choice(NamedTuple):
+    """
+    A column in each view, their coefficients, and by how much the objective falls.
+
+    Attributes
+    ----------
+    columns : array of int64, shape (M,)
+        γ.
+    coefs : array of shape (M,)
+        a.
+    gain : float
+        eᵀ(B + C)⁻¹e; 0 where there is nothing to choose.
+    """
+
+    columns: NDArray[np.int64]
+    coefs: Floats
+    gain: float
+
+
+@dataclass(frozen=True, eq=False)
+class Coupled:
+    """
+    The views of a problem, ready to be searched.
+
+    Attributes
+    ----------
+    scored, unscored : lists of Dictionary
+        The columns of each view over the scored and over the unscored rows.
+    inner : Inner
+        L.
+    agreement : Laplacian
+        L̂.
+    coupling : float
+        ν.
+    """
+
+    scored: list[Dictionary]
+    unscored: list[Dictionary]
+    inner: Inner
+    agreement: Laplacian
+    coupling: float
+
+    def __len__(self) -> int:
+        return len(self.scored)
+
+    def correlate(self, v: list[Floats]) -> list[Floats]:
+        """
+        Return e_γ = k_γᵀLr_v of all columns of each view.
+
+        Parameters
+        ----------
+        v : list of arrays of shape (n,)
+            Lr of each view.
+
+        Returns
+        -------
+        list of arrays
+            e.
+        """
+        return [dictionary.correlate(one) for dictionary, one in zip(self.scored, v, strict=True)]
+
+    def search(self, e: list[Floats], how: str) -> Choice:
+        """
+        Choose a column in each view.
+
+        Parameters
+        ----------
+        e : list of arrays
+            From `correlate`.
+        how : {"joint", "shared"}
+            Whether views choose apart or the same column.
+
+        Returns
+        -------
+        Choice
+            The best found: of all there are, unless three or more views are searched jointly.
+        """
+        if any(len(usable) == 0 for usable in self._usable):
+            return Choice(np.zeros(len(self), dtype=np.int64), np.zeros(len(self)), 0.0)
+        if how == "shared":
+            return self._shared(e)
+        return self._joint_two(e) if len(self) == 2 and self._couples else self._joint_any(e)
+
+    @property
+    def _couples(self) -> bool:
+        return self.coupling > 0.0 and len(self) > 1
+
+    @cached_property
+    def _norms(self) -> list[Floats]:
+        return [dictionary.squares(self.inner) for dictionary in self.scored]
+
+    @cached_property
+    def _usable(self) -> list[NDArray[np.int64]]:
+        return [np.flatnonzero(norms > 0.0) for norms in self._norms]
+
+    @cached_property
+    def _diagonals(self) -> list[Floats]:
+        """B_vv + C_vv of all columns of each view."""
+        if not self._couples:
+            return self._norms
+        over = Inner(self.agreement, 0.0, np.ones(self.agreement.n))
+        apart = [np.concatenate([over.squares(block) for _, block in one.blocks()]) for one in self.unscored]
+        weight = 2.0 * self.coupling * (len(self) - 1)
+        return [norms + weight * squares for norms, squares in zip(self._norms, apart, strict=True)]
+
+    def _joint_two(self, e: list[Floats]) -> Choice:
+        (one, two), (d1, d2) = self._usable, self._diagonals
+        e1, e2, b1, b2 = e[0][one], e[1][two], d1[one], d2[two]
+        ends = np.linspace(0, len(one), _PIECES + 1).astype(int)
+        runs = [(int(a), int(b)) for a, b in zip(ends[:-1], ends[1:], strict=True) if b > a]
+        found = spread(lambda first, last: joint_best(self._cross, e1, e2, b1, b2, first, last), runs)
+        gain, i, j = max(found, key=lambda best: best[0])
+        x = self._cross[i, j]
+        a = np.array([b2[j] * e1[i] - x * e2[j], b1[i] * e2[j] - x * e1[i]]) / (b1[i] * b2[j] - x * x)
+        return Choice(np.array([one[i], two[j]]), a, float(gain))
+
+    @cached_property
+    def _cross(self) -> Floats:
+        """C_12 of all pairs of usable columns."""
+        one, two = self._usable
+        right = self.agreement @ self.unscored[1].D[:, two].astype(np.float64)
+        return np.asarray(-2.0 * self.coupling * (self.unscored[0].D[:, one].T.astype(np.float64) @ right))
+
+    def _shared(self, e: list[Floats]) -> Choice:
+        usable = np.flatnonzero(np.all([norms > 0.0 for norms in self._norms], axis=0))
+        if not len(usable):
+            return Choice(np.zeros(len(self), dtype=np.int64), np.zeros(len(self)), 0.0)
+        right = np.stack([one[usable] for one in e], axis=1)
+        a = np.linalg.solve(self._shared_systems[usable], right[:, :, None])[:, :, 0]
+        gains = np.einsum("gv,gv->g", right, a)
+        best = int(np.argmax(gains))
+        return Choice(np.full(len(self), usable[best]), a[best], float(gains[best]))
+
+    @cached_property
+    def _shared_systems(self) -> Floats:
+        """B + C for every column that is chosen in all views; the identity in place of unusable ones."""
+        M, N = len(self), len(self.scored[0])
+        A = np.zeros((N, M, M))
+        for v in range(M):
+            A[:, v, v] = np.where(self._norms[v] > 0.0, self._diagonals[v], 1.0)
+            for u in range(v):
+                if self._couples:
+                    A[:, v, u] = A[:, u, v] = -2.0 * self.coupling * self._products(v, u)
+        return A
+
+    def _products(self, v: int, u: int) -> Floats:
+        """k̄_vᵀL̂k̄_u, column by column."""
+        out = np.empty(len(self.unscored[v]))
+        for (piece, left), (_, right) in zip(self.unscored[v].blocks(), self.unscored[u].blocks(), strict=True):
+            out[piece] = np.einsum("ij,ij->j", left, self.agreement @ right)
+        return out
+
+    def _joint_any(self, e: list[Floats]) -> Choice:
+        M = len(self)
+        alone = [_where(one**2, d, usable) for one, d, usable in zip(e, self._diagonals, self._usable, strict=True)]
+        columns = np.array([int(np.argmax(gains)) for gains in alone])
+        if not self._couples:
+            coefs = np.array([e[v][j] / self._norms[v][j] for v, j in enumerate(columns)])
+            return Choice(columns, coefs, float(sum(gains[j] for gains, j in zip(alone, columns, strict=True))))
+        for _ in range(_SWEEPS):
+            before = columns.copy()
+            for v in range(M):
+                columns[v] = self._best_beside(e, columns, v)
+            if (columns == before).all():
+                break
+        A, right = self._system(columns), np.array([e[v][j] for v, j in enumerate(columns)])
+        a = np.linalg.solve(A, right)
+        return Choice(columns, a, float(right @ a))
+
+    def _best_beside(self, e: list[Floats], columns: NDArray[np.int64], v: int) -> int:
+        """Best column of view v with the others held; one that is no better than the present one is not taken."""
+        others = [u for u in range(len(self)) if u != v]
+        held = np.stack([self.unscored[u].column(columns[u]) for u in others], axis=1)
+        crosses = -2.0 * self.coupling * (self.agreement @ held)
+        x = np.stack([self.unscored[v].correlate(crosses[:, k]) for k in range(len(others))])
+        S = self._system(columns)[np.ix_(others, others)]
+        e_F = np.array([e[u][columns[u]] for u in others])
+        solved = np.linalg.solve(S, np.column_stack([e_F, x]))
+        top = (e[v] - e_F @ solved[:, 1:]) ** 2
+        gains = _where(top, self._diagonals[v] - np.einsum("fg,fg->g", x, solved[:, 1:]), self._usable[v])
+        best = int(np.argmax(gains))
+        return best if gains[best] > gains[columns[v]] else int(columns[v])
+
+    def _system(self, columns: NDArray[np.int64]) -> Floats:
+        """B + C of chosen columns."""
+        U = np.stack([one.column(j) for one, j in zip(self.unscored, columns, strict=True)], axis=1)
+        A = -2.0 * self.coupling * np.asarray(self.agreement.quad(U))
+        A[np.diag_indices(len(self))] = [d[j] for d, j in zip(self._diagonals, columns, strict=True)]
+        return A
+
+
+def _where(top: Floats, under: Floats, usable: NDArray[np.int64]) -> Floats:
+    out = np.full(len(top), -np.inf)
+    out[usable] = top[usable] / under[usable]
+    return out

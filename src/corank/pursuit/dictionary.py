@@ -1,0 +1,163 @@
+"""Dictionary: the functions that a pursuit chooses from, as columns over the rows it learns from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from corank.errors import InputError
+from corank.pursuit.inner import Floats, Inner
+from corank.views import View
+
+# entries of a block of columns: 16 MiB of float64
+_BLOCK = 1 << 21
+# rows of X whose similarities are computed at a time
+_ROWS = 4096
+# a norm below this many units of rounding is that of a column which is constant in every query
+_ROUNDING = 64.0
+
+
+@dataclass(frozen=True, eq=False)
+class Dictionary:
+    """
+    N columns over n rows, held once.
+
+    Attributes
+    ----------
+    D : ndarray or CSC matrix, shape (n, N)
+        The columns.
+
+    Examples
+    --------
+    >>> Dictionary(np.array([[1.0, 0.0], [1.0, 2.0]])).correlate(np.array([1.0, 1.0]))
+    array([2., 2.])
+    """
+
+    D: Any
+
+    def __len__(self) -> int:
+        return int(self.D.shape[1])
+
+    def correlate(self, v: Floats) -> Floats:
+        """
+        Return Dᵀv, the one product over the dictionary that a step costs.
+
+        Parameters
+        ----------
+        v : array of shape (n,)
+            One number per row.
+
+        Returns
+        -------
+        array of shape (N,)
+            One number per column.
+        """
+        return np.asarray(self.D.T @ v.astype(self.D.dtype, copy=False), dtype=np.float64)
+
+    def column(self, j: int) -> Floats:
+        """
+        Return one column.
+
+        Parameters
+        ----------
+        j : int
+            Its number.
+
+        Returns
+        -------
+        array of shape (n,)
+            A copy.
+        """
+        return _dense(self.D[:, [j]])[:, 0]
+
+    def blocks(self) -> Iterator[tuple[slice, Floats]]:
+        """
+        Go through the columns, a few at a time.
+
+        Yields
+        ------
+        slice, array of shape (n, width)
+            Which columns, and a copy of them.
+        """
+        width = max(_BLOCK // max(self.D.shape[0], 1), 1)
+        for start in range(0, len(self), width):
+            piece = slice(start, min(start + width, len(self)))
+            yield piece, _dense(self.D[:, piece])
+
+    def squares(self, inner: Inner) -> Floats:
+        """
+        Return kᵀL̃k for each column k; 0 for a column that is constant in every query, up to rounding.
+
+        Parameters
+        ----------
+        inner : Inner
+            The inner product.
+
+        Returns
+        -------
+        array of shape (N,)
+            Squared norms.
+        """
+        out = np.empty(len(self))
+        unit = (_ROUNDING * np.finfo(self.D.dtype).eps) ** 2 * inner.largest
+        for piece, block in self.blocks():
+            squares = inner.squares(block)
+            out[piece] = np.where(squares > unit * np.einsum("ij,ij->j", block, block), squares, 0.0)
+        return out
+
+
+def kernel_columns(view: View, X: Any, rows: NDArray[np.int64], Z: Any) -> Dictionary:
+    """
+    Make a dictionary of similarities, in blocks of rows: one n × N array and little more.
+
+    Parameters
+    ----------
+    view : View
+        How rows are compared; fitted.
+    X : ndarray or CSR matrix
+        All rows.
+    rows : array of int64, shape (n,)
+        Those that the columns run over.
+    Z : ndarray, CSR matrix or row numbers
+        What each column is the similarity to (see `View.basis_of`).
+
+    Returns
+    -------
+    Dictionary
+        Of len(Z) columns.
+    """
+    N = Z.shape[0]
+    D = np.empty((len(rows), N), dtype=np.float32 if X.dtype == np.float32 else np.float64)
+    for start in range(0, len(rows), _ROWS):
+        D[start : start + _ROWS] = view.gram(X[rows[start : start + _ROWS]], Z)
+    if not np.isfinite(D).all():
+        raise InputError("the kernel gave NaN or infinity; scale the columns of X, or choose other kernel parameters.")
+    return Dictionary(D)
+
+
+def feature_columns(X: Any, rows: NDArray[np.int64]) -> Dictionary:
+    """
+    Make a dictionary of the columns of X themselves.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix
+        All rows.
+    rows : array of int64, shape (n,)
+        Those that the columns run over.
+
+    Returns
+    -------
+    Dictionary
+        Of as many columns as X.
+    """
+    return Dictionary(X[rows].tocsc() if sparse.issparse(X) else X[rows])
+
+
+def _dense(block: Any) -> Floats:
+    return np.asarray(block.toarray() if sparse.issparse(block) else block, dtype=np.float64)

@@ -1,0 +1,165 @@
+"""The inner product ⟨u, v⟩ = uᵀL̃v of a pursuit, and what is to be approximated in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corank.data.queries import Queries
+from corank.data.ranking import RankingData
+from corank.errors import InputError
+from corank.graphs import Laplacian, PairLaplacian, QueryLaplacian
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Inner:
+    """
+    L̃ = β diag(w) + (1 − β) L over the rows that carry information, applied and never built.
+
+    Attributes
+    ----------
+    L : Laplacian
+        Who is compared with whom.
+    mix : float
+        β, the share of regression.
+    weights : array of shape (n,)
+        w.
+
+    Examples
+    --------
+    >>> inner = Inner(Laplacian.one_query(3), 0.5, np.ones(3))
+    >>> inner.apply(np.array([0.0, 0.0, 2.0]))
+    array([-1., -1.,  3.])
+    """
+
+    L: Laplacian
+    mix: float
+    weights: Floats
+
+    def apply(self, V: Floats) -> Floats:
+        """
+        Return L̃ V.
+
+        Parameters
+        ----------
+        V : array of shape (n,) or (n, r)
+            A vector or a block of columns.
+
+        Returns
+        -------
+        array
+            Of the shape of V.
+        """
+        if self.mix == 0.0:
+            return np.asarray(self.L @ V)
+        plain = self.mix * (self.weights if V.ndim == 1 else self.weights[:, None]) * V
+        return plain if self.mix == 1.0 else plain + (1.0 - self.mix) * (self.L @ V)
+
+    def squares(self, V: Floats) -> Floats:
+        """
+        Return vᵀL̃v for each column, as a sum of squares: no difference of large numbers.
+
+        Parameters
+        ----------
+        V : array of shape (n, r)
+            Columns.
+
+        Returns
+        -------
+        array of shape (r,)
+            Numbers of at least 0.
+        """
+        total = np.zeros(V.shape[1])
+        if self.mix > 0.0:
+            total += self.mix * np.einsum("ij,ij,i->j", V, V, self.weights)
+        if self.mix < 1.0:
+            H = self.L.half(V)
+            total += (1.0 - self.mix) * np.einsum("ij,ij->j", H, H)
+        return total
+
+    @property
+    def largest(self) -> float:
+        """A bound on the eigenvalues of L̃, to tell a column's norm from rounding."""
+        if isinstance(self.L, QueryLaplacian):
+            top = float(np.max(self.L.scale, initial=0.0)) * float(np.max(self.L.weights, initial=1.0))
+        else:
+            assert isinstance(self.L, PairLaplacian)
+            top = 2.0 * float(np.max(self.L.L.diagonal(), initial=0.0))
+        return self.mix * float(self.weights.max()) + (1.0 - self.mix) * top
+
+
+@dataclass(frozen=True, eq=False)
+class Goal:
+    """
+    The scores s as the inner product sees them.
+
+    Attributes
+    ----------
+    rows : array of int64, shape (n,)
+        The rows of X that carry information: scored ones of positive weight, or all rows of a problem of pairs.
+    inner : Inner
+        The inner product over `rows`.
+    v : array of shape (n,)
+        L̃ s.
+    J : float
+        sᵀL̃s, the objective of the empty model.
+    """
+
+    rows: NDArray[np.int64]
+    inner: Inner
+    v: Floats
+    J: float
+
+    @classmethod
+    def of(cls, data: RankingData, mix: float, query_weight: str, weights: Floats | None) -> Goal:
+        """
+        Read the goal off a problem; a preference asks for a difference of 1.
+
+        Parameters
+        ----------
+        data : RankingData
+            The problem.
+        mix : float
+            Share of regression.
+        query_weight : {"pairs", "equal", "rows"}
+            See `corank.graphs.query_factors`.
+        weights : array of shape (n_rows,), optional
+            Row weights.
+
+        Returns
+        -------
+        Goal
+            The goal.
+        """
+        if mix < 1.0:
+            data.require_pairs()
+        w = np.ones(data.n_rows) if weights is None else weights
+        if data.pairs is not None:
+            return cls._of_pairs(data, mix, w)
+        assert data.y is not None
+        rows = np.flatnonzero(data.is_scored & (w > 0.0))
+        if not len(rows):
+            raise InputError("no scored row has a positive weight, so there is nothing to learn; score or weigh some.")
+        queries = Queries.of(data.queries.codes[rows], len(rows))
+        L = Laplacian.per_query(queries, query_weight, weights=None if weights is None else w[rows])
+        inner = Inner(L, mix, w[rows])
+        s = data.y[rows]
+        if mix == 0.0:
+            # the level of a query cancels; subtracting it first keeps the digits that matter
+            s = s - (np.bincount(queries.codes, s) / queries.sizes)[queries.codes]
+        return cls(rows, inner, inner.apply(s), float(inner.squares(s[:, None])[0]))
+
+    @classmethod
+    def _of_pairs(cls, data: RankingData, mix: float, w: Floats) -> Goal:
+        if mix > 0.0:
+            raise InputError(f"mix is {mix}, but preference pairs hold no scores to regress on; pass mix=0 or scores.")
+        pairs: Any = data.pairs
+        weight = w[pairs[:, 0]] * w[pairs[:, 1]]
+        L = Laplacian.from_pairs(pairs, data.n_rows, weight)
+        inner = Inner(L, 0.0, np.ones(data.n_rows))
+        return cls(np.arange(data.n_rows), inner, np.asarray(L.half_t(np.sqrt(weight))), float(weight.sum()))

@@ -1,0 +1,226 @@
+"""Many small pursuits at once: one model for each user, over one catalogue of items."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from corank.core.pursuit import BACK, BASIC, PRE, Small, pursue_many, score_many
+from corank.core.threads import cut, n_threads, spread
+from corank.data.queries import Queries
+from corank.data.ranking import as_scores
+from corank.errors import InputError
+from corank.graphs import query_factors
+from corank.kernels import Kernel, as_kernel
+from corank.pursuit.stopping import rng_of
+
+Floats = NDArray[np.float64]
+
+LEAST = np.array([(64.0 * np.finfo(np.float64).eps) ** 2, 1e4 * np.finfo(np.float64).eps])
+"""Norms below these shares are rounding (see `corank.pursuit.dictionary` and `corank.pursuit.fits`)."""
+
+_FITTINGS = {"basic": BASIC, "back": BACK, "pre": PRE}
+
+
+@dataclass(frozen=True, eq=False)
+class ManyPursuits:
+    """
+    Fitted models, one for each problem.
+
+    Attributes
+    ----------
+    ids : array of shape (B,)
+        Ids of the problems, in order of first appearance.
+    K : array of shape (N, N)
+        Gram matrix of the catalogue.
+    chosen : array of int64, shape (B, P)
+        Items chosen by each model, in order; −1 after its last term.
+    path : array of shape (B, P, P)
+        ``path[b, p - 1, :p]`` are the coefficients of the first p terms; a model that ended earlier repeats its last.
+    """
+
+    ids: NDArray[Any]
+    K: Floats
+    chosen: NDArray[np.int64]
+    path: Floats
+
+    @property
+    def n_terms(self) -> NDArray[np.int64]:
+        """Number of terms of each model."""
+        return np.asarray((self.chosen >= 0).sum(axis=1), dtype=np.int64)
+
+    def predict(self, items: ArrayLike, problem: ArrayLike, n_terms: int | None = None) -> Floats:
+        """
+        Score items, each by the model of its problem.
+
+        Parameters
+        ----------
+        items : array-like of int, shape (m,)
+            Rows of the catalogue.
+        problem : array-like of shape (m,)
+            Which problem's model scores each.
+        n_terms : int, optional
+            Use so many terms; all by default.
+
+        Returns
+        -------
+        array of shape (m,)
+            Scores in input order.
+        """
+        p = self.path.shape[1] if n_terms is None else n_terms
+        if not 0 <= p <= self.path.shape[1]:
+            raise InputError(f"n_terms is {n_terms}; these models have 0 to {self.path.shape[1]} terms.")
+        return self.predict_path(items, problem)[:, p]
+
+    def predict_path(self, items: ArrayLike, problem: ArrayLike, n_jobs: int | None = None) -> Floats:
+        """
+        Score items by the models of every length.
+
+        Parameters
+        ----------
+        items, problem : array-like of shape (m,)
+            As in `predict`.
+        n_jobs : int, optional
+            Number of threads; every available processor by default.
+
+        Returns
+        -------
+        array of shape (m, P + 1)
+            Column p holds the scores by the first p terms.
+        """
+        rows = _as_items(items, len(self.K))
+        order, starts = self._grouped(problem, len(rows))
+        scores = np.empty((len(rows), self.path.shape[1] + 1))
+        wanted, ends = rows[order].view(np.uint64), starts.view(np.uint64)
+        spread(
+            lambda first, last: score_many(self.K, self.chosen, self.path, wanted, ends, scores, first, last),
+            cut(starts, 4 * n_threads(n_jobs)),
+            n_jobs,
+        )
+        out = np.empty_like(scores)
+        out[order] = scores
+        return out
+
+    def _grouped(self, problem: ArrayLike, n: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Rows by problem, in the order of `ids`."""
+        asked = Queries.of(problem, n)
+        positions = {name: at for at, name in enumerate(self.ids.tolist())}
+        unknown = [name for name in asked.ids.tolist() if name not in positions]
+        if unknown:
+            raise InputError(f"problem names {unknown[0]!r}, for which no model was fitted; fit it first.")
+        codes = np.array([positions[name] for name in asked.ids.tolist()], dtype=np.int64)[asked.codes]
+        starts = np.append(0, np.cumsum(np.bincount(codes, minlength=len(self.ids)))).astype(np.int64)
+        return np.argsort(codes, kind="stable"), starts
+
+
+def fit_many(
+    X: Any,
+    items: ArrayLike,
+    y: ArrayLike,
+    problem: ArrayLike,
+    *,
+    n_basis: int = 50,
+    kernel: Any = "gaussian",
+    mix: float = 0.0,
+    fitting: str = "basic",
+    query_weight: str = "pairs",
+    tol: float = 1e-10,
+    n_jobs: int | None = None,
+    random_state: Any = None,
+) -> ManyPursuits:
+    """
+    Fit one ranking pursuit for each problem, all in compiled loops on threads.
+
+    Each model is what `RankingPursuit` gives for the rows of its problem as one query. The Gram matrix of the catalogue is
+    computed once, O(N²) memory; a problem of n rows then costs O(n² P).
+
+    Parameters
+    ----------
+    X : array-like, CSR matrix, or DataFrame, shape (N, d)
+        The catalogue; with ``kernel="precomputed"`` its Gram matrix.
+    items : array-like of int, shape (m,)
+        The row of X that each judgement is about.
+    y : array-like of shape (m,)
+        The judgements; NaN is left out.
+    problem : array-like of shape (m,)
+        Whose judgement it is; any hashable ids, in any order.
+    n_basis, kernel, mix, fitting, query_weight, tol, random_state
+        As in `RankingPursuit`.
+    n_jobs : int, optional
+        Number of threads; every available processor by default.
+
+    Returns
+    -------
+    ManyPursuits
+        The models.
+
+    Examples
+    --------
+    >>> items, y, user = [0, 1, 2, 0, 2], [1.0, 2.0, 3.0, 1.0, 0.0], ["ann", "ann", "ann", "bob", "bob"]
+    >>> models = fit_many([[0.0], [1.0], [2.0]], items, y, user, n_basis=1, kernel="linear")
+    >>> models.predict([2, 2], ["ann", "bob"])
+    array([ 2., -1.])
+    """
+    if fitting not in _FITTINGS:
+        raise InputError(f"fitting is {fitting!r}; choose one of {', '.join(_FITTINGS)}.")
+    if n_basis < 1 or not 0.0 <= mix <= 1.0 or not 0.0 <= tol < 1.0:
+        raise InputError(
+            f"n_basis is {n_basis}, mix {mix} and tol {tol}; pass n_basis of at least 1, mix from 0 to 1, tol below 1."
+        )
+    K = gram_of(X, kernel, random_state)
+    rows = _as_items(items, len(K))
+    scores = as_scores(y, len(rows))
+    queries = Queries.of(problem, len(rows))
+    order = queries.order[~np.isnan(scores[queries.order])]
+    n_b = np.bincount(queries.codes[order], minlength=len(queries))
+    starts = np.append(0, np.cumsum(n_b)).astype(np.int64)
+    factor = (1.0 - mix) * query_factors(n_b, query_weight)
+    small = Small(rows[order].view(np.uint64), starts.view(np.uint64), scores[order], float(mix), factor)
+    P = int(n_basis)
+    chosen, path = np.empty((len(queries), P), dtype=np.int64), np.empty((len(queries), P, P))
+    spread(
+        lambda first, last: pursue_many(K, small, _FITTINGS[fitting], tol, LEAST, chosen, path, first, last),
+        cut(starts, 4 * n_threads(n_jobs)),
+        n_jobs,
+    )
+    return ManyPursuits(queries.ids, K, chosen, path)
+
+
+def gram_of(X: Any, kernel: Any, random_state: Any = None) -> Floats:
+    """
+    Compute the Gram matrix of a catalogue in float64.
+
+    Parameters
+    ----------
+    X : array-like, CSR matrix or DataFrame, shape (N, d)
+        The catalogue.
+    kernel : str, Kernel or callable
+        See `corank.kernels.as_kernel`.
+    random_state : int, RandomState or None
+        Seed of the kernel's "median".
+
+    Returns
+    -------
+    array of float64, shape (N, N)
+        The Gram matrix.
+    """
+    resolved: Kernel = as_kernel(kernel).fit(X, rng_of(random_state))
+    K = np.ascontiguousarray(resolved(X), dtype=np.float64)
+    if K.shape[0] != K.shape[1]:
+        raise InputError(f"the Gram matrix has shape {K.shape}; pass a square one, one row and column per item.")
+    return K
+
+
+def _as_items(items: ArrayLike, N: int) -> NDArray[np.int64]:
+    rows = np.asarray(items)
+    if rows.ndim != 1 or rows.dtype.kind not in "iu":
+        raise InputError(
+            f"items has shape {rows.shape} and type {rows.dtype}; pass one row number of X for each score."
+        )
+    if len(rows) and (rows.min() < 0 or rows.max() >= N):
+        worst = rows.min() if rows.min() < 0 else rows.max()
+        raise InputError(f"items names row {worst}, but X has rows 0 to {N - 1}.")
+    return rows.astype(np.int64)

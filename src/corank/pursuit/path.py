@@ -1,0 +1,87 @@
+"""Path: the terms that a pursuit chose, in order, with the coefficients of every shorter model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+class Step(NamedTuple):
+    """
+    One more term.
+
+    Attributes
+    ----------
+    index : int
+        The column chosen.
+    coefs : array of shape (p,)
+        Coefficients of all p terms so far.
+    gain : float
+        By how much the objective fell.
+    """
+
+    index: int
+    coefs: Floats
+    gain: float
+
+
+@dataclass(frozen=True, eq=False)
+class Path:
+    """
+    A sequence of models, each with one term more than the last.
+
+    Attributes
+    ----------
+    indices : array of int64, shape (P,)
+        Columns of the dictionary in the order of choice; basic fitting may choose one twice.
+    coefs : array of shape (P, P)
+        ``coefs[p - 1, :p]`` belongs to the model of the first p terms, zeros follow.
+    gains : array of shape (P,)
+        By how much the objective fell at each step.
+    """
+
+    indices: NDArray[np.int64]
+    coefs: Floats
+    gains: Floats
+
+    @classmethod
+    def follow(
+        cls, steps: Iterator[Step], n_basis: int, least_gain: float, watch: Callable[[NDArray[np.int64], Floats], bool]
+    ) -> Path:
+        """
+        Take steps until there are `n_basis`, one gains too little, or `watch` has seen enough.
+
+        Parameters
+        ----------
+        steps : iterator of Step
+            From `corank.pursuit.fits`.
+        n_basis : int
+            Most steps to take.
+        least_gain : float
+            A step that gains no more is not taken.
+        watch : callable
+            Takes the indices and coefficients of a model; returns whether to stop.
+
+        Returns
+        -------
+        Path
+            The steps taken.
+        """
+        taken: list[Step] = []
+        for step in steps:
+            if not step.gain > least_gain:
+                break
+            taken.append(step)
+            if len(taken) == n_basis or watch(np.array([s.index for s in taken]), step.coefs):
+                break
+        coefs = np.zeros((len(taken), len(taken)))
+        for p, step in enumerate(taken):
+            coefs[p, : p + 1] = step.coefs
+        indices = np.array([step.index for step in taken], dtype=np.int64)
+        return cls(indices, coefs, np.array([step.gain for step in taken], dtype=np.float64))

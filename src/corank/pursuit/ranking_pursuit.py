@@ -1,0 +1,347 @@
+"""
+Ranking pursuit, kernel matching pursuit, and what lies between (CRRP).
+
+From a dictionary of functions k_1..k_N, terms are added one at a time to f_P(x) = Σ_p a_p k_{γ_p}(x), so that
+
+    J = (s − f)ᵀ L̃ (s − f),    L̃ = mix · I + (1 − mix) · L
+
+falls the most, L the Laplacian of the compared pairs: mix=0 is ranking pursuit, mix=1 kernel matching pursuit, and
+between lies combined ranking and regression pursuit. L of a query of n_q rows has eigenvalues n_q with
+``query_weight="pairs"``, the paper's form and the default, so that ranking outweighs regression n_q times at mix=0.5;
+with ``query_weight="rows"`` both parts weigh alike, whatever n_q.
+
+Cost: O(nN) memory and O(nN) time a step, one product over the dictionary, for each of the three fits.
+
+Reference: Tsivtsivadze and Heskes, Semi-supervised ranking pursuit, 2013, sections 3 and 4.
+"""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from corank.base import Ranker, as_weights
+from corank.data.ranking import RankingData
+from corank.errors import InputError
+from corank.graphs import QUERY_WEIGHTS
+from corank.kernels import KERNELS
+from corank.pursuit.choice import choose_rows
+from corank.pursuit.dictionary import Dictionary, feature_columns, kernel_columns
+from corank.pursuit.fits import FITTINGS, steps
+from corank.pursuit.inner import Floats, Goal
+from corank.pursuit.path import Path
+from corank.pursuit.stopping import Watch, best_length, hold_out, rng_of
+from corank.views import View
+
+
+class Pull(NamedTuple):
+    """
+    What one chosen row (or column) does to a score.
+
+    Attributes
+    ----------
+    index : int
+        The training row, or the column of X with ``dictionary="columns"``.
+    coefficient : float
+        Its coefficient, summed over the terms that chose it.
+    similarity : float
+        How similar the explained row is to it, or its value in that column.
+    contribution : float
+        The product: above zero it pulls the score up, below zero down.
+    """
+
+    index: int
+    coefficient: float
+    similarity: float
+    contribution: float
+
+
+class RankingPursuit(Ranker):
+    """
+    A ranker of few terms, chosen one by one.
+
+    Parameters
+    ----------
+    n_basis : int
+        P, the most terms to choose.
+    kernel : str, Kernel or callable
+        Similarity whose columns are the dictionary (see `corank.kernels.as_kernel`).
+    mix : float
+        β, the share of regression: 0 ranks, 1 regresses.
+    fitting : {"basic", "back", "pre"}
+        Whether earlier coefficients stay, are solved for again after each choice, or also before it (see
+        `corank.pursuit.fits`). ``"basic"`` may choose a row twice, the others never do.
+    dictionary : {"scored", "all", "columns"}, int or array-like of int
+        Rows of X that a term may stand for: the scored ones, all, so many random ones, or those named; or the columns of
+        X themselves, without a kernel.
+    query_weight : {"pairs", "equal", "rows"}
+        How much a query counts (see `corank.graphs.query_factors`).
+    tol : float
+        Stop when a step lowers J by no more than this share of its first value.
+    early_stopping : bool
+        Whether to choose the number of terms by the disagreement error (the squared error with mix=1) on held-out
+        queries, and then to learn that many terms from all rows.
+    validation_fraction : float
+        Share of the queries (of the rows, where there is one query) held out for early stopping.
+    n_iter_no_change : int
+        Steps without improvement after which early stopping looks no further.
+    n_solutions : int
+        Number of near-optimal models; each may choose only what no earlier one chose.
+    random_state : int, RandomState or None
+        Seed of the random rows of the dictionary, of the held-out queries, and of the kernel's "median".
+
+    Attributes
+    ----------
+    indices_ : array of int64, shape (P,)
+        Rows (or columns) chosen, in order.
+    coef_ : array of shape (P,)
+        Their coefficients.
+    path_ : array of shape (P, P)
+        ``path_[p - 1, :p]`` are the coefficients of the model of the first p terms.
+    gains_ : array of shape (P,)
+        By how much J fell at each step.
+    objective_ : array of shape (P + 1,)
+        J before the first step and after each.
+    solutions_ : list of dict
+        ``indices``, ``path`` and ``gains`` of each of `n_solutions` models; the first is the one above.
+    view_ : View
+        The kernel with numbers only.
+    basis_rows_ : array of int64
+        All rows (or columns) that some model chose, ascending.
+    basis_ : array, CSR matrix or None
+        Those rows, which predictions compare with; None with ``dictionary="columns"``.
+    validation_errors_ : array, early stopping only
+        Error on the held-out queries with 0, 1, 2, ... terms.
+
+    Examples
+    --------
+    >>> from corank import RankingPursuit, make_ranking
+    >>> problem = make_ranking(40, 10, random_state=0)
+    >>> model = RankingPursuit(n_basis=20, kernel="linear", random_state=0)
+    >>> model.fit(problem.X, problem.y, qid=problem.qid).score(problem.X, problem.y, qid=problem.qid) > 0.75
+    True
+    >>> model.predict(problem.X, n_terms=3).shape, len(model.indices_)
+    ((400,), 20)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_basis": [Interval(Integral, 1, None, closed="left")],
+        "kernel": [StrOptions(set(KERNELS)), HasMethods(["__call__"])],
+        "mix": [Interval(Real, 0, 1, closed="both")],
+        "fitting": [StrOptions(set(FITTINGS))],
+        "dictionary": [
+            StrOptions({"scored", "all", "columns"}),
+            Interval(Integral, 1, None, closed="left"),
+            "array-like",
+        ],
+        "query_weight": [StrOptions(set(QUERY_WEIGHTS))],
+        "tol": [Interval(Real, 0, 1, closed="left")],
+        "early_stopping": ["boolean"],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+        "n_solutions": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        n_basis: int = 50,
+        kernel: Any = "gaussian",
+        mix: float = 0.0,
+        fitting: str = "basic",
+        *,
+        dictionary: Any = "scored",
+        query_weight: str = "pairs",
+        tol: float = 1e-10,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 5,
+        n_solutions: int = 1,
+        random_state: Any = None,
+    ) -> None:
+        self.n_basis = n_basis
+        self.kernel = kernel
+        self.mix = mix
+        self.fitting = fitting
+        self.dictionary = dictionary
+        self.query_weight = query_weight
+        self.tol = tol
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.n_solutions = n_solutions
+        self.random_state = random_state
+
+    @property
+    def _learns_from_differences(self) -> bool:  # type: ignore[override]
+        return self.mix == 0.0
+
+    def fit(
+        self, X: Any, y: ArrayLike | None = None, *, qid: ArrayLike | None = None, sample_weight: Any = None
+    ) -> Self:
+        """
+        Choose terms.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix, DataFrame, or RankingData
+            The rows, or a whole problem (then y and qid stay None), which may consist of preference pairs.
+        y : array-like of shape (n_rows,)
+            Scores, higher is better; NaN marks an unscored row.
+        qid : array-like of shape (n_rows,), optional
+            One query id per row; None puts all rows in one query.
+        sample_weight : array-like of shape (n_rows,), optional
+            A weight of 2 means what writing the row twice means: a pair weighs the product of its rows.
+
+        Returns
+        -------
+        self
+            The fitted ranker.
+        """
+        self._validate_params()
+        data = self._problem(X, y, qid)
+        weights = as_weights(sample_weight, data.n_rows)
+        for_kernel, for_rows, for_holding_out = rng_of(self.random_state).spawn(3)
+        goal = Goal.of(data, self.mix, self.query_weight, weights)
+        view = View(None, self.kernel)
+        self.view_ = view if self._by_columns else view.fit(data.X, for_kernel)
+        numbers = self._candidates(data, weights, for_rows)
+        n_basis = int(self.n_basis)
+        if self.early_stopping:
+            train, held_out = hold_out(data, self.validation_fraction, for_holding_out)
+            errors = self._errors_on(data, held_out, Goal.of(train, self.mix, self.query_weight, weights), numbers)
+            self.validation_errors_, n_basis = errors, max(best_length(errors), 1)
+        self._store(data, goal, numbers, self._pursue(data, goal, numbers, n_basis))
+        return self
+
+    @property
+    def _by_columns(self) -> bool:
+        return isinstance(self.dictionary, str) and self.dictionary == "columns"
+
+    def _candidates(self, data: RankingData, weights: Floats | None, rng: np.random.Generator) -> NDArray[np.int64]:
+        if self._by_columns:
+            return np.arange(data.n_features)
+        return choose_rows(self.dictionary, data, weights, rng)
+
+    def _columns(self, data: RankingData, rows: NDArray[np.int64], numbers: NDArray[np.int64]) -> Dictionary:
+        if self._by_columns:
+            return feature_columns(data.X, rows)
+        return kernel_columns(self.view_, data.X, rows, View(None, self.view_.kernel, numbers).basis_of(data.X))
+
+    def _errors_on(
+        self, data: RankingData, held_out: NDArray[np.int64], goal: Goal, numbers: NDArray[np.int64]
+    ) -> Floats:
+        """Error on held-out rows of every model along the path learnt from the others."""
+        if not self._by_columns:
+            numbers = np.setdiff1d(numbers, held_out)
+        dictionary = self._columns(data, goal.rows, numbers)
+        seen = self._columns(data, held_out, numbers)
+        watch = Watch(seen, data, held_out, by_squares=self.mix == 1.0, patience=self.n_iter_no_change)
+        squares = dictionary.squares(goal.inner)
+        Path.follow(steps(dictionary, goal, squares, self.fitting), self.n_basis, self.tol * goal.J, watch)
+        return np.array(watch.errors)
+
+    def _pursue(self, data: RankingData, goal: Goal, numbers: NDArray[np.int64], n_basis: int) -> list[Path]:
+        dictionary = self._columns(data, goal.rows, numbers)
+        squares = dictionary.squares(goal.inner)
+        paths = []
+        for _ in range(self.n_solutions):
+            walk = steps(dictionary, goal, squares, self.fitting)
+            paths.append(Path.follow(walk, n_basis, self.tol * goal.J, lambda indices, coefs: False))
+            squares[paths[-1].indices] = 0.0
+        return paths
+
+    def _store(self, data: RankingData, goal: Goal, numbers: NDArray[np.int64], paths: list[Path]) -> None:
+        self.solutions_ = [
+            {"indices": numbers[path.indices], "path": path.coefs, "gains": path.gains} for path in paths
+        ]
+        first = self.solutions_[0]
+        self.indices_, self.path_, self.gains_ = first["indices"], first["path"], first["gains"]
+        self.coef_ = self.path_[-1].copy() if len(self.path_) else np.empty(0)
+        self.objective_ = goal.J - np.append(0.0, np.cumsum(self.gains_))
+        self.basis_rows_ = np.unique(np.concatenate([solution["indices"] for solution in self.solutions_]))
+        self.basis_ = None
+        if not self._by_columns and len(self.basis_rows_):
+            self.basis_ = View(None, self.view_.kernel, self.basis_rows_).basis_of(data.X)
+
+    def predict(self, X: Any, n_terms: int | None = None, solution: int = 0) -> Floats:
+        """
+        Score rows.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
+            The rows.
+        n_terms : int, optional
+            Use the model of the first so many terms; all by default.
+        solution : int
+            Which of the `n_solutions` models.
+
+        Returns
+        -------
+        array of shape (n_rows,)
+            Scores in input order, higher is better.
+        """
+        rows = self._new_rows(X)
+        coefficients = self._coefficients(n_terms, solution)
+        return np.asarray(self._similarities(rows) @ coefficients, dtype=np.float64)
+
+    def explain(self, x: ArrayLike, n_terms: int | None = None, solution: int = 0) -> list[Pull]:
+        """
+        Say which chosen rows pull the score of one row up, and which pull it down.
+
+        Parameters
+        ----------
+        x : array-like of shape (n_features,)
+            The row.
+        n_terms, solution : int
+            As in `predict`.
+
+        Returns
+        -------
+        list of Pull
+            The strongest pull upwards first, the strongest downwards last; the contributions sum to the score.
+
+        Examples
+        --------
+        >>> model = RankingPursuit(1, "linear").fit([[0.0], [1.0], [2.0]], [0, 1, 2])
+        >>> model.explain([3.0])
+        [Pull(index=1, coefficient=1.0, similarity=3.0, contribution=3.0)]
+        """
+        check_is_fitted(self)
+        row = self._new_rows(np.atleast_2d(np.asarray(x)) if not hasattr(x, "tocsr") else x)
+        if row.shape[0] != 1:
+            raise InputError(f"x has {row.shape[0]} rows; explain one row at a time.")
+        coefficients, similarities = self._coefficients(n_terms, solution), self._similarities(row)
+        values = np.asarray(similarities.toarray() if hasattr(similarities, "toarray") else similarities)[0]
+        pulls = [
+            Pull(int(index), float(a), float(k), float(a * k))
+            for index, a, k in zip(self.basis_rows_, coefficients, values, strict=True)
+            if a != 0.0
+        ]
+        return sorted(pulls, key=lambda pull: -pull.contribution)
+
+    def _coefficients(self, n_terms: int | None, solution: int) -> Floats:
+        """Coefficients of `basis_rows_`, those of a row that was chosen twice added up."""
+        if not 0 <= solution < len(self.solutions_):
+            raise InputError(f"solution is {solution}; this model has solutions 0 to {len(self.solutions_) - 1}.")
+        indices, path = self.solutions_[solution]["indices"], self.solutions_[solution]["path"]
+        p = len(indices) if n_terms is None else n_terms
+        if not 0 <= p <= len(indices):
+            raise InputError(f"n_terms is {n_terms}; this model has 0 to {len(indices)} terms.")
+        out = np.zeros(len(self.basis_rows_))
+        if p:
+            np.add.at(out, np.searchsorted(self.basis_rows_, indices[:p]), path[p - 1, :p])
+        return out
+
+    def _similarities(self, rows: Any) -> Any:
+        if self._by_columns:
+            return rows[:, self.basis_rows_]
+        if self.basis_ is None:
+            return np.empty((rows.shape[0], 0))
+        return self.view_.gram(rows, self.basis_)

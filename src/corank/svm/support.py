@@ -1,0 +1,59 @@
+"""Which rows a margin rests on: the pairs inside it, counted without visiting one."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corank.core.active import Block, sweep
+from corank.core.threads import cut, n_threads, spread
+from corank.data.ranking import RankingData
+
+Floats = NDArray[np.float64]
+
+
+def active_partners(data: RankingData, scores: Floats, weights: Floats | None) -> NDArray[np.int64]:
+    """
+    Count for each row the rows it is compared with at a margin below 1, in O(n log n).
+
+    Parameters
+    ----------
+    data : RankingData
+        The problem.
+    scores : array of shape (n_rows,)
+        Scores by a model.
+    weights : array of shape (n_rows,), optional
+        Row weights; rows of weight zero take no part.
+
+    Returns
+    -------
+    array of int64, shape (n_rows,)
+        Number of active partners; each active pair is counted at both of its ends.
+
+    Examples
+    --------
+    >>> data = RankingData.of([[0.0], [1.0], [2.0]], [0, 1, 2])
+    >>> active_partners(data, np.array([0.0, 0.5, 3.0]), None).tolist()
+    [1, 1, 0]
+    """
+    present = np.ones(data.n_rows, dtype=bool) if weights is None else weights > 0.0
+    out = np.zeros(data.n_rows, dtype=np.int64)
+    if data.pairs is not None:
+        winners, losers = data.pairs.T
+        active = (scores[winners] - scores[losers] < 1.0) & present[winners] & present[losers]
+        np.add.at(out, data.pairs[active].ravel(), 1)
+        return out
+    assert data.y is not None
+    rows = data.order[(data.is_scored & present)[data.order]]
+    y, query = data.y[rows], data.queries.codes[rows]
+    starts = np.append(0, np.cumsum(np.bincount(query, minlength=len(data.queries)))).astype(np.int64)
+    new = np.ones(len(rows), dtype=np.int64)
+    new[1:] = (query[1:] != query[:-1]) | (y[1:] != y[:-1])
+    level = np.cumsum(new)
+    begin = np.repeat(starts[:-1], np.diff(starts))
+    block = Block(starts, level - level[begin], y, np.ones(len(rows)))
+    s, order = scores[rows], np.empty(len(rows), dtype=np.int64)
+    slope, degree = np.empty(len(rows)), np.empty(len(rows))
+    spread(lambda first, last: sweep(block, s, first, last, order, slope, degree), cut(starts, n_threads()))
+    out[rows] = np.rint(degree).astype(np.int64)
+    return out
