@@ -19,7 +19,14 @@ from corank.metrics.conventions import Convention
 
 
 class Ranked(NamedTuple):
-    """Grades and scores with the rows of each query in order of falling score."""
+    """
+    The rows of each query in order of falling score.
+
+    Attributes
+    ----------
+    grades, scores : arrays of float64
+        Aligned with each other.
+    """
 
     grades: NDArray[np.float64]
     scores: NDArray[np.float64]
