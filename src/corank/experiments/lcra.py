@@ -14,28 +14,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.data.split import hide_scores
 from corank.descent import LCRA, SPD
-from corank.errors import InputError
 from corank.experiments.lcra_plot import plot_gains
-from corank.experiments.lcra_problems import Draw, Problem, problems
+from corank.experiments.lcra_problems import Problem, problems
+from corank.experiments.lcra_trial import ALPHAS, COUPLINGS, GRIDS, N_FOLDS, Outcome, drawn, measure, trial
 from corank.experiments.report import Report, Table
 from corank.experiments.settings import Settings
-from corank.metrics import evaluate
 
-ALPHAS = (0.001, 0.01, 0.03, 0.1, 0.3, 1.0)
-COUPLINGS = (0.01, 0.1, 1.0, 10.0)
 FRACTIONS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 PAPER_FRACTION = 0.2
-N_FOLDS = 5
-SMALLEST = 4
-"""Scored rows that are kept at the least, however small the fraction."""
 STEPS = {"SPD": 100_000, "SPD-MV": 100_000, "LCRA-1-1": 100_000, "LCRA-1-10": 100_000, "LCRA-1-100": 20_000}
-GRIDS = {
-    "SPD": [(alpha, 0.0) for alpha in ALPHAS],
-    "SPD-MV": [(alpha, 0.0) for alpha in ALPHAS],
-    "LCRA": [(alpha, coupling) for alpha in ALPHAS for coupling in COUPLINGS],
-}
 Floats = NDArray[np.float64]
 
 
@@ -79,75 +67,21 @@ def run(settings: Settings) -> Report:
     )
 
 
-def _cell(settings: Settings, problem: Problem, fraction: float, repeat: int) -> dict[str, Any]:
+def _cell(settings: Settings, problem: Problem, fraction: float, repeat: int) -> dict[str, Outcome]:
     key = {"experiment": "lcra", "problem": problem.name, "fraction": fraction, "repeat": repeat}
-    found: dict[str, Any] = settings.result(key, lambda: _trial(problem, fraction, repeat, settings.seed))
+    found: dict[str, Outcome] = settings.result(key, lambda: trial(problem, fraction, repeat, settings.seed))
     return found
-
-
-def _trial(problem: Problem, fraction: float, repeat: int, seed: int) -> dict[str, Any]:
-    """Test value of every point of every grid by the exact solver, and the point that cross-validation chose."""
-    draw, y = _drawn(problem, fraction, repeat, seed)
-    out: dict[str, Any] = {}
-    for method, grid in GRIDS.items():
-        errors = [_held_out_error(draw, y, method, point, seed) for point in grid]
-        values = [_test_value(problem, draw, _fit(draw, y, method, point)) for point in grid]
-        out[method] = {"chosen": int(np.argmin(errors)), "values": values}
-    return out
-
-
-def _drawn(problem: Problem, fraction: float, repeat: int, seed: int) -> tuple[Draw, Floats]:
-    draw = problem.draw(np.random.default_rng([seed, repeat]))
-    y = draw.y[draw.train]
-    hidden = min(1.0 - fraction, 1.0 - SMALLEST / len(y))
-    return draw, hide_scores(y, fraction=hidden, random_state=repeat)
-
-
-def _fit(draw: Draw, y: Floats, method: str, point: tuple[float, float], **descent: Any) -> SPD | LCRA | None:
-    """None where no two scored rows can be compared."""
-    how: dict[str, Any] = {"loss": "squared", "alpha": point[0], **(descent or {"solver": "exact"})}
-    model = SPD(**how) if method == "SPD" else LCRA(views=draw.views, coupling=point[1], **how)
-    try:
-        return model.fit(draw.X[draw.train], y, qid=draw.qid[draw.train])
-    except InputError:
-        return None
-
-
-def _held_out_error(draw: Draw, y: Floats, method: str, point: tuple[float, float], seed: int) -> float:
-    """
-    Disagreement over all pairs of scored rows, each scored by the model that did not see its query's scores.
-
-    Where there is one query only, rows are dealt to the folds instead.
-    """
-    qid = draw.qid[draw.train]
-    groups = np.unique(qid, return_inverse=True)[1] if len(np.unique(qid)) > 1 else np.arange(len(qid))
-    fold_of_group = np.random.default_rng(seed).permutation(groups.max() + 1) % N_FOLDS
-    fold = fold_of_group[groups]
-    scores = np.zeros(len(y))
-    for number in range(N_FOLDS):
-        held = fold == number
-        model = _fit(draw, np.where(held, np.nan, y), method, point)
-        if model is not None:
-            scores[held] = model.predict(draw.X[draw.train[held]])
-    error = evaluate(y, scores, qid, "disagreement", n_jobs=1)["disagreement"].micro
-    return 0.5 if error is None or np.isnan(error) else error
-
-
-def _test_value(problem: Problem, draw: Draw, model: SPD | LCRA | None) -> float:
-    X, y, qid = draw.X[draw.test], draw.y[draw.test], draw.qid[draw.test]
-    scores = np.zeros(len(y)) if model is None else model.predict(X)
-    return evaluate(y, scores, qid, problem.metric, convention="letor4", n_jobs=1)[problem.metric].mean
 
 
 def _better(problem: Problem, base: Floats, other: Floats) -> Floats:
     return other - base if problem.metric == "AP" else base - other
 
 
-def _chosen(cells: list[dict[str, Any]], method: str) -> Floats:
+def _chosen(cells: list[dict[str, Outcome]], method: str) -> Floats:
     return np.array([cell[method]["values"][cell[method]["chosen"]] for cell in cells])
 
 
-def _gain(problem: Problem, cells: list[dict[str, Any]]) -> Floats:
+def _gain(problem: Problem, cells: list[dict[str, Outcome]]) -> Floats:
     """Improvement of LCRA over the better of the two supervised methods' means, repeat by repeat."""
     supervised = [_chosen(cells, method) for method in ("SPD", "SPD-MV")]
     best = max(supervised, key=lambda values: float(_better(problem, np.zeros(1), values).mean()))
@@ -160,7 +94,7 @@ def _p_value(differences: Floats) -> float:
     return float(stats.wilcoxon(differences).pvalue) if differences.any() else 1.0
 
 
-def _gain_table(known: dict[str, Problem], cells: dict[tuple[str, float], list[dict[str, Any]]]) -> Table:
+def _gain_table(known: dict[str, Problem], cells: dict[tuple[str, float], list[dict[str, Outcome]]]) -> Table:
     rows: list[tuple[str | float, ...]] = []
     for (name, fraction), found in cells.items():
         problem = known[name]
@@ -208,15 +142,20 @@ def _paper_table(settings: Settings, problem: Problem, repeats: int) -> Table:
 
 def _stochastic(settings: Settings, problem: Problem, repeat: int) -> list[float]:
     tuned = _cell(settings, problem, PAPER_FRACTION, repeat)
-    draw, y = _drawn(problem, PAPER_FRACTION, repeat, settings.seed)
+    draw, y = drawn(problem, PAPER_FRACTION, repeat, settings.seed)
     found = []
     for name, steps in STEPS.items():
-        method = name.split("-1-")[0]
-        descent: dict[str, Any] = {"solver": "sgd", "n_steps": steps, "random_state": repeat, "average": True}
-        if method == "LCRA":
-            descent |= {"batch": 1, "unscored_batch": int(name.rsplit("-", 1)[1])}
-        model = _fit(draw, y, method, GRIDS[method][tuned[method]["chosen"]], **descent)
-        found.append(_test_value(problem, draw, model))
+        method, _, unscored_batch = name.partition("-1-")
+        alpha, coupling = GRIDS[method][tuned[method]["chosen"]]
+        how: dict[str, Any] = {
+            "loss": "squared", "alpha": alpha, "solver": "sgd", "n_steps": steps, "average": True,
+            "random_state": repeat,
+        }  # fmt: skip
+        model: SPD | LCRA = SPD(**how)
+        if method != "SPD":
+            model = LCRA(views=draw.views, coupling=coupling, batch=1, unscored_batch=int(unscored_batch or 1), **how)
+        model.fit(draw.X[draw.train], y, qid=draw.qid[draw.train])
+        found.append(measure(problem, draw, model.predict(draw.X[draw.test])))
     return found
 
 
