@@ -10,10 +10,12 @@ from corank._version import __version__
 # each public name and the module it lives in; nothing is imported before it is used
 _HOMES = {
     "CRR": "corank.descent",
+    "Calibrated": "corank.calibration",
     "CoRankRLS": "corank.rls",
     "CoRankingPursuit": "corank.pursuit",
     "Evaluation": "corank.metrics",
     "LCRA": "corank.descent",
+    "Landmarks": "corank.landmarks",
     "PairSampler": "corank.sampling",
     "QueryKFold": "corank.data.split",
     "QueryScaler": "corank.data.scale",
@@ -32,6 +34,7 @@ _HOMES = {
     "make_ranking": "corank.data.make",
     "open_store": "corank.data.store",
     "read_letor": "corank.data.letor",
+    "reliability_curve": "corank.calibration",
     "save": "corank.persist",
     "write_letor": "corank.data.letor",
     "write_store": "corank.data.store",

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from plain_ranker import PlainRanker
-
 import corank
 from corank.base import Ranker
+from corank.calibration import Calibrated
 from corank.descent import CRR, LCRA, SPD
 from corank.kernels import GaussianKernel, LinearKernel
 from corank.pursuit import CoRankingPursuit, RankingPursuit
 from corank.rls import CoRankRLS, RankRLS
 from corank.svm import RankSVM
+from plain_ranker import PlainRanker
 
 LAWFUL: dict[str, Callable[[], Ranker]] = {
     "PlainRanker": PlainRanker,
@@ -20,6 +20,9 @@ LAWFUL: dict[str, Callable[[], Ranker]] = {
     "SPD squared hinge": lambda: SPD(loss="squared_hinge", alpha=0.1),
     "CRR": lambda: CRR(alpha=0.1),
     "LCRA": lambda: LCRA(loss="squared", alpha=0.1, coupling=0.1, random_state=0),
+    # every query held out by itself: parts of several queries would depend on their order
+    "Calibrated": lambda: Calibrated(SPD(loss="squared", alpha=0.1), cv=100),
+    "Calibrated logistic": lambda: Calibrated(SPD(loss="squared", alpha=0.1), "logistic", cv=100),
     "RankRLS": RankRLS,
     "RankRLS gaussian": lambda: RankRLS(kernel=GaussianKernel(0.05)),
     "RankRLS path": lambda: RankRLS(kernel=GaussianKernel(0.05), alphas=[1.0]),

@@ -13,6 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import corank
+from corank.base import Ranker
 from corank.data.make import make_ranking
 from corank.data.ranking import RankingData
 from corank.data.scale import QueryScaler
@@ -23,6 +24,12 @@ from corank.metrics import disagreement_error
 PROBLEM = make_ranking(12, (2, 9), random_state=3)
 X, QID = PROBLEM.X, PROBLEM.qid
 Y = hide_scores(PROBLEM.y, fraction=0.3, random_state=1)
+
+
+def params(model):
+    """Parameters, with a nested ranker told by its own: two copies of it are not the same object."""
+    return {name: type(value) if isinstance(value, Ranker) else value for name, value in model.get_params().items()}
+
 
 every = pytest.mark.parametrize("make", LAWFUL.values(), ids=LAWFUL.keys())
 
@@ -66,7 +73,7 @@ def test_rank_is_the_order_of_predict(make):
     model = make().fit(X, Y, qid=QID)
     scores, ranks = model.predict(X), model.rank(X, qid=QID)
     for q in np.unique(QID):
-        rows = np.flatnonzero(QID == q)
+        rows = np.flatnonzero(q == QID)
         assert sorted(ranks[rows]) == list(range(1, len(rows) + 1))
         assert (np.diff(scores[rows][np.argsort(ranks[rows])]) <= 0).all()
 
@@ -119,7 +126,7 @@ def test_a_saved_model_predicts_the_same(make, tmp_path, monkeypatch):
     monkeypatch.setattr(corank, "__all__", [*corank.__all__, name])
     corank.save(model, tmp_path / "model.safetensors")
     again = corank.load(tmp_path / "model.safetensors")
-    assert again.get_params() == model.get_params()
+    assert params(again) == params(model)
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
 
 
@@ -181,5 +188,5 @@ def test_wrong_number_of_columns_at_predict(make):
 def test_clone_is_unfitted_and_equal(make):
     model = make().fit(X, Y, qid=QID)
     fresh = clone(model)
-    assert fresh.get_params() == model.get_params()
+    assert params(fresh) == params(model)
     assert not [name for name in vars(fresh) if name.endswith("_")]

@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+import corank
 from corank import kernels, views
+from corank.base import Ranker
 from corank.errors import InputError
 
 # the modules whose dataclasses may stand inside a saved model
@@ -25,7 +27,8 @@ def encode(value: Any, name: str, tensors: dict[str, NDArray[Any]]) -> Any:
     Parameters
     ----------
     value : object
-        None, bool, number, string, slice, array, CSR matrix, a corank noun, or lists, tuples and dicts of these.
+        None, bool, number, string, slice, array, CSR matrix, a corank noun or ranker, or lists, tuples and dicts of
+        these.
     name : str
         What to call the value in names and messages.
     tensors : dict
@@ -55,14 +58,16 @@ def encode(value: Any, name: str, tensors: dict[str, NDArray[Any]]) -> Any:
         return {"dict": {key: encode(item, f"{name}.{key}", tensors) for key, item in value.items()}}
     if isinstance(value, slice):
         return {"slice": [encode(part, name, tensors) for part in (value.start, value.stop, value.step)]}
+    if isinstance(value, Ranker):
+        return {"ranker": encode_ranker(value, f"{name}.", tensors)}
     if dataclasses.is_dataclass(value) and type(value) in _nouns().values():
         fields = {
             f.name: encode(getattr(value, f.name), f"{name}.{f.name}", tensors) for f in dataclasses.fields(value)
         }
         return {"noun": {"name": type(value).__name__, "fields": fields}}
     raise InputError(
-        f"{name} is a {type(value).__name__}, which cannot be saved; use numbers, strings, arrays or corank's own kernels "
-        "and views."
+        f"{name} is a {type(value).__name__}, which cannot be saved; use numbers, strings, arrays or corank's own "
+        "kernels, views and rankers."
     )
 
 
@@ -93,6 +98,77 @@ def decode(value: Any, tensors: dict[str, NDArray[Any]]) -> Any:
         raise InputError(f"the model file describes a value wrongly ({error}); save the model again.") from error
 
 
+def encode_ranker(model: Ranker, prefix: str, tensors: dict[str, NDArray[Any]]) -> dict[str, Any]:
+    """
+    Turn a ranker, fitted or not, into JSON: its class, parameters and fitted attributes.
+
+    Parameters
+    ----------
+    model : Ranker
+        A ranker that corank exports.
+    prefix : str
+        What the names of its arrays start with.
+    tensors : dict
+        Receives the arrays.
+
+    Returns
+    -------
+    dict
+        ``class``, ``params`` and ``state``.
+    """
+    name = type(model).__name__
+    if getattr(corank, name, None) is not type(model):
+        raise InputError(f"{name} is not a ranker that corank exports, so a saved file could not be loaded again.")
+    params, state = model.get_params(deep=False), {key: value for key, value in vars(model).items() if _is_state(key)}
+    return {
+        "class": name,
+        "params": {key: encode(value, prefix + key, tensors) for key, value in params.items()},
+        "state": {key: encode(value, prefix + key, tensors) for key, value in state.items()},
+    }
+
+
+def decode_ranker(body: dict[str, Any], tensors: dict[str, NDArray[Any]], where: str) -> Ranker:
+    """
+    Turn what `encode_ranker` made back into a ranker.
+
+    Parameters
+    ----------
+    body : dict
+        ``class``, ``params`` and ``state``.
+    tensors : dict
+        The arrays that it names.
+    where : str
+        The file, for messages.
+
+    Returns
+    -------
+    Ranker
+        Of a class that corank exports; nothing else can be built.
+    """
+    name = body["class"]
+    kind = getattr(corank, name, None) if name in corank.__all__ else None
+    if not (isinstance(kind, type) and issubclass(kind, Ranker)):
+        raise InputError(
+            f"{where} holds a {name}, a ranker that corank {corank.__version__} does not have; upgrade corank."
+        )
+    params = {key: decode(value, tensors) for key, value in body["params"].items()}
+    unknown = set(params) - set(kind._get_param_names())
+    if unknown:
+        raise InputError(f"{where} sets {', '.join(sorted(unknown))}, which {kind.__name__} does not know.")
+    model = kind(**params)
+    for key, value in body["state"].items():
+        if not (key.isidentifier() and _is_state(key)):
+            raise InputError(
+                f"{where} holds {key!r}, which is no name of a fitted attribute; the file was tampered with."
+            )
+        setattr(model, key, decode(value, tensors))
+    return model
+
+
+def _is_state(name: str) -> bool:
+    return name.endswith("_") and not name.startswith("_")
+
+
 def _decode_kind(kind: str, body: Any, tensors: dict[str, NDArray[Any]]) -> Any:
     match kind:
         case "float":
@@ -110,6 +186,8 @@ def _decode_kind(kind: str, body: Any, tensors: dict[str, NDArray[Any]]) -> Any:
             return {key: decode(item, tensors) for key, item in body.items()}
         case "slice":
             return slice(*body)
+        case "ranker":
+            return decode_ranker(body, tensors, "the model file")
         case "noun":
             fields = {key: decode(item, tensors) for key, item in body["fields"].items()}
             return _nouns()[body["name"]](**fields)
@@ -130,5 +208,5 @@ def _nouns() -> dict[str, type[Any]]:
         name: kind
         for home in HOMES
         for name, kind in vars(home).items()
-        if isinstance(kind, type) and dataclasses.is_dataclass(kind) and kind.__module__ == home.__name__
+        if isinstance(kind, type) and dataclasses.is_dataclass(kind) and kind.__module__.startswith(home.__name__)
     }

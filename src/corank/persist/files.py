@@ -21,8 +21,8 @@ from safetensors.numpy import save_file
 import corank
 from corank.base import Ranker
 from corank.data.atomic import atomic_file
-from corank.persist.codec import decode, encode
 from corank.errors import InputError
+from corank.persist.codec import decode_ranker, encode_ranker
 
 FORMAT = 1
 FIELDS: dict[str, type] = {"format": int, "version": str, "class": str, "params": dict, "state": dict, "sha256": str}
@@ -45,20 +45,10 @@ def save(model: Ranker, path: str | Path) -> None:
     --------
     ``save(SPD().fit(X, y, qid=qid), "model.safetensors")``
     """
-    name = type(model).__name__
-    if getattr(corank, name, None) is not type(model):
-        raise InputError(f"{name} is not a ranker that corank exports, so a saved file could not be loaded again.")
-    state = {key: value for key, value in vars(model).items() if key.endswith("_") and not key.startswith("_")}
-    if not state:
-        raise InputError(f"this {name} is not fitted; call fit before saving it.")
     tensors: Tensors = {}
-    header = {
-        "format": FORMAT,
-        "version": corank.__version__,
-        "class": name,
-        "params": {key: encode(value, key, tensors) for key, value in model.get_params(deep=False).items()},
-        "state": {key: encode(value, key, tensors) for key, value in state.items()},
-    }
+    header = {"format": FORMAT, "version": corank.__version__, **encode_ranker(model, "", tensors)}
+    if not header["state"]:
+        raise InputError(f"this {type(model).__name__} is not fitted; call fit before saving it.")
     header["sha256"] = _digest(header, tensors)
     with atomic_file(path) as scratch:
         save_file(tensors, scratch, metadata={"corank": json.dumps(header)})
@@ -79,19 +69,7 @@ def load(path: str | Path) -> Ranker:
         A fitted ranker with the same predictions.
     """
     header, tensors = _read(Path(path))
-    kind = _ranker_class(header["class"], path)
-    params = {key: decode(value, tensors) for key, value in header["params"].items()}
-    unknown = set(params) - set(kind._get_param_names())
-    if unknown:
-        raise InputError(f"{path} sets {', '.join(sorted(unknown))}, which {kind.__name__} does not know.")
-    model = kind(**params)
-    for key, value in header["state"].items():
-        if not (key.isidentifier() and key.endswith("_") and not key.startswith("_")):
-            raise InputError(
-                f"{path} holds {key!r}, which is no name of a fitted attribute; the file was tampered with."
-            )
-        setattr(model, key, decode(value, tensors))
-    return model
+    return decode_ranker(header, tensors, str(path))
 
 
 def _read(path: Path) -> tuple[dict[str, Any], Tensors]:
@@ -127,15 +105,6 @@ def _check(header: Any, path: Path) -> None:
     for key, kind in FIELDS.items():
         if not isinstance(header[key], kind):
             raise InputError(f"{path} has a damaged header: {key} must be a {kind.__name__}; save the model again.")
-
-
-def _ranker_class(name: str, path: str | Path) -> type[Ranker]:
-    kind = getattr(corank, name, None) if name in corank.__all__ else None
-    if not (isinstance(kind, type) and issubclass(kind, Ranker)):
-        raise InputError(
-            f"{path} holds a {name}, a ranker that corank {corank.__version__} does not have; upgrade corank."
-        )
-    return kind
 
 
 def _digest(header: dict[str, Any], tensors: Tensors) -> str:

@@ -1,0 +1,258 @@
+"""
+Calibrated: any ranker with scores on the scale of y.
+
+A ranker orders rows; its scores need not say how good a row is. Here every query is scored by a model that did not see
+it, a rising function from these scores to y is fitted, and applied to the scores of a model of all queries. The cost is
+that of ``cv + 1`` fits of the ranker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from numbers import Integral
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
+from sklearn.base import clone
+from sklearn.isotonic import IsotonicRegression
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import KFold
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from corank.base import Ranker, as_weights
+from corank.data.ranking import RankingData
+from corank.data.split import QueryKFold
+from corank.errors import InputError
+
+Floats = NDArray[np.float64]
+
+# a penalty that keeps the slope finite where scores separate the grades, and is felt nowhere else
+_WEAK_PENALTY = 1e6
+
+
+def _is_binary(model: Calibrated) -> bool:
+    check_is_fitted(model)
+    if model.low_ == 0.0 and model.high_ == 1.0 and model.is_binary_:
+        return True
+    raise AttributeError("predict_proba needs a model that was fitted on scores 0 and 1; use predict.")
+
+
+class Calibrated(Ranker):
+    """
+    A ranker whose scores are expected grades, or probabilities where y is 0 and 1.
+
+    Parameters
+    ----------
+    ranker : Ranker
+        What orders the rows.
+    method : {"isotonic", "logistic"}
+        The rising function from scores to y. "isotonic" is the best step-like one (linear between steps, level beyond
+        its ends): rows of different scores may tie, and ``rank`` orders them by the ranker all the same. "logistic" is
+        low + (high − low) σ(a s + b), low and high the extremes of y: it never ties rows unless scores carry nothing.
+    cv : int, splitter, or list of (train, test)
+        Number of parts that queries are held out in (all of them one by one where there are fewer; rows where there
+        is one query), or a splitter such as `QueryShuffleSplit`, or row numbers.
+
+    Attributes
+    ----------
+    ranker_ : Ranker
+        The ranker fitted on everything.
+    scores_, levels_ : arrays of float64
+        Isotonic: corners of the function. Logistic: empty.
+    slope_, offset_ : float
+        Logistic: a and b. Isotonic: 0.
+    low_, high_ : float
+        Extremes of y.
+    is_binary_ : bool
+        Whether y was 0 and 1 only.
+
+    Examples
+    --------
+    >>> from corank import SPD, make_ranking
+    >>> problem = make_ranking(50, 10, random_state=0)
+    >>> model = Calibrated(SPD(loss="squared")).fit(problem.X, problem.y > 1, qid=problem.qid)
+    >>> model.predict_proba(problem.X).shape
+    (500, 2)
+    """
+
+    _learns_from_differences: ClassVar[bool] = False
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "ranker": [HasMethods(["fit", "predict"])],
+        "method": [StrOptions({"isotonic", "logistic"})],
+        "cv": [Interval(Integral, 2, None, closed="left"), HasMethods(["split"]), list, tuple],
+    }
+
+    def __init__(self, ranker: Any, method: Literal["isotonic", "logistic"] = "isotonic", cv: Any = 5) -> None:
+        self.ranker = ranker
+        self.method = method
+        self.cv = cv
+
+    def fit(
+        self, X: Any, y: ArrayLike | None = None, *, qid: ArrayLike | None = None, sample_weight: Any = None
+    ) -> Self:
+        """
+        Fit the ranker, and the function from its scores to y.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix, DataFrame, or RankingData
+            The rows, or a whole problem (then y and qid stay None).
+        y : array-like of shape (n_rows,)
+            Scores, higher is better; NaN marks an unscored row.
+        qid : array-like of shape (n_rows,), optional
+            One query id per row; None puts all rows in one query.
+        sample_weight : array-like of shape (n_rows,), optional
+            Row weights, for the ranker and for the function.
+
+        Returns
+        -------
+        self
+            The fitted ranker.
+        """
+        self._validate_params()
+        if not isinstance(self.ranker, Ranker):
+            raise InputError(f"ranker is a {type(self.ranker).__name__}; pass a corank ranker such as SPD().")
+        data = self._problem(X, y, qid)
+        if data.y is None:
+            raise InputError("preference pairs came, but calibration needs scores to calibrate to; pass y.")
+        data.require_pairs()
+        weights = as_weights(sample_weight, data.n_rows)
+        scores, targets, w = self._held_out(data, weights)
+        self.low_, self.high_ = float(targets.min()), float(targets.max())
+        self.is_binary_ = bool(np.isin(targets, (0.0, 1.0)).all())
+        self.scores_, self.levels_, self.slope_, self.offset_ = np.empty(0), np.empty(0), 0.0, 0.0
+        if self.method == "isotonic":
+            curve = IsotonicRegression(out_of_bounds="clip").fit(scores, targets, sample_weight=w)
+            self.scores_, self.levels_ = curve.X_thresholds_, curve.y_thresholds_
+        else:
+            self.slope_, self.offset_ = _fit_sigmoid(scores, targets, w)
+        self.ranker_ = clone(self.ranker).fit(data, sample_weight=weights)
+        return self
+
+    def predict(self, X: Any) -> Floats:
+        """
+        Score rows on the scale of y.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
+            The rows.
+
+        Returns
+        -------
+        array of shape (n_rows,)
+            Expected grades, or probabilities of 1 where y was 0 and 1.
+        """
+        scores = self.ranker_scores(X)
+        if self.method == "isotonic":
+            return np.interp(scores, self.scores_, self.levels_)
+        return np.asarray(self.low_ + (self.high_ - self.low_) * expit(self.slope_ * scores + self.offset_))
+
+    def ranker_scores(self, X: Any) -> Floats:
+        """
+        Score rows as the ranker does, before calibration.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
+            The rows.
+
+        Returns
+        -------
+        array of shape (n_rows,)
+            Scores in input order.
+        """
+        rows = self._new_rows(X)
+        return np.asarray(self.ranker_.predict(rows))
+
+    @available_if(_is_binary)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Floats:
+        """
+        Predict the probabilities of scores 0 and 1.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
+            The rows.
+
+        Returns
+        -------
+        array of shape (n_rows, 2)
+            Probability of 0 and of 1.
+        """
+        p = self.predict(X)
+        return np.column_stack([1.0 - p, p])
+
+    def rank(self, X: Any, qid: ArrayLike | None = None) -> NDArray[np.int64]:
+        """
+        Rank rows inside their queries, by the scores of the ranker: those never tie where calibrated ones may.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
+            The rows.
+        qid : array-like of shape (n_rows,), optional
+            One query id per row; None ranks all rows together.
+
+        Returns
+        -------
+        array of int64, shape (n_rows,)
+            1 for the best row of each query.
+        """
+        rows = self._new_rows(X)
+        return np.asarray(self.ranker_.rank(rows, qid))
+
+    def _held_out(self, data: RankingData, weights: Floats | None) -> tuple[Floats, Floats, Floats]:
+        """Scores of rows by models that did not see them, with their y and weight."""
+        assert data.y is not None
+        codes = data.queries.codes
+        scores, rows = [], []
+        for train, test in self._folds(data):
+            model = clone(self.ranker)
+            w = None if weights is None else weights[train]
+            model.fit(data.X[train], data.y[train], qid=codes[train], sample_weight=w)
+            judged = np.asarray(test)[data.is_scored[test]]
+            if len(judged):
+                scores.append(model.predict(data.X[judged]))
+                rows.append(judged)
+        if not rows:
+            raise InputError("cv holds out no scored row, so there is nothing to calibrate on; use another splitter.")
+        at = np.concatenate(rows)
+        w = np.ones(len(at)) if weights is None else weights[at]
+        kept = w > 0
+        return np.concatenate(scores)[kept], data.y[at][kept], w[kept]
+
+    def _folds(self, data: RankingData) -> Iterable[Any]:
+        codes, n_queries = data.queries.codes, len(data.queries)
+        if hasattr(self.cv, "split"):
+            return self.cv.split(data.X, data.y, codes)  # type: ignore[no-any-return]
+        if not isinstance(self.cv, Integral):
+            return self.cv  # type: ignore[no-any-return]
+        if n_queries > 1:
+            return QueryKFold(min(int(self.cv), n_queries)).split(data.X, qid=codes)
+        return KFold(min(int(self.cv), data.n_rows)).split(data.X)  # type: ignore[no-any-return]
+
+
+def _fit_sigmoid(scores: Floats, y: Floats, w: Floats) -> tuple[float, float]:
+    """Fit (y − low)/(high − low) by σ(a s + b), a not negative: a row of target t is one of 1 and one of 0."""
+    low, high = y.min(), y.max()
+    t = (y - low) / (high - low) if high > low else np.full(len(y), 0.5)
+    centre = float(np.average(scores, weights=w))
+    spread = float(np.sqrt(np.average((scores - centre) ** 2, weights=w))) or 1.0
+    standard = (scores - centre) / spread
+    model = LogisticRegression(C=_WEAK_PENALTY, solver="newton-cholesky", tol=1e-10, max_iter=1000)
+    model.fit(
+        np.concatenate([standard, standard])[:, None],
+        np.repeat([1, 0], len(t)),
+        sample_weight=np.concatenate([w * t, w * (1.0 - t)]),
+    )
+    a, b = float(model.coef_[0, 0]), float(model.intercept_[0])
+    if a < 0.0:
+        # scores that rank the wrong way round carry nothing that keeps the order
+        mean = float(np.average(t, weights=w))
+        return 0.0, float(np.log(mean / (1.0 - mean)))
+    return a / spread, b - a * centre / spread
