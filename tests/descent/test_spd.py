@@ -94,7 +94,7 @@ def test_l1_gives_exact_zeros_and_more_of_them_when_stronger():
     zeros = [
         int((spd(loss="squared", l1=l1, rate=rate, n_steps=50_000).fit(X, Y, qid=QID).coef_ == 0).sum())
         for rate in ("sqrt", "adagrad")
-        for l1 in (0.0, 0.2, 100.0)
+        for l1 in (0.0, 1.0, 100.0)
     ]
     assert zeros[0] == zeros[3] == 0
     assert 0 < zeros[1] < zeros[2] == X.shape[1]
@@ -166,11 +166,11 @@ def test_a_memory_mapped_problem_is_read_row_by_row(tmp_path):
         ({"l1": 0.1, "average": True}, "l1 asks for exact zeros, which average and project would undo"),
         ({"project": True, "alpha": 0.0}, "project needs alpha above 0"),
         ({"n_jobs": 0}, "n_jobs is 0"),
-        ({"solver": "exact", "loss": "squared", "l1": 0.1}, "solver='exact' minimises the mean over all pairs without l1"),
+        ({"solver": "exact", "loss": "squared", "l1": 0.1}, "solver='exact' minimises the mean over all pairs"),
         ({"solver": "exact"}, "solver='exact' knows no solver for the hinge loss"),
         ({"rate": "constant", "eta0": 10.0, "alpha": 0.2}, "eta0 · alpha is 2, so a step would wipe out the weights"),
         ({"loss": "logistic"}, "logistic loss needs scores that differ by at most 1 inside a query"),
-        ({"loss": "squared", "eta0": 1e3, "rate": "constant", "alpha": 0.0}, "the weights overflowed with a first rate of 1000"),
+        ({"loss": "squared", "eta0": 1e3, "rate": "constant", "alpha": 0.0}, "overflowed with a first rate of 1000"),
     ],
 )  # fmt: skip
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
