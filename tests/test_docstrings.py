@@ -15,7 +15,7 @@ import corank
 
 CHECKS = {
     "GL01", "GL03", "GL05", "GL06", "GL07", "GL08", "SS01", "SS03",
-    "PR01", "PR02", "PR03", "PR04", "PR05", "PR06", "PR07", "RT01", "RT03",
+    "PR01", "PR02", "PR05", "PR06", "PR07", "RT01", "RT03",
 }  # fmt: skip
 
 

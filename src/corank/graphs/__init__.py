@@ -1,6 +1,7 @@
 """Who is compared with whom, as Laplacians that are applied and never built."""
 
 from corank.graphs.factors import QUERY_WEIGHTS, query_factors
-from corank.graphs.laplacian import Laplacian, PairLaplacian, QueryLaplacian
+from corank.graphs.laplacian import Laplacian, QueryLaplacian
+from corank.graphs.pair import PairLaplacian
 
 __all__ = ["QUERY_WEIGHTS", "Laplacian", "PairLaplacian", "QueryLaplacian", "query_factors"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +18,9 @@ from corank.data.weights import as_weights
 from corank.errors import InputError
 from corank.graphs.factors import query_factors
 from corank.graphs.operands import Array, as_columns, as_dense, as_edges, as_ends, as_given, operands
+
+if TYPE_CHECKING:
+    from corank.graphs.pair import PairLaplacian
 
 ROWS = ("all", "scored", "unscored")
 
@@ -130,6 +133,9 @@ class Laplacian(ABC):
         PairLaplacian
             Of shape (n, n), applied in O(m).
         """
+        # PairLaplacian is a Laplacian, so its file imports this one
+        from corank.graphs.pair import PairLaplacian
+
         ends = as_ends(pairs, n)
         m = len(ends)
         root = np.sqrt(np.ones(m) if weights is None else as_weights(weights, m, "pair"))
@@ -163,25 +169,88 @@ class Laplacian(ABC):
 
     @abstractmethod
     def apply(self, V: Array, out: Array | None = None) -> Array:
-        """Return L V for a vector or block V, in `out` (which may be V) where given."""
+        """
+        Apply L to a vector or block of columns.
+
+        Parameters
+        ----------
+        V : array of shape (n,) or (n, k)
+            Vector or block.
+        out : array, optional
+            Where to write the result; may be V where the shapes agree.
+
+        Returns
+        -------
+        array
+            L V.
+        """
 
     @abstractmethod
     def half(self, V: Array, out: Array | None = None) -> Array:
-        """Return H V, where HᵀH = L."""
+        """
+        Apply H, where HᵀH = L.
+
+        Parameters
+        ----------
+        V : array of shape (n,) or (n, k)
+            Vector or block.
+        out : array, optional
+            Where to write the result; may be V where the shapes agree.
+
+        Returns
+        -------
+        array
+            H V.
+        """
 
     @abstractmethod
     def half_t(self, V: Array, out: Array | None = None) -> Array:
-        """Return Hᵀ V."""
+        """
+        Apply Hᵀ, where HᵀH = L.
+
+        Parameters
+        ----------
+        V : array of shape (n,) or (n, k)
+            Vector or block; for Hᵀ, with as many rows as H has.
+        out : array, optional
+            Where to write the result; may be V where the shapes agree.
+
+        Returns
+        -------
+        array
+            Hᵀ V.
+        """
 
     @abstractmethod
     def quad(self, U: Any, V: Any = None) -> Any:
-        """Return UᵀLV in float64 (V = U by default); U and V may be vectors, blocks or CSR matrices."""
+        """
+        Compute UᵀLV in float64.
+
+        Parameters
+        ----------
+        U : array or CSR matrix of n rows
+            Vector or block.
+        V : array or CSR matrix of n rows, optional
+            Vector or block; U by default.
+
+        Returns
+        -------
+        float or array
+            The quadratic form; an axis of a vector is dropped.
+        """
 
     def __matmul__(self, V: Array) -> Array:
         return self.apply(V)
 
     def toarray(self) -> NDArray[np.float64]:
-        """Return L as a dense array: n² numbers, for small n."""
+        """
+        Build L as a dense array of n² numbers, for small n.
+
+        Returns
+        -------
+        array of float64, shape (n, n)
+            L.
+        """
         return self.apply(np.eye(self.n))
 
 
@@ -263,49 +332,4 @@ class QueryLaplacian(Laplacian):
             cut(self.starts, n_threads()),
         )
         target[self.idle] = 0.0
-        return result
-
-
-@dataclass(frozen=True, eq=False)
-class PairLaplacian(Laplacian):
-    """
-    Given pairs or the edges of a graph, as sparse matrices: L = BᵀB, H = B (see `Laplacian.from_pairs`).
-
-    Attributes
-    ----------
-    n : int
-        Number of rows.
-    B : CSR array, shape (m, n)
-        √w_k (e_a − e_b) for each pair.
-    L : CSR array, shape (n, n)
-        BᵀB.
-    """
-
-    n: int
-    B: Any
-    L: Any
-
-    def apply(self, V: Array, out: Array | None = None) -> Array:
-        """Return L V for a vector or block V, in `out` (which may be V) where given."""
-        return self._product(self.L, V, out)
-
-    def half(self, V: Array, out: Array | None = None) -> Array:
-        """Return H V, one row for each pair, where HᵀH = L."""
-        return self._product(self.B, V, out)
-
-    def half_t(self, V: Array, out: Array | None = None) -> Array:
-        """Return Hᵀ V."""
-        return self._product(self.B.T, V, out)
-
-    def quad(self, U: Any, V: Any = None) -> Any:
-        """Return UᵀLV in float64 (V = U by default); U and V may be vectors, blocks or CSR matrices."""
-        left = as_columns(U, self.n)
-        right = left if V is None else as_columns(V, self.n)
-        total = as_dense(left.T @ (self.L @ right))
-        return as_given((total + total.T) / 2 if V is None else total, U, U if V is None else V)
-
-    @staticmethod
-    def _product(matrix: Any, V: Array, out: Array | None) -> Array:
-        block, result = operands(V, out, matrix.shape)
-        result[...] = matrix @ block
         return result

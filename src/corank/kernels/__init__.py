@@ -1,0 +1,22 @@
+"""Kernels: how similar two rows are, as small frozen records that compute Gram matrices, whole or in blocks."""
+
+from corank.kernels.given import CallableKernel, PrecomputedKernel
+from corank.kernels.kernel import Gram, Kernel
+from corank.kernels.names import KERNELS, as_kernel
+from corank.kernels.products import CosineKernel, LinearKernel, PolynomialKernel
+from corank.kernels.radial import ChiSquareKernel, GaussianKernel, LaplacianKernel
+
+__all__ = [
+    "KERNELS",
+    "CallableKernel",
+    "ChiSquareKernel",
+    "CosineKernel",
+    "GaussianKernel",
+    "Gram",
+    "Kernel",
+    "LaplacianKernel",
+    "LinearKernel",
+    "PolynomialKernel",
+    "PrecomputedKernel",
+    "as_kernel",
+]

@@ -1,0 +1,69 @@
+"""Kernels the user brings: a function, or similarities computed before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from corank.errors import InputError
+from corank.kernels.kernel import Gram, Kernel
+
+
+@dataclass(frozen=True)
+class CallableKernel(Kernel):
+    """
+    The user's own function.
+
+    Parameters
+    ----------
+    function : callable
+        Takes X (n × d) and Z (m × d) and returns their n × m Gram matrix.
+    """
+
+    function: Callable[[Any, Any], Any]
+
+    def _gram(self, X: Any, Z: Any) -> Gram:
+        gram = np.asarray(self.function(X, Z))
+        if gram.shape != (X.shape[0], Z.shape[0]):
+            raise InputError(
+                f"the kernel function returned shape {gram.shape} for {X.shape[0]} and {Z.shape[0]} rows; "
+                f"return a Gram matrix of shape {(X.shape[0], Z.shape[0])}."
+            )
+        return gram
+
+
+@dataclass(frozen=True)
+class PrecomputedKernel(Kernel):
+    """
+    The rows are similarities already: X[i, j] is that of row i to training row j.
+
+    ``kernel(X)`` is X, and so is ``kernel(X, Z)`` for the training rows Z; when Z is a vector of training row
+    numbers (a basis), their columns are taken.
+    """
+
+    takes_sparse: ClassVar[bool] = False
+
+    def __call__(self, X: Any, Z: Any = None) -> Gram:
+        """Return X, or its columns Z."""
+        rows = self._rows(X)
+        if Z is not None and np.ndim(Z) == 1:
+            return self._gram(rows, np.asarray(Z))
+        if Z is not None and np.shape(Z)[0] != rows.shape[1]:
+            raise InputError(
+                f"X holds similarities to {rows.shape[1]} rows, but Z has {np.shape(Z)[0]}; pass the training rows, "
+                "or the numbers of those that Z stands for."
+            )
+        return np.asarray(rows)
+
+    def diag(self, X: Any) -> Gram:
+        """Read the diagonal of a square X."""
+        rows = np.asarray(self._rows(X))
+        if rows.shape[0] != rows.shape[1]:
+            raise InputError(f"X has shape {rows.shape}; only a square Gram matrix has a diagonal.")
+        return np.diagonal(rows)
+
+    def _gram(self, X: Any, Z: Any) -> Gram:
+        return np.asarray(X[:, Z])

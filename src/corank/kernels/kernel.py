@@ -1,0 +1,131 @@
+"""Kernel: what every similarity of rows promises."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from corank.data.rows import as_rows
+from corank.errors import InputError
+
+Gram = NDArray[Any]
+
+# rows of a block when only the diagonal is wanted
+_DIAGONAL_BLOCK = 64
+
+
+@dataclass(frozen=True)
+class Kernel(ABC):
+    """
+    A similarity of rows; ``kernel(X, Z)`` is the Gram matrix, kernel(X) that of X with itself.
+
+    float32 rows give a float32 Gram matrix. Kernels are compared by value, and can be saved (see
+    `corank.persist`) unless they hold a function.
+    """
+
+    takes_sparse: ClassVar[bool] = True
+
+    def __call__(self, X: Any, Z: Any = None) -> Gram:
+        """Return the Gram matrix of the rows of X and Z (of X with itself by default)."""
+        left = self._rows(X)
+        right = left if Z is None else self._rows(Z)
+        if left.shape[1] != right.shape[1]:
+            raise InputError(f"X has {left.shape[1]} columns and Z {right.shape[1]}; pass rows with the same columns.")
+        return self._gram(left, right)
+
+    def blocks(self, X: Any, Z: Any = None, rows: int = 1024) -> Iterator[tuple[slice, Gram]]:
+        """
+        Compute the Gram matrix a few rows of X at a time, in O(rows · len(Z)) memory.
+
+        Parameters
+        ----------
+        X, Z : ndarray or CSR matrix
+            Rows; Z is X by default.
+        rows : int
+            Rows of X in a block.
+
+        Yields
+        ------
+        slice, ndarray
+            Which rows of X, and their rows of the Gram matrix.
+        """
+        left = self._rows(X)
+        for piece, block in _cut(left, rows):
+            yield piece, self(block, left if Z is None else Z)
+
+    def diag(self, X: Any) -> Gram:
+        """
+        Compute the similarity of each row with itself.
+
+        Parameters
+        ----------
+        X : ndarray or CSR matrix, shape (n, d)
+            Rows.
+
+        Returns
+        -------
+        ndarray, shape (n,)
+            The diagonal of ``kernel(X)``.
+        """
+        grams = [self(block) for _, block in _cut(self._rows(X), _DIAGONAL_BLOCK)]
+        return np.concatenate([np.diagonal(gram) for gram in grams])
+
+    def fit(self, X: Any, rng: np.random.Generator) -> Kernel:
+        """
+        Resolve parameters that depend on data.
+
+        Parameters
+        ----------
+        X : ndarray or CSR matrix
+            Rows.
+        rng : numpy.random.Generator
+            Chooses rows to look at.
+
+        Returns
+        -------
+        Kernel
+            A kernel with numbers only; itself where nothing depends on data.
+        """
+        return self
+
+    @abstractmethod
+    def _gram(self, X: Any, Z: Any) -> Gram:
+        """Gram matrix of checked rows."""
+
+    def _rows(self, X: Any) -> Any:
+        rows = as_rows(X)
+        if sparse.issparse(rows) and not self.takes_sparse:
+            raise InputError(
+                f"X is sparse, but {type(self).__name__} needs dense rows; pass X.toarray(), or use a linear, "
+                "polynomial, gaussian or cosine kernel."
+            )
+        return rows
+
+
+def require_positive(value: Any, name: str, otherwise: str = "") -> None:
+    """
+    Raise one sentence unless a parameter is a positive number.
+
+    Parameters
+    ----------
+    value : object
+        What came.
+    name : str
+        The parameter.
+    otherwise : str
+        What else may come, for the message.
+    """
+    if isinstance(value, str) or not (np.isfinite(value) and value > 0):
+        raise InputError(f"{name} is {value!r}; pass a positive number{otherwise}.")
+
+
+def _cut(rows: Any, length: int) -> Iterator[tuple[slice, Any]]:
+    for start in range(0, rows.shape[0], length):
+        piece = slice(start, min(start + length, rows.shape[0]))
+        yield piece, rows[piece]

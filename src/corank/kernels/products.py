@@ -1,0 +1,67 @@
+"""Kernels of products: linear, polynomial, cosine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import pairwise
+from sklearn.utils.extmath import row_norms
+
+from corank.errors import InputError
+from corank.kernels.kernel import Gram, Kernel, require_positive
+
+
+@dataclass(frozen=True)
+class LinearKernel(Kernel):
+    """k(x, z) = x·z."""
+
+    def _gram(self, X: Any, Z: Any) -> Gram:
+        return np.asarray(pairwise.linear_kernel(X, Z))
+
+    def diag(self, X: Any) -> Gram:
+        """Compute ‖x‖² for each row."""
+        return np.asarray(row_norms(self._rows(X), squared=True))
+
+
+@dataclass(frozen=True)
+class PolynomialKernel(Kernel):
+    """
+    k(x, z) = (gamma x·z + coef0)^degree.
+
+    Parameters
+    ----------
+    degree : int
+        At least 1.
+    gamma : float
+        Positive.
+    coef0 : float
+        At least 0.
+    """
+
+    degree: int = 2
+    gamma: float = 1.0
+    coef0: float = 1.0
+
+    def __post_init__(self) -> None:
+        if isinstance(self.degree, bool) or int(self.degree) != self.degree or self.degree < 1:
+            raise InputError(f"degree is {self.degree}; pass a whole number of at least 1.")
+        require_positive(self.gamma, "gamma")
+        if not self.coef0 >= 0:
+            raise InputError(f"coef0 is {self.coef0}; pass a number of at least 0, or the kernel is not definite.")
+
+    def _gram(self, X: Any, Z: Any) -> Gram:
+        return np.asarray(pairwise.polynomial_kernel(X, Z, degree=self.degree, gamma=self.gamma, coef0=self.coef0))
+
+    def diag(self, X: Any) -> Gram:
+        """Compute (gamma ‖x‖² + coef0)^degree for each row."""
+        return np.asarray((self.gamma * row_norms(self._rows(X), squared=True) + self.coef0) ** self.degree)
+
+
+@dataclass(frozen=True)
+class CosineKernel(Kernel):
+    """k(x, z) = x·z / (‖x‖ ‖z‖), 0 where a row is zero."""
+
+    def _gram(self, X: Any, Z: Any) -> Gram:
+        return np.asarray(pairwise.cosine_similarity(X, Z))

@@ -1,0 +1,138 @@
+"""Kernels of distances: Gaussian, Laplacian, chi-square, with the median heuristic."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import pairwise
+from sklearn.utils.extmath import row_norms
+
+from corank.errors import InputError
+from corank.kernels.kernel import Gram, Kernel, require_positive
+
+# pairs of rows whose distances give the median
+_MEDIAN_PAIRS = 2000
+
+
+@dataclass(frozen=True)
+class _Radial(Kernel):
+    """k(x, z) = exp(−gamma D(x, z)); "median" gamma makes gamma D equal `at_median` for the median pair of rows."""
+
+    gamma: float | str = "median"
+
+    at_median: ClassVar[float] = 1.0
+
+    def __post_init__(self) -> None:
+        if self.gamma != "median":
+            require_positive(self.gamma, "gamma", ' or "median"')
+
+    def fit(self, X: Any, rng: np.random.Generator) -> Kernel:
+        """Replace "median" by ``at_median`` / the median D of random pairs of rows that differ."""
+        if self.gamma != "median":
+            return self
+        rows = self._rows(X)
+        n = rows.shape[0]
+        if n < 2:
+            raise InputError(f"the median distance of {n} rows is undefined; pass gamma as a number.")
+        a = rng.integers(0, n, _MEDIAN_PAIRS)
+        b = (a + rng.integers(1, n, _MEDIAN_PAIRS)) % n
+        D = self._distances(rows[a], rows[b])
+        # rows that are all equal are equally similar at any gamma
+        return replace(self, gamma=self.at_median / float(np.median(D[D > 0])) if (D > 0).any() else 1.0)
+
+    def diag(self, X: Any) -> Gram:
+        """Return 1 for each row."""
+        rows = self._rows(X)
+        return np.ones(rows.shape[0], dtype=rows.dtype)
+
+    def _number(self) -> float:
+        if isinstance(self.gamma, str):
+            raise InputError('gamma is "median", which depends on data; call kernel.fit(X, rng) first.')
+        return self.gamma
+
+    @abstractmethod
+    def _distances(self, A: Any, B: Any) -> NDArray[np.float64]:
+        """D(a_i, b_i) row by row."""
+
+
+@dataclass(frozen=True)
+class GaussianKernel(_Radial):
+    """
+    k(x, z) = exp(−gamma ‖x − z‖²); "median" gamma is 1 / (2σ²), σ the median distance.
+
+    Parameters
+    ----------
+    gamma : float or "median"
+        Positive; "median" is resolved by `fit`.
+
+    Examples
+    --------
+    >>> kernel = GaussianKernel().fit([[0.0], [2.0]], np.random.default_rng(0))
+    >>> kernel
+    GaussianKernel(gamma=0.125)
+    >>> round(float(kernel([[0.0]], [[2.0]])[0, 0]), 4)
+    0.6065
+    """
+
+    at_median: ClassVar[float] = 0.5
+
+    def _gram(self, X: Any, Z: Any) -> Gram:
+        return np.asarray(pairwise.rbf_kernel(X, Z, gamma=self._number()))
+
+    def _distances(self, A: Any, B: Any) -> NDArray[np.float64]:
+        return np.asarray(row_norms(A - B, squared=True), dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class LaplacianKernel(_Radial):
+    """
+    k(x, z) = exp(−gamma ‖x − z‖₁); "median" gamma is 1 / the median L1 distance.
+
+    Parameters
+    ----------
+    gamma : float or "median"
+        Positive; "median" is resolved by `fit`.
+    """
+
+    takes_sparse: ClassVar[bool] = False
+
+    def _gram(self, X: Any, Z: Any) -> Gram:
+        return np.asarray(pairwise.laplacian_kernel(X, Z, gamma=self._number()), dtype=np.result_type(X, Z))
+
+    def _distances(self, A: Any, B: Any) -> NDArray[np.float64]:
+        return np.asarray(np.abs(A - B).sum(axis=1), dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class ChiSquareKernel(_Radial):
+    """
+    k(x, z) = exp(−gamma Σ_j (x_j − z_j)²/(x_j + z_j)) of histograms; "median" is 1 / the median of the sum.
+
+    Parameters
+    ----------
+    gamma : float or "median"
+        Positive; "median" is resolved by `fit`.
+    """
+
+    takes_sparse: ClassVar[bool] = False
+
+    def _gram(self, X: Any, Z: Any) -> Gram:
+        return np.asarray(pairwise.chi2_kernel(X, Z, gamma=self._number()), dtype=np.result_type(X, Z))
+
+    def _distances(self, A: Any, B: Any) -> NDArray[np.float64]:
+        total = A + B
+        return np.asarray(np.divide((A - B) ** 2, total, out=np.zeros_like(total), where=total > 0).sum(axis=1))
+
+    def _rows(self, X: Any) -> Any:
+        rows = super()._rows(X)
+        if rows.size and rows.min() < 0:
+            row, column = np.argwhere(rows < 0)[0]
+            raise InputError(
+                f"X is {rows[row, column]} at row {row}, column {column}; the chi-square kernel compares histograms: "
+                "pass counts or shares of at least 0."
+            )
+        return rows
