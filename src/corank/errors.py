@@ -33,6 +33,4 @@ def need(module: str, extra: str) -> ModuleType:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise MissingExtra(
-            f"{module} is not installed; run: pip install 'corank[{extra}]'", name=module
-        ) from error
+        raise MissingExtra(f"{module} is not installed; run: pip install 'corank[{extra}]'", name=module) from error

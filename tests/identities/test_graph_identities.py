@@ -21,8 +21,8 @@ def by_pairs(qid, query_weight, is_in, w):
     L = np.zeros((n, n))
     for q in set(qid.tolist()):
         rows = np.flatnonzero((qid == q) & is_in)
-        n_q = len(rows)
-        c = {"pairs": 1.0, "equal": 1 / (n_q * (n_q - 1)) if n_q > 1 else 0.0, "rows": 1 / max(n_q, 1)}[query_weight]
+        both_ways = 2 * sum(w[i] * w[j] for i, j in combinations(rows, 2))
+        c = {"pairs": 1.0, "equal": 1 / both_ways, "rows": 1 / w[rows].sum()}[query_weight] if both_ways else 0.0
         for i, j in combinations(rows, 2):
             e = np.zeros(n)
             e[i], e[j] = 1, -1
