@@ -135,8 +135,8 @@ def pursue_many(K, small, fitting, tol, least, chosen, path, first, last):  # ty
         mix, factor = small.mix, small.factor[b]
         D = np.empty((n, n))
         for i in range(n):
-            for j in range(n):
-                D[i, j] = K[small.rows[begin + i], small.rows[begin + j]]
+            for k in range(n):
+                D[i, k] = K[small.rows[begin + i], small.rows[begin + k]]
         y = small.y[begin : begin + n].copy()
         if mix == 0.0:
             y -= y.mean()
@@ -198,8 +198,8 @@ def pursue_many(K, small, fitting, tol, least, chosen, path, first, last):  # ty
                 outside[j] = 0.0
                 for q in range(p, -1, -1):
                     a = t[q]
-                    for k in range(q + 1, p + 1):
-                        a -= R[q, k] * path[b, p, k]
+                    for later in range(q + 1, p + 1):
+                        a -= R[q, later] * path[b, p, later]
                     path[b, p, q] = a / R[q, q]
             chosen[b, p] = small.rows[begin + j]
             p += 1
@@ -262,7 +262,8 @@ def joint_best(cross, e1, e2, b1, b2, first, last):  # type: ignore[no-untyped-d
     float, int, int
         The largest value, and where.
     """
-    top, under, at_i, at_j = -1.0, 1.0, 0, 0
+    top, under = -1.0, 1.0
+    at_i = at_j = np.uint64(0)
     for i in range(np.uint64(first), np.uint64(last)):
         ei, bi = e1[i], b1[i]
         square, twice = ei * ei, 2.0 * ei
@@ -271,5 +272,5 @@ def joint_best(cross, e1, e2, b1, b2, first, last):  # type: ignore[no-untyped-d
             numerator = square * b2[j] + e2[j] * (e2[j] * bi - twice * x)
             determinant = bi * b2[j] - x * x
             if numerator * under > top * determinant:
-                top, under, at_i, at_j = numerator, determinant, np.int64(i), np.int64(j)
+                top, under, at_i, at_j = numerator, determinant, np.uint64(i), np.uint64(j)
     return top / under, at_i, at_j

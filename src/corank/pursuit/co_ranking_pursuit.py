@@ -211,7 +211,8 @@ class CoRankingPursuit(Ranker):
             return [View(None, self.kernel, np.sort(part)) for part in parts]
         if isinstance(self.views, Integral) and data.n_features < int(self.views):
             raise InputError(
-                f"views={self.views} needs a column for each, but X has n_features = {data.n_features}; pass fewer views."
+                f"views={self.views} needs a column for each, but X has n_features = {data.n_features}; "
+                "pass fewer views."
             )
         views = as_views(self.views, data.n_features, for_views, self.kernel)
         views = [View(view.columns, view.kernel, rows if view.basis is None else view.basis) for view in views]

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -143,7 +144,7 @@ class Coupled:
         (one, two), (d1, d2) = self._usable, self._diagonals
         e1, e2, b1, b2 = e[0][one], e[1][two], d1[one], d2[two]
         ends = np.linspace(0, len(one), _PIECES + 1).astype(int)
-        runs = [(int(a), int(b)) for a, b in zip(ends[:-1], ends[1:], strict=True) if b > a]
+        runs = [(int(a), int(b)) for a, b in pairwise(ends) if b > a]
         found = spread(lambda first, last: joint_best(self._cross, e1, e2, b1, b2, first, last), runs)
         gain, i, j = max(found, key=lambda best: best[0])
         x = self._cross[i, j]

@@ -91,8 +91,8 @@ class ManyPursuits:
         array of shape (m, P + 1)
             Column p holds the scores by the first p terms.
         """
-        rows = _as_items(items, len(self.K))
-        order, starts = self._grouped(problem, len(rows))
+        rows = as_items(items, len(self.K))
+        order, starts = grouped(self.ids, problem, len(rows))
         scores = np.empty((len(rows), self.path.shape[1] + 1))
         wanted, ends = rows[order].view(np.uint64), starts.view(np.uint64)
         spread(
@@ -103,17 +103,6 @@ class ManyPursuits:
         out = np.empty_like(scores)
         out[order] = scores
         return out
-
-    def _grouped(self, problem: ArrayLike, n: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Rows by problem, in the order of `ids`."""
-        asked = Queries.of(problem, n)
-        positions = {name: at for at, name in enumerate(self.ids.tolist())}
-        unknown = [name for name in asked.ids.tolist() if name not in positions]
-        if unknown:
-            raise InputError(f"problem names {unknown[0]!r}, for which no model was fitted; fit it first.")
-        codes = np.array([positions[name] for name in asked.ids.tolist()], dtype=np.int64)[asked.codes]
-        starts = np.append(0, np.cumsum(np.bincount(codes, minlength=len(self.ids)))).astype(np.int64)
-        return np.argsort(codes, kind="stable"), starts
 
 
 def fit_many(
@@ -134,8 +123,8 @@ def fit_many(
     """
     Fit one ranking pursuit for each problem, all in compiled loops on threads.
 
-    Each model is what `RankingPursuit` gives for the rows of its problem as one query. The Gram matrix of the catalogue is
-    computed once, O(N²) memory; a problem of n rows then costs O(n² P).
+    Each model is what `RankingPursuit` gives for the rows of its problem as one query. The Gram matrix of the catalogue
+    is computed once, O(N²) memory; a problem of n rows then costs O(n² P).
 
     Parameters
     ----------
@@ -171,7 +160,7 @@ def fit_many(
             f"n_basis is {n_basis}, mix {mix} and tol {tol}; pass n_basis of at least 1, mix from 0 to 1, tol below 1."
         )
     K = gram_of(X, kernel, random_state)
-    rows = _as_items(items, len(K))
+    rows = as_items(items, len(K))
     scores = as_scores(y, len(rows))
     queries = Queries.of(problem, len(rows))
     order = queries.order[~np.isnan(scores[queries.order])]
@@ -214,13 +203,54 @@ def gram_of(X: Any, kernel: Any, random_state: Any = None) -> Floats:
     return K
 
 
-def _as_items(items: ArrayLike, N: int) -> NDArray[np.int64]:
+def as_items(items: ArrayLike, N: int) -> NDArray[np.int64]:
+    """
+    Check row numbers of a catalogue.
+
+    Parameters
+    ----------
+    items : array-like of int
+        Row numbers.
+    N : int
+        Number of rows of the catalogue.
+
+    Returns
+    -------
+    array of int64
+        The row numbers.
+    """
     rows = np.asarray(items)
     if rows.ndim != 1 or rows.dtype.kind not in "iu":
-        raise InputError(
-            f"items has shape {rows.shape} and type {rows.dtype}; pass one row number of X for each score."
-        )
+        raise InputError(f"items has shape {rows.shape} and type {rows.dtype}; pass one row of X for each score.")
     if len(rows) and (rows.min() < 0 or rows.max() >= N):
         worst = rows.min() if rows.min() < 0 else rows.max()
         raise InputError(f"items names row {worst}, but X has rows 0 to {N - 1}.")
     return rows.astype(np.int64)
+
+
+def grouped(ids: NDArray[Any], problem: ArrayLike, n: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """
+    Group rows by problem, in the order of `ids`.
+
+    Parameters
+    ----------
+    ids : array of shape (B,)
+        Known problems.
+    problem : array-like of shape (n,)
+        The problem of each row.
+    n : int
+        Number of rows.
+
+    Returns
+    -------
+    order, starts : arrays of int64
+        Problem b owns ``order[starts[b]:starts[b + 1]]``.
+    """
+    asked = Queries.of(problem, n)
+    positions = {name: at for at, name in enumerate(ids.tolist())}
+    unknown = [name for name in asked.ids.tolist() if name not in positions]
+    if unknown:
+        raise InputError(f"problem names {unknown[0]!r}, for which no model was fitted; fit it first.")
+    codes = np.array([positions[name] for name in asked.ids.tolist()], dtype=np.int64)[asked.codes]
+    starts = np.append(0, np.cumsum(np.bincount(codes, minlength=len(ids)))).astype(np.int64)
+    return np.argsort(codes, kind="stable"), starts

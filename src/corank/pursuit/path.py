@@ -18,15 +18,15 @@ class Step(NamedTuple):
 
     Attributes
     ----------
-    index : int
-        The column chosen.
+    chosen : int
+        The column.
     coefs : array of shape (p,)
         Coefficients of all p terms so far.
     gain : float
         By how much the objective fell.
     """
 
-    index: int
+    chosen: int
     coefs: Floats
     gain: float
 
@@ -78,10 +78,10 @@ class Path:
             if not step.gain > least_gain:
                 break
             taken.append(step)
-            if len(taken) == n_basis or watch(np.array([s.index for s in taken]), step.coefs):
+            if len(taken) == n_basis or watch(np.array([s.chosen for s in taken]), step.coefs):
                 break
         coefs = np.zeros((len(taken), len(taken)))
         for p, step in enumerate(taken):
             coefs[p, : p + 1] = step.coefs
-        indices = np.array([step.index for step in taken], dtype=np.int64)
+        indices = np.array([step.chosen for step in taken], dtype=np.int64)
         return cls(indices, coefs, np.array([step.gain for step in taken], dtype=np.float64))

@@ -45,7 +45,7 @@ class Pull(NamedTuple):
 
     Attributes
     ----------
-    index : int
+    chosen : int
         The training row, or the column of X with ``dictionary="columns"``.
     coefficient : float
         Its coefficient, summed over the terms that chose it.
@@ -55,7 +55,7 @@ class Pull(NamedTuple):
         The product: above zero it pulls the score up, below zero down.
     """
 
-    index: int
+    chosen: int
     coefficient: float
     similarity: float
     contribution: float
@@ -77,8 +77,8 @@ class RankingPursuit(Ranker):
         Whether earlier coefficients stay, are solved for again after each choice, or also before it (see
         `corank.pursuit.fits`). ``"basic"`` may choose a row twice, the others never do.
     dictionary : {"scored", "all", "columns"}, int or array-like of int
-        Rows of X that a term may stand for: the scored ones, all, so many random ones, or those named; or the columns of
-        X themselves, without a kernel.
+        Rows of X that a term may stand for: the scored ones, all, so many random ones, or those named; or the columns
+        of X themselves, without a kernel.
     query_weight : {"pairs", "equal", "rows"}
         How much a query counts (see `corank.graphs.query_factors`).
     tol : float
@@ -311,7 +311,7 @@ class RankingPursuit(Ranker):
         --------
         >>> model = RankingPursuit(1, "linear").fit([[0.0], [1.0], [2.0]], [0, 1, 2])
         >>> model.explain([3.0])
-        [Pull(index=1, coefficient=1.0, similarity=3.0, contribution=3.0)]
+        [Pull(chosen=1, coefficient=1.0, similarity=3.0, contribution=3.0)]
         """
         check_is_fitted(self)
         row = self._new_rows(np.atleast_2d(np.asarray(x)) if not hasattr(x, "tocsr") else x)

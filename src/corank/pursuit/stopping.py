@@ -67,8 +67,8 @@ def hold_out(data: RankingData, fraction: float, rng: np.random.Generator) -> tu
     judged = RankingData.of_checked(data.X[held_out], data.y[held_out], Queries.of(codes[held_out], len(held_out)))
     if not (train.n_pairs and judged.n_pairs):
         raise InputError(
-            f"early_stopping holds out {len(held_out)} of {len(scored)} scored rows, which leaves no pair to learn from "
-            "or none to judge by; change validation_fraction, or set early_stopping=False."
+            f"early_stopping holds out {len(held_out)} of {len(scored)} scored rows, which leaves no pair to learn "
+            "from or none to judge by; change validation_fraction, or set early_stopping=False."
         )
     return train, held_out
 

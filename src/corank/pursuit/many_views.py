@@ -1,0 +1,149 @@
+"""Many small pursuits in two views at once: one semi-supervised model for each user, over one catalogue of items."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from corank.core.copursuit import SmallPair, copursue_many, coscore_many
+from corank.core.threads import cut, n_threads, spread
+from corank.data.queries import Queries
+from corank.data.ranking import as_scores
+from corank.errors import InputError
+from corank.graphs import query_factors
+from corank.pursuit.many import LEAST, Floats, as_items, gram_of, grouped
+
+
+@dataclass(frozen=True, eq=False)
+class ManyCoPursuits:
+    """
+    Fitted models of two views, one for each problem.
+
+    Attributes
+    ----------
+    ids : array of shape (B,)
+        Ids of the problems, in order of first appearance.
+    K : array of shape (N, N)
+        Gram matrix of the catalogue.
+    chosen : array of int64, shape (B, P, 2)
+        Item that each view chose at each step; −1 after the last.
+    coefs : array of shape (B, P, 2)
+        Its coefficient.
+    """
+
+    ids: NDArray[Any]
+    K: Floats
+    chosen: NDArray[np.int64]
+    coefs: Floats
+
+    @property
+    def n_terms(self) -> NDArray[np.int64]:
+        """Number of steps of each model."""
+        return np.asarray((self.chosen[:, :, 0] >= 0).sum(axis=1), dtype=np.int64)
+
+    def predict_path(self, items: ArrayLike, problem: ArrayLike, n_jobs: int | None = None) -> Floats:
+        """
+        Score items by the mean of the views, after every number of steps.
+
+        Parameters
+        ----------
+        items : array-like of int, shape (m,)
+            Rows of the catalogue.
+        problem : array-like of shape (m,)
+            Which problem's model scores each.
+        n_jobs : int, optional
+            Number of threads; every available processor by default.
+
+        Returns
+        -------
+        array of shape (m, P + 1)
+            Column p holds the scores after p steps.
+        """
+        rows = as_items(items, len(self.K))
+        order, starts = grouped(self.ids, problem, len(rows))
+        scores = np.empty((len(rows), self.chosen.shape[1] + 1))
+        wanted, ends = rows[order].view(np.uint64), starts.view(np.uint64)
+        spread(
+            lambda first, last: coscore_many(self.K, self.chosen, self.coefs, wanted, ends, scores, first, last),
+            cut(starts, 4 * n_threads(n_jobs)),
+            n_jobs,
+        )
+        out = np.empty_like(scores)
+        out[order] = scores
+        return out
+
+
+def fit_many_views(
+    X: Any,
+    items: ArrayLike,
+    y: ArrayLike,
+    problem: ArrayLike,
+    view: ArrayLike,
+    *,
+    coupling: float,
+    n_basis: int = 50,
+    kernel: Any = "gaussian",
+    query_weight: str = "pairs",
+    tol: float = 1e-10,
+    n_jobs: int | None = None,
+    random_state: Any = None,
+) -> ManyCoPursuits:
+    """
+    Fit one semi-supervised pursuit of two views for each problem, all in compiled loops on threads.
+
+    Each model is what `CoRankingPursuit` gives, searched jointly, for the rows of its problem as one query and two
+    views with the same kernel, whose dictionaries are the rows with view 0 and 1.
+
+    Parameters
+    ----------
+    X : array-like, CSR matrix, or DataFrame, shape (N, d)
+        The catalogue; with ``kernel="precomputed"`` its Gram matrix.
+    items : array-like of int, shape (m,)
+        Rows of X.
+    y : array-like of shape (m,)
+        Their scores; NaN marks an unscored row, on which the views must agree.
+    problem : array-like of shape (m,)
+        Whose row it is; any hashable ids, in any order.
+    view : array-like of shape (m,)
+        0 or 1: the view whose dictionary holds the row.
+    coupling : float
+        ν, the weight of the disagreement.
+    n_basis, kernel, query_weight, tol, random_state
+        As in `CoRankingPursuit`.
+    n_jobs : int, optional
+        Number of threads; every available processor by default.
+
+    Returns
+    -------
+    ManyCoPursuits
+        The models.
+    """
+    K = gram_of(X, kernel, random_state)
+    rows = as_items(items, len(K))
+    scores, sides = as_scores(y, len(rows)), np.asarray(view)
+    if sides.shape != rows.shape or not np.isin(sides, (0, 1)).all():
+        raise InputError("view must hold one 0 or 1 for each item, the view whose dictionary holds it.")
+    if n_basis < 1 or not (np.isfinite(coupling) and coupling >= 0.0):
+        raise InputError(f"n_basis is {n_basis} and coupling {coupling}; pass at least 1, and a weight of at least 0.")
+    queries = Queries.of(problem, len(rows))
+    unscored = np.isnan(scores)
+    order = queries.order[np.lexsort((unscored[queries.order], queries.codes[queries.order]))]
+    n_scored = np.bincount(queries.codes[~unscored], minlength=len(queries))
+    factor = np.stack(
+        [query_factors(n_scored, query_weight), query_factors(queries.sizes - n_scored, query_weight)], axis=1
+    )
+    small = SmallPair(
+        rows[order].view(np.uint64), queries.starts.view(np.uint64), n_scored.astype(np.uint64), scores[order],
+        sides[order].astype(np.uint64), factor,
+    )  # fmt: skip
+    shape = (len(queries), int(n_basis), 2)
+    chosen, coefs = np.empty(shape, dtype=np.int64), np.empty(shape)
+    spread(
+        lambda first, last: copursue_many(K, small, float(coupling), tol, LEAST[0], chosen, coefs, first, last),
+        cut(queries.starts, 4 * n_threads(n_jobs)),
+        n_jobs,
+    )
+    return ManyCoPursuits(queries.ids, K, chosen, coefs)
