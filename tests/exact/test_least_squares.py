@@ -197,3 +197,18 @@ def test_bad_problems():
         squared_views(RankingData.of(X, y, qid), [[]], alpha=1.0, coupling=1)
     with pytest.raises(InputError, match=r"a view names columns that X does not have .* below 4"):
         squared_views(RankingData.of(X, y, qid), [[0], [4]], alpha=1.0, coupling=1)
+
+
+def test_more_columns_than_a_matrix_could_hold():
+    rng = np.random.default_rng(11)
+    X = sparse.random_array((60, 200_000), density=2e-4, format="csr", rng=rng)
+    y, qid = rng.integers(0, 3, 60).astype(float), np.repeat(np.arange(6), 10)
+    found = squared(RankingData.of(X, y, qid), alpha=0.01)
+    # w = Xᵀ a: the same problem in 60 unknowns, with the pairs as an explicit matrix
+    P = np.array(list(pairs_of(y, qid)))
+    B = np.zeros((len(P), 60))
+    B[np.arange(len(P)), P[:, 0]], B[np.arange(len(P)), P[:, 1]] = 1.0, -1.0
+    G = B @ (X @ X.T).toarray() @ B.T
+    a = np.linalg.solve(G + 0.01 * len(P) * np.eye(len(P)), B @ y)
+    np.testing.assert_allclose(X @ found.coef, X @ (X.T @ (B.T @ a)), rtol=1e-6, atol=1e-9)
+    assert 0 < found.n_iter < 200
