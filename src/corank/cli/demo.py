@@ -41,20 +41,20 @@ def demo(
     data = open_store(output / "training.store").data
 
     learners = {
-        "SPD: pairs of judged rows": SPD(alpha=0.01, random_state=seed),
-        "CRR: pairs and grades": CRR(alpha=0.01, mix=0.5, random_state=seed),
-        "LCRA: pairs, and views that agree on unjudged rows": LCRA(
+        "SPD": SPD(alpha=0.01, random_state=seed),
+        "CRR": CRR(alpha=0.01, mix=0.5, random_state=seed),
+        "LCRA": LCRA(
             views=[view.tolist() for view in problem.views], loss="squared", alpha=0.01, coupling=1.0, random_state=seed
         ),
     }
     scores = {name: learner.fit(data).predict(file.X[test]) for name, learner in learners.items()}
-    scores["(best possible: knows how the rows were made)"] = file.X[test] @ problem.best
+    scores["best possible"] = file.X[test] @ problem.best
     metrics = ("nDCG@10", "AP", "disagreement")
     found = {name: evaluate(file.y[test], values, file.qid[test], metrics) for name, values in scores.items()}
 
     table = Table(
-        title=f"{data.n_rows} rows in {len(data.queries)} queries to learn from, {data.n_scored} rows of them judged; "
-        f"tested on {len(np.unique(file.qid[test]))} other queries",
+        title=f"{data.n_rows} rows in {len(data.queries)} queries, {data.n_scored} judged; tested on "
+        f"{len(np.unique(file.qid[test]))} other queries",
         title_justify="left",
     )
     for column in ("ranker", *metrics, "nDCG@10 against SPD", "Wilcoxon p"):
@@ -66,11 +66,15 @@ def demo(
         notes = ("", "") if name == first else (gain, f"{test_of.p_value:.1g}")
         table.add_row(name, *(f"{evaluation[metric].mean:.4f}" for metric in metrics), *notes)
     Console().print(table)
+    typer.echo(
+        "SPD learns from pairs of judged rows, CRR from their grades too, LCRA also from unjudged rows, on which its "
+        "two views must agree; the best possible ranker knows how the rows were made."
+    )
     name = max(learners, key=lambda name: found[name]["nDCG@10"].mean)
     save(learners[name], output / "best.safetensors")
     if not np.array_equal(load(output / "best.safetensors").predict(file.X[test]), scores[name]):
         raise InputError(f"{output / 'best.safetensors'} does not predict what it did before it was saved.")
     typer.echo(
-        f"wrote {output / 'best.safetensors'} ({name.split(':')[0]}; loaded again, it ranks the same), "
+        f"wrote {output / 'best.safetensors'} ({name}; loaded again, it ranks the same), "
         f"{output / 'collection.txt.gz'} and {output / 'training.store'}; {time.perf_counter() - began:.1f} s"
     )

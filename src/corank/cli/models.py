@@ -51,23 +51,16 @@ def kebab(name: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z][a-z])", "-", name).lower()
 
 
-def rankers() -> dict[str, type[Ranker]]:
+def rankers() -> list[str]:
     """
-    Return every ranker that corank exports and that needs no argument to be made.
+    Return the names of every ranker that corank exports and that needs no argument to be made.
 
     Returns
     -------
-    dict
-        Name on the command line to class.
+    list of str
+        Names on the command line.
     """
-    found = {}
-    for name in sorted(corank.__all__):
-        thing = getattr(corank, name)
-        if isinstance(thing, type) and issubclass(thing, Ranker) and not inspect.isabstract(thing):
-            parameters = inspect.signature(thing).parameters.values()
-            if all(parameter.default is not parameter.empty for parameter in parameters):
-                found[kebab(name)] = thing
-    return found
+    return sorted(kebab(name) for name in corank.__all__ if _ranker(name) is not None)
 
 
 def find_ranker(name: str) -> type[Ranker]:
@@ -84,12 +77,20 @@ def find_ranker(name: str) -> type[Ranker]:
     type
         Its class.
     """
-    classes = rankers()
-    folded = {key.replace("-", ""): kind for key, kind in classes.items()}
     wanted = name.replace("-", "").replace("_", "").lower()
-    if wanted not in folded:
-        raise InputError(f"there is no model {name!r}; {known(name, classes)}.")
-    return folded[wanted]
+    # only the room of the wanted ranker is imported
+    found = next((_ranker(exported) for exported in corank.__all__ if exported.lower() == wanted), None)
+    if found is None:
+        raise InputError(f"there is no model {name!r}; {known(name, rankers())}.")
+    return found
+
+
+def _ranker(name: str) -> type[Ranker] | None:
+    thing = getattr(corank, name)
+    if not (isinstance(thing, type) and issubclass(thing, Ranker)) or inspect.isabstract(thing):
+        return None
+    needed = [p for p in inspect.signature(thing).parameters.values() if p.default is p.empty]
+    return None if needed else thing
 
 
 def build(kind: type[Ranker], options: Mapping[str, tuple[str, Any]], assignments: Iterable[str]) -> Ranker:

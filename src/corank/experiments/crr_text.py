@@ -22,7 +22,7 @@ from corank.experiments.report import Report, Table
 from corank.experiments.settings import Settings
 
 MIX = {"regression": 1.0, "ranking": 0.0, "CRR": 0.5}
-ALPHAS = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7)
+ALPHAS = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7)
 RARE = 0.10
 CLOSE = 0.001
 N_TOPICS = 40
