@@ -196,6 +196,32 @@ def test_partial_fit_checks_columns_and_solver():
         spd().predict(X)
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "sentence"),
+    [
+        ({}, {"average": True}, "begun with plain weights and cannot go on with averaged ones"),
+        ({"l1": 0.1}, {"l1": 0.0}, "begun with L1-penalised weights and cannot go on with plain ones"),
+        ({"rate": "adagrad"}, {"rate": "sqrt"}, "begun with AdaGrad weights and cannot go on with plain ones"),
+        ({"average": True}, {"project": True}, "averaged weights and cannot go on with averaged and projected ones"),
+    ],
+)
+def test_weights_of_another_kind_cannot_go_on(before, after, sentence):
+    with pytest.raises(InputError, match=sentence):
+        spd(**before).fit(X, Y, qid=QID).set_params(**after).partial_fit(X, Y, qid=QID)
+
+
+def test_a_warm_start_wants_the_same_columns():
+    model = spd(warm_start=True).fit(X, Y, qid=QID)
+    with pytest.raises(InputError, match="X has 3 features, but SPD is expecting 20 features as input"):
+        model.fit(X[:, :3], Y, qid=QID)
+
+
+def test_extreme_float32_values_do_not_overflow():
+    for form in (np.ascontiguousarray, sparse.csr_array):
+        model = spd(loss="squared").fit(form((1e25 * X).astype(np.float32)), Y, qid=QID)
+        assert np.isfinite(model.coef_).all()
+
+
 def test_an_exact_model_goes_on_from_its_weights():
     exact = spd(loss="squared", solver="auto").fit(X, Y, qid=QID)
     before = exact.coef_.copy()

@@ -76,7 +76,8 @@ class Columns(NamedTuple):
     @property
     def of_slots(self) -> NDArray[np.int64]:
         """Column of each slot."""
-        return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts.astype(np.int64)))
+        sizes = (self.starts[1:] - self.starts[:-1]).astype(np.int64)
+        return np.repeat(np.arange(len(sizes)), sizes)
 
 
 @jit

@@ -63,6 +63,15 @@ class Plan(NamedTuple):
     project: bool
     fit_intercept: bool
 
+    @property
+    def kind(self) -> str:
+        """What the arrays of a `State` mean under this plan."""
+        if self.rate == ADAGRAD:
+            return "AdaGrad"
+        if self.average or self.project:
+            return " and ".join(["averaged"] * self.average + ["projected"] * self.project)
+        return "L1-penalised" if self.l1 > 0.0 else "plain"
+
 
 class State(NamedTuple):
     """

@@ -104,7 +104,7 @@ class LCRA(LinearDescent):
         Queries that hold no pair, because they have one scored row or equal scores.
     objective_trace_ : array of shape (n_checks, 2)
         Steps done and the objective, estimated on a fixed sample of examples (stochastic descent only).
-    eta0_, run_weights_, run_sums_, run_ledger_, run_dice_, run_steps_
+    eta0_, run_kind_, run_weights_, run_sums_, run_ledger_, run_dice_, run_steps_
         What `partial_fit` needs to continue bit for bit (stochastic descent only).
     views_ : list of int arrays
         Columns of each view.

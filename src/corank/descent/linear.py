@@ -98,9 +98,10 @@ class LinearDescent(Ranker):
         """
         self._validate_params()
         require_sense(self)
-        data = self._given(X, y, qid, pairs)
+        resume = self.warm_start and hasattr(self, "run_steps_")
+        data = self._given(X, y, qid, pairs, same_columns=resume)
         weights = as_weights(sample_weight, data.n_rows)
-        if self.warm_start and hasattr(self, "run_steps_"):
+        if resume:
             return self._descend(data, weights, resume=True)
         plain = self.l1 == 0.0 and self.tol is None and self.sampling == "pairs" and not self.warm_start
         if self.solver == "exact" or (self.solver == "auto" and plain and self._can_solve(data)):
@@ -219,7 +220,13 @@ class LinearDescent(Ranker):
                 f"n_jobs is {self.n_jobs}, but this model was begun with {len(stored['steps'])} runs; "
                 f"set n_jobs={len(stored['steps'])}, or fit it anew."
             )
-        return Runs.resume(self._plan(task, self.eta0_), stored)
+        plan = self._plan(task, self.eta0_)
+        if plan.kind != self.run_kind_:
+            raise InputError(
+                f"this model was begun with {self.run_kind_} weights and cannot go on with {plan.kind} ones; "
+                "keep rate, average, project and whether l1 is zero as they were, or fit it anew."
+            )
+        return Runs.resume(plan, stored)
 
     def _keep_views(self, views: Views | None) -> None:
         """Remember the columns of each view, where there are views."""
@@ -238,7 +245,7 @@ class LinearDescent(Ranker):
         self.n_steps_ = runs.n_steps
         self.n_skipped_queries_ = task.n_skipped_queries
         self.objective_trace_ = trace
-        self.eta0_ = runs.plan.eta0
+        self.eta0_, self.run_kind_ = runs.plan.eta0, runs.plan.kind
         for name, value in runs.stored().items():
             setattr(self, f"run_{name}_", value)
 

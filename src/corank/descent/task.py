@@ -304,5 +304,6 @@ def _differences(X: Any, pairs: NDArray[np.int64]) -> Any:
 
 
 def _largest_square(rows: Any) -> float:
-    squares = rows.multiply(rows) if sparse.issparse(rows) else np.square(rows, dtype=np.float64)
+    rows = rows.astype(np.float64)
+    squares = rows.multiply(rows) if sparse.issparse(rows) else rows * rows
     return float(np.asarray(squares.sum(axis=1)).max(initial=0.0))
