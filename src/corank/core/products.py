@@ -10,7 +10,7 @@ from corank.core.rows import add_scaled, dot
 def score_rows(rows, order, w, out, first, last):  # type: ignore[no-untyped-def]
     """Write x_i · w to `out[k]` for i = order[k], k from first to last-1."""
     for k in range(first, last):
-        out[k] = dot(rows, order[k], w)
+        out[k] = dot(rows, order[k], w)  # type: ignore[no-untyped-call]
 
 
 @jit
@@ -18,4 +18,4 @@ def gather_rows(rows, order, h, out, first, last):  # type: ignore[no-untyped-de
     """Add Σ_k h_k x_i to `out`, i = order[k], k from first to last-1."""
     for k in range(first, last):
         if h[k] != 0.0:
-            add_scaled(rows, order[k], h[k], out)
+            add_scaled(rows, order[k], h[k], out)  # type: ignore[no-untyped-call]

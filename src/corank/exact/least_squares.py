@@ -4,7 +4,8 @@ Squared loss by one linear system.
 Minimises  mix · mean_D ½ (y − w·x − b)² + (1 − mix) · mean_P ½ (y_a − y_b − w·(a − b))² + alpha/2 ‖w‖²,
 P the pairs of rows of one query with different scores. The pairs enter through ``Σ_q X_qᵀ L_q X_q`` only, which one
 pass over the rows gives (`corank.moments`): O(n d² + d³) time and O(d²) memory, whatever the number of pairs. Above
-`MAX_DENSE` unknowns the same system is solved by conjugate gradients, O(non-zeros) a step, without a d × d matrix.
+`MAX_DENSE` unknowns, or where n d² exceeds `MAX_SUMS`, the same system is solved by conjugate gradients, O(non-zeros) a
+step, without a d × d matrix.
 
 Reference: Sculley, Combined regression and ranking, KDD 2010 (the objective, solved there by stochastic steps).
 """
@@ -27,6 +28,8 @@ from corank.moments import Moments, dense
 
 MAX_DENSE = 4000
 """Unknowns up to which the system is built and factorised."""
+MAX_SUMS = 10**12
+"""Products n d² up to which it is built: some tens of seconds."""
 
 # rows whose mean stands in for the mean of all: what is subtracted need only be near it
 _SAMPLE = 10_000
@@ -132,9 +135,9 @@ def _solve(
     fit_intercept: bool, weights: Floats | None,
 ) -> Solution:  # fmt: skip
     require(data, mix, alpha)
-    n_slots = sum(len(c) for c in columns)
+    d, n_slots = data.n_features, sum(len(c) for c in columns)
     shift = _near_mean(data) if fit_intercept and mix > 0.0 else None
-    if max(n_slots, data.n_features) > MAX_DENSE:
+    if max(n_slots, d) > MAX_DENSE or data.n_rows * d * d > MAX_SUMS:
         theta, objective, n_iter, means = solve_by_products(
             data, columns, mix, alpha, coupling, shift is not None, weights
         )

@@ -142,13 +142,16 @@ def minimise(
         step = _newton_step(curve, -g, precondition, loose)
         moved = scores.scores(step)
         value, decrease = here.value + 0.5 * penalty @ theta**2, float(g @ step)
-        t = 1.0
-        while True:
-            there = evaluate(u + t * moved)
-            reached = there.value + 0.5 * penalty @ (theta + t * step) ** 2
-            if reached <= value + _SUFFICIENT * t * decrease + _ROUNDING * abs(value) or t < _SMALLEST_STEP:
-                break
+        t, there = 1.0, evaluate(u + moved)
+        while t > _SMALLEST_STEP and not (
+            there.value + 0.5 * penalty @ (theta + t * step) ** 2
+            <= value + _SUFFICIENT * t * decrease + _ROUNDING * abs(value)
+        ):
             t *= 0.5
+            there = evaluate(u + t * moved)
+        if t <= _SMALLEST_STEP:
+            # rounding hides what is left to gain
+            break
         theta, u, here = theta + t * step, u + t * moved, there
         g = penalty * theta + scores.gather(here.slope)
         size = float(np.sqrt(g @ precondition(g)))
