@@ -48,7 +48,7 @@ def demo(
         ),
     }
     scores = {name: learner.fit(data).predict(file.X[test]) for name, learner in learners.items()}
-    scores["best possible"] = file.X[test] @ problem.best
+    scores["ideal"] = file.X[test] @ problem.best
     metrics = ("nDCG@10", "AP", "disagreement")
     found = {name: evaluate(file.y[test], values, file.qid[test], metrics) for name, values in scores.items()}
 
@@ -57,18 +57,19 @@ def demo(
         f"{len(np.unique(file.qid[test]))} other queries",
         title_justify="left",
     )
-    for column in ("ranker", *metrics, "nDCG@10 against SPD", "Wilcoxon p"):
+    for column in ("ranker", *metrics, "gain in nDCG@10 over SPD", "p"):
         table.add_column(column)
     first, *_ = found
     for name, evaluation in found.items():
         test_of = compare(found[first], evaluation, "nDCG@10", rng=np.random.default_rng(seed))
-        gain = f"{test_of.difference:+.4f} ({test_of.low:+.4f} to {test_of.high:+.4f})"
+        gain = f"{test_of.difference:+.3f} ({test_of.low:+.3f} to {test_of.high:+.3f})"
         notes = ("", "") if name == first else (gain, f"{test_of.p_value:.1g}")
         table.add_row(name, *(f"{evaluation[metric].mean:.4f}" for metric in metrics), *notes)
     Console().print(table)
     typer.echo(
+        "Gains carry a 95 % bootstrap interval and the p-value of Wilcoxon's signed-rank test over the queries.\n"
         "SPD learns from pairs of judged rows, CRR from their grades too, LCRA also from unjudged rows, on which its "
-        "two views must agree; the best possible ranker knows how the rows were made."
+        "two views must agree; the ideal ranker knows how the rows were made."
     )
     name = max(learners, key=lambda name: found[name]["nDCG@10"].mean)
     save(learners[name], output / "best.safetensors")
