@@ -23,7 +23,8 @@ from corank.experiments.settings import Settings
 
 FRACTIONS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 PAPER_FRACTION = 0.2
-STEPS = {"SPD": 100_000, "SPD-MV": 100_000, "LCRA-1-1": 100_000, "LCRA-1-10": 100_000, "LCRA-1-100": 20_000}
+METHODS = ("SPD", "SPD-MV", "LCRA-1-1", "LCRA-1-10", "LCRA-1-100")
+N_STEPS = 100_000
 Floats = NDArray[np.float64]
 
 
@@ -58,11 +59,11 @@ def run(settings: Settings) -> Report:
     plot_gains(gains, plot)
     return Report(
         "Co-regularised ranking from scored and unscored rows",
-        "Squared loss, two views, 70 % of the queries to train on and 30 % to test on (Jester: jokes), features of MQ2008 "
-        f"and MSLR scaled to [0, 1] in each query, {repeats} repeats (Jester: ten users each). By {N_FOLDS}-fold "
-        f"cross-validation on the scored training rows (disagreement error), alpha is one of "
-        f"{', '.join(map(str, ALPHAS))} and coupling one of {', '.join(map(str, COUPLINGS))}. Tests are Wilcoxon's over "
-        "repeats; repeats share rows, so they are optimistic, and one test in twenty is below 0.05 by chance.",
+        "Squared loss, two views, 70 % of the queries to train on and 30 % to test on (Jester: jokes), features of "
+        f"MQ2008 and MSLR scaled to [0, 1] in each query, {repeats} repeats (Jester: ten users each). By "
+        f"{N_FOLDS}-fold cross-validation on the scored training rows (disagreement error), alpha is one of "
+        f"{', '.join(map(str, ALPHAS))} and coupling one of {', '.join(map(str, COUPLINGS))}. Tests are Wilcoxon's "
+        "over repeats; repeats share rows, so they are optimistic, and one test in twenty is below 0.05 by chance.",
         (
             Table("Problems", ("problem", "one repeat"), tuple((p.name, p.about) for p in known.values())),
             _paper_table(settings, known["MQ2008"], repeats),
@@ -123,18 +124,17 @@ def _gain_table(known: dict[str, Problem], cells: dict[tuple[str, float], list[d
 
 
 def _paper_table(settings: Settings, problem: Problem, repeats: int) -> Table:
-    names = tuple(STEPS)
     values = np.array(
         [
             settings.result(
-                {"experiment": "lcra", "table": "stochastic", "repeat": repeat, "steps": list(STEPS.values())},
+                {"experiment": "lcra", "table": "stochastic", "repeat": repeat, "steps": N_STEPS},
                 lambda repeat=repeat: _stochastic(settings, problem, repeat),  # type: ignore[misc]
             )
             for repeat in range(repeats)
         ]
     )
     rows: list[tuple[str | float, ...]] = []
-    for at, name in enumerate(names):
+    for at, name in enumerate(METHODS):
         against = [f"{_p_value(values[:, at] - values[:, base]):.2g}" if at > base else "" for base in (0, 1)]
         gain = float((values[:, at] - values[:, 0]).mean())
         rows.append((name, float(values[:, at].mean()), float(values[:, at].std(ddof=1)), gain, *against))
@@ -150,11 +150,11 @@ def _stochastic(settings: Settings, problem: Problem, repeat: int) -> list[float
     tuned = _cell(settings, problem, PAPER_FRACTION, repeat)
     draw, y = drawn(problem, PAPER_FRACTION, repeat, settings.seed)
     found = []
-    for name, steps in STEPS.items():
+    for name in METHODS:
         method, _, unscored_batch = name.partition("-1-")
         alpha, coupling = GRIDS[method][tuned[method]["chosen"]]
         how: dict[str, Any] = {
-            "loss": "squared", "alpha": alpha, "solver": "sgd", "n_steps": steps, "average": True,
+            "loss": "squared", "alpha": alpha, "solver": "sgd", "n_steps": N_STEPS, "average": True,
             "random_state": repeat,
         }  # fmt: skip
         model: SPD | LCRA = SPD(**how)
