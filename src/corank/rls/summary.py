@@ -44,7 +44,7 @@ class Summary:
     >>> phi = FeatureMap.of_columns(View(), 1)
     >>> one = Summary.of((phi,), RankingData.of([[0.0], [1.0]], [0, 1]))
     >>> two = Summary.of((phi,), RankingData.of([[5.0], [7.0]], [0, 1]))
-    >>> (one + two).spectrum().solve([5.0]).tolist()  # (1·1 + 2·1) / (1 + 4 + 5)
+    >>> (one + two).spectrum().solve([5.0]).round(6).tolist()  # (1·1 + 2·1) / (1 + 4 + 5)
     [[0.3]]
     """
 

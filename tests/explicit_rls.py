@@ -1,0 +1,62 @@
+"""What the papers' formulas say, written out with dense matrices: the second derivation that the tests compare with."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def laplacian(qid, weights=None, query_weight="pairs"):
+    """Sum c_q w_i w_j (e_i − e_j)(e_i − e_j)ᵀ over the pairs of each query, pair by pair; negative ids are nobody's."""
+    n = len(qid)
+    w = np.ones(n) if weights is None else np.asarray(weights, dtype=float)
+    L = np.zeros((n, n))
+    for q in np.unique(qid[qid >= 0]):
+        rows = np.flatnonzero((qid == q) & (w > 0))
+        total = sum(w[i] * w[j] for i in rows for j in rows if i != j)
+        size = {"pairs": 1.0, "equal": total, "rows": w[rows].sum()}[query_weight]
+        for i in rows:
+            for j in rows:
+                if i < j:
+                    L[[i, j], [i, j]] += w[i] * w[j] / size
+                    L[i, j] -= w[i] * w[j] / size
+                    L[j, i] -= w[i] * w[j] / size
+    return L
+
+
+def scored_laplacian(y, qid, **how):
+    return laplacian(np.where(np.isnan(y), -1, qid), **how)
+
+
+def unscored_laplacian(y, qid, **how):
+    return laplacian(np.where(np.isnan(y), qid, -1), **how)
+
+
+def dense_coefficients(K, L, y, alpha):
+    """Equation (8) of the paper."""
+    return np.linalg.solve(L @ K + alpha * np.eye(len(K)), L @ np.nan_to_num(y))
+
+
+def sparse_coefficients(K, basis, L, y, alpha):
+    """Equation (11) of the paper, as least squares so that a poor basis does no harm."""
+    B = K[:, basis]
+    return np.linalg.lstsq(B.T @ L @ B + alpha * K[np.ix_(basis, basis)], B.T @ L @ np.nan_to_num(y), rcond=None)[0]
+
+
+def co_coefficients(grams, bases, L, L_unscored, y, alpha, coupling):
+    """Equation (18) of the paper: one block of rows and columns for each view."""
+    blocks = [K[:, basis] for K, basis in zip(grams, bases, strict=True)]
+    M, target = len(blocks), np.nan_to_num(y)
+    rows = []
+    for v, B in enumerate(blocks):
+        row = []
+        for u, other in enumerate(blocks):
+            if u == v:
+                own = B.T @ L @ B + alpha * grams[v][np.ix_(bases[v], bases[v])]
+                row.append(own + 2 * coupling * (M - 1) * B.T @ L_unscored @ B)
+            else:
+                row.append(-2 * coupling * B.T @ L_unscored @ other)
+        rows.append(row)
+    e = np.concatenate([B.T @ L @ target for B in blocks])
+    a = np.linalg.lstsq(np.block(rows), e, rcond=None)[0]
+    ends = np.cumsum([B.shape[1] for B in blocks])[:-1]
+    return np.split(a, ends)
