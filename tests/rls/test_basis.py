@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from corank.errors import InputError
+from corank.rls.basis import choose_basis, generator
+from corank.views import View
+
+X = np.random.default_rng(0).normal(size=(50, 3))
+CANDIDATES = np.arange(0, 50, 2)
+
+
+def choose(n_basis=5, basis="random", view=None, rows=X, seed=0):
+    return choose_basis(view or View(), rows, CANDIDATES, n_basis, basis, np.random.default_rng(seed))
+
+
+@pytest.mark.parametrize("basis", ["random", "kmeans++"])
+@pytest.mark.parametrize("rows", [X, sparse.csr_array(X)], ids=["dense", "csr"])
+def test_chosen_rows_are_candidates_and_differ(basis, rows):
+    chosen = choose(basis=basis, rows=rows)
+    assert len(np.unique(chosen)) == 5
+    assert np.isin(chosen, CANDIDATES).all()
+    np.testing.assert_array_equal(chosen, choose(basis=basis, rows=rows))
+
+
+def test_every_candidate_is_equally_likely():
+    counts = sum(np.bincount(choose(seed=seed), minlength=50) for seed in range(2000))[CANDIDATES]
+    # binomial(2000, 1/5) for each: five standard deviations
+    assert np.abs(counts - 400).max() < 5 * np.sqrt(2000 * 0.2 * 0.8)
+
+
+def test_kmeans_spreads_rows():
+    clusters = np.repeat(np.eye(3) * 100, [48, 1, 1], axis=0) + X
+    chosen = choose_basis(View(), clusters, np.arange(50), 3, "kmeans++", np.random.default_rng(0))
+    assert {48, 49} <= set(chosen.tolist())
+
+
+def test_all_candidates_where_none_or_too_many_are_asked_for():
+    np.testing.assert_array_equal(choose(n_basis=None), CANDIDATES)
+    np.testing.assert_array_equal(choose(n_basis=99), CANDIDATES)
+
+
+def test_given_rows_and_a_view_of_its_own_go_first():
+    assert choose(basis=[7, 3]).tolist() == [3, 7]
+    assert choose(basis=[7, 3], view=View(basis=[1])).tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("basis", "sentence"),
+    [
+        ("best", "basis is 'best'; choose random, kmeans\\+\\+, or pass row numbers"),
+        ([50], "basis names row 50, but X has rows 0 to 49"),
+        ([-1, 3], "basis names row -1"),
+        ([0.5], "pass 'random', 'kmeans\\+\\+' or a list of row numbers"),
+        ([], "pass 'random', 'kmeans\\+\\+' or a list of row numbers"),
+    ],
+)
+def test_bad_bases_get_one_sentence(basis, sentence):
+    with pytest.raises(InputError, match=sentence):
+        choose(basis=basis)
+
+
+def test_kmeans_needs_columns():
+    with pytest.raises(InputError, match="use 'random'"):
+        choose(basis="kmeans++", view=View(None, "precomputed"))
+
+
+def test_a_random_state_seeds_once():
+    one, other = (generator(np.random.RandomState(3)).integers(1000) for _ in range(2))
+    assert one == other
+    assert generator(5).integers(1000) == np.random.default_rng(5).integers(1000)

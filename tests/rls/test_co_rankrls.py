@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import corank
+from corank.data.make import make_ranking
+from corank.data.split import hide_scores
+from corank.data.store import open_store, write_store
+from corank.errors import InputError
+from corank.kernels import GaussianKernel
+from corank.rls import CoRankRLS
+from corank.views import View
+
+PROBLEM = make_ranking(20, (3, 9), random_state=1)
+X, QID = PROBLEM.X[:, :8], PROBLEM.qid
+Y = hide_scores(PROBLEM.y, fraction=0.6, random_state=0)
+MIXED = [View([0, 1, 2, 3], GaussianKernel(0.1)), View(slice(4, 8)), View(None, "gaussian", [0, 5, 9])]
+
+
+def test_views_of_columns_kernels_and_bases_mix():
+    model = CoRankRLS(MIXED, coupling=0.01, random_state=0).fit(X, Y, qid=QID)
+    assert [None if basis is None else basis.shape for basis in model.bases_] == [
+        (model.bases_[0].shape[0], 4),
+        None,
+        (3, 8),
+    ]
+    np.testing.assert_allclose(model.predict(X), model.predict_views(X).mean(axis=1))
+    assert model.score(X, PROBLEM.y, qid=QID) > 0.6
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1e-12, 1.0, 1e12])
+@pytest.mark.parametrize("coupling", [0.0, 1e-9, 1e9])
+def test_any_weights_give_finite_scores(alpha, coupling):
+    model = CoRankRLS(MIXED, coupling=coupling, alpha=alpha, random_state=0).fit(X, Y, qid=QID)
+    assert np.isfinite(model.predict_views(X)).all()
+    assert model.jitter_ >= 0
+
+
+def test_each_view_draws_its_own_basis():
+    kernel = GaussianKernel(0.1)
+    model = CoRankRLS([kernel, kernel], n_basis=6, coupling=0.01, random_state=0).fit(X, Y, qid=QID)
+    assert not np.array_equal(model.bases_[0], model.bases_[1])
+    again = CoRankRLS([kernel, kernel], n_basis=6, coupling=0.01, random_state=0).fit(X, Y, qid=QID)
+    np.testing.assert_array_equal(model.predict(X), again.predict(X))
+
+
+def test_dense_csr_and_store_are_one(tmp_path):
+    write_store(tmp_path / "rows.store", X, Y, QID)
+    models = [
+        CoRankRLS(2, coupling=0.1, random_state=0).fit(*given)
+        for given in ((X, Y), (sparse.csr_array(X), Y))
+    ]  # fmt: skip
+    np.testing.assert_allclose(models[0].predict(X), models[1].predict(X))
+    stored = CoRankRLS(2, coupling=0.1, random_state=0).fit(open_store(tmp_path / "rows.store").data)
+    np.testing.assert_allclose(
+        stored.predict(X), CoRankRLS(2, coupling=0.1, random_state=0).fit(X, Y, qid=QID).predict(X)
+    )
+
+
+def test_mixed_views_are_saved(tmp_path):
+    model = CoRankRLS(MIXED, coupling=0.01, random_state=0).fit(X, Y, qid=QID)
+    corank.save(model, tmp_path / "model.safetensors")
+    np.testing.assert_array_equal(corank.load(tmp_path / "model.safetensors").predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize(
+    ("params", "qid", "sentence"),
+    [
+        ({"views": 9}, QID, "views=9 needs a column for each view, but X has n_features = 8"),
+        ({"views": [[0], [8]]}, QID, "a view sees column 8, but X has columns 0 to 7"),
+        ({"couplings": [1.0, np.inf]}, QID, "couplings is .*; pass a list of one or more finite numbers"),
+        ({"alphas": [1.0, 2.0]}, None, "only one has scored rows to compare; pass alpha and coupling"),
+    ],
+)
+def test_mistakes_get_one_sentence(params, qid, sentence):
+    with pytest.raises(InputError, match=sentence):
+        CoRankRLS(**params).fit(X, Y, qid=qid)
+
+
+def test_a_summary_holds_no_rows_to_leave_out():
+    model = CoRankRLS(2, random_state=0)
+    summary = model.summary(X, Y, qid=QID)
+    with pytest.raises(InputError, match="which a summary does not hold; pass numbers"):
+        model.set_params(couplings=[0.1]).fit_summary(summary)

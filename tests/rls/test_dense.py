@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from corank.data.ranking import RankingData
+from corank.errors import InputError
+from corank.kernels import CallableKernel, GaussianKernel
+from corank.rls.dense import dual_system
+from corank.rls.frame import Frame
+from corank.views import View
+from explicit_rls import laplacian
+
+RNG = np.random.default_rng(0)
+X, QID = RNG.normal(size=(20, 3)), np.repeat([0, 1, 2, 3], 5)
+Y = RNG.normal(size=20)
+
+
+@pytest.mark.parametrize("weights", [None, RNG.choice([0.5, 1.0, 2.0], 20)], ids=["plain", "weighted"])
+def test_the_system_has_the_nonzero_spectrum_of_the_papers(weights):
+    kernel = GaussianKernel(0.2)
+    frame = Frame.of(RankingData.of(X, Y, QID), "pairs", weights)
+    M, t = dual_system(View(None, kernel), X, frame)
+    np.testing.assert_allclose(M, M.T, atol=1e-12)
+    L = laplacian(QID, weights)
+    expected = np.sort(np.linalg.eigvals(L @ kernel(X)).real)[4:]
+    u = np.zeros((20, 4))
+    w = np.ones(20) if weights is None else weights
+    u[np.arange(20), QID] = np.sqrt(w / np.bincount(QID, weights=w)[QID])
+    free = np.eye(20) - u @ u.T
+    np.testing.assert_allclose(np.sort(np.linalg.eigvalsh(free @ M @ free))[4:], expected, atol=1e-9)
+    np.testing.assert_allclose(t @ t, Y @ L @ Y)
+    # along the constants the system is positive, and t has no part there
+    assert np.linalg.eigvalsh(u.T @ M @ u).min() > 0
+    np.testing.assert_allclose(u.T @ t, 0, atol=1e-12)
+
+
+def test_what_a_function_returned_is_not_overwritten():
+    K = GaussianKernel(0.2)(X)
+    kept = K.copy()
+    frame = Frame.of(RankingData.of(X, Y, QID), "pairs", None)
+    dual_system(View(None, CallableKernel(lambda A, B: K)), X, frame)
+    np.testing.assert_array_equal(K, kept)
+
+
+def test_a_function_that_returns_nan_is_refused():
+    frame = Frame.of(RankingData.of(X, Y, QID), "pairs", None)
+    with pytest.raises(InputError, match="the kernel function returned NaN or infinity"):
+        dual_system(View(None, CallableKernel(lambda A, B: np.full((len(A), len(B)), np.nan))), X, frame)

@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from corank.data.ranking import RankingData
+from corank.rls import leave_out as module
+from corank.rls.frame import Frame
+from corank.rls.leave_out import pairs_out, queries_out
+from corank.rls.spectrum import Spectrum
+
+RNG = np.random.default_rng(4)
+STARTS = np.array([0, 3, 30, 33, 40])
+ALPHAS = [1e-3, 1.0, 1e4]
+Z, T = RNG.normal(size=(40, 6)), RNG.normal(size=40)
+
+
+@pytest.mark.parametrize("room", [1, 1 << 20])
+def test_short_and_long_queries_are_second_fits(monkeypatch, room):
+    monkeypatch.setattr(module, "_ROOM", room)
+    held = queries_out(Spectrum.of(Z.T @ Z, Z.T @ T), Z, T, STARTS, ALPHAS)
+    for begin, end in pairwise(STARTS):
+        kept = np.r_[0:begin, end:40]
+        for at, alpha in enumerate(ALPHAS):
+            w = np.linalg.solve(Z[kept].T @ Z[kept] + alpha * np.eye(6), Z[kept].T @ T[kept])
+            np.testing.assert_allclose(held[begin:end, at], Z[begin:end] @ w, rtol=1e-8, atol=1e-10)
+
+
+def test_a_query_that_alone_knows_a_feature_still_has_a_prediction():
+    only = np.zeros((6, 2))
+    only[:3, 0] = only[3:, 1] = [1.0, -1.0, 0.0]
+    t = np.arange(6.0)
+    held = queries_out(Spectrum.of(only.T @ only, only.T @ t), only, t, np.array([0, 3, 6]), [1e-14, 1.0])
+    assert np.isfinite(held).all()
+
+
+@pytest.mark.parametrize("weights", [np.ones(9), np.array([1, 2, 1, 1, 3, 1, 2, 1, 1.0])], ids=["plain", "weighted"])
+def test_pairs_out_does_not_care_which_form_it_is_given(weights):
+    X, y = RNG.normal(size=(9, 3)), np.array([0, 1, 2, 0, 1, 2, 0, 3, 1.0])
+    frame = Frame.of(RankingData.of(X, y), "pairs", weights)
+    ((_, _, rows, t),) = frame.designs(X, np.asarray)
+    M = rows @ rows.T
+    u = np.sqrt(weights / weights.sum())
+    dual = pairs_out(Spectrum.of(M + np.outer(u, u), t), None, frame, ALPHAS, "pairs")
+    primal = pairs_out(Spectrum.of(rows.T @ rows, rows.T @ t), rows, frame, ALPHAS, "pairs")
+    np.testing.assert_allclose(dual, primal)

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from corank.errors import InputError
+from corank.rls.spectrum import FLOOR, Spectrum, solve_one
+
+RNG = np.random.default_rng(0)
+B = RNG.normal(size=(12, 9))
+A, SIDE = B.T @ B, RNG.normal(size=9)
+
+
+@pytest.mark.parametrize("alpha", [1e-6, 1.0, 1e12])
+def test_both_ways_are_an_explicit_solve(alpha):
+    expected = np.linalg.solve(A + alpha * np.eye(9), SIDE)
+    np.testing.assert_allclose(Spectrum.of(A.copy(), SIDE).solve([alpha])[:, 0], expected, rtol=1e-9)
+    x, jitter = solve_one(A.copy(), SIDE, alpha)
+    np.testing.assert_allclose(x, expected, rtol=1e-9)
+    assert jitter == 0.0
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1e-12])
+def test_a_singular_system_is_raised_to_the_floor_and_says_so(alpha):
+    low = B[:3].T @ B[:3]
+    side = low @ SIDE
+    x, jitter = solve_one(low.copy(), side, alpha)
+    spectrum = Spectrum.of(low.copy(), side)
+    assert jitter == pytest.approx(FLOOR * np.trace(low) - alpha)
+    assert spectrum.shifts([alpha])[0] - alpha == pytest.approx(jitter)
+    np.testing.assert_allclose(low @ x, side, rtol=1e-3)
+    np.testing.assert_allclose(low @ spectrum.solve([alpha])[:, 0], side, rtol=1e-3)
+
+
+def test_a_failed_factorisation_is_tried_again():
+    # slightly indefinite, as rounding makes it
+    values = np.array([-1e-10, 1.0, 2.0])
+    Q = np.linalg.qr(RNG.normal(size=(3, 3)))[0]
+    M = Q @ np.diag(values) @ Q.T
+    M = (M + M.T) / 2
+    x, jitter = solve_one(M.copy(), np.ones(3), 0.0)
+    assert jitter > 1e-10
+    np.testing.assert_allclose((M + jitter * np.eye(3)) @ x, np.ones(3), rtol=1e-5)
+
+
+def test_an_indefinite_matrix_is_refused():
+    with pytest.raises(InputError, match="not positive semidefinite"):
+        solve_one(np.diag([1.0, -1.0]), np.ones(2), 0.1)
+    with pytest.raises(InputError, match="an eigenvalue of -1 beside 1"):
+        Spectrum.of(np.diag([1.0, -1.0]), np.ones(2))
+
+
+def test_a_system_of_zeros_has_the_solution_zero():
+    x, _ = solve_one(np.zeros((3, 3)), np.zeros(3), 0.0)
+    np.testing.assert_array_equal(x, 0.0)
+    np.testing.assert_array_equal(Spectrum.of(np.zeros((3, 3)), np.zeros(3)).solve([0.0, 1.0]), 0.0)
