@@ -36,7 +36,7 @@ _HOMES = {
     "read_letor": "corank.data.letor",
     "reliability_curve": "corank.calibration",
     "save": "corank.persist",
-    "write_letor": "corank.data.letor",
+    "write_letor": "corank.data.letor_writer",
     "write_store": "corank.data.store",
 }
 

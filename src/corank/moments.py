@@ -23,8 +23,8 @@ from corank.data.ranking import RankingData
 from corank.errors import InputError
 from corank.graphs import query_factors
 
-# entries of a block of rows: 16 MiB of float64
-BLOCK = 1 << 21
+# entries of a block of rows: 8 MiB of float64
+BLOCK = 1 << 20
 
 Floats = NDArray[np.float64]
 Features = Callable[[Any], NDArray[Any]]
@@ -88,7 +88,7 @@ class Moments:
         plain : bool
             Whether to sum over rows too.
         block : int, optional
-            Rows in memory at a time; by default as many as make 16 MiB.
+            Rows in memory at a time; by default as many as make 8 MiB.
 
         Returns
         -------
