@@ -4,6 +4,7 @@ import numpy as np
 
 from corank.data.reuters import Stories
 from corank.experiments import crr_text
+from corank.experiments.settings import Settings
 
 
 def test_topics_are_spread_over_frequencies_rarest_first():
@@ -30,3 +31,26 @@ def test_counts_of_topics_on_which_crr_is_best():
     assert "on 2 of 3 topics" in close
     assert "0.0500 in AUC loss" in close
     assert "best on both on 1 topics" in best
+
+
+def test_a_run_on_stories_made_of_words(monkeypatch, tmp_path):
+    rng = np.random.default_rng(0)
+    words = [f"{a}{b}{c}" for a in "bcdfg" for b in "aeiou" for c in "lmnrs"]
+    topics, texts = [], []
+    for _ in range(400):
+        topic = "tin" if rng.random() < 0.06 else "gold" if rng.random() < 0.5 else ""
+        signal = [f"about{topic}"] if topic and rng.random() < 0.8 else []
+        texts.append(" ".join([*rng.choice(words, 12), *signal]))
+        topics.append(frozenset({topic} - {""}))
+    stories = Stories(texts, topics, rng.random(400) < 0.3)
+    monkeypatch.setattr(crr_text, "read_modapte", lambda: stories)
+    monkeypatch.setattr(crr_text, "ALPHAS", (1e-2, 1e-3))
+    crr_text._features.cache_clear()
+    report = crr_text.run(Settings(tmp_path, quick=True))
+    crr_text._features.cache_clear()
+    assert [row[0] for row in report.tables[0].rows] == ["tin", "gold"]
+    for row in report.tables[0].rows:
+        # worse than chance, or no better than always saying the base rate, would be a mistake somewhere
+        assert max(row[2::2]) < 0.35
+        assert max(row[3], row[7]) < 0.25
+    assert "on the 1 topics under 10%" in report.findings[2]
