@@ -51,6 +51,8 @@ _SMALLEST_SCALE = 1e-5
 _ZERO = 1e-12
 # steps after which the tracked norms are summed anew
 _RECOUNT = 65536
+# rows and pairs drawn at once, where a step needs no more
+_DRAWS = 256
 
 _FIRST, _SECOND, _ONE = np.uint64(0), np.uint64(1), np.uint64(1)
 
@@ -102,48 +104,66 @@ def descend_coupled(state, plan, columns, examples, rows, n):  # type: ignore[no
     """
     M = np.uint64(len(state.ledger))
     k, coupled = np.uint64(plan.batch), plan.coupling > 0.0
-    n_lists = k + (np.uint64(plan.unscored_batch) if coupled else np.uint64(0))
-    drawn, scratch = np.empty((n_lists, 2), dtype=np.uint64), np.empty((k, 2), dtype=np.uint64)
-    listed = np.empty((n_lists, columns.width + 1), dtype=np.uint64)
-    values, lengths = np.empty((n_lists, columns.width + 1)), np.empty(n_lists, dtype=np.uint64)
-    pulls = np.empty((n_lists, M))
-    for _ in range(n):
-        draw_examples(state.dice, plan.mix, examples, scratch, drawn[:k])
+    n_free = np.uint64(plan.unscored_batch) if coupled else np.uint64(0)
+    chunk = max(np.uint64(_DRAWS) // (k + n_free), _ONE)
+    drawn, scratch = np.empty((chunk * k, 2), dtype=np.uint64), np.empty((chunk * k, 2), dtype=np.uint64)
+    free = np.empty((chunk * n_free, 2), dtype=np.uint64)
+    listed = np.empty((k + n_free, np.uint64(columns.width) + _ONE), dtype=np.uint64)
+    values, lengths = np.empty(listed.shape), np.empty(k + n_free, dtype=np.uint64)
+    pulls = np.empty((k + n_free, M))
+    left = np.uint64(n)
+    while left > np.uint64(0):
+        m = min(left, chunk)
+        draw_examples(state.dice, plan.mix, examples, scratch, drawn[: m * k])
         if coupled:
-            draw_pairs(state.dice[UNSCORED_DICE], examples.unscored, drawn[k:])
-        for i in range(n_lists):
-            prefetch_row(rows, drawn[i, _FIRST])
-            if drawn[i, _SECOND] != NO_PARTNER:
-                prefetch_row(rows, drawn[i, _SECOND])
-        for i in range(n_lists):
-            a, b = drawn[i, _FIRST], drawn[i, _SECOND]
-            if b == NO_PARTNER:
-                lengths[i] = list_row(rows, a, listed[i], values[i])
-            else:
-                lengths[i] = list_difference(rows, a, b, listed[i], values[i])
-            _margins(state, plan, columns, listed[i, : lengths[i]], values[i], pulls[i])
-            if i >= k:
-                _agree(plan, pulls[i])
-            else:
-                _learn(state, plan, examples.y, a, b, pulls[i])
-        state.steps[0] += 1
-        eta = rate_at(plan.rate, plan.alpha, plan.eta0, float(state.steps[0]))
-        _shrink(state, plan, columns, eta)
-        for i in range(n_lists):
-            _add(state, plan, columns, listed[i, : lengths[i]], values[i], pulls[i], eta)
-        _close(state, plan, columns, eta)
+            draw_pairs(state.dice[UNSCORED_DICE], examples.unscored, free[: m * n_free])
+        for step in range(m):
+            for i in range(k + n_free):
+                a, b = _rows_of(drawn, free, step, i, k, n_free)
+                prefetch_row(rows, a)
+                if b != NO_PARTNER:
+                    prefetch_row(rows, b)
+            for i in range(k + n_free):
+                a, b = _rows_of(drawn, free, step, i, k, n_free)
+                if b == NO_PARTNER:
+                    lengths[i] = list_row(rows, a, listed[i], values[i])
+                else:
+                    lengths[i] = list_difference(rows, a, b, listed[i], values[i])
+                _margins(state, plan, columns, listed[i, : lengths[i]], values[i], pulls[i])
+                if i >= k:
+                    _agree(plan, pulls[i])
+                else:
+                    _learn(state, plan, examples.y, a, b, pulls[i])
+            state.steps[0] += 1
+            eta = rate_at(plan.rate, plan.alpha, plan.eta0, float(state.steps[0]))
+            _shrink(state, plan, columns, eta)
+            for i in range(k + n_free):
+                _add(state, plan, columns, listed[i, : lengths[i]], values[i], pulls[i], eta)
+            _close(state, plan, columns, eta)
+        left -= m
+
+
+@inline
+def _rows_of(drawn, free, step, i, k, n_free):  # type: ignore[no-untyped-def]
+    """Return the two rows of list i of a step: k examples, then n_free unscored pairs."""
+    if i < k:
+        at = step * k + i
+        return drawn[at, _FIRST], drawn[at, _SECOND]
+    at = step * n_free + (i - k)
+    return free[at, _FIRST], free[at, _SECOND]
 
 
 @jit
 def _margins(state, plan, columns, listed, values, out):  # type: ignore[no-untyped-def]
     """Write m_v for each view; weights that are looked at first pay what they owe."""
     v, sums, ledger = state.weights, state.sums, state.ledger
+    starts, views = columns.starts, columns.views
     adagrad, pays = plan.rate == ADAGRAD, plan.l1 > 0.0 and plan.rate != ADAGRAD
     t = float(state.steps[0])
     out[:] = 0.0
     for i in range(np.uint64(len(listed))):
-        for s in range(columns.starts[listed[i]], columns.starts[listed[i] + _ONE]):
-            view = columns.views[s]
+        for s in range(starts[listed[i]], starts[listed[i] + _ONE]):
+            view = views[s]
             if adagrad:
                 out[view] += values[i] * _dual_weight(v[s], sums[s], t, plan.l1, plan.alpha, plan.eta0)
             else:
@@ -234,20 +254,27 @@ def _fold(state, plan, columns, keep):  # type: ignore[no-untyped-def]
 
 @jit
 def _add(state, plan, columns, listed, values, pulls, eta):  # type: ignore[no-untyped-def]
-    """Add η pull_v p_v to each view (AdaGrad: to the sums of pulls and their squares)."""
+    """Add η pull_v p_v to each view (AdaGrad: to the sums of pulls and their squares); `pulls` is used up."""
     v, sums, ledger = state.weights, state.sums, state.ledger
-    adagrad = plan.rate == ADAGRAD
+    starts, views = columns.starts, columns.views
+    adagrad, average, project = plan.rate == ADAGRAD, plan.average, plan.project
+    idle = True
+    for view in range(np.uint64(len(pulls))):
+        idle &= pulls[view] == 0.0
+        if not adagrad:
+            pulls[view] *= eta / ledger[view, SCALE]
+    if idle:
+        return
     for i in range(np.uint64(len(listed))):
-        for s in range(columns.starts[listed[i]], columns.starts[listed[i] + _ONE]):
-            view = columns.views[s]
+        for s in range(starts[listed[i]], starts[listed[i] + _ONE]):
+            view = views[s]
             change = pulls[view] * values[i]
             if adagrad:
                 sums[s] += change * change
-            else:
-                change *= eta / ledger[view, SCALE]
+            elif average:
+                sums[s] -= ledger[view, MASS] * change
+            if project:
                 ledger[view, NORM] += change * (2.0 * v[s] + change)
-                if plan.average:
-                    sums[s] -= ledger[view, MASS] * change
             v[s] += change
 
 
