@@ -140,3 +140,13 @@ def test_what_a_run_cannot_hold_is_refused_and_nothing_is_written(tmp_path: Path
     with pytest.raises(InputError, match=message):
         write_run(tmp_path / "run", *arguments)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_names_that_are_not_utf8_survive(tmp_path: Path) -> None:
+    (tmp_path / "run").write_bytes(b"q\xe9 Q0 d\xe9 1 0.5 x\n")
+    (tmp_path / "qrels").write_bytes(b"q\xe9 0 d\xe9 1\n")
+    run, qrels = read_run(tmp_path / "run"), read_qrels(tmp_path / "qrels")
+    write_run(tmp_path / "run2", run.qid, run.docids, run.scores, run.tag)
+    write_qrels(tmp_path / "qrels2", qrels.qid, qrels.docids, qrels.y)
+    assert (tmp_path / "run2").read_bytes() == (tmp_path / "run").read_bytes()
+    assert (tmp_path / "qrels2").read_bytes() == (tmp_path / "qrels").read_bytes()

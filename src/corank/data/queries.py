@@ -63,6 +63,7 @@ class Queries:
         values = _one_id_per_row(qid, n_rows)
         blocks = _block_starts(values)
         ids, codes_of_blocks = _first_appearance(values[blocks])
+        _require_ids(ids, blocks, codes_of_blocks)
         lengths = np.diff(np.append(blocks, n_rows))
         codes = np.repeat(codes_of_blocks, lengths)
         starts = np.zeros(len(ids) + 1, dtype=np.int64)
@@ -74,19 +75,80 @@ class Queries:
     def __len__(self) -> int:
         return len(self.ids)
 
+    def ranks(self, scores: NDArray[np.float64]) -> NDArray[np.int64]:
+        """
+        Rank the rows of each query by falling score.
+
+        Parameters
+        ----------
+        scores : array of float64, shape (n_rows,)
+            Higher is better.
+
+        Returns
+        -------
+        array of int64, shape (n_rows,)
+            1 for the best row of each query; equal scores keep their input order.
+        """
+        order = np.lexsort((-scores, self.codes))
+        ranks = np.empty(len(order), dtype=np.int64)
+        ranks[order] = np.arange(len(order)) - np.repeat(self.starts[:-1], self.sizes) + 1
+        return ranks
+
+    def plain_ids(self, place: str) -> NDArray[Any]:
+        """
+        Return the ids as a file can keep them: an array of numbers or strings.
+
+        Parameters
+        ----------
+        place : str
+            What shall keep them, for the message.
+
+        Returns
+        -------
+        array, shape (n_queries,)
+            Equal to `ids`.
+        """
+        plain = self.ids
+        if plain.dtype.kind == "O":
+            names = plain.tolist()
+            kinds = (str,) if any(isinstance(name, str) for name in names) else (int, float)
+            plain = np.array(names) if all(isinstance(name, kinds) for name in names) else plain
+            # numpy drops NULs at the end of text and rounds large integers beside floats
+            plain = plain if plain.tolist() == names else self.ids
+        if plain.dtype.kind not in "iufUb":
+            raise InputError(f"qid holds ids that {place} cannot keep; use numbers or strings.")
+        return plain
+
     @property
     def sizes(self) -> NDArray[np.int64]:
         """Number of rows of each query."""
         return np.diff(self.starts)
 
 
+def is_missing(value: Any) -> bool:
+    """
+    Say whether a value of a column stands for no value: None, NaN, NaT or pandas.NA.
+
+    Parameters
+    ----------
+    value : object
+        A value, of any type.
+
+    Returns
+    -------
+    bool
+        True where there is no value.
+    """
+    try:
+        return value is None or bool(value != value)
+    except TypeError:  # pandas.NA is not even unequal to itself
+        return True
+    except ValueError:  # an array has no truth value
+        return False
+
+
 def _one_id_per_row(qid: ArrayLike, n_rows: int) -> NDArray[Any]:
-    values = np.asarray(qid)
-    if values.dtype.kind == "U" and not isinstance(qid, np.ndarray):
-        # a list that mixes types would have been turned into strings: keep what the user gave
-        values = _as_objects(qid) if any(not isinstance(v, str) for v in qid) else values  # type: ignore[union-attr]
-    if (values.ndim == 2 and values.dtype.kind == "O") or (values.ndim > 1 and isinstance(qid, list | tuple)):
-        values = _as_objects(qid)  # a list of tuples: each tuple is one id
+    values = _as_given(qid) if isinstance(qid, list | tuple) else np.asarray(qid)
     if values.ndim != 1:
         raise InputError(f"qid has shape {values.shape}; pass one query id per row, a vector of {n_rows} ids.")
     if len(values) != n_rows:
@@ -97,10 +159,21 @@ def _one_id_per_row(qid: ArrayLike, n_rows: int) -> NDArray[Any]:
                 "use numpy.repeat(numpy.arange(len(sizes)), sizes))"
             )
         raise InputError(message + ".")
-    if values.dtype.kind == "f" and np.isnan(values).any():
-        row = int(np.flatnonzero(np.isnan(values))[0])
-        raise InputError(f"qid is NaN at row {row}; every row needs a query id.")
-    return values
+    return values.astype(object) if values.dtype.kind == "T" else values
+
+
+def _as_given(qid: list[Any] | tuple[Any, ...]) -> NDArray[Any]:
+    """Return ids as an array in which two ids are equal only where the user's are."""
+    kinds = set(map(type, qid))
+    kind = kinds.pop() if len(kinds) == 1 else object
+    # numpy turns mixed ids into text or floats, takes tuples for rows, and drops NULs at the end
+    if kind is object or issubclass(kind, list | tuple):
+        return _as_objects(qid)
+    if issubclass(kind, str | bytes) and any(name[-1:] in ("\0", b"\0") for name in qid):
+        return _as_objects(qid)
+    values = np.asarray(qid)
+    # integers beyond 64 bits became floats
+    return _as_objects(qid) if kind is int and values.dtype.kind == "f" else values
 
 
 def _as_objects(qid: Any) -> NDArray[Any]:
@@ -114,7 +187,10 @@ def _as_objects(qid: Any) -> NDArray[Any]:
 def _block_starts(values: NDArray[Any]) -> NDArray[np.int64]:
     if len(values) == 0:
         return np.empty(0, dtype=np.int64)
-    changes = np.flatnonzero(values[1:] != values[:-1]) + 1
+    try:
+        changes = np.flatnonzero(values[1:] != values[:-1]) + 1
+    except (TypeError, ValueError):  # objects that cannot be compared with each other
+        return np.arange(len(values))
     return np.concatenate([[0], changes]).astype(np.int64)
 
 
@@ -132,3 +208,12 @@ def _first_appearance(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.in
     rank = np.empty_like(by_appearance)
     rank[by_appearance] = np.arange(len(ids))
     return ids[by_appearance], rank[codes].astype(np.int64)
+
+
+def _require_ids(ids: NDArray[Any], blocks: NDArray[np.int64], codes: NDArray[np.int64]) -> None:
+    if ids.dtype.kind not in "OfcmM":
+        return
+    missing = [code for code, name in enumerate(ids.tolist()) if is_missing(name)]
+    if missing:
+        row = int(blocks[np.flatnonzero(codes == missing[0])[0]])
+        raise InputError(f"qid is missing (None or NaN) at row {row}; every row needs a query id.")

@@ -151,13 +151,17 @@ def write_run(
     if np.isnan(values).any():
         row = int(np.flatnonzero(np.isnan(values))[0])
         raise InputError(f"scores is NaN at row {row}; a run needs a score for every document.")
-    order = np.lexsort((-values, queries.codes))
-    ranks = np.arange(len(order)) - np.repeat(queries.starts[:-1], queries.sizes) + 1
+    ranks = queries.ranks(values)
+    order = np.lexsort((ranks, queries.codes))
     with write_text(path) as stream:
         stream.writelines(
-            f"{names[query]} Q0 {documents[row]} {rank} {score!r} {tag}\n".encode()
+            f"{names[query]} Q0 {documents[row]} {rank} {score!r} {tag}\n".encode(errors="surrogateescape")
             for row, query, rank, score in zip(
-                order.tolist(), queries.codes[order].tolist(), ranks.tolist(), values[order].tolist(), strict=True
+                order.tolist(),
+                queries.codes[order].tolist(),
+                ranks[order].tolist(),
+                values[order].tolist(),
+                strict=True,
             )
         )
 
@@ -180,7 +184,7 @@ def write_qrels(path: str | os.PathLike[str], qid: ArrayLike, docids: ArrayLike,
     names, grades = _names(queries.ids, "qid"), as_scores(y, len(documents))
     with write_text(path) as stream:
         stream.writelines(
-            f"{names[query]} 0 {document} {grade!r}".removesuffix(".0").encode() + b"\n"
+            f"{names[query]} 0 {document} {grade!r}".removesuffix(".0").encode(errors="surrogateescape") + b"\n"
             for query, document, grade in zip(queries.codes.tolist(), documents, grades.tolist(), strict=True)
             if grade == grade
         )
