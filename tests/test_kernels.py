@@ -157,3 +157,10 @@ def test_a_saved_kernel_comes_back_equal(kernel):
 def test_bad_input_is_refused_in_a_sentence(make, message):
     with pytest.raises(InputError, match=message):
         make()
+
+
+def test_an_entry_stored_in_two_parts_counts_once():
+    X = sparse.csr_matrix((np.array([1.0, 2.0, 3.0]), np.array([1, 1, 0]), np.array([0, 2, 3])), shape=(2, 2))
+    for kernel in (LinearKernel(), PolynomialKernel(), GaussianKernel(0.1), CosineKernel()):
+        np.testing.assert_allclose(kernel(X), kernel(X.toarray()))
+        np.testing.assert_allclose(kernel.diag(X), kernel.diag(X.toarray()))

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData, as_scores
-from corank.data.rows import as_rows
+from corank.data.rows import as_rows, columns_of
 from corank.data.weights import as_weights as checked_weights
 from corank.errors import InputError
 from corank.metrics import disagreement_error
@@ -95,11 +95,7 @@ class Ranker(BaseEstimator, ABC):
             1 for the best row of each query; equal scores keep their input order.
         """
         scores = self.predict(X)
-        queries = Queries.of(qid, len(scores))
-        order = np.lexsort((-scores, queries.codes))
-        ranks = np.empty(len(scores), dtype=np.int64)
-        ranks[order] = np.arange(len(scores)) - np.repeat(queries.starts[:-1], queries.sizes) + 1
-        return ranks
+        return Queries.of(qid, len(scores)).ranks(scores)
 
     def score(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None, sample_weight: None = None) -> float:
         """
@@ -134,7 +130,7 @@ class Ranker(BaseEstimator, ABC):
             return X
         self._refuse_sparse(X)
         rows = as_rows(X)
-        validate_data(self, _columns_of(X, rows), skip_check_array=True)
+        validate_data(self, columns_of(X, rows), skip_check_array=True)
         return RankingData.of_checked(rows, as_scores(y, rows.shape[0]), Queries.of(qid, rows.shape[0]))  # type: ignore[arg-type]
 
     def _new_rows(self, X: Any) -> Any:
@@ -142,7 +138,7 @@ class Ranker(BaseEstimator, ABC):
         check_is_fitted(self)
         self._refuse_sparse(X)
         rows = as_rows(X)
-        validate_data(self, _columns_of(X, rows), skip_check_array=True, reset=False)
+        validate_data(self, columns_of(X, rows), skip_check_array=True, reset=False)
         return rows
 
     def _refuse_sparse(self, X: Any) -> None:
@@ -154,11 +150,6 @@ class Ranker(BaseEstimator, ABC):
         tags.input_tags.sparse = self._accepts_sparse
         tags.target_tags.required = True
         return tags
-
-
-def _columns_of(X: Any, rows: Any) -> Any:
-    """What scikit-learn should read column names and their number from: the frame itself where it is one."""
-    return X if hasattr(X, "columns") else rows
 
 
 def as_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None:

@@ -10,8 +10,35 @@ class InputError(ValueError):
     """Bad input from the user; the command line prints its sentence and exits with 1."""
 
 
+class InputTypeError(InputError, TypeError):
+    """Bad input of a type that scikit-learn's contract answers with a TypeError."""
+
+
 class MissingExtra(ImportError):
     """An optional dependency is absent; the message carries the command that installs it."""
+
+
+def reason(error: Exception) -> str:
+    """
+    Return the first sentence of another library's message, to stand in brackets inside one of ours.
+
+    Parameters
+    ----------
+    error : Exception
+        What it raised.
+
+    Returns
+    -------
+    str
+        Without a full stop; the name of the error where it has no message.
+
+    Examples
+    --------
+    >>> reason(ValueError("Rows differ. See the manual:\\n..."))
+    'Rows differ'
+    """
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[0].split(". ")[0].rstrip(".")
 
 
 def need(module: str, extra: str) -> ModuleType:

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from corank.data.ranking import RankingData
+from corank.data.ranking import RankingData, as_scores
 from corank.errors import InputError
+from plain_columns import COLUMNS
 
 rows = st.lists(st.tuples(st.integers(0, 4), st.sampled_from([0.0, 1.0, 2.0, -1.5, np.nan])), min_size=1, max_size=40)
 
@@ -95,7 +96,7 @@ def test_bad_preferences_get_one_sentence(pairs, sentence):
         (np.zeros(3), [0, 1, 2], r"X has shape \(3,\); pass a table"),
         (np.zeros((3, 0)), [0, 1, 2], r"0 feature\(s\)"),
         (np.zeros((0, 3)), [], r"0 sample\(s\)"),
-        (np.zeros((3, 1)), ["a", "b", "c"], "y must hold numbers"),
+        (np.zeros((3, 1)), ["a", "b", "c"], "y cannot be read as numbers"),
         (np.zeros((3, 1)), np.zeros((3, 2)), r"y has shape \(3, 2\); pass one score per row"),
         (np.zeros((3, 1)), None, "requires y to be passed"),
         (sparse.csr_array([[0, np.nan], [0, 0]]), [0, 1], "X contains NaN at row 0, column 1"),
@@ -109,3 +110,22 @@ def test_bad_arrays_get_one_sentence(X, y, sentence):
 def test_huge_but_finite_values_pass():
     RankingData.of(np.full((4, 1), np.finfo(np.float32).max, dtype=np.float32), [0, 1, 2, 3])
     RankingData.of(np.full((4, 1), np.finfo(np.float64).max), [0, 1, 2, 3])
+
+
+@pytest.mark.parametrize("column", COLUMNS)
+def test_scores_come_from_columns_of_any_library_and_none_is_unscored(column):
+    np.testing.assert_array_equal(as_scores(column([2, None, 1]), 3), [2, np.nan, 1])
+
+
+@pytest.mark.parametrize(
+    "y", [np.array([1j, 2, 3]), np.array(["2020-01-01"] * 3, dtype="M8[D]"), ["a", "b", "c"], [[1], [2, 3], [4]],
+          sparse.csr_matrix([[1], [2], [3]])]
+)  # fmt: skip
+def test_what_is_no_number_is_no_score(y):
+    with pytest.raises(InputError, match=r"^y cannot be read as numbers \([^\n]*\); pass one score per row\.$"):
+        as_scores(y, 3)
+
+
+def test_no_pairs_at_all_are_called_empty():
+    with pytest.raises(InputError, match="pairs is empty"):
+        RankingData.of_pairs(np.zeros((3, 1)), [])

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
@@ -19,9 +20,7 @@ def scales_by_the_rows_of_the_query(estimator):
     return {"check_methods_subset_invariance": "a query is scaled by all its rows, so a part of it scales otherwise"}
 
 
-@parametrize_with_checks(
-    [QueryScaler(), QueryScaler("zscore")], expected_failed_checks=scales_by_the_rows_of_the_query
-)
+@parametrize_with_checks([QueryScaler(), QueryScaler("zscore")], expected_failed_checks=scales_by_the_rows_of_the_query)
 def test_scikit_learn_accepts_it(estimator, check):
     check(estimator)
 
@@ -33,8 +32,8 @@ def test_equals_scikit_learn_query_by_query(method, reference, dtype):
     scaled = QueryScaler(method).fit_transform(rows, qid=QID)
     assert scaled.dtype == dtype
     for q in range(5):
-        want = reference().fit_transform(rows[QID == q].astype(np.float64))
-        np.testing.assert_allclose(scaled[QID == q], want, rtol=1e-5, atol=1e-6)
+        want = reference().fit_transform(rows[q == QID].astype(np.float64))
+        np.testing.assert_allclose(scaled[q == QID], want, rtol=1e-5, atol=1e-6)
     assert (scaled[:, 2] == 0).all()
 
 
@@ -49,3 +48,13 @@ def test_bad_input_gets_one_sentence():
         QueryScaler().fit(sparse.eye_array(3))
     with pytest.raises(InputError, match="method is 'max'; choose one of minmax, zscore"):
         QueryScaler("max").fit(X)
+
+
+def test_columns_keep_their_names():
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    scaler = QueryScaler().set_output(transform="pandas")
+    scaled = scaler.fit_transform(frame, qid=QID)
+    assert scaled.columns.tolist() == scaler.get_feature_names_out().tolist() == ["a", "b", "c"]
+    np.testing.assert_array_equal(scaled, QueryScaler().fit_transform(X, qid=QID))
+    with pytest.raises(ValueError, match="feature names should match"):
+        scaler.transform(frame[["b", "a", "c"]], qid=QID)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -39,7 +41,7 @@ def test_shuffle_split_draws_the_share_of_queries():
     for train, test in splits:
         assert len(set(QID[test])) == 4
         assert not set(QID[train]) & set(QID[test])
-    assert any((a[1].tolist() != b[1].tolist()) for a, b in zip(splits, splits[1:], strict=False))
+    assert any((a[1].tolist() != b[1].tolist()) for a, b in itertools.pairwise(splits))
 
 
 def test_hiding_rows_and_queries():
@@ -51,7 +53,7 @@ def test_hiding_rows_and_queries():
     kept = ~np.isnan(rows)
     np.testing.assert_array_equal(rows[kept], y[kept])
     whole = hide_scores(np.arange(len(QID)), QID, 0.5, by="query", random_state=0)
-    hidden = {q for q in set(QID) if np.isnan(whole[QID == q]).all()}
+    hidden = {q for q in set(QID) if np.isnan(whole[q == QID]).all()}
     assert len(hidden) == round(0.5 * 11)
     assert not np.isnan(whole[~np.isin(QID, list(hidden))]).any()
 

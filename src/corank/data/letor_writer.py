@@ -59,9 +59,6 @@ def write_letor(
     '2 qid:7 1:0.1 2:0.0 #docid = GX1\\n'
     """
     rows = as_rows(X)
-    if sparse.issparse(rows) and not rows.has_canonical_format:
-        rows = rows.copy()
-        rows.sum_duplicates()
     heads = _labels(as_scores(y, rows.shape[0]), unscored)
     if qid is not None:
         heads = [f"{head} qid:{name}" for head, name in zip(heads, _names(qid, rows.shape[0]), strict=True)]

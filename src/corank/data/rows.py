@@ -9,12 +9,12 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_array
 
-from corank.errors import InputError
+from corank.errors import InputError, InputTypeError, reason
 
 
 def as_rows(X: Any) -> Any:
     """
-    Check rows and return them as a C-ordered float32/float64 array or a CSR matrix.
+    Check rows and return them as a C-ordered float32/float64 array or a CSR matrix, each entry stored once.
 
     Parameters
     ----------
@@ -31,12 +31,34 @@ def as_rows(X: Any) -> Any:
             X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C",
             ensure_all_finite=False, ensure_2d=True, input_name="X",
         )  # fmt: skip
-    except ValueError as error:
-        raise InputError(_one_sentence(X, error)) from error
-    if sparse.issparse(rows) and not rows.has_sorted_indices:
-        rows = rows.sorted_indices()
+    except (TypeError, ValueError) as error:
+        kind = InputTypeError if isinstance(error, TypeError) else InputError
+        raise kind(_one_sentence(X, error)) from error
+    if sparse.issparse(rows) and not rows.has_canonical_format:
+        # norms of rows would be wrong where an entry is stored in two parts
+        rows = rows.copy()
+        rows.sum_duplicates()
     require_finite(rows)
     return rows
+
+
+def columns_of(X: Any, rows: Any) -> Any:
+    """
+    Choose what scikit-learn should read column names and their number from.
+
+    Parameters
+    ----------
+    X : object
+        Rows as the user gave them.
+    rows : ndarray or CSR matrix
+        What `as_rows` made of them.
+
+    Returns
+    -------
+    object
+        The frame itself where X is one, else `rows`.
+    """
+    return X if hasattr(X, "columns") else rows
 
 
 def require_finite(X: Any) -> None:
@@ -48,7 +70,8 @@ def require_finite(X: Any) -> None:
     X : ndarray or CSR matrix
         The rows.
     """
-    values = X.data if sparse.issparse(X) else X
+    # a CSR matrix may have room behind its last entry
+    values = X.data[: X.indptr[-1]] if sparse.issparse(X) else X
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore", RuntimeWarning)
         total = values.sum(dtype=np.float64)
@@ -71,8 +94,14 @@ def _first_bad(X: Any) -> tuple[int, int]:
     return int(np.searchsorted(X.indptr, at, side="right") - 1), int(X.indices[at])
 
 
-def _one_sentence(X: Any, error: ValueError) -> str:
-    shape = np.shape(X)
+def _one_sentence(X: Any, error: Exception) -> str:
+    try:
+        shape = np.shape(X)
+    except ValueError:
+        return "X has rows of different lengths; pass a table of shape (n_rows, n_features)."
     if len(shape) != 2:
+        # the last words are those that scikit-learn's contract asks for
         return f"X has shape {shape}; pass a table of shape (n_rows, n_features). Reshape your data."
-    return str(error)
+    if 0 in shape:
+        return f"X is empty: {error}"
+    return f"X cannot be read as a table of numbers ({reason(error)}); convert or drop what is not a number."

@@ -7,19 +7,19 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from corank.core.scaling import MINMAX, ZSCORE, scale_blocks
 from corank.core.threads import cut, n_threads, spread
 from corank.data.queries import Queries
-from corank.data.rows import as_rows
+from corank.data.rows import as_rows, columns_of
 from corank.errors import InputError
 
 METHODS = {"minmax": MINMAX, "zscore": ZSCORE}
 
 
-class QueryScaler(TransformerMixin, BaseEstimator):
+class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """
     Scale every feature inside every query to [0, 1], or to mean 0 and deviation 1.
 
@@ -61,7 +61,8 @@ class QueryScaler(TransformerMixin, BaseEstimator):
         """
         if self.method not in METHODS:
             raise InputError(f"method is {self.method!r}; choose one of {', '.join(METHODS)}.")
-        validate_data(self, self._dense(X), skip_check_array=True)
+        rows = self._dense(X)
+        validate_data(self, columns_of(X, rows), skip_check_array=True)
         return self
 
     def transform(self, X: Any, qid: ArrayLike | None = None) -> NDArray[Any]:
@@ -82,7 +83,7 @@ class QueryScaler(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         rows = self._dense(X)
-        validate_data(self, rows, skip_check_array=True, reset=False)
+        validate_data(self, columns_of(X, rows), skip_check_array=True, reset=False)
         queries = Queries.of(qid, len(rows))
         out = np.empty_like(rows)
         code = METHODS[self.method]

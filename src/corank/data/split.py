@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import BaseCrossValidator
 
 from corank.data.queries import Queries
+from corank.data.ranking import as_numbers
 from corank.errors import InputError
 
 Fold = tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -197,7 +198,7 @@ def hide_scores(
     """
     if not 0 <= fraction <= 1:
         raise InputError(f"fraction is {fraction}; pass the share to hide, between 0 and 1.")
-    hidden = np.array(y, dtype=np.float64)
+    hidden = as_numbers(y, "y", "score").copy()
     rng = np.random.default_rng(random_state)
     scored = np.flatnonzero(~np.isnan(hidden))
     if by == "row":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -121,7 +122,7 @@ def require_positive(value: Any, name: str, otherwise: str = "") -> None:
     otherwise : str
         What else may come, for the message.
     """
-    if isinstance(value, str) or not (np.isfinite(value) and value > 0):
+    if not isinstance(value, Real) or not 0 < float(value) < np.inf:
         raise InputError(f"{name} is {value!r}; pass a positive number{otherwise}.")
 
 

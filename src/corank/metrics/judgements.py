@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from corank.core.order import sort_blocks
 from corank.core.threads import cut, n_threads, spread
 from corank.data.queries import Queries
-from corank.data.ranking import as_scores
+from corank.data.ranking import as_numbers, as_scores
 from corank.errors import InputError
 from corank.metrics.conventions import Convention
 
@@ -115,7 +115,7 @@ class Judgements:
         Judgements
             The grouped rows.
         """
-        numbers = _as_numbers(scores)
+        numbers = as_numbers(scores, "scores", "number")
         n_rows = len(numbers)
         if np.ndim(y) and len(y) != n_rows:  # type: ignore[arg-type]
             raise InputError(f"y has {len(y)} grades and scores has {n_rows} numbers; pass one of each per row.")  # type: ignore[arg-type]
@@ -170,18 +170,6 @@ class Judgements:
             Takes the first query and the one after the last.
         """
         spread(work, cut(self.starts, 4 * n_threads(self.n_jobs)), self.n_jobs)
-
-
-def _as_numbers(scores: ArrayLike) -> NDArray[np.float64]:
-    try:
-        numbers = np.asarray(scores, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"scores must hold numbers ({error}).") from error
-    if numbers.ndim == 2 and numbers.shape[1] == 1:
-        numbers = numbers[:, 0]
-    if numbers.ndim != 1:
-        raise InputError(f"scores has shape {numbers.shape}; pass one number per row.")
-    return numbers
 
 
 def _as_ranked_by(

@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from scipy import sparse
+
+from corank.data.rows import as_rows
+from corank.errors import InputError
+
+
+def twice_stored():
+    """[[0, 3], [4, 5]], unsorted, the 3 in two parts."""
+    return sparse.csr_matrix(
+        (np.array([1.0, 2.0, 5.0, 4.0]), np.array([1, 1, 1, 0]), np.array([0, 2, 4])), shape=(2, 2)
+    )
+
+
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+def test_every_entry_of_a_sparse_matrix_is_stored_once_and_sorted(index):
+    given = twice_stored()
+    given.indices, given.indptr = given.indices.astype(index), given.indptr.astype(index)
+    rows = as_rows(given)
+    assert rows.data.tolist() == [3, 4, 5]
+    assert rows.indices.tolist() == [1, 0, 1]
+    np.testing.assert_array_equal(rows.toarray(), given.toarray())
+    assert given.nnz == 4, "the user's matrix is left as it was"
+
+
+def test_room_behind_the_last_entry_is_not_read():
+    X = sparse.csr_matrix((np.array([1.0, 2.0, np.nan]), np.array([0, 1, 0]), np.array([0, 1, 2])), shape=(2, 2))
+    X.data = np.array([1.0, 2.0, np.nan])
+    X.indices = np.array([0, 1, 0], dtype=np.int32)
+    np.testing.assert_array_equal(as_rows(X).toarray(), [[1, 0], [0, 2]])
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        np.asfortranarray([[1.0, 2.0], [3.0, 4.0]]),
+        np.array([[1, 2], [3, 4]], dtype=">f4"),
+        np.array([[1, 2], [3, 4]], dtype=np.float16),
+        np.frombuffer(np.array([1.0, 2.0, 3.0, 4.0]).tobytes()).reshape(2, 2),
+        pd.DataFrame({"a": [1, 3], "b": [2, 4]}, dtype="Int64"),
+        pd.DataFrame({"a": [1, 3], "b": [2, 4]}, dtype="double[pyarrow]"),
+        pl.DataFrame({"a": [1, 3], "b": [2.0, 4.0]}),
+        pa.table({"a": [1.0, 3.0], "b": [2.0, 4.0]}),
+    ],
+)
+def test_tables_of_any_kind_are_c_ordered_floats(X):
+    rows = as_rows(X)
+    assert rows.dtype in (np.float32, np.float64)
+    assert rows.flags.c_contiguous
+    np.testing.assert_array_equal(rows, [[1, 2], [3, 4]])
+
+
+def test_a_memory_map_is_not_copied(tmp_path):
+    np.arange(4.0).tofile(tmp_path / "x")
+    X = np.memmap(tmp_path / "x", dtype=np.float64, mode="r", shape=(2, 2))
+    assert np.shares_memory(as_rows(X), X)
+
+
+@pytest.mark.parametrize(
+    ("X", "sentence"),
+    [
+        ([[1, 2], [3]], "X has rows of different lengths; pass a table"),
+        ([1, 2], r"X has shape \(2,\); pass a table of shape \(n_rows, n_features\)"),
+        (np.zeros((0, 2)), r"X is empty: .*shape=\(0, 2\)"),
+        ([["a", "b"]], r"X cannot be read as a table of numbers \(could not convert string to float: 'a'\); convert"),
+        (np.array([[1j]]), r"\(Complex data not supported\); convert or drop what is not a number\.$"),
+        (pd.DataFrame({"a": [1, pd.NA]}, dtype=object), r"X cannot be read as a table of numbers \(.*NAType"),
+        (pd.DataFrame({"a": [1, None]}, dtype="Int64"), "X contains NaN at row 1, column 0; pass finite numbers"),
+        (pl.DataFrame({"a": [1.0, None]}), "X contains NaN at row 1, column 0"),
+        (sparse.csr_matrix([[1.0, 0.0], [0.0, np.inf]]), "X contains infinity at row 1, column 1"),
+    ],
+)
+def test_bad_rows_get_one_sentence(X, sentence):
+    with pytest.raises(InputError, match=sentence):
+        as_rows(X)
+
+
+def test_a_wrong_type_is_a_type_error_too():
+    with pytest.raises(TypeError, match="argument must be a string or a real number"):
+        as_rows(np.array([[{}]], dtype=object))
