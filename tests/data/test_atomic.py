@@ -104,3 +104,35 @@ def test_places_that_cannot_be_written_are_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="exists already"), atomic_folder(tmp_path / "file", replace=True):
         pass
+
+
+def test_an_interrupt_between_the_renames_brings_the_old_folder_back(tmp_path: Path, monkeypatch) -> None:
+    target = tmp_path / "store"
+    target.mkdir()
+    (target / "old").write_text("1")
+    rename = os.rename
+
+    def interrupted(source: Path, place: Path) -> None:
+        rename(source, place)
+        if source == target.resolve():
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "rename", interrupted)
+
+    def write() -> None:
+        with atomic_folder(target, replace=True) as scratch:
+            (scratch / "new").write_text("1")
+
+    with pytest.raises(KeyboardInterrupt):
+        write()
+    assert listing(target) == ["old"]
+    assert listing(tmp_path) == ["store"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_device_or_pipe_is_never_replaced(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="is a device or a pipe"), atomic_file(tmp_path / "pipe"):
+        pass
+    assert (tmp_path / "pipe").is_fifo()
+    assert listing(tmp_path) == ["pipe"]

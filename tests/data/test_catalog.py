@@ -78,3 +78,11 @@ def test_real_files_have_their_checksums(real_data):
         entry = catalog.dataset(name)
         assert entry.missing == (), f"{name} is not complete under {real_data}"
         catalog.verify(entry)
+
+
+def test_an_address_that_does_not_answer_gets_one_sentence(shelf):
+    entry, source = shelf
+    source.unlink()
+    with pytest.raises(InputError, match=r"source.txt cannot be downloaded \(.*\); try again later\.$"):
+        catalog.fetch(entry)
+    assert entry.missing == entry.files

@@ -92,6 +92,8 @@ def test_files_that_are_no_parquet_are_named(tmp_path: Path) -> None:
         ({"X": sparse.csr_matrix([[1.0], [0.0]])}, "X is sparse, and Parquet keeps dense tables"),
         ({"docids": ["a"]}, r"docids has shape \(1,\) for 2 rows"),
         ({"qid": [(1, 2), (3, 4)]}, "qid holds ids that a Parquet column cannot keep"),
+        ({"qid": ["a", "\udce9"]}, r"qid is not UTF-8 at row 1 \(.*\); a Parquet file cannot keep it"),
+        ({"docids": ["\udce9", "b"]}, "docids is not UTF-8 at row 0"),
         ({"names": ["label"]}, "names must be 1 different names other than"),
         ({"names": ["a", "b"]}, "got 2 names"),
     ],
@@ -100,3 +102,22 @@ def test_what_cannot_be_written_is_refused_and_nothing_is_left(tmp_path: Path, o
     with pytest.raises(InputError, match=message):
         write_parquet(tmp_path / "t", **({"X": [[1.0], [2.0]], "y": [1, 0]} | options))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_documents_are_text_and_queries_may_be_categories(tmp_path: Path) -> None:
+    table = pd.DataFrame({"x": [1.0, 2.0], "label": [0, 1], "qid": pd.Categorical(["b", "a"]), "doc": [7, 8]})
+    table.to_parquet(tmp_path / "t")
+    rows = read_parquet(tmp_path / "t", docid="doc")
+    assert rows.docids is not None
+    assert rows.qid is not None
+    assert rows.docids.tolist() == ["7", "8"]
+    assert rows.qid.tolist() == ["b", "a"]
+
+
+def test_a_table_without_rows_or_features_is_refused(tmp_path: Path) -> None:
+    frame().iloc[:0].to_parquet(tmp_path / "t")
+    with pytest.raises(InputError, match="has 0 rows and 3 feature columns; both are needed"):
+        read_parquet(tmp_path / "t", docid="doc")
+    frame()[["label", "qid"]].to_parquet(tmp_path / "t")
+    with pytest.raises(InputError, match="has 50 rows and 0 feature columns"):
+        read_parquet(tmp_path / "t")

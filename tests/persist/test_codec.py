@@ -78,3 +78,7 @@ def test_numpy_numbers_become_numbers():
 def test_other_things_are_refused_by_name(value):
     with pytest.raises(InputError, match=r"^value is an? .*cannot be saved"):
         encode(value, "value", {})
+
+
+def test_an_array_without_axes_keeps_its_shape():
+    assert through(np.array(2.5)).shape == ()

@@ -5,6 +5,7 @@ import struct
 
 import numpy as np
 import pytest
+from safetensors import SafetensorError
 
 import corank
 from corank.data.make import make_ranking
@@ -130,3 +131,16 @@ def test_a_missing_or_foreign_file_is_refused(tmp_path):
     save_file({"a": np.zeros(2)}, tmp_path / "foreign")
     with pytest.raises(InputError, match="not a corank model; it has no 'corank' header"):
         corank.load(tmp_path / "foreign")
+
+
+def test_a_full_disk_gets_one_sentence_and_leaves_the_old_model(path, monkeypatch):
+    def full(tensors, scratch, metadata):
+        scratch.write_bytes(b"a part")
+        raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
+
+    monkeypatch.setattr("corank.persist.files.save_file", full)
+    before = path.read_bytes()
+    with pytest.raises(InputError, match=r"cannot be written \(.*No space left on device.*\); nothing was kept\.$"):
+        corank.save(PlainRanker().fit(PROBLEM.X, PROBLEM.y, qid=PROBLEM.qid), path)
+    assert path.read_bytes() == before
+    assert [entry.name for entry in path.parent.iterdir()] == [path.name]

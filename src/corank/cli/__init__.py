@@ -49,6 +49,11 @@ def main() -> None:
     """Run the command line; bad input ends in one sentence on standard error and exit code 1."""
     try:
         app()
-    except (InputError, MissingExtra, OSError) as error:
-        sys.stderr.write(f"corank: {error}\n")
-        sys.exit(1)
+        return
+    except (InputError, MissingExtra) as error:
+        sentence = str(error)
+    except OSError as error:
+        where = "" if error.filename is None else f"{error.filename}: "
+        sentence = f"{where}{error.strerror or error}."
+    sys.stderr.write(f"corank: {sentence}\n")
+    sys.exit(1)

@@ -64,7 +64,7 @@ def _write_per_query(path: Path, evaluation: Evaluation) -> None:
     from corank.data.atomic import atomic_file
 
     columns = [result.values.tolist() for result in evaluation.values()]
-    with atomic_file(path) as scratch, scratch.open("w", encoding="utf-8") as file:
+    with atomic_file(path) as scratch, scratch.open("w", encoding="utf-8", errors="surrogateescape") as file:
         file.write("\t".join(["qid", *evaluation]) + "\n")
         for query, *values in zip(evaluation.query_ids.tolist(), *columns, strict=True):
             file.write("\t".join([str(query), *map(repr, values)]) + "\n")

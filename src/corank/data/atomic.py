@@ -40,6 +40,8 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     place = _place(path)
     if place.is_dir():
         raise InputError(f"{path} is a folder; name a file to write.")
+    if place.exists() and not place.is_file():
+        raise InputError(f"{path} is a device or a pipe, which cannot be replaced whole; name a file to write.")
     scratch = _beside(place)
     try:
         yield scratch
@@ -97,18 +99,18 @@ def _beside(place: Path) -> Path:
 
 
 def _exchange(scratch: Path, place: Path) -> None:
-    """Put `scratch` where `place` stands; an old folder comes back when the rename fails."""
+    """Put `scratch` where `place` stands; an old folder comes back when that fails or is interrupted."""
     if not place.exists():
         os.rename(scratch, place)
         return
     old = _beside(place)
-    os.rename(place, old)
     try:
+        os.rename(place, old)
         os.rename(scratch, place)
-    except OSError:
-        os.rename(old, place)
-        raise
-    shutil.rmtree(old, ignore_errors=True)
+    finally:
+        if not place.exists():
+            os.rename(old, place)
+        shutil.rmtree(old, ignore_errors=True)
 
 
 def _flush(path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import http.client
 import json
 import os
 import urllib.request
@@ -13,7 +14,7 @@ from pathlib import Path
 
 from corank.data.atomic import atomic_file
 from corank.data.compressed import open_text
-from corank.errors import InputError
+from corank.errors import InputError, reason
 
 SUFFIXES = ("", ".gz", ".xz", ".zst")
 
@@ -192,8 +193,11 @@ def fetch(entry: Dataset) -> list[Path]:
         )
     written = []
     for file in entry.missing:
-        with urllib.request.urlopen(str(file.url), timeout=60) as answer:
-            content = answer.read()
+        try:
+            with urllib.request.urlopen(str(file.url), timeout=60) as answer:
+                content = answer.read()
+        except (OSError, http.client.HTTPException) as error:
+            raise InputError(f"{file.url} cannot be downloaded ({reason(error)}); try again later.") from error
         if hashlib.sha256(content).hexdigest() != file.sha256:
             raise InputError(f"{file.url} did not answer with the content of {file.name}; nothing was written.")
         path = entry.home / file.name

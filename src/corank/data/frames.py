@@ -18,7 +18,7 @@ from corank.data.atomic import atomic_file
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData, as_scores
 from corank.data.rows import as_rows, require_finite
-from corank.errors import InputError, need
+from corank.errors import InputError, need, reason
 
 ROWS_AT_ONCE = 1 << 16
 
@@ -117,6 +117,10 @@ def read_parquet(
                     f"{path}: column {name!r} holds {schema.field(name).type}, not numbers; "
                     "drop it, or name it as y=, qid= or docid=."
                 )
+        if not names or not file.metadata.num_rows:
+            raise InputError(
+                f"{path} has {file.metadata.num_rows} rows and {len(names)} feature columns; both are needed."
+            )
         single = all(schema.field(name).type in (arrow.float32(), arrow.float16()) for name in names)
         X = _features(file, names, np.dtype(np.float32 if single else np.float64), path)
         labels = file.read([y]).column(0)
@@ -124,9 +128,9 @@ def read_parquet(
             raise InputError(f"{path}: the label column {y!r} holds {labels.type}; expected numbers.")
         return ParquetRows(
             X,
-            as_scores(_to_numpy(labels.cast(arrow.float64())), len(X)),
+            as_scores(_to_numpy(labels.cast(arrow.float64(), safe=False)), len(X)),
             None if qid is None else _ids(file, qid, path),
-            None if docid is None else _ids(file, docid, path).astype(object),
+            None if docid is None else _ids(file, docid, path).astype(np.str_).astype(object),
             names,
         )
 
@@ -164,16 +168,15 @@ def write_parquet(
         raise InputError("X is sparse, and Parquet keeps dense tables; write LETOR text or a store instead.")
     n, d = rows.shape
     names = [f"f{k}" for k in range(1, d + 1)] if names is None else list(names)
-    columns: dict[str, NDArray[Any]] = {"label": as_scores(y, n)}
+    columns: dict[str, Any] = {"label": as_scores(y, n)}
     if qid is not None:
         queries = Queries.of(qid, n)
-        if queries.ids.dtype.kind == "O" and any(not isinstance(name, str) for name in queries.ids):
-            raise InputError("qid holds ids that a Parquet column cannot keep; use numbers or strings.")
-        columns["qid"] = queries.ids[queries.codes]
+        columns["qid"] = _as_column(queries.plain_ids("a Parquet column")[queries.codes], "qid")
     if docids is not None:
-        columns["docid"] = np.asarray(docids)
-        if columns["docid"].shape != (n,):
-            raise InputError(f"docids has shape {columns['docid'].shape} for {n} rows of X; pass one document per row.")
+        documents = np.asarray(docids)
+        if documents.shape != (n,):
+            raise InputError(f"docids has shape {documents.shape} for {n} rows of X; pass one document per row.")
+        columns["docid"] = _as_column(documents, "docids")
     if len(names) != d or len({*names, *columns}) != d + len(columns):
         raise InputError(f"names must be {d} different names other than {list(columns)}; got {len(names)} names.")
     with atomic_file(path) as scratch, ExitStack() as closing:
@@ -187,6 +190,20 @@ def write_parquet(
             writer.write_table(table)
 
 
+def _as_column(ids: NDArray[Any], name: str) -> NDArray[Any]:
+    """Check that text is Unicode, all that Parquet keeps; a LETOR or TREC file may hold other bytes."""
+    if ids.dtype.kind in "OU":
+        ids = np.array([str(one) for one in ids.tolist()], dtype=object)
+        for row, text in enumerate(ids):
+            try:
+                text.encode()
+            except UnicodeEncodeError:
+                raise InputError(
+                    f"{name} is not UTF-8 at row {row} ({text!r}); a Parquet file cannot keep it."
+                ) from None
+    return ids
+
+
 def _open(path: str | os.PathLike[str]) -> Any:
     arrow, parquet = need("pyarrow", "frames"), need("pyarrow.parquet", "frames")
     if not Path(path).is_file():
@@ -194,8 +211,7 @@ def _open(path: str | os.PathLike[str]) -> Any:
     try:
         return parquet.ParquetFile(path)
     except (arrow.ArrowException, OSError) as error:
-        reason = str(error).split(". ")[0].splitlines()[0].rstrip(".")
-        raise InputError(f"{path} is not a readable Parquet file ({reason}).") from error
+        raise InputError(f"{path} is not a readable Parquet file ({reason(error)}); check what it is.") from error
 
 
 def _is_number(arrow: Any, kind: Any) -> bool:

@@ -22,6 +22,7 @@ from scipy import sparse
 from corank.core.parse import ID_RANGE, INTEGER_QID, NO_QID, QID_POSITIONS, TEXT_QID, Rules, Sheet
 from corank.data.compressed import Text, open_text
 from corank.data.letor_faults import explain
+from corank.data.letor_writer import write_letor as write_letor
 from corank.data.pieces import LARGEST_ID, Fault, Outcome, Pieces
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData

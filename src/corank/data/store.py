@@ -176,7 +176,7 @@ def open_store(path: str | os.PathLike[str]) -> Store:
     if header["layout"] == "csr":
         shape = (header["n_rows"], header["n_features"])
         X = sparse.csr_matrix((X, arrays["indices"], arrays["indptr"]), shape=shape, copy=False)
-        X.has_sorted_indices = True
+        X.has_sorted_indices = X.has_canonical_format = True  # as_rows and the parser make sure
     queries = Queries(arrays["ids"], arrays["codes"], arrays["query_order"], arrays["starts"])
     return Store(place, header, RankingData(X, arrays["y"], queries, *(arrays[name] for name in INDEX)))
 
@@ -189,7 +189,7 @@ def _fill(folder: StoreFolder, data: RankingData, has_qid: bool, docids: ArrayLi
     else:
         folder.put("values", data.X)
     folder.put("y", np.asarray(data.y))
-    folder.put("ids", _plain_ids(data.queries.ids))
+    folder.put("ids", data.queries.plain_ids("a store"))
     folder.put("codes", data.queries.codes)
     folder.put("query_order", data.queries.order)
     folder.put("starts", data.queries.starts)
@@ -204,16 +204,6 @@ def _fill(folder: StoreFolder, data: RankingData, has_qid: bool, docids: ArrayLi
         layout="csr" if sparse.issparse(data.X) else "dense",
         has_qid=has_qid,
     )
-
-
-def _plain_ids(ids: NDArray[Any]) -> NDArray[Any]:
-    if ids.dtype.kind == "O":
-        kinds = {type(name) for name in ids.tolist()}
-        if kinds == {str} or kinds == {int}:
-            ids = np.array(ids.tolist())
-    if ids.dtype.kind not in "iufUb":
-        raise InputError(f"qid holds {ids.dtype} ids, which a store cannot keep; use numbers or strings.")
-    return ids
 
 
 def _put_docids(folder: StoreFolder, docids: NDArray[Any], n_rows: int) -> None:
@@ -235,8 +225,8 @@ def _header(place: Path) -> dict[str, Any]:
             f"{place} is a store of version {header.get('version')}, and this corank reads version {VERSION}; "
             "upgrade corank or write the store again."
         )
-    content: dict[str, Any] = header.get("content", {})
-    if header.get("sha256") != digest(content):
+    content = header.get("content")
+    if not isinstance(content, dict) or header.get("sha256") != digest(content):
         raise InputError(f"{place} is damaged: {HEADER} does not match its checksum; write the store again.")
     return content
 

@@ -196,7 +196,7 @@ def _decode_kind(kind: str, body: Any, tensors: dict[str, NDArray[Any]]) -> Any:
 
 def _encode_array(value: NDArray[Any], name: str, tensors: dict[str, NDArray[Any]]) -> Any:
     if value.dtype.kind in "biuf":
-        tensors[name] = np.ascontiguousarray(value)
+        tensors[name] = np.asarray(value, order="C")
         return {"array": name}
     if value.ndim == 1 and all(isinstance(item, str) for item in value):
         return {"strings": {"items": value.tolist(), "dtype": "object" if value.dtype.kind == "O" else value.dtype.str}}

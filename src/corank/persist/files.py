@@ -21,7 +21,7 @@ from safetensors.numpy import save_file
 import corank
 from corank.base import Ranker
 from corank.data.atomic import atomic_file
-from corank.errors import InputError
+from corank.errors import InputError, reason
 from corank.persist.codec import decode_ranker, encode_ranker
 
 FORMAT = 1
@@ -51,7 +51,10 @@ def save(model: Ranker, path: str | Path) -> None:
         raise InputError(f"this {type(model).__name__} is not fitted; call fit before saving it.")
     header["sha256"] = _digest(header, tensors)
     with atomic_file(path) as scratch:
-        save_file(tensors, scratch, metadata={"corank": json.dumps(header)})
+        try:
+            save_file(tensors, scratch, metadata={"corank": json.dumps(header)})
+        except SafetensorError as error:  # what it makes of a full disk
+            raise InputError(f"{path} cannot be written ({reason(error)}); nothing was kept.") from error
 
 
 def load(path: str | Path) -> Ranker:
