@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from corank.core.dice import alias_table, below, multiply_high, next_u64, roll, seed_state, uniform
+from corank.core.dice import alias_table, below, next_u64, roll, seed_state, uniform
 from corank.core.jit import jit
 
 WORD = 2**64
@@ -32,16 +32,6 @@ def test_words_equal_those_of_plain_integers(words):
         expected, words = xoshiro(words)
         assert int(next_u64(state)) == expected
         assert state.tolist() == words
-
-
-@jit
-def high_half(left, right):
-    return multiply_high(left, right)
-
-
-@given(st.integers(0, WORD - 1), st.integers(0, WORD - 1))
-def test_multiply_high_is_the_upper_half_of_the_product(left, right):
-    assert int(high_half(np.uint64(left), np.uint64(right))) == left * right >> 64
 
 
 def test_a_copied_state_resumes_and_the_zero_state_is_avoided():

@@ -52,3 +52,8 @@ def test_more_pairs_than_fit_in_32_bits():
     grades = np.arange(n, dtype=float)
     # upside down: every pair is wrong
     assert counted(grades, -grades, 0.0).tolist() == [n * (n - 1) / 2] * 3
+
+
+def test_grades_that_differ_by_less_than_the_lowest_can_show_are_different():
+    grades, scores = np.array([-1e17, 1.0, 2.0]), np.array([0.0, 2.0, 1.0])
+    assert tuple(counted(grades, scores, 0.0)) == by_loop(grades, scores, 0.0) == (1, 3, 3)

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from llvmlite import ir
-from numba.core import types
-from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from corank.core.bytes import high_product
 from corank.core.jit import jit
 
 _TO_UNIT = 1.0 / 9007199254740992.0  # 2⁻⁵³: a float64 in [0, 1) carries 53 bits
@@ -47,21 +43,6 @@ def seed_state(rng: np.random.Generator) -> NDArray[np.uint64]:
     return state
 
 
-def _multiply_high(typingctx, left, right):  # type: ignore[no-untyped-def]
-    """Return the upper 64 bits of the 128-bit product of two unsigned words."""
-    signature = types.uint64(types.uint64, types.uint64)
-
-    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        wide = ir.IntType(128)
-        product = builder.mul(builder.zext(arguments[0], wide), builder.zext(arguments[1], wide))
-        return builder.trunc(builder.lshr(product, wide(64)), ir.IntType(64))
-
-    return signature, codegen
-
-
-multiply_high: Any = intrinsic(_multiply_high)
-
-
 @jit
 def next_u64(state):  # type: ignore[no-untyped-def]
     """Return the next 64 random bits and advance `state`."""
@@ -90,7 +71,7 @@ def below(state, n):  # type: ignore[no-untyped-def]
         while low < overhang:
             word = next_u64(state)
             low = word * n
-    return multiply_high(word, n)
+    return high_product(word, n)
 
 
 @jit
@@ -171,7 +152,7 @@ def roll(word, table):  # type: ignore[no-untyped-def]
     million faces), less than the rounding of the weights themselves.
     """
     K = np.uint64(len(table))
-    column = multiply_high(word, K)
+    column = high_product(word, K)
     alias = table[column, np.uint64(1)]
     # arithmetic, not a branch: no processor can guess which of the two faces comes
     keeps = np.uint64(word * K < table[column, np.uint64(0)])

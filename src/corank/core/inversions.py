@@ -57,9 +57,9 @@ def pair_losses(grades, scores, starts, first, last, power, out):  # type: ignor
         levels = np.empty(n)
         n_levels, run, same_grade = 0, 0, 0
         for i in range(n):
-            level = grades[begin + by_grade[i]] - grades[begin + by_grade[0]]
-            if i == 0 or level != levels[n_levels - 1]:
-                levels[n_levels] = level
+            grade = grades[begin + by_grade[i]]
+            if i == 0 or grade != grades[begin + by_grade[i - 1]]:
+                levels[n_levels] = grade - grades[begin + by_grade[0]]
                 n_levels += 1
                 run = 0
             same_grade += run

@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.core.dice import multiply_high, next_u64, roll, uniform
+from corank.core.bytes import high_product
+from corank.core.dice import next_u64, roll, uniform
 from corank.core.jit import jit
 
 GRADES = 0
@@ -119,10 +120,10 @@ def _draw_counted(state, blocks, table, spans, rows, out):  # type: ignore[no-un
             face = words[i, _FIRST]
             lower, start = np.uint64(spans[face, LOWER]), np.uint64(spans[face, START])
             stop, higher = np.uint64(spans[face, STOP]), np.uint64(spans[face, HIGHER])
-            a = start + multiply_high(words[i, _SECOND], stop - start)
+            a = start + high_product(words[i, _SECOND], stop - start)
             if blocks:
                 start, stop = a, a + _ONE
-            b = lower + multiply_high(words[i, _THIRD], (start - lower) + (higher - stop))
+            b = lower + high_product(words[i, _THIRD], (start - lower) + (higher - stop))
             b += np.uint64(b >= start) * (stop - start)
             # slots are sorted by score: the later one wins
             words[i, _FIRST] = a if blocks else max(a, b)
