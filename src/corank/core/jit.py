@@ -2,15 +2,43 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any, cast
 
 import numba
 from llvmlite import ir
-from numba.core import types
+from numba.core import event, types
 from numba.extending import intrinsic
 
 Kernel = Callable[..., Any]
+
+
+class CompileNotice(event.Listener):
+    """
+    Says once, on a terminal, that kernels are being compiled; numba is silent for what it finds in its cache.
+
+    A program that writes to a file, a notebook or a log sees nothing of it.
+    """
+
+    def __init__(self) -> None:
+        self.said = False
+
+    def on_start(self, compiling: event.Event) -> None:
+        """Speak when the first of corank's kernels is about to be compiled."""
+        kernel = compiling.data["dispatcher"].py_func.__module__
+        if self.said or not kernel.startswith("corank.") or sys.stderr is None or not sys.stderr.isatty():
+            return
+        self.said = True
+        sys.stderr.write("corank: compiling for this machine, which takes some seconds, once...\n")
+        sys.stderr.flush()
+
+    def on_end(self, compiling: event.Event) -> None:
+        """Say nothing."""
+
+
+NOTICE = CompileNotice()
+event.register("numba:compile", NOTICE)  # type: ignore[no-untyped-call]
 
 
 def jit(function: Kernel) -> Kernel:
