@@ -41,3 +41,12 @@ def test_bad_settings_get_one_sentence():
         make_ranking(features_per_view=2)
     with pytest.raises(InputError, match="n_grades is 1"):
         make_ranking(n_grades=1)
+    for wrong in ({"n_queries": 0}, {"rows_per_query": 0}, {"rows_per_query": (5, 3)}, {"n_views": 0}):
+        with pytest.raises(InputError, match="pass numbers of at least 1"):
+            make_ranking(**wrong)
+
+
+def test_numpy_numbers_are_numbers():
+    np.testing.assert_array_equal(
+        make_ranking(np.int64(3), np.int64(4), random_state=1).X, make_ranking(3, 4, random_state=1).X
+    )

@@ -100,10 +100,15 @@ def make_ranking(
         raise InputError(
             f"features_per_view is {features_per_view}, less than n_latent={n_latent}; a view must show all of z."
         )
+    low, high = rows_per_query if isinstance(rows_per_query, tuple) else (rows_per_query, rows_per_query)
+    if min(n_queries, low, n_latent, n_views) < 1 or high < low:
+        raise InputError(
+            f"n_queries={n_queries}, rows_per_query={rows_per_query}, n_latent={n_latent} and n_views={n_views} came; "
+            "pass numbers of at least 1, and a range of rows that rises."
+        )
     if n_grades < 2:
         raise InputError(f"n_grades is {n_grades}; at least 2 grades are needed to compare rows.")
     rng = np.random.default_rng(random_state)
-    low, high = (rows_per_query, rows_per_query) if isinstance(rows_per_query, int) else rows_per_query
     qid = np.repeat(np.arange(n_queries), rng.integers(low, high, size=n_queries, endpoint=True))
     n_rows, n_features = len(qid), n_views * features_per_view
     theta = rng.normal(size=n_latent)
