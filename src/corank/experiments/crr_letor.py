@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 
 from corank.data.mq2008 import BASELINES, folds, published, read_parts
-from corank.experiments.crr_grid import METRICS, SAMPLINGS, TARGETS, Grid, Point, labels, measure_grid, predict
+from corank.experiments.crr_grid import METRICS, TARGETS, Grid, Point, labels, measure_grid, predict
 from corank.experiments.report import Report, Table
 from corank.experiments.settings import Settings
 from corank.metrics import Evaluation, compare, evaluate
@@ -43,8 +43,8 @@ def run(settings: Settings) -> Report:
     about = (
         "LETOR 4.0 MQ2008, five official folds, squared loss solved exactly, convention letor4, MSE over rows. "
         f"Grid: alpha in {alphas[0]:g} ... {alphas[-1]:g} ({len(alphas)} values, evenly in the logarithm), "
-        f"mix in {', '.join(f'{mix:g}' for mix in mixes)}, pairs drawn alike or queries drawn alike. Each fold takes "
-        "the point with the highest MAP on its validation part. The paper's figures are those of its table 2."
+        f"mix in {', '.join(f'{mix:g}' for mix in mixes)}, all pairs alike. Each fold takes the point with the "
+        "highest MAP on its validation part. The paper's figures are those of its table 2."
     )
     return Report(
         "Combined regression and ranking on MQ2008",
@@ -62,10 +62,27 @@ METHODS: dict[str, Callable[[Point], bool]] = {
 }
 
 
+RULES: dict[str, Callable[[Point], bool]] = {
+    "pairs alike": lambda point: point.sampling == "pairs",
+    "pairs alike, alpha by decades": lambda point: point.sampling == "pairs" and _is_decade(point.alpha),
+    "queries alike": lambda point: point.sampling == "query",
+    "either": lambda point: True,
+}
+
+
+def _is_decade(alpha: float) -> bool:
+    return bool(np.isclose(np.log10(alpha) % 1.0, (0.0, 1.0), atol=1e-6).any())
+
+
+def _own(grid: Grid, keep: Callable[[Point], bool]) -> Grid:
+    """Points of a method under the paper's objective, the mean over all pairs."""
+    return grid.of(lambda point: keep(point) and point.sampling == "pairs")
+
+
 def _main_table(target: str, grid: Grid) -> Table:
     rows: list[tuple[str | float | None, ...]] = []
     for name, keep in METHODS.items():
-        ours = grid.of(keep)
+        ours = _own(grid, keep)
         rows.append((name, *map(float, ours.test(ours.tuned())), *PAPER[name.split(",")[0]]))
     for name in BASELINES:
         official = published(name)
@@ -81,21 +98,22 @@ def _main_table(target: str, grid: Grid) -> Table:
 def _rules_table(grid: Grid) -> Table:
     """What other ways of choosing give: nothing is hidden by the choice of one."""
     rows: list[tuple[str | float, ...]] = []
-    laws = {"pairs alike": ("pairs",), "queries alike": ("query",), "either": SAMPLINGS}
     for name, keep in METHODS.items():
-        for law, samplings in laws.items():
-            part = grid.of(lambda point, keep=keep, law=samplings: keep(point) and point.sampling in law)  # type: ignore[misc]
+        for rule, allowed in RULES.items():
+            part = grid.of(lambda point, keep=keep, allowed=allowed: keep(point) and allowed(point))  # type: ignore[misc]
             by_map, by_ndcg = part.test(part.tuned(0)), part.test(part.tuned(1))
             best = part.values[:, :, 1].mean(axis=1).max(axis=0)
-            rows.append((name, law, *map(float, (*by_map[:2], *by_ndcg[:2], *best[:2]))))
+            rows.append((name, rule, *map(float, (*by_map[:2], *by_ndcg[:2], *best[:2]))))
     return Table(
         "Test MAP / MeanNDCG by the rule that chooses, learning from grades",
         (
-            "method", "draws", "MAP (validation MAP)", "MeanNDCG (validation MAP)", "MAP (validation MeanNDCG)",
+            "method", "grid", "MAP (validation MAP)", "MeanNDCG (validation MAP)", "MAP (validation MeanNDCG)",
             "MeanNDCG (validation MeanNDCG)", "best point MAP", "best point MeanNDCG",
         ),
         tuple(rows),
-        note="The best point is the highest mean over the test parts of one point of the grid: a bound, not a result.",
+        note="All these rules were tried on the same test parts. The first table uses the first of them, the paper's "
+        "own objective; to quote the highest instead would be to choose on the test parts. The best point is the highest "
+        "mean over the test parts of one point of the grid: a bound, not a result.",
     )  # fmt: skip
 
 
@@ -116,7 +134,7 @@ def _grid_table(grid: Grid, alphas: list[float], mixes: tuple[float, ...]) -> Ta
 
 def _tests(grid: Grid, seed: int) -> list[str]:
     """Paired over all 784 queries: each is in the test part of exactly one fold."""
-    found = {name: _out_of_fold(grid.of(keep)) for name, keep in METHODS.items()}
+    found = {name: _out_of_fold(_own(grid, keep)) for name, keep in METHODS.items()}
     rng = np.random.default_rng(seed)
     lines = []
     for base, other in (
