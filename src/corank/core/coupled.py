@@ -23,6 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from corank.core.descent import SMALLEST_SCALE, ZERO
 from corank.core.difference import list_difference, list_row
 from corank.core.jit import inline, jit
 from corank.core.pairs import draw_pairs
@@ -45,10 +46,6 @@ from corank.core.steps import (
     rate_at,
 )
 
-# a smaller one would cost averaging too many digits: mass · v and z grow by its inverse before they cancel
-_SMALLEST_SCALE = 1e-5
-# 1 − η alpha of the first Pegasos step, but for rounding
-_ZERO = 1e-12
 # steps after which the tracked norms are summed anew
 _RECOUNT = 65536
 # rows and pairs drawn at once, where a step needs no more
@@ -230,8 +227,8 @@ def _shrink(state, plan, columns, eta):  # type: ignore[no-untyped-def]
     for view in range(np.uint64(len(state.ledger))):
         state.ledger[view, SCALE] *= shrink
         smallest = min(smallest, state.ledger[view, SCALE])
-    if smallest < _SMALLEST_SCALE:
-        _fold(state, plan, columns, shrink > _ZERO)
+    if smallest < SMALLEST_SCALE:
+        _fold(state, plan, columns, shrink > ZERO)
 
 
 @jit

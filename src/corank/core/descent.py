@@ -30,9 +30,9 @@ from corank.core.steps import (
 _CHUNK = 512
 _AHEAD = np.uint64(6)
 # a smaller one would cost averaging too many digits: mass · v and z grow by its inverse before they cancel
-_SMALLEST_SCALE = 1e-5
+SMALLEST_SCALE = 1e-5
 # 1 − η alpha of the first Pegasos step, but for rounding
-_ZERO = 1e-12
+ZERO = 1e-12
 
 _FIRST, _SECOND = np.uint64(0), np.uint64(1)
 
@@ -80,8 +80,8 @@ def descend(state, plan, examples, rows, n):  # type: ignore[no-untyped-def]
                 g = pull(loss, pair_target(loss, gap), scale * dot_difference(rows, a, b, v))
             shrink = 1.0 - eta * alpha
             scale *= shrink
-            if scale < _SMALLEST_SCALE:
-                _fold(v, z, scale if shrink > _ZERO else 0.0, mass)
+            if scale < SMALLEST_SCALE:
+                _fold(v, z, scale if shrink > ZERO else 0.0, mass)
                 scale, mass = 1.0, 0.0
             if g != 0.0:
                 c = eta * g / scale

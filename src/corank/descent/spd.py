@@ -84,7 +84,7 @@ class SPD(LinearDescent):
     --------
     >>> from corank import SPD, make_ranking
     >>> problem = make_ranking(100, 20, random_state=0)
-    >>> model = SPD(alpha=1e-3, random_state=0).fit(problem.X, problem.y, qid=problem.qid)
+    >>> model = SPD(alpha=1e-3, rate="sqrt", random_state=0).fit(problem.X, problem.y, qid=problem.qid)
     >>> model.score(problem.X, problem.y, qid=problem.qid) > 0.8
     True
     """
