@@ -40,7 +40,7 @@ _HOMES = {
     "write_store": "corank.data.store",
 }
 
-__all__ = ["__version__", *_HOMES]  # noqa: PLE0604 - the names are strings
+__all__ = ["__version__", *_HOMES]
 
 
 def __getattr__(name: str) -> Any:
