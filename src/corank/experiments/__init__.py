@@ -14,9 +14,11 @@ from corank.experiments.report import Report
 from corank.experiments.settings import Settings
 
 EXPERIMENTS = {
+    "co-rankrls": "corank.experiments.co_rankrls",
     "crr-letor": "corank.experiments.crr_letor",
     "crr-text": "corank.experiments.crr_text",
     "lcra": "corank.experiments.lcra",
+    "ranking-pursuit": "corank.experiments.ranking_pursuit",
 }
 """Each experiment's name and the module that runs it."""
 

@@ -21,16 +21,16 @@ from corank.pursuit import fit_many, fit_many_views
 
 Floats = NDArray[np.float64]
 
-N_TERMS = 40
+N_TERMS = 60
 PENALTIES = tuple(4.0**power for power in range(2, -13, -1))
 SVM_PENALTIES = tuple(4.0**power for power in range(0, -10, -1))
-COUPLINGS = (0.001, 0.01, 0.1, 1.0, 10.0)
+COUPLINGS = (0.001, 0.01, 0.1, 1.0)
 CRRP_MIX = 0.5
 
 # users of similar numbers of items whose systems are solved together
 _CHUNK = 25
-# eigenvalues of a basis below this share of the largest are rounding
-_ROUNDING = 1e-10
+# added to the diagonal of a basis' Gram matrix, which is near singular for wide kernels
+_JITTER = 1e-10
 
 
 @dataclass(frozen=True)
@@ -48,12 +48,15 @@ class Method:
         Takes the Gram matrix and the users, returns scores (n_test, C) and shares (B, C).
     by_squares : bool
         Whether parameters are chosen by the squared error rather than the disagreement error.
+    sees_unscored : bool
+        Whether it learns from items whose rating is hidden, too.
     """
 
     name: str
     grid: tuple[str, ...]
     run: Callable[[Floats, Users], tuple[Floats, Floats]]
     by_squares: bool = False
+    sees_unscored: bool = False
 
 
 def errors_of(scores: Floats, users: Users) -> tuple[Floats, Floats]:
@@ -104,32 +107,34 @@ def pursuit(mix: float) -> Callable[[Floats, Users], tuple[Floats, Floats]]:
     return run
 
 
-def co_pursuit(K: Floats, users: Users) -> tuple[Floats, Floats]:
+def co_pursuit(couplings: tuple[float, ...]) -> Callable[[Floats, Users], tuple[Floats, Floats]]:
     """
-    Run the semi-supervised pursuit; its grid is couplings times numbers of terms.
+    Return the semi-supervised pursuit as a method; its grid is couplings times numbers of terms.
 
     Parameters
     ----------
-    K : array of shape (N, N)
-        Gram matrix.
-    users : Users
-        The users.
+    couplings : tuple of float
+        Weights of the agreement; with 0 the views share the residue and nothing else.
 
     Returns
     -------
-    scores, shares : arrays
+    callable
         See `Method.run`.
     """
-    scores, shares = [], []
-    for coupling in COUPLINGS:
-        models = fit_many_views(
-            K, users.train, users.y, users.train_user, users.side, coupling=coupling, kernel="precomputed",
-            n_basis=N_TERMS,
-        )  # fmt: skip
-        scores.append(models.predict_path(users.test, users.test_user)[:, 1:])
-        flat = models.chosen.reshape(len(users), -1)
-        shares.append(_distinct(flat)[:, 1::2] / np.diff(users.train_starts)[:, None])
-    return np.hstack(scores), np.hstack(shares)
+
+    def run(K: Floats, users: Users) -> tuple[Floats, Floats]:
+        scores, shares = [], []
+        for coupling in couplings:
+            models = fit_many_views(
+                K, users.train, users.y, users.train_user, users.side, coupling=coupling, kernel="precomputed",
+                n_basis=N_TERMS,
+            )  # fmt: skip
+            scores.append(models.predict_path(users.test, users.test_user)[:, 1:])
+            flat = models.chosen.reshape(len(users), -1)
+            shares.append(_distinct(flat)[:, 1::2] / np.diff(users.train_starts)[:, None])
+        return np.hstack(scores), np.hstack(shares)
+
+    return run
 
 
 def svm(K: Floats, users: Users) -> tuple[Floats, Floats]:
@@ -163,8 +168,8 @@ def ridge(centred: bool, basis: float = 1.0) -> Callable[[Floats, Users], tuple[
     """
     Return regularised least squares as a method, on ratings or on their differences; its grid is the penalty.
 
-    On ratings that is kernel ridge regression; on differences RankRLS, with each row of weight 1. With a basis of a part
-    of the training items (the first ones: they were shuffled) it is the sparse RankRLS.
+    On ratings that is kernel ridge regression; on differences RankRLS, with each row of weight 1. With a basis of a
+    part of the training items (the first ones: they were shuffled) it is the sparse RankRLS.
 
     Parameters
     ----------
@@ -207,44 +212,56 @@ METHODS = {
         Method("Ranking pursuit", tuple(f"{p} terms" for p in range(1, N_TERMS + 1)), pursuit(0.0)),
         Method("CRRP", tuple(f"{p} terms" for p in range(1, N_TERMS + 1)), pursuit(CRRP_MIX)),
         Method(
+            "Two views, not coupled",
+            tuple(f"{p} terms" for p in range(1, N_TERMS + 1)),
+            co_pursuit((0.0,)),
+            sees_unscored=True,
+        ),
+        Method(
             "SS ranking pursuit",
             tuple(f"coupling={nu:g}, {p} terms" for nu in COUPLINGS for p in range(1, N_TERMS + 1)),
-            co_pursuit,
+            co_pursuit(COUPLINGS),
+            sees_unscored=True,
         ),
     )
 }
-"""Every method by name; the last learns from unscored items too."""
+"""Every method by name."""
 
 
-def _solve_chunk(
-    K: Floats, users: Users, chunk: NDArray[np.int64], centred: bool, basis: float, coefs: Floats
-) -> None:
+def _solve_chunk(K: Floats, users: Users, chunk: NDArray[np.int64], centred: bool, basis: float, coefs: Floats) -> None:
     """
     Solve users of about one size at once: their systems are padded with rows of zeros, which change nothing.
 
-    With Φ the basis functions in orthonormal form, C centring (or nothing), and CΦ(CΦ)ᵀ = UDUᵀ: the coefficients of
-    all penalties come from one eigendecomposition.
+    With C centring (or the identity) and all items in the basis, a = C(CKC + alpha I)⁻¹Cs; with a part of them,
+    K̂ = RRᵀ and Φ = K̄R⁻ᵀ, a = R⁻ᵀ(ΦᵀCΦ + alpha I)⁻¹ΦᵀCs. One small solve for each penalty: an eigendecomposition would
+    serve all, but threaded linear algebra makes it many times slower for systems this small.
     """
     sizes = np.diff(users.train_starts)[chunk]
     n = sizes.max()
     inside = np.arange(n) < sizes[:, None]
     at = np.where(inside, users.train_starts[chunk][:, None] + np.arange(n), 0)
     items = users.train[at]
-    s = np.where(inside, users.y[at], 0.0)
+    s = np.where(inside, users.y[at], 0.0)[:, :, None]
     mask = inside.astype(np.float64)
     C = np.eye(n) * mask[:, :, None]
     if centred:
         C = C - mask[:, :, None] * mask[:, None, :] / sizes[:, None, None]
-    in_basis = np.arange(n) < np.ceil(basis * sizes)[:, None]
-    G = K[items[:, :, None], items[:, None, :]]
-    values, vectors = np.linalg.eigh(G * (in_basis[:, :, None] & in_basis[:, None, :]))
-    kept = values > _ROUNDING * values[:, -1:]
-    root = vectors * np.where(kept, 1.0 / np.sqrt(np.where(kept, values, 1.0)), 0.0)[:, None, :]
-    features = C @ (G * mask[:, :, None]) @ root
-    D, U = np.linalg.eigh(np.swapaxes(features, 1, 2) @ features)
-    pull = np.swapaxes(U, 1, 2) @ (np.swapaxes(features, 1, 2) @ s[:, :, None])
-    found = root @ (U @ (pull / (np.maximum(D, 0.0)[:, :, None] + np.array(PENALTIES))))
-    coefs[at[inside]] = found[inside]
+    G = K[items[:, :, None], items[:, None, :]] * mask[:, :, None] * mask[:, None, :]
+    back = C
+    if basis < 1.0:
+        m = int(np.ceil(basis * n))
+        held = (np.arange(m) < np.ceil(basis * sizes)[:, None]).astype(np.float64)
+        gram = G[:, :m, :m] * held[:, :, None] * held[:, None, :] + np.eye(m) * (1.0 - held + _JITTER)[:, :, None]
+        root = np.linalg.inv(np.linalg.cholesky(gram)) * held[:, None, :]
+        features = C @ G[:, :, :m] @ np.swapaxes(root, 1, 2)
+        left, right = np.swapaxes(features, 1, 2) @ features, np.swapaxes(features, 1, 2) @ s
+        back = np.zeros((len(chunk), n, m))
+        back[:, :m] = np.swapaxes(root, 1, 2)
+    else:
+        left, right = C @ G @ C, C @ s
+    for c, alpha in enumerate(PENALTIES):
+        found = back @ np.linalg.solve(left + alpha * np.eye(left.shape[1]), right)
+        coefs[at[inside], c] = found[inside][:, 0]
 
 
 def _scores(K: Floats, users: Users, coefs: Floats) -> Floats:

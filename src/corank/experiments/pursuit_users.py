@@ -67,9 +67,7 @@ class Users:
         """
         kept = ~np.isnan(self.y)
         starts = np.append(0, np.cumsum(np.bincount(self.train_user[kept], minlength=len(self)))).astype(np.int64)
-        return Users(
-            self.train[kept], starts, self.y[kept], self.side[kept], self.test, self.test_starts, self.y_test
-        )
+        return Users(self.train[kept], starts, self.y[kept], self.side[kept], self.test, self.test_starts, self.y_test)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +78,7 @@ class Draw:
     Attributes
     ----------
     distances : array of shape (N, N)
-        Squared distances of the items' features, the ratings by the reference users.
+        Squared distances of the features, ratings by reference users, of all items that one of the users rated.
     held_out, tested : Users
         Problems to choose parameters on, and to report.
     """
@@ -126,10 +124,12 @@ def draw(
     chosen = rng.choice(others, n_held_out + n_tested, replace=False)
     features = ratings[reference].astype(np.float64)
     features = np.where(np.isnan(features), np.nanmedian(features, axis=1)[:, None], features).T
+    used = np.flatnonzero((~np.isnan(ratings[chosen])).any(axis=0))
+    known = ratings[:, used]
     return Draw(
-        euclidean_distances(features, squared=True),
-        _problems(ratings, chosen[:n_held_out], hide, rng),
-        _problems(ratings, chosen[n_held_out:], hide, rng),
+        euclidean_distances(features[used], squared=True),
+        _problems(known, chosen[:n_held_out], hide, rng),
+        _problems(known, chosen[n_held_out:], hide, rng),
     )
 
 
