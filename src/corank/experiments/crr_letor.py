@@ -112,8 +112,8 @@ def _rules_table(grid: Grid) -> Table:
         ),
         tuple(rows),
         note="All these rules were tried on the same test parts. The first table uses the first of them, the paper's "
-        "own objective; to quote the highest instead would be to choose on the test parts. The best point is the highest "
-        "mean over the test parts of one point of the grid: a bound, not a result.",
+        "own objective; to quote the highest instead would be to choose on the test parts. The best point is the "
+        "highest mean over the test parts of one point of the grid: a bound, not a result.",
     )  # fmt: skip
 
 
