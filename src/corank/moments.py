@@ -101,7 +101,9 @@ class Moments:
         if rows == "scored" and data.pairs is not None:
             return cls._of_preferences(data, features, weights, block)
         unscored = rows == "unscored"
-        order = data.order[data.is_scored[data.order] != unscored]
+        # where grades do not matter, rows are read in the order they stand in
+        order = data.queries.order if ties or unscored else data.order
+        order = order[data.is_scored[order] != unscored]
         w = np.ones(len(order)) if weights is None else weights[order]
         slots, pair_weight = _slots(data, order, w, ties or unscored, query_weight)
         y = np.zeros(data.n_rows) if unscored or data.y is None else data.y

@@ -121,7 +121,7 @@ def views_table(settings: Settings, repeats: int, hidden: float) -> tuple[Table,
         f"Disagreement error on test queries, {hidden:.0%} of the training rows unscored",
         ("method", "MQ2008", "s.d. over repeats", "paper (BioInfer)", "chosen"),
         tuple(rows),
-        note="The paper ranks parses of sentences (not public), half of them unscored: compare differences, not levels.",
+        note="The paper ranks parses of sentences, half of them unscored, which are not public: compare differences.",
     )
     return table, tuple(_test(cells, base, "Co-RankRLS", hidden) for base in METHODS[:-1])
 

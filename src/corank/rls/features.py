@@ -107,11 +107,11 @@ class FeatureMap:
         return cls(view, basis, U[:, kept] / np.sqrt(kappa[kept]), int(kept.sum()))
 
     def __call__(self, rows: Any) -> Floats:
-        """Return Φ for rows with all columns, in float64."""
-        seen = as_doubles(self.view.select(rows))
+        """Return Φ for rows with all columns; columns keep their precision."""
+        seen = self.view.select(rows)
         if self.T is None:
             return np.asarray(seen.toarray() if sparse.issparse(seen) else seen)
-        return np.asarray(self.view.kernel(seen, self.basis) @ self.T)
+        return np.asarray(self.view.kernel(as_doubles(seen), self.basis) @ self.T)
 
     def is_like(self, other: FeatureMap) -> bool:
         """

@@ -175,6 +175,8 @@ def active_rows(frame: Frame | PairFrame) -> NDArray[np.int64]:
     Returns
     -------
     array of int64
-        Ascending row numbers.
+        Row numbers, each once.
     """
-    return np.unique(frame.rows if isinstance(frame, Frame) else np.concatenate([frame.winners, frame.losers]))
+    if isinstance(frame, Frame):
+        return frame.rows
+    return np.unique(np.concatenate([frame.winners, frame.losers]))
