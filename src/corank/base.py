@@ -126,6 +126,7 @@ class Ranker(BaseEstimator, ABC):
         if isinstance(X, RankingData):
             if y is not None or qid is not None:
                 raise InputError("y or qid came beside a RankingData, which already holds both; pass it alone.")
+            self._refuse_sparse(X.X)
             validate_data(self, X.X, skip_check_array=True)
             return X
         self._refuse_sparse(X)

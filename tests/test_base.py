@@ -1,0 +1,57 @@
+"""What `Ranker` gives every subclass, on the smallest one; the laws hold for all of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+from corank.data.make import make_ranking
+from corank.data.ranking import RankingData
+from corank.data.store import open_store, write_store
+from corank.errors import InputError
+from plain_ranker import PlainRanker
+
+PROBLEM = make_ranking(6, 5, random_state=0)
+
+
+class DenseOnly(PlainRanker):
+    _accepts_sparse = False
+
+
+@pytest.mark.parametrize("wrap", [lambda X: X, lambda X: RankingData.of(X, PROBLEM.y, PROBLEM.qid)])
+def test_sparse_rows_are_refused_however_they_come(wrap):
+    rows = wrap(sparse.csr_matrix(PROBLEM.X))
+    y, qid = (None, None) if isinstance(rows, RankingData) else (PROBLEM.y, PROBLEM.qid)
+    with pytest.raises(InputError, match=r"X is sparse, but DenseOnly needs dense rows; pass X.toarray\(\)"):
+        DenseOnly().fit(rows, y, qid=qid)
+
+
+def test_a_problem_is_passed_alone():
+    with pytest.raises(InputError, match="y or qid came beside a RankingData"):
+        PlainRanker().fit(RankingData.of(PROBLEM.X, PROBLEM.y, PROBLEM.qid), PROBLEM.y)
+
+
+def test_arrays_an_indexed_problem_and_a_store_teach_the_same(tmp_path):
+    write_store(tmp_path / "store", PROBLEM.X, PROBLEM.y, PROBLEM.qid)
+    data = RankingData.of(PROBLEM.X, PROBLEM.y, PROBLEM.qid)
+    wanted = PlainRanker().fit(PROBLEM.X, PROBLEM.y, qid=PROBLEM.qid).coef_
+    for problem in (data, open_store(tmp_path / "store").data):
+        np.testing.assert_array_equal(PlainRanker().fit(problem).coef_, wanted)
+
+
+def test_columns_are_remembered_by_name_and_number():
+    frame = pd.DataFrame(PROBLEM.X, columns=[f"c{k}" for k in range(20)])
+    model = PlainRanker().fit(frame, PROBLEM.y, qid=PROBLEM.qid)
+    assert model.feature_names_in_.tolist() == frame.columns.tolist()
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict(frame[frame.columns[::-1]])
+    with pytest.raises(ValueError, match="X has 19 features, but PlainRanker is expecting 20"):
+        PlainRanker().fit(PROBLEM.X, PROBLEM.y, qid=PROBLEM.qid).predict(PROBLEM.X[:, 1:])
+
+
+def test_score_refuses_weights():
+    model = PlainRanker().fit(PROBLEM.X, PROBLEM.y, qid=PROBLEM.qid)
+    with pytest.raises(InputError, match="score counts pairs unweighted"):
+        model.score(PROBLEM.X, PROBLEM.y, PROBLEM.qid, np.ones(30))
