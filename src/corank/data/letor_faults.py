@@ -59,6 +59,6 @@ def _reason(text: Text, at: int, code: int, rules: kernels.Rules, n_features: in
         return f"expected feature ids that count from 1 and rise along the line, found {name}"
     if code == kernels.BAD_ID:
         return f"expected id:value, {shown}"
-    if code == kernels.LARGE_VALUE and not np.isinf(rules.too_large):
+    if code == kernels.LARGE_VALUE and np.isfinite([rules.too_large, float(found.partition(b"#")[0])]).all():
         return f"expected a value in the range of float32, {shown}; read with dtype=float64"
     return f"expected a finite value, {shown}"
