@@ -20,7 +20,7 @@ Y = RNG.normal(size=20)
 def test_the_system_has_the_nonzero_spectrum_of_the_papers(weights):
     kernel = GaussianKernel(0.2)
     frame = Frame.of(RankingData.of(X, Y, QID), "pairs", weights)
-    M, t = dual_system(View(None, kernel), X, frame)
+    M, t = dual_system(View(None, kernel), X, frame, X[frame.rows])
     np.testing.assert_allclose(M, M.T, atol=1e-12)
     L = laplacian(QID, weights)
     expected = np.sort(np.linalg.eigvals(L @ kernel(X)).real)[4:]
@@ -39,11 +39,11 @@ def test_what_a_function_returned_is_not_overwritten():
     K = GaussianKernel(0.2)(X)
     kept = K.copy()
     frame = Frame.of(RankingData.of(X, Y, QID), "pairs", None)
-    dual_system(View(None, CallableKernel(lambda A, B: K)), X, frame)
+    dual_system(View(None, CallableKernel(lambda A, B: K)), X, frame, X)
     np.testing.assert_array_equal(K, kept)
 
 
 def test_a_function_that_returns_nan_is_refused():
     frame = Frame.of(RankingData.of(X, Y, QID), "pairs", None)
     with pytest.raises(InputError, match="the kernel function returned NaN or infinity"):
-        dual_system(View(None, CallableKernel(lambda A, B: np.full((len(A), len(B)), np.nan))), X, frame)
+        dual_system(View(None, CallableKernel(lambda A, B: np.full((len(A), len(B)), np.nan))), X, frame, X)

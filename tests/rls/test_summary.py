@@ -10,6 +10,7 @@ from corank.data.ranking import RankingData
 from corank.data.split import hide_scores
 from corank.errors import InputError
 from corank.kernels import GaussianKernel
+from corank.rls import CoRankRLS
 from corank.rls.features import FeatureMap
 from corank.rls.summary import Summary
 from corank.views import View
@@ -55,3 +56,16 @@ def test_the_system_is_positive_whatever_the_coupling():
 
 def test_one_view_disagrees_with_nobody():
     assert np.isnan(part(QID >= 0, MAPS[:1]).disagreement(np.zeros(MAPS[0].n_features)))
+
+
+def test_a_part_may_hold_no_pair_but_the_whole_may_not():
+    y = np.where(QID < 6, np.nan, Y)
+    model = CoRankRLS(2, coupling=0.1, random_state=0)
+    whole = model.summary(X, y, qid=QID)
+    unscored = model.summary(X[QID < 6], y[QID < 6], qid=QID[QID < 6], like=whole)
+    rest = model.summary(X[QID >= 6], y[QID >= 6], qid=QID[QID >= 6], like=whole)
+    np.testing.assert_allclose(
+        model.fit_summary(unscored + rest).predict(X), model.fit(X, y, qid=QID).predict(X), atol=1e-9
+    )
+    with pytest.raises(InputError, match="no part of the summary holds two scored rows"):
+        model.fit_summary(unscored)

@@ -159,6 +159,7 @@ class CoRankRLS(LeastSquares):
         """
         self._validate_params()
         data, kernel = self._given(X, y, qid, None)
+        data.require_pairs()
         weights = as_weights(sample_weight, data.n_rows)
         frame = self._frame(data, weights)
         self._forget()
@@ -215,6 +216,7 @@ class CoRankRLS(LeastSquares):
         self._validate_params()
         if self.alphas is not None or self.couplings is not None:
             raise InputError("candidates are chosen by leaving out rows, which a summary does not hold; pass numbers.")
+        summary.require_pairs()
         self._forget()
         return self._solve(summary)
 

@@ -8,16 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.errors import InputError
-from corank.kernels import CallableKernel
-from corank.rls.features import as_doubles, basis_of
+from corank.rls.features import gram_of
 from corank.rls.frame import Frame
 from corank.views import View
 
 Floats = NDArray[np.float64]
 
 
-def dual_system(view: View, X: Any, frame: Frame) -> tuple[Floats, Floats]:
+def dual_system(view: View, X: Any, frame: Frame, basis: Any) -> tuple[Floats, Floats]:
     """
     Build the system of one view, in O(n²) beside the Gram matrix and at most twice its memory.
 
@@ -32,6 +30,8 @@ def dual_system(view: View, X: Any, frame: Frame) -> tuple[Floats, Floats]:
         All rows.
     frame : Frame
         The compared rows.
+    basis : ndarray or CSR matrix
+        What `corank.rls.features.basis_of` gives for them.
 
     Returns
     -------
@@ -41,7 +41,7 @@ def dual_system(view: View, X: Any, frame: Frame) -> tuple[Floats, Floats]:
         H y.
     """
     L = frame.laplacian
-    M = _gram(view, X, frame)
+    M = gram_of(view, X, frame.rows, basis)
     L.half(M, out=M)
     # K is symmetric: (H K)ᵀ = K Hᵀ
     L.half(M.T, out=M)
@@ -52,13 +52,3 @@ def dual_system(view: View, X: Any, frame: Frame) -> tuple[Floats, Floats]:
         u = np.sqrt(frame.w[begin:end] / frame.w[begin:end].sum())
         M[begin:end, begin:end] += own * np.outer(u, u)
     return M, L.half(frame.y)
-
-
-def _gram(view: View, X: Any, frame: Frame) -> Floats:
-    K = view.kernel(as_doubles(view.select(X[frame.rows])), basis_of(view, X, frame.rows))
-    if isinstance(view.kernel, CallableKernel):
-        # the function may keep what it returned, and we overwrite it
-        K = np.array(K, dtype=np.float64)
-        if not np.isfinite(K).all():
-            raise InputError("the kernel function returned NaN or infinity; return finite similarities.")
-    return np.ascontiguousarray(K, dtype=np.float64)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy import linalg, sparse
 
 from corank.errors import InputError
-from corank.kernels import LinearKernel, PrecomputedKernel
+from corank.kernels import CallableKernel, LinearKernel, PrecomputedKernel
 from corank.views import View
 
 Floats = NDArray[np.float64]
@@ -96,7 +96,7 @@ class FeatureMap:
             The map.
         """
         basis = basis_of(view, X, rows)
-        K = np.asarray(view.kernel(as_doubles(view.select(X[rows])), basis), dtype=np.float64)
+        K = gram_of(view, X, rows, basis)
         kappa, U = linalg.eigh((K + K.T) / 2, overwrite_a=True, check_finite=False)
         if kappa[0] < -_INDEFINITE * max(kappa[-1], 0.0):
             raise InputError(
@@ -172,6 +172,35 @@ def basis_of(view: View, X: Any, rows: NDArray[np.int64]) -> Any:
         The rows in the view's columns; their numbers for a precomputed kernel.
     """
     return rows if isinstance(view.kernel, PrecomputedKernel) else as_doubles(view.select(X[rows]))
+
+
+def gram_of(view: View, X: Any, rows: NDArray[np.int64], basis: Any) -> Floats:
+    """
+    Compute the Gram matrix of basis rows.
+
+    Parameters
+    ----------
+    view : View
+        Columns and kernel.
+    X : ndarray or CSR matrix
+        All training rows.
+    rows : array of int64
+        Numbers of the basis rows.
+    basis : ndarray or CSR matrix
+        What `basis_of` gives for them.
+
+    Returns
+    -------
+    array of float64, shape (r, r)
+        The matrix, in C order.
+    """
+    K = view.kernel(X[rows], basis) if isinstance(view.kernel, PrecomputedKernel) else view.kernel(basis)
+    if isinstance(view.kernel, CallableKernel):
+        # the function may keep what it returned, and callers overwrite it
+        K = np.array(K, dtype=np.float64)
+        if not np.isfinite(K).all():
+            raise InputError("the kernel function returned NaN or infinity; return finite similarities.")
+    return np.ascontiguousarray(K, dtype=np.float64)
 
 
 def settled(view: View, basis: Any, a: Floats) -> Floats:

@@ -81,7 +81,6 @@ class LeastSquares(Ranker):
                 f"kernel='precomputed' needs the Gram matrix of the training rows, but X has shape {data.X.shape}; "
                 "pass a square X."
             )
-        data.require_pairs()
         return data, kernel
 
     def _rows_to_score(self, X: Any, kernel: Kernel) -> Any:

@@ -156,6 +156,7 @@ class RankRLS(LeastSquares):
         """
         self._validate_params()
         data, kernel = self._given(X, y, qid, pairs)
+        data.require_pairs()
         weights = as_weights(sample_weight, data.n_rows)
         frame, rng, view = self._frame(data, weights), generator(self.random_state), View(None, kernel)
         rows = active_rows(frame)
@@ -197,11 +198,11 @@ class RankRLS(LeastSquares):
         self._validate_params()
         data, kernel = self._given(X, y, qid, pairs)
         weights = as_weights(sample_weight, data.n_rows)
-        frame = self._frame(data, weights)
         if like is not None:
             phi = like.maps[0]
         elif self._wants_basis():
-            phi = self._map(View(None, kernel), data, active_rows(frame), generator(self.random_state))
+            rows = active_rows(self._frame(data, weights))
+            phi = self._map(View(None, kernel), data, rows, generator(self.random_state))
         elif isinstance(kernel, LinearKernel):
             phi = FeatureMap.of_columns(View(None, kernel), data.n_features)
         else:
@@ -225,6 +226,7 @@ class RankRLS(LeastSquares):
         self._validate_params()
         if self.alphas is not None:
             raise InputError("alphas are chosen by leaving out rows, which a summary does not hold; pass alpha.")
+        summary.require_pairs()
         self._forget()
         return self._solve(summary)
 
@@ -270,8 +272,8 @@ class RankRLS(LeastSquares):
         return scores(View(None, self.kernel_), getattr(self, "basis_", None), coefficients, rows)
 
     def _fit_dense(self, view: View, data: RankingData, frame: Frame) -> Self:
-        M, t = dual_system(view, data.X, frame)
         L, basis = frame.laplacian, basis_of(view, data.X, frame.rows)
+        M, t = dual_system(view, data.X, frame, basis)
         if self.alphas is None:
             b, jitter = solve_one(M, t, float(self.alpha))
             return self._store(view, basis, settled(view, basis, L.half_t(b)), float(self.alpha), jitter, len(t))

@@ -92,6 +92,11 @@ class Summary:
         unscored = None if self.unscored is None or other.unscored is None else self.unscored + other.unscored
         return Summary(self.maps, self.scored + other.scored, unscored)
 
+    def require_pairs(self) -> None:
+        """Raise one sentence when no part held a pair to learn from; a single part may well hold none."""
+        if not self.scored.pair_weight > 0.0:
+            raise InputError("no part of the summary holds two scored rows of one query; sum over more rows.")
+
     @property
     def blocks(self) -> list[slice]:
         """Where the features of each view are."""
