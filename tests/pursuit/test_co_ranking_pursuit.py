@@ -1,0 +1,155 @@
+"""CoRankingPursuit against a search over all choices with explicit systems."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from corank.data.make import make_ranking
+from corank.data.queries import Queries
+from corank.data.split import hide_scores
+from corank.errors import InputError
+from corank.graphs import Laplacian
+from corank.kernels import GaussianKernel
+from corank.pursuit import CoRankingPursuit, RankingPursuit
+from corank.views import View
+
+PROBLEM = make_ranking(5, (3, 6), random_state=4)
+X, QID = PROBLEM.X, PROBLEM.qid
+Y = hide_scores(PROBLEM.y, fraction=0.5, random_state=0)
+KERNELS = [GaussianKernel(0.05), GaussianKernel(0.01), GaussianKernel(0.2)]
+
+
+def brute(kernels, coupling, n_basis, shared, separate=False):
+    """Choices, coefficients and objective by forming J for every γ."""
+    M, n = len(kernels), len(Y)
+    scored = ~np.isnan(Y)
+    L, U = np.zeros((n, n)), np.zeros((n, n))
+    for rows, out in ((np.flatnonzero(scored), L), (np.flatnonzero(~scored), U)):
+        out[np.ix_(rows, rows)] = Laplacian.per_query(Queries.of(QID[rows], len(rows))).toarray()
+    K = [kernel(X) for kernel in kernels]
+    R = [np.where(scored, Y, 0.0) for _ in range(M)]
+    every = [(j,) * M for j in range(n)] if shared else list(product(range(n), repeat=M))
+    steps = []
+    for _ in range(n_basis):
+        best = None
+        for gamma in every:
+            k = [K[v][:, j] for v, j in enumerate(gamma)]
+            A = np.array([[-2 * coupling * k[v] @ U @ k[u] for u in range(M)] for v in range(M)])
+            for v in range(M):
+                A[v, v] = k[v] @ L @ k[v] + 2 * coupling * (M - 1) * k[v] @ U @ k[v]
+            a = np.linalg.solve(A, [k[v] @ L @ R[v] for v in range(M)])
+            J = sum((R[v] - a[v] * k[v]) @ L @ (R[v] - a[v] * k[v]) for v in range(M))
+            for v, u in product(range(M), repeat=2):
+                gap = a[v] * k[v] - a[u] * k[u]
+                J += coupling * gap @ U @ gap
+            if best is None or J < best[0] - 1e-9:
+                best = (J, gamma, a, k)
+        J, gamma, a, k = best
+        before = sum(r @ L @ r for r in R)
+        steps.append((gamma, a, before - J))
+        moves = [a[v] * k[v] for v in range(M)]
+        R = [r - (move if separate else np.mean(moves, axis=0)) for r, move in zip(R, moves, strict=True)]
+    return steps
+
+
+@pytest.mark.parametrize("coupling", [0.0, 0.05, 3.0])
+@pytest.mark.parametrize("search", ["joint", "shared"])
+@pytest.mark.parametrize("residual", ["shared", "separate"])
+def test_two_views_choose_what_brute_force_chooses(coupling, search, residual):
+    model = CoRankingPursuit(2, KERNELS[:2], coupling=coupling, search=search, residual=residual).fit(X, Y, qid=QID)
+    for p, (gamma, a, gain) in enumerate(brute(KERNELS[:2], coupling, 2, search == "shared", residual == "separate")):
+        assert model.indices_[p].tolist() == list(gamma)
+        np.testing.assert_allclose(model.coefs_[p], a, rtol=1e-6, atol=1e-9)
+        assert model.gains_[p] == pytest.approx(gain)
+
+
+def test_three_views_shared_is_brute_force_and_joint_is_no_worse():
+    steps = brute(KERNELS, 0.05, 3, shared=True)
+    shared = CoRankingPursuit(3, KERNELS, coupling=0.05, search="shared").fit(X, Y, qid=QID)
+    assert shared.indices_.tolist() == [list(gamma) for gamma, _, _ in steps]
+    joint = CoRankingPursuit(1, KERNELS, coupling=0.05).fit(X, Y, qid=QID)
+    # a coordinate search ends where no single view can do better
+    scored = ~np.isnan(Y)
+    L = Laplacian.per_query(Queries.of(QID[scored], int(scored.sum()))).toarray()
+    U = Laplacian.per_query(Queries.of(QID[~scored], int((~scored).sum()))).toarray()
+    K = [kernel(X) for kernel in KERNELS]
+
+    def gain(gamma):
+        k = [K[v][scored, j] for v, j in enumerate(gamma)]
+        u = [K[v][~scored, j] for v, j in enumerate(gamma)]
+        A = np.array([[-0.1 * u[v] @ U @ u[w] for w in range(3)] for v in range(3)])
+        for v in range(3):
+            A[v, v] = k[v] @ L @ k[v] + 0.2 * u[v] @ U @ u[v]
+        e = np.array([k[v] @ L @ Y[scored] for v in range(3)])
+        return e @ np.linalg.solve(A, e)
+
+    found = joint.indices_[0]
+    assert joint.gains_[0] == pytest.approx(gain(found))
+    for v in range(3):
+        for j in range(len(Y)):
+            other = found.copy()
+            other[v] = j
+            assert gain(other) <= joint.gains_[0] * (1 + 1e-9)
+
+
+def test_the_mean_of_the_views_is_the_prediction_at_every_length():
+    model = CoRankingPursuit(6, 2, KERNELS[0], coupling=0.1, random_state=0).fit(X, Y, qid=QID)
+    for p in (0, 2, 6):
+        short = CoRankingPursuit(max(p, 1), 2, KERNELS[0], coupling=0.1, random_state=0).fit(X, Y, qid=QID)
+        if p:
+            np.testing.assert_allclose(model.predict(X, n_terms=p), short.predict(X))
+        np.testing.assert_allclose(model.predict_views(X, p).mean(axis=1), model.predict(X, n_terms=p))
+    with pytest.raises(InputError, match="n_terms is 7; this model has 0 to 6 terms"):
+        model.predict(X, n_terms=7)
+
+
+def test_a_dictionary_can_be_dealt_to_the_views():
+    model = CoRankingPursuit(5, 2, KERNELS[0], coupling=0.1, split="dictionary", random_state=0).fit(X, Y, qid=QID)
+    parts = [set(view.basis.tolist()) for view in model.views_]
+    assert not parts[0] & parts[1]
+    assert parts[0] | parts[1] == set(range(len(Y)))
+    assert set(model.indices_[:, 0]) <= parts[0]
+    assert set(model.indices_[:, 1]) <= parts[1]
+
+
+def test_early_stopping_learns_that_many_terms_from_all_rows():
+    problem = make_ranking(40, 8, random_state=0)
+    y = hide_scores(problem.y, fraction=0.3, random_state=0)
+    how = {"views": KERNELS[:2], "coupling": 0.05, "random_state": 0}
+    model = CoRankingPursuit(40, early_stopping=True, **how).fit(problem.X, y, qid=problem.qid)
+    best = max(int(np.argmin(model.validation_errors_)), 1)
+    again = CoRankingPursuit(best, **how).fit(problem.X, y, qid=problem.qid)
+    np.testing.assert_array_equal(model.predict(problem.X), again.predict(problem.X))
+
+
+def test_without_unscored_rows_coupling_changes_nothing():
+    full = PROBLEM.y
+    one = CoRankingPursuit(5, KERNELS[:2], coupling=0.0).fit(X, full, qid=QID).predict(X)
+    other = CoRankingPursuit(5, KERNELS[:2], coupling=9.0).fit(X, full, qid=QID).predict(X)
+    np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "sentence"),
+    [
+        ({"views": 30}, "views=30 needs a column for each, but X has n_features = 20"),
+        ({"views": 400, "split": "dictionary"}, r"views=400 needs a row for each, but the dictionary has \d+ rows"),
+        ({"views": 2, "split": "dictionary", "search": "shared"}, "search='shared' needs the same rows in all views"),
+        (
+            {"views": [View(None, "linear", [0, 1]), View(None, "linear", [2, 3])], "search": "shared"},
+            "search='shared' needs the same basis in all views",
+        ),
+    ],
+)
+def test_parameters_that_do_not_fit_each_other(parameters, sentence):
+    with pytest.raises(InputError, match=sentence):
+        CoRankingPursuit(3, kernel="linear", **parameters).fit(X, Y, qid=QID)
+
+
+def test_one_view_is_ranking_pursuit():
+    one = CoRankingPursuit(6, [KERNELS[0]], coupling=5.0).fit(X, Y, qid=QID)
+    other = RankingPursuit(6, KERNELS[0], dictionary="all").fit(X, Y, qid=QID)
+    np.testing.assert_allclose(one.predict(X), other.predict(X), rtol=1e-9, atol=1e-9)

@@ -1,0 +1,123 @@
+"""The three fits against brute force: every candidate tried, every system solved anew."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from corank.data.queries import Queries
+from corank.data.ranking import RankingData
+from corank.graphs import Laplacian
+from corank.pursuit.dictionary import Dictionary
+from corank.pursuit.fits import steps
+from corank.pursuit.inner import Goal
+from corank.pursuit.path import Path
+
+
+def problem(seed, n=24, N=9):
+    rng = np.random.default_rng(seed)
+    D = rng.normal(size=(n, N))
+    y = rng.integers(0, 4, n).astype(float)
+    return D, y, rng.integers(0, 3, n)
+
+
+def dense_form(y, qid, mix, query_weight="pairs"):
+    L = Laplacian.per_query(Queries.of(qid, len(y)), query_weight).toarray()
+    return mix * np.eye(len(y)) + (1 - mix) * L
+
+
+def brute(D, y, A, n_basis, fitting):
+    """Indices and coefficients of every length; J is evaluated for each candidate."""
+    chosen, coefs, out = [], np.zeros(0), []
+    for _ in range(n_basis):
+        best = None
+        for j in range(D.shape[1]):
+            if fitting == "basic":
+                r = y - D[:, chosen] @ coefs
+                a = (D[:, j] @ A @ r) / (D[:, j] @ A @ D[:, j])
+                trial = np.append(coefs, a)
+            elif j in chosen:
+                continue
+            else:
+                S = D[:, [*chosen, j]]
+                again = np.linalg.lstsq(S.T @ A @ S, S.T @ A @ y, rcond=None)[0]
+                r = y - D[:, chosen] @ coefs
+                a = (D[:, j] @ A @ r) / (D[:, j] @ A @ D[:, j])
+                trial = again if fitting == "pre" else np.append(coefs, a)
+            r = y - D[:, [*chosen, j]] @ trial
+            J = r @ A @ r
+            if best is None or J < best[0] - 1e-9:
+                best = (J, j, trial)
+        chosen.append(best[1])
+        coefs = best[2]
+        if fitting == "back":
+            S = D[:, chosen]
+            coefs = np.linalg.solve(S.T @ A @ S, S.T @ A @ y)
+        out.append(coefs)
+    return chosen, out
+
+
+@pytest.mark.parametrize("fitting", ["basic", "back", "pre"])
+@pytest.mark.parametrize("mix", [0.0, 0.3, 1.0])
+def test_each_fit_is_what_brute_force_finds(fitting, mix):
+    D, y, qid = problem(5)
+    goal = Goal.of(RankingData.of(D, y, qid), mix, "pairs", None)
+    dictionary = Dictionary(D)
+    path = Path.follow(
+        steps(dictionary, goal, dictionary.squares(goal.inner), fitting), 6, 0.0, lambda indices, coefs: False
+    )
+    A = dense_form(y, qid, mix)
+    indices, coefs = brute(D, y, A, 6, fitting)
+    assert path.indices.tolist() == indices
+    for p in range(6):
+        np.testing.assert_allclose(path.coefs[p, : p + 1], coefs[p], rtol=1e-7, atol=1e-9)
+        r = y - D[:, indices[: p + 1]] @ coefs[p]
+        assert goal.J - path.gains[: p + 1].sum() == pytest.approx(r @ A @ r)
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 10_000), fitting=st.sampled_from(["basic", "back", "pre"]), mix=st.sampled_from([0.0, 0.5]))
+def test_the_objective_never_rises_and_ends_where_least_squares_does(seed, fitting, mix):
+    D, y, qid = problem(seed)
+    data = RankingData.of(D, y, qid)
+    if not data.n_pairs:
+        return
+    goal = Goal.of(data, mix, "rows", None)
+    dictionary = Dictionary(D)
+    squares = dictionary.squares(goal.inner)
+    path = Path.follow(steps(dictionary, goal, squares, fitting), 200, 0.0, lambda indices, coefs: False)
+    assert (path.gains >= 0).all()
+    A = dense_form(y, qid, mix, "rows")
+    best = np.linalg.lstsq(D.T @ A @ D, D.T @ A @ y, rcond=None)[0]
+    least = (y - D @ best) @ A @ (y - D @ best)
+    left = goal.J - path.gains.sum()
+    assert left >= least - 1e-7 * goal.J
+    if fitting != "basic":
+        assert len(path.indices) <= D.shape[1]
+        assert left == pytest.approx(least, abs=1e-7 * goal.J)
+
+
+def test_a_column_that_is_constant_in_every_query_is_never_chosen():
+    D, y, qid = problem(1)
+    D[:, 4] = qid * 1e6 + 7.3
+    goal = Goal.of(RankingData.of(D, y, qid), 0.0, "pairs", None)
+    dictionary = Dictionary(D)
+    squares = dictionary.squares(goal.inner)
+    assert squares[4] == 0.0
+    for fitting in ("basic", "back", "pre"):
+        path = Path.follow(steps(dictionary, goal, squares, fitting), 30, 0.0, lambda indices, coefs: False)
+        assert 4 not in path.indices
+
+
+def test_a_column_twice_is_chosen_once_where_coefficients_are_solved_again():
+    D, y, qid = problem(2)
+    D = np.hstack([D, D])
+    goal = Goal.of(RankingData.of(D, y, qid), 0.0, "pairs", None)
+    dictionary = Dictionary(D)
+    for fitting in ("back", "pre"):
+        walk = steps(dictionary, goal, dictionary.squares(goal.inner), fitting)
+        path = Path.follow(walk, 30, 0.0, lambda indices, coefs: False)
+        assert len(np.unique(path.indices % 9)) == len(path.indices) == 9
+        assert np.isfinite(path.coefs).all()

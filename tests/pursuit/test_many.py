@@ -1,0 +1,97 @@
+"""Many pursuits at once are as many pursuits one by one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from corank.errors import InputError
+from corank.kernels import GaussianKernel
+from corank.pursuit import CoRankingPursuit, RankingPursuit, fit_many, fit_many_views
+from corank.views import View
+
+KERNEL = GaussianKernel(0.05)
+
+
+def users(seed, n_items=20, n_users=6):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_items, 5))
+    sizes = rng.integers(8, 15, n_users)
+    items = np.concatenate([rng.choice(n_items, size, replace=False) for size in sizes])
+    user = np.repeat([f"user {u}" for u in range(n_users)], sizes)
+    y = rng.normal(size=len(items))
+    order = rng.permutation(len(items))
+    return X, items[order], y[order], user[order], rng
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    seed=st.integers(0, 10_000),
+    fitting=st.sampled_from(["basic", "back", "pre"]),
+    mix=st.sampled_from([0.0, 0.5, 1.0]),
+    query_weight=st.sampled_from(["pairs", "rows"]),
+)
+def test_each_model_is_a_ranking_pursuit(seed, fitting, mix, query_weight):
+    X, items, y, user, _ = users(seed)
+    how = {"mix": mix, "fitting": fitting, "query_weight": query_weight}
+    models = fit_many(X, items, y, user, n_basis=4, kernel=KERNEL, n_jobs=2, **how)
+    scores = models.predict_path(items, user)
+    for name in np.unique(user):
+        rows = np.flatnonzero(user == name)
+        model = RankingPursuit(4, KERNEL, **how).fit(X[items[rows]], y[rows])
+        for p in range(len(model.indices_) + 1):
+            expected = model.predict(X[items[rows]], n_terms=p)
+            np.testing.assert_allclose(scores[rows, p], expected, rtol=1e-6, atol=1e-7 * (1 + abs(y).max()))
+        assert models.n_terms[models.ids.tolist().index(name)] == len(model.indices_)
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 10_000), coupling=st.sampled_from([0.0, 0.1, 5.0]))
+def test_each_model_of_two_views_is_a_co_ranking_pursuit(seed, coupling):
+    X, items, y, user, rng = users(seed)
+    y[rng.random(len(y)) < 0.4] = np.nan
+    side = rng.integers(0, 2, len(y))
+    models = fit_many_views(X, items, y, user, side, coupling=coupling, n_basis=3, kernel=KERNEL)
+    scores = models.predict_path(items, user)
+    for name in np.unique(user):
+        rows = np.flatnonzero(user == name)
+        known = y[rows][~np.isnan(y[rows])]
+        # with fewer, many choices fit equally well
+        if len(np.unique(known)) < 6 or np.bincount(side[rows], minlength=2).min() < 2:
+            continue
+        views = [View(None, KERNEL, np.flatnonzero(side[rows] == v)) for v in (0, 1)]
+        model = CoRankingPursuit(3, views, coupling=coupling).fit(X[items[rows]], y[rows])
+        for p in range(len(model.coefs_) + 1):
+            expected = model.predict(X[items[rows]], n_terms=p)
+            np.testing.assert_allclose(scores[rows, p], expected, rtol=1e-6, atol=1e-7 * (1 + abs(known).max()))
+
+
+def test_users_with_nothing_to_learn_from_score_zero():
+    X = np.eye(4)
+    models = fit_many(X, [0, 1, 2, 3, 0], [1.0, 1.0, 2.0, np.nan, 3.0], ["a", "a", "b", "c", "d"], n_basis=3)
+    assert models.n_terms.tolist() == [0, 0, 0, 0]
+    np.testing.assert_array_equal(models.predict([0, 1, 2, 3], ["a", "b", "c", "d"]), np.zeros(4))
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda: fit_many(np.eye(3), [0, 5], [1.0, 2.0], [0, 0]), "items names row 5, but X has rows 0 to 2"),
+        (lambda: fit_many(np.eye(3), [0.5], [1.0], [0]), "pass one row of X for each score"),
+        (lambda: fit_many(np.eye(3), [0, 1], [1.0, 2.0], [0, 0], fitting="best"), "fitting is 'best'; choose one of"),
+        (lambda: fit_many(np.eye(3), [0, 1], [1.0, 2.0], [0, 0], mix=2.0), "mix 2.0"),
+        (lambda: fit_many(np.ones((2, 3)), [0, 1], [1.0, 2.0], [0, 0], kernel="precomputed"), "pass a square one"),
+        (lambda: fit_many_views(np.eye(3), [0, 1], [1.0, 2.0], [0, 0], [0, 2], coupling=1.0), "one 0 or 1 for each"),
+        (lambda: fit_many_views(np.eye(3), [0, 1], [1.0, 2.0], [0, 0], [0, 1], coupling=-1.0), "coupling -1.0"),
+        (
+            lambda: fit_many(np.eye(3), [0, 1], [1.0, 2.0], [0, 0]).predict([0], ["x"]),
+            "problem names 'x', for which no model was fitted",
+        ),
+        (lambda: fit_many(np.eye(3), [0, 1], [1.0, 2.0], [0, 0], n_basis=2).predict([0], [0], 3), "n_terms is 3"),
+    ],
+)
+def test_bad_input_gets_one_sentence(call, sentence):
+    with pytest.raises(InputError, match=sentence):
+        call()
