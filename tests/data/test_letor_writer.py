@@ -47,3 +47,26 @@ def test_what_text_cannot_hold_is_refused_and_nothing_is_written(tmp_path: Path,
     with pytest.raises(InputError, match=message):
         write_letor(tmp_path / "a.txt", **arguments)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"qid": [0, "0"]}, "qid holds ids that LETOR text cannot keep"),
+        ({"qid": [b"a", b"b"]}, "qid holds ids that LETOR text cannot keep"),
+        (
+            {"y": [-1, np.nan], "unscored": -1},
+            "unscored is -1, the score of row 0; choose a label that no scored row has",
+        ),
+        ({"y": [1, np.nan], "unscored": np.nan}, "unscored is nan, no finite number"),
+    ],
+)
+def test_what_would_read_back_otherwise_is_refused(tmp_path: Path, options: dict, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        write_letor(tmp_path / "t", **({"X": [[1.0], [2.0]], "y": [1, 0]} | options))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_comment_may_be_none(tmp_path: Path) -> None:
+    write_letor(tmp_path / "t", [[1.0], [2.0]], [1, 0], comments=[None, "x"])
+    assert (tmp_path / "t").read_text() == "1 1:1.0\n0 1:2.0 #x\n"

@@ -44,11 +44,11 @@ def write_letor(
     y : array-like of shape (n_rows,)
         Labels; NaN marks an unscored row.
     qid : array-like of shape (n_rows,), optional
-        Query ids; without blanks and ``#``.
+        Query ids: numbers, or strings without blanks and ``#``.
     comments : sequence of str, optional
-        What to put behind ``#`` in each row; "" for nothing.
+        What to put behind ``#`` in each row; "" or None for nothing.
     unscored : float, optional
-        Label to write for unscored rows.
+        Label to write for unscored rows; no scored row may have it.
 
     Examples
     --------
@@ -82,13 +82,17 @@ def _labels(y: NDArray[np.float64], unscored: float | None) -> list[str]:
                 f"y is NaN at row {int(np.flatnonzero(hidden)[0])}, which LETOR text cannot hold; "
                 "pass unscored= with the label to write there."
             )
+        clash = np.flatnonzero(y == unscored)
+        if len(clash) or not np.isfinite(unscored):
+            taken = f"the score of row {clash[0]}" if len(clash) else "no finite number"
+            raise InputError(f"unscored is {unscored:g}, {taken}; choose a label that no scored row has, such as -1.")
         y = np.where(hidden, unscored, y)
     return [repr(label).removesuffix(".0") for label in y.tolist()]
 
 
 def _names(qid: ArrayLike, n_rows: int) -> list[str]:
     queries = Queries.of(qid, n_rows)
-    names = [str(name) for name in queries.ids.tolist()]
+    names = [str(name) for name in queries.plain_ids("LETOR text").tolist()]
     for name in names:
         if not name or any(c in name for c in "# \t\r\n"):
             raise InputError(f"qid has the id {name!r}; LETOR text needs ids without blanks and '#'.")
@@ -100,10 +104,11 @@ def _tails(comments: Sequence[str] | NDArray[np.object_] | None, n_rows: int) ->
         return [""] * n_rows
     if len(comments) != n_rows:
         raise InputError(f"comments has {len(comments)} texts for {n_rows} rows of X; pass one per row.")
-    for row, comment in enumerate(comments):
-        if "\n" in comment or "\r" in comment:
+    texts = ["" if comment is None else str(comment) for comment in comments]
+    for row, text in enumerate(texts):
+        if "\n" in text or "\r" in text:
             raise InputError(f"the comment of row {row} has a line break; LETOR text keeps one row a line.")
-    return [f" #{comment}" if comment else "" for comment in comments]
+    return [f" #{text}" if text else "" for text in texts]
 
 
 def _dense_bodies(X: NDArray[Any]) -> Iterator[list[str]]:

@@ -146,7 +146,7 @@ def write_run(
     """
     documents = _names(docids, "docids")
     queries = Queries.of(qid, len(documents))
-    names, values = _names(queries.ids, "qid"), as_scores(scores, len(documents))
+    names, values = _names(queries.plain_ids("a TREC file"), "qid"), as_scores(scores, len(documents))
     _names([tag], "tag")
     if np.isnan(values).any():
         row = int(np.flatnonzero(np.isnan(values))[0])
@@ -181,7 +181,7 @@ def write_qrels(path: str | os.PathLike[str], qid: ArrayLike, docids: ArrayLike,
     """
     documents = _names(docids, "docids")
     queries = Queries.of(qid, len(documents))
-    names, grades = _names(queries.ids, "qid"), as_scores(y, len(documents))
+    names, grades = _names(queries.plain_ids("a TREC file"), "qid"), as_scores(y, len(documents))
     with write_text(path) as stream:
         stream.writelines(
             f"{names[query]} 0 {document} {grade!r}".removesuffix(".0").encode(errors="surrogateescape") + b"\n"
