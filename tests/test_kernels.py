@@ -159,6 +159,14 @@ def test_bad_input_is_refused_in_a_sentence(make, message):
         make()
 
 
+@pytest.mark.parametrize("make", [lambda: GaussianKernel(None), lambda: PolynomialKernel(gamma=None)])
+def test_a_parameter_that_is_no_number_is_named(make):
+    with pytest.raises(InputError, match="gamma is None; pass a positive number"):
+        make()
+    with pytest.raises(InputError, match="coef0 is None; pass a number of at least 0"):
+        PolynomialKernel(coef0=None)
+
+
 def test_an_entry_stored_in_two_parts_counts_once():
     X = sparse.csr_matrix((np.array([1.0, 2.0, 3.0]), np.array([1, 1, 0]), np.array([0, 2, 3])), shape=(2, 2))
     for kernel in (LinearKernel(), PolynomialKernel(), GaussianKernel(0.1), CosineKernel()):

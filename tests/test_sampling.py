@@ -194,3 +194,10 @@ def test_a_problem_without_pairs_is_refused():
         PairSampler.of(problem(np.array([1.0, NAN]), np.array([0, 0])), unscored=True)
     with pytest.raises(InputError, match="preference pairs carry none"):
         PairSampler.of(RankingData.of_pairs(np.zeros((2, 1)), [[0, 1]]), differences=True)
+
+
+@pytest.mark.parametrize(("n", "rng", "message"), [(2, 0, "rng is 0; pass a numpy Generator"), (-1, None, "n is -1")])
+def test_what_cannot_draw_is_named(n, rng, message):
+    sampler = PairSampler.of(RankingData.of(np.zeros((2, 1)), [0, 1]))
+    with pytest.raises(InputError, match=message):
+        sampler.draw(n, np.random.default_rng(0) if rng is None else rng)

@@ -122,6 +122,10 @@ class PairSampler:
             Row numbers, winner first; unscored rows in random order.
         """
         state = seed_state(rng) if isinstance(rng, np.random.Generator) else rng
+        if not (isinstance(state, np.ndarray) and state.dtype == np.uint64 and state.shape == (4,)):
+            raise InputError(f"rng is {rng!r}; pass a numpy Generator such as numpy.random.default_rng(0), or dice.")
+        if n < 0:
+            raise InputError(f"n is {n}; draw 0 pairs or more.")
         out = np.empty((n, 2), dtype=np.int64)
         core.draw_pairs(state, self.index, out.view(np.uint64))
         return out

@@ -49,7 +49,8 @@ class PolynomialKernel(Kernel):
         if isinstance(self.degree, bool) or int(self.degree) != self.degree or self.degree < 1:
             raise InputError(f"degree is {self.degree}; pass a whole number of at least 1.")
         require_positive(self.gamma, "gamma")
-        if not (isinstance(self.coef0, Real) and 0 <= float(self.coef0) < np.inf):
+        given: Any = self.coef0
+        if not (isinstance(given, Real) and 0 <= float(given) < np.inf):
             raise InputError(f"coef0 is {self.coef0}; pass a number of at least 0, or the kernel is not definite.")
 
     def _gram(self, X: Any, Z: Any) -> Gram:
