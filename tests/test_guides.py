@@ -10,7 +10,7 @@ import pytest
 
 import corank
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).resolve().parent.parent
 GUIDES = sorted((ROOT / "docs" / "guide").glob("*.md"))
 
 
@@ -18,8 +18,9 @@ def python_blocks(path):
     return re.findall(r"```python\n(.*?)```", path.read_text(encoding="utf-8"), flags=re.DOTALL)
 
 
-def test_the_example_of_the_readme_runs(capsys):
+def test_the_example_of_the_readme_runs(capsys, monkeypatch, tmp_path):
     (example,) = python_blocks(ROOT / "README.md")
+    monkeypatch.chdir(tmp_path)  # it may save a model
     exec(compile(example, "README.md", "exec"), {})
     said = capsys.readouterr().out
     assert re.search(r"^nDCG@10 +0\.\d{4} ", said, flags=re.MULTILINE)
