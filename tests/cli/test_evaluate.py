@@ -146,3 +146,10 @@ def test_a_run_needs_documents_in_the_truth(files):
     (files / "run").write_text("1 Q0 a 1 1 tag\n")
     with pytest.raises(InputError, match=r"names no documents, so the run .* cannot be matched; pass a score file"):
         run(files / "truth.txt", files / "run")
+
+
+def test_the_file_of_queries_keeps_names_that_are_not_utf8(tmp_path):
+    (tmp_path / "qrels").write_bytes(b"q\xe9 0 a 1\nq\xe9 0 b 0\n")
+    (tmp_path / "run").write_bytes(b"q\xe9 Q0 a 1 0.5 x\n")
+    run(tmp_path / "qrels", tmp_path / "run", "-m", "RR", "--per-query", tmp_path / "table")
+    assert (tmp_path / "table").read_bytes() == b"qid\tRR\nq\xe9\t1.0\n"
