@@ -45,7 +45,7 @@ def brute(kernels, coupling, n_basis, shared, separate=False):
             for v, u in product(range(M), repeat=2):
                 gap = a[v] * k[v] - a[u] * k[u]
                 J += coupling * gap @ U @ gap
-            if best is None or J < best[0] - 1e-9:
+            if best is None or best[0] - 1e-9 > J:
                 best = (J, gamma, a, k)
         J, gamma, a, k = best
         before = sum(r @ L @ r for r in R)

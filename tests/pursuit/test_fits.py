@@ -48,7 +48,7 @@ def brute(D, y, A, n_basis, fitting):
                 trial = again if fitting == "pre" else np.append(coefs, a)
             r = y - D[:, [*chosen, j]] @ trial
             J = r @ A @ r
-            if best is None or J < best[0] - 1e-9:
+            if best is None or best[0] - 1e-9 > J:
                 best = (J, j, trial)
         chosen.append(best[1])
         coefs = best[2]

@@ -130,7 +130,7 @@ def _squares(cells: Cells) -> Table:
 def _shares(cells: Cells, hide: bool) -> Table:
     names = [name for name in ("Jester", "MovieLens") if (name, hide, GROUPS[0]) in cells]
     headings = tuple(f"{name} {low}-{high}" for name in names for low, high in GROUPS)
-    rows = tuple(
+    rows: tuple[tuple[str | float | None, ...], ...] = tuple(
         (
             method,
             *(
