@@ -140,7 +140,7 @@ def test_a_path_and_a_sparse_model_are_saved(tmp_path):
     [
         ({"alphas": []}, {}, r"alphas is \[\]; pass a list of one or more finite numbers"),
         ({"alphas": [1.0, -1.0]}, {}, "none below zero"),
-        ({"metric": "nDGC", "alphas": [1.0]}, {}, "'nDGC' is not a known metric"),
+        ({"metric": "nDGC"}, {}, "'nDGC' is not a known metric"),
         ({"alphas": [1.0], "metric": "nDCG"}, {"qid": None}, "one query cannot be left out"),
         ({"kernel": "precomputed"}, {}, r"needs the Gram matrix of the training rows, but X has shape"),
         ({"kernel": "cubic"}, {}, "kernel is 'cubic'; choose one of linear"),

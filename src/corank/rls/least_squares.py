@@ -61,6 +61,7 @@ class LeastSquares(Ranker):
     ) -> tuple[RankingData, Kernel]:
         """Check what ``fit`` was given; a kernel function may see rows that are any objects."""
         kernel = as_kernel(self.kernel)
+        parse_metric(self.metric)
         if pairs is not None and y is not None:
             raise InputError("y came beside pairs; pass scores or preferences, not both.")
         if isinstance(kernel, CallableKernel) and not isinstance(X, RankingData) and not is_table(X):
