@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.core.jit import jit
+from corank.core.pursuit import TINY, joint_best
 
 
 class SmallPair(NamedTuple):
@@ -59,7 +60,7 @@ def _centred(K, rows, over, columns, factor, least):  # type: ignore[no-untyped-
             D[i, j] = root * (D[i, j] - means[j])
             squares[j] += D[i, j] * D[i, j]
     for j in range(np.uint64(N)):
-        if squares[j] <= least * root * root * plain[j]:
+        if squares[j] <= max(least * root * root * plain[j], TINY):
             squares[j] = 0.0
     return D, squares
 
@@ -104,14 +105,16 @@ def copursue_many(K, small, coupling, tol, least, chosen, coefs, first, last):  
         size, n = end - begin, small.n_scored[b]
         rows = small.rows[begin:end]
         every = np.arange(np.int64(size))
+        scored, free = every[:n], every[n:]
         left = every[small.side[begin:end] == 0]
         right = every[small.side[begin:end] == 1]
-        scored, free = every[:n], every[n:]
+        left = left[_centred(K, rows, scored, left, small.factor[b, 0], least)[1] > 0.0]
+        right = right[_centred(K, rows, scored, right, small.factor[b, 0], least)[1] > 0.0]
         H1, g1 = _centred(K, rows, scored, left, small.factor[b, 0], least)
         H2, g2 = _centred(K, rows, scored, right, small.factor[b, 0], least)
         U1, u1 = _centred(K, rows, free, left, small.factor[b, 1], 0.0)
         U2, u2 = _centred(K, rows, free, right, small.factor[b, 1], 0.0)
-        b1, b2 = g1 + 2.0 * coupling * u1, g2 + 2.0 * coupling * u2
+        root1, root2 = np.sqrt(g1 + 2.0 * coupling * u1), np.sqrt(g2 + 2.0 * coupling * u2)
         r = np.empty(n)
         mean = small.y[begin : begin + n].mean() if n > 0 else 0.0
         root = np.sqrt(small.factor[b, 0] * n)
@@ -123,31 +126,21 @@ def copursue_many(K, small, coupling, tol, least, chosen, coefs, first, last):  
         cross = np.zeros((len(left), len(right)))
         for k in range(np.uint64(len(free))):
             for i in range(np.uint64(len(left))):
-                a = 2.0 * coupling * U1[k, i]
+                a = 2.0 * coupling * U1[k, i] / root1[i]
                 for j in range(np.uint64(len(right))):
-                    cross[i, j] -= a * U2[k, j]
+                    cross[i, j] -= a * U2[k, j] / root2[j]
         chosen[b] = -1
         coefs[b] = 0.0
         for p in range(P):
-            e1, e2 = _onto(H1, r), _onto(H2, r)
-            top, under = 0.0, 1.0
-            at_i, at_j = -1, -1
-            for i in range(len(left)):
-                if g1[i] <= 0.0:
-                    continue
-                for j in range(len(right)):
-                    if g2[j] <= 0.0:
-                        continue
-                    x = cross[i, j]
-                    numerator = e1[i] * e1[i] * b2[j] + e2[j] * (e2[j] * b1[i] - 2.0 * e1[i] * x)
-                    determinant = b1[i] * b2[j] - x * x
-                    if numerator * under > top * determinant:
-                        top, under, at_i, at_j = numerator, determinant, i, j
-            if at_i < 0 or not top / under > 2.0 * tol * J:
+            if len(left) == 0 or len(right) == 0:
+                break
+            e1, e2 = _onto(H1, r) / root1, _onto(H2, r) / root2
+            gain, at_i, at_j = joint_best(cross, e1, e2, 0, len(left))
+            if not gain > 2.0 * tol * J:
                 break
             x = cross[at_i, at_j]
-            a1 = (b2[at_j] * e1[at_i] - x * e2[at_j]) / under
-            a2 = (b1[at_i] * e2[at_j] - x * e1[at_i]) / under
+            a1 = (e1[at_i] - x * e2[at_j]) / (1.0 - x * x) / root1[at_i]
+            a2 = (e2[at_j] - x * e1[at_i]) / (1.0 - x * x) / root2[at_j]
             for i in range(n):
                 r[i] -= 0.5 * (a1 * H1[i, at_i] + a2 * H2[i, at_j])
             chosen[b, p, 0], chosen[b, p, 1] = rows[left[at_i]], rows[right[at_j]]

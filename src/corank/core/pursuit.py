@@ -17,6 +17,10 @@ PRE = 2
 """The choice, too, is by the decrease after solving again."""
 
 
+TINY = float(np.finfo(np.float64).tiny / np.finfo(np.float64).eps)
+"""Squared norms below cannot be divided by."""
+
+
 class Small(NamedTuple):
     """
     Many problems of one query each, over the rows of one Gram matrix.
@@ -88,7 +92,7 @@ def _squares(D, mix, factor, least, out):  # type: ignore[no-untyped-def]
             centred[j] += (D[i, j] - means[j]) ** 2
     for j in range(np.uint64(D.shape[1])):
         square = mix * plain[j] + factor * n * centred[j]
-        out[j] = square if square > least * (mix + factor * n) * plain[j] else 0.0
+        out[j] = square if square > max(least * (mix + factor * n) * plain[j], TINY) else 0.0
 
 
 @jit
@@ -240,20 +244,19 @@ def score_many(K, chosen, path, rows, starts, out, first, last):  # type: ignore
 
 
 @jit
-def joint_best(cross, e1, e2, b1, b2, first, last):  # type: ignore[no-untyped-def]
+def joint_best(cross, e1, e2, first, last):  # type: ignore[no-untyped-def]
     """
-    Search a pair of columns (i, j), first ≤ i < last, that maximises eᵀA⁻¹e, A = [[b1_i, x_ij], [x_ij, b2_j]].
+    Search a pair of columns (i, j), first ≤ i < last, that maximises eᵀA⁻¹e, A = [[1, x_ij], [x_ij, 1]].
 
-    eᵀA⁻¹e = (e1² b2 − 2 e1 e2 x + e2² b1) / (b1 b2 − x²); fractions are compared by products, without dividing.
+    eᵀA⁻¹e = (e1² − 2 e1 e2 x + e2²) / (1 − x²); fractions are compared by products, without dividing. Any 2 × 2 system
+    takes this form when e is divided by the roots of its diagonal, and x by both.
 
     Parameters
     ----------
     cross : array of shape (N1, N2)
         x.
-    e1, b1 : arrays of shape (N1,)
-        First view.
-    e2, b2 : arrays of shape (N2,)
-        Second view.
+    e1, e2 : arrays of shape (N1,) and (N2,)
+        First and second view.
     first, last : int
         The run of columns of the first view.
 
@@ -265,12 +268,11 @@ def joint_best(cross, e1, e2, b1, b2, first, last):  # type: ignore[no-untyped-d
     top, under = -1.0, 1.0
     at_i = at_j = np.uint64(0)
     for i in range(np.uint64(first), np.uint64(last)):
-        ei, bi = e1[i], b1[i]
-        square, twice = ei * ei, 2.0 * ei
+        square, twice = e1[i] * e1[i], 2.0 * e1[i]
         for j in range(np.uint64(len(e2))):
             x = cross[i, j]
-            numerator = square * b2[j] + e2[j] * (e2[j] * bi - twice * x)
-            determinant = bi * b2[j] - x * x
+            numerator = square + e2[j] * (e2[j] - twice * x)
+            determinant = 1.0 - x * x
             if numerator * under > top * determinant:
                 top, under, at_i, at_j = numerator, determinant, np.uint64(i), np.uint64(j)
     return top / under, at_i, at_j

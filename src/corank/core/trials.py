@@ -161,7 +161,7 @@ def errors_many(scores, y, starts, disagreement, squares, first, last):  # type:
                     for c in range(C):
                         if scores[i, c] < scores[j, c]:
                             disagreement[b, c] += 1.0
-                        elif scores[i, c] == scores[j, c]:
+                        elif not scores[i, c] > scores[j, c]:  # equal, or NaN
                             disagreement[b, c] += 0.5
         n = starts[b + one] - starts[b]
         for c in range(C):

@@ -141,22 +141,29 @@ class Coupled:
         return [norms + weight * squares for norms, squares in zip(self._norms, apart, strict=True)]
 
     def _joint_two(self, e: list[Floats]) -> Choice:
-        (one, two), (d1, d2) = self._usable, self._diagonals
-        e1, e2, b1, b2 = e[0][one], e[1][two], d1[one], d2[two]
+        one, two = self._usable
+        root1, root2 = self._roots
+        e1, e2 = e[0][one] / root1, e[1][two] / root2
         ends = np.linspace(0, len(one), _PIECES + 1).astype(int)
         runs = [(int(a), int(b)) for a, b in pairwise(ends) if b > a]
-        found = spread(lambda first, last: joint_best(self._cross, e1, e2, b1, b2, first, last), runs)
+        found = spread(lambda first, last: joint_best(self._cross, e1, e2, first, last), runs)
         gain, i, j = max(found, key=lambda best: best[0])
         x = self._cross[i, j]
-        a = np.array([b2[j] * e1[i] - x * e2[j], b1[i] * e2[j] - x * e1[i]]) / (b1[i] * b2[j] - x * x)
+        a = np.array([(e1[i] - x * e2[j]) / root1[i], (e2[j] - x * e1[i]) / root2[j]]) / (1.0 - x * x)
         return Choice(np.array([one[i], two[j]]), a, float(gain))
 
     @cached_property
+    def _roots(self) -> list[Floats]:
+        """Roots of the diagonal of B + C, for usable columns."""
+        return [np.sqrt(d[usable]) for d, usable in zip(self._diagonals, self._usable, strict=True)]
+
+    @cached_property
     def _cross(self) -> Floats:
-        """C_12 of all pairs of usable columns."""
+        """C_12 of all pairs of usable columns, divided by the roots of the diagonal."""
         one, two = self._usable
-        right = self.agreement @ self.unscored[1].D[:, two].astype(np.float64)
-        return np.asarray(-2.0 * self.coupling * (self.unscored[0].D[:, one].T.astype(np.float64) @ right))
+        left = self.unscored[0].D[:, one].astype(np.float64) / self._roots[0]
+        right = self.agreement @ (self.unscored[1].D[:, two].astype(np.float64) / self._roots[1])
+        return np.asarray(-2.0 * self.coupling * (left.T @ right))
 
     def _shared(self, e: list[Floats]) -> Choice:
         usable = np.flatnonzero(np.all([norms > 0.0 for norms in self._norms], axis=0))

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from corank.core.pursuit import TINY
 from corank.errors import InputError
 from corank.pursuit.inner import Floats, Inner
 from corank.views import View
@@ -107,7 +108,8 @@ class Dictionary:
         unit = (_ROUNDING * np.finfo(self.D.dtype).eps) ** 2 * inner.largest
         for piece, block in self.blocks():
             squares = inner.squares(block)
-            out[piece] = np.where(squares > unit * np.einsum("ij,ij->j", block, block), squares, 0.0)
+            least = np.maximum(unit * np.einsum("ij,ij->j", block, block), TINY)
+            out[piece] = np.where(squares > least, squares, 0.0)
         return out
 
 

@@ -1,0 +1,122 @@
+"""
+Pursuits: a step against one product over the dictionary, pre-fitting against basic, many users against one by one.
+
+Every line is one figure; times are medians of repeats that alternate between corank and the alternative.
+Run: python benchmarks/bench_pursuit.py [--quick]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from corank.graphs import Laplacian
+from corank.kernels import GaussianKernel
+from corank.pursuit import RankingPursuit, fit_many
+from corank.pursuit.coupled import Coupled
+from corank.pursuit.dictionary import Dictionary
+from corank.pursuit.fits import steps
+from corank.pursuit.inner import Goal, Inner
+from corank.pursuit.path import Path
+
+N_STEPS = 30
+
+
+def alternate(repeats: int, *works: Callable[[], object]) -> list[float]:
+    times: list[list[float]] = [[] for _ in works]
+    for _ in range(repeats):
+        for work, spent in zip(works, times, strict=True):
+            begin = time.perf_counter()
+            work()
+            spent.append(time.perf_counter() - begin)
+    return [statistics.median(spent) for spent in times]
+
+
+def say(figure: str, value: float, **more: object) -> None:
+    print(json.dumps({"figure": figure, "value": round(value, 4), **more}), flush=True)
+
+
+def bench_steps(n: int, repeats: int) -> None:
+    rng = np.random.default_rng(0)
+    K, s = rng.normal(size=(n, n)), rng.normal(size=n)
+    inner = Inner(Laplacian.one_query(n), 0.0, np.ones(n))
+    goal = Goal(np.arange(n), inner, inner.apply(s), float(inner.squares(s[:, None])[0]))
+    dictionary = Dictionary(K)
+    squares = dictionary.squares(inner)
+
+    def walk(fitting: str) -> Callable[[], object]:
+        return lambda: Path.follow(steps(dictionary, goal, squares, fitting), N_STEPS, 0.0, lambda i, c: False)
+
+    products, basic, back, pre = alternate(
+        repeats, lambda: [K.T @ s for _ in range(N_STEPS)], walk("basic"), walk("back"), walk("pre")
+    )
+    for fitting, spent in (("basic", basic), ("back", back), ("pre", pre)):
+        say(f"{fitting} step / K.T @ v", spent / products, n=n, N=n, want="<= 1.5" if fitting == "basic" else "<= 6")
+    say("pre-fitting / basic", pre / basic, n=n, N=n, want="<= 4")
+
+
+def bench_joint(N: int, repeats: int) -> None:
+    rng = np.random.default_rng(1)
+    scored = [Dictionary(rng.normal(size=(N, N))) for _ in range(2)]
+    unscored = [Dictionary(rng.normal(size=(N, N))) for _ in range(2)]
+    L = Laplacian.one_query(N)
+    coupled = Coupled(scored, unscored, Inner(L, 0.0, np.ones(N)), L, 0.1)
+    v = [rng.normal(size=N)] * 2
+    coupled.search(coupled.correlate(v), "joint")
+    times = []
+    for _ in range(5 * repeats):
+        begin = time.perf_counter()
+        coupled.search(coupled.correlate(v), "joint")
+        times.append(1000 * (time.perf_counter() - begin))
+    products, grid = alternate(
+        repeats,
+        lambda: [one.correlate(v[0]) for one in scored],
+        lambda: np.max(np.outer(v[0], v[0]) / (1.0 - coupled._cross**2)),
+    )
+    say(
+        "joint step of two views, ms",
+        statistics.median(times),
+        best=round(min(times), 2),
+        N=N,
+        want="<= 25, two threads",
+    )
+    say(
+        "joint step / its products + one numpy pass over the grid",
+        statistics.median(times) / 1000 / (products + grid),
+        N=N,
+    )
+
+
+def bench_many(n_users: int, repeats: int) -> None:
+    rng = np.random.default_rng(2)
+    X, n_items = rng.normal(size=(100, 50)), 40
+    items = np.concatenate([rng.choice(100, n_items, replace=False) for _ in range(n_users)])
+    user, y, kernel = np.repeat(np.arange(n_users), n_items), rng.normal(size=n_users * n_items), GaussianKernel(0.01)
+
+    def one_by_one() -> None:
+        for u in range(n_users):
+            rows = slice(u * n_items, (u + 1) * n_items)
+            RankingPursuit(30, kernel).fit(X[items[rows]], y[rows])
+
+    fit_many(X, items, y, user, n_basis=30, kernel=kernel)
+    together, apart = alternate(repeats, lambda: fit_many(X, items, y, user, n_basis=30, kernel=kernel), one_by_one)
+    say("fit_many / RankingPursuit one by one", together / apart, users=n_users, ms_per_user=1000 * together / n_users)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="smaller problems, fewer repeats")
+    quick = parser.parse_args().quick
+    repeats = 3 if quick else 7
+    bench_steps(1500 if quick else 4000, repeats)
+    bench_joint(1000 if quick else 2000, repeats)
+    bench_many(20 if quick else 60, repeats)
+
+
+if __name__ == "__main__":
+    main()
