@@ -36,7 +36,7 @@ def made_up(rng: np.random.Generator) -> np.ndarray:
 
 
 def chosen_errors(drawn, mix: float, query_weight: str) -> tuple[float, float]:
-    """Both errors on the tested users, with width and number of terms chosen by both errors on others, each relative to its best."""
+    """Both errors on the tested users, with width and number of terms chosen by both on others."""
     held_out, tested = [], []
     for width in WIDTHS:
         K = gram(drawn.distances, width)

@@ -310,8 +310,8 @@ class RankingPursuit(Ranker):
         Examples
         --------
         >>> model = RankingPursuit(1, "linear").fit([[0.0], [1.0], [2.0]], [0, 1, 2])
-        >>> model.explain([3.0])
-        [Pull(chosen=1, coefficient=1.0, similarity=3.0, contribution=3.0)]
+        >>> [(pull.chosen, round(pull.contribution, 6)) for pull in model.explain([3.0])]
+        [(1, 3.0)]
         """
         check_is_fitted(self)
         row = self._new_rows(np.atleast_2d(np.asarray(x)) if not hasattr(x, "tocsr") else x)
