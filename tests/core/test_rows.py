@@ -29,6 +29,16 @@ def two_rows(rows, a, b, scale, w):
     return product
 
 
+@jit
+def listed_row(rows, i, columns, values):
+    return core.list_row(rows, i, columns, values)
+
+
+@jit
+def listed_difference(rows, a, b, columns, values):
+    return core.list_difference(rows, a, b, columns, values)
+
+
 def table(dtype):
     X = np.random.default_rng(0).standard_normal((6, 37)).astype(dtype)
     X[X < 0.3] = 0.0
@@ -54,6 +64,24 @@ def test_steps_equal_numpy(as_rows, dtype, weight_dtype):
                 two_rows(rows, np.uint64(a), np.uint64(b), -2.0, w), (X[a] - X[b]) @ start, **close
             )
             np.testing.assert_allclose(w, start - 2.0 * (X[a] - X[b]), **close)
+
+
+@pytest.mark.parametrize("form", [np.ascontiguousarray, sparse.csr_array], ids=["dense", "csr"])
+def test_lists_hold_each_column_that_differs_once(form):
+    X = np.random.default_rng(0).integers(-1, 2, (12, 9)).astype(float)
+    X[3] = X[4]
+    X[5] = 0.0
+    rows = as_core_rows(form(X))
+    columns, values = np.empty(10, dtype=np.uint64), np.empty(10)
+    for a in range(len(X)):
+        n = listed_row(rows, np.uint64(a), columns, values)
+        np.testing.assert_array_equal(columns[:n], np.flatnonzero(X[a]))
+        np.testing.assert_array_equal(values[:n], X[a][np.flatnonzero(X[a])])
+        for b in range(len(X)):
+            n = listed_difference(rows, np.uint64(a), np.uint64(b), columns, values)
+            differing = np.flatnonzero(X[a] - X[b])
+            np.testing.assert_array_equal(columns[:n], differing)
+            np.testing.assert_array_equal(values[:n], (X[a] - X[b])[differing])
 
 
 def test_sums_of_float32_rows_are_kept_in_float64():

@@ -24,10 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.core.descent import SMALLEST_SCALE, ZERO
-from corank.core.difference import list_difference, list_row
 from corank.core.jit import inline, jit
 from corank.core.pairs import draw_pairs
-from corank.core.rows import prefetch_row
+from corank.core.rows import list_difference, list_row, prefetch_row
 from corank.core.steps import (
     ADAGRAD,
     BIAS,
