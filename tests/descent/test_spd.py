@@ -1,14 +1,16 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import corank
-from corank import SPD, RankingData
+from corank import SPD, PairSampler, RankingData
 from corank.data.make import make_ranking
+from corank.descent.runs import Runs
 from corank.errors import InputError
 
 PROBLEM = make_ranking(30, (2, 12), random_state=0)
@@ -21,7 +23,7 @@ STOCHASTIC = {
 
 SETTINGS = {
     "hinge": {},
-    "averaged": {"average": True},
+    "plain, the rate of the paper": {"average": False, "eta0": 1e3},
     "l1": {"l1": 0.01},
     "adagrad": {"rate": "adagrad"},
     "projected": {"project": True},
@@ -36,7 +38,7 @@ def spd(**changes):
 
 
 @parametrize_with_checks(
-    [spd(), spd(rate="adagrad", l1=1e-3), spd(n_jobs=2, average=True)],
+    [spd(), spd(rate="adagrad", l1=1e-3), spd(n_jobs=2)],
     expected_failed_checks=lambda _: STOCHASTIC,
     xfail_strict=False,
 )
@@ -131,7 +133,7 @@ def test_rows_of_weight_zero_are_never_looked_at():
 
 
 def test_two_runs_are_averaged_and_repeatable():
-    one, other = spd(n_jobs=2).fit(X, Y, qid=QID), spd(n_jobs=2).fit(X, Y, qid=QID)
+    one, other = (spd(n_jobs=2, average=False).fit(X, Y, qid=QID) for _ in range(2))
     np.testing.assert_array_equal(one.coef_, other.coef_)
     assert one.run_steps_.tolist() == [[1000], [1000]]
     of_runs = one.run_weights_ * one.run_ledger_[:, :, 0]
@@ -187,7 +189,7 @@ def test_parameters_out_of_range(changes):
 
 def test_partial_fit_checks_columns_and_solver():
     model = spd().fit(X, Y, qid=QID)
-    with pytest.raises(InputError, match="X has 3 features, but SPD is expecting 20 features as input"):
+    with pytest.raises(ValueError, match="X has 3 features, but SPD is expecting 20 features as input"):
         model.partial_fit(X[:, :3], Y, qid=QID)
     assert model.predict(X).shape == Y.shape
     with pytest.raises(InputError, match="partial_fit takes stochastic steps, but solver is 'exact'"):
@@ -199,10 +201,10 @@ def test_partial_fit_checks_columns_and_solver():
 @pytest.mark.parametrize(
     ("before", "after", "sentence"),
     [
-        ({}, {"average": True}, "begun with plain weights and cannot go on with averaged ones"),
-        ({"l1": 0.1}, {"l1": 0.0}, "begun with L1-penalised weights and cannot go on with plain ones"),
-        ({"rate": "adagrad"}, {"rate": "sqrt"}, "begun with AdaGrad weights and cannot go on with plain ones"),
-        ({"average": True}, {"project": True}, "averaged weights and cannot go on with averaged and projected ones"),
+        ({"average": False}, {"average": True}, "begun with plain weights and cannot go on with averaged ones"),
+        ({"l1": 0.1}, {"l1": 0.0}, "begun with L1-penalised weights and cannot go on with averaged ones"),
+        ({"rate": "adagrad"}, {"rate": "sqrt"}, "begun with AdaGrad weights and cannot go on with averaged ones"),
+        ({}, {"project": True}, "averaged weights and cannot go on with averaged and projected ones"),
     ],
 )
 def test_weights_of_another_kind_cannot_go_on(before, after, sentence):
@@ -212,8 +214,71 @@ def test_weights_of_another_kind_cannot_go_on(before, after, sentence):
 
 def test_a_warm_start_wants_the_same_columns():
     model = spd(warm_start=True).fit(X, Y, qid=QID)
-    with pytest.raises(InputError, match="X has 3 features, but SPD is expecting 20 features as input"):
+    with pytest.raises(ValueError, match="X has 3 features, but SPD is expecting 20 features as input"):
         model.fit(X[:, :3], Y, qid=QID)
+
+
+def test_partial_fit_wants_the_columns_in_their_order():
+    names = [f"f{j}" for j in range(X.shape[1])]
+    frame = pd.DataFrame(X, columns=names)
+    model = spd().fit(frame, Y, qid=QID)
+    with pytest.raises(ValueError, match="Feature names must be in the same order as they were in fit"):
+        model.partial_fit(frame[names[::-1]], Y, qid=QID)
+    assert model.partial_fit(frame, Y, qid=QID).feature_names_in_.tolist() == names
+
+
+def test_a_warm_start_with_the_exact_solver_solves():
+    exact = spd(loss="squared", solver="exact").fit(X, Y, qid=QID)
+    model = spd(loss="squared", warm_start=True).fit(X, Y, qid=QID).set_params(solver="exact").fit(X, Y, qid=QID)
+    np.testing.assert_array_equal(model.coef_, exact.coef_)
+    assert model.n_steps_ == 0
+
+
+@pytest.mark.parametrize("changes", [{}, {"n_jobs": 2}, {"l1": 1e-3}, {"tol": 0.0}], ids=str)
+def test_an_interrupt_keeps_the_steps_taken_so_far(monkeypatch, changes):
+    advance, calls = Runs.advance, []
+
+    def interrupted(runs, task, n):
+        calls.append(n)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        advance(runs, task, n)
+
+    whole = spd(**changes)
+    monkeypatch.setattr(Runs, "advance", interrupted)
+    model = spd(**changes)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, Y, qid=QID)
+    monkeypatch.setattr(Runs, "advance", advance)
+    assert 0 < model.n_steps_ <= 300
+    if "tol" not in changes:
+        whole.set_params(n_steps=300).fit(X, Y, qid=QID)
+        np.testing.assert_array_equal(model.coef_, whole.coef_)
+        np.testing.assert_array_equal(
+            model.partial_fit(X, Y, qid=QID).coef_, whole.set_params(n_steps=2000).partial_fit(X, Y, qid=QID).coef_
+        )
+
+
+def test_a_failed_fit_leaves_the_model_as_it_was():
+    model = spd().fit(X, Y, qid=QID)
+    before = model.predict(X)
+    with pytest.raises(InputError, match="there is no pair to learn from"):
+        model.fit(X, np.ones(len(Y)), qid=QID)
+    with pytest.raises(InputError, match="logistic loss needs"):
+        model.set_params(loss="logistic", solver="exact").fit(X, Y, qid=QID)
+    np.testing.assert_array_equal(model.predict(X), before)
+
+
+def test_the_defaults_come_near_the_optimum():
+    data = RankingData.of(X, Y, QID)
+    pairs = PairSampler.of(data).draw(20_000, np.random.default_rng(0))
+    D = X[pairs[:, 0]] - X[pairs[:, 1]]
+
+    def objective(model):
+        return np.maximum(0.0, 1.0 - D @ model.coef_).mean() + 0.5e-4 * model.coef_ @ model.coef_
+
+    long = SPD(rate="sqrt", n_steps=3_000_000, random_state=0).fit(data)
+    assert all(objective(SPD(random_state=seed).fit(data)) < 1.05 * objective(long) for seed in range(3))
 
 
 def test_extreme_float32_values_do_not_overflow():

@@ -18,10 +18,8 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
-from corank.data.ranking import RankingData
 from corank.descent.linear import LinearDescent
 from corank.descent.parameters import Settings
-from corank.descent.solvers import can_solve, solve
 
 
 def _is_logistic(model: CRR) -> bool:
@@ -47,12 +45,13 @@ class CRR(LinearDescent):
     rate : {"pegasos", "constant", "sqrt", "adagrad"}
         η_i = 1/(alpha (i − 1) + 1/eta0), eta0, eta0/√i, or one rate per weight.
     eta0 : float, optional
-        First rate. None takes 1/alpha for the Pegasos rate with the hinge loss on pairs alone, whose slope is bounded,
-        and else one over the largest curvature among sampled examples, with which no step overshoots.
+        First rate. None takes one over the largest curvature among sampled examples, with which no step overshoots;
+        1/alpha is the 1/(alpha i) of the Pegasos paper, whose first steps are wild where alpha is small.
     n_steps : int
         Stochastic steps of a call of ``fit`` or ``partial_fit``.
-    average : bool
-        Whether the weights are the mean of all iterates.
+    average : bool, optional
+        Whether the weights are the mean of all iterates. None takes the mean except where nothing can be averaged: with
+        `l1`, whose zeros it would undo, and with AdaGrad, which averages pulls already.
     project : bool
         Whether to keep w in the ball of radius 1/√alpha, as Pegasos may.
     sampling : {"pairs", "query", "rows"}
@@ -122,7 +121,7 @@ class CRR(LinearDescent):
         rate: str = "pegasos",
         eta0: float | None = None,
         n_steps: int = 100_000,
-        average: bool = False,
+        average: bool | None = None,
         project: bool = False,
         sampling: str = "pairs",
         solver: str = "auto",
@@ -176,10 +175,3 @@ class CRR(LinearDescent):
 
     def _settings(self) -> Settings:
         return Settings(mix=float(self.mix), fit_intercept=bool(self.fit_intercept))
-
-    def _can_solve(self, data: RankingData) -> bool:
-        return can_solve(data, self.loss, self.alpha)
-
-    def _solve(self, data: RankingData, weights: NDArray[np.float64] | None) -> None:
-        solution = solve(data, self._objective(), weights)
-        self._set_weights(solution.coef[None, :], np.array([solution.intercept]))

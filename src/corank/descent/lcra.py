@@ -28,11 +28,12 @@ from corank.data.ranking import RankingData
 from corank.descent.linear import LinearDescent
 from corank.descent.parameters import Settings
 from corank.descent.runs import Runs
-from corank.descent.solvers import can_solve
-from corank.descent.task import Task, Views, distinct_share
+from corank.descent.task import Objective, Task, Views, distinct_share
 from corank.errors import InputError
 from corank.kernels import LinearKernel
 from corank.views import as_views
+
+Floats = NDArray[np.float64]
 
 
 class LCRA(LinearDescent):
@@ -60,12 +61,13 @@ class LCRA(LinearDescent):
     rate : {"pegasos", "constant", "sqrt", "adagrad"}
         η_i = 1/(alpha (i − 1) + 1/eta0), eta0, eta0/√i, or one rate per weight.
     eta0 : float, optional
-        First rate. None takes 1/alpha for the Pegasos rate with the hinge loss on pairs alone, whose slope is bounded,
-        and else one over the largest curvature among sampled examples, with which no step overshoots.
+        First rate. None takes one over the largest curvature among sampled examples, with which no step overshoots;
+        1/alpha is the 1/(alpha i) of the Pegasos paper, whose first steps are wild where alpha is small.
     n_steps : int
         Stochastic steps of a call of ``fit`` or ``partial_fit``.
-    average : bool
-        Whether the weights are the mean of all iterates.
+    average : bool, optional
+        Whether the weights are the mean of all iterates. None takes the mean except where nothing can be averaged: with
+        `l1`, whose zeros it would undo, and with AdaGrad, which averages pulls already.
     project : bool
         Whether to keep w in the ball of radius 1/√alpha, as Pegasos may.
     sampling : {"pairs", "query", "rows"}
@@ -149,7 +151,7 @@ class LCRA(LinearDescent):
         rate: str = "pegasos",
         eta0: float | None = None,
         n_steps: int = 100_000,
-        average: bool = False,
+        average: bool | None = None,
         project: bool = False,
         sampling: str = "pairs",
         solver: str = "auto",
@@ -209,35 +211,38 @@ class LCRA(LinearDescent):
     def _kept_views(self) -> Views:
         return self.views_
 
-    def _store(self, runs: Runs, task: Task, trace: NDArray[np.float64]) -> None:
-        super()._store(runs, task, trace)
+    def _store(self, runs: Runs, task: Task, views: Views | None, trace: Floats) -> None:
+        super()._store(runs, task, views, trace)
         self.disagreement_ = _disagreement(task.sample.unscored @ self.view_coefs_.T)
 
-    def _view_weights(self) -> NDArray[np.float64]:
+    def _view_weights(self) -> Floats:
         return self.view_coefs_
 
-    def _set_weights(self, W: NDArray[np.float64], biases: NDArray[np.float64]) -> None:
+    def _set_weights(self, W: Floats, biases: Floats) -> None:
         super()._set_weights(W, biases)
         self.view_coefs_ = W
 
     def _can_solve(self, data: RankingData) -> bool:
-        return self.loss == "squared" and can_solve(data, self.loss, self.alpha)
+        return self.loss == "squared" and super()._can_solve(data)
 
-    def _solve(self, data: RankingData, weights: NDArray[np.float64] | None) -> None:
+    def _solve(
+        self, data: RankingData, objective: Objective, views: Views | None, weights: Floats | None
+    ) -> tuple[Floats, Floats]:
+        assert views is not None
         if self.loss != "squared":
             raise InputError(f"solver='exact' needs the squared loss, but loss is {self.loss!r}; set solver='sgd'.")
-        coupling = self.coupling * distinct_share(data, weights)
+        coupling = objective.coupling * distinct_share(data, weights)
         solution = exact.squared_views(
-            data, self.views_, mix=self.mix, alpha=self.alpha, coupling=coupling,
-            fit_intercept=self.fit_intercept and self.mix > 0, weights=weights,
+            data, views, mix=objective.mix, alpha=objective.alpha, coupling=coupling,
+            fit_intercept=objective.fit_intercept and objective.mix > 0, weights=weights,
         )  # fmt: skip
-        W = np.zeros((len(self.views_), data.n_features))
-        for row, columns, coef in zip(W, self.views_, solution.view_coefs, strict=True):
+        W = np.zeros((len(views), data.n_features))
+        for row, columns, coef in zip(W, views, solution.view_coefs, strict=True):
             row[columns] = coef
-        self._set_weights(W, np.array([solution.intercept]))
+        return W, np.array([solution.intercept])
 
 
-def _disagreement(margins: NDArray[np.float64]) -> float:
+def _disagreement(margins: Floats) -> float:
     n, M = margins.shape
     if n == 0 or M < 2:
         return float("nan")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,14 +12,19 @@ from corank.base import Ranker, as_weights
 from corank.core.steps import Plan, State
 from corank.core.threads import n_threads
 from corank.data.ranking import RankingData
-from corank.descent.parameters import CONSTRAINTS, RATES, Settings, first_rate, require_sense
+from corank.data.rows import columns_of
+from corank.descent.parameters import CONSTRAINTS, RATES, Settings, first_rate, require_sense, rng_of
 from corank.descent.runs import Runs
+from corank.descent.solvers import can_solve, solve
 from corank.descent.task import Objective, Task, Views
 from corank.descent.training import Patience, hold_out, train, view_weights
 from corank.errors import InputError
 from corank.losses import Loss
 
 Floats = NDArray[np.float64]
+
+# what scikit-learn records about the columns before a fit begins
+_OF_COLUMNS = {"n_features_in_", "feature_names_in_"}
 
 
 class LinearDescent(Ranker):
@@ -37,7 +41,7 @@ class LinearDescent(Ranker):
     rate: str
     eta0: float | None
     n_steps: int
-    average: bool
+    average: bool | None
     project: bool
     sampling: str
     solver: str
@@ -57,13 +61,22 @@ class LinearDescent(Ranker):
     def _choose_views(self, n_features: int, rng: np.random.Generator) -> Views | None:
         return None
 
-    @abstractmethod
-    def _solve(self, data: RankingData, weights: Floats | None) -> None:
-        """Set the weights by an exact solver."""
+    def _keep_views(self, views: Views | None) -> None:
+        """Remember the columns of each view, where there are views."""
 
-    @abstractmethod
+    def _kept_views(self) -> Views | None:
+        return None
+
     def _can_solve(self, data: RankingData) -> bool:
         """Whether ``solver="auto"`` should solve this problem exactly."""
+        return can_solve(data, self.loss, self.alpha)
+
+    def _solve(
+        self, data: RankingData, objective: Objective, views: Views | None, weights: Floats | None
+    ) -> tuple[Floats, Floats]:
+        """Return the weights and the bias of each view, found by an exact solver."""
+        solution = solve(data, objective, weights)
+        return solution.coef[None, :], np.array([solution.intercept])
 
     def fit(
         self,
@@ -75,7 +88,7 @@ class LinearDescent(Ranker):
         pairs: ArrayLike | None = None,
     ) -> Self:
         """
-        Learn from scored rows, or from preferences.
+        Learn from scored rows, or from preferences; after Ctrl-C the model holds what the steps so far have learnt.
 
         Parameters
         ----------
@@ -98,7 +111,7 @@ class LinearDescent(Ranker):
         """
         self._validate_params()
         require_sense(self)
-        resume = self.warm_start and hasattr(self, "run_steps_")
+        resume = self.warm_start and self.solver != "exact" and hasattr(self, "run_steps_")
         data = self._given(X, y, qid, pairs, same_columns=resume)
         weights = as_weights(sample_weight, data.n_rows)
         if resume:
@@ -147,25 +160,24 @@ class LinearDescent(Ranker):
     def _given(
         self, X: Any, y: Any, qid: ArrayLike | None, pairs: ArrayLike | None, same_columns: bool = False
     ) -> RankingData:
-        before = self.n_features_in_ if same_columns else None
+        before = {name: value for name, value in vars(self).items() if name in _OF_COLUMNS}
         data = self._problem(X, y, qid) if pairs is None else self._preferences(X, y, qid, pairs)
-        if before not in (None, data.n_features):
-            self.n_features_in_ = before
-            raise InputError(
-                f"X has {data.n_features} features, but {type(self).__name__} is expecting {before} features as input."
-            )
+        if same_columns:
+            self._forget(_OF_COLUMNS)
+            for name, value in before.items():
+                setattr(self, name, value)
+            validate_data(self, columns_of(X, data.X), skip_check_array=True, reset=False)
         return data
 
     def _solve_exactly(self, data: RankingData, weights: Floats | None) -> Self:
-        self._forget()
-        self._keep_views(self._choose_views(data.n_features, rng_of(self.random_state).spawn(1)[0]))
-        objective = self._objective()
+        views, objective = self._choose_views(data.n_features, rng_of(self.random_state).spawn(1)[0]), self._objective()
         if data.y is not None:
             scored = data.is_scored
             objective.loss.require_scores(data.y[scored], data.queries.codes[scored], objective.mix > 0.0)
         if objective.mix < 1.0:
             data.require_pairs()
-        self._solve(data, weights)
+        W, biases = self._solve(data, objective, views, weights)
+        self._replace(views, W, biases)
         self.n_steps_ = 0
         self.n_skipped_queries_ = len(data.single_grade_queries)
         return self
@@ -174,20 +186,20 @@ class LinearDescent(Ranker):
         # each question its own generator, so that a resumed run holds out and samples what the first one did
         for_views, for_holding_out, for_sample, for_dice = rng_of(self.random_state).spawn(4)
         W = self._view_weights() if solved else None
-        if not (resume or solved):
-            self._forget()
-            self._keep_views(self._choose_views(data.n_features, for_views))
+        views = self._kept_views() if resume or solved else self._choose_views(data.n_features, for_views)
         patience = None
         if self.tol is not None:
             data.require_pairs()
             data, judge = hold_out(data, self.validation_fraction, for_holding_out)
             patience = Patience(judge, self.tol, self.n_iter_no_change)
-        task = Task.of(data, self._objective(), self._kept_views(), weights, for_sample)
+        task = Task.of(data, self._objective(), views, weights, for_sample)
         runs = self._resumed(task) if resume else self._started(task, W, for_dice)
-        runs, trace = train(runs, task, self.n_steps, patience, self.verbose)
+        runs, trace, interrupt = train(runs, task, self.n_steps, patience, self.verbose)
         if resume:
             trace = np.concatenate([self.objective_trace_, trace[1:]])
-        self._store(runs, task, trace)
+        self._store(runs, task, views, trace)
+        if interrupt is not None:
+            raise interrupt
         return self
 
     def _objective(self) -> Objective:
@@ -201,8 +213,11 @@ class LinearDescent(Ranker):
         return Plan(
             loss=o.loss.code, rate=RATES[self.rate], alpha=o.alpha, l1=o.l1, eta0=eta0, mix=float(o.mix),
             coupling=float(o.coupling), batch=int(s.batch), unscored_batch=int(s.unscored_batch),
-            average=bool(self.average), project=bool(self.project), fit_intercept=bool(s.fit_intercept),
+            average=self._averages(), project=bool(self.project), fit_intercept=bool(s.fit_intercept),
         )  # fmt: skip
+
+    def _averages(self) -> bool:
+        return self.l1 == 0.0 and self.rate != "adagrad" if self.average is None else bool(self.average)
 
     def _started(self, task: Task, W: Floats | None, rng: np.random.Generator) -> Runs:
         n_views = 1 + int(task.columns.views.max(initial=0))
@@ -228,20 +243,14 @@ class LinearDescent(Ranker):
             )
         return Runs.resume(plan, stored)
 
-    def _keep_views(self, views: Views | None) -> None:
-        """Remember the columns of each view, where there are views."""
-
-    def _kept_views(self) -> Views | None:
-        return None
-
-    def _store(self, runs: Runs, task: Task, trace: Floats) -> None:
+    def _store(self, runs: Runs, task: Task, views: Views | None, trace: Floats) -> None:
         W, biases = view_weights(runs, task)
         if not np.isfinite(W).all():
             raise InputError(
                 f"the weights overflowed with a first rate of {runs.plan.eta0:g}; "
                 "scale the columns of X, or pass a smaller eta0."
             )
-        self._set_weights(W, biases)
+        self._replace(views, W, biases)
         self.n_steps_ = runs.n_steps
         self.n_skipped_queries_ = task.n_skipped_queries
         self.objective_trace_ = trace
@@ -256,8 +265,14 @@ class LinearDescent(Ranker):
         self.coef_ = W.mean(axis=0)
         self.intercept_ = float(biases.mean())
 
-    def _forget(self) -> None:
-        for name in [name for name in vars(self) if name.endswith("_") and name not in _OF_COLUMNS]:
+    def _replace(self, views: Views | None, W: Floats, biases: Floats) -> None:
+        """Put a new model in the place of an old one, at once: what fails or is broken off leaves the old one whole."""
+        self._forget({name for name in vars(self) if name.endswith("_")} - _OF_COLUMNS)
+        self._keep_views(views)
+        self._set_weights(W, biases)
+
+    def _forget(self, names: set[str]) -> None:
+        for name in names & vars(self).keys():
             delattr(self, name)
 
     def _preferences(self, X: Any, y: Any, qid: ArrayLike | None, pairs: ArrayLike) -> RankingData:
@@ -284,26 +299,3 @@ class LinearDescent(Ranker):
             w · x + b, higher is better.
         """
         return np.asarray(self._new_rows(X) @ self.coef_ + self.intercept_, dtype=np.float64)
-
-
-# what scikit-learn records about the columns before a fit begins
-_OF_COLUMNS = ("n_features_in_", "feature_names_in_")
-
-
-def rng_of(random_state: Any) -> np.random.Generator:
-    """
-    Make the one generator of a fit.
-
-    Parameters
-    ----------
-    random_state : int, numpy.random.RandomState or None
-        What the user gave.
-
-    Returns
-    -------
-    numpy.random.Generator
-        Seeded by it.
-    """
-    if isinstance(random_state, np.random.RandomState):
-        return np.random.default_rng(random_state.randint(0, 2**32, size=4, dtype=np.uint32))
-    return np.random.default_rng(random_state)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
+import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from corank.core import steps
@@ -43,7 +44,7 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "rate": [StrOptions(set(RATES))],
     "eta0": [Interval(Real, 0, None, closed="neither"), None],
     "n_steps": [Interval(Integral, 0, None, closed="left")],
-    "average": ["boolean"],
+    "average": ["boolean", None],
     "project": ["boolean"],
     "sampling": [StrOptions({"pairs", "query", "rows"})],
     "solver": [StrOptions({"auto", "sgd", "exact"})],
@@ -102,12 +103,9 @@ def first_rate(task: Task, n_views: int, rate: str, eta0: float | None) -> float
         eta0.
     """
     o = task.objective
-    steep = o.loss.name != "hinge" or o.mix > 0.0 or o.coupling > 0.0
     given = eta0 is not None
     if eta0 is not None:
         eta0 = float(eta0)
-    elif rate == "pegasos" and o.alpha > 0.0 and not steep:
-        return 1.0 / o.alpha
     else:
         curvature = task.sample.curvature(o, n_views)
         # AdaGrad divides by the size of the pulls, so its rate has the unit of a weight
@@ -121,3 +119,22 @@ def first_rate(task: Task, n_views: int, rate: str, eta0: float | None) -> float
             f"eta0 · alpha is {eta0 * o.alpha:g}, so a step would wipe out the weights; keep the product below 1."
         )
     return eta0
+
+
+def rng_of(random_state: Any) -> np.random.Generator:
+    """
+    Make the one generator of a fit.
+
+    Parameters
+    ----------
+    random_state : int, numpy.random.RandomState or None
+        What the user gave.
+
+    Returns
+    -------
+    numpy.random.Generator
+        Seeded by it.
+    """
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(0, 2**32, size=4, dtype=np.uint32))
+    return np.random.default_rng(random_state)

@@ -118,7 +118,8 @@ class Runs:
 
         def work(j: int, _: int) -> None:
             state = self.states[j]
-            share = total // n_runs + (j < total % n_runs) - int(state.steps[0])
+            # a run that an interrupt left ahead of the others waits for them
+            share = max(0, total // n_runs + (j < total % n_runs) - int(state.steps[0]))
             if simple:
                 descend(state, plan, task.examples, task.rows, share)
             else:

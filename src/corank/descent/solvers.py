@@ -12,9 +12,8 @@ from corank import exact
 from corank.data.ranking import RankingData
 from corank.descent.task import Objective
 from corank.errors import InputError
+from corank.exact.least_squares import MAX_DENSE, MAX_SUMS
 
-MAX_COLUMNS = 4000
-MAX_PRODUCTS = 10**12
 MAX_NUMBERS = 10**9
 MAX_PAIRS = 2 * 10**6
 
@@ -50,7 +49,7 @@ def can_solve(data: RankingData, loss: str, alpha: float) -> bool:
         return False
     match loss:
         case "squared":
-            return d <= MAX_COLUMNS and n * d * d <= MAX_PRODUCTS
+            return d <= MAX_DENSE and n * d * d <= MAX_SUMS
         case "squared_hinge":
             return bool(numbers <= MAX_NUMBERS)
         case "logistic":

@@ -11,13 +11,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils._param_validation import StrOptions
 
-from corank.data.ranking import RankingData
 from corank.descent.linear import LinearDescent
-from corank.descent.solvers import can_solve, solve
 
 
 class SPD(LinearDescent):
@@ -35,12 +31,13 @@ class SPD(LinearDescent):
     rate : {"pegasos", "constant", "sqrt", "adagrad"}
         η_i = 1/(alpha (i − 1) + 1/eta0), eta0, eta0/√i, or one rate per weight.
     eta0 : float, optional
-        First rate. None takes 1/alpha for the Pegasos rate with the hinge loss on pairs alone, whose slope is bounded,
-        and else one over the largest curvature among sampled examples, with which no step overshoots.
+        First rate. None takes one over the largest curvature among sampled examples, with which no step overshoots;
+        1/alpha is the 1/(alpha i) of the Pegasos paper, whose first steps are wild where alpha is small.
     n_steps : int
         Stochastic steps of a call of ``fit`` or ``partial_fit``.
-    average : bool
-        Whether the weights are the mean of all iterates.
+    average : bool, optional
+        Whether the weights are the mean of all iterates. None takes the mean except where nothing can be averaged: with
+        `l1`, whose zeros it would undo, and with AdaGrad, which averages pulls already.
     project : bool
         Whether to keep w in the ball of radius 1/√alpha, as Pegasos may.
     sampling : {"pairs", "query", "rows"}
@@ -84,7 +81,7 @@ class SPD(LinearDescent):
     --------
     >>> from corank import SPD, make_ranking
     >>> problem = make_ranking(100, 20, random_state=0)
-    >>> model = SPD(alpha=1e-3, rate="sqrt", random_state=0).fit(problem.X, problem.y, qid=problem.qid)
+    >>> model = SPD(random_state=0).fit(problem.X, problem.y, qid=problem.qid)
     >>> model.score(problem.X, problem.y, qid=problem.qid) > 0.8
     True
     """
@@ -103,7 +100,7 @@ class SPD(LinearDescent):
         rate: str = "pegasos",
         eta0: float | None = None,
         n_steps: int = 100_000,
-        average: bool = False,
+        average: bool | None = None,
         project: bool = False,
         sampling: str = "pairs",
         solver: str = "auto",
@@ -132,10 +129,3 @@ class SPD(LinearDescent):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
-
-    def _can_solve(self, data: RankingData) -> bool:
-        return can_solve(data, self.loss, self.alpha)
-
-    def _solve(self, data: RankingData, weights: NDArray[np.float64] | None) -> None:
-        solution = solve(data, self._objective(), weights)
-        self._set_weights(solution.coef[None, :], np.zeros(1))

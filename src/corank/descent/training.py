@@ -45,7 +45,9 @@ class Patience:
     n_iter_no_change: int
 
 
-def train(runs: Runs, task: Task, n_steps: int, patience: Patience | None, verbose: bool) -> tuple[Runs, Floats]:
+def train(
+    runs: Runs, task: Task, n_steps: int, patience: Patience | None, verbose: bool
+) -> tuple[Runs, Floats, KeyboardInterrupt | None]:
     """
     Take steps, and watch.
 
@@ -64,28 +66,36 @@ def train(runs: Runs, task: Task, n_steps: int, patience: Patience | None, verbo
 
     Returns
     -------
-    tuple of (Runs, array of shape (n_checks, 2))
-        The runs to keep, which are those of the best check when stopping early, and (step, estimated objective) rows.
+    runs : Runs
+        The runs to keep, which are those of the best check when stopping early.
+    trace : array of shape (n_checks, 2)
+        Rows of (step, estimated objective).
+    interrupt : KeyboardInterrupt or None
+        What broke the training off, to be raised when the runs are safe: a kernel always ends its piece.
     """
     trace = [(runs.n_steps, _estimate(runs, task))]
     best, best_error, n_worse = runs, np.inf, 0
     ends = runs.n_steps + np.unique(np.linspace(0, n_steps, min(n_steps, N_CHECKS) + 1).astype(np.int64)[1:])
-    with _progress(n_steps, verbose) as report:
-        for end in ends:
-            while runs.n_steps < end:
-                piece = int(min(end - runs.n_steps, _PIECE * len(runs.states)))
-                runs.advance(task, piece)
-                report(piece)
-            trace.append((runs.n_steps, _estimate(runs, task)))
-            if patience is None:
-                continue
-            error = patience.judge(view_weights(runs, task)[0].mean(axis=0))
-            n_worse = 0 if error < best_error - patience.tol else n_worse + 1
-            if error < best_error:
-                best, best_error = Runs.resume(runs.plan, runs.stored()), error
-            if n_worse >= patience.n_iter_no_change:
-                break
-    return (runs if patience is None else best), np.array(trace, dtype=np.float64)
+    interrupt = None
+    try:
+        with _progress(n_steps, verbose) as report:
+            for end in ends:
+                while runs.n_steps < end:
+                    piece = int(min(end - runs.n_steps, _PIECE * len(runs.states)))
+                    runs.advance(task, piece)
+                    report(piece)
+                trace.append((runs.n_steps, _estimate(runs, task)))
+                if patience is None:
+                    continue
+                error = patience.judge(view_weights(runs, task)[0].mean(axis=0))
+                n_worse = 0 if error < best_error - patience.tol else n_worse + 1
+                if error < best_error:
+                    best, best_error = Runs.resume(runs.plan, runs.stored()), error
+                if n_worse >= patience.n_iter_no_change:
+                    break
+    except KeyboardInterrupt as caught:
+        interrupt = caught
+    return (runs if patience is None else best), np.array(trace, dtype=np.float64), interrupt
 
 
 def view_weights(runs: Runs, task: Task) -> tuple[Floats, Floats]:
