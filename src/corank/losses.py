@@ -154,7 +154,7 @@ class Loss:
         if rows and not ((y >= 0.0) & (y <= 1.0)).all():
             raise InputError(
                 f"logistic loss needs scores in [0, 1], but y runs from {y.min():g} to {y.max():g}; "
-                "divide y by its maximum."
+                'map it there, or choose loss="squared".'
             )
         highest, lowest = np.full(codes.max(initial=0) + 1, -np.inf), np.full(codes.max(initial=0) + 1, np.inf)
         np.maximum.at(highest, codes, y)

@@ -36,6 +36,13 @@ def test_the_closing_line_tells_the_training_error(says, made, y, text, tmp_path
     assert f"{1 - model.score(made.X, y, made.qid):.4f}" in said
 
 
+def test_grades_without_a_pair_can_be_regressed_on(says, text, tmp_path):
+    text.write_text("1 qid:1 1:0.5\n1 qid:1 1:0.7\n")
+    said = says("fit", text, "-m", "crr", "--mix", "1", "-o", tmp_path / "m")
+    assert "no training scores to compare" in said
+    assert corank.load(tmp_path / "m").intercept_ == pytest.approx(1.0)
+
+
 def test_the_roc_loop_compares_rows_of_all_queries(says, text, tmp_path):
     said = says("fit", text, "-m", "spd", "--loop", "roc", "--unscored", "-1", "-o", tmp_path / "m")
     assert "in 1 queries" in said
@@ -49,6 +56,8 @@ def test_the_roc_loop_compares_rows_of_all_queries(says, text, tmp_path):
         (["--model", "spd", "--set", "n_stepz=3"], "did you mean 'n_steps'"),
         (["--model", "spd", "--loss", "absolute"], "'loss' parameter of SPD must be"),
         (["--model", "spd", "--loop", "all"], "--loop 'all' is unknown"),
+        (["--model", "lcra", "--views", "1-5/6-11"], "--views names feature 11, but the data has 10"),
+        (["--model", "lcra", "--views", "11"], "views=11 needs a column for each"),
     ],
 )
 def test_bad_words_give_one_sentence_and_no_file(says, text, tmp_path, words, message):

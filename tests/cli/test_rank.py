@@ -3,6 +3,8 @@ from __future__ import annotations
 import pytest
 
 import corank
+from corank.data.frames import write_parquet
+from corank.data.store import write_store
 from corank.data.trec import read_run
 from corank.errors import InputError
 
@@ -30,4 +32,13 @@ def test_rows_with_more_features_than_the_model_are_refused(says, text, tmp_path
     wide.write_text("1 qid:1 1:0.5 11:2\n")
     with pytest.raises(InputError, match="11"):
         says("rank", tmp_path / "m", wide, "-o", tmp_path / "scores.txt")
+    assert not (tmp_path / "scores.txt").exists()
+
+
+@pytest.mark.parametrize(("name", "write"), [("narrow.store", write_store), ("narrow.parquet", write_parquet)])
+def test_a_table_of_another_width_is_refused(says, made, text, tmp_path, name, write):
+    says("fit", text, "-m", "crr", "-o", tmp_path / "m")
+    write(tmp_path / name, made.X[:, :7], made.y, made.qid)
+    with pytest.raises(InputError, match=f"{name} has 7 features, but .*m was fitted on 10"):
+        says("rank", tmp_path / "m", tmp_path / name, "-o", tmp_path / "scores.txt")
     assert not (tmp_path / "scores.txt").exists()

@@ -47,7 +47,7 @@ def fit(
     import numpy as np
     from sklearn.utils._param_validation import InvalidParameterError
 
-    from corank.cli.models import IGNORE_QUERIES, build, find_ranker, parse_views, sampling_of
+    from corank.cli.models import IGNORE_QUERIES, build, find_ranker, parse_views, require_features, sampling_of
     from corank.cli.problem import read_problem
     from corank.errors import InputError
     from corank.persist import save
@@ -68,6 +68,8 @@ def fit(
     if params.get("random_state", seed) is None:
         ranker.set_params(random_state=seed)
     problem = read_problem(data, unscored=unscored, qid="none" if loop in IGNORE_QUERIES else qid).data
+    if views is not None:
+        require_features(params["views"], problem.n_features)
     began = time.perf_counter()
     shows_progress = "verbose" in params and sys.stderr.isatty()
     try:
@@ -77,9 +79,11 @@ def fit(
     seconds = time.perf_counter() - began
     # the file does not depend on where it was made
     save(ranker.set_params(verbose=params["verbose"]) if shows_progress else ranker, output)
-    error = 1.0 - ranker.score(problem.X, np.asarray(problem.y), problem.queries.codes)
+    outcome = "no training scores to compare"
+    if problem.n_pairs:
+        error = 1.0 - ranker.score(problem.X, np.asarray(problem.y), problem.queries.codes)
+        outcome = f"disagreement with the training scores {error:.4f}"
     typer.echo(
         f"wrote {output}: {kind.__name__} from {problem.n_rows} rows ({problem.n_scored} scored) in "
-        f"{len(problem.queries)} queries, {problem.n_features} features, {seconds:.2f} s; "
-        f"disagreement with the training scores {error:.4f}"
+        f"{len(problem.queries)} queries, {problem.n_features} features, {seconds:.2f} s; {outcome}"
     )

@@ -164,6 +164,22 @@ def parse_views(text: str) -> int | list[list[int]]:
     return views
 
 
+def require_features(views: int | list[list[int]], n_features: int) -> None:
+    """
+    Raise one sentence, in the numbers that were typed, where views name features that the data does not have.
+
+    Parameters
+    ----------
+    views : int or list of lists of int
+        As `parse_views` returns them.
+    n_features : int
+        Number of features of the data.
+    """
+    highest = 0 if isinstance(views, int) else 1 + max(max(columns) for columns in views)
+    if highest > n_features:
+        raise InputError(f"--views names feature {highest}, but the data has {n_features}; name features that exist.")
+
+
 def sampling_of(loop: str) -> str:
     """
     Return the sampling scheme that a ``--loop`` names.

@@ -45,7 +45,13 @@ def rank(
     if format is Format.trec and output is None:
         raise InputError("a TREC run is written to a file; name one with --output.")
     ranker = load(model)
-    problem = read_problem(data, qid=qid, n_features=getattr(ranker, "n_features_in_", None))
+    wanted = getattr(ranker, "n_features_in_", None)
+    problem = read_problem(data, qid=qid, n_features=wanted)
+    if wanted not in (None, problem.data.n_features):
+        raise InputError(
+            f"{data[0]} has {problem.data.n_features} features, but {model} was fitted on {wanted}; "
+            "rank rows of the features it knows."
+        )
     began = time.perf_counter()
     scores = ranker.predict(problem.data.X)
     seconds = time.perf_counter() - began
