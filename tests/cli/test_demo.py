@@ -1,17 +1,29 @@
 from __future__ import annotations
 
-from typer.testing import CliRunner
+import numpy as np
+import pytest
 
 import corank
-from corank.cli import app
 
 
-def test_the_demo_learns_compares_and_saves(tmp_path):
-    result = CliRunner().invoke(app, ["demo", "--output", str(tmp_path)])
-    assert result.exit_code == 0, result.output
+def test_the_demo_learns_compares_and_saves(says, tmp_path):
+    said = says("demo", "--output", tmp_path, "--queries", 90)
     for word in ("SPD", "CRR", "LCRA", "nDCG@10", "Wilcoxon", "it ranks the same"):
-        assert word in result.output
+        assert word in said
+    data = corank.open_store(tmp_path / "training.store").data
     model = corank.load(tmp_path / "best.safetensors")
-    assert model.n_features_in_ == corank.open_store(tmp_path / "training.store").data.n_features
-    again = CliRunner().invoke(app, ["demo", "--output", str(tmp_path)])
-    assert again.exit_code == 0, again.output
+    assert model.n_features_in_ == data.n_features
+    # 5 % of the 60 training queries
+    assert len(data.queries) == 60
+    assert len(np.unique(data.queries.codes[data.is_scored])) == 3
+    again = says("demo", "--output", tmp_path, "--queries", 90)
+    assert table_of(again) == table_of(said)
+
+
+def table_of(said: str) -> list[str]:
+    return [line for line in said.splitlines() if "│" in line]
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_smallest_demo_runs_whatever_the_seed(says, tmp_path, seed):
+    assert "it ranks the same" in says("demo", "--output", tmp_path, "--queries", 60, "--seed", seed)

@@ -10,6 +10,7 @@ import typer
 
 def demo(
     output: Annotated[Path, typer.Option(help="Folder for the files it writes.")] = Path("out/demo"),
+    queries: Annotated[int, typer.Option(min=60, help="Number of queries of the synthetic collection.")] = 900,
     seed: Annotated[int, typer.Option(help="Seed of the synthetic collection and of the learners.")] = 0,
 ) -> None:
     """Learn from a collection with 5 % of its queries judged; compare rankers on held-out queries; save the best."""
@@ -31,7 +32,7 @@ def demo(
 
     began = time.perf_counter()
     output.mkdir(parents=True, exist_ok=True)
-    problem = make_ranking(900, (10, 40), features_per_view=20, random_state=seed)
+    problem = make_ranking(queries, (10, 40), features_per_view=20, random_state=seed)
     write_letor(output / "collection.txt.gz", problem.X, problem.y, problem.qid)
     file = read_letor(output / "collection.txt.gz", dtype=np.float64)
     train, test = next(QueryShuffleSplit(1, test_size=1 / 3, random_state=seed).split(file.X, qid=file.qid))
