@@ -1,12 +1,21 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
+from threadpoolctl import threadpool_limits
 
 from corank.data.mq2008 import folds, read_parts
 from corank.descent import CRR
 from corank.experiments.crr_grid import Point, predict
 from corank.experiments.crr_letor import run
 from corank.experiments.settings import Settings
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Matrices are small here, and threads of several test processes wait for each other longer than they work."""
+    with threadpool_limits(1):
+        yield
 
 
 def test_a_quick_run_on_the_real_folds_lies_near_the_paper(real_data, tmp_path):
