@@ -85,6 +85,17 @@ def test_rows_are_held_out_where_there_is_one_query():
     assert np.corrcoef(model.predict(X), GRADES)[0, 1] > 0.3
 
 
+@pytest.mark.parametrize("cv", [2, 5, 10_000])
+def test_the_order_of_rows_does_not_matter_where_there_is_one_query(cv):
+    # scores without ties; rows come in ascending order of score, as sorted files do
+    utility, rows = PROBLEM.utility[:60], X[:60]
+    ascending = np.argsort(utility)
+    one = Calibrated(ranker(), cv=cv).fit(rows[ascending], utility[ascending])
+    np.testing.assert_allclose(one.predict(rows), Calibrated(ranker(), cv=cv).fit(rows, utility).predict(rows))
+    binary = Calibrated(ranker(), cv=2).fit(rows[ascending], np.sort(utility > np.median(utility)))
+    assert binary.predict_proba(rows).shape == (60, 2)
+
+
 def test_scores_the_wrong_way_round_are_not_turned():
     class Backwards(SPD):
         def predict(self, X):

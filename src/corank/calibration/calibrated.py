@@ -18,7 +18,6 @@ from scipy.special import expit
 from sklearn.base import clone
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import KFold
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -234,7 +233,10 @@ class Calibrated(Ranker):
             return self.cv  # type: ignore[no-any-return]
         if n_queries > 1:
             return QueryKFold(min(int(self.cv), n_queries)).split(data.X, qid=codes)
-        return KFold(min(int(self.cv), data.n_rows)).split(data.X)  # type: ignore[no-any-return]
+        # dealt out by score, so that every part holds low and high ones in whatever order the rows came
+        part = np.empty(data.n_rows, dtype=np.int64)
+        part[data.order] = np.arange(data.n_rows) % min(int(self.cv), data.n_scored)
+        return [(np.flatnonzero(part != k), np.flatnonzero(part == k)) for k in np.unique(part)]
 
 
 def _fit_sigmoid(scores: Floats, y: Floats, w: Floats) -> tuple[float, float]:
