@@ -28,7 +28,8 @@ from corank.data.make import make_ranking
 from corank.data.ranking import RankingData
 from corank.data.split import hide_scores
 from corank.descent.runs import Runs
-from corank.descent.task import Objective, Task
+from corank.descent.objective import Objective
+from corank.descent.task import Task
 from corank.losses import LOSSES
 
 PROBLEM = make_ranking(15, (2, 8), random_state=1)

@@ -287,6 +287,12 @@ def test_extreme_float32_values_do_not_overflow():
         assert np.isfinite(model.coef_).all()
 
 
+@pytest.mark.parametrize("loss", ["hinge", "squared", "squared_hinge"])
+def test_numbers_whose_products_overflow_are_refused(loss):
+    with pytest.raises(InputError, match="X holds numbers so large that their products overflow; scale its columns"):
+        SPD(loss, random_state=0).fit(1e200 * X, Y, qid=QID)
+
+
 def test_an_exact_model_goes_on_from_its_weights():
     exact = spd(loss="squared", solver="auto").fit(X, Y, qid=QID)
     before = exact.coef_.copy()

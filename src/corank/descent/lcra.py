@@ -26,9 +26,10 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from corank import exact
 from corank.data.ranking import RankingData
 from corank.descent.linear import LinearDescent
+from corank.descent.objective import Objective
 from corank.descent.parameters import Settings
 from corank.descent.runs import Runs
-from corank.descent.task import Objective, Task, Views, distinct_share
+from corank.descent.task import Task, Views, distinct_share
 from corank.errors import InputError
 from corank.kernels import LinearKernel
 from corank.views import as_views

@@ -13,10 +13,11 @@ from corank.core.steps import Plan, State
 from corank.core.threads import n_threads
 from corank.data.ranking import RankingData
 from corank.data.rows import columns_of
+from corank.descent.objective import Objective
 from corank.descent.parameters import CONSTRAINTS, RATES, Settings, first_rate, require_sense, rng_of
 from corank.descent.runs import Runs
 from corank.descent.solvers import can_solve, solve
-from corank.descent.task import Objective, Task, Views
+from corank.descent.task import Task, Views
 from corank.descent.training import Patience, hold_out, train, view_weights
 from corank.errors import InputError
 from corank.losses import Loss

@@ -24,7 +24,7 @@ class Settings:
     Attributes
     ----------
     mix, coupling : float
-        See `corank.descent.task.Objective`.
+        See `corank.descent.objective.Objective`.
     fit_intercept : bool
         Whether the regression part has a bias.
     batch, unscored_batch : int

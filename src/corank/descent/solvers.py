@@ -10,7 +10,7 @@ from scipy import sparse
 
 from corank import exact
 from corank.data.ranking import RankingData
-from corank.descent.task import Objective
+from corank.descent.objective import Objective
 from corank.errors import InputError
 from corank.exact.least_squares import MAX_DENSE, MAX_SUMS
 

@@ -22,7 +22,7 @@ from scipy import linalg
 from corank.data.ranking import RankingData
 from corank.errors import InputError
 from corank.exact.conjugate import solve_by_products
-from corank.exact.solution import Floats, Solution, require, require_weight
+from corank.exact.solution import Floats, Solution, require, require_products, require_weight
 from corank.exact.system import System
 from corank.moments import Moments, dense
 
@@ -142,8 +142,9 @@ def _solve(
             data, columns, mix, alpha, coupling, shift is not None, weights
         )
     else:
-        system = _system(data, mix, shift, weights)
-        agreement = _agreement(data, weights) if coupling > 0.0 and len(columns) > 1 else None
+        with np.errstate(over="ignore", invalid="ignore"):
+            system = _system(data, mix, shift, weights)
+            agreement = _agreement(data, weights) if coupling > 0.0 and len(columns) > 1 else None
         theta, objective = _factorise(system, agreement, columns, alpha, coupling)
         n_iter, means = 0, (system.x_mean, system.y_mean)
     bounds = np.cumsum([0, *(len(c) for c in columns)])
@@ -202,6 +203,7 @@ def _factorise(
         A += 4.0 * coupling * (len(columns) * same - 1.0) * agreement[np.ix_(slots, slots)]
     A[np.diag_indices_from(A)] += alpha
     b = system.b[slots]
+    require_products(A)
     theta = _solve_symmetric(A, b, shortest=alpha == 0.0)
     return theta, float(0.5 * theta @ (A @ theta) - b @ theta + 0.5 * len(columns) * system.c)
 

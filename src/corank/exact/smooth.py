@@ -16,7 +16,7 @@ from corank.errors import InputError
 from corank.exact.comparisons import Comparisons, scored_comparisons
 from corank.exact.newton import Affine, Evaluate, Slopes, Vector, minimise
 from corank.exact.pairwise import pair_loss, row_loss
-from corank.exact.solution import Floats, Solution, require
+from corank.exact.solution import Floats, Solution, require, require_products
 from corank.losses import Loss
 from corank.moments import Moments
 
@@ -148,7 +148,9 @@ def _preconditioner(
         diagonal = alpha + curvature * comparisons.rows.gather_squares(comparisons.diagonal)
         inverse = 1.0 / (np.append(diagonal, curvature * mix) if learns_b else diagonal)
         return lambda r: inverse * r
-    sums = Moments.of(data, weights=weights, plain=mix > 0.0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        sums = Moments.of(data, weights=weights, plain=mix > 0.0)
+    require_products(sums.pair)
     P = np.zeros((d + 1, d + 1))
     if mix < 1.0:
         P[:d, :d] += (1.0 - mix) * curvature / sums.pair_weight * sums.pair[:d, :d]

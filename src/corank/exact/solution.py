@@ -66,6 +66,19 @@ def require(data: RankingData, mix: float, alpha: float, lowest: str = "zero or 
         raise InputError(f"y is NaN for all {data.n_rows} rows; score at least one row.")
 
 
+def require_products(sums: Floats) -> None:
+    """
+    Raise one sentence where products of the numbers in X overflowed.
+
+    Parameters
+    ----------
+    sums : array of float64
+        Sums of such products.
+    """
+    if not np.isfinite(sums).all():
+        raise InputError("X holds numbers so large that their products overflow; scale its columns.")
+
+
 def require_weight(total: float, what: str) -> None:
     """
     Raise one sentence where weights leave nothing to learn from.
