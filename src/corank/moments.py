@@ -18,13 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from corank.core.gram import MOST_COLUMNS, Gram
 from corank.core.moments import Slots, fold
+from corank.core.threads import cut, n_threads, spread
 from corank.data.ranking import RankingData
 from corank.errors import InputError
 from corank.graphs import query_factors
 
-# entries of a block of rows: 8 MiB of float64
-BLOCK = 1 << 20
+# entries of a block of rows: 2 MiB of float64
+BLOCK = 1 << 18
 
 Floats = NDArray[np.float64]
 Features = Callable[[Any], NDArray[Any]]
@@ -88,7 +90,7 @@ class Moments:
         plain : bool
             Whether to sum over rows too.
         block : int, optional
-            Rows in memory at a time; by default as many as make 8 MiB.
+            Rows in memory at a time; by default as many as make 2 MiB.
 
         Returns
         -------
@@ -176,22 +178,38 @@ def _slots(
 def _sum(
     X: Any, y: Floats, order: NDArray[np.int64], slots: Slots, w: Floats | None, features: Features, d: int, block: int
 ) -> tuple[Floats, Floats | None]:
-    block = min(block, max(len(order), 1))
-    pair, shift, sums = np.zeros((d, d)), np.empty(d), np.empty((2, d))
+    """Sum over runs of whole queries, each on a thread of its own; BLAS, which wide rows go to, has its own threads."""
+
+    def sum_run(first_query: int, last_query: int) -> tuple[Floats, Floats | None]:
+        return _sum_run(X, y, order, slots, w, features, d, block, slice(starts[first_query], starts[last_query]))
+
+    starts = np.append(np.flatnonzero(np.diff(slots.query, prepend=-1)), len(order))
+    parts = spread(sum_run, cut(starts, n_threads() if d < MOST_COLUMNS else 1))
+    if not parts:
+        parts = [sum_run(0, 0)]
+    plains = [plain for _, plain in parts if plain is not None]
+    return np.sum([pair for pair, _ in parts], axis=0), np.sum(plains, axis=0) if plains else None
+
+
+def _sum_run(
+    X: Any, y: Floats, order: NDArray[np.int64], slots: Slots, w: Floats | None, features: Features, d: int, block: int,
+    run: slice,
+) -> tuple[Floats, Floats | None]:  # fmt: skip
+    block = min(block, max(run.stop - run.start, 1))
+    shift, sums = np.empty(d), np.empty((2, d))
     F, Z, plus, minus = (np.empty((rows, d)) for rows in (block, block, block // 2 + 1, block))
-    plain = None if w is None else np.zeros((d + 1, d + 1))
-    for first in range(0, len(order), block):
-        rows = order[first : first + block]
+    pair, plain = Gram(d), None if w is None else Gram(d + 1)
+    for first in range(run.start, run.stop, block):
+        rows = order[first : min(first + block, run.stop)]
         n = len(rows)
         F[:n, :-1], F[:n, -1] = features(_take(X, rows)), y[rows]
         n_plus, n_minus = fold(F[:n], slots, first, shift, sums, Z, plus, minus)
-        pair += Z[:n].T @ Z[:n]
-        pair += plus[:n_plus].T @ plus[:n_plus]
-        pair -= minus[:n_minus].T @ minus[:n_minus]
+        pair.add(Z[:n])
+        pair.add(plus[:n_plus])
+        pair.add(minus[:n_minus], -1.0)
         if plain is not None and w is not None:
-            F1 = np.column_stack([F[:n], np.ones(n)]) * np.sqrt(w[first : first + n])[:, None]
-            plain += F1.T @ F1
-    return pair, plain
+            plain.add(np.column_stack([F[:n], np.ones(n)]) * np.sqrt(w[first : first + n])[:, None])
+    return pair.total(), None if plain is None else plain.total()
 
 
 def _take(X: Any, rows: NDArray[np.int64]) -> Any:
