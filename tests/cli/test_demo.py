@@ -11,7 +11,7 @@ def test_the_demo_learns_compares_and_saves(says, tmp_path):
     for word in ("SPD", "CRR", "LCRA", "nDCG@10", "Wilcoxon", "it ranks the same"):
         assert word in said
     data = corank.open_store(tmp_path / "training.store").data
-    model = corank.load(tmp_path / "best.safetensors")
+    model = corank.load(tmp_path / "lcra.safetensors")
     assert model.n_features_in_ == data.n_features
     # 5 % of the 60 training queries
     assert len(data.queries) == 60
