@@ -27,8 +27,8 @@ from corank.core.steps import (
 from corank.data.make import make_ranking
 from corank.data.ranking import RankingData
 from corank.data.split import hide_scores
-from corank.descent.runs import Runs
 from corank.descent.objective import Objective
+from corank.descent.runs import Runs
 from corank.descent.task import Task
 from corank.losses import LOSSES
 
