@@ -50,6 +50,21 @@ def test_an_indefinite_matrix_is_refused():
         Spectrum.of(np.diag([1.0, -1.0]), np.ones(2))
 
 
+@pytest.mark.parametrize("alpha", [0.0, 1.0])
+def test_a_negative_matrix_comes_to_an_end(alpha):
+    with pytest.raises(InputError, match="not positive semidefinite"):
+        solve_one(-np.eye(3) - 10.0, np.ones(3), alpha)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_sums_beyond_float64_are_refused(bad):
+    for A, b in ((np.diag([1.0, bad]), np.ones(2)), (np.eye(2), np.array([1.0, bad]))):
+        with pytest.raises(InputError, match="exceed what float64 holds; scale the columns"):
+            solve_one(A.copy(), b, 0.0)
+        with pytest.raises(InputError, match="exceed what float64 holds; scale the columns"):
+            Spectrum.of(A.copy(), b)
+
+
 def test_a_system_of_zeros_has_the_solution_zero():
     x, _ = solve_one(np.zeros((3, 3)), np.zeros(3), 0.0)
     np.testing.assert_array_equal(x, 0.0)

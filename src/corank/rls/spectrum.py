@@ -63,7 +63,7 @@ class Spectrum:
         Spectrum
             The decomposition.
         """
-        floor = FLOOR * float(np.trace(A))
+        floor = FLOOR * _trace(A, b)
         # A is symmetric, so its transpose is the same matrix in the order that LAPACK overwrites
         values, vectors = linalg.eigh(A.T, overwrite_a=True, check_finite=False, driver="evr")
         if len(values) and values[0] < -_INDEFINITE * max(values[-1], 0.0):
@@ -153,7 +153,8 @@ def solve_one(A: Floats, b: Floats, alpha: float) -> tuple[Floats, float]:
     ([1.0, 1.0], 0.0)
     """
     diagonal = np.diag(A).copy()
-    scale = float(diagonal.sum()) or 1.0
+    # an indefinite A may have a trace below zero, and must come to the end of the ladder too
+    scale = abs(_trace(A, b)) or 1.0
     shift = max(alpha, FLOOR * scale)
     while shift <= max(alpha, _INDEFINITE * scale):
         np.fill_diagonal(A, diagonal + shift)
@@ -169,3 +170,11 @@ def solve_one(A: Floats, b: Floats, alpha: float) -> tuple[Floats, float]:
     raise InputError(
         "the kernel is not positive semidefinite, so the system has no solution; use a kernel that is an inner product."
     )
+
+
+def _trace(A: Floats, b: Floats) -> float:
+    trace = float(np.trace(A))
+    # |A_ij| is at most the mean of A_ii and A_jj: where anything has overflowed, the diagonal has
+    if not (np.isfinite(trace) and np.isfinite(b).all()):
+        raise InputError("the sums over the rows exceed what float64 holds; scale the columns of X or the scores.")
+    return trace
