@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from corank.data.ranking import RankingData
-from corank.errors import InputError
-from corank.kernels import CallableKernel, GaussianKernel
+from corank.kernels import GaussianKernel
 from corank.rls.dense import dual_system
 from corank.rls.frame import Frame
 from corank.views import View
@@ -33,17 +32,3 @@ def test_the_system_has_the_nonzero_spectrum_of_the_papers(weights):
     # along the constants the system is positive, and t has no part there
     assert np.linalg.eigvalsh(u.T @ M @ u).min() > 0
     np.testing.assert_allclose(u.T @ t, 0, atol=1e-12)
-
-
-def test_what_a_function_returned_is_not_overwritten():
-    K = GaussianKernel(0.2)(X)
-    kept = K.copy()
-    frame = Frame.of(RankingData.of(X, Y, QID), "pairs", None)
-    dual_system(View(None, CallableKernel(lambda A, B: K)), X, frame, X)
-    np.testing.assert_array_equal(K, kept)
-
-
-def test_a_function_that_returns_nan_is_refused():
-    frame = Frame.of(RankingData.of(X, Y, QID), "pairs", None)
-    with pytest.raises(InputError, match="the kernel function returned NaN or infinity"):
-        dual_system(View(None, CallableKernel(lambda A, B: np.full((len(A), len(B)), np.nan))), X, frame, X)

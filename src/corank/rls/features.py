@@ -9,6 +9,7 @@ rounding errors only and are left out: repeated basis rows are no trouble, and t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +18,8 @@ from numpy.typing import NDArray
 from scipy import linalg, sparse
 
 from corank.errors import InputError
-from corank.kernels import CallableKernel, LinearKernel, PrecomputedKernel
+from corank.kernels import LinearKernel
+from corank.rls.gram import as_doubles, basis_of, gram_of
 from corank.views import View
 
 Floats = NDArray[np.float64]
@@ -110,6 +112,10 @@ class FeatureMap:
         """Return Φ for rows with all columns; columns keep their precision."""
         seen = self.view.select(rows)
         if self.T is None:
+            if seen.shape[1] != self.n_features:
+                raise InputError(
+                    f"X has {seen.shape[1]} columns, but the system is of {self.n_features}; pass as many."
+                )
             return np.asarray(seen.toarray() if sparse.issparse(seen) else seen)
         return np.asarray(self.view.kernel(as_doubles(seen), self.basis) @ self.T)
 
@@ -153,54 +159,21 @@ class FeatureMap:
         return w if self.T is None else settled(self.view, self.basis, self.T @ w)
 
 
-def basis_of(view: View, X: Any, rows: NDArray[np.int64]) -> Any:
+def beside(maps: tuple[FeatureMap, ...]) -> Callable[[Any], Floats]:
     """
-    Take basis rows from the training rows, as the view's kernel wants them.
+    Put the features of several views side by side.
 
     Parameters
     ----------
-    view : View
-        Columns and kernel.
-    X : ndarray or CSR matrix
-        All training rows.
-    rows : array of int64
-        Numbers of the basis rows.
+    maps : tuple of FeatureMap
+        The views.
 
     Returns
     -------
-    ndarray or CSR matrix
-        The rows in the view's columns; their numbers for a precomputed kernel.
+    callable
+        Rows of X to rows of Φ = [Φ_1 … Φ_M].
     """
-    return rows if isinstance(view.kernel, PrecomputedKernel) else as_doubles(view.select(X[rows]))
-
-
-def gram_of(view: View, X: Any, rows: NDArray[np.int64], basis: Any) -> Floats:
-    """
-    Compute the Gram matrix of basis rows.
-
-    Parameters
-    ----------
-    view : View
-        Columns and kernel.
-    X : ndarray or CSR matrix
-        All training rows.
-    rows : array of int64
-        Numbers of the basis rows.
-    basis : ndarray or CSR matrix
-        What `basis_of` gives for them.
-
-    Returns
-    -------
-    array of float64, shape (r, r)
-        The matrix, in C order.
-    """
-    K = view.kernel(X[rows], basis) if isinstance(view.kernel, PrecomputedKernel) else view.kernel(basis)
-    if isinstance(view.kernel, CallableKernel):
-        # the function may keep what it returned, and callers overwrite it
-        K = np.array(K, dtype=np.float64)
-        if not np.isfinite(K).all():
-            raise InputError("the kernel function returned NaN or infinity; return finite similarities.")
-    return np.ascontiguousarray(K, dtype=np.float64)
+    return maps[0] if len(maps) == 1 else lambda rows: np.hstack([phi(rows) for phi in maps])
 
 
 def settled(view: View, basis: Any, a: Floats) -> Floats:
@@ -244,31 +217,12 @@ def scores(view: View, basis: Any, coefficients: Floats, rows: Any) -> Floats:
     array of shape (n,) or (n, m)
         Scores.
     """
-    if isinstance(view.kernel, LinearKernel):
-        return np.asarray(view.select(rows) @ coefficients, dtype=np.float64)
-    n = rows.shape[0]
+    is_linear, n = isinstance(view.kernel, LinearKernel), rows.shape[0]
     out = np.empty((n, *coefficients.shape[1:]))
     for start in range(0, n, _BLOCK):
         seen = as_doubles(view.select(rows[start : start + _BLOCK]))
-        out[start : start + _BLOCK] = view.kernel(seen, basis) @ coefficients
+        out[start : start + _BLOCK] = (seen if is_linear else view.kernel(seen, basis)) @ coefficients
     return out
-
-
-def as_doubles(rows: Any) -> Any:
-    """
-    Return rows in float64, so that a Gram matrix is not rounded to single precision; objects stay as they are.
-
-    Parameters
-    ----------
-    rows : ndarray or CSR matrix
-        Rows.
-
-    Returns
-    -------
-    ndarray or CSR matrix
-        The rows themselves where nothing has to change.
-    """
-    return rows.astype(np.float64) if rows.dtype == np.float32 else rows
 
 
 def _equal_rows(A: Any, B: Any) -> bool:
