@@ -55,8 +55,7 @@ def choose_basis(
             worst = chosen[0] if chosen[0] < 0 else chosen[-1]
             raise InputError(f"basis names row {worst}, but X has rows 0 to {X.shape[0] - 1}.")
         return chosen.astype(np.int64)
-    if basis not in CHOICES:
-        raise InputError(f"basis is {basis!r}; choose {', '.join(CHOICES)}, or pass row numbers.")
+    require_choice(basis)
     if n_basis is None or n_basis >= len(candidates):
         return np.sort(candidates)
     if basis == "random":
@@ -66,6 +65,19 @@ def choose_basis(
     seed = int(rng.integers(2**31))
     _, at = kmeans_plusplus(view.select(X[candidates]), n_basis, random_state=seed)
     return np.sort(candidates[np.unique(at)])
+
+
+def require_choice(basis: Any) -> None:
+    """
+    Raise one sentence for the name of a way to choose that does not exist.
+
+    Parameters
+    ----------
+    basis : object
+        What the user gave; rows are not looked at here.
+    """
+    if isinstance(basis, str) and basis not in CHOICES:
+        raise InputError(f"basis is {basis!r}; choose {', '.join(CHOICES)}, or pass row numbers.")
 
 
 def generator(random_state: Any) -> np.random.Generator:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from corank.errors import InputError
 from corank.kernels import CallableKernel, Gram
+from corank.views import View
 
 
 @dataclass(frozen=True)
@@ -71,8 +74,29 @@ def as_objects(X: Any) -> NDArray[np.object_]:
     array of object, shape (n,)
         The objects.
     """
+    if not isinstance(X, Iterable):
+        raise InputError(f"X is of type {type(X).__name__}; pass a sequence with one object a row.")
     items = list(X)
     rows = np.empty(len(items), dtype=object)
     for i, item in enumerate(items):
         rows[i] = item
     return rows
+
+
+def of_objects(view: View) -> View:
+    """
+    Let a view see objects.
+
+    Parameters
+    ----------
+    view : View
+        A view of a kernel function.
+
+    Returns
+    -------
+    View
+        The same with an `ObjectKernel`.
+    """
+    if view.columns is not None or not isinstance(view.kernel, CallableKernel):
+        raise InputError("rows that are objects have no columns; give each view a function, View(None, function).")
+    return replace(view, kernel=ObjectKernel(view.kernel.function))
