@@ -89,7 +89,7 @@ def test_the_path_is_made_of_direct_solves(kernel, basis):
 @query_weights
 @pytest.mark.parametrize("basis", ["random", EVERY[::3]], ids=["dense", "sparse"])
 def test_leaving_out_a_query_is_a_second_fit(kernel, query_weight, basis):
-    alphas = [1e-2, 10.0]
+    alphas = [1e-2, 10.0, 1e16]
     model = RankRLS(kernel=kernel, alphas=alphas, basis=basis, query_weight=query_weight, metric="nDCG")
     found = model.fit(X, Y, qid=QID, sample_weight=np.maximum(WEIGHTS, 0.5)).loo_scores_
     for alpha, score in zip(alphas, found, strict=True):
@@ -106,9 +106,9 @@ def test_leaving_out_a_query_is_a_second_fit(kernel, query_weight, basis):
 @pytest.mark.parametrize("query_weight", ["pairs", "equal", "rows"])
 @pytest.mark.parametrize("kernel", [GaussianKernel(0.1), LinearKernel()], ids=str)
 @pytest.mark.parametrize("weights", [None, np.repeat([1.0, 2.0], 9)], ids=["plain", "weighted"])
-def test_leaving_out_a_pair_of_rows_is_a_second_fit(kernel, query_weight, weights):
+@pytest.mark.parametrize("alpha", [0.05, 1e16])
+def test_leaving_out_a_pair_of_rows_is_a_second_fit(kernel, query_weight, weights, alpha):
     rows, y = X[:18], np.round(PROBLEM.y[:18] + X[:18, 0])
-    alpha = 0.05
     how = {"kernel": kernel, "query_weight": query_weight}
     found = RankRLS(alphas=[alpha], **how).fit(rows, y, sample_weight=weights).loo_scores_[0]
     wrong = []

@@ -9,7 +9,7 @@ from corank.data.make import make_ranking
 from corank.data.split import hide_scores
 from corank.data.store import open_store, write_store
 from corank.errors import InputError
-from corank.kernels import GaussianKernel
+from corank.kernels import GaussianKernel, PrecomputedKernel
 from corank.rls import CoRankRLS
 from corank.views import View
 
@@ -71,6 +71,7 @@ def test_mixed_views_are_saved(tmp_path):
         ({"views": 9}, QID, "views=9 needs a column for each view, but X has n_features = 8"),
         ({"views": [[0], [8]]}, QID, "a view sees column 8, but X has columns 0 to 7"),
         ({"couplings": [1.0, np.inf]}, QID, "couplings is .*; pass a list of one or more finite numbers"),
+        ({"views": [PrecomputedKernel()] * 2}, QID, "needs the Gram matrix of the training rows, but X has shape"),
         ({"alphas": [1.0, 2.0]}, None, "only one has scored rows to compare; pass alpha and coupling"),
     ],
 )
@@ -82,5 +83,16 @@ def test_mistakes_get_one_sentence(params, qid, sentence):
 def test_a_summary_holds_no_rows_to_leave_out():
     model = CoRankRLS(2, random_state=0)
     summary = model.summary(X, Y, qid=QID)
-    with pytest.raises(InputError, match="which a summary does not hold; pass numbers"):
+    with pytest.raises(
+        InputError, match="couplings are chosen by leaving out rows, which a summary does not hold; pass coupling"
+    ):
         model.set_params(couplings=[0.1]).fit_summary(summary)
+
+
+def test_a_grid_of_no_coupling_is_a_path():
+    grid = CoRankRLS(2, couplings=[0], alphas=[10.0, 0.1], random_state=0).fit(X, Y, qid=QID)
+    path = CoRankRLS(2, coupling=0.0, alphas=[10.0, 0.1], random_state=0).fit(X, Y, qid=QID)
+    assert grid.coupling_ == 0.0
+    np.testing.assert_array_equal(grid.loo_scores_, path.loo_scores_)
+    one = CoRankRLS(2, coupling=0.0, alpha=grid.alpha_, random_state=0).fit(X, Y, qid=QID)
+    np.testing.assert_allclose(grid.predict(X), one.predict(X), rtol=1e-8)

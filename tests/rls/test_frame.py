@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from corank.data.ranking import RankingData
-from corank.errors import InputError
 from corank.rls import frame as module
-from corank.rls.frame import Frame, PairFrame, frame_of
+from corank.rls.frame import Frame
 from explicit_rls import scored_laplacian
 
 RNG = np.random.default_rng(1)
@@ -41,21 +40,9 @@ def test_the_metric_sees_predictions_without_their_scale():
     assert frame.scores(0 * t[:, None], "disagreement")[0] == 0.5
 
 
-def test_pairs_ask_for_a_difference_of_one():
-    pairs = np.array([[0, 1], [4, 5], [2, 1], [3, 4]])
-    qid = np.array([0, 0, 0, 1, 1, 1])
-    frame = frame_of(RankingData.of_pairs(X[:6], pairs, qid), "pairs", np.array([1, 1, 0, 1, 4, 1.0]))
-    assert isinstance(frame, PairFrame)
-    ((_, starts, Z, t),) = frame.designs(X, np.asarray)
-    assert starts.tolist() == [0, 1, 3]
-    np.testing.assert_allclose(Z, [X[0] - X[1], 2 * (X[4] - X[5]), 2 * (X[3] - X[4])])
-    np.testing.assert_allclose(t, [1, 2, 2])
-    np.testing.assert_allclose(frame.scores(np.array([[1.0, -1], [1, 0], [-1, 1]]), "disagreement"), [0.25, 0.625])
-
-
-def test_pairs_have_no_grades_and_no_query_weight():
-    data = RankingData.of_pairs(X[:3], [[0, 1]])
-    with pytest.raises(InputError, match="given pairs weigh alike; use query_weight='pairs'"):
-        frame_of(data, "equal", None)
-    with pytest.raises(InputError, match="preference pairs have no grades; use metric='disagreement'"):
-        frame_of(data, "pairs", None).scores(np.ones((1, 1)), "nDCG@5")
+def test_a_query_whose_weight_is_all_in_one_row_is_not_compared():
+    weights = np.array([1e10, 1e-9, 1.0, 2.0])
+    frame = Frame.of(RankingData.of(X[:4], [0, 1, 0, 1], [0, 0, 1, 1]), "equal", weights)
+    assert frame.rows.tolist() == [2, 3]
+    # 1 / (2 · 1 · 2) times the sum of the weights
+    np.testing.assert_allclose(frame.scale, [0.75])

@@ -5,8 +5,8 @@ import pytest
 
 from corank.data.ranking import RankingData
 from corank.errors import InputError
-from corank.rls.frame import frame_of
-from corank.rls.least_squares import active_rows, best, positive_numbers
+from corank.rls.least_squares import active_rows, best, candidates
+from corank.rls.pair_frame import frame_of
 
 
 def test_the_first_of_equals_is_best_and_nan_is_not():
@@ -17,10 +17,10 @@ def test_the_first_of_equals_is_best_and_nan_is_not():
 
 
 def test_numbers_are_finite_and_not_negative():
-    np.testing.assert_array_equal(positive_numbers((0, 1e3), "alphas"), [0.0, 1e3])
-    for bad in ([np.nan], [[1.0]], [-1e-9]):
+    np.testing.assert_array_equal(candidates((0, 1e3), "alphas"), [0.0, 1e3])
+    for bad in ([np.nan], [[1.0]], [-1e-9], ["a"], [None, {}], 1.0):
         with pytest.raises(InputError, match="alphas is"):
-            positive_numbers(bad, "alphas")
+            candidates(bad, "alphas")
 
 
 def test_active_rows_are_compared_with_another():

@@ -8,12 +8,12 @@ import pytest
 from corank.data.ranking import RankingData
 from corank.rls import leave_out as module
 from corank.rls.frame import Frame
-from corank.rls.leave_out import pairs_out, queries_out
+from corank.rls.leave_out import dual_queries_out, pairs_out, queries_out
 from corank.rls.spectrum import Spectrum
 
 RNG = np.random.default_rng(4)
 STARTS = np.array([0, 3, 30, 33, 40])
-ALPHAS = [1e-3, 1.0, 1e4]
+ALPHAS = [1e-3, 1.0, 1e4, 1e18]
 Z, T = RNG.normal(size=(40, 6)), RNG.normal(size=40)
 
 
@@ -25,7 +25,28 @@ def test_short_and_long_queries_are_second_fits(monkeypatch, room):
         kept = np.r_[0:begin, end:40]
         for at, alpha in enumerate(ALPHAS):
             w = np.linalg.solve(Z[kept].T @ Z[kept] + alpha * np.eye(6), Z[kept].T @ T[kept])
-            np.testing.assert_allclose(held[begin:end, at], Z[begin:end] @ w, rtol=1e-8, atol=1e-10)
+            np.testing.assert_allclose(held[begin:end, at], Z[begin:end] @ w, rtol=1e-8, atol=1e-10 / (1 + alpha))
+
+
+@pytest.mark.parametrize("room", [1, 1 << 20])
+def test_the_dual_is_made_of_second_fits_for_small_and_large_alphas(monkeypatch, room):
+    monkeypatch.setattr(module, "_ROOM", room)
+    wide = RNG.normal(size=(40, 60))
+    M = wide @ wide.T
+    held = dual_queries_out(Spectrum.of(M.copy(), T), T, STARTS, ALPHAS)
+    for begin, end in pairwise(STARTS):
+        kept = np.r_[0:begin, end:40]
+        for at, alpha in enumerate(ALPHAS):
+            a = np.linalg.solve(M[np.ix_(kept, kept)] + alpha * np.eye(len(kept)), T[kept])
+            expected = M[begin:end, kept] @ a
+            np.testing.assert_allclose(held[begin:end, at], expected, rtol=1e-7, atol=1e-9 / (1 + alpha))
+
+
+def test_one_grade_has_no_pair_to_leave_out():
+    X = RNG.normal(size=(5, 2))
+    frame = Frame.of(RankingData.of(X, np.ones(5)), "pairs", None)
+    ((_, _, rows, t),) = frame.designs(X, np.asarray)
+    assert np.isnan(pairs_out(Spectrum.of(rows.T @ rows, rows.T @ t), rows, frame, [1.0, 2.0], "pairs")).all()
 
 
 def test_a_query_that_alone_knows_a_feature_still_has_a_prediction():
@@ -33,7 +54,9 @@ def test_a_query_that_alone_knows_a_feature_still_has_a_prediction():
     only[:3, 0] = only[3:, 1] = [1.0, -1.0, 0.0]
     t = np.arange(6.0)
     held = queries_out(Spectrum.of(only.T @ only, only.T @ t), only, t, np.array([0, 3, 6]), [1e-14, 1.0])
-    assert np.isfinite(held).all()
+    # what the others cannot know is predicted as nothing
+    np.testing.assert_allclose(held, 0.0, atol=0.05)
+    np.testing.assert_allclose(held[:, 1], 0.0, atol=1e-12)
 
 
 @pytest.mark.parametrize("weights", [np.ones(9), np.array([1, 2, 1, 1, 3, 1, 2, 1, 1.0])], ids=["plain", "weighted"])

@@ -4,9 +4,12 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from corank.errors import InputError
 from corank.kernels import PrecomputedKernel
 from corank.rls import CoRankRLS, RankRLS
 from corank.rls.objects import as_objects, is_table
+from corank.views import View
+from explicit_rls import co_coefficients, scored_laplacian, unscored_laplacian
 
 WORDS = ["rank", "ranking", "ranked", "frank", "query", "queries", "quarry", "pair", "pairs", "paired", "fair", "air"]
 Y = np.array([len(word) for word in WORDS], dtype=float)
@@ -38,7 +41,40 @@ def test_preferences_between_objects():
     np.testing.assert_allclose(words.predict(WORDS), K @ a, atol=1e-9)
 
 
-def test_views_of_objects():
+def first_letters(A, B):
+    """Whether words begin alike: a kernel of another kind than the shared letters."""
+    return [[float(a[0] == b[0]) for b in B] for a in A]
+
+
+def test_views_of_objects_learn_like_their_gram_matrices():
+    y = np.where(np.arange(12) % 3 == 0, np.nan, Y)
+    bases, functions = [np.arange(0, 12, 2), np.arange(1, 12, 3)], [shared_letters, first_letters]
+    views = [View(None, function, basis) for function, basis in zip(functions, bases, strict=True)]
+    model = CoRankRLS(views, coupling=0.3, kernel=shared_letters).fit(WORDS, y, qid=QID)
+    grams = [np.array(function(WORDS, WORDS), dtype=float) for function in functions]
+    query = np.repeat([0, 1, 2], 4)
+    a = co_coefficients(grams, bases, scored_laplacian(y, query), unscored_laplacian(y, query), y, 1.0, 0.3)
+    expected = [K[:, basis] @ one for K, basis, one in zip(grams, bases, a, strict=True)]
+    np.testing.assert_allclose(model.predict_views(WORDS), np.column_stack(expected), atol=1e-7)
+
+
+def test_views_of_objects_are_functions():
+    for view in (View([0], shared_letters), View(None, "gaussian")):
+        with pytest.raises(InputError, match="give each view a function"):
+            CoRankRLS([view, view], kernel=shared_letters).fit(WORDS, Y, qid=QID)
+
+
+def test_columns_of_an_earlier_fit_are_forgotten():
+    model = RankRLS().fit(np.eye(12), Y, qid=QID)
+    assert not hasattr(model.set_params(kernel=shared_letters).fit(WORDS, Y, qid=QID), "n_features_in_")
+
+
+def test_rows_come_in_a_sequence():
+    with pytest.raises(InputError, match="X is of type int; pass a sequence with one object a row"):
+        RankRLS(kernel=shared_letters).fit(5, Y, qid=QID)
+
+
+def test_two_views_of_given_similarities():
     y = np.where(np.arange(12) % 3 == 0, np.nan, Y)
     model = CoRankRLS([PrecomputedKernel(), PrecomputedKernel()], kernel="precomputed", n_basis=5, random_state=0)
     K = np.array(shared_letters(WORDS, WORDS), dtype=float)

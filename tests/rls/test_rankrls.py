@@ -15,7 +15,7 @@ from corank.data.store import open_store, write_store
 from corank.errors import InputError
 from corank.kernels import GaussianKernel
 from corank.moments import Moments
-from corank.rls import RankRLS
+from corank.rls import CoRankRLS, RankRLS
 
 PROBLEM = make_ranking(20, (2, 9), random_state=1)
 X, Y, QID = PROBLEM.X[:, :8], PROBLEM.y, PROBLEM.qid
@@ -58,7 +58,7 @@ def test_a_wide_linear_problem_is_solved_in_the_dual():
 
 
 @settings
-def test_csr_is_never_made_dense_by_the_caller(how):
+def test_csr_rows_give_the_same_ranker(how):
     one = RankRLS(0.5, **how).fit(sparse.csr_array(X), Y, qid=QID)
     np.testing.assert_allclose(one.predict(sparse.csr_array(X)), RankRLS(0.5, **how).fit(X, Y, qid=QID).predict(X))
     if "kernel" in how:
@@ -148,11 +148,13 @@ def test_a_path_and_a_sparse_model_are_saved(tmp_path):
         ({}, {"pairs": [[0, 1]]}, "y came beside pairs; pass scores or preferences"),
         ({}, {"sample_weight": np.eye(1, len(Y))[0]}, "the weights leave no pair of positive weight"),
         ({"basis": "first"}, {}, "basis is 'first'; choose random"),
+        ({"alphas": ["small"]}, {}, r"alphas is \['small'\]; pass a list of one or more finite numbers"),
+        ({"alphas": [1.0]}, {"qid": None, "sample_weight": Y[0] == Y}, "disagreement is defined for no query"),
     ],
 )
 def test_mistakes_get_one_sentence(params, given, sentence):
     with pytest.raises(InputError, match=sentence):
-        RankRLS(**{"n_basis": 3 if "basis" in params else None, **params}).fit(X, **{"y": Y, "qid": QID, **given})
+        RankRLS(**params).fit(X, **{"y": Y, "qid": QID, **given})
 
 
 def test_three_rows_leave_no_pair_to_learn_from():
@@ -173,3 +175,32 @@ def test_a_dense_system_has_no_summary_and_a_summary_no_path():
         RankRLS(alphas=[1.0]).fit_summary(RankRLS().summary(X, Y, qid=QID))
     with pytest.raises(InputError, match="pass alphas to have a path"):
         RankRLS().fit(X, Y, qid=QID).predict_path(X)
+
+
+def test_alphas_keep_their_order_and_may_repeat():
+    one, other = (RankRLS(alphas=alphas).fit(X, Y, qid=QID) for alphas in ([1e3, 0.1, 1e3, 1.0], [0.1, 1.0, 1e3]))
+    np.testing.assert_allclose(one.loo_scores_, other.loo_scores_[[2, 0, 2, 1]])
+    np.testing.assert_allclose(one.path_, other.path_[[2, 0, 2, 1]])
+
+
+@pytest.mark.parametrize("alphas", [None, [0.0, 1.0]], ids=["one", "path"])
+def test_rows_too_large_to_square_get_one_sentence(alphas):
+    with pytest.raises(InputError, match="exceed what float64 holds; scale the columns"):
+        RankRLS(0.0, alphas=alphas).fit(X * 1e200, Y, qid=QID)
+
+
+def test_summaries_of_other_shapes_get_one_sentence():
+    summary = RankRLS().summary(X, Y, qid=QID)
+    with pytest.raises(InputError, match="X has 3 columns, but the system is of 8"):
+        RankRLS().summary(X[:, :3], Y, qid=QID, like=summary)
+    with pytest.raises(InputError, match="the summary is of 2 views, and one was wanted; use CoRankRLS"):
+        RankRLS().fit_summary(CoRankRLS(2).summary(X, Y, qid=QID))
+    with pytest.raises(InputError, match="given pairs weigh alike"):
+        RankRLS(query_weight="rows").summary(X, pairs=[[0, 1]])
+    with pytest.raises(InputError, match="sum another part first, and pass its summary as like"):
+        RankRLS(n_basis=3).summary(X, np.full(len(X), np.nan), qid=QID)
+
+
+def test_single_precision_rows_are_scored_in_double():
+    model, rows = RankRLS().fit(X, Y, qid=QID), X.astype(np.float32)
+    np.testing.assert_allclose(model.predict(rows), rows.astype(np.float64) @ model.coef_, rtol=1e-13)

@@ -13,7 +13,6 @@ alpha costs O(M² r²), every further coupling O(M³ r³), and neither sees the 
 
 from __future__ import annotations
 
-from itertools import pairwise
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -27,11 +26,13 @@ from corank.data.ranking import RankingData
 from corank.errors import InputError
 from corank.kernels import Kernel
 from corank.rls.basis import generator
-from corank.rls.features import FeatureMap, scores
-from corank.rls.frame import Frame, PairFrame
-from corank.rls.least_squares import LeastSquares, active_rows, best, positive_numbers
-from corank.rls.leave_out import queries_out
-from corank.rls.spectrum import Spectrum, solve_one
+from corank.rls.features import FeatureMap, beside, scores
+from corank.rls.frame import Frame
+from corank.rls.least_squares import LeastSquares, active_rows, best, candidates, require_square
+from corank.rls.leave_out import views_out
+from corank.rls.objects import ObjectKernel, of_objects
+from corank.rls.pair_frame import PairFrame
+from corank.rls.spectrum import solve_one
 from corank.rls.summary import Summary
 from corank.views import View, as_views
 
@@ -46,7 +47,7 @@ class CoRankRLS(LeastSquares):
     ----------
     views : int or list
         Number of views that the columns are dealt to at random, or one entry for each view: its columns, a `Kernel`,
-        or a `View` of columns, kernel and basis rows.
+        or a `View` of columns, kernel and basis rows. Rows that are objects need ``View(None, function)`` for each.
     coupling : float
         Weight of the disagreement of the views on unscored pairs (the paper's ν).
     alpha : float
@@ -199,27 +200,6 @@ class CoRankRLS(LeastSquares):
         maps = self._maps(data, kernel, self._frame(data, weights), weights) if like is None else like.maps
         return Summary.of(maps, data, self.query_weight, weights)
 
-    def fit_summary(self, summary: Summary) -> Self:
-        """
-        Solve a system that was summed before: ``fit_summary(summary(A) + summary(B))`` is ``fit`` on A and B.
-
-        Parameters
-        ----------
-        summary : Summary
-            Sums over all parts.
-
-        Returns
-        -------
-        self
-            The fitted ranker.
-        """
-        self._validate_params()
-        if self.alphas is not None or self.couplings is not None:
-            raise InputError("candidates are chosen by leaving out rows, which a summary does not hold; pass numbers.")
-        summary.require_pairs()
-        self._forget()
-        return self._solve(summary)
-
     def predict(self, X: Any) -> NDArray[np.float64]:
         """
         Score rows.
@@ -260,9 +240,9 @@ class CoRankRLS(LeastSquares):
     ) -> tuple[FeatureMap, ...]:
         """One map for each view, each with its own dice."""
         for_views, *for_maps = generator(self.random_state).spawn(1 + self._n_views())
-        candidates = _candidates(data, frame, weights)
+        rows = _counted_rows(data, frame, weights)
         views = self._views(data, kernel, for_views)
-        return tuple(self._map(view, data, candidates, rng) for view, rng in zip(views, for_maps, strict=True))
+        return tuple(self._map(view, data, rows, rng) for view, rng in zip(views, for_maps, strict=True))
 
     def _n_views(self) -> int:
         return int(self.views) if isinstance(self.views, Integral) else len(self.views)
@@ -270,7 +250,10 @@ class CoRankRLS(LeastSquares):
     def _views(self, data: RankingData, kernel: Kernel, rng: np.random.Generator) -> list[View]:
         n_features = data.X.shape[1] if data.X.ndim == 2 else 1
         if not isinstance(self.views, Integral):
-            return as_views(self.views, n_features, rng, kernel)
+            views = as_views(self.views, n_features, rng, kernel)
+            for view in views:
+                require_square(data.X, view.kernel)
+            return [of_objects(view) for view in views] if isinstance(kernel, ObjectKernel) else views
         if n_features < int(self.views):
             raise InputError(
                 f"views={self.views} needs a column for each view, but X has n_features = {n_features}; pass fewer."
@@ -290,9 +273,12 @@ class CoRankRLS(LeastSquares):
         alphas = self._alphas()
         couplings = np.array([float(self.coupling)])
         if self.couplings is not None:
-            couplings = positive_numbers(self.couplings, "couplings")
+            couplings = candidates(self.couplings, "couplings")
         spectra = [summary.spectrum(float(coupling)) for coupling in couplings]
-        self.loo_scores_ = _queries_out(summary, spectra, alphas, data, frame, self.metric)
+        held = np.empty((len(spectra), int(frame.starts[-1]), len(alphas)))
+        for part, starts, Z, t in frame.designs(data.X, beside(summary.maps)):
+            held[:, part] = views_out(spectra, Z, t, starts, summary.blocks, alphas)
+        self.loo_scores_ = np.stack([frame.scores(one, self.metric) for one in held])
         c, a = best(self.loo_scores_, self.metric)
         w = spectra[c].solve(alphas[[a]])[:, 0]
         jitter = float(spectra[c].shifts(alphas)[a] - alphas[a])
@@ -308,31 +294,7 @@ class CoRankRLS(LeastSquares):
         return self
 
 
-def _candidates(data: RankingData, frame: Frame | PairFrame, weights: Floats | None) -> NDArray[np.int64]:
+def _counted_rows(data: RankingData, frame: Frame | PairFrame, weights: Floats | None) -> NDArray[np.int64]:
     """Rows that count: compared scored rows, and unscored rows of positive weight."""
     unscored = ~data.is_scored if weights is None else ~data.is_scored & (weights > 0)
     return np.union1d(active_rows(frame), np.flatnonzero(unscored))
-
-
-def _queries_out(
-    summary: Summary, spectra: list[Spectrum], alphas: Floats, data: RankingData, frame: Frame | PairFrame, metric: str
-) -> Floats:
-    """
-    Metric of the mean of the views, for each coupling and alpha.
-
-    Leaving out a query takes its rows from every view: its design is block diagonal, M n_q rows of all features.
-    """
-    M, blocks = len(summary.maps), summary.blocks
-    held = np.empty((len(spectra), int(frame.starts[-1]), len(alphas)))
-    for part, starts, Z, t in frame.designs(data.X, lambda rows: np.hstack([phi(rows) for phi in summary.maps])):
-        sizes = np.diff(starts)
-        tall = np.zeros((M * len(Z), Z.shape[1]))
-        # row i of view v in query q goes behind the M n of earlier queries and the v n_q of earlier views of q
-        place = np.arange(len(Z)) + np.repeat((M - 1) * starts[:-1], sizes)
-        for v, block in enumerate(blocks):
-            tall[place + v * np.repeat(sizes, sizes), block] = Z[:, block]
-        targets = np.concatenate([np.tile(t[a:b], M) for a, b in pairwise(starts)])
-        for c, spectrum in enumerate(spectra):
-            out = queries_out(spectrum, tall, targets, M * starts, alphas)
-            held[c, part] = np.mean([out[place + v * np.repeat(sizes, sizes)] for v in range(M)], axis=0)
-    return np.stack([frame.scores(one, metric) for one in held])

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.data.ranking import RankingData
-from corank.errors import InputError
-from corank.graphs import QueryLaplacian
-from corank.metrics import evaluate, parse_metric
+from corank.graphs import QueryLaplacian, query_factors
+from corank.metrics import evaluate
 
 Floats = NDArray[np.float64]
 Features = Callable[[Any], Floats]
@@ -70,14 +69,17 @@ class Frame:
         """
         assert data.y is not None
         w = np.ones(data.n_rows) if weights is None else weights
-        codes, n_queries = data.queries.codes, len(data.queries)
-        n_q = np.bincount(codes[data.is_scored & (w > 0)], minlength=n_queries)
         rows = data.queries.order
-        rows = rows[(data.is_scored & (w > 0) & (n_q >= 2)[codes])[rows]]
-        starts = np.append(0, np.cumsum(n_q[n_q >= 2]))
-        w, query = w[rows], np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-        W, squares = (np.asarray(np.bincount(query, weights=v), dtype=np.float64) for v in (w, w * w))
-        return cls(rows, starts, data.y[rows], w, query_scale(W, squares, query_weight))
+        rows = rows[(data.is_scored & (w > 0))[rows]]
+        query, w = data.queries.codes[rows], w[rows]
+        n_queries = len(data.queries)
+        n_q = np.bincount(query, minlength=n_queries)
+        W, squares = (np.asarray(np.bincount(query, v, n_queries), dtype=np.float64) for v in (w, w * w))
+        scale = query_scale(W, squares, query_weight)
+        is_compared = (n_q >= 2) & (scale > 0)
+        kept = is_compared[query]
+        rows, starts = rows[kept], np.append(0, np.cumsum(n_q[is_compared]))
+        return cls(rows, starts, data.y[rows], w[kept], scale[is_compared])
 
     @property
     def query(self) -> NDArray[np.int64]:
@@ -116,7 +118,7 @@ class Frame:
         Z, t : arrays
             HΦ and H y.
         """
-        for first, last in _runs(self.starts):
+        for first, last in query_runs(self.starts):
             part = slice(int(self.starts[first]), int(self.starts[last]))
             starts = self.starts[first : last + 1] - part.start
             query = np.repeat(np.arange(last - first), np.diff(starts))
@@ -147,100 +149,6 @@ class Frame:
         return np.array([evaluate(self.y, column, query, metric)[metric].mean for column in predicted.T])
 
 
-@dataclass(frozen=True, eq=False)
-class PairFrame:
-    """
-    Preference pairs grouped by query: each asks for a difference of 1.
-
-    Attributes
-    ----------
-    winners, losers : arrays of int64, shape (n,)
-        Row numbers in X.
-    starts : array of int64, shape (n_queries + 1,)
-        Where each query begins.
-    w : array of shape (n,)
-        Weight of each pair, above zero.
-    """
-
-    winners: NDArray[np.int64]
-    losers: NDArray[np.int64]
-    starts: NDArray[np.int64]
-    w: Floats
-
-    @classmethod
-    def of(cls, data: RankingData, weights: Floats | None) -> PairFrame:
-        """
-        Collect the pairs of a problem with preferences.
-
-        Parameters
-        ----------
-        data : RankingData
-            The problem.
-        weights : array of shape (n_rows,), optional
-            Row weights; a pair weighs their product.
-
-        Returns
-        -------
-        PairFrame
-            The pairs.
-        """
-        assert data.pairs is not None
-        w = np.ones(len(data.pairs)) if weights is None else weights[data.pairs].prod(axis=1)
-        codes = data.queries.codes[data.pairs[:, 0]]
-        order = np.argsort(codes, kind="stable")
-        order = order[w[order] > 0]
-        winners, losers = data.pairs[order].T
-        sizes = np.bincount(codes[order], minlength=len(data.queries))
-        return cls(winners, losers, np.append(0, np.cumsum(sizes[sizes > 0])), w[order])
-
-    def designs(self, X: Any, features: Features) -> Iterator[tuple[slice, NDArray[np.int64], Floats, Floats]]:
-        """
-        Compute the rows of the least-squares problem, some queries at a time.
-
-        Parameters
-        ----------
-        X : ndarray or CSR matrix
-            All rows.
-        features : callable
-            Gives Φ for rows of X.
-
-        Yields
-        ------
-        part : slice
-            Which pairs of the frame.
-        starts : array of int64
-            Where each query begins in the part.
-        Z, t : arrays
-            √w (Φ_winner − Φ_loser) and √w.
-        """
-        for first, last in _runs(self.starts):
-            part = slice(int(self.starts[first]), int(self.starts[last]))
-            root = np.sqrt(self.w[part])
-            D = features(X[self.winners[part]]) - features(X[self.losers[part]])
-            yield part, self.starts[first : last + 1] - part.start, root[:, None] * D, root
-
-    def scores(self, held: Floats, metric: str) -> Floats:
-        """
-        Return the share of pairs ordered wrongly, a predicted tie counting ½, averaged over queries.
-
-        Parameters
-        ----------
-        held : array of shape (n, m)
-            Predicted margins times √w, one column for each candidate.
-        metric : str
-            "disagreement"; preferences know no other.
-
-        Returns
-        -------
-        array of shape (m,)
-            The error.
-        """
-        if str(parse_metric(metric)) != "disagreement":
-            raise InputError(f"metric is {metric!r}, but preference pairs have no grades; use metric='disagreement'.")
-        wrong = np.where(held < 0, 1.0, np.where(held > 0, 0.0, 0.5))
-        return np.asarray((np.add.reduceat(wrong, self.starts[:-1]) / np.diff(self.starts)[:, None]).mean(axis=0))
-
-
 def query_scale(W: Floats, squares: Floats, query_weight: str) -> Floats:
     """
     Return c_q W_q, what the centred rows of a query are multiplied by in L.
@@ -255,39 +163,25 @@ def query_scale(W: Floats, squares: Floats, query_weight: str) -> Floats:
     Returns
     -------
     array
-        c_q W_q.
+        c_q W_q; 0 where one row holds all the weight of a query.
     """
-    if query_weight == "pairs":
-        return W
-    return np.ones_like(W) if query_weight == "rows" else np.asarray(W / (W**2 - squares))
+    return np.asarray(W * query_factors(W, query_weight, W**2 - squares))
 
 
-def frame_of(data: RankingData, query_weight: str, weights: Floats | None) -> Frame | PairFrame:
+def query_runs(starts: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
     """
-    Collect what is compared.
+    Cut queries into runs of about `_BLOCK` rows.
 
     Parameters
     ----------
-    data : RankingData
-        The problem.
-    query_weight : {"pairs", "equal", "rows"}
-        How much a query counts, see `Frame.of`; pairs that were given weigh alike.
-    weights : array of shape (n_rows,), optional
-        Row weights.
+    starts : array of int64, shape (n_queries + 1,)
+        Where each query begins.
 
-    Returns
-    -------
-    Frame or PairFrame
-        The rows or pairs.
+    Yields
+    ------
+    first, last : int
+        Queries first, ..., last − 1; one at least.
     """
-    if data.pairs is None:
-        return Frame.of(data, query_weight, weights)
-    if query_weight != "pairs":
-        raise InputError(f"query_weight is {query_weight!r}, but given pairs weigh alike; use query_weight='pairs'.")
-    return PairFrame.of(data, weights)
-
-
-def _runs(starts: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
     first, n_queries = 0, len(starts) - 1
     while first < n_queries:
         last = max(int(np.searchsorted(starts, starts[first] + _BLOCK, side="right")) - 1, first + 1)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,10 +18,12 @@ from corank.errors import InputError
 from corank.graphs import QUERY_WEIGHTS
 from corank.kernels import CallableKernel, Kernel, LinearKernel, PrecomputedKernel, as_kernel
 from corank.metrics import parse_metric
-from corank.rls.basis import choose_basis
+from corank.rls.basis import choose_basis, require_choice
 from corank.rls.features import FeatureMap
-from corank.rls.frame import Frame, PairFrame, frame_of
+from corank.rls.frame import Frame
 from corank.rls.objects import ObjectKernel, as_objects, is_table
+from corank.rls.pair_frame import PairFrame, frame_of
+from corank.rls.summary import Summary
 from corank.views import View
 
 Floats = NDArray[np.float64]
@@ -62,6 +65,7 @@ class LeastSquares(Ranker):
         """Check what ``fit`` was given; a kernel function may see rows that are any objects."""
         kernel = as_kernel(self.kernel)
         parse_metric(self.metric)
+        require_choice(self.basis)
         if pairs is not None and y is not None:
             raise InputError("y came beside pairs; pass scores or preferences, not both.")
         if isinstance(kernel, CallableKernel) and not isinstance(X, RankingData) and not is_table(X):
@@ -72,17 +76,44 @@ class LeastSquares(Ranker):
             else:
                 data = replace(RankingData.of_pairs(np.zeros((len(rows), 1)), pairs, qid), X=rows)
             kernel = ObjectKernel(kernel.function)
+            for name in _OF_COLUMNS:
+                self.__dict__.pop(name, None)
         elif pairs is None:
             data = self._problem(X, y, qid)
         else:
             data = RankingData.of_pairs(X, pairs, qid)
             self._problem(data, None, None)
-        if isinstance(kernel, PrecomputedKernel) and data.X.shape[0] != data.X.shape[1]:
-            raise InputError(
-                f"kernel='precomputed' needs the Gram matrix of the training rows, but X has shape {data.X.shape}; "
-                "pass a square X."
-            )
+        require_square(data.X, kernel)
         return data, kernel
+
+    def fit_summary(self, summary: Summary) -> Self:
+        """
+        Solve a system that was summed before: ``fit_summary(summary(A) + summary(B))`` is ``fit`` on A and B.
+
+        Parameters
+        ----------
+        summary : Summary
+            Sums over all parts.
+
+        Returns
+        -------
+        self
+            The fitted ranker.
+        """
+        self._validate_params()
+        lists = [name for name in ("alphas", "couplings") if getattr(self, name, None) is not None]
+        if lists:
+            raise InputError(
+                f"{' and '.join(lists)} are chosen by leaving out rows, which a summary does not hold; pass "
+                f"{' and '.join(name.removesuffix('s') for name in lists)}."
+            )
+        summary.require_pairs()
+        self._forget()
+        return self._solve(summary)
+
+    @abstractmethod
+    def _solve(self, summary: Summary) -> Self:
+        """Solve for the one alpha that was given, and keep the solution."""
 
     def _rows_to_score(self, X: Any, kernel: Kernel) -> Any:
         return as_objects(X) if isinstance(kernel, ObjectKernel) else self._new_rows(X)
@@ -94,6 +125,11 @@ class LeastSquares(Ranker):
 
     def _frame(self, data: RankingData, weights: Floats | None) -> Frame | PairFrame:
         frame = frame_of(data, self.query_weight, weights)
+        if len(frame.starts) < 2 and weights is None:
+            raise InputError(
+                "this part holds no two scored rows of one query to choose a basis by; sum another part first, and "
+                "pass its summary as like."
+            )
         if len(frame.starts) < 2:
             raise InputError("the weights leave no pair of positive weight; give some rows more than zero.")
         return frame
@@ -115,10 +151,28 @@ class LeastSquares(Ranker):
         return self.n_basis is not None or not isinstance(self.basis, str)
 
     def _alphas(self) -> Floats:
-        return positive_numbers(self.alphas, "alphas") if self.alphas is not None else np.array([float(self.alpha)])
+        return candidates(self.alphas, "alphas") if self.alphas is not None else np.array([float(self.alpha)])
 
 
-def positive_numbers(values: Any, name: str) -> Floats:
+def require_square(X: Any, kernel: Kernel) -> None:
+    """
+    Raise one sentence where a precomputed kernel is given anything but a Gram matrix.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix
+        Training rows.
+    kernel : Kernel
+        The kernel that will see them.
+    """
+    if isinstance(kernel, PrecomputedKernel) and X.shape[0] != X.shape[1]:
+        raise InputError(
+            f"kernel='precomputed' needs the Gram matrix of the training rows, but X has shape {X.shape}; pass a "
+            "square X."
+        )
+
+
+def candidates(values: Any, name: str) -> Floats:
     """
     Check a list of candidates.
 
@@ -134,7 +188,10 @@ def positive_numbers(values: Any, name: str) -> Floats:
     array of float64
         The numbers.
     """
-    numbers = np.asarray(values, dtype=np.float64)
+    try:
+        numbers = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        numbers = np.empty(0)
     if numbers.ndim != 1 or not len(numbers) or not (np.isfinite(numbers) & (numbers >= 0)).all():
         raise InputError(f"{name} is {values!r}; pass a list of one or more finite numbers, none below zero.")
     return numbers
@@ -157,7 +214,9 @@ def best(scores: Floats, metric: str) -> tuple[int, ...]:
         Where the best score is; the first of equals.
     """
     if np.isnan(scores).all():
-        raise InputError(f"{metric} is defined for no query that was left out; choose another metric.")
+        raise InputError(
+            f"{metric} is defined for no query that was left out; choose another metric, or score more rows."
+        )
     sign = 1.0 if parse_metric(metric).measure.larger_is_better else -1.0
     at = int(np.nanargmax(sign * scores))
     return tuple(int(i) for i in np.unravel_index(at, scores.shape))

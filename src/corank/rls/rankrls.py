@@ -27,13 +27,14 @@ from corank.base import as_weights
 from corank.data.ranking import RankingData
 from corank.errors import InputError
 from corank.kernels import LinearKernel
-from corank.metrics import parse_metric
 from corank.rls.basis import generator
 from corank.rls.dense import dual_system
-from corank.rls.features import FeatureMap, basis_of, scores, settled
-from corank.rls.frame import Frame, PairFrame
+from corank.rls.features import FeatureMap, scores, settled
+from corank.rls.frame import Frame
+from corank.rls.gram import basis_of
 from corank.rls.least_squares import LeastSquares, active_rows, best
-from corank.rls.leave_out import dual_queries_out, pairs_out, queries_out
+from corank.rls.leave_out import dual_queries_out, one_query, pairs_out, queries_out
+from corank.rls.pair_frame import PairFrame
 from corank.rls.spectrum import Spectrum, solve_one
 from corank.rls.summary import Summary
 from corank.views import View
@@ -199,7 +200,7 @@ class RankRLS(LeastSquares):
         data, kernel = self._given(X, y, qid, pairs)
         weights = as_weights(sample_weight, data.n_rows)
         if like is not None:
-            phi = like.maps[0]
+            phi = like.only_map
         elif self._wants_basis():
             rows = active_rows(self._frame(data, weights))
             phi = self._map(View(None, kernel), data, rows, generator(self.random_state))
@@ -208,27 +209,6 @@ class RankRLS(LeastSquares):
         else:
             raise InputError("a dense system is no sum over queries; set n_basis, or use a linear kernel.")
         return Summary.of((phi,), data, self.query_weight, weights)
-
-    def fit_summary(self, summary: Summary) -> Self:
-        """
-        Solve a system that was summed before: ``fit_summary(summary(A) + summary(B))`` is ``fit`` on A and B.
-
-        Parameters
-        ----------
-        summary : Summary
-            Sums over all parts.
-
-        Returns
-        -------
-        self
-            The fitted ranker.
-        """
-        self._validate_params()
-        if self.alphas is not None:
-            raise InputError("alphas are chosen by leaving out rows, which a summary does not hold; pass alpha.")
-        summary.require_pairs()
-        self._forget()
-        return self._solve(summary)
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """
@@ -281,17 +261,17 @@ class RankRLS(LeastSquares):
         if len(frame.starts) > 2:
             self.loo_scores_ = frame.scores(dual_queries_out(spectrum, t, frame.starts, alphas), self.metric)
         else:
-            self.loo_scores_ = self._pairs_out(spectrum, None, frame)
+            self.loo_scores_ = pairs_out(spectrum, None, one_query(frame, self.metric), alphas, self.query_weight)
         path = settled(view, basis, L.half_t(spectrum.solve(alphas)))
         return self._store_path(view, basis, path, spectrum, len(t))
 
     def _solve(self, summary: Summary) -> Self:
-        (phi,) = summary.maps
+        phi = summary.only_map
         w, jitter = solve_one(*summary.system(), float(self.alpha))
         return self._store(phi.view, phi.basis, phi.coefficients(w), float(self.alpha), jitter, phi.n_features)
 
     def _choose(self, summary: Summary, data: RankingData, frame: Frame | PairFrame) -> Self:
-        (phi,) = summary.maps
+        phi = summary.only_map
         spectrum, alphas = summary.spectrum(), self._alphas()
         if len(frame.starts) > 2:
             held = np.empty((frame.starts[-1], len(alphas)))
@@ -300,22 +280,9 @@ class RankRLS(LeastSquares):
             self.loo_scores_ = frame.scores(held, self.metric)
         else:
             ((_, _, Z, _),) = frame.designs(data.X, phi)
-            self.loo_scores_ = self._pairs_out(spectrum, Z, frame)
+            self.loo_scores_ = pairs_out(spectrum, Z, one_query(frame, self.metric), alphas, self.query_weight)
         path = phi.coefficients(spectrum.solve(alphas))
         return self._store_path(phi.view, phi.basis, path, spectrum, phi.n_features)
-
-    def _pairs_out(self, spectrum: Spectrum, Z: Floats | None, frame: Frame | PairFrame) -> Floats:
-        if not isinstance(frame, Frame) or str(parse_metric(self.metric)) != "disagreement":
-            raise InputError(
-                f"one query cannot be left out and predicted from others; metric={self.metric!r} needs two queries or "
-                "more (with scores and one query, metric='disagreement' leaves out pairs of rows)."
-            )
-        if len(frame.y) < 4:
-            raise InputError(
-                f"leaving out pairs of rows needs four rows or more in the query, and it has {len(frame.y)}; pass "
-                "alpha instead of alphas."
-            )
-        return pairs_out(spectrum, Z, frame, self._alphas(), self.query_weight)
 
     def _store_path(self, view: View, basis: Any, path: Floats, spectrum: Spectrum, rank: int) -> Self:
         alphas = self._alphas()

@@ -18,7 +18,8 @@ from numpy.typing import ArrayLike, NDArray
 from corank.data.ranking import RankingData
 from corank.errors import InputError
 from corank.moments import Moments
-from corank.rls.features import FeatureMap
+from corank.rls.features import FeatureMap, beside
+from corank.rls.pair_frame import require_alike
 from corank.rls.spectrum import Spectrum
 
 Floats = NDArray[np.float64]
@@ -79,10 +80,12 @@ class Summary:
         Summary
             The sums.
         """
-        features = maps[0] if len(maps) == 1 else _beside(maps)
-        how: dict[str, Any] = {"features": features, "query_weight": query_weight, "weights": weights}
-        scored = Moments.of(data, ties=True, **how)
-        unscored = Moments.of(data, rows="unscored", **how) if len(maps) > 1 else None
+        require_alike(data, query_weight)
+        how: dict[str, Any] = {"features": beside(maps), "query_weight": query_weight, "weights": weights}
+        # sums beyond float64 get their sentence when they are solved
+        with np.errstate(over="ignore", invalid="ignore"):
+            scored = Moments.of(data, ties=True, **how)
+            unscored = Moments.of(data, rows="unscored", **how) if len(maps) > 1 else None
         return cls(maps, scored, unscored)
 
     def __add__(self, other: Summary) -> Summary:
@@ -96,6 +99,13 @@ class Summary:
         """Raise one sentence when no part held a pair to learn from; a single part may well hold none."""
         if not self.scored.pair_weight > 0.0:
             raise InputError("no part of the summary holds two scored rows of one query; sum over more rows.")
+
+    @property
+    def only_map(self) -> FeatureMap:
+        """The map of a summary of one view; one sentence where there are more."""
+        if len(self.maps) != 1:
+            raise InputError(f"the summary is of {len(self.maps)} views, and one was wanted; use CoRankRLS for it.")
+        return self.maps[0]
 
     @property
     def blocks(self) -> list[slice]:
@@ -167,7 +177,3 @@ class Summary:
         G = W.T @ self.unscored.pair[:-1, :-1] @ W
         total = M * np.trace(G) - G.sum()
         return max(float(total), 0.0) / (M * (M - 1) / 2 * self.unscored.pair_weight)
-
-
-def _beside(maps: tuple[FeatureMap, ...]) -> Any:
-    return lambda rows: np.hstack([phi(rows) for phi in maps])
