@@ -8,7 +8,8 @@ demo: .venv/.run
 	$(BIN)/corank demo
 
 test: lint
-	$(BIN)/pytest -q -n 2
+	# two workers on two cores: threads of BLAS would only wait for each other
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/pytest -q -n 2
 
 lint: .venv/.dev
 	$(BIN)/ruff check .

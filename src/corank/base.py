@@ -173,3 +173,22 @@ def as_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None:
         return None
     given = np.asarray(sample_weight)
     return checked_weights(np.full(n_rows, given) if given.ndim == 0 else given, n_rows, name="sample_weight")
+
+
+def rng_of(random_state: Any) -> np.random.Generator:
+    """
+    Make the one generator of a fit.
+
+    Parameters
+    ----------
+    random_state : int, numpy.random.RandomState or None
+        What the user gave.
+
+    Returns
+    -------
+    numpy.random.Generator
+        Seeded by it.
+    """
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(0, 2**32, size=4, dtype=np.uint32))
+    return np.random.default_rng(random_state)

@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import validate_data
 
-from corank.base import Ranker, as_weights
+from corank.base import Ranker, as_weights, rng_of
 from corank.core.steps import Plan, State
 from corank.core.threads import n_threads
 from corank.data.ranking import RankingData
 from corank.data.rows import columns_of
 from corank.descent.objective import Objective
-from corank.descent.parameters import CONSTRAINTS, RATES, Settings, first_rate, require_sense, rng_of
+from corank.descent.parameters import CONSTRAINTS, RATES, Settings, first_rate, require_sense
 from corank.descent.runs import Runs
 from corank.descent.solvers import can_solve, solve
 from corank.descent.task import Task, Views

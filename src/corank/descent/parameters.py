@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
-import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from corank.core import steps
@@ -119,22 +118,3 @@ def first_rate(task: Task, n_views: int, rate: str, eta0: float | None) -> float
             f"eta0 · alpha is {eta0 * o.alpha:g}, so a step would wipe out the weights; keep the product below 1."
         )
     return eta0
-
-
-def rng_of(random_state: Any) -> np.random.Generator:
-    """
-    Make the one generator of a fit.
-
-    Parameters
-    ----------
-    random_state : int, numpy.random.RandomState or None
-        What the user gave.
-
-    Returns
-    -------
-    numpy.random.Generator
-        Seeded by it.
-    """
-    if isinstance(random_state, np.random.RandomState):
-        return np.random.default_rng(random_state.randint(0, 2**32, size=4, dtype=np.uint32))
-    return np.random.default_rng(random_state)

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
-from corank.base import Ranker, as_weights
+from corank.base import Ranker, as_weights, rng_of
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData
 from corank.errors import InputError
@@ -33,7 +33,7 @@ from corank.pursuit.choice import choose_rows
 from corank.pursuit.coupled import SEARCHES, Choice, Coupled
 from corank.pursuit.dictionary import Dictionary, kernel_columns
 from corank.pursuit.inner import Floats, Goal
-from corank.pursuit.stopping import Watch, best_length, hold_out, rng_of
+from corank.pursuit.stopping import Watch, best_length, hold_out
 from corank.views import View, as_views
 
 SPLITS = ("columns", "dictionary")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from corank.base import rng_of
 from corank.core.pursuit import BACK, BASIC, PRE, Small, pursue_many, score_many
 from corank.core.threads import cut, n_threads, spread
 from corank.data.queries import Queries
@@ -15,7 +16,6 @@ from corank.data.ranking import as_scores
 from corank.errors import InputError
 from corank.graphs import query_factors
 from corank.kernels import Kernel, as_kernel
-from corank.pursuit.stopping import rng_of
 
 Floats = NDArray[np.float64]
 

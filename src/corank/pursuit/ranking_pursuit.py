@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from corank.base import Ranker, as_weights
+from corank.base import Ranker, as_weights, rng_of
 from corank.data.ranking import RankingData
 from corank.errors import InputError
 from corank.graphs import QUERY_WEIGHTS
@@ -35,7 +35,7 @@ from corank.pursuit.dictionary import Dictionary, feature_columns, kernel_column
 from corank.pursuit.fits import FITTINGS, steps
 from corank.pursuit.inner import Floats, Goal
 from corank.pursuit.path import Path
-from corank.pursuit.stopping import Watch, best_length, hold_out, rng_of
+from corank.pursuit.stopping import Watch, best_length, hold_out
 from corank.views import View
 
 

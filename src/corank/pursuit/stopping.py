@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,25 +12,6 @@ from corank.metrics import disagreement_error
 from corank.pursuit.dictionary import Dictionary
 
 Ints = NDArray[np.int64]
-
-
-def rng_of(random_state: Any) -> np.random.Generator:
-    """
-    Make the one generator of a fit.
-
-    Parameters
-    ----------
-    random_state : int, numpy.random.RandomState or None
-        What the user gave.
-
-    Returns
-    -------
-    numpy.random.Generator
-        Seeded by it.
-    """
-    if isinstance(random_state, np.random.RandomState):
-        return np.random.default_rng(random_state.randint(0, 2**32, size=4, dtype=np.uint32))
-    return np.random.default_rng(random_state)
 
 
 def hold_out(data: RankingData, fraction: float, rng: np.random.Generator) -> tuple[RankingData, Ints]:
