@@ -59,9 +59,9 @@ def test_views_of_objects_learn_like_their_gram_matrices():
 
 
 def test_views_of_objects_are_functions():
-    for view in (View([0], shared_letters), View(None, "gaussian")):
+    for views in (1, 2, [[0], [1]], [View(None, "gaussian")] * 2, [PrecomputedKernel()] * 2):
         with pytest.raises(InputError, match="give each view a function"):
-            CoRankRLS([view, view], kernel=shared_letters).fit(WORDS, Y, qid=QID)
+            CoRankRLS(views, kernel=shared_letters).fit(WORDS, Y, qid=QID)
 
 
 def test_columns_of_an_earlier_fit_are_forgotten():

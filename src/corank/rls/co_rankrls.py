@@ -248,17 +248,17 @@ class CoRankRLS(LeastSquares):
         return int(self.views) if isinstance(self.views, Integral) else len(self.views)
 
     def _views(self, data: RankingData, kernel: Kernel, rng: np.random.Generator) -> list[View]:
-        n_features = data.X.shape[1] if data.X.ndim == 2 else 1
-        if not isinstance(self.views, Integral):
-            views = as_views(self.views, n_features, rng, kernel)
-            for view in views:
-                require_square(data.X, view.kernel)
-            return [of_objects(view) for view in views] if isinstance(kernel, ObjectKernel) else views
-        if n_features < int(self.views):
+        n_features = data.X.shape[1] if data.X.ndim == 2 else self._n_views()
+        if isinstance(self.views, Integral) and n_features < int(self.views):
             raise InputError(
                 f"views={self.views} needs a column for each view, but X has n_features = {n_features}; pass fewer."
             )
-        return as_views(int(self.views), n_features, rng, kernel)
+        views = as_views(self.views, n_features, rng, kernel)
+        if isinstance(kernel, ObjectKernel):
+            return [of_objects(view) for view in views]
+        for view in views:
+            require_square(data.X, view.kernel)
+        return views
 
     def _solve(self, summary: Summary) -> Self:
         w, jitter = solve_one(*summary.system(float(self.coupling)), float(self.alpha))
