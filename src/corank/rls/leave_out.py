@@ -50,16 +50,20 @@ def dual_queries_out(spectrum: Spectrum, t: Floats, starts: NDArray[np.int64], a
     """
     shifts = spectrum.shifts(alphas)
     V = spectrum.vectors
-    share = spectrum.values / (spectrum.values + shifts[:, None])
+    is_large = shifts > spectrum.values.max()
+    share = spectrum.values / (spectrum.values + shifts[is_large, None])
     kept = shifts[:, None] / (spectrum.values + shifts[:, None])
-    fitted, residual = V @ (share * spectrum.target).T, V @ (kept * spectrum.target).T
-    held, is_large = np.empty_like(residual), shifts > spectrum.values.max()
+    residual = V @ (kept * spectrum.target).T
+    held, from_others = np.empty_like(residual), np.zeros_like(residual)
+    from_others[:, is_large] = V @ (share * spectrum.target).T
     for begin, end in pairwise(starts):
         V_q, t_q = np.ascontiguousarray(V[begin:end]), t[begin:end]
-        from_others = fitted[begin:end] - V_q @ (share * (t_q @ V_q)).T
+        from_others[begin:end, is_large] -= V_q @ (share * (t_q @ V_q)).T
         for some in _portions(len(shifts), V_q.size):
             R = np.stack([(V_q * row) @ V_q.T for row in kept[some]])
-            held[begin:end, some] = _held(R, t_q, residual[begin:end, some], from_others[:, some], is_large[some])
+            held[begin:end, some] = _held(
+                R, t_q, residual[begin:end, some], from_others[begin:end, some], is_large[some]
+            )
     return held
 
 
