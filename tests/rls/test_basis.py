@@ -5,7 +5,8 @@ import pytest
 from scipy import sparse
 
 from corank.errors import InputError
-from corank.rls.basis import choose_basis, generator
+from corank.rls import RankRLS
+from corank.rls.basis import choose_basis
 from corank.views import View
 
 X = np.random.default_rng(0).normal(size=(50, 3))
@@ -67,7 +68,12 @@ def test_kmeans_needs_columns():
         choose(basis="kmeans++", view=View(None, "precomputed"))
 
 
-def test_a_random_state_seeds_once():
-    one, other = (generator(np.random.RandomState(3)).integers(1000) for _ in range(2))
-    assert one == other
-    assert generator(5).integers(1000) == np.random.default_rng(5).integers(1000)
+def test_a_fit_takes_its_dice_from_a_random_state():
+    q, y = np.repeat(np.arange(10), 5), X[:, 0]
+    running = np.random.RandomState(3)
+    one, later, same = (
+        RankRLS(kernel="gaussian", n_basis=5, random_state=state).fit(X, y, qid=q).basis_
+        for state in (running, running, np.random.RandomState(3))
+    )
+    np.testing.assert_array_equal(one, same)
+    assert not np.array_equal(one, later)

@@ -78,22 +78,3 @@ def require_choice(basis: Any) -> None:
     """
     if isinstance(basis, str) and basis not in CHOICES:
         raise InputError(f"basis is {basis!r}; choose {', '.join(CHOICES)}, or pass row numbers.")
-
-
-def generator(random_state: Any) -> np.random.Generator:
-    """
-    Make the one generator of a fit.
-
-    Parameters
-    ----------
-    random_state : int, numpy.random.RandomState or None
-        What the user gave.
-
-    Returns
-    -------
-    numpy.random.Generator
-        Seeded by it.
-    """
-    if isinstance(random_state, np.random.RandomState):
-        return np.random.default_rng(random_state.randint(0, 2**32, size=4, dtype=np.uint32))
-    return np.random.default_rng(random_state)

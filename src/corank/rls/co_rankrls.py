@@ -21,11 +21,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from corank.base import as_weights
+from corank.base import as_weights, rng_of
 from corank.data.ranking import RankingData
 from corank.errors import InputError
 from corank.kernels import Kernel
-from corank.rls.basis import generator
 from corank.rls.features import FeatureMap, beside, scores
 from corank.rls.frame import Frame
 from corank.rls.least_squares import LeastSquares, active_rows, best, candidates, require_square
@@ -239,7 +238,7 @@ class CoRankRLS(LeastSquares):
         self, data: RankingData, kernel: Kernel, frame: Frame | PairFrame, weights: Floats | None
     ) -> tuple[FeatureMap, ...]:
         """One map for each view, each with its own dice."""
-        for_views, *for_maps = generator(self.random_state).spawn(1 + self._n_views())
+        for_views, *for_maps = rng_of(self.random_state).spawn(1 + self._n_views())
         rows = _counted_rows(data, frame, weights)
         views = self._views(data, kernel, for_views)
         return tuple(self._map(view, data, rows, rng) for view, rng in zip(views, for_maps, strict=True))

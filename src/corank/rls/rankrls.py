@@ -23,11 +23,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from corank.base import as_weights
+from corank.base import as_weights, rng_of
 from corank.data.ranking import RankingData
 from corank.errors import InputError
 from corank.kernels import LinearKernel
-from corank.rls.basis import generator
 from corank.rls.dense import dual_system
 from corank.rls.features import FeatureMap, scores, settled
 from corank.rls.frame import Frame
@@ -159,7 +158,7 @@ class RankRLS(LeastSquares):
         data, kernel = self._given(X, y, qid, pairs)
         data.require_pairs()
         weights = as_weights(sample_weight, data.n_rows)
-        frame, rng, view = self._frame(data, weights), generator(self.random_state), View(None, kernel)
+        frame, rng, view = self._frame(data, weights), rng_of(self.random_state), View(None, kernel)
         rows = active_rows(frame)
         self._forget()
         is_primal = isinstance(kernel, LinearKernel) and data.n_features <= len(rows)
@@ -203,7 +202,7 @@ class RankRLS(LeastSquares):
             phi = like.only_map
         elif self._wants_basis():
             rows = active_rows(self._frame(data, weights))
-            phi = self._map(View(None, kernel), data, rows, generator(self.random_state))
+            phi = self._map(View(None, kernel), data, rows, rng_of(self.random_state))
         elif isinstance(kernel, LinearKernel):
             phi = FeatureMap.of_columns(View(None, kernel), data.n_features)
         else:
