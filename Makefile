@@ -7,8 +7,8 @@ BIN := .venv/bin
 demo: .venv/.run
 	$(BIN)/corank demo
 
+# two workers on two cores: threads of BLAS would only wait for each other
 test: lint
-	# two workers on two cores: threads of BLAS would only wait for each other
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/pytest -q -n 2
 
 lint: .venv/.dev
