@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator
 from typing import Any, ClassVar, Literal
 
@@ -77,8 +78,9 @@ class _QuerySplit(BaseCrossValidator):
         """
         return self.n_splits
 
+    @abstractmethod
     def _test_queries(self, n_queries: int) -> Iterator[NDArray[np.int64]]:
-        raise NotImplementedError
+        """Yield the numbers of the queries of each test part."""
 
 
 class QueryKFold(_QuerySplit):
