@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -23,6 +24,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,
+    rich_markup_mode=None,  # frames around the help would take longer to import than to read
 )
 
 
@@ -41,8 +43,17 @@ def _options(
     """Learn to rank from a few judgements and a lot of unjudged data."""
 
 
-for verb in (fit, rank, evaluate, convert, data, experiment, demo):
-    app.command()(verb)
+VERBS: tuple[tuple[Callable[..., None], str], ...] = (
+    (fit, "Learn a ranker, and save it."),
+    (rank, "Score rows with a saved model."),
+    (evaluate, "Measure rankings, and compare two of them."),
+    (convert, "Convert between LETOR text, store and Parquet."),
+    (data, "List the known data sets, and fetch one."),
+    (experiment, "Repeat a paper's experiment on real data."),
+    (demo, "Learn from few judgements on synthetic data."),
+)
+for verb, summary in VERBS:
+    app.command(short_help=summary)(verb)
 
 
 def main() -> None:
