@@ -47,3 +47,19 @@ def test_an_unknown_name_leaves_no_folder(tmp_path):
     result = CliRunner().invoke(app, ["experiment", "none", "-o", str(tmp_path / "out")])
     assert isinstance(result.exception, InputError)
     assert not (tmp_path / "out").exists()
+
+
+def test_on_a_terminal_a_bar_counts_results(tiny, tmp_path, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+
+    def run(settings):
+        settings.expect(2)
+        settings.expect(1)
+        for cell in range(3):
+            settings.result({"cell": cell}, lambda: 0)
+        return Report("Tiny", "about", ())
+
+    tiny.run = run
+    result = CliRunner().invoke(app, ["experiment", "tiny", "-o", str(tmp_path / "out")])
+    assert result.exit_code == 0, result.output
+    assert "3/3" in result.stderr

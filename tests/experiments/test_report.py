@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
@@ -34,9 +35,45 @@ def test_a_ragged_row_is_refused():
         Table("t", ("a", "b"), (("x",),))
 
 
-def test_write_makes_valid_json_and_markdown(tmp_path):
+class Cells(HTMLParser):
+    """Text of every cell, caption and finding of a page, with the tag it stands in."""
+
+    def __init__(self):
+        super().__init__()
+        self.seen, self.open = [], []
+
+    def handle_starttag(self, tag, attributes):
+        if tag not in ("meta", "img"):
+            self.open.append(tag)
+        else:
+            self.seen.append((tag, dict(attributes)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if data.strip():
+            self.seen.append((self.open[-1], data))
+
+
+def test_html_shows_the_same_cells_and_escapes_them():
+    table = Table("a < b", ("method", "MAP"), (("x & y", 0.5), ("none", None)), digits=2)
+    page = Cells()
+    page.feed(Report("Title", "About.", (table,), ("p < 0.05.",), (Path("folder/gains.png"),)).html())
+    page.close()
+    assert page.open == []
+    cells = [(tag, text) for tag, text in page.seen if tag in ("caption", "th", "td", "li")]
+    assert cells == [
+        ("caption", "a < b"), ("th", "method"), ("th", "MAP"), ("td", "x & y"), ("td", "0.50"), ("td", "none"),
+        ("li", "p < 0.05."),
+    ]  # fmt: skip
+    assert ("img", {"src": "gains.png", "alt": "gains"}) in page.seen
+
+
+def test_write_makes_valid_json_markdown_and_html(tmp_path):
     report = Report("Title", "About.", (TABLE,), ("A finding.",), (Path("folder/gains.png"),))
-    markdown, data = report.write(tmp_path)
+    markdown, html, data = report.write(tmp_path)
+    assert html.read_text() == report.html()
     record = json.loads(data.read_text(), parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
     assert record["tables"][0]["rows"] == [["SPD", 0.12345, 3], ["none", None, None]]
     assert record["plots"] == ["gains.png"]

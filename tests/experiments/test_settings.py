@@ -51,3 +51,12 @@ def test_repeats_must_be_positive(tmp_path):
     with pytest.raises(InputError, match="repeats is 0"):
         Settings(tmp_path / "new", repeats=0)
     assert not (tmp_path / "new").exists()
+
+
+def test_every_different_result_is_told_once_known_or_not(tmp_path):
+    told = []
+    for _ in range(2):
+        settings = Settings(tmp_path, tell=told.append)
+        for cell in (1, 2, 1):
+            settings.result({"cell": cell}, lambda: 0)
+    assert told == ["1", "2", "1", "2"]

@@ -19,9 +19,8 @@ def experiment(
     ] = None,
 ) -> None:
     """Repeat a paper's experiment on real data; results are kept, so a second run goes on where one ended."""
-    import sys
-
     from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     from corank.experiments import EXPERIMENTS, find
     from corank.experiments.settings import Settings
@@ -31,11 +30,18 @@ def experiment(
         return
     run = find(name)
     folder = output or Path("out/experiments") / (f"{name}-quick" if quick else name)
-    console = Console()
-    with Console(stderr=True).status(f"{name} ...") as status:
-        on_terminal = sys.stderr.isatty()
-        tell = (lambda line: status.update(line[:100])) if on_terminal else (lambda line: None)
-        report = run(Settings(folder, quick=quick, seed=seed, repeats=repeats, tell=tell))
+    console, watched = Console(), Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=watched, transient=True, disable=not watched.is_terminal) as bar:
+        task = bar.add_task(name, total=None)
+
+        def expect(n: int) -> None:
+            bar.update(task, total=(bar.tasks[task].total or 0) + n)
+
+        def tell(result: str) -> None:
+            bar.update(task, advance=1, description=result[:60])
+
+        report = run(Settings(folder, quick=quick, seed=seed, repeats=repeats, expect=expect, tell=tell))
     console.print(report.title, style="bold")
     console.print(report.about)
     for table in report.tables:

@@ -9,8 +9,9 @@ RankRLS on Jester and MovieLens are rows of the experiment ``ranking-pursuit``, 
 from __future__ import annotations
 
 from corank.experiments.report import Report
+from corank.experiments.rls_draw import N_BASIS
 from corank.experiments.rls_letor import folds_table
-from corank.experiments.rls_views import ALPHAS, COUPLINGS, HIDDEN, N_BASIS, curve_table, views_table
+from corank.experiments.rls_views import ALPHAS, COUPLINGS, HIDDEN, curve_table, views_table
 from corank.experiments.settings import Settings
 
 REPEATS = 5

@@ -115,6 +115,7 @@ def measure_grid(settings: Settings, target: str, alphas: list[float], mixes: tu
         All results.
     """
     points = [Point(sampling, mix, alpha) for sampling in SAMPLINGS for mix in mixes for alpha in alphas]
+    settings.expect(len(points))
     values = [
         settings.result(
             {"experiment": "crr-letor", "target": target, **point._asdict()},

@@ -50,6 +50,7 @@ def run(settings: Settings) -> Report:
     topics = _topics(stories, 6 if settings.quick else N_TOPICS)
     steps = 100_000 if settings.quick else 1_000_000
     rows, share = [], []
+    settings.expect(len(topics) * len(MIX))
     for topic in topics:
         share.append(float(stories.about(topic)[~stories.is_test].mean()))
         cells = [

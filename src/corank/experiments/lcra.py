@@ -45,11 +45,16 @@ def run(settings: Settings) -> Report:
     repeats = settings.repeats or (3 if settings.quick else 20)
     fractions = (0.02, 0.1, 0.2) if settings.quick else FRACTIONS
     known = problems()
-    cells = {
-        (name, fraction): [_cell(settings, problem, fraction, repeat) for repeat in range(repeats * problem.n_draws)]
+    wanted = {
+        (name, fraction): range(repeats * problem.n_draws)
         for name, problem in known.items()
         for fraction in fractions
         if fraction >= problem.least
+    }
+    settings.expect(sum(map(len, wanted.values())) + repeats)
+    cells = {
+        (name, fraction): [_cell(settings, known[name], fraction, repeat) for repeat in draws]
+        for (name, fraction), draws in wanted.items()
     }
     gains = {
         name: [(fraction, _gain(problem, found)) for (of, fraction), found in cells.items() if of == name]

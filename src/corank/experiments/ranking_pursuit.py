@@ -54,6 +54,7 @@ def run(settings: Settings) -> Report:
     """
     repeats = settings.repeats or (1 if settings.quick else REPEATS)
     n_users = QUICK_USERS if settings.quick else USERS
+    settings.expect(2 * len(DATA) * len(GROUPS) * repeats)
     cells = {
         (name, hide, group): [_cell(settings, name, hide, group, repeat, n_users) for repeat in range(repeats)]
         for name in DATA

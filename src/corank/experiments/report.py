@@ -1,16 +1,28 @@
-"""Report: tables that print on a terminal, and are written as Markdown and JSON."""
+"""Report: tables that print on a terminal, and are written as Markdown, HTML and JSON."""
 
 from __future__ import annotations
 
 import json
 import math
 from dataclasses import asdict, dataclass, field
+from html import escape
 from pathlib import Path
 from typing import Any
 
 from corank.data.atomic import atomic_file
 
 Cell = str | int | float | None
+
+STYLE = """
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #222; }
+table { border-collapse: collapse; margin: 2rem 0 .5rem; font-variant-numeric: tabular-nums; }
+caption { text-align: left; font-weight: bold; padding-bottom: .4rem; }
+th, td { text-align: left; padding: .2rem .7rem; border-bottom: 1px solid #ddd; }
+th { border-bottom-color: #222; }
+.number { text-align: right; }
+tbody tr:hover { background: #f3f6fa; }
+img { max-width: 100%; }
+"""
 
 
 @dataclass(frozen=True)
@@ -85,6 +97,25 @@ class Table:
         lines += ["| " + " | ".join(map(self.text, row)) + " |" for row in self.rows]
         return "\n".join([*lines, "", self.note] if self.note else lines)
 
+    def html(self) -> str:
+        """
+        Return the table as HTML.
+
+        Returns
+        -------
+        str
+            A ``table`` with its title as caption, and the note as a paragraph.
+        """
+
+        def line(tag: str, cells: tuple[Cell, ...]) -> str:
+            marks = [' class="number"' if self._is_number(at) else "" for at in range(len(cells))]
+            texts = [f"<{tag}{mark}>{escape(self.text(cell))}</{tag}>" for mark, cell in zip(marks, cells, strict=True)]
+            return f"<tr>{''.join(texts)}</tr>"
+
+        lines = [f"<table>\n<caption>{escape(self.title)}</caption>", f"<thead>{line('th', self.columns)}</thead>"]
+        lines += ["<tbody>", *(line("td", row) for row in self.rows), "</tbody>\n</table>"]
+        return "\n".join([*lines, f"<p>{escape(self.note)}</p>"] if self.note else lines)
+
     def rich(self) -> Any:
         """
         Return the table as rich prints it.
@@ -147,9 +178,26 @@ class Report:
         blocks += [f"![{plot.stem}]({plot.name})" for plot in self.plots]
         return "\n\n".join(blocks) + "\n"
 
-    def write(self, folder: Path) -> tuple[Path, Path]:
+    def html(self) -> str:
         """
-        Write ``report.md`` and ``report.json``.
+        Return the whole report as one page of HTML; pictures are named relative to it.
+
+        Returns
+        -------
+        str
+            The page.
+        """
+        blocks = [f"<h1>{escape(self.title)}</h1>", f"<p>{escape(self.about)}</p>"]
+        blocks += [table.html() for table in self.tables]
+        if self.findings:
+            blocks.append("\n".join(["<ul>", *(f"<li>{escape(finding)}</li>" for finding in self.findings), "</ul>"]))
+        blocks += [f'<img src="{escape(plot.name)}" alt="{escape(plot.stem)}">' for plot in self.plots]
+        head = f'<meta charset="utf-8">\n<title>{escape(self.title)}</title>\n<style>{STYLE}</style>'
+        return "\n".join(["<!doctype html>", '<html lang="en">', head, *blocks, "</html>"]) + "\n"
+
+    def write(self, folder: Path) -> tuple[Path, ...]:
+        """
+        Write ``report.md``, ``report.html`` and ``report.json``.
 
         Parameters
         ----------
@@ -158,19 +206,23 @@ class Report:
 
         Returns
         -------
-        tuple of two Paths
-            The Markdown and the JSON file.
+        tuple of Paths
+            The three files.
         """
         record = {
             **asdict(self),
             "tables": [{**asdict(table), "rows": _without_nan(table.rows)} for table in self.tables],
             "plots": [plot.name for plot in self.plots],
         }
-        texts = {"report.md": self.markdown(), "report.json": json.dumps(record, indent=1, allow_nan=False) + "\n"}
+        texts = {
+            "report.md": self.markdown(),
+            "report.html": self.html(),
+            "report.json": json.dumps(record, indent=1, allow_nan=False) + "\n",
+        }
         for name, text in texts.items():
             with atomic_file(folder / name) as scratch:
                 scratch.write_text(text, encoding="utf-8")
-        return folder / "report.md", folder / "report.json"
+        return tuple(folder / name for name in texts)
 
 
 def _without_nan(rows: tuple[tuple[Cell, ...], ...]) -> list[list[Cell]]:

@@ -39,6 +39,7 @@ def folds_table(settings: Settings) -> Table:
     bases = BASES[:3] if settings.quick else BASES
     names = ["linear", *(f"Gaussian, r = {r}" for r in bases), *([] if settings.quick else [DENSE])]
     rows: list[tuple[Cell, ...]] = []
+    settings.expect(len(names) * len(folds()))
     for name in names:
         cells = [_cell(settings, name, fold, bases[-1]) for fold in range(len(folds()))]
         means = [float(np.mean([cell[metric] for cell in cells])) for metric in METRICS]

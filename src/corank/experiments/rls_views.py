@@ -1,36 +1,28 @@
 """
 Two views of random basis rows that agree on unscored rows, in the manner of the Co-RankRLS paper, on MQ2008.
 
-A repeat draws training and test queries (500 to 600, as the paper's sentences), hides the scores of half of the
-training rows, and draws 20 basis rows for each view. Parameters are chosen by fivefold cross-validation over training
-queries.
+Parameters are chosen by fivefold cross-validation over training queries.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from corank.data.mq2008 import read_parts
 from corank.data.ranking import RankingData
-from corank.data.split import QueryKFold, hide_scores
+from corank.data.split import QueryKFold
 from corank.experiments.report import Table
+from corank.experiments.rls_draw import Draw, draw
 from corank.experiments.settings import Settings
-from corank.kernels import GaussianKernel, Kernel
 from corank.metrics import evaluate
 from corank.rls import FeatureMap, RankRLS, Summary
-from corank.views import View
 
 Floats = NDArray[np.float64]
 
-N_BASIS = 20
 N_FOLDS = 5
-TRAIN_SHARE = 500 / 1100
 ALPHAS = tuple(10.0**power for power in range(-3, 5))
 COUPLINGS = (0.001, 0.01, 0.1, 1.0, 10.0)
 HIDDEN = (0.5, 0.95)
@@ -44,52 +36,6 @@ METHODS = (
     "Co-RankRLS",
 )
 PAPER = {"RankRLS": 0.348, "Co-RankRLS": 0.326}
-
-
-@dataclass(frozen=True, eq=False)
-class Draw:
-    """
-    One repeat.
-
-    Attributes
-    ----------
-    X, y, qid : arrays
-        Training rows; y is NaN where a score is hidden.
-    X_test, y_test, qid_test : arrays
-        Test rows.
-    views : list of View
-        Two views, each with its basis rows and the kernel.
-    """
-
-    X: Floats
-    y: Floats
-    qid: NDArray[Any]
-    X_test: Floats
-    y_test: Floats
-    qid_test: NDArray[Any]
-    views: list[View]
-
-    @property
-    def kernel(self) -> Kernel:
-        """The kernel of both views."""
-        kernel: Kernel = self.views[0].kernel
-        return kernel
-
-    def errors(self, scores: Floats) -> Floats:
-        """
-        Return the disagreement error of each test query.
-
-        Parameters
-        ----------
-        scores : array
-            Scores of the test rows.
-
-        Returns
-        -------
-        array
-            NaN where a query has one grade.
-        """
-        return np.asarray(evaluate(self.y_test, scores, self.qid_test, "disagreement")["disagreement"].values)
 
 
 def views_table(settings: Settings, repeats: int, hidden: float) -> tuple[Table, tuple[str, ...]]:
@@ -110,6 +56,7 @@ def views_table(settings: Settings, repeats: int, hidden: float) -> tuple[Table,
     Table, tuple of str
         Disagreement errors, and Wilcoxon's tests in words.
     """
+    settings.expect(repeats)
     cells = [_views_cell(settings, repeat, hidden) for repeat in range(repeats)]
     rows = []
     for method in METHODS:
@@ -144,6 +91,7 @@ def curve_table(settings: Settings, repeats: int, hidden: float) -> Table:
     Table
         Mean errors, and their standard deviation over the repeats.
     """
+    settings.expect(repeats)
     cells = [_curve_cell(settings, repeat, hidden) for repeat in range(repeats)]
     errors = np.array([[error for _, error in cell] for cell in cells])
     rows = tuple(
@@ -156,45 +104,6 @@ def curve_table(settings: Settings, repeats: int, hidden: float) -> Table:
         rows,
         note="Scored rows, bases and parameters stay; parameters are those chosen with all unscored rows.",
     )
-
-
-def draw(seed: int, repeat: int, hidden: float) -> Draw:
-    """
-    Draw one repeat.
-
-    Parameters
-    ----------
-    seed, repeat : int
-        What the dice follow from.
-    hidden : float
-        Share of the training rows that are unscored.
-
-    Returns
-    -------
-    Draw
-        Training and test rows, and views.
-    """
-    rng = np.random.default_rng([seed, repeat])
-    X, y, qid = _rows()
-    queries = rng.permutation(np.unique(qid))
-    train = np.isin(qid, queries[: round(TRAIN_SHARE * len(queries))])
-    y_train = hide_scores(y[train], fraction=hidden, random_state=int(rng.integers(2**31)))
-    kernel = GaussianKernel().fit(X[train], rng)
-    basis = rng.choice(int(train.sum()), 2 * N_BASIS, replace=False)
-    views = [View(None, kernel, np.sort(part)) for part in (basis[:N_BASIS], basis[N_BASIS:])]
-    return Draw(X[train], y_train, qid[train], X[~train], y[~train], qid[~train], views)
-
-
-@cache
-def _rows() -> tuple[Floats, Floats, NDArray[Any]]:
-    """Rows of the queries that have something to order."""
-    file = read_parts()
-    assert file.qid is not None
-    codes = np.unique(file.qid, return_inverse=True)[1]
-    y = np.asarray(file.y)
-    several = np.array([len(np.unique(y[codes == q])) > 1 for q in range(codes.max() + 1)])
-    kept = several[codes]
-    return np.asarray(file.X)[kept], y[kept], codes[kept]
 
 
 def _views_cell(settings: Settings, repeat: int, hidden: float) -> Any:

@@ -29,8 +29,10 @@ class Settings:
         Every random choice of the experiment follows from it.
     repeats : int, optional
         Number of repeats where the experiment has any; its own default otherwise.
+    expect : callable
+        Takes the number of different results that are about to be asked for; numbers add up.
     tell : callable
-        Takes one line of progress.
+        Takes the name of each different result, once, when it is there.
 
     Examples
     --------
@@ -46,7 +48,8 @@ class Settings:
     quick: bool = False
     seed: int = 0
     repeats: int | None = None
-    tell: Callable[[str], None] = field(default=lambda line: None, compare=False)
+    expect: Callable[[int], None] = field(default=lambda n: None, compare=False)
+    tell: Callable[[str], None] = field(default=lambda name: None, compare=False)
 
     def __post_init__(self) -> None:
         if self.repeats is not None and self.repeats < 1:
@@ -77,12 +80,18 @@ class Settings:
                 log.flush()
                 os.fsync(log.fileno())
             self._known[name] = json.loads(line)["value"]
-            self.tell(name)
+        if name not in self._told:
+            self._told.add(name)
+            self.tell(" ".join(map(str, key.values())))
         return self._known[name]
 
     @property
     def _log(self) -> Path:
         return self.folder / "results.jsonl"
+
+    @cached_property
+    def _told(self) -> set[str]:
+        return set()
 
     @cached_property
     def _known(self) -> dict[str, Any]:
