@@ -23,7 +23,7 @@ KERNELS = [GaussianKernel(0.05), GaussianKernel(0.01), GaussianKernel(0.2)]
 
 
 def brute(kernels, coupling, n_basis, shared, separate=False):
-    """Choices, coefficients and objective by forming J for every γ."""
+    """Choices, coefficients and gains by forming J for every γ; separate: J of whole views, not of the step."""
     M, n = len(kernels), len(Y)
     scored = ~np.isnan(Y)
     L, U = np.zeros((n, n)), np.zeros((n, n))
@@ -31,6 +31,15 @@ def brute(kernels, coupling, n_basis, shared, separate=False):
         out[np.ix_(rows, rows)] = Laplacian.per_query(Queries.of(QID[rows], len(rows))).toarray()
     K = [kernel(X) for kernel in kernels]
     R = [np.where(scored, Y, 0.0) for _ in range(M)]
+    F = [np.zeros(n) for _ in range(M)]
+
+    def objective(moves):
+        J = sum((R[v] - moves[v]) @ L @ (R[v] - moves[v]) for v in range(M))
+        for v, u in product(range(M), repeat=2):
+            gap = F[v] + moves[v] - F[u] - moves[u]
+            J += coupling * gap @ U @ gap
+        return J
+
     every = [(j,) * M for j in range(n)] if shared else list(product(range(n), repeat=M))
     steps = []
     for _ in range(n_basis):
@@ -40,17 +49,16 @@ def brute(kernels, coupling, n_basis, shared, separate=False):
             A = np.array([[-2 * coupling * k[v] @ U @ k[u] for u in range(M)] for v in range(M)])
             for v in range(M):
                 A[v, v] = k[v] @ L @ k[v] + 2 * coupling * (M - 1) * k[v] @ U @ k[v]
-            a = np.linalg.solve(A, [k[v] @ L @ R[v] for v in range(M)])
-            J = sum((R[v] - a[v] * k[v]) @ L @ (R[v] - a[v] * k[v]) for v in range(M))
-            for v, u in product(range(M), repeat=2):
-                gap = a[v] * k[v] - a[u] * k[u]
-                J += coupling * gap @ U @ gap
+            e = [k[v] @ L @ R[v] - 2 * coupling * sum(k[v] @ U @ (F[v] - F[u]) for u in range(M)) for v in range(M)]
+            a = np.linalg.solve(A, e)
+            J = objective([a[v] * k[v] for v in range(M)])
             if best is None or best[0] - 1e-9 > J:
                 best = (J, gamma, a, k)
         J, gamma, a, k = best
-        before = sum(r @ L @ r for r in R)
-        steps.append((gamma, a, before - J))
+        steps.append((gamma, a, objective([np.zeros(n)] * M) - J))
         moves = [a[v] * k[v] for v in range(M)]
+        if separate:
+            F = [f + move for f, move in zip(F, moves, strict=True)]
         R = [r - (move if separate else np.mean(moves, axis=0)) for r, move in zip(R, moves, strict=True)]
     return steps
 
@@ -59,8 +67,8 @@ def brute(kernels, coupling, n_basis, shared, separate=False):
 @pytest.mark.parametrize("search", ["joint", "shared"])
 @pytest.mark.parametrize("residual", ["shared", "separate"])
 def test_two_views_choose_what_brute_force_chooses(coupling, search, residual):
-    model = CoRankingPursuit(2, KERNELS[:2], coupling=coupling, search=search, residual=residual).fit(X, Y, qid=QID)
-    for p, (gamma, a, gain) in enumerate(brute(KERNELS[:2], coupling, 2, search == "shared", residual == "separate")):
+    model = CoRankingPursuit(3, KERNELS[:2], coupling=coupling, search=search, residual=residual).fit(X, Y, qid=QID)
+    for p, (gamma, a, gain) in enumerate(brute(KERNELS[:2], coupling, 3, search == "shared", residual == "separate")):
         assert model.indices_[p].tolist() == list(gamma)
         np.testing.assert_allclose(model.coefs_[p], a, rtol=1e-6, atol=1e-9)
         assert model.gains_[p] == pytest.approx(gain)
@@ -93,6 +101,27 @@ def test_three_views_shared_is_brute_force_and_joint_is_no_worse():
             other = found.copy()
             other[v] = j
             assert gain(other) <= joint.gains_[0] * (1 + 1e-9)
+
+
+def test_with_separate_residues_the_objective_of_whole_views_never_rises_and_the_gains_add_up_to_its_fall():
+    model = CoRankingPursuit(25, KERNELS[:2], coupling=0.5, residual="separate").fit(X, Y, qid=QID)
+    scored = ~np.isnan(Y)
+    L = Laplacian.per_query(Queries.of(QID[scored], int(scored.sum()))).toarray()
+    U = Laplacian.per_query(Queries.of(QID[~scored], int((~scored).sum()))).toarray()
+    J = []
+    for p in range(len(model.gains_) + 1):
+        f = model.predict_views(X, p)
+        left, gap = Y[scored, None] - f[scored], f[~scored, 0] - f[~scored, 1]
+        J.append(np.trace(left.T @ L @ left) + 2 * 0.5 * gap @ U @ gap)
+    assert (np.diff(J) < 0.0).all()
+    np.testing.assert_allclose(-np.diff(J), model.gains_, rtol=1e-6, atol=1e-9 * J[0])
+
+
+def test_separate_uncoupled_views_are_independent_pursuits():
+    model = CoRankingPursuit(6, KERNELS[:2], coupling=0.0, residual="separate").fit(X, Y, qid=QID)
+    for v in (0, 1):
+        alone = RankingPursuit(6, KERNELS[v], dictionary="all").fit(X, Y, qid=QID)
+        np.testing.assert_allclose(model.predict_views(X)[:, v], alone.predict(X), rtol=1e-9, atol=1e-9)
 
 
 def test_the_mean_of_the_views_is_the_prediction_at_every_length():

@@ -48,12 +48,16 @@ def test_each_model_is_a_ranking_pursuit(seed, fitting, mix, query_weight):
 
 
 @settings(max_examples=15, deadline=None)
-@given(seed=st.integers(0, 10_000), coupling=st.sampled_from([0.0, 0.1, 5.0]))
-def test_each_model_of_two_views_is_a_co_ranking_pursuit(seed, coupling):
+@given(
+    seed=st.integers(0, 10_000),
+    coupling=st.sampled_from([0.0, 0.1, 5.0]),
+    residual=st.sampled_from(["shared", "separate"]),
+)
+def test_each_model_of_two_dictionaries_is_a_co_ranking_pursuit(seed, coupling, residual):
     X, items, y, user, rng = users(seed)
     y[rng.random(len(y)) < 0.4] = np.nan
     side = rng.integers(0, 2, len(y))
-    models = fit_many_views(X, items, y, user, side, coupling=coupling, n_basis=3, kernel=KERNEL)
+    models = fit_many_views(X, items, y, user, side, coupling=coupling, n_basis=3, kernel=KERNEL, residual=residual)
     scores = models.predict_path(items, user)
     for name in np.unique(user):
         rows = np.flatnonzero(user == name)
@@ -62,7 +66,26 @@ def test_each_model_of_two_views_is_a_co_ranking_pursuit(seed, coupling):
         if len(np.unique(known)) < 6 or np.bincount(side[rows], minlength=2).min() < 2:
             continue
         views = [View(None, KERNEL, np.flatnonzero(side[rows] == v)) for v in (0, 1)]
-        model = CoRankingPursuit(3, views, coupling=coupling).fit(X[items[rows]], y[rows])
+        model = CoRankingPursuit(3, views, coupling=coupling, residual=residual).fit(X[items[rows]], y[rows])
+        for p in range(len(model.coefs_) + 1):
+            expected = model.predict(X[items[rows]], n_terms=p)
+            np.testing.assert_allclose(scores[rows, p], expected, rtol=1e-6, atol=1e-7 * (1 + abs(known).max()))
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 10_000), residual=st.sampled_from(["shared", "separate"]))
+def test_views_may_see_other_columns_of_the_same_items(seed, residual):
+    X, items, y, user, rng = users(seed)
+    y[rng.random(len(y)) < 0.3] = np.nan
+    how = {"coupling": 0.3, "n_basis": 3, "residual": residual}
+    scores = fit_many_views((X[:, :2], X[:, 2:]), items, y, user, kernel=KERNEL, **how).predict_path(items, user)
+    for name in np.unique(user):
+        rows = np.flatnonzero(user == name)
+        known = y[rows][~np.isnan(y[rows])]
+        if len(known) < 6:
+            continue
+        views = [View([0, 1], KERNEL), View([2, 3, 4], KERNEL)]
+        model = CoRankingPursuit(views=views, **how).fit(X[items[rows]], y[rows])
         for p in range(len(model.coefs_) + 1):
             expected = model.predict(X[items[rows]], n_terms=p)
             np.testing.assert_allclose(scores[rows, p], expected, rtol=1e-6, atol=1e-7 * (1 + abs(known).max()))
@@ -85,6 +108,12 @@ def test_users_with_nothing_to_learn_from_score_zero():
         (lambda: fit_many(np.ones((2, 3)), [0, 1], [1.0, 2.0], [0, 0], kernel="precomputed"), "pass a square one"),
         (lambda: fit_many_views(np.eye(3), [0, 1], [1.0, 2.0], [0, 0], [0, 2], coupling=1.0), "one 0 or 1 for each"),
         (lambda: fit_many_views(np.eye(3), [0, 1], [1.0, 2.0], [0, 0], [0, 1], coupling=-1.0), "coupling -1.0"),
+        (lambda: fit_many_views((np.eye(3),), [0], [1.0], [0], coupling=1.0), "X is a tuple of 1"),
+        (lambda: fit_many_views(np.eye(3), [0], [1.0], [0], coupling=1.0, residual="none"), "residual is 'none'"),
+        (
+            lambda: fit_many_views((np.eye(3), np.eye(2)), [0], [1.0], [0], coupling=1.0, kernel="linear"),
+            "the views have 3 and 2 items",
+        ),
         (
             lambda: fit_many(np.eye(3), [0, 1], [1.0, 2.0], [0, 0]).predict([0], ["x"]),
             "problem names 'x', for which no model was fitted",

@@ -1,4 +1,4 @@
-"""Which rows of a problem a dictionary may stand on."""
+"""Which rows of a problem a dictionary may stand on, and how views share them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from corank.data.ranking import RankingData
 from corank.errors import InputError
+from corank.views import View, as_views
 
 
 def choose_rows(
@@ -58,3 +59,60 @@ def choose_rows(
     if len(np.unique(rows)) < len(rows):
         raise InputError("dictionary names a row twice; name each row once.")
     return rows.astype(np.int64)
+
+
+def deal_rows(rows: NDArray[np.int64], n_views: int, kernel: Any, rng: np.random.Generator) -> list[View]:
+    """
+    Deal the rows of a dictionary at random to views with the same columns and kernel.
+
+    Parameters
+    ----------
+    rows : array of int64
+        From `choose_rows`.
+    n_views : int
+        M.
+    kernel : str, Kernel or callable
+        Of every view.
+    rng : numpy.random.Generator
+        Deals.
+
+    Returns
+    -------
+    list of View
+        M views, each with its basis.
+    """
+    if len(rows) < n_views:
+        raise InputError(f"views={n_views} needs a row for each, but the dictionary has {len(rows)} rows.")
+    return [View(None, kernel, np.sort(part)) for part in np.array_split(rng.permutation(rows), n_views)]
+
+
+def deal_columns(
+    rows: NDArray[np.int64], views: Any, n_features: int, kernel: Any, rng: np.random.Generator
+) -> list[View]:
+    """
+    Make views of columns, each with all rows as its dictionary unless it names a basis.
+
+    Parameters
+    ----------
+    rows : array of int64
+        From `choose_rows`.
+    views : int or list
+        See `corank.views.as_views`.
+    n_features : int
+        Number of columns.
+    kernel : str, Kernel or callable
+        Of views that name none.
+    rng : numpy.random.Generator
+        Deals columns where `views` is a number.
+
+    Returns
+    -------
+    list of View
+        The views, each with its basis.
+    """
+    if isinstance(views, Integral) and n_features < int(views):
+        raise InputError(
+            f"views={views} needs a column for each, but X has n_features = {n_features}; pass fewer views."
+        )
+    made = as_views(views, n_features, rng, kernel)
+    return [View(view.columns, view.kernel, rows if view.basis is None else view.basis) for view in made]

@@ -6,7 +6,12 @@ Each step adds one term to every view v = 1..M, so that
     J = Σ_v (r − a_v k_v)ᵀ L (r − a_v k_v) + coupling · Σ_{v,u} (a_v k̄_v − a_u k̄_u)ᵀ L̂ (a_v k̄_v − a_u k̄_u)
 
 falls the most, L the Laplacian of the scored and L̂ that of the unscored rows, k̄ a column over the unscored rows. Then
-r ← r − (1/M) Σ_v a_v k_v, and the prediction is the mean of the views.
+r ← r − (1/M) Σ_v a_v k_v, and the prediction is the mean of the views. So the paper's algorithm: it asks that the two
+terms of a step agree, not that the views do. With ``residual="separate"`` the paper's objective (3) itself is lowered,
+
+    J = Σ_v (s − f_v)ᵀ L (s − f_v) + coupling · Σ_{v,u} (f̄_v − f̄_u)ᵀ L̂ (f̄_v − f̄_u),
+
+one term a_v k_v for each f_v at a time: a view that has gone astray on the unscored rows is called back later.
 
 Cost a step: O(M n N) and, for two views searched jointly, O(N²) (the cross terms, O(N² l), are computed once); for M
 views O(M² l N) a round of the coordinate search; shared search O(M³ N).
@@ -29,12 +34,12 @@ from corank.data.ranking import RankingData
 from corank.errors import InputError
 from corank.graphs import QUERY_WEIGHTS, Laplacian
 from corank.kernels import KERNELS
-from corank.pursuit.choice import choose_rows
-from corank.pursuit.coupled import SEARCHES, Choice, Coupled
+from corank.pursuit.choice import choose_rows, deal_columns, deal_rows
+from corank.pursuit.coupled import RESIDUALS, SEARCHES, Choice, Coupled, walk
 from corank.pursuit.dictionary import Dictionary, kernel_columns
 from corank.pursuit.inner import Floats, Goal
 from corank.pursuit.stopping import Watch, best_length, hold_out
-from corank.views import View, as_views
+from corank.views import View
 
 SPLITS = ("columns", "dictionary")
 
@@ -63,8 +68,9 @@ class CoRankingPursuit(Ranker):
     dictionary : {"scored", "all"}, int or array-like of int
         Rows that a term may stand for in views without a basis of their own (see `RankingPursuit`).
     residual : {"shared", "separate"}
-        Whether all views approximate what their mean leaves over (the paper's algorithm), or each what it leaves over
-        itself.
+        Whether all views approximate what their mean leaves over and each step's terms must agree (the paper's
+        algorithm), or each view what it leaves over itself and whole views must agree (the paper's objective, which
+        then never rises).
     query_weight : {"pairs", "equal", "rows"}
         How much a query counts, scored and unscored (see `corank.graphs.query_factors`).
     tol : float
@@ -114,7 +120,7 @@ class CoRankingPursuit(Ranker):
         "search": [StrOptions(set(SEARCHES))],
         "split": [StrOptions(set(SPLITS))],
         "dictionary": [StrOptions({"scored", "all"}), Interval(Integral, 1, None, closed="left"), "array-like"],
-        "residual": [StrOptions({"shared", "separate"})],
+        "residual": [StrOptions(set(RESIDUALS))],
         "query_weight": [StrOptions(set(QUERY_WEIGHTS))],
         "tol": [Interval(Real, 0, 1, closed="left")],
         "early_stopping": ["boolean"],
@@ -205,17 +211,8 @@ class CoRankingPursuit(Ranker):
         if isinstance(self.views, Integral) and self.split == "dictionary":
             if self.search == "shared":
                 raise InputError("search='shared' needs the same rows in all views; set split='columns'.")
-            if len(rows) < int(self.views):
-                raise InputError(f"views={self.views} needs a row for each, but the dictionary has {len(rows)} rows.")
-            parts = np.array_split(for_views.permutation(rows), int(self.views))
-            return [View(None, self.kernel, np.sort(part)) for part in parts]
-        if isinstance(self.views, Integral) and data.n_features < int(self.views):
-            raise InputError(
-                f"views={self.views} needs a column for each, but X has n_features = {data.n_features}; "
-                "pass fewer views."
-            )
-        views = as_views(self.views, data.n_features, for_views, self.kernel)
-        views = [View(view.columns, view.kernel, rows if view.basis is None else view.basis) for view in views]
+            return deal_rows(rows, int(self.views), self.kernel, for_views)
+        views = deal_columns(rows, self.views, data.n_features, self.kernel, for_views)
         if self.search == "shared" and any(not np.array_equal(view.basis, views[0].basis) for view in views):
             raise InputError("search='shared' needs the same basis in all views; leave basis out, or search='joint'.")
         return views
@@ -245,24 +242,18 @@ class CoRankingPursuit(Ranker):
 
     def _pursue(self, given: tuple[Coupled, Goal], n_basis: int, watch: Watch | None) -> list[Choice]:
         coupled, goal = given
-        M = len(coupled)
         begins = np.cumsum([0, *(len(one) for one in coupled.scored[:-1])])
-        v = [goal.v.copy() for _ in range(M)]
         taken: list[Choice] = []
-        while len(taken) < n_basis:
-            choice = coupled.search(coupled.correlate(v), self.search)
-            if not choice.gain > self.tol * M * goal.J:
+        for choice in walk(coupled, goal.v, self.search, self.residual):
+            if not choice.gain > self.tol * len(coupled) * goal.J:
                 break
             taken.append(choice)
-            steps = [
-                goal.inner.apply(a * one.column(j))
-                for one, j, a in zip(coupled.scored, choice.columns, choice.coefs, strict=True)
-            ]
-            if self.residual == "shared":
-                steps = [np.mean(steps, axis=0)] * M
-            v = [one - step for one, step in zip(v, steps, strict=True)]
-            if watch is not None and watch(
-                np.concatenate([begins + one.columns for one in taken]), np.concatenate([one.coefs for one in taken])
+            if len(taken) == n_basis or (
+                watch is not None
+                and watch(
+                    np.concatenate([begins + one.columns for one in taken]),
+                    np.concatenate([one.coefs for one in taken]),
+                )
             ):
                 break
         return taken

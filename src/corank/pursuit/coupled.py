@@ -2,8 +2,9 @@
 One step of a pursuit in several views that must agree on unscored rows.
 
 For columns γ = (γ_1..γ_M) of the views the best coefficients solve (B + C) a = e, where e_v = k_vᵀLr_v,
-B = diag(k_vᵀLk_v), C_vv = 2ν(M − 1) k̄_vᵀL̂k̄_v and C_vu = −2ν k̄_vᵀL̂k̄_u, k̄ the column over the unscored rows. The
-objective then falls by eᵀ(B + C)⁻¹e, which a search over γ maximises:
+B = diag(k_vᵀLk_v), C_vv = 2ν(M − 1) k̄_vᵀL̂k̄_v and C_vu = −2ν k̄_vᵀL̂k̄_u, k̄ the column over the unscored rows. Where
+whole views must agree, not steps, e_v = k_vᵀLr_v − 2ν k̄_vᵀL̂ Σ_u (f̄_v − f̄_u), f̄ the view so far over the unscored
+rows. The objective then falls by eᵀ(B + C)⁻¹e, which a search over γ maximises:
 
 * two views, joint: all N_1 N_2 pairs, by closed form; the cross terms are computed once;
 * shared: γ_v the same in all views, N systems of M × M;
@@ -13,6 +14,7 @@ objective then falls by eᵀ(B + C)⁻¹e, which a search over γ maximises:
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -28,6 +30,7 @@ from corank.pursuit.dictionary import Dictionary
 from corank.pursuit.inner import Floats, Inner
 
 SEARCHES = ("joint", "shared")
+RESIDUALS = ("shared", "separate")
 
 # rounds over the views after which a coordinate search is content
 _SWEEPS = 20
@@ -80,21 +83,30 @@ class Coupled:
     def __len__(self) -> int:
         return len(self.scored)
 
-    def correlate(self, v: list[Floats]) -> list[Floats]:
+    def correlate(self, v: list[Floats], so_far: list[Floats] | None = None) -> list[Floats]:
         """
-        Return e_γ = k_γᵀLr_v of all columns of each view.
+        Return e_γ of all columns of each view.
 
         Parameters
         ----------
         v : list of arrays of shape (n,)
             Lr of each view.
+        so_far : list of arrays of shape (l,), optional
+            f̄ of each view; given where whole views must agree.
 
         Returns
         -------
         list of arrays
             e.
         """
-        return [dictionary.correlate(one) for dictionary, one in zip(self.scored, v, strict=True)]
+        e = [dictionary.correlate(one) for dictionary, one in zip(self.scored, v, strict=True)]
+        if so_far is None or not self._couples:
+            return e
+        apart = [self.agreement @ (len(self) * f - np.sum(so_far, axis=0)) for f in so_far]
+        return [
+            one - 2.0 * self.coupling * dictionary.correlate(gap)
+            for one, dictionary, gap in zip(e, self.unscored, apart, strict=True)
+        ]
 
     def search(self, e: list[Floats], how: str) -> Choice:
         """
@@ -237,3 +249,39 @@ def _where(top: Floats, under: Floats, usable: NDArray[np.int64]) -> Floats:
     out = np.full(len(top), -np.inf)
     out[usable] = top[usable] / under[usable]
     return out
+
+
+def walk(coupled: Coupled, v: Floats, how: str, residual: str) -> Iterator[Choice]:
+    """
+    Yield one choice after another, each made after the earlier ones were taken.
+
+    Parameters
+    ----------
+    coupled : Coupled
+        The views.
+    v : array of shape (n,)
+        Ls.
+    how : {"joint", "shared"}
+        See `Coupled.search`.
+    residual : {"shared", "separate"}
+        Whether all views approximate what their mean leaves over and steps must agree, or each what it leaves over
+        itself and whole views must agree.
+
+    Yields
+    ------
+    Choice
+        The next step.
+    """
+    M = len(coupled)
+    left = [v] * M
+    so_far = [np.zeros(coupled.agreement.n)] * M if residual == "separate" else None
+    while True:
+        choice = coupled.search(coupled.correlate(left, so_far), how)
+        yield choice
+        taken = list(zip(choice.columns, choice.coefs, strict=True))
+        moves = [coupled.inner.apply(a * one.column(j)) for one, (j, a) in zip(coupled.scored, taken, strict=True)]
+        if so_far is None:
+            moves = [np.mean(moves, axis=0)] * M
+        else:
+            so_far = [f + a * one.column(j) for f, one, (j, a) in zip(so_far, coupled.unscored, taken, strict=True)]
+        left = [one - move for one, move in zip(left, moves, strict=True)]

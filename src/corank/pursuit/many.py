@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -92,17 +94,8 @@ class ManyPursuits:
             Column p holds the scores by the first p terms.
         """
         rows = as_items(items, len(self.K))
-        order, starts = grouped(self.ids, problem, len(rows))
-        scores = np.empty((len(rows), self.path.shape[1] + 1))
-        wanted, ends = rows[order].view(np.uint64), starts.view(np.uint64)
-        spread(
-            lambda first, last: score_many(self.K, self.chosen, self.path, wanted, ends, scores, first, last),
-            cut(starts, 4 * n_threads(n_jobs)),
-            n_jobs,
-        )
-        out = np.empty_like(scores)
-        out[order] = scores
-        return out
+        score = partial(score_many, self.K, self.chosen, self.path)
+        return scores_by_problem(score, rows, self.ids, problem, self.path.shape[1] + 1, n_jobs)
 
 
 def fit_many(
@@ -228,29 +221,48 @@ def as_items(items: ArrayLike, N: int) -> NDArray[np.int64]:
     return rows.astype(np.int64)
 
 
-def grouped(ids: NDArray[Any], problem: ArrayLike, n: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def scores_by_problem(
+    score: Callable[..., None],
+    rows: NDArray[np.int64],
+    ids: NDArray[Any],
+    problem: ArrayLike,
+    n_columns: int,
+    n_jobs: int | None,
+) -> Floats:
     """
-    Group rows by problem, in the order of `ids`.
+    Score rows, each by the models of its problem, on threads.
 
     Parameters
     ----------
+    score : callable
+        Takes rows grouped by problem, where problems begin, an array to write to, and a run of problems.
+    rows : array of int64, shape (m,)
+        From `as_items`.
     ids : array of shape (B,)
-        Known problems.
-    problem : array-like of shape (n,)
+        Problems that have models.
+    problem : array-like of shape (m,)
         The problem of each row.
-    n : int
-        Number of rows.
+    n_columns : int
+        Models of each problem.
+    n_jobs : int, optional
+        Number of threads; every available processor by default.
 
     Returns
     -------
-    order, starts : arrays of int64
-        Problem b owns ``order[starts[b]:starts[b + 1]]``.
+    array of shape (m, n_columns)
+        Scores in input order.
     """
-    asked = Queries.of(problem, n)
+    asked = Queries.of(problem, len(rows))
     positions = {name: at for at, name in enumerate(ids.tolist())}
     unknown = [name for name in asked.ids.tolist() if name not in positions]
     if unknown:
         raise InputError(f"problem names {unknown[0]!r}, for which no model was fitted; fit it first.")
     codes = np.array([positions[name] for name in asked.ids.tolist()], dtype=np.int64)[asked.codes]
     starts = np.append(0, np.cumsum(np.bincount(codes, minlength=len(ids)))).astype(np.int64)
-    return np.argsort(codes, kind="stable"), starts
+    order = np.argsort(codes, kind="stable")
+    wanted, ends = rows[order].view(np.uint64), starts.view(np.uint64)
+    scores = np.empty((len(rows), n_columns))
+    spread(lambda first, last: score(wanted, ends, scores, first, last), cut(starts, 4 * n_threads(n_jobs)), n_jobs)
+    out = np.empty_like(scores)
+    out[order] = scores
+    return out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,11 @@ from corank.data.queries import Queries
 from corank.data.ranking import as_scores
 from corank.errors import InputError
 from corank.graphs import query_factors
-from corank.pursuit.many import LEAST, Floats, as_items, gram_of, grouped
+from corank.pursuit.coupled import RESIDUALS
+from corank.pursuit.many import LEAST, Floats, as_items, gram_of, scores_by_problem
+
+BOTH = 2
+"""In place of a view: both dictionaries hold the row."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,8 +31,8 @@ class ManyCoPursuits:
     ----------
     ids : array of shape (B,)
         Ids of the problems, in order of first appearance.
-    K : array of shape (N, N)
-        Gram matrix of the catalogue.
+    grams : tuple of two arrays of shape (N, N)
+        Gram matrix of the catalogue in each view.
     chosen : array of int64, shape (B, P, 2)
         Item that each view chose at each step; −1 after the last.
     coefs : array of shape (B, P, 2)
@@ -35,7 +40,7 @@ class ManyCoPursuits:
     """
 
     ids: NDArray[Any]
-    K: Floats
+    grams: tuple[Floats, Floats]
     chosen: NDArray[np.int64]
     coefs: Floats
 
@@ -62,18 +67,9 @@ class ManyCoPursuits:
         array of shape (m, P + 1)
             Column p holds the scores after p steps.
         """
-        rows = as_items(items, len(self.K))
-        order, starts = grouped(self.ids, problem, len(rows))
-        scores = np.empty((len(rows), self.chosen.shape[1] + 1))
-        wanted, ends = rows[order].view(np.uint64), starts.view(np.uint64)
-        spread(
-            lambda first, last: coscore_many(self.K, self.chosen, self.coefs, wanted, ends, scores, first, last),
-            cut(starts, 4 * n_threads(n_jobs)),
-            n_jobs,
-        )
-        out = np.empty_like(scores)
-        out[order] = scores
-        return out
+        rows = as_items(items, len(self.grams[0]))
+        score = partial(coscore_many, *self.grams, self.chosen, self.coefs)
+        return scores_by_problem(score, rows, self.ids, problem, self.chosen.shape[1] + 1, n_jobs)
 
 
 def fit_many_views(
@@ -81,11 +77,12 @@ def fit_many_views(
     items: ArrayLike,
     y: ArrayLike,
     problem: ArrayLike,
-    view: ArrayLike,
+    view: ArrayLike | None = None,
     *,
     coupling: float,
     n_basis: int = 50,
     kernel: Any = "gaussian",
+    residual: str = "shared",
     query_weight: str = "pairs",
     tol: float = 1e-10,
     n_jobs: int | None = None,
@@ -94,24 +91,24 @@ def fit_many_views(
     """
     Fit one semi-supervised pursuit of two views for each problem, all in compiled loops on threads.
 
-    Each model is what `CoRankingPursuit` gives, searched jointly, for the rows of its problem as one query and two
-    views with the same kernel, whose dictionaries are the rows with view 0 and 1.
+    Each model is what `CoRankingPursuit` gives, searched jointly, for the rows of its problem as one query. Views
+    differ in what they see of an item (`X`), in the rows that their terms may stand for (`view`), or in both.
 
     Parameters
     ----------
-    X : array-like, CSR matrix, or DataFrame, shape (N, d)
-        The catalogue; with ``kernel="precomputed"`` its Gram matrix.
+    X : array-like, CSR matrix, or DataFrame, shape (N, d), or tuple of two
+        The catalogue, or the catalogue as each view sees it; with ``kernel="precomputed"`` its Gram matrix.
     items : array-like of int, shape (m,)
         Rows of X.
     y : array-like of shape (m,)
         Their scores; NaN marks an unscored row, on which the views must agree.
     problem : array-like of shape (m,)
         Whose row it is; any hashable ids, in any order.
-    view : array-like of shape (m,)
-        0 or 1: the view whose dictionary holds the row.
+    view : array-like of shape (m,), optional
+        0 or 1: the view whose dictionary holds the row; by default both do.
     coupling : float
         ν, the weight of the disagreement.
-    n_basis, kernel, query_weight, tol, random_state
+    n_basis, kernel, residual, query_weight, tol, random_state
         As in `CoRankingPursuit`.
     n_jobs : int, optional
         Number of threads; every available processor by default.
@@ -121,10 +118,20 @@ def fit_many_views(
     ManyCoPursuits
         The models.
     """
-    K = gram_of(X, kernel, random_state)
-    rows = as_items(items, len(K))
-    scores, sides = as_scores(y, len(rows)), np.asarray(view)
-    if sides.shape != rows.shape or not np.isin(sides, (0, 1)).all():
+    parts = X if isinstance(X, tuple) else (X, X)
+    if len(parts) != 2 or residual not in RESIDUALS:
+        raise InputError(
+            f"X is a tuple of {len(parts)} and residual is {residual!r}; pass one or two catalogues, and one of "
+            f"{', '.join(RESIDUALS)}."
+        )
+    first = gram_of(parts[0], kernel, random_state)
+    grams = (first, first if parts[1] is parts[0] else gram_of(parts[1], kernel, random_state))
+    if len(grams[0]) != len(grams[1]):
+        raise InputError(f"the views have {len(grams[0])} and {len(grams[1])} items; pass the same items in both.")
+    rows = as_items(items, len(first))
+    scores = as_scores(y, len(rows))
+    sides = np.full(len(rows), BOTH) if view is None else np.asarray(view)
+    if view is not None and (sides.shape != rows.shape or not np.isin(sides, (0, 1)).all()):
         raise InputError("view must hold one 0 or 1 for each item, the view whose dictionary holds it.")
     if n_basis < 1 or not (np.isfinite(coupling) and coupling >= 0.0):
         raise InputError(f"n_basis is {n_basis} and coupling {coupling}; pass at least 1, and a weight of at least 0.")
@@ -142,8 +149,10 @@ def fit_many_views(
     shape = (len(queries), int(n_basis), 2)
     chosen, coefs = np.empty(shape, dtype=np.int64), np.empty(shape)
     spread(
-        lambda first, last: copursue_many(K, small, float(coupling), tol, LEAST[0], chosen, coefs, first, last),
+        lambda first, last: copursue_many(
+            *grams, small, float(coupling), residual == "separate", tol, LEAST[0], chosen, coefs, first, last
+        ),
         cut(queries.starts, 4 * n_threads(n_jobs)),
         n_jobs,
     )
-    return ManyCoPursuits(queries.ids, K, chosen, coefs)
+    return ManyCoPursuits(queries.ids, grams, chosen, coefs)
