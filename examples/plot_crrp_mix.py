@@ -19,9 +19,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from corank.data.jester import read_ratings
+from corank.experiments.pursuit_grams import Grams
 from corank.experiments.pursuit_methods import errors_of
 from corank.experiments.pursuit_users import draw
-from corank.experiments.ranking_pursuit import gram
 from corank.pursuit import fit_many
 
 MIXES = (0.0, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1.0)
@@ -39,7 +39,7 @@ def chosen_errors(drawn, mix: float, query_weight: str) -> tuple[float, float]:
     """Both errors on the tested users, with width and number of terms chosen by both on others."""
     held_out, tested = [], []
     for width in WIDTHS:
-        K = gram(drawn.distances, width)
+        K = Grams(drawn, width).whole
         for users, out in ((drawn.held_out, held_out), (drawn.tested, tested)):
             models = fit_many(
                 K, users.train, users.y, users.train_user, kernel="precomputed", n_basis=N_TERMS, mix=mix,
@@ -56,7 +56,7 @@ def chosen_errors(drawn, mix: float, query_weight: str) -> tuple[float, float]:
 rng = np.random.default_rng(0)
 has_data = bool(os.environ.get("CORANK_DATA"))
 ratings = read_ratings() if has_data else made_up(rng)
-drawn = draw(ratings, (60, 80), 150, 300, False, rng)
+drawn = draw(ratings, (60, 80), 150, 300, 1.0, rng)
 figure = Figure(figsize=(9, 3.6), layout="constrained")
 FigureCanvasAgg(figure)
 left, right = figure.subplots(1, 2)

@@ -7,11 +7,14 @@ import pytest
 from sklearn.kernel_ridge import KernelRidge
 
 from corank.experiments import ranking_pursuit
+from corank.experiments.pursuit_grams import Grams
 from corank.experiments.pursuit_methods import METHODS, PENALTIES, errors_of, ridge
 from corank.experiments.pursuit_tables import tables_of
 from corank.experiments.pursuit_users import GROUPS, draw
 from corank.experiments.settings import Settings
+from corank.experiments.shifted import solve_shifted
 from corank.metrics import disagreement_error
+from corank.pursuit import RankingPursuit
 from corank.rls import RankRLS
 
 
@@ -26,7 +29,7 @@ def ratings():
 
 @pytest.fixture(scope="module")
 def drawn(ratings):
-    return draw(ratings, (40, 60), 12, 15, False, np.random.default_rng(1))
+    return draw(ratings, (40, 60), 12, 15, 1.0, np.random.default_rng(1))
 
 
 def test_a_draw_shares_no_item_between_learning_and_testing(ratings, drawn):
@@ -36,7 +39,7 @@ def test_a_draw_shares_no_item_between_learning_and_testing(ratings, drawn):
             test = users.test[users.test_starts[b] : users.test_starts[b + 1]]
             assert not set(train) & set(test)
             assert 0 <= len(test) - len(train) <= 1
-    hidden = draw(ratings, (40, 60), 12, 15, True, np.random.default_rng(1)).tested
+    hidden = draw(ratings, (40, 60), 12, 15, 0.5, np.random.default_rng(1)).tested
     assert 0.4 < np.isnan(hidden.y).mean() <= 0.5
     assert not np.isnan(hidden.scored().y).any()
     sides = [np.bincount(hidden.side[hidden.train_user == b]) for b in range(len(hidden))]
@@ -44,9 +47,12 @@ def test_a_draw_shares_no_item_between_learning_and_testing(ratings, drawn):
 
 
 def test_ridge_is_kernel_ridge_and_rank_rls(drawn):
-    K, users = ranking_pursuit.gram(drawn.distances, 8.0), drawn.held_out
-    plain, _ = ridge(centred=False)(K, users)
-    ranking, _ = ridge(centred=True)(K, users)
+    grams, users = Grams(drawn, 8.0), drawn.held_out
+    K = grams.whole
+    plain, _ = ridge(centred=False)(grams, users)
+    ranking, _ = ridge(centred=True)(grams, users)
+    sparse, shares = ridge(centred=True, basis=0.5)(grams, users)
+    assert np.all((shares >= 0.5) & (shares < 0.6))
     for b in (0, 3, 11):
         train = users.train[users.train_starts[b] : users.train_starts[b + 1]]
         y = users.y[users.train_starts[b] : users.train_starts[b + 1]]
@@ -59,6 +65,10 @@ def test_ridge_is_kernel_ridge_and_rank_rls(drawn):
                 K[np.ix_(train, train)], y
             )
             np.testing.assert_allclose(ranking[rows, c], rank.predict(seen), rtol=1e-6, atol=1e-8)
+            basis = np.arange((len(train) + 1) // 2)
+            few = RankRLS(alpha=PENALTIES[c], kernel="precomputed", basis=basis, query_weight="rows")
+            few.fit(K[np.ix_(train, train)], y)
+            np.testing.assert_allclose(sparse[rows, c], few.predict(seen), rtol=1e-5, atol=1e-6)
 
 
 def test_a_trial_reports_the_errors_of_the_parameters_it_chose(drawn):
@@ -66,18 +76,45 @@ def test_a_trial_reports_the_errors_of_the_parameters_it_chose(drawn):
     assert set(found) == {"RankRLS", "Matching pursuit", "Matching pursuit, by order"}
     cell = found["RankRLS"]
     at = METHODS["RankRLS"].grid.index(cell["point"])
-    scores, _ = METHODS["RankRLS"].run(ranking_pursuit.gram(drawn.distances, cell["width"]), drawn.tested)
+    grams = Grams(drawn, cell["width"])
+    scores, _ = METHODS["RankRLS"].run(grams, drawn.tested)
     users = drawn.tested
     for b in range(len(users)):
         rows = slice(users.test_starts[b], users.test_starts[b + 1])
         assert cell["errors"][b] == pytest.approx(disagreement_error(users.y_test[rows], scores[rows, at]), abs=1e-6)
-    held, _ = METHODS["RankRLS"].run(ranking_pursuit.gram(drawn.distances, cell["width"]), drawn.held_out)
+    held, _ = METHODS["RankRLS"].run(grams, drawn.held_out)
     assert np.argmin(errors_of(held, drawn.held_out)[0].mean(axis=0)) == at
 
 
-def test_no_similarity_no_gram():
-    assert ranking_pursuit.gram(np.array([[0.0, 1.0], [1.0, 0.0]]), 2.0**-15) is None
-    np.testing.assert_allclose(ranking_pursuit.gram(np.array([[0.0, 2.0], [2.0, 0.0]]), 1.0)[0, 1], np.exp(-1.0))
+def test_levelled_squares_are_those_of_scores_moved_by_the_mean_of_what_the_training_ratings_miss(drawn):
+    cell = ranking_pursuit.trial(drawn, ("Ranking pursuit",))["Ranking pursuit"]
+    users, K = drawn.tested, Grams(drawn, cell["width"]).whole
+    at = METHODS["Ranking pursuit"].grid.index(cell["point"])
+    for b in (0, 7):
+        own, asked = (slice(starts[b], starts[b + 1]) for starts in (users.train_starts, users.test_starts))
+        train, y = users.train[own], users.y[own]
+        model = RankingPursuit(60, "precomputed").fit(K[np.ix_(train, train)], y)
+        n_terms = min(at + 1, len(model.indices_))
+        level = np.mean(y - model.predict(K[np.ix_(train, train)], n_terms=n_terms))
+        f = model.predict(K[np.ix_(users.test[asked], train)], n_terms=n_terms) + level
+        assert cell["levelled"][b] == pytest.approx(np.mean((users.y_test[asked] - f) ** 2), rel=1e-4)
+
+
+def test_a_width_without_any_similarity_is_blind(drawn):
+    assert Grams(drawn, 2.0**-15).is_blind
+    grams = Grams(drawn, 16.0)
+    assert not grams.is_blind
+    np.testing.assert_allclose(grams.whole, np.exp(-0.5 * drawn.distances / 256.0))
+    np.testing.assert_allclose(grams.halves[0] * grams.halves[1], grams.whole, rtol=1e-6)
+
+
+def test_many_shifts_are_solved_as_one_by_one():
+    rng = np.random.default_rng(3)
+    for n in (1, 2, 3, 17):
+        A = rng.normal(size=(n, n))
+        A, b = A @ A.T, rng.normal(size=n)
+        expected = np.stack([np.linalg.solve(A + alpha * np.eye(n), b) for alpha in (10.0, 0.1, 0.001)], axis=1)
+        np.testing.assert_allclose(solve_shifted(A, b, (10.0, 0.1, 0.001)), expected, rtol=1e-9)
 
 
 def test_the_whole_experiment_on_made_up_ratings(ratings, tmp_path, monkeypatch):
@@ -92,15 +129,17 @@ def test_the_whole_experiment_on_made_up_ratings(ratings, tmp_path, monkeypatch)
 
 
 def test_tables_pool_users_over_repeats():
-    cell = {"width": 1.0, "point": "", "errors": [0.2, None, 0.4], "squares": [1.0, 2.0, 3.0], "share": 0.5}
-    names = {False: ranking_pursuit.SUPERVISED, True: ranking_pursuit.SEMI}
+    cell = {"errors": [0.2, None, 0.4], "squares": [1.0, 2.0, 3.0], "levelled": [0.5, 0.5, 0.5], "share": 0.5}
+    worse = {**cell, "errors": [0.3, None, 0.5]}
     cells = {
-        (name, hide, group): [dict.fromkeys(names[hide], cell)] * 2
+        (name, share, group): [{method: worse if method == "RLS" else cell for method in methods}] * 4
         for name in ("Jester", "MovieLens")
-        for hide in (False, True)
+        for share, methods in ranking_pursuit.SHARES.items()
         for group in GROUPS
     }
     tables, findings = tables_of(cells)
-    assert tables[0].rows[0][:3] == ("RLS", pytest.approx(0.3), 0.425)
+    assert tables[0].rows[0][:3] == ("RLS", pytest.approx(0.4), 0.425)
     assert tables[4].rows[0][1] == pytest.approx(2.0)
-    assert len(findings) == 12
+    assert tables[5].rows[0] == ("RLS", 0.5, 0.5, 0.5)
+    assert "RankRLS against RLS: error significantly lower in 6 and higher in 0 of 6 groups." in findings[0]
+    assert "Matching pursuit: error significantly lower in 0 and higher in 0 of 6" in findings[1]

@@ -1,7 +1,7 @@
 """
 The methods that are compared on many users at once: each scores the test items for a whole grid of parameters.
 
-A method takes the Gram matrix of the catalogue and the users, and gives scores of all test items, one column for each
+A method takes the Gram matrices of the catalogue and the users, and gives scores of all test items, one column for each
 point of its grid, and the share of its training items that each model of each user rests on.
 """
 
@@ -9,26 +9,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
 
 from corank.core.threads import cut, n_threads, spread
 from corank.core.trials import errors_many, score_columns, svm_many
+from corank.experiments.pursuit_grams import Grams
 from corank.experiments.pursuit_users import Users
+from corank.experiments.shifted import solve_shifted
 from corank.pursuit import fit_many, fit_many_views
 
 Floats = NDArray[np.float64]
+Run = Callable[[Grams, Users], tuple[Floats, Floats]]
 
 N_TERMS = 60
 PENALTIES = tuple(4.0**power for power in range(2, -13, -1))
 SVM_PENALTIES = tuple(4.0**power for power in range(0, -10, -1))
-COUPLINGS = (0.001, 0.01, 0.1, 1.0)
+COUPLINGS = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0)
 CRRP_MIX = 0.5
 
-# users of similar numbers of items whose systems are solved together
-_CHUNK = 25
 # added to the diagonal of a basis' Gram matrix, which is near singular for wide kernels
 _JITTER = 1e-10
 
@@ -45,7 +46,7 @@ class Method:
     grid : tuple of str
         What each column of the scores stands for.
     run : callable
-        Takes the Gram matrix and the users, returns scores (n_test, C) and shares (B, C).
+        Takes the Gram matrices and the users, returns scores (n_test, C) and shares (B, C).
     by_squares : bool
         Whether parameters are chosen by the squared error rather than the disagreement error.
     sees_unscored : bool
@@ -54,7 +55,7 @@ class Method:
 
     name: str
     grid: tuple[str, ...]
-    run: Callable[[Floats, Users], tuple[Floats, Floats]]
+    run: Run
     by_squares: bool = False
     sees_unscored: bool = False
 
@@ -84,7 +85,7 @@ def errors_of(scores: Floats, users: Users) -> tuple[Floats, Floats]:
     return disagreement, squares
 
 
-def pursuit(mix: float) -> Callable[[Floats, Users], tuple[Floats, Floats]]:
+def pursuit(mix: float, query_weight: str = "pairs") -> Run:
     """
     Return a pursuit as a method; its grid is the number of terms.
 
@@ -92,6 +93,8 @@ def pursuit(mix: float) -> Callable[[Floats, Users], tuple[Floats, Floats]]:
     ----------
     mix : float
         Share of regression.
+    query_weight : {"pairs", "rows"}
+        Whether the pairs outweigh the rows, as in the paper, or both weigh alike.
 
     Returns
     -------
@@ -99,22 +102,28 @@ def pursuit(mix: float) -> Callable[[Floats, Users], tuple[Floats, Floats]]:
         See `Method.run`.
     """
 
-    def run(K: Floats, users: Users) -> tuple[Floats, Floats]:
-        models = fit_many(K, users.train, users.y, users.train_user, kernel="precomputed", n_basis=N_TERMS, mix=mix)
+    def run(grams: Grams, users: Users) -> tuple[Floats, Floats]:
+        models = fit_many(
+            grams.whole, users.train, users.y, users.train_user, kernel="precomputed", n_basis=N_TERMS, mix=mix,
+            query_weight=query_weight,
+        )  # fmt: skip
         scores = models.predict_path(users.test, users.test_user)[:, 1:]
-        return scores, _distinct(models.chosen) / np.diff(users.train_starts)[:, None]
+        return scores, _distinct(models.chosen) / _sizes(users)
 
     return run
 
 
-def co_pursuit(couplings: tuple[float, ...]) -> Callable[[Floats, Users], tuple[Floats, Floats]]:
+def co_pursuit(couplings: tuple[float, ...], *, by_users: bool = False) -> Run:
     """
-    Return the semi-supervised pursuit as a method; its grid is couplings times numbers of terms.
+    Return a pursuit in two views as a method; its grid is couplings times numbers of terms.
 
     Parameters
     ----------
     couplings : tuple of float
-        Weights of the agreement; with 0 the views share the residue and nothing else.
+        Weights of the agreement.
+    by_users : bool
+        Whether each view sees the ratings of half of the reference users, has all items in its dictionary, and whole
+        views must agree; otherwise each has half of the items in its dictionary, and steps must agree, as in the paper.
 
     Returns
     -------
@@ -122,29 +131,30 @@ def co_pursuit(couplings: tuple[float, ...]) -> Callable[[Floats, Users], tuple[
         See `Method.run`.
     """
 
-    def run(K: Floats, users: Users) -> tuple[Floats, Floats]:
+    def run(grams: Grams, users: Users) -> tuple[Floats, Floats]:
         scores, shares = [], []
         for coupling in couplings:
             models = fit_many_views(
-                K, users.train, users.y, users.train_user, users.side, coupling=coupling, kernel="precomputed",
-                n_basis=N_TERMS,
+                grams.halves if by_users else grams.whole, users.train, users.y, users.train_user,
+                None if by_users else users.side, coupling=coupling, kernel="precomputed", n_basis=N_TERMS,
+                residual="separate" if by_users else "shared",
             )  # fmt: skip
             scores.append(models.predict_path(users.test, users.test_user)[:, 1:])
             flat = models.chosen.reshape(len(users), -1)
-            shares.append(_distinct(flat)[:, 1::2] / np.diff(users.train_starts)[:, None])
+            shares.append(_distinct(flat)[:, 1::2] / _sizes(users))
         return np.hstack(scores), np.hstack(shares)
 
     return run
 
 
-def svm(K: Floats, users: Users) -> tuple[Floats, Floats]:
+def svm(grams: Grams, users: Users) -> tuple[Floats, Floats]:
     """
     Run RankSVM with the squared hinge; its grid is the penalty.
 
     Parameters
     ----------
-    K : array of shape (N, N)
-        Gram matrix.
+    grams : Grams
+        The catalogue.
     users : Users
         The users.
 
@@ -157,14 +167,14 @@ def svm(K: Floats, users: Users) -> tuple[Floats, Floats]:
     coefs, partners = np.empty((2, len(rows), len(SVM_PENALTIES)))
     alphas = np.array(SVM_PENALTIES)
     spread(
-        lambda first, last: svm_many(K, rows, starts, users.y, alphas, coefs, partners, first, last),
+        lambda first, last: svm_many(grams.whole, rows, starts, users.y, alphas, coefs, partners, first, last),
         cut(users.train_starts, 4 * n_threads()),
     )
     shares = np.add.reduceat((partners > 0).astype(np.float64), users.train_starts[:-1]) / _sizes(users)
-    return _scores(K, users, coefs), shares
+    return _scores(grams.whole, users, coefs), shares
 
 
-def ridge(centred: bool, basis: float = 1.0) -> Callable[[Floats, Users], tuple[Floats, Floats]]:
+def ridge(centred: bool, basis: float = 1.0) -> Run:
     """
     Return regularised least squares as a method, on ratings or on their differences; its grid is the penalty.
 
@@ -184,84 +194,63 @@ def ridge(centred: bool, basis: float = 1.0) -> Callable[[Floats, Users], tuple[
         See `Method.run`.
     """
 
-    def run(K: Floats, users: Users) -> tuple[Floats, Floats]:
+    def run(grams: Grams, users: Users) -> tuple[Floats, Floats]:
         coefs = np.zeros((len(users.train), len(PENALTIES)))
-        by_size = np.argsort(np.diff(users.train_starts), kind="stable")
-        ends = [*range(0, len(users), _CHUNK), len(users)]
-
-        def work(first: int, last: int) -> None:
-            _solve_chunk(K, users, by_size[first:last], centred, basis, coefs)
-
-        spread(work, list(pairwise(ends)))
-        shares = np.full((len(users), len(PENALTIES)), 1.0)
-        if basis < 1.0:
-            shares = np.repeat(np.ceil(basis * _sizes(users)) / _sizes(users), len(PENALTIES), axis=1)
-        return _scores(K, users, coefs), shares
+        sizes = np.ceil(basis * np.diff(users.train_starts)).astype(int)
+        for b, m in enumerate(sizes):
+            own = slice(users.train_starts[b], users.train_starts[b + 1])
+            K = grams.whole[np.ix_(users.train[own], users.train[own])]
+            found = _full(K, users.y[own], centred) if basis == 1.0 else _on_basis(K[:, :m], users.y[own], centred)
+            coefs[own][: len(found)] = found
+        shares = np.repeat(sizes[:, None] / _sizes(users), len(PENALTIES), axis=1)
+        return _scores(grams.whole, users, coefs), shares
 
     return run
 
 
+_TERMS = tuple(f"{p} terms" for p in range(1, N_TERMS + 1))
+_ALPHAS = tuple(f"alpha={x:g}" for x in PENALTIES)
+_COUPLED = tuple(f"coupling={nu:g}, {terms}" for nu in COUPLINGS for terms in _TERMS)
+
 METHODS = {
     method.name: method
     for method in (
-        Method("RLS", tuple(f"alpha={x:g}" for x in PENALTIES), ridge(centred=False), by_squares=True),
-        Method("Matching pursuit", tuple(f"{p} terms" for p in range(1, N_TERMS + 1)), pursuit(1.0), by_squares=True),
+        Method("RLS", _ALPHAS, ridge(centred=False), by_squares=True),
+        Method("Matching pursuit", _TERMS, pursuit(1.0), by_squares=True),
         Method("RankSVM", tuple(f"alpha={x:g}" for x in SVM_PENALTIES), svm),
-        Method("RankRLS", tuple(f"alpha={x:g}" for x in PENALTIES), ridge(centred=True)),
-        Method("Sparse RankRLS", tuple(f"alpha={x:g}" for x in PENALTIES), ridge(centred=True, basis=0.5)),
-        Method("Ranking pursuit", tuple(f"{p} terms" for p in range(1, N_TERMS + 1)), pursuit(0.0)),
-        Method("CRRP", tuple(f"{p} terms" for p in range(1, N_TERMS + 1)), pursuit(CRRP_MIX)),
-        Method(
-            "Two views, not coupled",
-            tuple(f"{p} terms" for p in range(1, N_TERMS + 1)),
-            co_pursuit((0.0,)),
-            sees_unscored=True,
-        ),
-        Method(
-            "SS ranking pursuit",
-            tuple(f"coupling={nu:g}, {p} terms" for nu in COUPLINGS for p in range(1, N_TERMS + 1)),
-            co_pursuit(COUPLINGS),
-            sees_unscored=True,
-        ),
+        Method("RankRLS", _ALPHAS, ridge(centred=True)),
+        Method("Sparse RankRLS", _ALPHAS, ridge(centred=True, basis=0.5)),
+        Method("Ranking pursuit", _TERMS, pursuit(0.0)),
+        Method("CRRP", _TERMS, pursuit(CRRP_MIX)),
+        Method("CRRP, rows and pairs alike", _TERMS, pursuit(CRRP_MIX, "rows")),
+        Method("Two dictionaries, scored items", _TERMS, co_pursuit((0.0,))),
+        Method("Two dictionaries, not coupled", _TERMS, co_pursuit((0.0,)), sees_unscored=True),
+        Method("SS ranking pursuit", _COUPLED, co_pursuit(COUPLINGS), sees_unscored=True),
+        Method("Two sets of users, not coupled", _TERMS, co_pursuit((0.0,), by_users=True), sees_unscored=True),
+        Method("SS pursuit, two sets of users", _COUPLED, co_pursuit(COUPLINGS, by_users=True), sees_unscored=True),
     )
 }
 """Every method by name."""
 
 
-def _solve_chunk(K: Floats, users: Users, chunk: NDArray[np.int64], centred: bool, basis: float, coefs: Floats) -> None:
-    """
-    Solve users of about one size at once: their systems are padded with rows of zeros, which change nothing.
+def _full(K: Floats, s: Floats, centred: bool) -> Floats:
+    """a = C(CKC + alpha I)⁻¹Cs, C centring or the identity, for every penalty."""
+    if not centred:
+        return solve_shifted(K, s, PENALTIES)
+    A = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
+    a = solve_shifted(A, s - s.mean(), PENALTIES)
+    return np.asarray(a - a.mean(axis=0))
 
-    With C centring (or the identity) and all items in the basis, a = C(CKC + alpha I)⁻¹Cs; with a part of them,
-    K̂ = RRᵀ and Φ = K̄R⁻ᵀ, a = R⁻ᵀ(ΦᵀCΦ + alpha I)⁻¹ΦᵀCs. One small solve for each penalty: an eigendecomposition would
-    serve all, but threaded linear algebra makes it many times slower for systems this small.
-    """
-    sizes = np.diff(users.train_starts)[chunk]
-    n = sizes.max()
-    inside = np.arange(n) < sizes[:, None]
-    at = np.where(inside, users.train_starts[chunk][:, None] + np.arange(n), 0)
-    items = users.train[at]
-    s = np.where(inside, users.y[at], 0.0)[:, :, None]
-    mask = inside.astype(np.float64)
-    C = np.eye(n) * mask[:, :, None]
+
+def _on_basis(K: Floats, s: Floats, centred: bool) -> Floats:
+    """With K̂ = RRᵀ and Φ = KR⁻ᵀ, a = R⁻ᵀ(ΦᵀCΦ + alpha I)⁻¹ΦᵀCs, the basis being the first items."""
+    m = K.shape[1]
+    root = np.linalg.cholesky(K[:m] + _JITTER * np.eye(m))
+    features = solve_triangular(root, K.T, lower=True, check_finite=False).T
     if centred:
-        C = C - mask[:, :, None] * mask[:, None, :] / sizes[:, None, None]
-    G = K[items[:, :, None], items[:, None, :]] * mask[:, :, None] * mask[:, None, :]
-    back = C
-    if basis < 1.0:
-        m = int(np.ceil(basis * n))
-        held = (np.arange(m) < np.ceil(basis * sizes)[:, None]).astype(np.float64)
-        gram = G[:, :m, :m] * held[:, :, None] * held[:, None, :] + np.eye(m) * (1.0 - held + _JITTER)[:, :, None]
-        root = np.linalg.inv(np.linalg.cholesky(gram)) * held[:, None, :]
-        features = C @ G[:, :, :m] @ np.swapaxes(root, 1, 2)
-        left, right = np.swapaxes(features, 1, 2) @ features, np.swapaxes(features, 1, 2) @ s
-        back = np.zeros((len(chunk), n, m))
-        back[:, :m] = np.swapaxes(root, 1, 2)
-    else:
-        left, right = C @ G @ C, C @ s
-    for c, alpha in enumerate(PENALTIES):
-        found = back @ np.linalg.solve(left + alpha * np.eye(left.shape[1]), right)
-        coefs[at[inside], c] = found[inside][:, 0]
+        features = features - features.mean(axis=0)
+    w = solve_shifted(features.T @ features, features.T @ s, PENALTIES)
+    return np.asarray(solve_triangular(root, w, lower=True, trans="T", check_finite=False))
 
 
 def _scores(K: Floats, users: Users, coefs: Floats) -> Floats:

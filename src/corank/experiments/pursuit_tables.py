@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from corank.experiments.pursuit_users import GROUPS
 from corank.experiments.report import Table
 
-PAPER: dict[tuple[str, bool], dict[str, tuple[float, float, float]]] = {
-    ("Jester", False): {
+PAPER: dict[tuple[str, float], dict[str, tuple[float, float, float]]] = {
+    ("Jester", 1.0): {
         "RLS": (0.425, 0.419, 0.383),
         "Matching pursuit": (0.428, 0.417, 0.381),
         "RankSVM": (0.412, 0.404, 0.372),
@@ -20,7 +20,7 @@ PAPER: dict[tuple[str, bool], dict[str, tuple[float, float, float]]] = {
         "Ranking pursuit": (0.410, 0.404, 0.373),
         "CRRP": (0.413, 0.408, 0.373),
     },
-    ("Jester", True): {
+    ("Jester", 0.5): {
         "RLS": (0.449, 0.434, 0.405),
         "Matching pursuit": (0.451, 0.433, 0.404),
         "RankSVM": (0.428, 0.417, 0.391),
@@ -29,7 +29,7 @@ PAPER: dict[tuple[str, bool], dict[str, tuple[float, float, float]]] = {
         "Ranking pursuit": (0.428, 0.417, 0.393),
         "SS ranking pursuit": (0.419, 0.411, 0.381),
     },
-    ("MovieLens", False): {
+    ("MovieLens", 1.0): {
         "RLS": (0.495, 0.494, 0.482),
         "Matching pursuit": (0.494, 0.497, 0.484),
         "RankSVM": (0.481, 0.472, 0.453),
@@ -37,7 +37,7 @@ PAPER: dict[tuple[str, bool], dict[str, tuple[float, float, float]]] = {
         "Sparse RankRLS": (0.484, 0.478, 0.460),
         "Ranking pursuit": (0.480, 0.472, 0.453),
     },
-    ("MovieLens", True): {
+    ("MovieLens", 0.5): {
         "RLS": (0.497, 0.495, 0.487),
         "Matching pursuit": (0.498, 0.495, 0.485),
         "RankSVM": (0.487, 0.479, 0.464),
@@ -59,7 +59,7 @@ PAPER_SQUARES = {
 }
 """Mean squared errors of Table 5."""
 
-Cells = dict[tuple[str, bool, tuple[int, int]], list[dict[str, dict[str, Any]]]]
+Cells = dict[tuple[str, float, tuple[int, int]], list[dict[str, dict[str, Any]]]]
 Floats = NDArray[np.float64]
 
 
@@ -77,108 +77,118 @@ def tables_of(cells: Cells) -> tuple[tuple[Table, ...], tuple[str, ...]]:
     tables, findings : tuples
         For the report.
     """
-    numbers = {("Jester", False): 1, ("Jester", True): 2, ("MovieLens", False): 3, ("MovieLens", True): 4}
-    tables = [_errors(cells, name, hide, number) for (name, hide), number in numbers.items()]
-    tables.append(_squares(cells))
-    tables += [_shares(cells, hide) for hide in (False, True)]
+    tables = [
+        _errors(cells, "Table 1: Jester, supervised", "Jester", 1.0),
+        _errors(cells, "Table 2: Jester, semi-supervised", "Jester", 0.5),
+        _errors(cells, "Table 3: MovieLens, supervised", "MovieLens", 1.0),
+        _errors(cells, "Table 4: MovieLens, semi-supervised", "MovieLens", 0.5),
+        _squares(cells, "Table 5: mean squared error, Jester, supervised", "squares"),
+        _squares(cells, "Table 5 with the level of each user's scores set to that of the training ratings", "levelled"),
+        _errors(cells, "Jester, three ratings in twenty known", "Jester", 0.15),
+        _errors(cells, "MovieLens, three ratings in twenty known", "MovieLens", 0.15),
+        _shares(cells, "supervised", 1.0),
+        _shares(cells, "semi-supervised", 0.5),
+    ]
     tests, findings = _tests(cells)
     return (*tables, tests), findings
 
 
-def _errors(cells: Cells, name: str, hide: bool, number: int) -> Table:
-    paper = PAPER[name, hide]
+def _errors(cells: Cells, title: str, name: str, share: float) -> Table:
+    paper = PAPER.get((name, share), {})
     rows = tuple(
-        (method, *(value for group in range(3) for value in _beside(cells, name, hide, method, group, paper)))
-        for method in cells[name, hide, GROUPS[0]][0]
+        (method, *_beside(cells, name, share, method, "errors", paper)) for method in cells[name, share, GROUPS[0]][0]
     )
-    what = "semi-supervised" if hide else "supervised"
-    return Table(f"Table {number}: disagreement error, {name}, {what}", _columns(), rows, digits=3)
+    return Table(f"{title}, disagreement error", _columns(bool(paper)), rows, digits=3)
+
+
+def _squares(cells: Cells, title: str, what: str) -> Table:
+    paper = PAPER_SQUARES if what == "squares" else {}
+    rows = tuple(
+        (method, *_beside(cells, "Jester", 1.0, method, what, paper)) for method in cells["Jester", 1.0, GROUPS[0]][0]
+    )
+    note = "The disagreement errors of Table 5 are those of Table 1." if paper else ""
+    return Table(title, _columns(bool(paper)), rows, digits=1, note=note)
 
 
 def _beside(
-    cells: Cells, name: str, hide: bool, method: str, group: int, paper: dict[str, tuple[float, float, float]]
-) -> tuple[float, float | None]:
-    ours = float(np.nanmean(_values(cells, name, hide, GROUPS[group], method, "errors")))
-    return ours, paper[method][group] if method in paper else None
+    cells: Cells, name: str, share: float, method: str, what: str, paper: dict[str, tuple[float, float, float]]
+) -> tuple[float | None, ...]:
+    """Our mean in each group, and the paper's beside it where it has any."""
+    ours = [float(np.nanmean(_values(cells, name, share, group, method, what))) for group in GROUPS]
+    if not paper:
+        return tuple(ours)
+    theirs = paper.get(method, (None, None, None))
+    return tuple(value for both in zip(ours, theirs, strict=True) for value in both)
 
 
-def _columns() -> tuple[str, ...]:
-    return ("method", *(heading for low, high in GROUPS for heading in (f"{low}-{high}", "paper")))
+def _columns(with_paper: bool) -> tuple[str, ...]:
+    groups = [f"{low}-{high}" for low, high in GROUPS]
+    return ("method", *(heading for group in groups for heading in ((group, "paper") if with_paper else (group,))))
 
 
-def _squares(cells: Cells) -> Table:
-    rows: tuple[tuple[str | float | None, ...], ...] = tuple(
-        (
-            method,
-            *(
-                value
-                for at, group in enumerate(GROUPS)
-                for value in (
-                    float(np.mean(_values(cells, "Jester", False, group, method, "squares"))),
-                    PAPER_SQUARES[method][at] if method in PAPER_SQUARES else None,
-                )
-            ),
-        )
-        for method in cells["Jester", False, GROUPS[0]][0]
-    )
-    return Table(
-        "Table 5: mean squared error, Jester, supervised", _columns(), rows, digits=1,
-        note="The disagreement errors of Table 5 are those of Table 1.",
-    )  # fmt: skip
-
-
-def _shares(cells: Cells, hide: bool) -> Table:
-    names = [name for name in ("Jester", "MovieLens") if (name, hide, GROUPS[0]) in cells]
+def _shares(cells: Cells, what: str, share: float) -> Table:
+    names = ("Jester", "MovieLens")
     headings = tuple(f"{name} {low}-{high}" for name in names for low, high in GROUPS)
     rows: tuple[tuple[str | float | None, ...], ...] = tuple(
         (
             method,
             *(
-                float(np.mean([cell[method]["share"] for cell in cells[name, hide, group]]))
+                float(np.mean([cell[method]["share"] for cell in cells[name, share, group]]))
                 for name in names
                 for group in GROUPS
             ),
         )
-        for method in cells["Jester", hide, GROUPS[0]][0]
+        for method in cells["Jester", share, GROUPS[0]][0]
     )
-    what = "semi-supervised" if hide else "supervised"
     return Table(f"Share of the training items that a model rests on, {what}", ("method", *headings), rows, digits=2)
 
 
-PAIRS = (
-    (False, "RankRLS", "RLS", "RankRLS against RLS"),
-    (False, "Ranking pursuit", "Matching pursuit", "Ranking against matching pursuit"),
-    (False, "Ranking pursuit", "RankRLS", "Ranking pursuit against RankRLS"),
-    (True, "SS ranking pursuit", "Ranking pursuit", "Semi-supervised against supervised pursuit"),
-    (True, "SS ranking pursuit", "Two views, not coupled", "Coupled against uncoupled views"),
-    (True, "SS ranking pursuit", "RankRLS", "Semi-supervised pursuit against RankRLS"),
+SUPERVISED_PAIRS = (
+    ("RankRLS", "RLS"),
+    ("Ranking pursuit", "Matching pursuit"),
+    ("Ranking pursuit", "RankRLS"),
+    ("Ranking pursuit", "RankSVM"),
+    ("CRRP", "Ranking pursuit"),
 )
-"""What is compared: whether ratings are hidden, the method, and against which."""
+VIEW_PAIRS = (
+    ("SS ranking pursuit", "Ranking pursuit"),
+    ("Two dictionaries, scored items", "Ranking pursuit"),
+    ("Two dictionaries, not coupled", "Two dictionaries, scored items"),
+    ("SS ranking pursuit", "Two dictionaries, not coupled"),
+    ("SS pursuit, two sets of users", "Ranking pursuit"),
+    ("SS pursuit, two sets of users", "Two sets of users, not coupled"),
+    ("SS pursuit, two sets of users", "RankRLS"),
+)
+COMPARED = {1.0: SUPERVISED_PAIRS, 0.5: VIEW_PAIRS, 0.15: VIEW_PAIRS}
+"""For each share of known ratings, methods and what they are compared with."""
 
 
 def _tests(cells: Cells) -> tuple[Table, tuple[str, ...]]:
     from scipy import stats
 
     rows, findings = [], []
-    for name in ("Jester", "MovieLens"):
-        for hide, method, base, title in PAIRS:
-            row: list[str | float] = [name, title]
-            signs = []
-            for group in GROUPS:
-                a = _values(cells, name, hide, group, method, "errors")
-                b = _values(cells, name, hide, group, base, "errors")
-                gaps = (a - b)[~np.isnan(a - b)]
-                p = float(stats.wilcoxon(gaps).pvalue) if gaps.any() else 1.0
-                signs.append(0 if p >= 0.05 else int(np.sign(gaps.mean())))
-                row.append(f"{gaps.mean():+.4f} (p={p:.1e})")
-            rows.append(tuple(row))
-            words = {-1: "lower", 0: "not significantly different", 1: "higher"}
-            findings.append(f"{name}, {title}: error {', '.join(words[sign] for sign in signs)} in the three groups.")
-    columns = ("data", "comparison", *(f"{low}-{high}" for low, high in GROUPS))
+    for share, pairs in COMPARED.items():
+        for method, base in pairs:
+            lower, higher = 0, 0
+            for name in ("Jester", "MovieLens"):
+                row = [f"{share:.0%}", f"{method} against {base}", name]
+                for group in GROUPS:
+                    a, b = (_values(cells, name, share, group, which, "errors") for which in (method, base))
+                    gaps = (a - b)[~np.isnan(a - b)]
+                    p = float(stats.wilcoxon(gaps).pvalue) if gaps.any() else 1.0
+                    lower += p < 0.05 and gaps.mean() < 0.0
+                    higher += p < 0.05 and gaps.mean() > 0.0
+                    row.append(f"{gaps.mean():+.4f} (p={p:.0e})")
+                rows.append(tuple(row))
+            findings.append(
+                f"{share:.0%} of the ratings known, {method} against {base}: error significantly lower in {lower} and "
+                f"higher in {higher} of {2 * len(GROUPS)} groups."
+            )
+    columns = ("known", "comparison", "data", *(f"{low}-{high}" for low, high in GROUPS))
     note = "Mean difference of the disagreement error, method minus what it is compared with; Wilcoxon's p over users."
     return Table("Paired tests", columns, tuple(rows), note=note), tuple(findings)
 
 
-def _values(cells: Cells, name: str, hide: bool, group: tuple[int, int], method: str, what: str) -> Floats:
+def _values(cells: Cells, name: str, share: float, group: tuple[int, int], method: str, what: str) -> Floats:
     """One number for each user of each repeat, NaN where there is none."""
-    return np.array([value for cell in cells[name, hide, group] for value in cell[method][what]], dtype=np.float64)
+    return np.array([value for cell in cells[name, share, group] for value in cell[method][what]], dtype=np.float64)

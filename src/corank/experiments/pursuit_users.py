@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,7 +68,19 @@ class Users:
         """
         kept = ~np.isnan(self.y)
         starts = np.append(0, np.cumsum(np.bincount(self.train_user[kept], minlength=len(self)))).astype(np.int64)
-        return Users(self.train[kept], starts, self.y[kept], self.side[kept], self.test, self.test_starts, self.y_test)
+        return replace(self, train=self.train[kept], train_starts=starts, y=self.y[kept], side=self.side[kept])
+
+    def on_training_items(self) -> Users:
+        """
+        Have the scored training items predicted in place of the test items.
+
+        Returns
+        -------
+        Users
+            The same problems to learn from.
+        """
+        known = self.scored()
+        return replace(self, test=known.train, test_starts=known.train_starts, y_test=known.y)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,13 +92,21 @@ class Draw:
     ----------
     distances : array of shape (N, N)
         Squared distances of the features, ratings by reference users, of all items that one of the users rated.
+    halves : tuple of two such arrays
+        The same by the first and by the second half of the reference users: two views of an item.
     held_out, tested : Users
         Problems to choose parameters on, and to report.
     """
 
     distances: Floats
+    halves: tuple[Floats, Floats]
     held_out: Users
     tested: Users
+
+    @cached_property
+    def nearest(self) -> float:
+        """The least squared distance of two different items."""
+        return float(np.min(self.distances, where=self.distances > 0.0, initial=np.inf))
 
 
 def draw(
@@ -93,7 +114,7 @@ def draw(
     group: tuple[int, int],
     n_held_out: int,
     n_tested: int,
-    hide: bool,
+    scored: float,
     rng: np.random.Generator,
 ) -> Draw:
     """
@@ -107,8 +128,8 @@ def draw(
         Least and greatest number of ratings of a reference user.
     n_held_out, n_tested : int
         Numbers of users.
-    hide : bool
-        Whether half of the training ratings are hidden.
+    scored : float
+        Share of the training ratings that are known, the others are hidden.
     rng : numpy.random.Generator
         Draws everything.
 
@@ -125,23 +146,27 @@ def draw(
     features = ratings[reference].astype(np.float64)
     features = np.where(np.isnan(features), np.nanmedian(features, axis=1)[:, None], features).T
     used = np.flatnonzero((~np.isnan(ratings[chosen])).any(axis=0))
-    known = ratings[:, used]
+    known, half = ratings[:, used], len(reference) // 2
+    whole, first, second = (
+        euclidean_distances(part, squared=True)
+        for part in (features[used], features[used, :half], features[used, half:])
+    )
     return Draw(
-        euclidean_distances(features[used], squared=True),
-        _problems(known, chosen[:n_held_out], hide, rng),
-        _problems(known, chosen[n_held_out:], hide, rng),
+        whole,
+        (first, second),
+        _problems(known, chosen[:n_held_out], scored, rng),
+        _problems(known, chosen[n_held_out:], scored, rng),
     )
 
 
-def _problems(ratings: NDArray[np.float32], users: Ints, hide: bool, rng: np.random.Generator) -> Users:
-    """Half of each user's ratings to learn from; of these half hidden; each half dealt to two views."""
+def _problems(ratings: NDArray[np.float32], users: Ints, scored: float, rng: np.random.Generator) -> Users:
+    """Half of each user's ratings to learn from; of these only some known; both kinds dealt to two views."""
     train, test, y, side = [], [], [], []
     for user in users:
         items = rng.permutation(np.flatnonzero(~np.isnan(ratings[user])))
         half = len(items) // 2
         known = ratings[user, items[:half]].astype(np.float64)
-        n_scored = (half + 1) // 2 if hide else half
-        known[n_scored:] = np.nan
+        known[int(np.ceil(scored * half)) :] = np.nan
         train.append(items[:half])
         test.append(items[half:])
         y.append(known)
