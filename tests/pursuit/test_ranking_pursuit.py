@@ -124,6 +124,15 @@ def test_lengths_and_solutions_that_are_not_there():
         model.predict(X, solution=1)
 
 
+@pytest.mark.parametrize("n_terms", [True, 2.0, "2", -1, 6, np.int64(7), [1]])
+def test_a_length_is_a_whole_number_of_terms(n_terms):
+    model = RankingPursuit(5, KERNEL).fit(X, Y, qid=QID)
+    np.testing.assert_array_equal(model.predict(X, n_terms=np.int32(2)), model.predict(X, n_terms=2))
+    for ask in (model.predict, model.explain):
+        with pytest.raises(InputError, match=r"n_terms is .*; this model has 0 to 5 terms, so pass a whole number"):
+            ask(X[:1], n_terms=n_terms)
+
+
 def test_a_precomputed_kernel_gives_the_same_model():
     K = KERNEL(X)
     one = RankingPursuit(8, KERNEL).fit(X, Y, qid=QID)

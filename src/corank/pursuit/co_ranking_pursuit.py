@@ -38,6 +38,7 @@ from corank.pursuit.choice import choose_rows, deal_columns, deal_rows
 from corank.pursuit.coupled import RESIDUALS, SEARCHES, Choice, Coupled, walk
 from corank.pursuit.dictionary import Dictionary, kernel_columns
 from corank.pursuit.inner import Floats, Goal
+from corank.pursuit.path import as_length
 from corank.pursuit.stopping import Watch, best_length, hold_out
 from corank.views import View
 
@@ -306,9 +307,7 @@ class CoRankingPursuit(Ranker):
             Scores of each view.
         """
         rows = self._new_rows(X)
-        p = len(self.coefs_) if n_terms is None else n_terms
-        if not 0 <= p <= len(self.coefs_):
-            raise InputError(f"n_terms is {n_terms}; this model has 0 to {len(self.coefs_)} terms.")
+        p = as_length(n_terms, len(self.coefs_), "this model has")
         out = np.zeros((rows.shape[0], len(self.views_)))
         for v, (view, basis, numbers) in enumerate(zip(self.views_, self.basis_, self.basis_rows_, strict=True)):
             if basis is None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from numbers import Integral
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from corank.errors import InputError
 
 Floats = NDArray[np.float64]
 
@@ -85,3 +88,33 @@ class Path:
             coefs[p, : p + 1] = step.coefs
         indices = np.array([step.chosen for step in taken], dtype=np.int64)
         return cls(indices, coefs, np.array([step.gain for step in taken], dtype=np.float64))
+
+
+def as_length(n_terms: Any, P: int, what: str) -> int:
+    """
+    Check the number of terms that a user asks for.
+
+    Parameters
+    ----------
+    n_terms : int or None
+        What the user gave; None asks for all.
+    P : int
+        The most there are.
+    what : str
+        Who has them, and the verb, for the message.
+
+    Returns
+    -------
+    int
+        From 0 to P.
+
+    Examples
+    --------
+    >>> as_length(None, 5, "this model has"), as_length(np.int64(2), 5, "this model has")
+    (5, 2)
+    """
+    if n_terms is None:
+        return P
+    if isinstance(n_terms, bool) or not isinstance(n_terms, Integral) or not 0 <= int(n_terms) <= P:
+        raise InputError(f"n_terms is {n_terms!r}; {what} 0 to {P} terms, so pass a whole number of them, or None.")
+    return int(n_terms)

@@ -34,7 +34,7 @@ from corank.pursuit.choice import choose_rows
 from corank.pursuit.dictionary import Dictionary, feature_columns, kernel_columns
 from corank.pursuit.fits import FITTINGS, steps
 from corank.pursuit.inner import Floats, Goal
-from corank.pursuit.path import Path
+from corank.pursuit.path import Path, as_length
 from corank.pursuit.stopping import Watch, best_length, hold_out
 from corank.views import View
 
@@ -331,9 +331,7 @@ class RankingPursuit(Ranker):
         if not 0 <= solution < len(self.solutions_):
             raise InputError(f"solution is {solution}; this model has solutions 0 to {len(self.solutions_) - 1}.")
         indices, path = self.solutions_[solution]["indices"], self.solutions_[solution]["path"]
-        p = len(indices) if n_terms is None else n_terms
-        if not 0 <= p <= len(indices):
-            raise InputError(f"n_terms is {n_terms}; this model has 0 to {len(indices)} terms.")
+        p = as_length(n_terms, len(indices), "this model has")
         out = np.zeros(len(self.basis_rows_))
         if p:
             np.add.at(out, np.searchsorted(self.basis_rows_, indices[:p]), path[p - 1, :p])
