@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.core.jit import jit
-from corank.core.pursuit import TINY, joint_best
+from corank.core.jit import jit, relaxed
+from corank.core.pursuit import TINY
 
 
 class SmallPair(NamedTuple):
@@ -40,11 +40,11 @@ class SmallPair(NamedTuple):
 
 
 @jit
-def _centred(K, rows, over, columns, factor, least):  # type: ignore[no-untyped-def]
+def _centred(K, rows, over, columns, factor):  # type: ignore[no-untyped-def]
     """
-    H D and the squared norms of its columns, H = √(factor n) (I − 1 1ᵀ/n), HᵀH = L.
+    H D, and the squared norms of the columns of H D and of D; H = √(factor n) (I − 1 1ᵀ/n), HᵀH = L.
 
-    D are the columns `columns` over the rows `over`. A norm below `least` times what it could be is set to 0.
+    D are the columns `columns` over the rows `over`.
     """
     n, N = len(over), len(columns)
     D = np.zeros((n, N))
@@ -59,10 +59,28 @@ def _centred(K, rows, over, columns, factor, least):  # type: ignore[no-untyped-
         for j in range(np.uint64(N)):
             D[i, j] = root * (D[i, j] - means[j])
             squares[j] += D[i, j] * D[i, j]
-    for j in range(np.uint64(N)):
-        if squares[j] <= max(least * root * root * plain[j], TINY):
-            squares[j] = 0.0
-    return D, squares
+    return D, squares, plain
+
+
+@jit
+def _view(K, rows, scored, free, columns, factor, coupling, least):  # type: ignore[no-untyped-def]
+    """
+    Prepare the dictionary of a view: rows of its usable columns, H D and Û D̄ over their roots, the roots, and shares.
+
+    The roots are those of the diagonal B + C of the system; the share is that of B, which bounds the determinant. A
+    view without a usable column is one column of zeros that stands for no row.
+    """
+    n = len(scored)
+    H, g, plain = _centred(K, rows, scored, columns, factor[0])
+    usable = g > np.maximum(least * factor[0] * n * plain, TINY)
+    if not usable.any():
+        nothing = np.zeros(1)
+        return np.full(1, -1), np.zeros((n, 1)), np.zeros((len(free), 1)), np.ones(1), nothing + 1.0
+    columns = columns[usable]
+    H, g = H[:, usable], g[usable]
+    U, u, _ = _centred(K, rows, free, columns, factor[1])
+    roots = np.sqrt(g + 2.0 * coupling * u)
+    return columns, H / roots, U / roots, roots, g / (roots * roots)
 
 
 @jit
@@ -72,6 +90,31 @@ def _onto(D, r):  # type: ignore[no-untyped-def]
         for j in range(np.uint64(D.shape[1])):
             out[j] += r[i] * D[i, j]
     return out
+
+
+@relaxed("nnan", "nsz", "reassoc", "contract")
+def _row_top(x, inverse, e, twice, square):  # type: ignore[no-untyped-def]
+    """Largest value of a row of the search."""
+    top = 0.0
+    for j in range(len(e)):
+        value = (square + e[j] * (e[j] - twice * x[j])) * inverse[j]
+        top = max(top, value)
+    return top
+
+
+@jit
+def _search(cross, inverse, e1, e2):  # type: ignore[no-untyped-def]
+    """Search of `joint_best` with 1/(1 − x²) at hand, which pays when the same grid is searched many times."""
+    top, best, at_i, at_j = 0.0, 0.0, 0, 0
+    for i in range(len(e1)):
+        value = _row_top(cross[i], inverse[i], e2, 2.0 * e1[i], e1[i] * e1[i])
+        if value > top:
+            top, at_i = value, i
+    for j in range(len(e2)):
+        value = (e1[at_i] ** 2 + e2[j] * (e2[j] - 2.0 * e1[at_i] * cross[at_i, j])) * inverse[at_i, j]
+        if value > best:
+            best, at_j = value, j
+    return best, at_i, at_j
 
 
 @jit
@@ -94,70 +137,57 @@ def copursue_many(K1, K2, small, coupling, separate, tol, least, chosen, coefs, 
     least : float
         A column whose norm is a smaller share of what it could be is constant, up to rounding, and no candidate.
     chosen : array of int64, shape (B, P, 2)
-        Receives row numbers of K, -1 after the last step.
+        Receives row numbers of K, -1 after the last step and in a view without a candidate.
     coefs : array of shape (B, P, 2)
         Receives coefficients, 0 after the last step.
     first, last : int
         The run of problems.
     """
     one = np.uint64(1)
-    P = chosen.shape[1]
     for b in range(np.uint64(first), np.uint64(last)):
         begin, end = small.starts[b], small.starts[b + one]
-        size, n = end - begin, small.n_scored[b]
-        rows = small.rows[begin:end]
-        every = np.arange(np.int64(size))
+        n = np.int64(small.n_scored[b])
+        rows, side, factor = small.rows[begin:end], small.side[begin:end], small.factor[b]
+        every = np.arange(np.int64(end - begin))
         scored, free = every[:n], every[n:]
-        left = every[small.side[begin:end] != 1]
-        right = every[small.side[begin:end] != 0]
-        left = left[_centred(K1, rows, scored, left, small.factor[b, 0], least)[1] > 0.0]
-        right = right[_centred(K2, rows, scored, right, small.factor[b, 0], least)[1] > 0.0]
-        H1, g1 = _centred(K1, rows, scored, left, small.factor[b, 0], least)
-        H2, g2 = _centred(K2, rows, scored, right, small.factor[b, 0], least)
-        U1, u1 = _centred(K1, rows, free, left, small.factor[b, 1], 0.0)
-        U2, u2 = _centred(K2, rows, free, right, small.factor[b, 1], 0.0)
-        root1, root2 = np.sqrt(g1 + 2.0 * coupling * u1), np.sqrt(g2 + 2.0 * coupling * u2)
-        r = np.empty(n)
-        level = small.y[begin : begin + n].mean() if n > 0 else 0.0
-        root = np.sqrt(small.factor[b, 0] * n)
-        for i in range(n):
-            r[i] = root * (small.y[begin + i] - level)
-        J = 0.0
-        for i in range(n):
-            J += r[i] * r[i]
-        cross = np.zeros((len(left), len(right)))
-        for k in range(np.uint64(len(free))):
-            for i in range(np.uint64(len(left))):
-                a = 2.0 * coupling * U1[k, i] / root1[i]
-                for j in range(np.uint64(len(right))):
-                    cross[i, j] -= a * U2[k, j] / root2[j]
         chosen[b] = -1
         coefs[b] = 0.0
-        r1, r2, gap = r, r.copy(), np.zeros(len(free))
-        for p in range(P):
-            if len(left) == 0 or len(right) == 0:
-                break
+        if n < 2:
+            continue
+        left, H1, U1, root1, b1 = _view(K1, rows, scored, free, every[side != 1], factor, coupling, least)
+        right, H2, U2, root2, b2 = _view(K2, rows, scored, free, every[side != 0], factor, coupling, least)
+        y = small.y[begin : begin + np.uint64(n)]
+        r1 = np.sqrt(factor[0] * n) * (y - y.mean())
+        J = np.dot(r1, r1)
+        r2, gap = r1.copy(), np.zeros(len(free))
+        cross = -2.0 * coupling * np.dot(U1.T, U2)
+        inverse = np.empty_like(cross)
+        for i in range(len(left)):
+            for j in range(len(right)):
+                # in exact numbers the determinant is no smaller than 1 - (1 - b1) (1 - b2)
+                bound = b1[i] + b2[j] - b1[i] * b2[j]
+                inverse[i, j] = 1.0 / max(1.0 - cross[i, j] * cross[i, j], bound)
+        for p in range(chosen.shape[1]):
             e1, e2 = _onto(H1, r1), _onto(H2, r2)
             if separate:
                 e1 -= 2.0 * coupling * _onto(U1, gap)
                 e2 += 2.0 * coupling * _onto(U2, gap)
-            e1 /= root1
-            e2 /= root2
-            gain, at_i, at_j = joint_best(cross, e1, e2, 0, len(left))
+            gain, at_i, at_j = _search(cross, inverse, e1, e2)
             if not gain > 2.0 * tol * J:
                 break
-            x = cross[at_i, at_j]
-            a1 = (e1[at_i] - x * e2[at_j]) / (1.0 - x * x) / root1[at_i]
-            a2 = (e2[at_j] - x * e1[at_i]) / (1.0 - x * x) / root2[at_j]
+            x, over = cross[at_i, at_j], inverse[at_i, at_j]
+            t1, t2 = (e1[at_i] - x * e2[at_j]) * over, (e2[at_j] - x * e1[at_i]) * over
             for i in range(n):
-                move1, move2 = a1 * H1[i, at_i], a2 * H2[i, at_j]
+                move1, move2 = t1 * H1[i, at_i], t2 * H2[i, at_j]
                 mean = 0.5 * (move1 + move2)
                 r1[i] -= move1 if separate else mean
                 r2[i] -= move2 if separate else mean
-            for i in range(np.uint64(len(free))):
-                gap[i] += a1 * U1[i, at_i] - a2 * U2[i, at_j]
-            chosen[b, p, 0], chosen[b, p, 1] = rows[left[at_i]], rows[right[at_j]]
-            coefs[b, p, 0], coefs[b, p, 1] = a1, a2
+            for i in range(len(free)):
+                gap[i] += t1 * U1[i, at_i] - t2 * U2[i, at_j]
+            if left[at_i] >= 0:
+                chosen[b, p, 0], coefs[b, p, 0] = rows[left[at_i]], t1 / root1[at_i]
+            if right[at_j] >= 0:
+                chosen[b, p, 1], coefs[b, p, 1] = rows[right[at_j]], t2 / root2[at_j]
 
 
 @jit
@@ -186,5 +216,6 @@ def coscore_many(K1, K2, chosen, coefs, rows, starts, out, first, last):  # type
             for p in range(chosen.shape[1]):
                 if chosen[b, p, 0] >= 0:
                     f += 0.5 * coefs[b, p, 0] * K1[rows[i], np.uint64(chosen[b, p, 0])]
+                if chosen[b, p, 1] >= 0:
                     f += 0.5 * coefs[b, p, 1] * K2[rows[i], np.uint64(chosen[b, p, 1])]
                 out[i, p + 1] = f

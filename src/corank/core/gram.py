@@ -7,13 +7,10 @@ busy machine that costs many times the work. A caller with several threads gives
 
 from __future__ import annotations
 
-from typing import cast
-
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.core.jit import Kernel
+from corank.core.jit import relaxed
 
 # rows that are turned into columns at a time: with 48 columns they fill a second-level cache
 PIECE = 256
@@ -49,10 +46,8 @@ class Gram:
         return np.asarray(upper + np.triu(upper, 1).T)
 
 
-def _reordering(function: Kernel) -> Kernel:
-    """Compile with sums in any order, so that they fill the lanes of a vector."""
-    flags = {"reassoc", "contract", "nsz"}
-    return cast(Kernel, numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=flags)(function))
+# sums in any order fill the lanes of a vector
+_reordering = relaxed("reassoc", "contract", "nsz")
 
 
 @_reordering

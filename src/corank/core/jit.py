@@ -1,4 +1,4 @@
-"""The one decorator of the compiled core, and a hint to the processor's cache."""
+"""The decorators of the compiled core, and a hint to the processor's cache."""
 
 from __future__ import annotations
 
@@ -44,6 +44,24 @@ event.register("numba:compile", NOTICE)  # type: ignore[no-untyped-call]
 def jit(function: Kernel) -> Kernel:
     """Compile a kernel once, keep it on disk, and release the GIL while it runs."""
     return cast(Kernel, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+
+
+def relaxed(*flags: str) -> Callable[[Kernel], Kernel]:
+    """
+    Compile a kernel whose arithmetic LLVM may reorder, so that sums and maxima fill the lanes of a vector.
+
+    Parameters
+    ----------
+    *flags : str
+        LLVM's fast-math flags; with ``"nnan"`` no NaN may come in.
+
+    Returns
+    -------
+    callable
+        The decorator.
+    """
+    options: Any = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": set(flags)}
+    return lambda function: cast(Kernel, numba.njit(**options)(function))
 
 
 def inline(function: Kernel) -> Kernel:

@@ -9,7 +9,8 @@ rows. The objective then falls by eᵀ(B + C)⁻¹e, which a search over γ maxi
 * two views, joint: all N_1 N_2 pairs, by closed form; the cross terms are computed once;
 * shared: γ_v the same in all views, N systems of M × M;
 * any number of views, joint: one view after the other is moved to its best column, the others held, until none
-  moves. With Schur's complement all columns of a view are tried in one product.
+  moves, from each view's best column alone and from the best shared one. With Schur's complement all columns of a view
+  are tried in one product. That is a local optimum, no worse than the shared choice.
 """
 
 from __future__ import annotations
@@ -80,6 +81,15 @@ class Coupled:
     agreement: Laplacian
     coupling: float
 
+    def __post_init__(self) -> None:
+        # a view without a usable column adds nothing: a column of zeros stands for it, whose coefficient is 0
+        for v, norms in enumerate(self._norms):
+            if not norms.any():
+                norms[0] = 1.0
+                self.scored[v], self.unscored[v] = (
+                    Dictionary(np.zeros_like(part[v].D)) for part in (self.scored, self.unscored)
+                )
+
     def __len__(self) -> int:
         return len(self.scored)
 
@@ -124,8 +134,6 @@ class Coupled:
         Choice
             The best found: of all there are, unless three or more views are searched jointly.
         """
-        if any(len(usable) == 0 for usable in self._usable):
-            return Choice(np.zeros(len(self), dtype=np.int64), np.zeros(len(self)), 0.0)
         if how == "shared":
             return self._shared(e)
         return self._joint_two(e) if len(self) == 2 and self._couples else self._joint_any(e)
@@ -175,10 +183,17 @@ class Coupled:
         one, two = self._usable
         left = self.unscored[0].D[:, one].astype(np.float64) / self._roots[0]
         right = self.agreement @ (self.unscored[1].D[:, two].astype(np.float64) / self._roots[1])
-        return np.asarray(-2.0 * self.coupling * (left.T @ right))
+        x = np.asarray(-2.0 * self.coupling * (left.T @ right))
+        # in exact numbers |x|² is no larger than the shares of C in the diagonal, which keeps 1 − x² above 0
+        bounds = [
+            np.sqrt(np.maximum(1.0 - norms[usable] / roots**2, 0.0))
+            for norms, usable, roots in zip(self._norms, self._usable, self._roots, strict=True)
+        ]
+        most = np.minimum(np.outer(*bounds), 1.0 - np.finfo(np.float64).eps)
+        return np.asarray(np.clip(x, -most, most, out=x))
 
     def _shared(self, e: list[Floats]) -> Choice:
-        usable = np.flatnonzero(np.all([norms > 0.0 for norms in self._norms], axis=0))
+        usable = self._usable_in_all
         if not len(usable):
             return Choice(np.zeros(len(self), dtype=np.int64), np.zeros(len(self)), 0.0)
         right = np.stack([one[usable] for one in e], axis=1)
@@ -186,6 +201,10 @@ class Coupled:
         gains = np.einsum("gv,gv->g", right, a)
         best = int(np.argmax(gains))
         return Choice(np.full(len(self), usable[best]), a[best], float(gains[best]))
+
+    @cached_property
+    def _usable_in_all(self) -> NDArray[np.int64]:
+        return np.flatnonzero(np.all([norms > 0.0 for norms in self._norms], axis=0))
 
     @cached_property
     def _shared_systems(self) -> Floats:
@@ -207,15 +226,21 @@ class Coupled:
         return out
 
     def _joint_any(self, e: list[Floats]) -> Choice:
-        M = len(self)
         alone = [_where(one**2, d, usable) for one, d, usable in zip(e, self._diagonals, self._usable, strict=True)]
         columns = np.array([int(np.argmax(gains)) for gains in alone])
         if not self._couples:
             coefs = np.array([e[v][j] / self._norms[v][j] for v, j in enumerate(columns)])
             return Choice(columns, coefs, float(sum(gains[j] for gains, j in zip(alone, columns, strict=True))))
+        starts = [columns]
+        if len({len(one) for one in e}) == 1 and len(self._usable_in_all):
+            starts.append(self._shared(e).columns)
+        return max((self._climb(e, start) for start in starts), key=lambda choice: choice.gain)
+
+    def _climb(self, e: list[Floats], columns: NDArray[np.int64]) -> Choice:
+        """Move one view after the other to its best column until none moves."""
         for _ in range(_SWEEPS):
             before = columns.copy()
-            for v in range(M):
+            for v in range(len(self)):
                 columns[v] = self._best_beside(e, columns, v)
             if (columns == before).all():
                 break
