@@ -16,7 +16,11 @@ from corank.data.ranking import RankingData, as_scores
 from corank.data.rows import as_rows, columns_of
 from corank.data.weights import as_weights as checked_weights
 from corank.errors import InputError
+from corank.kernels import is_precomputed
 from corank.metrics import disagreement_error
+
+OF_COLUMNS = ("n_features_in_", "feature_names_in_")
+"""What scikit-learn records about the columns before a fit begins."""
 
 
 class Ranker(BaseEstimator, ABC):
@@ -146,8 +150,19 @@ class Ranker(BaseEstimator, ABC):
         if sparse.issparse(X) and not self._accepts_sparse:
             raise InputError(f"X is sparse, but {type(self).__name__} needs dense rows; pass X.toarray().")
 
+    def _forget(self) -> None:
+        """Drop what an earlier fit found; scikit-learn's record of the columns is of this fit."""
+        for name in [name for name in vars(self) if name.endswith("_") and name not in OF_COLUMNS]:
+            delattr(self, name)
+
+    @property
+    def _is_pairwise(self) -> bool:
+        """Whether the columns of X are its rows, so that a fold must choose both."""
+        return is_precomputed(getattr(self, "kernel", None))
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self._is_pairwise
         tags.input_tags.sparse = self._accepts_sparse
         tags.target_tags.required = True
         return tags

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import validate_data
 
-from corank.base import Ranker, as_weights, rng_of
+from corank.base import OF_COLUMNS, Ranker, as_weights, rng_of
 from corank.core.steps import Plan, State
 from corank.core.threads import n_threads
 from corank.data.ranking import RankingData
@@ -23,9 +23,6 @@ from corank.errors import InputError
 from corank.losses import Loss
 
 Floats = NDArray[np.float64]
-
-# what scikit-learn records about the columns before a fit begins
-_OF_COLUMNS = {"n_features_in_", "feature_names_in_"}
 
 
 class LinearDescent(Ranker):
@@ -161,10 +158,11 @@ class LinearDescent(Ranker):
     def _given(
         self, X: Any, y: Any, qid: ArrayLike | None, pairs: ArrayLike | None, same_columns: bool = False
     ) -> RankingData:
-        before = {name: value for name, value in vars(self).items() if name in _OF_COLUMNS}
+        before = {name: value for name, value in vars(self).items() if name in OF_COLUMNS}
         data = self._problem(X, y, qid) if pairs is None else self._preferences(X, y, qid, pairs)
         if same_columns:
-            self._forget(_OF_COLUMNS)
+            for name in OF_COLUMNS:
+                self.__dict__.pop(name, None)
             for name, value in before.items():
                 setattr(self, name, value)
             validate_data(self, columns_of(X, data.X), skip_check_array=True, reset=False)
@@ -268,13 +266,9 @@ class LinearDescent(Ranker):
 
     def _replace(self, views: Views | None, W: Floats, biases: Floats) -> None:
         """Put a new model in the place of an old one, at once: what fails or is broken off leaves the old one whole."""
-        self._forget({name for name in vars(self) if name.endswith("_")} - _OF_COLUMNS)
+        self._forget()
         self._keep_views(views)
         self._set_weights(W, biases)
-
-    def _forget(self, names: set[str]) -> None:
-        for name in names & vars(self).keys():
-            delattr(self, name)
 
     def _preferences(self, X: Any, y: Any, qid: ArrayLike | None, pairs: ArrayLike) -> RankingData:
         if y is not None:

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData
+from corank.data.weights import require_weight
 from corank.exact.linear import LinearMap
-from corank.exact.solution import Floats, require_weight
+from corank.exact.solution import Floats
 from corank.graphs import Laplacian
 
 

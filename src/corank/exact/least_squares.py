@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from corank.data.ranking import RankingData
+from corank.data.weights import require_weight
 from corank.errors import InputError
 from corank.exact.conjugate import solve_by_products
-from corank.exact.solution import Floats, Solution, require, require_products, require_weight
+from corank.exact.solution import Floats, Solution, require, require_products
 from corank.exact.system import System
 from corank.moments import Moments, dense
 

@@ -77,18 +77,3 @@ def require_products(sums: Floats) -> None:
     """
     if not np.isfinite(sums).all():
         raise InputError("X holds numbers so large that their products overflow; scale its columns.")
-
-
-def require_weight(total: float, what: str) -> None:
-    """
-    Raise one sentence where weights leave nothing to learn from.
-
-    Parameters
-    ----------
-    total : float
-        Sum of the weights.
-    what : str
-        What they weigh.
-    """
-    if not total > 0.0:
-        raise InputError(f"the weights leave no {what} of positive weight; give some of them more than zero.")

@@ -27,7 +27,7 @@ Run = Callable[[Grams, Users], tuple[Floats, Floats]]
 N_TERMS = 60
 PENALTIES = tuple(4.0**power for power in range(2, -13, -1))
 SVM_PENALTIES = tuple(4.0**power for power in range(0, -10, -1))
-COUPLINGS = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0)
+COUPLINGS = (0.01, 0.1, 1.0, 10.0, 100.0)
 CRRP_MIX = 0.5
 
 # added to the diagonal of a basis' Gram matrix, which is near singular for wide kernels

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from corank.data.ranking import RankingData
 from corank.errors import InputError
 
 QUERY_WEIGHTS = ("pairs", "equal", "rows")
@@ -43,3 +44,18 @@ def query_factors(sizes: ArrayLike, query_weight: str, twice_pairs: ArrayLike | 
     return np.divide(
         1.0, pairs if query_weight == "equal" else n_q, out=np.zeros_like(n_q), where=pairs > 1e-12 * n_q**2
     )
+
+
+def require_alike(data: RankingData, query_weight: str) -> None:
+    """
+    Raise one sentence where preferences come with a weight of queries that they cannot have.
+
+    Parameters
+    ----------
+    data : RankingData
+        The problem.
+    query_weight : str
+        What the user asked for.
+    """
+    if data.pairs is not None and query_weight != "pairs":
+        raise InputError(f"query_weight is {query_weight!r}, but given pairs weigh alike; use query_weight='pairs'.")

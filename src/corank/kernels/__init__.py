@@ -1,6 +1,7 @@
 """Kernels: how similar two rows are, as small frozen records that compute Gram matrices, whole or in blocks."""
 
 from corank.kernels.given import CallableKernel, PrecomputedKernel
+from corank.kernels.grams import inverse_root, is_precomputed, require_finite, require_square
 from corank.kernels.kernel import Gram, Kernel
 from corank.kernels.names import KERNELS, as_kernel
 from corank.kernels.products import CosineKernel, LinearKernel, PolynomialKernel
@@ -19,4 +20,8 @@ __all__ = [
     "PolynomialKernel",
     "PrecomputedKernel",
     "as_kernel",
+    "inverse_root",
+    "is_precomputed",
+    "require_finite",
+    "require_square",
 ]

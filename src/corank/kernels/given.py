@@ -20,7 +20,7 @@ class CallableKernel(Kernel):
     Parameters
     ----------
     function : callable
-        Takes X (n × d) and Z (m × d) and returns their n × m Gram matrix.
+        Takes X (n × d) and Z (m × d) and returns their n × m Gram matrix; whole numbers become float64.
     """
 
     function: Callable[[Any, Any], Any]
@@ -32,7 +32,9 @@ class CallableKernel(Kernel):
                 f"the kernel function returned shape {gram.shape} for {X.shape[0]} and {Z.shape[0]} rows; "
                 f"return a Gram matrix of shape {(X.shape[0], Z.shape[0])}."
             )
-        return gram
+        if gram.dtype.kind not in "biuf":
+            raise InputError(f"the kernel function returned values of type {gram.dtype}; return real numbers.")
+        return gram if gram.dtype.kind == "f" else gram.astype(np.float64)
 
 
 @dataclass(frozen=True)

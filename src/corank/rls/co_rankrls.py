@@ -27,7 +27,7 @@ from corank.errors import InputError
 from corank.kernels import Kernel
 from corank.rls.features import FeatureMap, beside, scores
 from corank.rls.frame import Frame
-from corank.rls.least_squares import LeastSquares, active_rows, best, candidates, require_square
+from corank.rls.least_squares import LeastSquares, active_rows, best, candidates
 from corank.rls.leave_out import views_out
 from corank.rls.objects import ObjectKernel, of_objects
 from corank.rls.pair_frame import PairFrame

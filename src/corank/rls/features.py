@@ -15,17 +15,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg, sparse
+from scipy import sparse
 
 from corank.errors import InputError
-from corank.kernels import LinearKernel
+from corank.kernels import LinearKernel, inverse_root
 from corank.rls.gram import as_doubles, basis_of, gram_of
 from corank.views import View
 
 Floats = NDArray[np.float64]
 
 _RANK_TOLERANCE = 1e-12
-_INDEFINITE = 1e-6
 # rows whose similarities are held in memory at a time
 _BLOCK = 4096
 
@@ -99,14 +98,8 @@ class FeatureMap:
         """
         basis = basis_of(view, X, rows)
         K = gram_of(view, X, rows, basis)
-        kappa, U = linalg.eigh((K + K.T) / 2, overwrite_a=True, check_finite=False)
-        if kappa[0] < -_INDEFINITE * max(kappa[-1], 0.0):
-            raise InputError(
-                f"the kernel is not positive semidefinite: the Gram matrix of the basis has an eigenvalue of "
-                f"{kappa[0]:.3g} beside {kappa[-1]:.3g}; use a kernel that is an inner product."
-            )
-        kept = kappa > _RANK_TOLERANCE * kappa[-1]
-        return cls(view, basis, U[:, kept] / np.sqrt(kappa[kept]), int(kept.sum()))
+        T = inverse_root((K + K.T) / 2, _RANK_TOLERANCE)
+        return cls(view, basis, T, T.shape[1])
 
     def __call__(self, rows: Any) -> Floats:
         """Return Φ for rows with all columns; columns keep their precision."""

@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from corank.base import Ranker
+from corank.base import OF_COLUMNS, Ranker
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData, as_scores
+from corank.data.weights import require_weight
 from corank.errors import InputError
 from corank.graphs import QUERY_WEIGHTS
-from corank.kernels import CallableKernel, Kernel, LinearKernel, PrecomputedKernel, as_kernel
+from corank.kernels import CallableKernel, Kernel, LinearKernel, as_kernel, require_square
 from corank.metrics import parse_metric
 from corank.rls.basis import choose_basis, require_choice
 from corank.rls.features import FeatureMap
@@ -27,8 +28,6 @@ from corank.rls.summary import Summary
 from corank.views import View
 
 Floats = NDArray[np.float64]
-
-_OF_COLUMNS = ("n_features_in_", "feature_names_in_")
 
 
 class LeastSquares(Ranker):
@@ -54,11 +53,6 @@ class LeastSquares(Ranker):
         "random_state": ["random_state"],
     }
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self.kernel == "precomputed" or isinstance(self.kernel, PrecomputedKernel)
-        return tags
-
     def _given(
         self, X: Any, y: ArrayLike | None, qid: ArrayLike | None, pairs: ArrayLike | None
     ) -> tuple[RankingData, Kernel]:
@@ -76,7 +70,7 @@ class LeastSquares(Ranker):
             else:
                 data = replace(RankingData.of_pairs(np.zeros((len(rows), 1)), pairs, qid), X=rows)
             kernel = ObjectKernel(kernel.function)
-            for name in _OF_COLUMNS:
+            for name in OF_COLUMNS:
                 self.__dict__.pop(name, None)
         elif pairs is None:
             data = self._problem(X, y, qid)
@@ -118,11 +112,6 @@ class LeastSquares(Ranker):
     def _rows_to_score(self, X: Any, kernel: Kernel) -> Any:
         return as_objects(X) if isinstance(kernel, ObjectKernel) else self._new_rows(X)
 
-    def _forget(self) -> None:
-        """Drop what an earlier fit found; scikit-learn's record of the columns is of this fit."""
-        for name in [name for name in vars(self) if name.endswith("_") and name not in _OF_COLUMNS]:
-            delattr(self, name)
-
     def _frame(self, data: RankingData, weights: Floats | None) -> Frame | PairFrame:
         frame = frame_of(data, self.query_weight, weights)
         if len(frame.starts) < 2 and weights is None:
@@ -130,8 +119,7 @@ class LeastSquares(Ranker):
                 "this part holds no two scored rows of one query to choose a basis by; sum another part first, and "
                 "pass its summary as like."
             )
-        if len(frame.starts) < 2:
-            raise InputError("the weights leave no pair of positive weight; give some rows more than zero.")
+        require_weight(len(frame.starts) - 1, "pair")
         return frame
 
     def _map(
@@ -152,24 +140,6 @@ class LeastSquares(Ranker):
 
     def _alphas(self) -> Floats:
         return candidates(self.alphas, "alphas") if self.alphas is not None else np.array([float(self.alpha)])
-
-
-def require_square(X: Any, kernel: Kernel) -> None:
-    """
-    Raise one sentence where a precomputed kernel is given anything but a Gram matrix.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix
-        Training rows.
-    kernel : Kernel
-        The kernel that will see them.
-    """
-    if isinstance(kernel, PrecomputedKernel) and X.shape[0] != X.shape[1]:
-        raise InputError(
-            f"kernel='precomputed' needs the Gram matrix of the training rows, but X has shape {X.shape}; pass a "
-            "square X."
-        )
 
 
 def candidates(values: Any, name: str) -> Floats:

@@ -29,7 +29,7 @@ class ObjectKernel(CallableKernel):
     --------
     >>> shared = ObjectKernel(lambda A, B: [[len(set(a) & set(b)) for b in B] for a in A])
     >>> shared(as_objects(["abc", "cde"])).tolist()
-    [[3, 1], [1, 3]]
+    [[3.0, 1.0], [1.0, 3.0]]
     """
 
     def __call__(self, X: Any, Z: Any = None) -> Gram:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from corank.data.ranking import RankingData
 from corank.errors import InputError
+from corank.graphs import require_alike
 from corank.metrics import parse_metric
 from corank.rls.frame import Features, Floats, Frame, query_runs
 
@@ -129,18 +130,3 @@ def frame_of(data: RankingData, query_weight: str, weights: Floats | None) -> Fr
     """
     require_alike(data, query_weight)
     return Frame.of(data, query_weight, weights) if data.pairs is None else PairFrame.of(data, weights)
-
-
-def require_alike(data: RankingData, query_weight: str) -> None:
-    """
-    Raise one sentence where preferences come with a weight of queries that they cannot have.
-
-    Parameters
-    ----------
-    data : RankingData
-        The problem.
-    query_weight : str
-        What the user asked for.
-    """
-    if data.pairs is not None and query_weight != "pairs":
-        raise InputError(f"query_weight is {query_weight!r}, but given pairs weigh alike; use query_weight='pairs'.")

@@ -19,7 +19,6 @@ from corank.data.ranking import RankingData
 from corank.errors import InputError
 from corank.moments import Moments
 from corank.rls.features import FeatureMap, beside
-from corank.rls.pair_frame import require_alike
 from corank.rls.spectrum import Spectrum
 
 Floats = NDArray[np.float64]
