@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from corank.data.ranking import RankingData
 from corank.errors import InputError
+from corank.graphs import require_alike
 from corank.moments import Moments
 from corank.rls.features import FeatureMap, beside
 from corank.rls.spectrum import Spectrum
