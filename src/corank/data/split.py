@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import BaseCrossValidator
 
 from corank.data.queries import Queries
-from corank.data.ranking import as_numbers
+from corank.data.ranking import RankingData, as_numbers
 from corank.errors import InputError
 
 Fold = tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -215,3 +215,29 @@ def hide_scores(
     chosen = rng.permutation(judged)[: round(fraction * len(judged))]
     hidden[np.isin(codes, chosen)] = np.nan
     return hidden
+
+
+def keep_scores(data: RankingData, kept: NDArray[np.bool_]) -> RankingData:
+    """
+    Hide all other scores of a problem; its rows are not copied.
+
+    Parameters
+    ----------
+    data : RankingData
+        A problem given by scores.
+    kept : array of bool, shape (n_rows,)
+        Rows whose scores, if any, stay.
+
+    Returns
+    -------
+    RankingData
+        The problem with the other rows unscored.
+
+    Examples
+    --------
+    >>> data = RankingData.of([[0.0], [1.0], [2.0]], [0, 1, 2])
+    >>> keep_scores(data, np.array([True, False, True])).y.tolist()
+    [0.0, nan, 2.0]
+    """
+    assert data.y is not None
+    return RankingData.of_checked(data.X, np.where(kept, data.y, np.nan), data.queries)

@@ -1,7 +1,8 @@
-"""Which rows of a problem a dictionary may stand on, and how views share them."""
+"""What the terms of a pursuit may stand for, and how views share it."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
 
@@ -9,7 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.data.ranking import RankingData
+from corank.data.weights import rows_to_learn_from
 from corank.errors import InputError
+from corank.kernels import is_precomputed, require_square
+from corank.pursuit.dictionary import Dictionary, feature_columns, kernel_columns
 from corank.views import View, as_views
 
 
@@ -22,7 +26,8 @@ def choose_rows(
     Parameters
     ----------
     dictionary : {"scored", "all"}, int or array-like of int
-        The scored rows (all, where the problem is given by pairs), all rows, so many random rows, or those named.
+        The scored rows (those of pairs, where the problem is given by pairs), all rows, so many random rows, or
+        those named.
     data : RankingData
         The problem.
     weights : array of shape (n_rows,), optional
@@ -41,18 +46,21 @@ def choose_rows(
     >>> choose_rows("scored", data, None, np.random.default_rng(0)).tolist()
     [0, 1]
     """
-    present = np.ones(data.n_rows, dtype=bool) if weights is None else weights > 0.0
+    if isinstance(dictionary, str) and dictionary == "scored":
+        return rows_to_learn_from(data, weights)
+    present = np.arange(data.n_rows) if weights is None else np.flatnonzero(weights > 0.0)
     if isinstance(dictionary, str):
-        kept = present & data.is_scored if dictionary == "scored" and data.pairs is None else present
-        return np.flatnonzero(kept)
-    if isinstance(dictionary, Integral):
-        rows = np.flatnonzero(present)
-        if int(dictionary) >= len(rows):
-            return rows
-        return np.sort(rng.choice(rows, int(dictionary), replace=False))
+        return present
+    if not isinstance(dictionary, bool) and isinstance(dictionary, Integral):
+        if int(dictionary) >= len(present):
+            return present
+        return np.sort(rng.choice(present, int(dictionary), replace=False))
     rows = np.asarray(dictionary)
     if rows.ndim != 1 or rows.dtype.kind not in "iu" or not len(rows):
-        raise InputError(f"dictionary is {dictionary!r}; pass row numbers, a number of rows, 'scored' or 'all'.")
+        raise InputError(
+            f"dictionary has type {rows.dtype} and shape {rows.shape}; pass row numbers, a number of rows, 'scored' or "
+            "'all'."
+        )
     if rows.min() < 0 or rows.max() >= data.n_rows:
         worst = rows.min() if rows.min() < 0 else rows.max()
         raise InputError(f"dictionary names row {worst}, but X has rows 0 to {data.n_rows - 1}.")
@@ -61,58 +69,121 @@ def choose_rows(
     return rows.astype(np.int64)
 
 
-def deal_rows(rows: NDArray[np.int64], n_views: int, kernel: Any, rng: np.random.Generator) -> list[View]:
+@dataclass(frozen=True, eq=False)
+class Candidates:
     """
-    Deal the rows of a dictionary at random to views with the same columns and kernel.
+    What terms may stand for: rows as a view sees them, or the columns of X themselves.
+
+    Attributes
+    ----------
+    numbers : array of int64, shape (N,)
+        The rows or columns.
+    view : View or None
+        How rows are compared; None where the columns stand for themselves.
+    """
+
+    numbers: NDArray[np.int64]
+    view: View | None
+
+    @classmethod
+    def of(
+        cls,
+        dictionary: Any,
+        kernel: Any,
+        data: RankingData,
+        weights: NDArray[np.float64] | None,
+        for_rows: np.random.Generator,
+        for_kernel: np.random.Generator,
+    ) -> Candidates:
+        """
+        Choose rows and fit the kernel, or take the columns.
+
+        Parameters
+        ----------
+        dictionary : {"scored", "all", "columns"}, int or array-like of int
+            See `choose_rows`; or the columns of X.
+        kernel : str, Kernel or callable
+            How rows are compared.
+        data : RankingData
+            The problem.
+        weights : array of shape (n_rows,), optional
+            Row weights.
+        for_rows, for_kernel : numpy.random.Generator
+            Draw random rows, and resolve the kernel's "median".
+
+        Returns
+        -------
+        Candidates
+            The candidates.
+        """
+        if isinstance(dictionary, str) and dictionary == "columns":
+            return cls(np.arange(data.n_features), None)
+        view = View(None, kernel)
+        require_square(data.X, view.kernel)
+        return cls(choose_rows(dictionary, data, weights, for_rows), view.fit(data.X, for_kernel))
+
+    def over(self, X: Any, rows: NDArray[np.int64]) -> Dictionary:
+        """
+        Make the dictionary.
+
+        Parameters
+        ----------
+        X : ndarray or CSR matrix
+            All rows.
+        rows : array of int64
+            Those that its columns run over.
+
+        Returns
+        -------
+        Dictionary
+            Of N columns.
+        """
+        if self.view is None:
+            return feature_columns(X, rows)
+        return kernel_columns(self.view, X, rows, replace(self.view, basis=self.numbers).basis_of(X))
+
+
+def deal_views(
+    views: Any, split: str, rows: NDArray[np.int64], n_features: int, kernel: Any, rng: np.random.Generator
+) -> list[View]:
+    """
+    Make the views of a problem, each with its dictionary.
 
     Parameters
     ----------
+    views : int or list
+        See `corank.views.as_views`.
+    split : {"columns", "dictionary"}
+        What is dealt at random where `views` is a number: the columns, or `rows`.
     rows : array of int64
-        From `choose_rows`.
-    n_views : int
-        M.
+        From `choose_rows`; the dictionary of views that name no basis.
+    n_features : int
+        Number of columns.
     kernel : str, Kernel or callable
-        Of every view.
+        Of views that name none.
     rng : numpy.random.Generator
         Deals.
 
     Returns
     -------
     list of View
-        M views, each with its basis.
-    """
-    if len(rows) < n_views:
-        raise InputError(f"views={n_views} needs a row for each, but the dictionary has {len(rows)} rows.")
-    return [View(None, kernel, np.sort(part)) for part in np.array_split(rng.permutation(rows), n_views)]
-
-
-def deal_columns(
-    rows: NDArray[np.int64], views: Any, n_features: int, kernel: Any, rng: np.random.Generator
-) -> list[View]:
-    """
-    Make views of columns, each with all rows as its dictionary unless it names a basis.
-
-    Parameters
-    ----------
-    rows : array of int64
-        From `choose_rows`.
-    views : int or list
-        See `corank.views.as_views`.
-    n_features : int
-        Number of columns.
-    kernel : str, Kernel or callable
-        Of views that name none.
-    rng : numpy.random.Generator
-        Deals columns where `views` is a number.
-
-    Returns
-    -------
-    list of View
         The views, each with its basis.
     """
-    if isinstance(views, Integral) and n_features < int(views):
+    if not isinstance(views, Integral):
+        if split == "dictionary":
+            raise InputError(
+                f"split='dictionary' deals rows to a number of views, but views is a list of {len(views)}; pass a "
+                "number, or give each View its basis and leave split out."
+            )
+    elif split == "dictionary":
+        if len(rows) < int(views):
+            raise InputError(f"views={views} needs a row for each, but the dictionary has {len(rows)} rows.")
+        return [View(None, kernel, np.sort(part)) for part in np.array_split(rng.permutation(rows), int(views))]
+    elif is_precomputed(kernel):
+        raise InputError("kernel='precomputed' leaves no columns to deal to views; set split='dictionary'.")
+    elif n_features < int(views):
         raise InputError(
             f"views={views} needs a column for each, but X has n_features = {n_features}; pass fewer views."
         )
     made = as_views(views, n_features, rng, kernel)
-    return [View(view.columns, view.kernel, rows if view.basis is None else view.basis) for view in made]
+    return [replace(view, basis=rows) if view.basis is None else view for view in made]

@@ -21,24 +21,25 @@ Reference: Tsivtsivadze and Heskes, Semi-supervised ranking pursuit, 2013, secti
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import islice
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from numpy.typing import ArrayLike
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from corank.base import Ranker, as_weights, rng_of
-from corank.data.queries import Queries
 from corank.data.ranking import RankingData
 from corank.errors import InputError
-from corank.graphs import QUERY_WEIGHTS, Laplacian
-from corank.kernels import KERNELS
-from corank.pursuit.choice import choose_rows, deal_columns, deal_rows
+from corank.kernels import is_precomputed, require_square
+from corank.pursuit.choice import choose_rows, deal_views
+from corank.pursuit.couple import couple, side_by_side
 from corank.pursuit.coupled import RESIDUALS, SEARCHES, Choice, Coupled, walk
-from corank.pursuit.dictionary import Dictionary, kernel_columns
 from corank.pursuit.inner import Floats, Goal
-from corank.pursuit.path import as_length
+from corank.pursuit.parameters import CONSTRAINTS, POSITIVE
+from corank.pursuit.path import add_up, as_length
 from corank.pursuit.stopping import Watch, best_length, hold_out
 from corank.views import View
 
@@ -65,7 +66,7 @@ class CoRankingPursuit(Ranker):
         more), or all views the same.
     split : {"columns", "dictionary"}
         What is dealt at random to the views where `views` is a number: the columns of X, or the rows of the
-        dictionary (the paper's experiments).
+        dictionary (the paper's experiments, and the way to views of a precomputed kernel).
     dictionary : {"scored", "all"}, int or array-like of int
         Rows that a term may stand for in views without a basis of their own (see `RankingPursuit`).
     residual : {"shared", "separate"}
@@ -80,7 +81,7 @@ class CoRankingPursuit(Ranker):
         Whether to choose the number of terms by the disagreement error on held-out queries, and then to learn that
         many from all rows.
     validation_fraction : float
-        Share of the queries (of the rows, where there is one query) held out for early stopping.
+        Share of the queries that hold a pair (of the rows, where there is one) held out for early stopping.
     n_iter_no_change : int
         Steps without improvement after which early stopping looks no further.
     random_state : int, RandomState or None
@@ -93,7 +94,8 @@ class CoRankingPursuit(Ranker):
     coefs_ : array of shape (P, M)
         Its coefficient.
     gains_ : array of shape (P,)
-        By how much J fell at each step.
+        By how much J of each step is lower with its terms than without. With ``residual="separate"`` they add up to
+        the fall of the paper's objective; with ``"shared"`` each J starts from what the mean of the views left over.
     views_ : list of View
         The views, with kernels of numbers only.
     basis_rows_ : list of arrays of int64
@@ -114,20 +116,13 @@ class CoRankingPursuit(Ranker):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_basis": [Interval(Integral, 1, None, closed="left")],
-        "views": [Interval(Integral, 1, None, closed="left"), list, tuple],
-        "kernel": [StrOptions(set(KERNELS)), HasMethods(["__call__"])],
+        **CONSTRAINTS,
+        "views": [POSITIVE, list, tuple],
         "coupling": [Interval(Real, 0, None, closed="left")],
         "search": [StrOptions(set(SEARCHES))],
         "split": [StrOptions(set(SPLITS))],
-        "dictionary": [StrOptions({"scored", "all"}), Interval(Integral, 1, None, closed="left"), "array-like"],
+        "dictionary": [StrOptions({"scored", "all"}), POSITIVE, "array-like"],
         "residual": [StrOptions(set(RESIDUALS))],
-        "query_weight": [StrOptions(set(QUERY_WEIGHTS))],
-        "tol": [Interval(Real, 0, 1, closed="left")],
-        "early_stopping": ["boolean"],
-        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
-        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
-        "random_state": ["random_state"],
     }
 
     def __init__(
@@ -190,77 +185,64 @@ class CoRankingPursuit(Ranker):
         weights = as_weights(sample_weight, data.n_rows)
         for_views, for_rows, for_kernel, for_holding_out = rng_of(self.random_state).spawn(4)
         goal = Goal.of(data, 0.0, self.query_weight, weights)
-        views = self._dealt(data, weights, for_views, for_rows)
-        self.views_ = [view.fit(data.X, rng) for view, rng in zip(views, for_kernel.spawn(len(views)), strict=True)]
-        n_basis = int(self.n_basis)
+        dealt = self._dealt(data, weights, for_views, for_rows)
+        views = [view.fit(data.X, rng) for view, rng in zip(dealt, for_kernel.spawn(len(dealt)), strict=True)]
+        n_basis, errors = int(self.n_basis), None
         if self.early_stopping:
-            train, held_out = hold_out(data, self.validation_fraction, for_holding_out)
-            watch = Watch(
-                self._joined(data, held_out), data, held_out, by_squares=False, patience=self.n_iter_no_change
-            )
-            self._pursue(self._coupled(train, weights), n_basis, watch)
-            self.validation_errors_ = np.array(watch.errors)
-            n_basis = max(best_length(self.validation_errors_), 1)
-        self._store(data, self._pursue(self._coupled(data, weights, goal), n_basis, None))
+            errors = self._errors(views, data, weights, for_holding_out)
+            n_basis = max(best_length(errors), 1)
+        coupled = couple(views, data, weights, goal, self.query_weight, self.coupling)
+        taken = self._pursue(coupled, goal, n_basis)
+        self._forget()
+        if errors is not None:
+            self.validation_errors_ = errors
+        self._store(views, data, taken)
         return self
+
+    @property
+    def _is_pairwise(self) -> bool:
+        given = [] if isinstance(self.views, Integral) else self.views
+        return super()._is_pairwise or any(is_precomputed(getattr(view, "kernel", view)) for view in given)
 
     def _dealt(
         self, data: RankingData, weights: Floats | None, for_views: np.random.Generator, for_rows: np.random.Generator
     ) -> list[View]:
         """The views, each with a basis."""
+        if self.search == "shared" and self.split == "dictionary":
+            raise InputError("search='shared' needs the same rows in all views; set split='columns'.")
         rows = choose_rows(self.dictionary, data, weights, for_rows)
-        if isinstance(self.views, Integral) and self.split == "dictionary":
-            if self.search == "shared":
-                raise InputError("search='shared' needs the same rows in all views; set split='columns'.")
-            return deal_rows(rows, int(self.views), self.kernel, for_views)
-        views = deal_columns(rows, self.views, data.n_features, self.kernel, for_views)
+        views = deal_views(self.views, self.split, rows, data.n_features, self.kernel, for_views)
+        for view in views:
+            require_square(data.X, view.kernel)
         if self.search == "shared" and any(not np.array_equal(view.basis, views[0].basis) for view in views):
             raise InputError("search='shared' needs the same basis in all views; leave basis out, or search='joint'.")
         return views
 
-    def _coupled(self, data: RankingData, weights: Floats | None, goal: Goal | None = None) -> tuple[Coupled, Goal]:
-        goal = Goal.of(data, 0.0, self.query_weight, weights) if goal is None else goal
-        free = ~data.is_scored if weights is None else ~data.is_scored & (weights > 0.0)
-        rows = np.flatnonzero(free) if data.pairs is None else np.empty(0, dtype=np.int64)
-        queries = Queries.of(data.queries.codes[rows], len(rows))
-        # rows that are compared with nobody cannot disagree
-        couples = bool((queries.sizes > 1).any())
-        w = None if weights is None or not couples else weights[rows]
-        agreement = Laplacian.per_query(queries, self.query_weight, weights=w)
-        coupled = Coupled(
-            self._columns(data, goal.rows), self._columns(data, rows), goal.inner, agreement,
-            float(self.coupling) if couples else 0.0,
-        )  # fmt: skip
-        return coupled, goal
+    def _errors(self, views: list[View], data: RankingData, weights: Floats | None, rng: np.random.Generator) -> Floats:
+        """Error on held-out rows of every model along the path learnt from the others."""
+        train, held_out = hold_out(data, weights, self.validation_fraction, rng, by_squares=False)
+        seen = side_by_side(views, data.X, held_out)
+        watch = Watch(seen, data, held_out, by_squares=False, patience=self.n_iter_no_change)
+        goal = Goal.of(train, 0.0, self.query_weight, weights)
+        coupled = couple(views, train, weights, goal, self.query_weight, self.coupling)
+        self._pursue(coupled, goal, int(self.n_basis), watch)
+        return np.array(watch.errors)
 
-    def _columns(self, data: RankingData, rows: NDArray[np.int64]) -> list[Dictionary]:
-        return [kernel_columns(view, data.X, rows, view.basis_of(data.X)) for view in self.views_]
-
-    def _joined(self, data: RankingData, rows: NDArray[np.int64]) -> Dictionary:
-        """The dictionaries of all views side by side, as means want them."""
-        parts = self._columns(data, rows)
-        return Dictionary(np.hstack([part.D / len(parts) for part in parts]))
-
-    def _pursue(self, given: tuple[Coupled, Goal], n_basis: int, watch: Watch | None) -> list[Choice]:
-        coupled, goal = given
+    def _pursue(self, coupled: Coupled, goal: Goal, n_basis: int, watch: Watch | None = None) -> list[Choice]:
         begins = np.cumsum([0, *(len(one) for one in coupled.scored[:-1])])
         taken: list[Choice] = []
-        for choice in walk(coupled, goal.v, self.search, self.residual):
+        for choice in islice(walk(coupled, goal.v, self.search, self.residual), n_basis):
             if not choice.gain > self.tol * len(coupled) * goal.J:
                 break
             taken.append(choice)
-            if len(taken) == n_basis or (
-                watch is not None
-                and watch(
-                    np.concatenate([begins + one.columns for one in taken]),
-                    np.concatenate([one.coefs for one in taken]),
-                )
-            ):
-                break
+            if watch is not None:
+                columns = np.concatenate([begins + one.columns for one in taken])
+                if watch(columns, np.concatenate([one.coefs for one in taken])):
+                    break
         return taken
 
-    def _store(self, data: RankingData, taken: list[Choice]) -> None:
-        M = len(self.views_)
+    def _store(self, views: list[View], data: RankingData, taken: list[Choice]) -> None:
+        self.views_, M = views, len(views)
         columns = np.array([choice.columns for choice in taken], dtype=np.int64).reshape(-1, M)
         self.coefs_ = np.array([choice.coefs for choice in taken], dtype=np.float64).reshape(-1, M)
         self.gains_ = np.array([choice.gain for choice in taken], dtype=np.float64)
@@ -268,7 +250,7 @@ class CoRankingPursuit(Ranker):
         self.indices_ = np.stack(numbers, axis=1)
         self.basis_rows_ = [np.unique(rows) for rows in numbers]
         self.basis_ = [
-            View(view.columns, view.kernel, rows).basis_of(data.X) if len(rows) else None
+            replace(view, basis=rows).basis_of(data.X) if len(rows) else None
             for view, rows in zip(self.views_, self.basis_rows_, strict=True)
         ]
 
@@ -310,9 +292,6 @@ class CoRankingPursuit(Ranker):
         p = as_length(n_terms, len(self.coefs_), "this model has")
         out = np.zeros((rows.shape[0], len(self.views_)))
         for v, (view, basis, numbers) in enumerate(zip(self.views_, self.basis_, self.basis_rows_, strict=True)):
-            if basis is None:
-                continue
-            a = np.zeros(len(numbers))
-            np.add.at(a, np.searchsorted(numbers, self.indices_[:p, v]), self.coefs_[:p, v])
-            out[:, v] = view.gram(rows, basis) @ a
+            if basis is not None:
+                out[:, v] = view.gram(rows, basis) @ add_up(numbers, self.indices_[:p, v], self.coefs_[:p, v])
         return out

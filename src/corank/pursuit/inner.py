@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData
+from corank.data.split import keep_scores
+from corank.data.weights import require_weight, rows_to_learn_from
 from corank.errors import InputError
-from corank.graphs import Laplacian, PairLaplacian, QueryLaplacian
+from corank.graphs import Laplacian, PairLaplacian, QueryLaplacian, require_alike
 
 Floats = NDArray[np.float64]
 
@@ -101,7 +103,7 @@ class Goal:
     Attributes
     ----------
     rows : array of int64, shape (n,)
-        The rows of X that carry information: scored ones of positive weight, or all rows of a problem of pairs.
+        The rows of X that carry information: scored ones of positive weight, or those of pairs.
     inner : Inner
         The inner product over `rows`.
     v : array of shape (n,)
@@ -127,7 +129,7 @@ class Goal:
         mix : float
             Share of regression.
         query_weight : {"pairs", "equal", "rows"}
-            See `corank.graphs.query_factors`.
+            See `corank.graphs.query_factors`; pairs that were given weigh alike.
         weights : array of shape (n_rows,), optional
             Row weights.
 
@@ -139,10 +141,13 @@ class Goal:
         if mix < 1.0:
             data.require_pairs()
         w = np.ones(data.n_rows) if weights is None else weights
+        rows = rows_to_learn_from(data, weights)
         if data.pairs is not None:
-            return cls._of_pairs(data, mix, w)
+            require_alike(data, query_weight)
+            return cls._of_pairs(data, mix, rows, w)
         assert data.y is not None
-        rows = np.flatnonzero(data.is_scored & (w > 0.0))
+        if mix < 1.0 and weights is not None:
+            require_weight(keep_scores(data, weights > 0.0).n_pairs, "pair")
         if not len(rows):
             raise InputError("no scored row has a positive weight, so there is nothing to learn; score or weigh some.")
         queries = Queries.of(data.queries.codes[rows], len(rows))
@@ -155,11 +160,13 @@ class Goal:
         return cls(rows, inner, inner.apply(s), float(inner.squares(s[:, None])[0]))
 
     @classmethod
-    def _of_pairs(cls, data: RankingData, mix: float, w: Floats) -> Goal:
+    def _of_pairs(cls, data: RankingData, mix: float, rows: NDArray[np.int64], w: Floats) -> Goal:
         if mix > 0.0:
             raise InputError(f"mix is {mix}, but preference pairs hold no scores to regress on; pass mix=0 or scores.")
         pairs: Any = data.pairs
-        weight = w[pairs[:, 0]] * w[pairs[:, 1]]
-        L = Laplacian.from_pairs(pairs, data.n_rows, weight)
-        inner = Inner(L, 0.0, np.ones(data.n_rows))
-        return cls(np.arange(data.n_rows), inner, np.asarray(L.half_t(np.sqrt(weight))), float(weight.sum()))
+        weight = w[pairs].prod(axis=1)
+        require_weight(weight.sum(), "pair")
+        pairs, weight = np.searchsorted(rows, pairs[weight > 0.0]), weight[weight > 0.0]
+        L = Laplacian.from_pairs(pairs, len(rows), weight)
+        inner = Inner(L, 0.0, np.ones(len(rows)))
+        return cls(rows, inner, np.asarray(L.half_t(np.sqrt(weight))), float(weight.sum()))

@@ -118,3 +118,31 @@ def as_length(n_terms: Any, P: int, what: str) -> int:
     if isinstance(n_terms, bool) or not isinstance(n_terms, Integral) or not 0 <= int(n_terms) <= P:
         raise InputError(f"n_terms is {n_terms!r}; {what} 0 to {P} terms, so pass a whole number of them, or None.")
     return int(n_terms)
+
+
+def add_up(numbers: NDArray[np.int64], indices: NDArray[np.int64], coefs: Floats) -> Floats:
+    """
+    Add up the coefficients of terms that stand for the same row.
+
+    Parameters
+    ----------
+    numbers : array of int64, shape (r,)
+        Rows, ascending.
+    indices : array of int64, shape (p,)
+        The row of each term.
+    coefs : array of shape (p,)
+        The coefficient of each term.
+
+    Returns
+    -------
+    array of shape (r,)
+        The coefficient of each row.
+
+    Examples
+    --------
+    >>> add_up(np.array([2, 5, 9]), np.array([9, 2, 9]), np.array([1.0, 2.0, 3.0]))
+    array([2., 0., 4.])
+    """
+    out = np.zeros(len(numbers))
+    np.add.at(out, np.searchsorted(numbers, indices), coefs)
+    return out

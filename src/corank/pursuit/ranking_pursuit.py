@@ -17,48 +17,26 @@ Reference: Tsivtsivadze and Heskes, Semi-supervised ranking pursuit, 2013, secti
 
 from __future__ import annotations
 
-from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple, Self
+import warnings
+from dataclasses import replace
+from numbers import Real
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
+from numpy.typing import ArrayLike
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from corank.base import Ranker, as_weights, rng_of
 from corank.data.ranking import RankingData
 from corank.errors import InputError
-from corank.graphs import QUERY_WEIGHTS
-from corank.kernels import KERNELS
-from corank.pursuit.choice import choose_rows
-from corank.pursuit.dictionary import Dictionary, feature_columns, kernel_columns
+from corank.pursuit.choice import Candidates
+from corank.pursuit.explain import Pull, pulls
 from corank.pursuit.fits import FITTINGS, steps
 from corank.pursuit.inner import Floats, Goal
-from corank.pursuit.path import Path, as_length
+from corank.pursuit.parameters import CONSTRAINTS, POSITIVE
+from corank.pursuit.path import Path, add_up, as_length
+from corank.pursuit.solutions import alternatives
 from corank.pursuit.stopping import Watch, best_length, hold_out
-from corank.views import View
-
-
-class Pull(NamedTuple):
-    """
-    What one chosen row (or column) does to a score.
-
-    Attributes
-    ----------
-    chosen : int
-        The training row, or the column of X with ``dictionary="columns"``.
-    coefficient : float
-        Its coefficient, summed over the terms that chose it.
-    similarity : float
-        How similar the explained row is to it, or its value in that column.
-    contribution : float
-        The product: above zero it pulls the score up, below zero down.
-    """
-
-    chosen: int
-    coefficient: float
-    similarity: float
-    contribution: float
 
 
 class RankingPursuit(Ranker):
@@ -77,8 +55,8 @@ class RankingPursuit(Ranker):
         Whether earlier coefficients stay, are solved for again after each choice, or also before it (see
         `corank.pursuit.fits`). ``"basic"`` may choose a row twice, the others never do.
     dictionary : {"scored", "all", "columns"}, int or array-like of int
-        Rows of X that a term may stand for: the scored ones, all, so many random ones, or those named; or the columns
-        of X themselves, without a kernel.
+        Rows of X that a term may stand for: the scored ones (those of pairs, where preferences are given), all, so many
+        random ones, or those named; or the columns of X themselves, without a kernel.
     query_weight : {"pairs", "equal", "rows"}
         How much a query counts (see `corank.graphs.query_factors`).
     tol : float
@@ -87,7 +65,7 @@ class RankingPursuit(Ranker):
         Whether to choose the number of terms by the disagreement error (the squared error with mix=1) on held-out
         queries, and then to learn that many terms from all rows.
     validation_fraction : float
-        Share of the queries (of the rows, where there is one query) held out for early stopping.
+        Share of the queries that hold a pair (of the rows, where there is one) held out for early stopping.
     n_iter_no_change : int
         Steps without improvement after which early stopping looks no further.
     n_solutions : int
@@ -108,9 +86,10 @@ class RankingPursuit(Ranker):
     objective_ : array of shape (P + 1,)
         J before the first step and after each.
     solutions_ : list of dict
-        ``indices``, ``path`` and ``gains`` of each of `n_solutions` models; the first is the one above.
-    view_ : View
-        The kernel with numbers only.
+        ``indices``, ``path`` and ``gains`` of each of `n_solutions` models, or of as many as there was something left
+        to choose for; the first is the one above.
+    view_ : View or None
+        The kernel with numbers only; None with ``dictionary="columns"``.
     basis_rows_ : array of int64
         All rows (or columns) that some model chose, ascending.
     basis_ : array, CSR matrix or None
@@ -130,22 +109,11 @@ class RankingPursuit(Ranker):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_basis": [Interval(Integral, 1, None, closed="left")],
-        "kernel": [StrOptions(set(KERNELS)), HasMethods(["__call__"])],
+        **CONSTRAINTS,
         "mix": [Interval(Real, 0, 1, closed="both")],
         "fitting": [StrOptions(set(FITTINGS))],
-        "dictionary": [
-            StrOptions({"scored", "all", "columns"}),
-            Interval(Integral, 1, None, closed="left"),
-            "array-like",
-        ],
-        "query_weight": [StrOptions(set(QUERY_WEIGHTS))],
-        "tol": [Interval(Real, 0, 1, closed="left")],
-        "early_stopping": ["boolean"],
-        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
-        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
-        "n_solutions": [Interval(Integral, 1, None, closed="left")],
-        "random_state": ["random_state"],
+        "dictionary": [StrOptions({"scored", "all", "columns"}), POSITIVE, "array-like"],
+        "n_solutions": [POSITIVE],
     }
 
     def __init__(
@@ -208,57 +176,48 @@ class RankingPursuit(Ranker):
         weights = as_weights(sample_weight, data.n_rows)
         for_kernel, for_rows, for_holding_out = rng_of(self.random_state).spawn(3)
         goal = Goal.of(data, self.mix, self.query_weight, weights)
-        view = View(None, self.kernel)
-        self.view_ = view if self._by_columns else view.fit(data.X, for_kernel)
-        numbers = self._candidates(data, weights, for_rows)
-        n_basis = int(self.n_basis)
+        candidates = Candidates.of(self.dictionary, self.kernel, data, weights, for_rows, for_kernel)
+        n_basis, errors = int(self.n_basis), None
         if self.early_stopping:
-            train, held_out = hold_out(data, self.validation_fraction, for_holding_out)
-            errors = self._errors_on(data, held_out, Goal.of(train, self.mix, self.query_weight, weights), numbers)
-            self.validation_errors_, n_basis = errors, max(best_length(errors), 1)
-        self._store(data, goal, numbers, self._pursue(data, goal, numbers, n_basis))
+            errors = self._errors(data, weights, candidates, for_holding_out)
+            n_basis = max(best_length(errors), 1)
+        dictionary = candidates.over(data.X, goal.rows)
+        paths = alternatives(dictionary, goal, self.fitting, n_basis, self.tol, self.n_solutions)
+        if len(paths) < self.n_solutions:
+            warnings.warn(
+                f"n_solutions is {self.n_solutions}, but after {len(paths)} nothing is left to choose; pass fewer, a "
+                "smaller n_basis, or a larger dictionary.",
+                stacklevel=2,
+            )
+        self._forget()
+        if errors is not None:
+            self.validation_errors_ = errors
+        self._store(data, goal, candidates, paths)
         return self
 
     @property
-    def _by_columns(self) -> bool:
-        return isinstance(self.dictionary, str) and self.dictionary == "columns"
+    def _is_pairwise(self) -> bool:
+        by_columns = isinstance(self.dictionary, str) and self.dictionary == "columns"
+        return super()._is_pairwise and not by_columns
 
-    def _candidates(self, data: RankingData, weights: Floats | None, rng: np.random.Generator) -> NDArray[np.int64]:
-        if self._by_columns:
-            return np.arange(data.n_features)
-        return choose_rows(self.dictionary, data, weights, rng)
-
-    def _columns(self, data: RankingData, rows: NDArray[np.int64], numbers: NDArray[np.int64]) -> Dictionary:
-        if self._by_columns:
-            return feature_columns(data.X, rows)
-        return kernel_columns(self.view_, data.X, rows, View(None, self.view_.kernel, numbers).basis_of(data.X))
-
-    def _errors_on(
-        self, data: RankingData, held_out: NDArray[np.int64], goal: Goal, numbers: NDArray[np.int64]
+    def _errors(
+        self, data: RankingData, weights: Floats | None, candidates: Candidates, rng: np.random.Generator
     ) -> Floats:
         """Error on held-out rows of every model along the path learnt from the others."""
-        if not self._by_columns:
-            numbers = np.setdiff1d(numbers, held_out)
-        dictionary = self._columns(data, goal.rows, numbers)
-        seen = self._columns(data, held_out, numbers)
-        watch = Watch(seen, data, held_out, by_squares=self.mix == 1.0, patience=self.n_iter_no_change)
-        squares = dictionary.squares(goal.inner)
-        Path.follow(steps(dictionary, goal, squares, self.fitting), self.n_basis, self.tol * goal.J, watch)
+        by_squares = self.mix == 1.0
+        train, held_out = hold_out(data, weights, self.validation_fraction, rng, by_squares=by_squares)
+        seen = candidates.over(data.X, held_out)
+        watch = Watch(seen, data, held_out, by_squares=by_squares, patience=self.n_iter_no_change)
+        goal = Goal.of(train, self.mix, self.query_weight, weights)
+        dictionary = candidates.over(data.X, goal.rows)
+        walk = steps(dictionary, goal, dictionary.squares(goal.inner), self.fitting)
+        Path.follow(walk, self.n_basis, self.tol * goal.J, watch)
         return np.array(watch.errors)
 
-    def _pursue(self, data: RankingData, goal: Goal, numbers: NDArray[np.int64], n_basis: int) -> list[Path]:
-        dictionary = self._columns(data, goal.rows, numbers)
-        squares = dictionary.squares(goal.inner)
-        paths = []
-        for _ in range(self.n_solutions):
-            walk = steps(dictionary, goal, squares, self.fitting)
-            paths.append(Path.follow(walk, n_basis, self.tol * goal.J, lambda indices, coefs: False))
-            squares[paths[-1].indices] = 0.0
-        return paths
-
-    def _store(self, data: RankingData, goal: Goal, numbers: NDArray[np.int64], paths: list[Path]) -> None:
-        self.solutions_ = [
-            {"indices": numbers[path.indices], "path": path.coefs, "gains": path.gains} for path in paths
+    def _store(self, data: RankingData, goal: Goal, candidates: Candidates, paths: list[Path]) -> None:
+        self.view_ = candidates.view
+        self.solutions_: list[dict[str, Any]] = [
+            {"indices": candidates.numbers[path.indices], "path": path.coefs, "gains": path.gains} for path in paths
         ]
         first = self.solutions_[0]
         self.indices_, self.path_, self.gains_ = first["indices"], first["path"], first["gains"]
@@ -266,8 +225,8 @@ class RankingPursuit(Ranker):
         self.objective_ = goal.J - np.append(0.0, np.cumsum(self.gains_))
         self.basis_rows_ = np.unique(np.concatenate([solution["indices"] for solution in self.solutions_]))
         self.basis_ = None
-        if not self._by_columns and len(self.basis_rows_):
-            self.basis_ = View(None, self.view_.kernel, self.basis_rows_).basis_of(data.X)
+        if self.view_ is not None and len(self.basis_rows_):
+            self.basis_ = replace(self.view_, basis=self.basis_rows_).basis_of(data.X)
 
     def predict(self, X: Any, n_terms: int | None = None, solution: int = 0) -> Floats:
         """
@@ -297,7 +256,7 @@ class RankingPursuit(Ranker):
 
         Parameters
         ----------
-        x : array-like of shape (n_features,)
+        x : array-like of shape (n_features,), or a table of one row
             The row.
         n_terms, solution : int
             As in `predict`.
@@ -313,32 +272,21 @@ class RankingPursuit(Ranker):
         >>> [(pull.chosen, round(pull.contribution, 6)) for pull in model.explain([3.0])]
         [(1, 3.0)]
         """
-        check_is_fitted(self)
-        row = self._new_rows(np.atleast_2d(np.asarray(x)) if not hasattr(x, "tocsr") else x)
+        row = self._new_rows(x if np.ndim(x) > 1 else np.asarray(x)[None])
         if row.shape[0] != 1:
             raise InputError(f"x has {row.shape[0]} rows; explain one row at a time.")
-        coefficients, similarities = self._coefficients(n_terms, solution), self._similarities(row)
-        values = np.asarray(similarities.toarray() if hasattr(similarities, "toarray") else similarities)[0]
-        pulls = [
-            Pull(int(index), float(a), float(k), float(a * k))
-            for index, a, k in zip(self.basis_rows_, coefficients, values, strict=True)
-            if a != 0.0
-        ]
-        return sorted(pulls, key=lambda pull: -pull.contribution)
+        return pulls(self.basis_rows_, self._coefficients(n_terms, solution), self._similarities(row))
 
     def _coefficients(self, n_terms: int | None, solution: int) -> Floats:
-        """Coefficients of `basis_rows_`, those of a row that was chosen twice added up."""
+        """Coefficients of `basis_rows_`."""
         if not 0 <= solution < len(self.solutions_):
             raise InputError(f"solution is {solution}; this model has solutions 0 to {len(self.solutions_) - 1}.")
         indices, path = self.solutions_[solution]["indices"], self.solutions_[solution]["path"]
         p = as_length(n_terms, len(indices), "this model has")
-        out = np.zeros(len(self.basis_rows_))
-        if p:
-            np.add.at(out, np.searchsorted(self.basis_rows_, indices[:p]), path[p - 1, :p])
-        return out
+        return add_up(self.basis_rows_, indices[:p], path[p - 1, :p] if p else np.empty(0))
 
     def _similarities(self, rows: Any) -> Any:
-        if self._by_columns:
+        if self.view_ is None:
             return rows[:, self.basis_rows_]
         if self.basis_ is None:
             return np.empty((rows.shape[0], 0))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.data.queries import Queries
 from corank.data.ranking import RankingData
+from corank.data.split import keep_scores
 from corank.errors import InputError
 from corank.metrics import disagreement_error
 from corank.pursuit.dictionary import Dictionary
@@ -14,18 +14,29 @@ from corank.pursuit.dictionary import Dictionary
 Ints = NDArray[np.int64]
 
 
-def hold_out(data: RankingData, fraction: float, rng: np.random.Generator) -> tuple[RankingData, Ints]:
+def hold_out(
+    data: RankingData,
+    weights: NDArray[np.float64] | None,
+    fraction: float,
+    rng: np.random.Generator,
+    *,
+    by_squares: bool,
+) -> tuple[RankingData, Ints]:
     """
-    Hold out whole queries, or rows where there is one query.
+    Hold out whole queries that can be judged, or rows where there is one such query.
 
     Parameters
     ----------
     data : RankingData
         The problem, given by scores.
+    weights : array of shape (n_rows,), optional
+        Row weights; rows of weight zero are as if they were not there.
     fraction : float
-        Share of the queries with scored rows, or of the scored rows.
+        Share of the queries that hold a pair (scored rows, by squares), or of the rows of the only one.
     rng : numpy.random.Generator
         Draws them.
+    by_squares : bool
+        Whether the squared error will judge, which needs no pair.
 
     Returns
     -------
@@ -34,22 +45,27 @@ def hold_out(data: RankingData, fraction: float, rng: np.random.Generator) -> tu
     """
     if data.y is None:
         raise InputError("early_stopping compares with held-out scores, but the problem is given by pairs; pass y.")
-    codes, scored = data.queries.codes, np.flatnonzero(data.is_scored)
-    units = codes[scored] if len(np.unique(codes[scored])) > 1 else scored
+    known = data if weights is None else keep_scores(data, weights > 0.0)
+    codes, judged = data.queries.codes, np.flatnonzero(_judgements(known, by_squares))
+    rows = np.flatnonzero(known.is_scored & np.isin(codes, judged))
+    units = codes[rows] if len(judged) > 1 else rows
     distinct = np.unique(units)
-    n_out = max(round(fraction * len(distinct)), 1)
-    is_out = np.isin(units, rng.choice(distinct, n_out, replace=False))
-    held_out = scored[is_out]
-    y = data.y.copy()
-    y[held_out] = np.nan
-    train = RankingData.of_checked(data.X, y, data.queries)
-    judged = RankingData.of_checked(data.X[held_out], data.y[held_out], Queries.of(codes[held_out], len(held_out)))
-    if not (train.n_pairs and judged.n_pairs):
+    drawn = rng.choice(distinct, max(round(fraction * len(distinct)), 1), replace=False)
+    is_out = np.zeros(data.n_rows, dtype=bool)
+    is_out[rows[np.isin(units, drawn)]] = True
+    train, test = keep_scores(known, ~is_out), keep_scores(known, is_out)
+    if not all(_judgements(part, by_squares).any() for part in (train, test)):
         raise InputError(
-            f"early_stopping holds out {len(held_out)} of {len(scored)} scored rows, which leaves no pair to learn "
-            "from or none to judge by; change validation_fraction, or set early_stopping=False."
+            f"early_stopping holds out {test.n_scored} of {known.n_scored} scored rows, which leaves no "
+            f"{'row' if by_squares else 'pair'} to learn from or none to judge by; change validation_fraction, or set "
+            "early_stopping=False."
         )
-    return train, held_out
+    return train, np.flatnonzero(is_out)
+
+
+def _judgements(data: RankingData, by_squares: bool) -> Ints:
+    """Count in each query what an error is a mean of: scored rows, or pairs."""
+    return data.scored_stops - data.starts[:-1] if by_squares else data.pairs_per_query
 
 
 class Watch:

@@ -15,19 +15,20 @@ Large-scale linear RankSVM, 2014.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import linalg
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from corank import exact
-from corank.base import Ranker, as_weights
+from corank.base import Ranker, as_weights, rng_of
 from corank.data.ranking import RankingData
+from corank.data.weights import require_weight, rows_to_learn_from
 from corank.errors import InputError
-from corank.kernels import KERNELS, LinearKernel, as_kernel
+from corank.kernels import KERNELS, LinearKernel, inverse_root, require_finite, require_square
 from corank.svm.support import active_partners
 from corank.views import View
 
@@ -64,9 +65,10 @@ class RankSVM(Ranker):
     basis_ : array or CSR matrix
         The basis rows, which predictions compare with; other kernels only.
     view_ : View
-        The kernel with numbers only.
+        The kernel with numbers only; other kernels only.
     support_ : array of int64
-        Rows that take part in a pair inside the margin: the others could go without changing the model.
+        Rows that take part in a pair inside the margin. The others pull at nothing; without them the same
+        model takes a larger `alpha`, since the loss is a mean over pairs.
     n_support_pairs_ : int
         Pairs inside the margin.
     objective_ : float
@@ -137,16 +139,19 @@ class RankSVM(Ranker):
         data = self._problem(X, y, qid)
         data.require_pairs()
         weights = as_weights(sample_weight, data.n_rows)
-        features = data if self._is_linear else self._features(data, weights)
+        seen = None if self._is_linear else self._seen(data, weights)
+        features = data if seen is None else _features(*seen, data)
         solution = exact.squared_hinge(
             features, alpha=float(self.alpha), weights=weights, tol=self.tol, max_iter=self.max_iter
         )
-        if self._is_linear:
+        partners = active_partners(data, np.asarray(features.X @ solution.coef, dtype=np.float64), weights)
+        self._forget()
+        if seen is None:
             self.coef_ = solution.coef
         else:
-            self.dual_coef_ = self._root @ solution.coef
-            del self._root
-        partners = active_partners(data, np.asarray(features.X @ solution.coef, dtype=np.float64), weights)
+            view, root = seen
+            self.view_, self.basis_rows_, self.basis_ = view, view.basis, view.basis_of(data.X)
+            self.dual_coef_ = root @ solution.coef
         self.support_ = np.flatnonzero(partners > 0)
         self.n_support_pairs_ = int(partners.sum()) // 2
         self.objective_, self.n_iter_ = solution.objective, solution.n_iter
@@ -156,24 +161,17 @@ class RankSVM(Ranker):
     def _is_linear(self) -> bool:
         return self.kernel == "linear" or isinstance(self.kernel, LinearKernel)
 
-    def _features(self, data: RankingData, weights: Floats | None) -> RankingData:
-        """The same problem on the rows of Φ."""
-        seed = self.random_state
-        if isinstance(seed, np.random.RandomState):
-            seed = seed.randint(0, 2**32, size=4, dtype=np.uint32)
-        for_kernel, for_rows = np.random.default_rng(seed).spawn(2)
-        useful = np.ones(data.n_rows, dtype=bool) if data.pairs is not None else data.is_scored
-        rows = np.flatnonzero(useful if weights is None else useful & (weights > 0.0))
+    def _seen(self, data: RankingData, weights: Floats | None) -> tuple[View, Floats]:
+        """The kernel with its basis, and VΛ^(−½)."""
+        for_kernel, for_rows = rng_of(self.random_state).spawn(2)
+        rows = rows_to_learn_from(data, weights)
+        require_weight(len(rows), "pair")
         if self.n_basis is not None and self.n_basis < len(rows):
             rows = np.sort(for_rows.choice(rows, self.n_basis, replace=False))
-        self.view_ = View(None, as_kernel(self.kernel), rows).fit(data.X, for_kernel)
-        self.basis_rows_, self.basis_ = rows, self.view_.basis_of(data.X)
-        self._root = _inverse_root(self.view_.gram(data.X[rows], self.basis_))
-        features = np.concatenate([block @ self._root for _, block in self.view_.blocks(data.X, self.basis_)])
-        if data.pairs is not None:
-            return RankingData.of_pairs(features, data.pairs, data.queries.codes)
-        assert data.y is not None
-        return RankingData.of_checked(features, data.y, data.queries)
+        view = View(None, self.kernel, rows)
+        require_square(data.X, view.kernel)
+        view = view.fit(data.X, for_kernel)
+        return view, _inverse_root(view, data.X)
 
     def predict(self, X: Any) -> Floats:
         """
@@ -195,11 +193,22 @@ class RankSVM(Ranker):
         return np.asarray(self.view_.gram(rows, self.basis_) @ self.dual_coef_, dtype=np.float64)
 
 
-def _inverse_root(K: NDArray[Any]) -> Floats:
-    """VΛ^(−½) of K = VΛVᵀ, without directions that are rounding errors."""
-    values, vectors = linalg.eigh(np.asarray(K, dtype=np.float64))
-    rounding = len(K) * np.finfo(K.dtype).eps * max(float(values[-1]), 0.0)
-    kept = values > rounding
-    if not kept.any():
+def _inverse_root(view: View, X: Any) -> Floats:
+    """VΛ^(−½) of K̂ = VΛVᵀ, without directions that are rounding errors."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        K = view.gram(X[view.basis], view.basis_of(X))
+    require_finite(K)
+    root = inverse_root(np.array(K, dtype=np.float64), len(K) * float(np.finfo(K.dtype).eps))
+    if not root.shape[1]:
         raise InputError("the kernel is zero for all basis rows, so there is nothing to learn from; choose another.")
-    return np.asarray(vectors[:, kept] / np.sqrt(values[kept]))
+    return root
+
+
+def _features(view: View, root: Floats, data: RankingData) -> RankingData:
+    """The same problem on the rows of Φ = K̄VΛ^(−½)."""
+    features = np.empty((data.n_rows, root.shape[1]))
+    with np.errstate(over="ignore", invalid="ignore"):
+        for piece, K in view.blocks(data.X, view.basis_of(data.X)):
+            require_finite(K)
+            features[piece] = K @ root
+    return replace(data, X=features)

@@ -1,0 +1,46 @@
+"""Alternatives: near-optimal models that share no term."""
+
+from __future__ import annotations
+
+from corank.pursuit.dictionary import Dictionary
+from corank.pursuit.fits import steps
+from corank.pursuit.inner import Goal
+from corank.pursuit.path import Path
+
+
+def alternatives(
+    dictionary: Dictionary, goal: Goal, fitting: str, n_basis: int, tol: float, n_solutions: int
+) -> list[Path]:
+    """
+    Follow one pursuit after the other, each without what the earlier ones chose.
+
+    Parameters
+    ----------
+    dictionary : Dictionary
+        The candidates.
+    goal : Goal
+        What to approximate.
+    fitting : {"basic", "back", "pre"}
+        See `corank.pursuit.fits`.
+    n_basis : int
+        Most terms of each.
+    tol : float
+        A step that lowers J by no more than this share of its first value is not taken.
+    n_solutions : int
+        Most pursuits.
+
+    Returns
+    -------
+    list of Path
+        The first, which may have no term, and those after it that found one.
+    """
+    squares = dictionary.squares(goal.inner)
+    paths: list[Path] = []
+    while len(paths) < n_solutions:
+        walk = steps(dictionary, goal, squares, fitting)
+        path = Path.follow(walk, n_basis, tol * goal.J, lambda indices, coefs: False)
+        if paths and not len(path.indices):
+            break
+        paths.append(path)
+        squares[path.indices] = 0.0
+    return paths
