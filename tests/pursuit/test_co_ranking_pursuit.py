@@ -6,13 +6,15 @@ from itertools import product
 
 import numpy as np
 import pytest
+from sklearn import config_context
+from sklearn.model_selection import cross_val_score
 
 from corank.data.make import make_ranking
 from corank.data.queries import Queries
-from corank.data.split import hide_scores
+from corank.data.split import QueryKFold, hide_scores
 from corank.errors import InputError
 from corank.graphs import Laplacian
-from corank.kernels import GaussianKernel
+from corank.kernels import GaussianKernel, PrecomputedKernel
 from corank.pursuit import CoRankingPursuit, RankingPursuit
 from corank.views import View
 
@@ -117,9 +119,10 @@ def test_with_separate_residues_the_objective_of_whole_views_never_rises_and_the
     np.testing.assert_allclose(-np.diff(J), model.gains_, rtol=1e-6, atol=1e-9 * J[0])
 
 
-def test_separate_uncoupled_views_are_independent_pursuits():
-    model = CoRankingPursuit(6, KERNELS[:2], coupling=0.0, residual="separate").fit(X, Y, qid=QID)
-    for v in (0, 1):
+@pytest.mark.parametrize("M", [2, 3])
+def test_separate_uncoupled_views_are_independent_pursuits(M):
+    model = CoRankingPursuit(6, KERNELS[:M], coupling=0.0, residual="separate").fit(X, Y, qid=QID)
+    for v in range(M):
         alone = RankingPursuit(6, KERNELS[v], dictionary="all").fit(X, Y, qid=QID)
         np.testing.assert_allclose(model.predict_views(X)[:, v], alone.predict(X), rtol=1e-9, atol=1e-9)
 
@@ -154,6 +157,38 @@ def test_early_stopping_learns_that_many_terms_from_all_rows():
     np.testing.assert_array_equal(model.predict(problem.X), again.predict(problem.X))
 
 
+def test_early_stopping_does_not_see_rows_of_weight_zero():
+    problem = make_ranking(20, 8, random_state=0)
+    y = hide_scores(problem.y, fraction=0.3, random_state=0)
+    weights = np.random.default_rng(0).integers(0, 3, len(y))
+    kept = weights > 0
+    model = CoRankingPursuit(
+        10, KERNELS[:2], coupling=0.05, early_stopping=True, validation_fraction=0.3, random_state=0
+    )
+    # the scores of rows that do not count may be anything
+    model.fit(problem.X, np.where(kept, y, 1e3), qid=problem.qid, sample_weight=weights)
+    errors, scores = model.validation_errors_, model.predict(problem.X)
+    model.fit(problem.X[kept], y[kept], qid=problem.qid[kept], sample_weight=weights[kept])
+    np.testing.assert_allclose(errors, model.validation_errors_)
+    np.testing.assert_allclose(scores, model.predict(problem.X), rtol=1e-7, atol=1e-9)
+    model.set_params(early_stopping=False).fit(problem.X, y, qid=problem.qid)
+    assert not hasattr(model, "validation_errors_")
+
+
+def test_a_precomputed_kernel_is_split_by_scikit_learn():
+    K, how = KERNELS[0](X), {"params": {"qid": QID}, "cv": QueryKFold(3), "error_score": "raise"}
+    deal = {"split": "dictionary", "random_state": 0}
+    with config_context(enable_metadata_routing=True):
+        by_rows = cross_val_score(CoRankingPursuit(4, 2, KERNELS[0], **deal), X, PROBLEM.y, **how)
+        by_similarities = cross_val_score(CoRankingPursuit(4, 2, "precomputed", **deal), K, PROBLEM.y, **how)
+        by_views = cross_val_score(CoRankingPursuit(4, [PrecomputedKernel()]), K, PROBLEM.y, **how)
+        by_one = cross_val_score(CoRankingPursuit(4, [KERNELS[0]]), X, PROBLEM.y, **how)
+    np.testing.assert_allclose(by_rows, by_similarities)
+    np.testing.assert_allclose(by_one, by_views)
+    with pytest.raises(InputError, match="needs the Gram matrix of the training rows, but X has shape"):
+        CoRankingPursuit(4, 2, "precomputed", **deal).fit(K[:, :9], Y, qid=QID)
+
+
 def test_without_unscored_rows_coupling_changes_nothing():
     full = PROBLEM.y
     one = CoRankingPursuit(5, KERNELS[:2], coupling=0.0).fit(X, full, qid=QID).predict(X)
@@ -166,6 +201,11 @@ def test_without_unscored_rows_coupling_changes_nothing():
     [
         ({"views": 30}, "views=30 needs a column for each, but X has n_features = 20"),
         ({"views": 400, "split": "dictionary"}, r"views=400 needs a row for each, but the dictionary has \d+ rows"),
+        ({"views": 2, "kernel": "precomputed"}, "leaves no columns to deal to views; set split='dictionary'"),
+        (
+            {"views": KERNELS, "split": "dictionary"},
+            "deals rows to a number of views, but views is a list of 3; pass a number, or give each View its basis",
+        ),
         ({"views": 2, "split": "dictionary", "search": "shared"}, "search='shared' needs the same rows in all views"),
         (
             {"views": [View(None, "linear", [0, 1]), View(None, "linear", [2, 3])], "search": "shared"},
@@ -175,7 +215,7 @@ def test_without_unscored_rows_coupling_changes_nothing():
 )
 def test_parameters_that_do_not_fit_each_other(parameters, sentence):
     with pytest.raises(InputError, match=sentence):
-        CoRankingPursuit(3, kernel="linear", **parameters).fit(X, Y, qid=QID)
+        CoRankingPursuit(3, **{"kernel": "linear", **parameters}).fit(X, Y, qid=QID)
 
 
 def test_one_view_is_ranking_pursuit():

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn import config_context
+from sklearn.model_selection import cross_val_score
 
 from corank.data.make import make_ranking
 from corank.data.ranking import RankingData
-from corank.data.split import hide_scores
+from corank.data.split import QueryKFold, hide_scores
 from corank.errors import InputError
 from corank.kernels import GaussianKernel
 from corank.metrics import disagreement_error
-from corank.pursuit import RankingPursuit
+from corank.pursuit import CoRankingPursuit, RankingPursuit
 
 PROBLEM = make_ranking(15, (3, 10), random_state=2)
 X, Y, QID = PROBLEM.X, PROBLEM.y, PROBLEM.qid
@@ -49,8 +52,22 @@ def test_terms_stand_on_the_rows_they_name():
     np.testing.assert_allclose(named.predict(X), by_hand, rtol=1e-12, atol=1e-12)
     drawn = RankingPursuit(8, KERNEL, dictionary=6, random_state=1, fitting="back").fit(X, y, qid=QID)
     assert len(drawn.indices_) <= 6
-    everything = RankingPursuit(8, KERNEL, dictionary="all").fit(X, y, qid=QID)
-    assert everything.objective_[-1] <= scored.objective_[-1] * 1.5
+
+
+def test_of_all_rows_the_one_that_lowers_the_objective_most_comes_first():
+    y = hide_scores(Y, fraction=0.7, random_state=0)
+    K, s = KERNEL(X), np.flatnonzero(~np.isnan(y))
+    L = -(QID[s][:, None] == QID[s]).astype(float)
+    L -= np.diag(L.sum(axis=1))
+    J = [y[s] @ L @ y[s]]
+    for k in K[s].T:
+        a = (k @ L @ y[s]) / (k @ L @ k)
+        J.append((y[s] - a * k) @ L @ (y[s] - a * k))
+    best = int(np.argmin(J[1:]))
+    assert np.isnan(y[best])
+    model = RankingPursuit(1, KERNEL, dictionary="all").fit(X, y, qid=QID)
+    assert model.indices_.tolist() == [best]
+    np.testing.assert_allclose(model.objective_, [J[0], J[1 + best]])
 
 
 def test_solutions_share_no_row_and_get_no_better():
@@ -74,8 +91,88 @@ def test_early_stopping_keeps_the_best_length_on_held_out_queries():
     assert errors[0] == 0.5
     refit = RankingPursuit(best, **how).fit(noisy.X, noisy.y, qid=noisy.qid)
     np.testing.assert_array_equal(model.predict(noisy.X), refit.predict(noisy.X))
+
+
+def test_early_stopping_holds_out_rows_where_there_is_one_query():
     one_query = RankingPursuit(20, KERNEL, early_stopping=True, random_state=0).fit(X[:40], Y[:40])
     assert 1 <= len(one_query.indices_) <= 20
+
+
+def test_early_stopping_by_squares_judges_single_rows():
+    how = {"kernel": KERNEL, "mix": 1.0, "dictionary": "all"}
+    model = RankingPursuit(
+        6, early_stopping=True, validation_fraction=0.01, n_iter_no_change=6, random_state=0, **how
+    ).fit(X, Y, qid=np.arange(len(Y)))
+    # the first error is that of the empty model, and tells which row was held out
+    (candidates,) = np.nonzero(np.isclose(Y**2, model.validation_errors_[0]))
+    by_hand = []
+    for row in candidates:
+        path = RankingPursuit(6, **how).fit(X, np.where(np.arange(len(Y)) == row, np.nan, Y), qid=np.arange(len(Y)))
+        by_hand.append([(Y[row] - path.predict(X[[row]], n_terms=p)[0]) ** 2 for p in range(7)])
+    assert any(np.allclose(errors, model.validation_errors_) for errors in by_hand)
+
+
+@pytest.mark.parametrize("mix", [0.0, 0.5, 1.0])
+def test_early_stopping_does_not_see_rows_of_weight_zero(mix):
+    weights = np.random.default_rng(0).integers(0, 3, len(Y))
+    kept = weights > 0
+    how = {"mix": mix, "early_stopping": True, "validation_fraction": 0.3, "random_state": 0}
+    # the scores of rows that do not count may be anything
+    y = np.where(kept, Y, 1e3)
+    one = RankingPursuit(10, KERNEL, **how).fit(X, y, qid=QID, sample_weight=weights)
+    other = RankingPursuit(10, KERNEL, **how).fit(X[kept], Y[kept], qid=QID[kept], sample_weight=weights[kept])
+    np.testing.assert_allclose(one.validation_errors_, other.validation_errors_)
+    np.testing.assert_allclose(one.predict(X), other.predict(X), rtol=1e-9, atol=1e-9)
+
+
+def test_early_stopping_holds_out_what_can_be_judged():
+    first = np.unique(QID)[:3]
+    y = np.where(np.isin(QID, first), Y, 0.0)
+    for seed in range(20):
+        model = RankingPursuit(5, KERNEL, early_stopping=True, random_state=seed).fit(X, y, qid=QID)
+        assert model.validation_errors_[0] == 0.5
+    y = np.where(np.isin(QID, QID[np.bincount(QID)[QID] == 9][:1]), Y, 0.0)
+    judged = RankingPursuit(5, KERNEL, early_stopping=True, validation_fraction=0.6, random_state=0).fit(X, y, qid=QID)
+    assert judged.validation_errors_[0] == 0.5
+
+
+@pytest.mark.parametrize("dictionary", [[0, 1], 1])
+def test_early_stopping_keeps_the_rows_that_were_named(dictionary):
+    for seed in range(8):
+        model = RankingPursuit(
+            5, KERNEL, early_stopping=True, validation_fraction=0.6, dictionary=dictionary, random_state=seed
+        ).fit(X, Y, qid=QID)
+        assert len(model.indices_)
+
+
+def test_rows_that_no_pair_names_play_no_part():
+    rng = np.random.default_rng(0)
+    pairs, named = rng.permutation(30)[:20].reshape(-1, 2) * 3, np.arange(0, 90, 3)
+    strangers = np.full((90, X.shape[1]), 7.0)
+    strangers[named] = X[:30]
+    weights = np.ones(90)
+    weights[pairs[0, 0]] = 0.0
+    model = RankingPursuit(90, KERNEL, fitting="back").fit(
+        RankingData.of_pairs(strangers, pairs), sample_weight=weights
+    )
+    assert set(model.indices_) <= set(pairs[1:].ravel())
+    alone = RankingPursuit(90, KERNEL, fitting="back").fit(RankingData.of_pairs(X[:30], pairs[1:] // 3))
+    np.testing.assert_allclose(model.predict(X), alone.predict(X), rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("Pursuit", [RankingPursuit, CoRankingPursuit])
+def test_weights_and_pairs_that_cannot_be_learnt_from(Pursuit):
+    lone = (np.arange(len(Y)) == 3).astype(float)
+    with pytest.raises(InputError, match="the weights leave no pair of positive weight"):
+        Pursuit(5, kernel=KERNEL).fit(X, Y, qid=QID, sample_weight=lone)
+    equal = (Y[0] == Y).astype(float)
+    with pytest.raises(InputError, match="the weights leave no pair of positive weight"):
+        Pursuit(5, kernel=KERNEL).fit(X, Y, qid=QID, sample_weight=equal)
+    data = RankingData.of_pairs(X, [[0, 1]])
+    with pytest.raises(InputError, match="the weights leave no pair of positive weight"):
+        Pursuit(5, kernel=KERNEL).fit(data, sample_weight=lone)
+    with pytest.raises(InputError, match="query_weight is 'equal', but given pairs weigh alike"):
+        Pursuit(5, kernel=KERNEL, query_weight="equal").fit(data)
 
 
 def test_preferences_teach_what_scores_of_two_rows_teach():
@@ -107,13 +204,20 @@ def test_more_terms_order_the_training_rows_better():
     [
         ({"dictionary": [0, 999]}, r"dictionary names row 999, but X has rows 0 to \d+"),
         ({"dictionary": [1, 1]}, "dictionary names a row twice"),
-        ({"dictionary": [[1]]}, "pass row numbers, a number of rows"),
+        ({"dictionary": [[1]]}, r"dictionary has type int64 and shape \(1, 1\); pass row numbers, a number of rows"),
+        ({"dictionary": np.ones(len(Y), dtype=bool)}, rf"dictionary has type bool and shape \({len(Y)},\); pass row"),
+        ({"dictionary": True}, r"dictionary has type bool and shape \(\); pass row numbers"),
         ({"early_stopping": True, "validation_fraction": 0.999}, "leaves no pair to learn from or none to judge by"),
+        (
+            {"early_stopping": True, "validation_fraction": 0.999, "mix": 1.0},
+            "leaves no row to learn from or none to judge by",
+        ),
+        ({"kernel": "precomputed"}, r"needs the Gram matrix of the training rows, but X has shape"),
     ],
 )
 def test_parameters_that_do_not_fit_the_data(parameters, sentence):
     with pytest.raises(InputError, match=sentence):
-        RankingPursuit(5, KERNEL, **parameters).fit(X, Y, qid=QID)
+        RankingPursuit(5, **{"kernel": KERNEL, **parameters}).fit(X, Y, qid=QID)
 
 
 def test_lengths_and_solutions_that_are_not_there():
@@ -138,3 +242,40 @@ def test_a_precomputed_kernel_gives_the_same_model():
     one = RankingPursuit(8, KERNEL).fit(X, Y, qid=QID)
     other = RankingPursuit(8, "precomputed").fit(K, Y, qid=QID)
     np.testing.assert_allclose(one.predict(X), other.predict(K), rtol=1e-9, atol=1e-9)
+
+
+def test_a_precomputed_kernel_is_split_by_scikit_learn():
+    K, how = KERNEL(X), {"params": {"qid": QID}, "cv": QueryKFold(3), "error_score": "raise"}
+    with config_context(enable_metadata_routing=True):
+        by_rows = cross_val_score(RankingPursuit(6, KERNEL), X, Y, **how)
+        by_similarities = cross_val_score(RankingPursuit(6, "precomputed"), K, Y, **how)
+        by_columns = cross_val_score(RankingPursuit(6, "precomputed", dictionary="columns"), X, Y, **how)
+    np.testing.assert_allclose(by_rows, by_similarities)
+    assert np.isfinite(by_columns).all()
+    for part in (K[:20], K[:, :20]):
+        with pytest.raises(InputError, match="needs the Gram matrix of the training rows, but X has shape"):
+            RankingPursuit(5, "precomputed").fit(part, Y[: len(part)])
+
+
+def test_a_second_fit_forgets_the_first_and_a_failed_one_does_not():
+    model = RankingPursuit(5, KERNEL, early_stopping=True, random_state=0).fit(X, Y, qid=QID)
+    before = model.predict(X)
+    with pytest.raises(InputError, match="dictionary names a row twice"):
+        model.set_params(dictionary=[1, 1]).fit(X, Y, qid=QID)
+    np.testing.assert_array_equal(model.predict(X), before)
+    model.set_params(dictionary="scored", early_stopping=False).fit(X, Y, qid=QID)
+    assert not hasattr(model, "validation_errors_")
+
+
+def test_solutions_end_where_nothing_is_left_to_choose():
+    with pytest.warns(UserWarning, match="n_solutions is 4, but after 2 nothing is left to choose; pass fewer"):
+        model = RankingPursuit(3, KERNEL, n_solutions=4, fitting="back").fit(X[:4], [0, 3, 1, 2])
+    assert [len(solution["indices"]) for solution in model.solutions_] == [3, 1]
+    with pytest.raises(InputError, match="solution is 2; this model has solutions 0 to 1"):
+        model.predict(X, solution=2)
+
+
+def test_a_table_of_one_row_is_explained_with_its_names():
+    table = pd.DataFrame(X, columns=[f"column {j}" for j in range(X.shape[1])])
+    model = RankingPursuit(5, KERNEL).fit(table, Y, qid=QID)
+    assert model.explain(table.iloc[:1]) == RankingPursuit(5, KERNEL).fit(X, Y, qid=QID).explain(X[0])

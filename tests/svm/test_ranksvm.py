@@ -7,9 +7,12 @@ from itertools import combinations
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from sklearn import config_context
+from sklearn.model_selection import cross_val_score
 
 from corank.data.make import make_ranking
 from corank.data.ranking import RankingData
+from corank.data.split import QueryKFold
 from corank.errors import InputError
 from corank.kernels import GaussianKernel
 from corank.svm import RankSVM
@@ -75,8 +78,18 @@ def test_the_support_is_what_lies_inside_the_margin(kernel):
     reached = PAIRS[f[PAIRS[:, 0]] - f[PAIRS[:, 1]] < 1.0 + 1e-7]
     assert len(active) <= model.n_support_pairs_ <= len(reached)
     assert set(np.unique(active)) <= set(model.support_.tolist()) <= set(np.unique(reached))
-    without = np.setdiff1d(np.arange(len(Y)), model.support_)
-    assert len(model.support_) + len(without) == len(Y)
+
+
+def test_the_support_with_the_penalty_of_its_pairs_is_the_same_model():
+    x = np.r_[np.arange(6.0), 50.0, 60.0][:, None] + 1e-3 * np.arange(8)[:, None] ** 2
+    y = np.r_[0, 2, 1, 3, 5, 4, 6, 7].astype(float)
+    model = RankSVM(0.1, tol=1e-12).fit(x, y)
+    kept = model.support_
+    assert len(kept) < len(y)
+    share = len(pairs_of(y[kept], np.zeros(len(kept)))) / len(pairs_of(y, np.zeros(len(y))))
+    again = RankSVM(0.1 / share, tol=1e-12).fit(x[kept], y[kept])
+    np.testing.assert_allclose(again.coef_, model.coef_, rtol=1e-7)
+    assert again.n_support_pairs_ == model.n_support_pairs_
 
 
 def test_preferences_are_learnt_as_pairs_of_scores_are():
@@ -96,3 +109,60 @@ def test_a_linear_kernel_by_either_road_is_one_model():
 def test_a_basis_needs_a_kernel():
     with pytest.raises(InputError, match="a linear kernel has no basis"):
         RankSVM(n_basis=5).fit(X, Y, qid=QID)
+
+
+def test_rows_that_no_pair_names_are_no_basis():
+    pairs = PAIRS[(PAIRS % 2 == 0).all(axis=1)]
+    model = RankSVM(0.1, KERNEL).fit(RankingData.of_pairs(X, pairs, QID))
+    assert model.basis_rows_.tolist() == np.unique(pairs).tolist()
+    alone = RankSVM(0.1, KERNEL).fit(RankingData.of_pairs(X[::2], pairs // 2, QID[::2]))
+    np.testing.assert_allclose(model.predict(X), alone.predict(X), atol=1e-8)
+    with pytest.raises(InputError, match="the weights leave no pair of positive weight"):
+        RankSVM(0.1, KERNEL).fit(RankingData.of_pairs(X, pairs, QID), sample_weight=np.arange(len(Y)) % 2)
+
+
+def test_a_precomputed_kernel_is_split_by_scikit_learn():
+    K, how = KERNEL(X), {"params": {"qid": QID}, "cv": QueryKFold(3), "error_score": "raise"}
+    with config_context(enable_metadata_routing=True):
+        by_rows = cross_val_score(RankSVM(0.1, KERNEL), X, Y, **how)
+        by_similarities = cross_val_score(RankSVM(0.1, "precomputed"), K, Y, **how)
+    np.testing.assert_allclose(by_rows, by_similarities)
+    with pytest.raises(InputError, match="needs the Gram matrix of the training rows, but X has shape"):
+        RankSVM(0.1, "precomputed").fit(K[:, :9], Y, qid=QID)
+
+
+def test_a_kernel_of_whole_numbers_is_that_of_floats():
+    whole = RankSVM(0.1, lambda A, B: (np.sign(A) @ np.sign(B).T).astype(int)).fit(X, Y, qid=QID)
+    floats = RankSVM(0.1, lambda A, B: np.sign(A) @ np.sign(B).T).fit(X, Y, qid=QID)
+    np.testing.assert_array_equal(whole.predict(X), floats.predict(X))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "scale", "sentence"),
+    [
+        (lambda A, B: np.full((len(A), len(B)), np.nan), 1.0, "the kernel gave NaN or infinity; scale the columns"),
+        ("polynomial", 1e200, "the kernel gave NaN or infinity; scale the columns"),
+        (lambda A, B: -A @ B.T, 1.0, "the kernel is not positive semidefinite: .* use a kernel that is an inner"),
+        (lambda A, B: np.tanh(A @ B.T - 1.0), 1.0, "the kernel is not positive semidefinite"),
+        (lambda A, B: np.zeros((len(A), len(B))), 1.0, "the kernel is zero for all basis rows"),
+        (lambda A, B: A @ B.T * 1j, 1.0, "the kernel function returned values of type complex128; return real"),
+    ],
+)
+def test_kernels_that_are_no_inner_product_get_one_sentence(kernel, scale, sentence):
+    with pytest.raises(InputError, match=sentence):
+        RankSVM(0.1, kernel).fit(X * scale, Y, qid=QID)
+
+
+def test_rows_beside_the_basis_are_looked_at_too():
+    with pytest.raises(InputError, match="the kernel gave NaN or infinity"):
+        RankSVM(0.1, lambda A, B: A @ B.T if len(A) == len(B) else np.full((len(A), len(B)), np.inf), n_basis=5).fit(
+            X, Y, qid=QID
+        )
+
+
+def test_a_second_fit_forgets_the_first():
+    model = RankSVM(0.1).fit(X, Y, qid=QID)
+    model.set_params(kernel=KERNEL).fit(X, Y, qid=QID)
+    assert not hasattr(model, "coef_")
+    model.set_params(kernel="linear").fit(X, Y, qid=QID)
+    assert not {"dual_coef_", "basis_", "basis_rows_", "view_"} & set(vars(model))

@@ -81,7 +81,7 @@ class Path:
             if not step.gain > least_gain:
                 break
             taken.append(step)
-            if len(taken) == n_basis or watch(np.array([s.chosen for s in taken]), step.coefs):
+            if watch(np.array([s.chosen for s in taken]), step.coefs) or len(taken) == n_basis:
                 break
         coefs = np.zeros((len(taken), len(taken)))
         for p, step in enumerate(taken):
