@@ -29,6 +29,7 @@ _HOMES = {
     "View": "corank.views",
     "evaluate": "corank.metrics",
     "fit_many": "corank.pursuit",
+    "fit_many_views": "corank.pursuit",
     "hide_scores": "corank.data.split",
     "load": "corank.persist",
     "make_ranking": "corank.data.make",

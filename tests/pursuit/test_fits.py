@@ -88,8 +88,11 @@ def test_the_objective_never_rises_and_ends_where_least_squares_does(seed, fitti
     dictionary = Dictionary(D)
     squares = dictionary.squares(goal.inner)
     path = Path.follow(steps(dictionary, goal, squares, fitting), 200, 0.0, lambda indices, coefs: False)
-    assert (path.gains >= 0).all()
     A = dense_form(y, qid, mix, "rows")
+    r = [y - D[:, path.indices[:p]] @ path.coefs[p - 1, :p] for p in range(1, len(path.indices) + 1)]
+    J = np.array([goal.J, *(one @ A @ one for one in r)])
+    assert (np.diff(J) <= 1e-9 * goal.J).all()
+    np.testing.assert_allclose(-np.diff(J), path.gains, atol=1e-7 * goal.J)
     best = np.linalg.lstsq(D.T @ A @ D, D.T @ A @ y, rcond=None)[0]
     least = (y - D @ best) @ A @ (y - D @ best)
     left = goal.J - path.gains.sum()
@@ -121,3 +124,38 @@ def test_a_column_twice_is_chosen_once_where_coefficients_are_solved_again():
         path = Path.follow(walk, 30, 0.0, lambda indices, coefs: False)
         assert len(np.unique(path.indices % 9)) == len(path.indices) == 9
         assert np.isfinite(path.coefs).all()
+
+
+@pytest.mark.parametrize("fitting", ["back", "pre"])
+@pytest.mark.parametrize("gamma", [2.0**-5, 2.0**-10, 2.0**-15])
+def test_solving_again_stays_sound_for_wide_kernels_and_equal_rows(fitting, gamma):
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(6, 25))
+        X, y = rng.integers(-2, 3, (n, 6)).astype(float), rng.integers(1, 6, n).astype(float)
+        X[0] = X[1]
+        D = np.exp(-gamma * ((X[:, None] - X[None]) ** 2).sum(axis=2))
+        data = RankingData.of(D, y, rng.integers(0, 2, n))
+        if not data.n_pairs:
+            continue
+        goal = Goal.of(data, 0.0, "pairs", None)
+        dictionary = Dictionary(D)
+        walk = steps(dictionary, goal, dictionary.squares(goal.inner), fitting)
+        path = Path.follow(walk, 30, 1e-10 * goal.J, lambda indices, coefs: False)
+        A = dense_form(y, data.queries.codes, 0.0)
+        for p in range(1, len(path.indices) + 1):
+            r = y - D[:, path.indices[:p]] @ path.coefs[p - 1, :p]
+            assert goal.J - path.gains[:p].sum() == pytest.approx(r @ A @ r, abs=1e-5 * goal.J)
+
+
+def test_a_dictionary_of_float32_is_followed_nearly_as_far():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(300, 8)), rng.normal(size=300)
+    D = np.exp(-0.001 * ((X[:, None] - X[None]) ** 2).sum(axis=2))
+    goal = Goal.of(RankingData.of(D, y), 0.0, "pairs", None)
+    lengths = []
+    for dtype in (np.float64, np.float32):
+        dictionary = Dictionary(D.astype(dtype))
+        walk = steps(dictionary, goal, dictionary.squares(goal.inner), "back")
+        lengths.append(len(Path.follow(walk, 100, 0.0, lambda indices, coefs: False).indices))
+    assert lengths[1] > 0.3 * lengths[0]

@@ -91,6 +91,49 @@ def test_views_may_see_other_columns_of_the_same_items(seed, residual):
             np.testing.assert_allclose(scores[rows, p], expected, rtol=1e-6, atol=1e-7 * (1 + abs(known).max()))
 
 
+@settings(max_examples=30, deadline=None)
+@given(
+    seed=st.integers(0, 10_000),
+    fitting=st.sampled_from(["basic", "back", "pre"]),
+    mix=st.sampled_from([0.0, 0.5]),
+    gamma=st.sampled_from([2.0**-5, 2.0**-10, 2.0**-15]),
+)
+def test_the_objective_never_rises_even_with_wide_kernels_and_equal_rows(seed, fitting, mix, gamma):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(6, 25))
+    X, y = rng.integers(-2, 3, (n, 4)).astype(float), rng.integers(1, 6, n).astype(float)
+    X[0] = X[1]
+    every, user = np.arange(n), np.zeros(n, dtype=int)
+    how = {"n_basis": 30, "kernel": GaussianKernel(gamma), "mix": mix, "fitting": fitting}
+    scores = fit_many(X, every, y, user, **how).predict_path(every, user)
+    A = mix * np.eye(n) + (1 - mix) * (n * np.eye(n) - 1.0)
+    J = np.array([(y - f) @ A @ (y - f) for f in scores.T])
+    assert (np.diff(J) <= 1e-5 * J[0]).all()
+
+
+def test_a_view_without_items_leaves_the_other_alone():
+    X, items, y, user, _ = users(3)
+    y[::3] = np.nan
+    models = fit_many_views(X, items, y, user, np.zeros(len(y)), coupling=0.0, n_basis=3, kernel=KERNEL)
+    assert (models.chosen[:, :, 1] == -1).all()
+    assert (models.n_terms == 3).all()
+    rows = np.flatnonzero(user == "user 0")
+    alone = RankingPursuit(1, KERNEL, dictionary="all").fit(X[items[rows]], y[rows])
+    np.testing.assert_allclose(
+        models.predict(items[rows], user[rows], n_terms=1), 0.5 * alone.predict(X[items[rows]]), rtol=1e-9
+    )
+
+
+def test_one_length_is_the_column_of_the_path():
+    X, items, y, user, _ = users(5)
+    for fitting in ("basic", "back"):
+        models = fit_many(X, items, y, user, n_basis=6, kernel=KERNEL, fitting=fitting)
+        path = models.predict_path(items, user)
+        for p in (0, 1, 4, 6):
+            np.testing.assert_array_equal(models.predict(items, user, n_terms=p), path[:, p])
+    assert models.predict([], []).shape == (0,)
+
+
 def test_users_with_nothing_to_learn_from_score_zero():
     X = np.eye(4)
     models = fit_many(X, [0, 1, 2, 3, 0], [1.0, 1.0, 2.0, np.nan, 3.0], ["a", "a", "b", "c", "d"], n_basis=3)
@@ -104,10 +147,21 @@ def test_users_with_nothing_to_learn_from_score_zero():
         (lambda: fit_many(np.eye(3), [0, 5], [1.0, 2.0], [0, 0]), "items names row 5, but X has rows 0 to 2"),
         (lambda: fit_many(np.eye(3), [0.5], [1.0], [0]), "pass one row of X for each score"),
         (lambda: fit_many(np.eye(3), [0, 1], [1.0, 2.0], [0, 0], fitting="best"), "fitting is 'best'; choose one of"),
-        (lambda: fit_many(np.eye(3), [0, 1], [1.0, 2.0], [0, 0], mix=2.0), "mix 2.0"),
+        (lambda: fit_many(np.eye(3), [0, 1], [1.0, 2.0], [0, 0], mix=2.0), "mix is 2.0; pass a number from 0 to 1"),
+        (
+            lambda: fit_many(np.eye(3), [0, 1], [1.0, 2.0], [0, 0], n_basis=2.7),
+            "n_basis is 2.7; pass a whole number of",
+        ),
+        (lambda: fit_many(np.eye(3), [0, 1], [1.0, 2.0], [0, 0], n_basis=True), "n_basis is True"),
+        (lambda: fit_many(np.eye(3), [0, 1], [1.0, 2.0], [0, 0], tol=np.nan), "tol is nan"),
+        (lambda: fit_many_views(np.eye(3), [0], [1.0], [0], coupling=1.0, tol="a"), "tol is 'a'; pass a number from 0"),
+        (lambda: fit_many(np.eye(2), [0], [1.0], [0], kernel=lambda A, B: np.full((2, 2), np.nan)), "NaN or infinity"),
         (lambda: fit_many(np.ones((2, 3)), [0, 1], [1.0, 2.0], [0, 0], kernel="precomputed"), "pass a square one"),
         (lambda: fit_many_views(np.eye(3), [0, 1], [1.0, 2.0], [0, 0], [0, 2], coupling=1.0), "one 0 or 1 for each"),
-        (lambda: fit_many_views(np.eye(3), [0, 1], [1.0, 2.0], [0, 0], [0, 1], coupling=-1.0), "coupling -1.0"),
+        (
+            lambda: fit_many_views(np.eye(3), [0, 1], [1.0, 2.0], [0, 0], [0, 1], coupling=-1.0),
+            "coupling is -1.0; pass a number from 0",
+        ),
         (lambda: fit_many_views((np.eye(3),), [0], [1.0], [0], coupling=1.0), "X is a tuple of 1"),
         (lambda: fit_many_views(np.eye(3), [0], [1.0], [0], coupling=1.0, residual="none"), "residual is 'none'"),
         (

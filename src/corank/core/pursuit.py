@@ -126,8 +126,9 @@ def pursue_many(K, small, fitting, tol, least, chosen, path, first, last):  # ty
         Shares of its norm that a column must have in L̃, and keep outside the span, to be a candidate.
     chosen : array of int64, shape (B, P)
         Receives row numbers of K, -1 after the last step.
-    path : array of shape (B, P, P)
-        Receives the coefficients of the first p terms in ``path[b, p - 1]``; the last model is repeated to the end.
+    path : array of shape (B, P, P), or (B, 1, P) for BASIC
+        Receives the coefficients of the first p terms in ``path[b, p - 1]``, the last model repeated to the end; for
+        BASIC, whose coefficients stay, those of all terms.
     first, last : int
         The run of problems.
     """
@@ -150,6 +151,14 @@ def pursue_many(K, small, fitting, tol, least, chosen, path, first, last):  # ty
         _weigh(y, v, mix, factor)
         J = _dot(y, v)
         _squares(D, mix, factor, least[0], squares)
+        if mix == 0.0:
+            # L does not see a column's mean, but scaled directions would magnify it
+            for k in range(n):
+                mean = 0.0
+                for i in range(n):
+                    mean += D[i, k] / n
+                for i in range(n):
+                    D[i, k] -= mean
         outside = squares.copy()
         _transposed(D, v, c)
         chosen[b] = -1
@@ -170,7 +179,7 @@ def pursue_many(K, small, fitting, tol, least, chosen, path, first, last):  # ty
                 for i in range(n):
                     v[i] -= t[p] * Lu[i]
                 _transposed(D, v, c)
-                path[b, p, : p + 1] = t[: p + 1]
+                path[b, 0, p] = t[p]
             else:
                 R[:p, p] = 0.0
                 for _ in range(2):
@@ -182,7 +191,7 @@ def pursue_many(K, small, fitting, tol, least, chosen, path, first, last):  # ty
                             u[i] -= h * Q[q, i]
                 _weigh(u, Lu, mix, factor)
                 norm = np.sqrt(max(_dot(u, Lu), 0.0))
-                if not norm > 0.0:
+                if not norm * norm > least[1] * squares[j]:
                     outside[j] = 0.0
                     continue
                 R[p, p] = norm
@@ -207,8 +216,9 @@ def pursue_many(K, small, fitting, tol, least, chosen, path, first, last):  # ty
                     path[b, p, q] = a / R[q, q]
             chosen[b, p] = small.rows[begin + j]
             p += 1
-        for rest in range(max(p, 1), P):
-            path[b, rest] = path[b, rest - 1]
+        if fitting != BASIC:
+            for rest in range(max(p, 1), P):
+                path[b, rest] = path[b, rest - 1]
 
 
 @jit
@@ -231,15 +241,23 @@ def score_many(K, chosen, path, rows, starts, out, first, last):  # type: ignore
     """
     one = np.uint64(1)
     P = chosen.shape[1]
+    k = np.empty(P)
     for b in range(np.uint64(first), np.uint64(last)):
+        n_terms = 0
+        while n_terms < P and chosen[b, n_terms] >= 0:
+            n_terms += 1
         for i in range(starts[b], starts[b + one]):
+            for q in range(n_terms):
+                k[q] = K[rows[i], np.uint64(chosen[b, q])]
+            f = 0.0
             out[i, 0] = 0.0
             for p in range(P):
-                f = 0.0
-                for q in range(p + 1):
-                    if chosen[b, q] < 0:
-                        break
-                    f += path[b, p, q] * K[rows[i], np.uint64(chosen[b, q])]
+                if path.shape[1] == 1:
+                    f += path[b, 0, p] * k[p] if p < n_terms else 0.0
+                else:
+                    f = 0.0
+                    for q in range(min(p + 1, n_terms)):
+                        f += path[b, p, q] * k[q]
                 out[i, p + 1] = f
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from corank.core.pursuit import TINY
-from corank.errors import InputError
+from corank.kernels import require_finite
 from corank.pursuit.inner import Floats, Inner
 from corank.views import View
 
@@ -104,13 +104,26 @@ class Dictionary:
         array of shape (N,)
             Squared norms.
         """
-        out = np.empty(len(self))
+        out = np.concatenate([np.empty(0), *(inner.squares(block) for _, block in self.blocks())])
+        return np.where(out > self.rounding(inner), out, 0.0)
+
+    def rounding(self, inner: Inner) -> Floats:
+        """
+        Return what kᵀL̃k may amount to by rounding alone.
+
+        Parameters
+        ----------
+        inner : Inner
+            The inner product.
+
+        Returns
+        -------
+        array of shape (N,)
+            One bound per column.
+        """
         unit = (_ROUNDING * np.finfo(self.D.dtype).eps) ** 2 * inner.largest
-        for piece, block in self.blocks():
-            squares = inner.squares(block)
-            least = np.maximum(unit * np.einsum("ij,ij->j", block, block), TINY)
-            out[piece] = np.where(squares > least, squares, 0.0)
-        return out
+        plain = [np.einsum("ij,ij->j", block, block) for _, block in self.blocks()]
+        return np.asarray(np.maximum(unit * np.concatenate([np.empty(0), *plain]), TINY))
 
 
 def kernel_columns(view: View, X: Any, rows: NDArray[np.int64], Z: Any) -> Dictionary:
@@ -137,8 +150,7 @@ def kernel_columns(view: View, X: Any, rows: NDArray[np.int64], Z: Any) -> Dicti
     D = np.empty((len(rows), N), dtype=np.float32 if X.dtype == np.float32 else np.float64)
     for start in range(0, len(rows), _ROWS):
         D[start : start + _ROWS] = view.gram(X[rows[start : start + _ROWS]], Z)
-    if not np.isfinite(D).all():
-        raise InputError("the kernel gave NaN or infinity; scale the columns of X, or choose other kernel parameters.")
+    require_finite(D)
     return Dictionary(D)
 
 

@@ -15,19 +15,22 @@ terms are R⁻¹t, where K_S = QR and t = QᵀL̃s.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from corank.graphs import QueryLaplacian
 from corank.pursuit.dictionary import Dictionary
-from corank.pursuit.inner import Floats, Goal
+from corank.pursuit.inner import Floats, Goal, Inner
 from corank.pursuit.path import Step
 
 FITTINGS = ("basic", "back", "pre")
 
-# share of its norm that a column keeps outside the span of the chosen ones, in units of rounding, to be a candidate
+# share of its norm that a column must keep outside the span of the chosen ones, in units of rounding, to be taken
 _OUTSIDE = 1e4
+# ... and to be tried: what is kept is known for all columns only as well as the dictionary is
+_TRIED = 16.0
 
 
 def steps(dictionary: Dictionary, goal: Goal, squares: Floats, fitting: str) -> Iterator[Step]:
@@ -69,23 +72,25 @@ def _basic(dictionary: Dictionary, goal: Goal, squares: Floats) -> Iterator[Step
 
 def _orthogonal(dictionary: Dictionary, goal: Goal, squares: Floats, by_outside: bool) -> Iterator[Step]:
     v, outside = goal.v.copy(), squares.copy()
-    least = _OUTSIDE * np.finfo(dictionary.D.dtype).eps * squares
+    tried = _TRIED * np.finfo(dictionary.D.dtype).eps * squares
+    least = np.maximum(_OUTSIDE * np.finfo(np.float64).eps * squares, dictionary.rounding(goal.inner))
+    seen = _without_means(goal.inner)
     c = dictionary.correlate(v)
     Q, R, t = np.empty((4, len(v))), np.zeros((4, 4)), np.empty(4)
     p = 0
-    while (usable := (outside > least) & (squares > 0.0)).any():
+    while (usable := (outside > tried) & (squares > 0.0)).any():
         scores = np.divide(c * c, outside if by_outside else squares, out=np.full(len(c), -np.inf), where=usable)
         j = int(np.argmax(scores))
         if p == len(t):
             Q, R, t = np.resize(Q, (2 * p, len(v))), np.pad(R, ((0, p), (0, p))), np.resize(t, 2 * p)
-        k = dictionary.column(j)
+        k = seen(dictionary.column(j))
         R[:p, p] = 0.0
         for _ in range(2):  # the second pass removes what rounding left of the first
             h = Q[:p] @ goal.inner.apply(k)
             k -= h @ Q[:p]
             R[:p, p] += h
         R[p, p] = np.sqrt(goal.inner.squares(k[:, None])[0])
-        if not R[p, p] ** 2 > 0.0:
+        if not R[p, p] ** 2 > least[j]:
             outside[j] = 0.0
             continue
         Q[p] = k / R[p, p]
@@ -98,3 +103,21 @@ def _orthogonal(dictionary: Dictionary, goal: Goal, squares: Floats, by_outside:
         outside[j] = 0.0
         p += 1
         yield Step(j, solve_triangular(R[:p, :p], t[:p]), float(t[p - 1] ** 2))
+
+
+def _without_means(inner: Inner) -> Callable[[Floats], Floats]:
+    """
+    Return what takes from a column the means of its queries where only differences count.
+
+    L̃ does not see them, but carried along they would be magnified with every direction that is scaled to norm 1.
+    """
+    L = inner.L
+    if inner.mix > 0.0 or not isinstance(L, QueryLaplacian):
+        return lambda k: k
+    query = np.full(L.n, len(L.scale))  # rows alone in their query stand together at the end
+    query[L.order] = np.repeat(np.arange(len(L.scale)), np.diff(L.starts))
+    w = np.ones(L.n)
+    if len(L.weights):
+        w[L.order] = L.weights
+    total = np.bincount(query, weights=w)
+    return lambda k: np.asarray(k - (np.bincount(query, weights=w * k) / total)[query])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,8 @@ from corank.data.queries import Queries
 from corank.data.ranking import as_scores
 from corank.errors import InputError
 from corank.graphs import query_factors
-from corank.kernels import Kernel, as_kernel
+from corank.kernels import Kernel, as_kernel, require_finite
+from corank.pursuit.path import as_length
 
 Floats = NDArray[np.float64]
 
@@ -40,8 +42,9 @@ class ManyPursuits:
         Gram matrix of the catalogue.
     chosen : array of int64, shape (B, P)
         Items chosen by each model, in order; −1 after its last term.
-    path : array of shape (B, P, P)
+    path : array of shape (B, P, P), or (B, 1, P)
         ``path[b, p - 1, :p]`` are the coefficients of the first p terms; a model that ended earlier repeats its last.
+        With ``fitting="basic"`` coefficients stay: ``path[b, 0, :p]``.
     """
 
     ids: NDArray[Any]
@@ -72,10 +75,9 @@ class ManyPursuits:
         array of shape (m,)
             Scores in input order.
         """
-        p = self.path.shape[1] if n_terms is None else n_terms
-        if not 0 <= p <= self.path.shape[1]:
-            raise InputError(f"n_terms is {n_terms}; these models have 0 to {self.path.shape[1]} terms.")
-        return self.predict_path(items, problem)[:, p]
+        p = as_length(n_terms, self.chosen.shape[1], "these models have")
+        last = self.path[:, :, :p] if self.path.shape[1] == 1 else self.path[:, max(p - 1, 0) : max(p, 1), :p]
+        return ManyPursuits(self.ids, self.K, self.chosen[:, :p], last).predict_path(items, problem)[:, p]
 
     def predict_path(self, items: ArrayLike, problem: ArrayLike, n_jobs: int | None = None) -> Floats:
         """
@@ -95,7 +97,7 @@ class ManyPursuits:
         """
         rows = as_items(items, len(self.K))
         score = partial(score_many, self.K, self.chosen, self.path)
-        return scores_by_problem(score, rows, self.ids, problem, self.path.shape[1] + 1, n_jobs)
+        return scores_by_problem(score, rows, self.ids, problem, self.chosen.shape[1] + 1, n_jobs)
 
 
 def fit_many(
@@ -116,8 +118,10 @@ def fit_many(
     """
     Fit one ranking pursuit for each problem, all in compiled loops on threads.
 
-    Each model is what `RankingPursuit` gives for the rows of its problem as one query. The Gram matrix of the catalogue
-    is computed once, O(N²) memory; a problem of n rows then costs O(n² P).
+    Each model is what `RankingPursuit` gives for the rows of its problem as one query and a kernel of numbers only; a
+    kernel with a width of "median" takes it from the catalogue. A problem with nothing to order scores 0 (with mix > 0
+    it is a regression). The Gram matrix of the catalogue is computed once, O(N²) memory; a problem of n rows then costs
+    O(n² P).
 
     Parameters
     ----------
@@ -148,10 +152,7 @@ def fit_many(
     """
     if fitting not in _FITTINGS:
         raise InputError(f"fitting is {fitting!r}; choose one of {', '.join(_FITTINGS)}.")
-    if n_basis < 1 or not 0.0 <= mix <= 1.0 or not 0.0 <= tol < 1.0:
-        raise InputError(
-            f"n_basis is {n_basis}, mix {mix} and tol {tol}; pass n_basis of at least 1, mix from 0 to 1, tol below 1."
-        )
+    require_ranges(n_basis=(n_basis, 1, np.inf), mix=(mix, 0, 1), tol=(tol, 0, 1))
     K = gram_of(X, kernel, random_state)
     rows = as_items(items, len(K))
     scores = as_scores(y, len(rows))
@@ -162,13 +163,31 @@ def fit_many(
     factor = (1.0 - mix) * query_factors(n_b, query_weight)
     small = Small(rows[order].view(np.uint64), starts.view(np.uint64), scores[order], float(mix), factor)
     P = int(n_basis)
-    chosen, path = np.empty((len(queries), P), dtype=np.int64), np.empty((len(queries), P, P))
+    chosen = np.empty((len(queries), P), dtype=np.int64)
+    path = np.empty((len(queries), 1 if fitting == "basic" else P, P))
     spread(
         lambda first, last: pursue_many(K, small, _FITTINGS[fitting], tol, LEAST, chosen, path, first, last),
         cut(starts, 4 * n_threads(n_jobs)),
         n_jobs,
     )
     return ManyPursuits(queries.ids, K, chosen, path)
+
+
+def require_ranges(**given: tuple[Any, float, float]) -> None:
+    """
+    Refuse numbers that are out of range; ``n_basis`` must be a whole one.
+
+    Parameters
+    ----------
+    **given : tuples of a value, the least and the greatest allowed
+        By the name of the parameter.
+    """
+    for name, (value, least, most) in given.items():
+        kind = Integral if name == "n_basis" else Real
+        if isinstance(value, bool) or not isinstance(value, kind) or not least <= float(value) <= most:
+            what = "a whole number" if kind is Integral else "a number"
+            upto = f"from {least:g} to {most:g}" if np.isfinite(most) else f"of at least {least:g}"
+            raise InputError(f"{name} is {value!r}; pass {what} {upto}.")
 
 
 def gram_of(X: Any, kernel: Any, random_state: Any = None) -> Floats:
@@ -191,6 +210,7 @@ def gram_of(X: Any, kernel: Any, random_state: Any = None) -> Floats:
     """
     resolved: Kernel = as_kernel(kernel).fit(X, rng_of(random_state))
     K = np.ascontiguousarray(resolved(X), dtype=np.float64)
+    require_finite(K)
     if K.shape[0] != K.shape[1]:
         raise InputError(f"the Gram matrix has shape {K.shape}; pass a square one, one row and column per item.")
     return K
@@ -213,6 +233,8 @@ def as_items(items: ArrayLike, N: int) -> NDArray[np.int64]:
         The row numbers.
     """
     rows = np.asarray(items)
+    if not rows.size:
+        return np.empty(0, dtype=np.int64)
     if rows.ndim != 1 or rows.dtype.kind not in "iu":
         raise InputError(f"items has shape {rows.shape} and type {rows.dtype}; pass one row of X for each score.")
     if len(rows) and (rows.min() < 0 or rows.max() >= N):

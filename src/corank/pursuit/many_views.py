@@ -16,7 +16,8 @@ from corank.data.ranking import as_scores
 from corank.errors import InputError
 from corank.graphs import query_factors
 from corank.pursuit.coupled import RESIDUALS
-from corank.pursuit.many import LEAST, Floats, as_items, gram_of, scores_by_problem
+from corank.pursuit.many import LEAST, Floats, as_items, gram_of, require_ranges, scores_by_problem
+from corank.pursuit.path import as_length
 
 BOTH = 2
 """In place of a view: both dictionaries hold the row."""
@@ -47,7 +48,28 @@ class ManyCoPursuits:
     @property
     def n_terms(self) -> NDArray[np.int64]:
         """Number of steps of each model."""
-        return np.asarray((self.chosen[:, :, 0] >= 0).sum(axis=1), dtype=np.int64)
+        return np.asarray((self.chosen >= 0).any(axis=2).sum(axis=1), dtype=np.int64)
+
+    def predict(self, items: ArrayLike, problem: ArrayLike, n_terms: int | None = None) -> Floats:
+        """
+        Score items, each by the mean of the views of its problem's model.
+
+        Parameters
+        ----------
+        items : array-like of int, shape (m,)
+            Rows of the catalogue.
+        problem : array-like of shape (m,)
+            Which problem's model scores each.
+        n_terms : int, optional
+            Use so many steps; all by default.
+
+        Returns
+        -------
+        array of shape (m,)
+            Scores in input order.
+        """
+        p = as_length(n_terms, self.chosen.shape[1], "these models have")
+        return self.predict_path(items, problem)[:, p]
 
     def predict_path(self, items: ArrayLike, problem: ArrayLike, n_jobs: int | None = None) -> Floats:
         """
@@ -133,8 +155,7 @@ def fit_many_views(
     sides = np.full(len(rows), BOTH) if view is None else np.asarray(view)
     if view is not None and (sides.shape != rows.shape or not np.isin(sides, (0, 1)).all()):
         raise InputError("view must hold one 0 or 1 for each item, the view whose dictionary holds it.")
-    if n_basis < 1 or not (np.isfinite(coupling) and coupling >= 0.0):
-        raise InputError(f"n_basis is {n_basis} and coupling {coupling}; pass at least 1, and a weight of at least 0.")
+    require_ranges(n_basis=(n_basis, 1, np.inf), coupling=(coupling, 0, np.finfo(np.float64).max), tol=(tol, 0, 1))
     queries = Queries.of(problem, len(rows))
     unscored = np.isnan(scores)
     order = queries.order[np.lexsort((unscored[queries.order], queries.codes[queries.order]))]
