@@ -18,6 +18,8 @@ from corank.kernels import (
     PolynomialKernel,
     PrecomputedKernel,
     as_kernel,
+    inverse_root,
+    is_precomputed,
 )
 from corank.persist.codec import decode, encode
 
@@ -172,3 +174,25 @@ def test_an_entry_stored_in_two_parts_counts_once():
     for kernel in (LinearKernel(), PolynomialKernel(), GaussianKernel(0.1), CosineKernel()):
         np.testing.assert_allclose(kernel(X), kernel(X.toarray()))
         np.testing.assert_allclose(kernel.diag(X), kernel.diag(X.toarray()))
+
+
+def test_a_function_of_whole_numbers_gives_floats_and_one_of_others_a_sentence():
+    whole = CallableKernel(lambda X, Z: (X @ Z.T > 0).astype(int))(rows(5, 0))
+    assert whole.dtype == np.float64
+    with pytest.raises(InputError, match="the kernel function returned values of type complex128; return real numbers"):
+        CallableKernel(lambda X, Z: X @ Z.T * 1j)(rows(5, 0))
+
+
+def test_features_from_the_inverse_root_have_the_products_of_the_kernel():
+    K = LinearKernel()(rows(9, 3))
+    T = inverse_root(K.copy(), 1e-12)
+    assert T.shape == (9, 5)
+    np.testing.assert_allclose((K @ T) @ (K @ T).T, K, atol=1e-10)
+    for indefinite in (-K, K - 0.5 * np.diag(np.diag(K))):
+        with pytest.raises(InputError, match="the kernel is not positive semidefinite"):
+            inverse_root(indefinite.copy(), 1e-12)
+
+
+def test_precomputed_is_told_by_name_and_by_kernel():
+    assert [is_precomputed(kernel) for kernel in ("precomputed", PrecomputedKernel())] == [True, True]
+    assert not any(is_precomputed(kernel) for kernel in ("linear", LinearKernel(), None, np.arange(3), len))

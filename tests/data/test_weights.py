@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from corank.data.weights import as_weights
+from corank.data.ranking import RankingData
+from corank.data.weights import as_weights, require_weight, rows_to_learn_from
 from corank.errors import InputError
 
 
@@ -28,3 +29,20 @@ def test_weights_become_float64():
 def test_bad_weights_are_refused_in_a_sentence(weights, message):
     with pytest.raises(InputError, match=message):
         as_weights(weights, 3, "pair")
+
+
+@pytest.mark.parametrize("weights", [None, np.array([1.0, 0.0, 2.0, 1.0, 0.0, 1.0])])
+def test_rows_that_count_are_scored_or_in_a_pair_that_counts(weights):
+    w, X = np.ones(6) if weights is None else weights, np.zeros((6, 1))
+    y = np.array([1.0, 2.0, np.nan, 0.0, 3.0, np.nan])
+    scored = [row for row in range(6) if not np.isnan(y[row]) and w[row] > 0]
+    assert rows_to_learn_from(RankingData.of(X, y), weights).tolist() == scored
+    pairs = [(0, 1), (3, 2), (5, 4), (3, 5)]
+    named = {row for pair in pairs if w[pair[0]] * w[pair[1]] > 0 for row in pair}
+    assert rows_to_learn_from(RankingData.of_pairs(X, pairs), weights).tolist() == sorted(named)
+
+
+def test_weights_that_leave_nothing_are_refused_in_a_sentence():
+    require_weight(0.5, "pair")
+    with pytest.raises(InputError, match="the weights leave no pair of positive weight; give some rows more than zero"):
+        require_weight(0.0, "pair")

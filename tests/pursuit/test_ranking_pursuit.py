@@ -96,6 +96,8 @@ def test_early_stopping_keeps_the_best_length_on_held_out_queries():
 def test_early_stopping_holds_out_rows_where_there_is_one_query():
     one_query = RankingPursuit(20, KERNEL, early_stopping=True, random_state=0).fit(X[:40], Y[:40])
     assert 1 <= len(one_query.indices_) <= 20
+    few = RankingPursuit(5, KERNEL, early_stopping=True, random_state=0).fit(X[:12], np.arange(12))
+    assert few.validation_errors_[0] == 0.5
 
 
 def test_early_stopping_by_squares_judges_single_rows():

@@ -50,7 +50,9 @@ def hold_out(
     rows = np.flatnonzero(known.is_scored & np.isin(codes, judged))
     units = codes[rows] if len(judged) > 1 else rows
     distinct = np.unique(units)
-    drawn = rng.choice(distinct, max(round(fraction * len(distinct)), 1), replace=False)
+    # one row of a query compares with nothing
+    least = 1 if by_squares or len(judged) > 1 else 2
+    drawn = rng.choice(distinct, max(round(fraction * len(distinct)), least), replace=False)
     is_out = np.zeros(data.n_rows, dtype=bool)
     is_out[rows[np.isin(units, drawn)]] = True
     train, test = keep_scores(known, ~is_out), keep_scores(known, is_out)
