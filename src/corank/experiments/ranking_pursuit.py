@@ -89,12 +89,12 @@ def run(settings: Settings) -> Report:
     tables, findings = tables_of(cells)
     return Report(
         "Ranking pursuit: order items from a few ratings",
-        f"{repeats} repeats ({min(repeats, SCARCE_REPEATS)} where three ratings in twenty are known) of {n_users} users "
-        f"to test on and {n_users} to choose parameters on; Gaussian kernel exp(−d²/(2 width²)), widths 2⁻¹⁵ to 2¹⁵. "
-        "Jester: the 24,983 users of part 1, who rated 36 jokes or more, so "
-        "that the group 20-40 is one of 36 to 40. Ranking methods are chosen by the disagreement error; RLS and "
-        "matching pursuit by the squared error, and in rows of their own by the disagreement error. Pairs of equal "
-        "ratings do not count. Tests are Wilcoxon's over users; a user may be in several repeats.",
+        f"{repeats} repeats ({min(repeats, SCARCE_REPEATS)} where three ratings in twenty are known) of {n_users} "
+        f"users to test on and {n_users} to choose parameters on; Gaussian kernel exp(−d²/(2 width²)), widths 2⁻¹⁵ to "
+        "2¹⁵. Jester: the 24,983 users of part 1, who rated 36 jokes or more, so that the group 20-40 is one of 36 to "
+        "40. Ranking methods are chosen by the disagreement error; RLS and matching pursuit by the squared error, and "
+        "in rows of their own by the disagreement error. Pairs of equal ratings do not count. Tests are Wilcoxon's "
+        "over users; a user may be in several repeats.",
         tables,
         findings,
     )

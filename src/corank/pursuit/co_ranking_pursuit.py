@@ -23,12 +23,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import islice
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from corank.base import Ranker, as_weights, rng_of
 from corank.data.ranking import RankingData
@@ -36,14 +35,13 @@ from corank.errors import InputError
 from corank.kernels import is_precomputed, require_square
 from corank.pursuit.choice import choose_rows, deal_views
 from corank.pursuit.couple import couple, side_by_side
-from corank.pursuit.coupled import RESIDUALS, SEARCHES, Choice, Coupled, walk
+from corank.pursuit.coupled import Choice, Coupled
 from corank.pursuit.inner import Floats, Goal
-from corank.pursuit.parameters import CONSTRAINTS, POSITIVE
+from corank.pursuit.parameters import CO_PURSUIT
 from corank.pursuit.path import add_up, as_length
 from corank.pursuit.stopping import Watch, best_length, hold_out
+from corank.pursuit.walk import walk
 from corank.views import View
-
-SPLITS = ("columns", "dictionary")
 
 
 class CoRankingPursuit(Ranker):
@@ -115,15 +113,7 @@ class CoRankingPursuit(Ranker):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **CONSTRAINTS,
-        "views": [POSITIVE, list, tuple],
-        "coupling": [Interval(Real, 0, None, closed="left")],
-        "search": [StrOptions(set(SEARCHES))],
-        "split": [StrOptions(set(SPLITS))],
-        "dictionary": [StrOptions({"scored", "all"}), POSITIVE, "array-like"],
-        "residual": [StrOptions(set(RESIDUALS))],
-    }
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = CO_PURSUIT
 
     def __init__(
         self,

@@ -15,7 +15,6 @@ rows. The objective then falls by eᵀ(B + C)⁻¹e, which a search over γ maxi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -31,7 +30,6 @@ from corank.pursuit.dictionary import Dictionary
 from corank.pursuit.inner import Floats, Inner
 
 SEARCHES = ("joint", "shared")
-RESIDUALS = ("shared", "separate")
 
 # rounds over the views after which a coordinate search is content
 _SWEEPS = 20
@@ -274,39 +272,3 @@ def _where(top: Floats, under: Floats, usable: NDArray[np.int64]) -> Floats:
     out = np.full(len(top), -np.inf)
     out[usable] = top[usable] / under[usable]
     return out
-
-
-def walk(coupled: Coupled, v: Floats, how: str, residual: str) -> Iterator[Choice]:
-    """
-    Yield one choice after another, each made after the earlier ones were taken.
-
-    Parameters
-    ----------
-    coupled : Coupled
-        The views.
-    v : array of shape (n,)
-        Ls.
-    how : {"joint", "shared"}
-        See `Coupled.search`.
-    residual : {"shared", "separate"}
-        Whether all views approximate what their mean leaves over and steps must agree, or each what it leaves over
-        itself and whole views must agree.
-
-    Yields
-    ------
-    Choice
-        The next step.
-    """
-    M = len(coupled)
-    left = [v] * M
-    so_far = [np.zeros(coupled.agreement.n)] * M if residual == "separate" else None
-    while True:
-        choice = coupled.search(coupled.correlate(left, so_far), how)
-        yield choice
-        taken = list(zip(choice.columns, choice.coefs, strict=True))
-        moves = [coupled.inner.apply(a * one.column(j)) for one, (j, a) in zip(coupled.scored, taken, strict=True)]
-        if so_far is None:
-            moves = [np.mean(moves, axis=0)] * M
-        else:
-            so_far = [f + a * one.column(j) for f, one, (j, a) in zip(so_far, coupled.unscored, taken, strict=True)]
-        left = [one - move for one, move in zip(left, moves, strict=True)]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils._param_validation import validate_parameter_constraints
 
 from corank.base import rng_of
 from corank.core.pursuit import BACK, BASIC, PRE, Small, pursue_many, score_many
@@ -18,7 +18,8 @@ from corank.data.queries import Queries
 from corank.data.ranking import as_scores
 from corank.errors import InputError
 from corank.graphs import query_factors
-from corank.kernels import Kernel, as_kernel, require_finite
+from corank.kernels import Kernel, PrecomputedKernel, as_kernel, require_finite
+from corank.pursuit.parameters import PURSUIT
 from corank.pursuit.path import as_length
 
 Floats = NDArray[np.float64]
@@ -150,9 +151,11 @@ def fit_many(
     >>> models.predict([2, 2], ["ann", "bob"])
     array([ 2., -1.])
     """
-    if fitting not in _FITTINGS:
-        raise InputError(f"fitting is {fitting!r}; choose one of {', '.join(_FITTINGS)}.")
-    require_ranges(n_basis=(n_basis, 1, np.inf), mix=(mix, 0, 1), tol=(tol, 0, 1))
+    given = {
+        "n_basis": n_basis, "kernel": kernel, "mix": mix, "fitting": fitting, "query_weight": query_weight, "tol": tol,
+        "random_state": random_state,
+    }  # fmt: skip
+    validate_parameter_constraints(PURSUIT, given, "fit_many")
     K = gram_of(X, kernel, random_state)
     rows = as_items(items, len(K))
     scores = as_scores(y, len(rows))
@@ -171,23 +174,6 @@ def fit_many(
         n_jobs,
     )
     return ManyPursuits(queries.ids, K, chosen, path)
-
-
-def require_ranges(**given: tuple[Any, float, float]) -> None:
-    """
-    Refuse numbers that are out of range; ``n_basis`` must be a whole one.
-
-    Parameters
-    ----------
-    **given : tuples of a value, the least and the greatest allowed
-        By the name of the parameter.
-    """
-    for name, (value, least, most) in given.items():
-        kind = Integral if name == "n_basis" else Real
-        if isinstance(value, bool) or not isinstance(value, kind) or not least <= float(value) <= most:
-            what = "a whole number" if kind is Integral else "a number"
-            upto = f"from {least:g} to {most:g}" if np.isfinite(most) else f"of at least {least:g}"
-            raise InputError(f"{name} is {value!r}; pass {what} {upto}.")
 
 
 def gram_of(X: Any, kernel: Any, random_state: Any = None) -> Floats:
@@ -210,7 +196,8 @@ def gram_of(X: Any, kernel: Any, random_state: Any = None) -> Floats:
     """
     resolved: Kernel = as_kernel(kernel).fit(X, rng_of(random_state))
     K = np.ascontiguousarray(resolved(X), dtype=np.float64)
-    require_finite(K)
+    if not isinstance(resolved, PrecomputedKernel):
+        require_finite(K)
     if K.shape[0] != K.shape[1]:
         raise InputError(f"the Gram matrix has shape {K.shape}; pass a square one, one row and column per item.")
     return K

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils._param_validation import validate_parameter_constraints
 
 from corank.core.copursuit import SmallPair, copursue_many, coscore_many
 from corank.core.threads import cut, n_threads, spread
@@ -15,8 +16,8 @@ from corank.data.queries import Queries
 from corank.data.ranking import as_scores
 from corank.errors import InputError
 from corank.graphs import query_factors
-from corank.pursuit.coupled import RESIDUALS
-from corank.pursuit.many import LEAST, Floats, as_items, gram_of, require_ranges, scores_by_problem
+from corank.pursuit.many import LEAST, Floats, as_items, gram_of, scores_by_problem
+from corank.pursuit.parameters import CO_PURSUIT
 from corank.pursuit.path import as_length
 
 BOTH = 2
@@ -141,11 +142,15 @@ def fit_many_views(
         The models.
     """
     parts = X if isinstance(X, tuple) else (X, X)
-    if len(parts) != 2 or residual not in RESIDUALS:
+    if len(parts) != 2:
         raise InputError(
-            f"X is a tuple of {len(parts)} and residual is {residual!r}; pass one or two catalogues, and one of "
-            f"{', '.join(RESIDUALS)}."
+            f"X is a tuple of {len(parts)}; pass one catalogue, or a tuple of two that see the same items."
         )
+    given = {
+        "n_basis": n_basis, "kernel": kernel, "coupling": coupling, "residual": residual, "query_weight": query_weight,
+        "tol": tol, "random_state": random_state,
+    }  # fmt: skip
+    validate_parameter_constraints(CO_PURSUIT, given, "fit_many_views")
     first = gram_of(parts[0], kernel, random_state)
     grams = (first, first if parts[1] is parts[0] else gram_of(parts[1], kernel, random_state))
     if len(grams[0]) != len(grams[1]):
@@ -155,7 +160,6 @@ def fit_many_views(
     sides = np.full(len(rows), BOTH) if view is None else np.asarray(view)
     if view is not None and (sides.shape != rows.shape or not np.isin(sides, (0, 1)).all()):
         raise InputError("view must hold one 0 or 1 for each item, the view whose dictionary holds it.")
-    require_ranges(n_basis=(n_basis, 1, np.inf), coupling=(coupling, 0, np.finfo(np.float64).max), tol=(tol, 0, 1))
     queries = Queries.of(problem, len(rows))
     unscored = np.isnan(scores)
     order = queries.order[np.lexsort((unscored[queries.order], queries.codes[queries.order]))]

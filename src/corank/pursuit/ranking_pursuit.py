@@ -19,21 +19,19 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from corank.base import Ranker, as_weights, rng_of
 from corank.data.ranking import RankingData
 from corank.errors import InputError
 from corank.pursuit.choice import Candidates
 from corank.pursuit.explain import Pull, pulls
-from corank.pursuit.fits import FITTINGS, steps
+from corank.pursuit.fits import steps
 from corank.pursuit.inner import Floats, Goal
-from corank.pursuit.parameters import CONSTRAINTS, POSITIVE
+from corank.pursuit.parameters import PURSUIT
 from corank.pursuit.path import Path, add_up, as_length
 from corank.pursuit.solutions import alternatives
 from corank.pursuit.stopping import Watch, best_length, hold_out
@@ -108,13 +106,7 @@ class RankingPursuit(Ranker):
     ((400,), 20)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **CONSTRAINTS,
-        "mix": [Interval(Real, 0, 1, closed="both")],
-        "fitting": [StrOptions(set(FITTINGS))],
-        "dictionary": [StrOptions({"scored", "all", "columns"}), POSITIVE, "array-like"],
-        "n_solutions": [POSITIVE],
-    }
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = PURSUIT
 
     def __init__(
         self,
