@@ -281,3 +281,10 @@ def test_a_table_of_one_row_is_explained_with_its_names():
     table = pd.DataFrame(X, columns=[f"column {j}" for j in range(X.shape[1])])
     model = RankingPursuit(5, KERNEL).fit(table, Y, qid=QID)
     assert model.explain(table.iloc[:1]) == RankingPursuit(5, KERNEL).fit(X, Y, qid=QID).explain(X[0])
+
+
+@pytest.mark.parametrize("scale", [1e160, 1e-170])
+def test_scores_that_cannot_be_squared_get_one_sentence(scale):
+    problem = make_ranking(5, 6, random_state=0)
+    with pytest.raises(InputError, match="too large or too small to be squared; multiply them by a power of ten"):
+        RankingPursuit(3, "linear").fit(problem.X, scale * problem.y, qid=problem.qid)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from corank.core.pursuit import TINY
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData
 from corank.data.split import keep_scores
@@ -157,7 +158,14 @@ class Goal:
         if mix == 0.0:
             # the level of a query cancels; subtracting it first keeps the digits that matter
             s = s - (np.bincount(queries.codes, s) / queries.sizes)[queries.codes]
-        return cls(rows, inner, inner.apply(s), float(inner.squares(s[:, None])[0]))
+        with np.errstate(over="ignore", under="ignore"):
+            J = float(inner.squares(s[:, None])[0])
+        if not (np.isfinite(J) and (J > TINY or not s.any())):
+            raise InputError(
+                f"the scores reach {np.abs(data.y[rows]).max():.3g}, which is too large or too small to be squared; "
+                "multiply them by a power of ten."
+            )
+        return cls(rows, inner, inner.apply(s), J)
 
     @classmethod
     def _of_pairs(cls, data: RankingData, mix: float, rows: NDArray[np.int64], w: Floats) -> Goal:
