@@ -1,5 +1,6 @@
 """
-Pursuits: a step against one product over the dictionary, pre-fitting against basic, many users against one by one.
+Pursuits: a step against one product over the dictionary, pre-fitting against basic, many users against one by one, and
+the memory that many rows take.
 
 Every line is one figure; times are medians of repeats that alternate between corank and the alternative.
 Run: python benchmarks/bench_pursuit.py [--quick]
@@ -11,6 +12,7 @@ import argparse
 import json
 import statistics
 import time
+import tracemalloc
 from collections.abc import Callable
 
 import numpy as np
@@ -108,6 +110,22 @@ def bench_many(n_users: int, repeats: int) -> None:
     say("fit_many / RankingPursuit one by one", together / apart, users=n_users, ms_per_user=1000 * together / n_users)
 
 
+def bench_large(n: int, N: int) -> None:
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(n, 20)).astype(np.float32)
+    y, qid = X[:, 0] + rng.normal(size=n), np.repeat(np.arange(n // 100), 100)
+    model = RankingPursuit(20, GaussianKernel(0.02), fitting="pre", dictionary=N, random_state=0)
+    begin = time.perf_counter()
+    model.fit(X, y, qid=qid)
+    spent = time.perf_counter() - begin
+    tracemalloc.start()
+    model.fit(X, y, qid=qid)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    say("20 pre-fitted terms, s", spent, n=n, N=N)
+    say("peak memory / n x N float32", peak / (4 * n * N), n=n, N=N, GB=round(peak / 1e9, 2))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="smaller problems, fewer repeats")
@@ -116,6 +134,7 @@ def main() -> None:
     bench_steps(1500 if quick else 4000, repeats)
     bench_joint(1000 if quick else 2000, repeats)
     bench_many(20 if quick else 60, repeats)
+    bench_large(10_000 if quick else 100_000, 2000)
 
 
 if __name__ == "__main__":
