@@ -72,7 +72,7 @@ def test_ridge_is_kernel_ridge_and_rank_rls(drawn):
 
 
 def test_a_trial_reports_the_errors_of_the_parameters_it_chose(drawn):
-    found = ranking_pursuit.trial(drawn, ("RankRLS", "Matching pursuit"))
+    found = ranking_pursuit.trial(drawn, ("RankRLS", "Matching pursuit"), (1.0, 8.0, 64.0))
     assert set(found) == {"RankRLS", "Matching pursuit", "Matching pursuit, by order"}
     cell = found["RankRLS"]
     at = METHODS["RankRLS"].grid.index(cell["point"])
@@ -87,7 +87,7 @@ def test_a_trial_reports_the_errors_of_the_parameters_it_chose(drawn):
 
 
 def test_levelled_squares_are_those_of_scores_moved_by_the_mean_of_what_the_training_ratings_miss(drawn):
-    cell = ranking_pursuit.trial(drawn, ("Ranking pursuit",))["Ranking pursuit"]
+    cell = ranking_pursuit.trial(drawn, ("Ranking pursuit",), (8.0, 16.0))["Ranking pursuit"]
     users, K = drawn.tested, Grams(drawn, cell["width"]).whole
     at = METHODS["Ranking pursuit"].grid.index(cell["point"])
     for b in (0, 7):
@@ -120,7 +120,7 @@ def test_many_shifts_are_solved_as_one_by_one():
 def test_the_whole_experiment_on_made_up_ratings(ratings, tmp_path, monkeypatch):
     monkeypatch.setattr(ranking_pursuit, "DATA", {"Jester": lambda: ratings, "MovieLens": lambda: ratings})
     monkeypatch.setattr(ranking_pursuit, "QUICK_USERS", 8)
-    monkeypatch.setattr(ranking_pursuit, "WIDTHS", (4.0, 32.0))
+    monkeypatch.setattr(ranking_pursuit, "WIDTHS", (4.0, 32.0, 32.0, 32.0))
     report = ranking_pursuit.run(Settings(tmp_path, quick=True))
     assert [table.title.split(":")[0] for table in report.tables[:5]] == [f"Table {n}" for n in range(1, 6)]
     assert "Ranking pursuit" in report.markdown()

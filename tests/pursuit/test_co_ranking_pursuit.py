@@ -222,3 +222,25 @@ def test_one_view_is_ranking_pursuit():
     one = CoRankingPursuit(6, [KERNELS[0]], coupling=5.0).fit(X, Y, qid=QID)
     other = RankingPursuit(6, KERNELS[0], dictionary="all").fit(X, Y, qid=QID)
     np.testing.assert_allclose(one.predict(X), other.predict(X), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", [3, 17, 29])
+def test_three_views_searched_jointly_gain_no_less_than_with_one_row_for_all(seed):
+    problem = make_ranking(8, 8, random_state=seed)
+    y = hide_scores(problem.y, fraction=0.5, random_state=seed)
+    gains = [
+        CoRankingPursuit(1, KERNELS, coupling=1.0, search=search).fit(problem.X, y, qid=problem.qid).gains_[0]
+        for search in ("joint", "shared")
+    ]
+    assert gains[0] >= gains[1] * (1 - 1e-12)
+
+
+@pytest.mark.parametrize("residual", ["shared", "separate"])
+def test_a_constant_view_stands_aside(residual):
+    flat = np.column_stack([np.ones(len(X)), X])
+    views = [[0], list(range(1, flat.shape[1]))]
+    model = CoRankingPursuit(4, views, "linear", coupling=0.0, residual=residual).fit(flat, Y, qid=QID)
+    assert (model.coefs_[:, 0] == 0.0).all()
+    alone = RankingPursuit(1, "linear", dictionary="all").fit(X, Y, qid=QID)
+    np.testing.assert_allclose(model.predict_views(flat, 1)[:, 1], alone.predict(X), rtol=1e-9)
+    assert not model.predict_views(flat)[:, 0].any()
