@@ -23,6 +23,7 @@ def query_factors(sizes: ArrayLike, query_weight: str, twice_pairs: ArrayLike | 
         c_q = 1, every pair weighs the same; 1 / (n_q (n_q − 1)), every query does; 1 / n_q, every row does.
     twice_pairs : array-like of shape (n_queries,), optional
         What stands for n_q (n_q − 1) where rows carry weights, W_q² − Σ w², or where equal scores are not compared.
+        Two copies of a row are a pair more than one row of weight 2 is: with "equal" they do not mean quite the same.
 
     Returns
     -------
