@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.core.jit import jit, relaxed
+from corank.core.jit import jit, prefetch, relaxed
 from corank.core.pursuit import TINY
 
 
@@ -49,8 +49,12 @@ def _centred(K, rows, over, columns, factor):  # type: ignore[no-untyped-def]
     n, N = len(over), len(columns)
     D = np.zeros((n, N))
     means, plain, squares = np.zeros(N), np.zeros(N), np.zeros(N)
+    width = np.uint64(K.shape[1])
     for i in range(np.uint64(n)):
+        # rows of a large catalogue lie far apart: ask for the next one while this one is read
+        ahead = rows[over[min(i + np.uint64(1), np.uint64(n - 1))]] * width
         for j in range(np.uint64(N)):
+            prefetch(K, ahead + rows[columns[j]])  # type: ignore[call-arg]
             D[i, j] = K[rows[over[i]], rows[columns[j]]]
             means[j] += D[i, j] / n
             plain[j] += D[i, j] * D[i, j]
