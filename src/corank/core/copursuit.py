@@ -54,10 +54,10 @@ def _centred(K, rows, over, columns, factor):  # type: ignore[no-untyped-def]
         # rows of a large catalogue lie far apart: ask for the next one while this one is read
         ahead = rows[over[min(i + np.uint64(1), np.uint64(n - 1))]] * width
         for j in range(np.uint64(N)):
-            prefetch(K, ahead + rows[columns[j]])  # type: ignore[call-arg]
             D[i, j] = K[rows[over[i]], rows[columns[j]]]
             means[j] += D[i, j] / n
             plain[j] += D[i, j] * D[i, j]
+            prefetch(K, ahead + rows[columns[j]])  # type: ignore[call-arg]
     root = np.sqrt(factor * n)
     for i in range(np.uint64(n)):
         for j in range(np.uint64(N)):
