@@ -19,7 +19,7 @@ KERNEL = GaussianKernel(0.05)
 
 def test_regression_with_back_fitting_is_orthogonal_matching_pursuit():
     unit = X / np.linalg.norm(X, axis=0)
-    model = RankingPursuit(6, dictionary="columns", mix=1.0, fitting="back").fit(unit, PROBLEM.y)
+    model = RankingPursuit(6, dictionary="columns", mix=1.0, fitting="back", fit_intercept=False).fit(unit, PROBLEM.y)
     for p in (1, 3, 6):
         other = OrthogonalMatchingPursuit(n_nonzero_coefs=p, fit_intercept=False).fit(unit, PROBLEM.y)
         assert set(model.indices_[:p]) == set(np.flatnonzero(other.coef_))
@@ -63,7 +63,8 @@ def test_what_the_mean_of_the_views_leaves_over_never_grows(search):
 
 
 def test_combined_pursuit_lies_between_ranking_and_regression():
-    ends = {mix: RankingPursuit(8, KERNEL, mix, "back", query_weight="rows") for mix in (0.0, 0.5, 1.0)}
+    how = {"fitting": "back", "query_weight": "rows", "fit_intercept": False}
+    ends = {mix: RankingPursuit(8, KERNEL, mix, **how) for mix in (0.0, 0.5, 1.0)}
     for model in ends.values():
         model.fit(X, PROBLEM.y, qid=QID)
 

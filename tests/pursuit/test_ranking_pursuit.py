@@ -106,7 +106,7 @@ def test_early_stopping_by_squares_judges_single_rows():
         6, early_stopping=True, validation_fraction=0.01, n_iter_no_change=6, random_state=0, **how
     ).fit(X, Y, qid=np.arange(len(Y)))
     # the first error is that of the empty model, and tells which row was held out
-    (candidates,) = np.nonzero(np.isclose(Y**2, model.validation_errors_[0]))
+    (candidates,) = np.nonzero(np.isclose(((Y - Y.mean()) * len(Y) / (len(Y) - 1)) ** 2, model.validation_errors_[0]))
     by_hand = []
     for row in candidates:
         path = RankingPursuit(6, **how).fit(X, np.where(np.arange(len(Y)) == row, np.nan, Y), qid=np.arange(len(Y)))
@@ -288,3 +288,30 @@ def test_scores_that_cannot_be_squared_get_one_sentence(scale):
     problem = make_ranking(5, 6, random_state=0)
     with pytest.raises(InputError, match="too large or too small to be squared; multiply them by a power of ten"):
         RankingPursuit(3, "linear").fit(problem.X, scale * problem.y, qid=problem.qid)
+
+
+@pytest.mark.parametrize("mix", [0.5, 1.0])
+def test_the_mean_score_is_taken_off_first_and_added_to_predictions(mix):
+    problem = make_ranking(6, 8, random_state=0)
+    w = np.random.default_rng(0).integers(1, 4, len(problem.y))
+    model = RankingPursuit(5, "linear", mix).fit(problem.X, problem.y + 100.0, qid=problem.qid, sample_weight=w)
+    mean = np.average(problem.y + 100.0, weights=w)
+    assert model.intercept_ == pytest.approx(mean)
+    np.testing.assert_allclose(model.predict(problem.X, n_terms=0), mean)
+    plain = RankingPursuit(5, "linear", mix, fit_intercept=False)
+    plain.fit(problem.X, problem.y + 100.0 - mean, qid=problem.qid, sample_weight=w)
+    np.testing.assert_allclose(model.predict(problem.X), plain.predict(problem.X) + mean)
+    pulled = sum(pull.contribution for pull in model.explain(problem.X[3]))
+    assert pulled + model.intercept_ == pytest.approx(model.predict(problem.X)[3])
+
+
+def test_ranking_alone_has_no_intercept():
+    problem = make_ranking(6, 8, random_state=0)
+    model = RankingPursuit(5, "linear").fit(problem.X, problem.y + 100.0, qid=problem.qid)
+    assert model.intercept_ == 0.0
+    np.testing.assert_allclose(
+        model.predict(problem.X),
+        RankingPursuit(5, "linear").fit(problem.X, problem.y, qid=problem.qid).predict(problem.X),
+        rtol=1e-9,
+        atol=1e-9,
+    )

@@ -222,7 +222,7 @@ def pursue_many(K, small, fitting, tol, least, chosen, path, first, last):  # ty
 
 
 @jit
-def score_many(K, chosen, path, rows, starts, out, first, last):  # type: ignore[no-untyped-def]
+def score_many(K, chosen, path, levels, rows, starts, out, first, last):  # type: ignore[no-untyped-def]
     """
     Write to ``out[i, p]`` the score of row i by the model of the first p terms of its problem, p = 0..P.
 
@@ -232,6 +232,8 @@ def score_many(K, chosen, path, rows, starts, out, first, last):  # type: ignore
         Gram matrix.
     chosen, path : arrays
         From `pursue_many`.
+    levels : array of shape (B,)
+        Added to the scores of each problem.
     rows, starts : arrays of uint64
         Problem b scores ``rows[starts[b]:starts[b + 1]]``.
     out : array of shape (len(rows), P + 1)
@@ -249,13 +251,13 @@ def score_many(K, chosen, path, rows, starts, out, first, last):  # type: ignore
         for i in range(starts[b], starts[b + one]):
             for q in range(n_terms):
                 k[q] = K[rows[i], np.uint64(chosen[b, q])]
-            f = 0.0
-            out[i, 0] = 0.0
+            f = levels[b]
+            out[i, 0] = f
             for p in range(P):
                 if path.shape[1] == 1:
                     f += path[b, 0, p] * k[p] if p < n_terms else 0.0
                 else:
-                    f = 0.0
+                    f = levels[b]
                     for q in range(min(p + 1, n_terms)):
                         f += path[b, p, q] * k[q]
                 out[i, p + 1] = f

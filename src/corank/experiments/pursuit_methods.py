@@ -85,7 +85,7 @@ def errors_of(scores: Floats, users: Users) -> tuple[Floats, Floats]:
     return disagreement, squares
 
 
-def pursuit(mix: float, query_weight: str = "pairs") -> Run:
+def pursuit(mix: float, query_weight: str = "pairs", fit_intercept: bool = False) -> Run:
     """
     Return a pursuit as a method; its grid is the number of terms.
 
@@ -95,6 +95,8 @@ def pursuit(mix: float, query_weight: str = "pairs") -> Run:
         Share of regression.
     query_weight : {"pairs", "rows"}
         Whether the pairs outweigh the rows, as in the paper, or both weigh alike.
+    fit_intercept : bool
+        Whether the mean of a user's ratings is subtracted first; the paper has no such thing.
 
     Returns
     -------
@@ -105,7 +107,7 @@ def pursuit(mix: float, query_weight: str = "pairs") -> Run:
     def run(grams: Grams, users: Users) -> tuple[Floats, Floats]:
         models = fit_many(
             grams.whole, users.train, users.y, users.train_user, kernel="precomputed", n_basis=N_TERMS, mix=mix,
-            query_weight=query_weight,
+            query_weight=query_weight, fit_intercept=fit_intercept,
         )  # fmt: skip
         scores = models.predict_path(users.test, users.test_user)[:, 1:]
         return scores, _distinct(models.chosen) / _sizes(users)
@@ -223,6 +225,7 @@ METHODS = {
         Method("Ranking pursuit", _TERMS, pursuit(0.0)),
         Method("CRRP", _TERMS, pursuit(CRRP_MIX)),
         Method("CRRP, rows and pairs alike", _TERMS, pursuit(CRRP_MIX, "rows")),
+        Method("CRRP with the mean first", _TERMS, pursuit(CRRP_MIX, fit_intercept=True)),
         Method("Two dictionaries, scored items", _TERMS, co_pursuit((0.0,))),
         Method("Two dictionaries, not coupled", _TERMS, co_pursuit((0.0,)), sees_unscored=True),
         Method("SS ranking pursuit", _COUPLED, co_pursuit(COUPLINGS), sees_unscored=True),

@@ -45,6 +45,7 @@ SUPERVISED = (
     "Ranking pursuit",
     "CRRP",
     "CRRP, rows and pairs alike",
+    "CRRP with the mean first",
 )
 VIEWS = (
     "Ranking pursuit",

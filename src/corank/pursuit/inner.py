@@ -178,3 +178,32 @@ class Goal:
         L = Laplacian.from_pairs(pairs, len(rows), weight)
         inner = Inner(L, 0.0, np.ones(len(rows)))
         return cls(rows, inner, np.asarray(L.half_t(np.sqrt(weight))), float(weight.sum()))
+
+
+def without_mean(data: RankingData, weights: Floats | None) -> tuple[float, RankingData]:
+    """
+    Take the mean score of the rows to learn from off all scores.
+
+    Parameters
+    ----------
+    data : RankingData
+        The problem.
+    weights : array of shape (n_rows,), optional
+        Row weights.
+
+    Returns
+    -------
+    float, RankingData
+        The mean, and the problem without it; 0 and the problem itself where it has no scores.
+
+    Examples
+    --------
+    >>> mean, data = without_mean(RankingData.of([[0.0], [1.0], [2.0]], [5.0, 7.0, np.nan]), None)
+    >>> mean, data.y.tolist()
+    (6.0, [-1.0, 1.0, nan])
+    """
+    rows = rows_to_learn_from(data, weights)
+    if data.y is None or not len(rows):
+        return 0.0, data
+    mean = float(np.average(data.y[rows], weights=None if weights is None else weights[rows]))
+    return mean, RankingData.of_checked(data.X, data.y - mean, data.queries)

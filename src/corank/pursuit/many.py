@@ -46,12 +46,15 @@ class ManyPursuits:
     path : array of shape (B, P, P), or (B, 1, P)
         ``path[b, p - 1, :p]`` are the coefficients of the first p terms; a model that ended earlier repeats its last.
         With ``fitting="basic"`` coefficients stay: ``path[b, 0, :p]``.
+    levels : array of shape (B,)
+        What is added to the scores of each problem: its mean judgement, or 0.
     """
 
     ids: NDArray[Any]
     K: Floats
     chosen: NDArray[np.int64]
     path: Floats
+    levels: Floats
 
     @property
     def n_terms(self) -> NDArray[np.int64]:
@@ -78,7 +81,8 @@ class ManyPursuits:
         """
         p = as_length(n_terms, self.chosen.shape[1], "these models have")
         last = self.path[:, :, :p] if self.path.shape[1] == 1 else self.path[:, max(p - 1, 0) : max(p, 1), :p]
-        return ManyPursuits(self.ids, self.K, self.chosen[:, :p], last).predict_path(items, problem)[:, p]
+        short = ManyPursuits(self.ids, self.K, self.chosen[:, :p], last, self.levels)
+        return short.predict_path(items, problem)[:, p]
 
     def predict_path(self, items: ArrayLike, problem: ArrayLike, n_jobs: int | None = None) -> Floats:
         """
@@ -97,7 +101,7 @@ class ManyPursuits:
             Column p holds the scores by the first p terms.
         """
         rows = as_items(items, len(self.K))
-        score = partial(score_many, self.K, self.chosen, self.path)
+        score = partial(score_many, self.K, self.chosen, self.path, self.levels)
         return scores_by_problem(score, rows, self.ids, problem, self.chosen.shape[1] + 1, n_jobs)
 
 
@@ -112,6 +116,7 @@ def fit_many(
     mix: float = 0.0,
     fitting: str = "basic",
     query_weight: str = "pairs",
+    fit_intercept: bool = True,
     tol: float = 1e-10,
     n_jobs: int | None = None,
     random_state: Any = None,
@@ -134,7 +139,7 @@ def fit_many(
         The judgements; NaN is left out.
     problem : array-like of shape (m,)
         Whose judgement it is; any hashable ids, in any order.
-    n_basis, kernel, mix, fitting, query_weight, tol, random_state
+    n_basis, kernel, mix, fitting, query_weight, fit_intercept, tol, random_state
         As in `RankingPursuit`.
     n_jobs : int, optional
         Number of threads; every available processor by default.
@@ -152,8 +157,8 @@ def fit_many(
     array([ 2., -1.])
     """
     given = {
-        "n_basis": n_basis, "kernel": kernel, "mix": mix, "fitting": fitting, "query_weight": query_weight, "tol": tol,
-        "random_state": random_state,
+        "n_basis": n_basis, "kernel": kernel, "mix": mix, "fitting": fitting, "query_weight": query_weight,
+        "fit_intercept": fit_intercept, "tol": tol, "random_state": random_state,
     }  # fmt: skip
     validate_parameter_constraints(PURSUIT, given, "fit_many")
     K = gram_of(X, kernel, random_state)
@@ -164,6 +169,11 @@ def fit_many(
     n_b = np.bincount(queries.codes[order], minlength=len(queries))
     starts = np.append(0, np.cumsum(n_b)).astype(np.int64)
     factor = (1.0 - mix) * query_factors(n_b, query_weight)
+    levels = np.zeros(len(queries))
+    if fit_intercept and mix > 0.0:
+        codes = queries.codes[order]
+        levels = np.bincount(codes, weights=scores[order], minlength=len(queries)) / np.maximum(n_b, 1)
+        scores = scores - levels[queries.codes]
     small = Small(rows[order].view(np.uint64), starts.view(np.uint64), scores[order], float(mix), factor)
     P = int(n_basis)
     chosen = np.empty((len(queries), P), dtype=np.int64)
@@ -173,7 +183,7 @@ def fit_many(
         cut(starts, 4 * n_threads(n_jobs)),
         n_jobs,
     )
-    return ManyPursuits(queries.ids, K, chosen, path)
+    return ManyPursuits(queries.ids, K, chosen, path, levels)
 
 
 def gram_of(X: Any, kernel: Any, random_state: Any = None) -> Floats:

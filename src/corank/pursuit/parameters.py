@@ -32,6 +32,7 @@ PURSUIT: dict[str, list[Any]] = {
     **_BOTH,
     "mix": [Interval(Real, 0, 1, closed="both")],
     "fitting": [StrOptions(set(FITTINGS))],
+    "fit_intercept": ["boolean"],
     "dictionary": [StrOptions({"scored", "all", "columns"}), _POSITIVE, "array-like"],
     "n_solutions": [_POSITIVE],
 }

@@ -30,7 +30,7 @@ from corank.errors import InputError
 from corank.pursuit.choice import Candidates
 from corank.pursuit.explain import Pull, pulls
 from corank.pursuit.fits import steps
-from corank.pursuit.inner import Floats, Goal
+from corank.pursuit.inner import Floats, Goal, without_mean
 from corank.pursuit.parameters import PURSUIT
 from corank.pursuit.path import Path, add_up, as_length
 from corank.pursuit.solutions import alternatives
@@ -57,6 +57,9 @@ class RankingPursuit(Ranker):
         random ones, or those named; or the columns of X themselves, without a kernel.
     query_weight : {"pairs", "equal", "rows"}
         How much a query counts (see `corank.graphs.query_factors`).
+    fit_intercept : bool
+        Whether the mean score is subtracted before terms are chosen, and added to predictions; with mix=0 the level is
+        free, and stays as the terms have it.
     tol : float
         Stop when a step lowers J by no more than this share of its first value.
     early_stopping : bool
@@ -73,6 +76,8 @@ class RankingPursuit(Ranker):
 
     Attributes
     ----------
+    intercept_ : float
+        The mean score, or 0.
     indices_ : array of int64, shape (P,)
         Rows (or columns) chosen, in order.
     coef_ : array of shape (P,)
@@ -117,6 +122,7 @@ class RankingPursuit(Ranker):
         *,
         dictionary: Any = "scored",
         query_weight: str = "pairs",
+        fit_intercept: bool = True,
         tol: float = 1e-10,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
@@ -130,6 +136,7 @@ class RankingPursuit(Ranker):
         self.fitting = fitting
         self.dictionary = dictionary
         self.query_weight = query_weight
+        self.fit_intercept = fit_intercept
         self.tol = tol
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
@@ -166,8 +173,9 @@ class RankingPursuit(Ranker):
         self._validate_params()
         data = self._problem(X, y, qid)
         weights = as_weights(sample_weight, data.n_rows)
+        intercept, centred = self._centred(data, weights)
         for_kernel, for_rows, for_holding_out = rng_of(self.random_state).spawn(3)
-        goal = Goal.of(data, self.mix, self.query_weight, weights)
+        goal = Goal.of(centred, self.mix, self.query_weight, weights)
         candidates = Candidates.of(self.dictionary, self.kernel, data, weights, for_rows, for_kernel)
         n_basis, errors = int(self.n_basis), None
         if self.early_stopping:
@@ -184,8 +192,12 @@ class RankingPursuit(Ranker):
         self._forget()
         if errors is not None:
             self.validation_errors_ = errors
+        self.intercept_ = intercept
         self._store(data, goal, candidates, paths)
         return self
+
+    def _centred(self, data: RankingData, weights: Floats | None) -> tuple[float, RankingData]:
+        return without_mean(data, weights) if self.fit_intercept and self.mix > 0.0 else (0.0, data)
 
     @property
     def _is_pairwise(self) -> bool:
@@ -199,7 +211,8 @@ class RankingPursuit(Ranker):
         by_squares = self.mix == 1.0
         train, held_out = hold_out(data, weights, self.validation_fraction, rng, by_squares=by_squares)
         seen = candidates.over(data.X, held_out)
-        watch = Watch(seen, data, held_out, by_squares=by_squares, patience=self.n_iter_no_change)
+        level, train = self._centred(train, weights)
+        watch = Watch(seen, data, held_out, by_squares=by_squares, patience=self.n_iter_no_change, level=level)
         goal = Goal.of(train, self.mix, self.query_weight, weights)
         dictionary = candidates.over(data.X, goal.rows)
         walk = steps(dictionary, goal, dictionary.squares(goal.inner), self.fitting)
@@ -240,7 +253,7 @@ class RankingPursuit(Ranker):
         """
         rows = self._new_rows(X)
         coefficients = self._coefficients(n_terms, solution)
-        return np.asarray(self._similarities(rows) @ coefficients, dtype=np.float64)
+        return np.asarray(self._similarities(rows) @ coefficients + self.intercept_, dtype=np.float64)
 
     def explain(self, x: ArrayLike, n_terms: int | None = None, solution: int = 0) -> list[Pull]:
         """
@@ -256,7 +269,8 @@ class RankingPursuit(Ranker):
         Returns
         -------
         list of Pull
-            The strongest pull upwards first, the strongest downwards last; the contributions sum to the score.
+            The strongest pull upwards first, the strongest downwards last; with `intercept_` the contributions sum to
+            the score.
 
         Examples
         --------

@@ -86,6 +86,8 @@ class Watch:
         Whether the squared error counts, rather than the disagreement error.
     patience : int
         Steps without improvement.
+    level : float
+        What predictions add to the dictionary's terms.
 
     Attributes
     ----------
@@ -93,9 +95,11 @@ class Watch:
         Error with 0, 1, 2, ... terms.
     """
 
-    def __init__(self, seen: Dictionary, data: RankingData, rows: Ints, *, by_squares: bool, patience: int) -> None:
+    def __init__(
+        self, seen: Dictionary, data: RankingData, rows: Ints, *, by_squares: bool, patience: int, level: float = 0.0
+    ) -> None:
         assert data.y is not None
-        self._seen, self._y, self._qid = seen, data.y[rows], data.queries.codes[rows]
+        self._seen, self._y, self._qid = seen, data.y[rows] - level, data.queries.codes[rows]
         self._by_squares, self._patience = by_squares, patience
         self.errors = [self._error(np.zeros(len(rows)))]
 
