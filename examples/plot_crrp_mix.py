@@ -5,7 +5,8 @@ Ranking and regression in one model
 Combined ranking and regression pursuit (CRRP) on Jester: the disagreement error and the mean squared error of the same
 model against `mix`, the share of regression; width and number of terms are chosen by the disagreement error. With
 ``query_weight="pairs"``, the paper's form, the pairs outweigh the rows as many times as a user has ratings: the level
-of the ratings is learnt late. With ``"rows"`` both weigh alike.
+of the ratings is learnt late. With ``"rows"`` both weigh alike; with ``fit_intercept`` the mean of a user's ratings is
+taken off first.
 
 Without CORANK_DATA the same is drawn for made-up ratings.
 """
@@ -36,7 +37,7 @@ def made_up(rng: np.random.Generator) -> np.ndarray:
     return np.where(rated, np.clip(table, -10, 10), np.nan).astype(np.float32)
 
 
-def chosen_errors(drawn, mix: float, query_weight: str) -> tuple[float, float]:
+def chosen_errors(drawn, mix: float, query_weight: str, fit_intercept: bool) -> tuple[float, float]:
     """Both errors on the tested users, with width and number of terms chosen by the disagreement error on others."""
     held_out, tested = [], []
     for width in WIDTHS:
@@ -44,7 +45,7 @@ def chosen_errors(drawn, mix: float, query_weight: str) -> tuple[float, float]:
         for users, out in ((drawn.held_out, held_out), (drawn.tested, tested)):
             models = fit_many(
                 K, users.train, users.y, users.train_user, kernel="precomputed", n_basis=N_TERMS, mix=mix,
-                query_weight=query_weight,
+                query_weight=query_weight, fit_intercept=fit_intercept,
             )  # fmt: skip
             scores = models.predict_path(users.test, users.test_user)[:, 1:]
             out.append([np.nanmean(errors, axis=0) for errors in errors_of(scores, users)])
@@ -60,12 +61,13 @@ drawn = draw(ratings, (60, 80), 150, 300, 1.0, rng)
 figure = Figure(figsize=(9, 3.6), layout="constrained")
 FigureCanvasAgg(figure)
 left, right = figure.subplots(1, 2)
-for query_weight in ("pairs", "rows"):
-    found = np.array([chosen_errors(drawn, mix, query_weight) for mix in MIXES])
+for query_weight, fit_intercept in (("pairs", False), ("rows", False), ("rows", True)):
+    label = f'"{query_weight}"' + (", fit_intercept" if fit_intercept else "")
+    found = np.array([chosen_errors(drawn, mix, query_weight, fit_intercept) for mix in MIXES])
     for panel, values in zip((left, right), found.T, strict=True):
-        panel.plot(MIXES, values, marker="o", markersize=3, label=f'query_weight="{query_weight}"')
+        panel.plot(MIXES, values, marker="o", markersize=3, label=label)
     for mix, (order, squares) in zip(MIXES, found, strict=True):
-        print(f"{query_weight:>5}  mix {mix:<5} disagreement {order:.4f}  squared error {squares:.2f}")
+        print(f"{label:22}  mix {mix:<5} disagreement {order:.4f}  squared error {squares:.2f}")
 left.set_ylabel("disagreement error")
 right.set_ylabel("mean squared error")
 right.set_yscale("log")
