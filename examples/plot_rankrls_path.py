@@ -14,6 +14,8 @@ Needs MQ2008 under CORANK_DATA, and matplotlib.
 
 from __future__ import annotations
 
+import sys
+
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -68,4 +70,7 @@ for c, coupling in enumerate(couplings):
     right.errorbar(sizes, means, spread, label=f"coupling {coupling:g}", capsize=3)
 right.set(xlabel="unscored rows", ylabel="change of the disagreement error", title="CoRankRLS, 50 scored rows")
 right.legend()
-plt.show()
+if len(sys.argv) > 1:
+    figure.savefig(sys.argv[1], dpi=130)
+else:
+    plt.show()

@@ -149,6 +149,7 @@ SUPERVISED_PAIRS = (
     ("Ranking pursuit", "RankRLS"),
     ("Ranking pursuit", "RankSVM"),
     ("CRRP", "Ranking pursuit"),
+    ("CRRP with the mean first", "Ranking pursuit"),
 )
 VIEW_PAIRS = (
     ("SS ranking pursuit", "Ranking pursuit"),
