@@ -92,10 +92,10 @@ def run(settings: Settings) -> Report:
         "Ranking pursuit: order items from a few ratings",
         f"Repeats: {repeats} ({min(repeats, SCARCE_REPEATS)} where three ratings in twenty are known), each of "
         f"{n_users} users to test on and {n_users} to choose parameters on; Gaussian kernel exp(−d²/(2 width²)), "
-        f"{len(widths)} widths from 2⁻¹⁵ to 2¹⁵. Jester: the 24,983 users of part 1, who rated 36 jokes or more, so that the group "
-        "20-40 is one of 36 to 40. Ranking methods are chosen by the disagreement error; RLS and matching pursuit by "
-        "the squared error, and in rows of their own by the disagreement error. Pairs of equal ratings do not count. "
-        "Tests are Wilcoxon's over users; a user may be in several repeats.",
+        f"{len(widths)} widths from 2⁻¹⁵ to 2¹⁵. Jester: the 24,983 users of part 1, who rated 36 jokes or more, so "
+        "that the group 20-40 is one of 36 to 40. Ranking methods are chosen by the disagreement error; RLS and "
+        "matching pursuit by the squared error, and in rows of their own by the disagreement error. Pairs of equal "
+        "ratings do not count. Tests are Wilcoxon's over users; a user may be in several repeats.",
         tables,
         findings,
     )
