@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from corank.data.make import make_ranking
-from corank.experiments import rls_views
+from corank.experiments import rls_draw, rls_views
 from corank.experiments.settings import Settings
 from corank.metrics import disagreement_error
 from corank.rls import CoRankRLS, RankRLS
@@ -13,8 +13,8 @@ from corank.rls import CoRankRLS, RankRLS
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     made = make_ranking(40, 10, random_state=0)
-    monkeypatch.setattr(rls_views, "_rows", lambda: (made.X[:, :6], made.y, made.qid))
-    monkeypatch.setattr(rls_views, "N_BASIS", 8)
+    monkeypatch.setattr(rls_draw, "_rows", lambda: (made.X[:, :6], made.y, made.qid))
+    monkeypatch.setattr(rls_draw, "N_BASIS", 8)
     monkeypatch.setattr(rls_views, "ALPHAS", (0.1, 10.0))
     monkeypatch.setattr(rls_views, "COUPLINGS", (0.01, 1.0))
 
