@@ -145,6 +145,10 @@ def test_users_with_nothing_to_learn_from_score_zero():
     [
         (lambda: fit_many(np.eye(3), [0, 5], [1.0, 2.0], [0, 0]), "items names row 5, but X has rows 0 to 2"),
         (lambda: fit_many(np.eye(3), [0.5], [1.0], [0]), "pass one row of X for each score"),
+        (lambda: fit_many(np.eye(3), [], [], []), "items is empty"),
+        (lambda: fit_many_views(np.eye(3), [], [], [], coupling=1.0), "items is empty"),
+        (lambda: fit_many(np.eye(3), [0, 1], [1e160, 2e160], [0, 0]), "too large or too small to be squared"),
+        (lambda: fit_many_views(np.eye(3), [0, 1], [1e-170, 0.0], [0, 0], coupling=1.0), "reach 1e-170"),
         (
             lambda: fit_many(np.eye(3), [0, 1], [1.0, 2.0], [0, 0], fitting="best"),
             "'fitting' parameter of fit_many must be",

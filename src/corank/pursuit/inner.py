@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.core.pursuit import TINY
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData
 from corank.data.split import keep_scores
@@ -17,6 +16,9 @@ from corank.errors import InputError
 from corank.graphs import Laplacian, PairLaplacian, QueryLaplacian, require_alike
 
 Floats = NDArray[np.float64]
+
+# squares of such scores, summed over all pairs there may be, can still be held
+_LARGEST = 1e130
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,14 +160,8 @@ class Goal:
         if mix == 0.0:
             # the level of a query cancels; subtracting it first keeps the digits that matter
             s = s - (np.bincount(queries.codes, s) / queries.sizes)[queries.codes]
-        with np.errstate(over="ignore", under="ignore"):
-            J = float(inner.squares(s[:, None])[0])
-        if not (np.isfinite(J) and (J > TINY or not s.any())):
-            raise InputError(
-                f"the scores reach {np.abs(data.y[rows]).max():.3g}, which is too large or too small to be squared; "
-                "multiply them by a power of ten."
-            )
-        return cls(rows, inner, inner.apply(s), J)
+        require_squares(s)
+        return cls(rows, inner, inner.apply(s), float(inner.squares(s[:, None])[0]))
 
     @classmethod
     def _of_pairs(cls, data: RankingData, mix: float, rows: NDArray[np.int64], w: Floats) -> Goal:
@@ -178,6 +174,23 @@ class Goal:
         L = Laplacian.from_pairs(pairs, len(rows), weight)
         inner = Inner(L, 0.0, np.ones(len(rows)))
         return cls(rows, inner, np.asarray(L.half_t(np.sqrt(weight))), float(weight.sum()))
+
+
+def require_squares(s: Floats) -> None:
+    """
+    Raise one sentence where scores cannot be squared and summed.
+
+    Parameters
+    ----------
+    s : array
+        Scores, or their distances from a mean; NaN does not count.
+    """
+    largest = float(np.max(np.abs(s), where=~np.isnan(s), initial=0.0))
+    if largest > 0.0 and not 1.0 / _LARGEST < largest < _LARGEST:
+        raise InputError(
+            f"the scores reach {largest:.3g}, which is too large or too small to be squared; multiply them by a power "
+            "of ten."
+        )
 
 
 def without_mean(data: RankingData, weights: Floats | None) -> tuple[float, RankingData]:

@@ -19,6 +19,7 @@ from corank.data.ranking import as_scores
 from corank.errors import InputError
 from corank.graphs import query_factors
 from corank.kernels import Kernel, PrecomputedKernel, as_kernel, require_finite
+from corank.pursuit.inner import require_squares
 from corank.pursuit.parameters import PURSUIT
 from corank.pursuit.path import as_length
 
@@ -163,7 +164,10 @@ def fit_many(
     validate_parameter_constraints(PURSUIT, given, "fit_many")
     K = gram_of(X, kernel, random_state)
     rows = as_items(items, len(K))
+    if not len(rows):
+        raise InputError("items is empty, so there is nothing to learn from; pass one row of X for each score.")
     scores = as_scores(y, len(rows))
+    require_squares(scores)
     queries = Queries.of(problem, len(rows))
     order = queries.order[~np.isnan(scores[queries.order])]
     n_b = np.bincount(queries.codes[order], minlength=len(queries))

@@ -16,6 +16,7 @@ from corank.data.queries import Queries
 from corank.data.ranking import as_scores
 from corank.errors import InputError
 from corank.graphs import query_factors
+from corank.pursuit.inner import require_squares
 from corank.pursuit.many import LEAST, Floats, as_items, gram_of, scores_by_problem
 from corank.pursuit.parameters import CO_PURSUIT
 from corank.pursuit.path import as_length
@@ -156,7 +157,10 @@ def fit_many_views(
     if len(grams[0]) != len(grams[1]):
         raise InputError(f"the views have {len(grams[0])} and {len(grams[1])} items; pass the same items in both.")
     rows = as_items(items, len(first))
+    if not len(rows):
+        raise InputError("items is empty, so there is nothing to learn from; pass one row of X for each score.")
     scores = as_scores(y, len(rows))
+    require_squares(scores)
     sides = np.full(len(rows), BOTH) if view is None else np.asarray(view)
     if view is not None and (sides.shape != rows.shape or not np.isin(sides, (0, 1)).all()):
         raise InputError("view must hold one 0 or 1 for each item, the view whose dictionary holds it.")
