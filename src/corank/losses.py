@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from corank.core import steps
+from corank.core import sgd_parts
 from corank.errors import InputError
 
 Floats = NDArray[np.float64]
@@ -128,7 +128,7 @@ class Loss:
         """
         t, m = np.broadcast_arrays(np.asarray(target, dtype=np.float64), np.asarray(margin, dtype=np.float64))
         out = np.empty(t.size)
-        steps.pulls(self.code, t.ravel(), m.ravel(), out)
+        sgd_parts.pulls(self.code, t.ravel(), m.ravel(), out)
         return out.reshape(t.shape)
 
     def require_scores(self, y: Floats, codes: NDArray[np.int64], rows: bool) -> None:
@@ -170,9 +170,9 @@ class Loss:
 LOSSES = {
     loss.name: loss
     for loss in (
-        Loss("hinge", steps.HINGE, np.inf),
-        Loss("squared", steps.SQUARED, 1.0),
-        Loss("logistic", steps.LOGISTIC, 0.25),
-        Loss("squared_hinge", steps.SQUARED_HINGE, 1.0),
+        Loss("hinge", sgd_parts.HINGE, np.inf),
+        Loss("squared", sgd_parts.SQUARED, 1.0),
+        Loss("logistic", sgd_parts.LOGISTIC, 0.25),
+        Loss("squared_hinge", sgd_parts.SQUARED_HINGE, 1.0),
     )
 }

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from corank.core.gram import MOST_COLUMNS, Gram
 from corank.core.moments import Slots, fold
+from corank.core.products import MOST_COLUMNS, Gram
 from corank.core.threads import cut, n_threads, spread
 from corank.data.ranking import RankingData
 from corank.errors import InputError

@@ -10,7 +10,7 @@ from corank.core.coupled import descend_coupled
 from corank.core.descent import descend
 from corank.core.dice import seed_state
 from corank.core.pairs import draw_pairs
-from corank.core.steps import (
+from corank.core.sgd_parts import (
     ADAGRAD,
     CONSTANT,
     HINGE,

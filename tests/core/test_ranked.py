@@ -17,7 +17,7 @@ from corank.core.ranked import (
     precision_sums,
     ranked_gains,
 )
-from corank.core.top import BLOCK, EXPECTED, GIVEN
+from corank.core.top_k import BLOCK, EXPECTED, GIVEN
 
 rows = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=6)
 cuts = st.integers(1, 7)

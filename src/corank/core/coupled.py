@@ -27,7 +27,7 @@ from corank.core.descent import SMALLEST_SCALE, ZERO
 from corank.core.jit import inline, jit
 from corank.core.pairs import draw_pairs
 from corank.core.rows import list_difference, list_row, prefetch_row
-from corank.core.steps import (
+from corank.core.sgd_parts import (
     ADAGRAD,
     BIAS,
     BIAS_PULL,

@@ -14,7 +14,7 @@ import numpy as np
 
 from corank.core.jit import jit
 from corank.core.rows import add_difference, add_scaled, dot, dot_difference, prefetch_row
-from corank.core.steps import (
+from corank.core.sgd_parts import (
     BIAS,
     BIAS_SUM,
     MASS,

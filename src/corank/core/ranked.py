@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from corank.core.jit import inline, jit
-from corank.core.top import BLOCK, GIVEN
+from corank.core.top_k import BLOCK, GIVEN
 
 
 @inline

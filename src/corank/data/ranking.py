@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from corank.core.order import sort_blocks
+from corank.core.blocks import sort_blocks
 from corank.core.threads import cut, n_threads, spread
 from corank.data.queries import Queries, is_missing
 from corank.data.rows import as_rows

@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from corank.core.scaling import MINMAX, ZSCORE, scale_blocks
+from corank.core.blocks import MINMAX, ZSCORE, scale_blocks
 from corank.core.threads import cut, n_threads, spread
 from corank.data.queries import Queries
 from corank.data.rows import as_rows, columns_of

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import validate_data
 
 from corank.base import OF_COLUMNS, Ranker, as_weights, rng_of
-from corank.core.steps import Plan, State
+from corank.core.sgd_parts import Plan, State
 from corank.core.threads import n_threads
 from corank.data.ranking import RankingData
 from corank.data.rows import columns_of

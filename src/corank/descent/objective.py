@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from corank.core.steps import RowIndex
+from corank.core.sgd_parts import RowIndex
 from corank.data.ranking import RankingData
 from corank.exact.solution import require_products
 from corank.losses import Loss

@@ -8,11 +8,16 @@ from typing import Any
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from corank.core import steps
+from corank.core import sgd_parts
 from corank.descent.task import Task
 from corank.errors import InputError
 
-RATES = {"pegasos": steps.PEGASOS, "constant": steps.CONSTANT, "sqrt": steps.SQRT, "adagrad": steps.ADAGRAD}
+RATES = {
+    "pegasos": sgd_parts.PEGASOS,
+    "constant": sgd_parts.CONSTANT,
+    "sqrt": sgd_parts.SQRT,
+    "adagrad": sgd_parts.ADAGRAD,
+}
 
 
 @dataclass(frozen=True)

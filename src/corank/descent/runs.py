@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from corank.core.coupled import descend_coupled
 from corank.core.descent import descend
 from corank.core.dice import seed_state
-from corank.core.steps import ADAGRAD, BIAS, BIAS_SUM, MASS, N_DICE, N_ENTRIES, OWED, SCALE, Plan, State
+from corank.core.sgd_parts import ADAGRAD, BIAS, BIAS_SUM, MASS, N_DICE, N_ENTRIES, OWED, SCALE, Plan, State
 from corank.core.threads import spread
 from corank.descent.task import Task
 

@@ -13,7 +13,7 @@ from corank.core.coupled import Columns
 from corank.core.dice import alias_table
 from corank.core.pairs import LISTED, PairIndex
 from corank.core.rows import as_core_rows
-from corank.core.steps import Examples, RowIndex
+from corank.core.sgd_parts import Examples, RowIndex
 from corank.data.ranking import RankingData
 from corank.descent.objective import Objective, Sample
 from corank.errors import InputError

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from corank.core.active import Block, bend, sweep
-from corank.core.likely import likely_bend, likely_sweep
+from corank.core.hinge_pairs import Block, bend, sweep
+from corank.core.logistic_pairs import likely_bend, likely_sweep
 from corank.core.threads import cut, spread
 from corank.data.ranking import RankingData
 from corank.exact.newton import Evaluate, Slopes

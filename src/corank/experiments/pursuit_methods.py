@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
+from corank.core.many_rankings import errors_many, score_columns, svm_many
 from corank.core.threads import cut, n_threads, spread
-from corank.core.trials import errors_many, score_columns, svm_many
 from corank.experiments.pursuit_grams import Grams
 from corank.experiments.pursuit_users import Users
 from corank.experiments.shifted import solve_shifted

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.core.ranked import first_relevant, precision_at_r, precision_sums
-from corank.core.top import BLOCK, RELEVANT
+from corank.core.top_k import BLOCK, RELEVANT
 from corank.errors import InputError
 from corank.metrics.earnings import depth, earnings, tie_code
 from corank.metrics.judgements import Judgements, PerQuery

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.core.ranked import ranked_gains
-from corank.core.top import EXPECTED, EXPONENTIAL, GIVEN, LINEAR, RELEVANT, top_gains
+from corank.core.top_k import EXPECTED, EXPONENTIAL, GIVEN, LINEAR, RELEVANT, top_gains
 from corank.errors import InputError
 from corank.metrics.judgements import Judgements
 
@@ -27,7 +27,7 @@ def earnings(
     judged : Judgements
         Grouped rows.
     gain : int
-        A gain code of `corank.core.top`.
+        A gain code of `corank.core.top_k`.
     discounts : array of float64
         Weight of rank 1, 2, ...
     threshold : float
@@ -62,7 +62,7 @@ def ranked_gain_values(judged: Judgements, gain: int, threshold: float = 0.0) ->
     judged : Judgements
         Grouped rows.
     gain : int
-        A gain code of `corank.core.top`, all but BEST.
+        A gain code of `corank.core.top_k`, all but BEST.
     threshold : float
         The lowest grade with gain 1, for the code RELEVANT.
 
@@ -168,6 +168,6 @@ def tie_code(judged: Judgements) -> int:
     Returns
     -------
     int
-        A tie code of `corank.core.top`.
+        A tie code of `corank.core.top_k`.
     """
     return EXPECTED if judged.convention.ties == "expectation" else GIVEN

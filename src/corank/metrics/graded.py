@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from corank.core.ranked import cascade, mean_ndcg
-from corank.core.top import BEST, EXPONENTIAL, LINEAR
+from corank.core.top_k import BEST, EXPONENTIAL, LINEAR
 from corank.errors import InputError
 from corank.metrics.earnings import depth, discounts_of, earnings, gradable, ranked_gain_values, tie_code
 from corank.metrics.judgements import Judgements, PerQuery

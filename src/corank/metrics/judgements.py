@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from corank.core.order import sort_blocks
+from corank.core.blocks import sort_blocks
 from corank.core.threads import cut, n_threads, spread
 from corank.data.queries import Queries
 from corank.data.ranking import as_numbers, as_scores

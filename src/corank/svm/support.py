@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.core.active import Block, sweep
+from corank.core.hinge_pairs import Block, sweep
 from corank.core.threads import cut, n_threads, spread
 from corank.data.ranking import RankingData
 

@@ -1,4 +1,4 @@
-"""Scaling columns inside blocks of rows."""
+"""Sorting rows and scaling columns inside blocks of rows: the queries of a problem."""
 
 from __future__ import annotations
 
@@ -8,6 +8,15 @@ from corank.core.jit import jit
 
 MINMAX = 0
 ZSCORE = 1
+
+
+@jit
+def sort_blocks(keys, order, starts, first, last):  # type: ignore[no-untyped-def]
+    """Sort `order` in place by `keys[order]` inside blocks first..last-1; stable, NaN last."""
+    for block in range(first, last):
+        begin, end = starts[block], starts[block + 1]
+        rows = order[begin:end].copy()
+        order[begin:end] = rows[np.argsort(keys[rows], kind="mergesort")]
 
 
 @jit

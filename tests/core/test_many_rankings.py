@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from corank.core.trials import errors_many, score_columns, svm_many
+from corank.core.many_rankings import errors_many, score_columns, svm_many
 from corank.kernels import GaussianKernel
 from corank.metrics import disagreement_error
 from corank.svm import RankSVM

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corank.core.gram import MOST_COLUMNS, PIECE, Gram
+from corank.core.products import MOST_COLUMNS, PIECE, Gram
 
 
 @given(st.lists(st.integers(0, 2 * PIECE + 3), max_size=3), st.integers(1, 10), st.integers(0, 99))

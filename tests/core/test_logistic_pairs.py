@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from corank.core.active import Block
-from corank.core.likely import likely_bend, likely_sweep
+from corank.core.hinge_pairs import Block
+from corank.core.logistic_pairs import likely_bend, likely_sweep
 
 STARTS = np.array([0, 0, 1, 4, 9])
 GRADE = np.array([0, 0, 1, 1, 0, 0, 1, 2, 2])

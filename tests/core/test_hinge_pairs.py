@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corank.core.active import Block, bend, sweep
+from corank.core.hinge_pairs import Block, bend, sweep
 
 
 def blocks(seed, n_grades):

@@ -4,7 +4,17 @@ import numpy as np
 import pytest
 
 from corank.core.dice import alias_table, seed_state
-from corank.core.steps import CONSTANT, N_DICE, NO_PARTNER, PEGASOS, SQRT, Examples, RowIndex, draw_examples, rate_at
+from corank.core.sgd_parts import (
+    CONSTANT,
+    N_DICE,
+    NO_PARTNER,
+    PEGASOS,
+    SQRT,
+    Examples,
+    RowIndex,
+    draw_examples,
+    rate_at,
+)
 from corank.data.ranking import RankingData
 from corank.sampling import PairSampler
 
