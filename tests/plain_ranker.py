@@ -2,40 +2,50 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from corank.base import Ranker, as_weights
+from corank.base import Ranker
+from corank.parameters import number
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    coef: NDArray[np.float64]
 
 
 class PlainRanker(Ranker):
-    """Minimise Σ_q Σ_{i<j in q} w_i w_j ((y_i − y_j) − w·(x_i − x_j))² + alpha ‖w‖², by forming each pair's rows."""
+    """Minimise Σ over pairs (a, b) of w_ab ((t_a − t_b) − w·(a − b))² + alpha ‖w‖², by forming each pair's rows."""
+
+    _rules = {"alpha": number(0)}
 
     def __init__(self, alpha: float = 1.0) -> None:
         self.alpha = alpha
 
-    def fit(
-        self, X: Any, y: ArrayLike | None = None, *, qid: ArrayLike | None = None, sample_weight: Any = None
-    ) -> Self:
-        data = self._problem(X, y, qid)
-        data.require_pairs()
-        assert data.y is not None
-        weights = as_weights(sample_weight, data.n_rows)
-        weights = np.ones(data.n_rows) if weights is None else weights
-        A = self.alpha * np.eye(data.n_features)
-        b = np.zeros(data.n_features)
-        for q in range(len(data.queries)):
-            rows = data.order[data.starts[q] : data.scored_stops[q]]
-            w = weights[rows]
-            L = np.diag(w * w.sum()) - np.outer(w, w)
-            Z = data.X[rows]
-            LZ = np.asarray((Z.T @ L) if not hasattr(Z, "toarray") else (Z.toarray().T @ L))
-            A += LZ @ (Z.toarray() if hasattr(Z, "toarray") else Z)
-            b += LZ @ data.y[rows]
-        self.coef_ = np.linalg.solve(A, b)
-        return self
+    def _fit(self, data: Any, held: Any, rng: Any) -> Weights:
+        X = data.X.toarray() if hasattr(data.X, "toarray") else np.asarray(data.X, dtype=np.float64)
+        A, b = self.alpha * np.eye(data.n_features), np.zeros(data.n_features)
+        for i, j, weight, gap in _pairs(data):
+            p = X[i] - X[j]
+            A += weight * np.outer(p, p)
+            b += weight * gap * p
+        return Weights(np.linalg.solve(A, b))
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         return np.asarray(self._new_rows(X) @ self.coef_, dtype=np.float64)
+
+
+def _pairs(data: Any) -> Any:
+    if data.pairs is not None:
+        for (i, j), weight in zip(data.pairs, data.pair_weight, strict=True):
+            yield i, j, weight, 1.0
+        return
+    w = data.weight_of(np.arange(data.n_rows))
+    for q in range(len(data.queries)):
+        rows = np.sort(data.order[data.starts[q] : data.scored_stops[q]])
+        for k, i in enumerate(rows):
+            for j in rows[:k]:
+                yield i, j, w[i] * w[j], data.y[i] - data.y[j]

@@ -1,8 +1,17 @@
-"""Ranker: what every estimator of corank promises."""
+"""
+Ranker: what every estimator of corank promises.
+
+``fit`` is a transaction. `Ranker` checks what came (rows, scores or preferences, queries, weights) and the parameters,
+sets judgements aside where early stopping asks for it, brings columns to one size, and hands the problem to the
+subclass, whose `_fit` computes and returns a frozen record. Its fields become the fitted attributes, all at once and
+last: a fit that fails or is broken off leaves the old model as it was.
+"""
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
+from dataclasses import fields, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -11,59 +20,121 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from corank.core.scaled import ScaledRows
+from corank.data.deviation import column_factors
+from corank.data.given import as_scores
 from corank.data.queries import Queries
-from corank.data.ranking import RankingData, as_scores
-from corank.data.rows import as_rows, columns_of
-from corank.data.weights import as_weights as checked_weights
-from corank.errors import InputError
-from corank.kernels import is_precomputed
+from corank.data.ranking import RankingData
+from corank.data.rows import as_objects, as_rows, columns_of, is_table
+from corank.errors import InputError, UsageWarning
+from corank.held_out import HeldOut, hold_out
+from corank.kernels import as_kernel, is_precomputed
 from corank.metrics import disagreement_error
+from corank.parameters import Rules, check_parameters
 
-OF_COLUMNS = ("n_features_in_", "feature_names_in_")
-"""What scikit-learn records about the columns before a fit begins."""
+# rows and rows a grade from which scores without query ids look like those of many queries
+_MANY_ROWS = 50
+_MANY_ALIKE = 10
+
+
+class Interrupted(KeyboardInterrupt):
+    """
+    Ctrl-C during a fit whose work so far is a model, which is installed before the interrupt goes on.
+
+    Parameters
+    ----------
+    fitted : object
+        The frozen record of that model.
+    """
+
+    def __init__(self, fitted: Any) -> None:
+        super().__init__()
+        self.fitted = fitted
+
+
+class _Columns(BaseEstimator):
+    """Takes scikit-learn's notes on columns, so that no estimator is touched before its fit has succeeded."""
 
 
 class Ranker(BaseEstimator, ABC):
     """
     Base class of all rankers: learns from scored and unscored rows, scores rows, orders them.
 
-    A subclass stores its parameters in ``__init__``, gets a checked and indexed problem from `_problem` in
-    ``fit``, and gets checked rows from `_new_rows` in ``predict``. NaN in y marks an unscored row; `qid` holds one
-    query id per row, of any hashable type, in any order. ``fit`` also takes a `RankingData` in place of X, y and
-    qid, so that a problem indexed once (or a memory-mapped store) serves many fits.
+    A subclass stores its parameters in ``__init__``, names what they may be in `_rules`, computes in `_fit`, and gets
+    checked rows from `_new_rows` in ``predict``. NaN in y marks an unscored row; beside preferences, a row that none of
+    them names is unscored. `qid` holds one query id per row, of any hashable type, in any order. ``fit`` also takes a
+    `RankingData` in place of X, y, qid and pairs, so that a problem indexed once (or a memory-mapped store) serves many
+    fits.
     """
 
     # GridSearchCV, cross_val_score and Pipeline hand qid on without any set_*_request
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"qid": True}
     __metadata_request__score: ClassVar[dict[str, bool]] = {"qid": True}
 
+    _rules: ClassVar[Rules] = {}
     _accepts_sparse: ClassVar[bool] = True
-    _takes_weights: ClassVar[bool] = True
     # whether a constant added to the scores of a query changes nothing
-    _learns_from_differences: ClassVar[bool] = True
+    _learns_from_differences: bool = True
+    # whether there must be a pair to learn from, or single scores do
+    _needs_pairs: bool = True
 
-    @abstractmethod
+    n_features_in_: int
+    column_scale_: NDArray[np.float64]
+
     def fit(
-        self, X: Any, y: ArrayLike | None = None, *, qid: ArrayLike | None = None, sample_weight: Any = None
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        *,
+        qid: ArrayLike | None = None,
+        sample_weight: Any = None,
+        pairs: ArrayLike | None = None,
+        pair_weight: Any = None,
     ) -> Self:
         """
-        Learn from rows.
+        Learn from scored rows, or from preferences.
 
         Parameters
         ----------
         X : array-like, CSR matrix, DataFrame, or RankingData
-            The rows, or a whole problem (then y and qid stay None).
+            The rows, or a whole problem (then y, qid and pairs stay None). A kernel function may see rows that are any
+            objects.
         y : array-like of shape (n_rows,)
             Scores, higher is better; NaN marks an unscored row.
         qid : array-like of shape (n_rows,), optional
             One query id per row; None puts all rows in one query.
         sample_weight : array-like of shape (n_rows,), optional
             A weight of 2 means what writing the row twice means: a pair weighs the product of its rows.
+        pairs : array-like of int, shape (n_pairs, 2), optional
+            Preferences instead of y: row numbers, the preferred row first. Rows that no preference names are unscored.
+        pair_weight : array-like of shape (n_pairs,), optional
+            Weights of the preferences, beside those of their rows.
 
         Returns
         -------
         self
             The fitted ranker.
+        """
+        return self._learn((X, y, qid, pairs), (sample_weight, pair_weight), goes_on=self._goes_on)
+
+    @abstractmethod
+    def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> Any:
+        """
+        Compute a model from a checked problem, without touching `self`.
+
+        Parameters
+        ----------
+        data : RankingData
+            The problem.
+        held : HeldOut or None
+            The problem in two parts, with early stopping.
+        rng : numpy.random.Generator
+            Dice.
+
+        Returns
+        -------
+        frozen dataclass
+            Each field that is not None becomes an attribute of its name and an underscore.
         """
 
     @abstractmethod
@@ -125,40 +196,122 @@ class Ranker(BaseEstimator, ABC):
             raise InputError("sample_weight came, but score counts pairs unweighted; leave it out.")
         return 1.0 - disagreement_error(y, self.predict(X), qid)
 
-    def _problem(self, X: Any, y: ArrayLike | None, qid: ArrayLike | None) -> RankingData:
-        """Check and index what ``fit`` was given, and remember the columns."""
+    def _learn(self, given: tuple[Any, ...], weights: tuple[Any, Any], *, goes_on: bool) -> Self:
+        """Check, compute, install; `goes_on` where a fitted model is to learn more from the same columns."""
+        check_parameters(self, self._rules)
+        self._require_sense()
+        data, columns = self._problem(*given)
+        if goes_on and columns:
+            validate_data(self, columns_of(given[0], data.X), skip_check_array=True, reset=False)
+        data = data.weighted(*weights)
+        self._require_judgements(data)
+        found: dict[str, Any] = dict(columns)
+        if self._scales_columns(data):
+            found["column_scale_"] = self.column_scale_ if goes_on else column_factors(data)
+            data = replace(data, X=ScaledRows(data.X, found["column_scale_"]))
+        for_holding_out, rng = rng_of(getattr(self, "random_state", None)).spawn(2)
+        held = None
+        if getattr(self, "early_stopping", False):
+            held = hold_out(data, self.validation_fraction, for_holding_out, by_squares=not self._needs_pairs)  # type: ignore[attr-defined]
+        try:
+            fitted = self._fit(data, held, rng)
+        except Interrupted as stop:
+            self._install(stop.fitted, found)
+            raise KeyboardInterrupt from None
+        return self._install(fitted, found)
+
+    def _install(self, fitted: Any, found: dict[str, Any]) -> Self:
+        """Put a new model in the place of an old one, in one assignment."""
+        kept = {name: value for name, value in vars(self).items() if name.startswith("_") or not name.endswith("_")}
+        values = {f"{field.name}_": getattr(fitted, field.name) for field in fields(fitted)}
+        self.__dict__ = {**kept, **found, **{name: value for name, value in values.items() if value is not None}}
+        return self
+
+    @property
+    def _goes_on(self) -> bool:
+        """Whether ``fit`` continues where the last one ended."""
+        return False
+
+    def _require_sense(self) -> None:
+        """Raise one sentence where parameters contradict each other."""
+
+    def _require_judgements(self, data: RankingData) -> None:
+        if self._needs_pairs:
+            data.require_pairs()
+        elif data.y is None:
+            raise InputError("mix is 1, but preference pairs hold no scores to regress on; pass mix=0 or scores.")
+        elif not len(data.scored_rows):
+            raise InputError(f"none of the {data.n_rows} rows has a score and a weight above zero; score some rows.")
+
+    def _problem(self, X: Any, y: Any, qid: Any, pairs: Any) -> tuple[RankingData, dict[str, Any]]:
+        """Check and index what ``fit`` was given; and what scikit-learn notes about its columns."""
         if isinstance(X, RankingData):
-            if y is not None or qid is not None:
-                raise InputError("y or qid came beside a RankingData, which already holds both; pass it alone.")
-            self._refuse_sparse(X.X)
-            validate_data(self, X.X, skip_check_array=True)
-            return X
-        self._refuse_sparse(X)
-        rows = as_rows(X)
-        validate_data(self, columns_of(X, rows), skip_check_array=True)
-        return RankingData.of_checked(rows, as_scores(y, rows.shape[0]), Queries.of(qid, rows.shape[0]))  # type: ignore[arg-type]
+            if y is not None or qid is not None or pairs is not None:
+                raise InputError("y, qid or pairs came beside a RankingData, which already holds them; pass it alone.")
+            return X, self._columns(X.X, X.X)
+        if y is not None and pairs is not None:
+            raise InputError("y came beside pairs; pass scores or preferences, not both.")
+        rows = as_objects(X) if self._takes_objects and not is_table(X) else as_rows(X)
+        columns = self._columns(X, rows)
+        queries = Queries.of(qid, rows.shape[0])
+        if pairs is not None:
+            return RankingData.of_checked_pairs(rows, pairs, queries), columns
+        scores = as_scores(y, rows.shape[0])
+        if qid is None:
+            _warn_of_one_query(scores)
+        return RankingData.of_checked(rows, scores, queries), columns
+
+    def _columns(self, X: Any, rows: Any) -> dict[str, Any]:
+        """What scikit-learn notes about columns; nothing where rows are objects, which have none."""
+        self._refuse_sparse(rows)
+        if rows.ndim == 1:
+            return {}
+        if self._is_pairwise and rows.shape[0] != rows.shape[1]:
+            raise InputError(
+                "kernel='precomputed' needs the Gram matrix of the training rows, but X has shape "
+                f"{tuple(rows.shape)}; pass a square X."
+            )
+        notes = _Columns()
+        validate_data(notes, columns_of(X, rows), skip_check_array=True)
+        return vars(notes)
 
     def _new_rows(self, X: Any) -> Any:
         """Check the rows ``predict`` was given against the columns seen in ``fit``."""
         check_is_fitted(self)
+        if not hasattr(self, "n_features_in_"):
+            return as_objects(X)
         self._refuse_sparse(X)
         rows = as_rows(X)
         validate_data(self, columns_of(X, rows), skip_check_array=True, reset=False)
         return rows
 
+    def _seen_rows(self, X: Any) -> Any:
+        """Rows for ``predict`` as `_fit` saw rows: of columns brought to one size."""
+        rows = self._new_rows(X)
+        return ScaledRows(rows, self.column_scale_) if hasattr(self, "column_scale_") else rows
+
     def _refuse_sparse(self, X: Any) -> None:
         if sparse.issparse(X) and not self._accepts_sparse:
             raise InputError(f"X is sparse, but {type(self).__name__} needs dense rows; pass X.toarray().")
 
-    def _forget(self) -> None:
-        """Drop what an earlier fit found; scikit-learn's record of the columns is of this fit."""
-        for name in [name for name in vars(self) if name.endswith("_") and name not in OF_COLUMNS]:
-            delattr(self, name)
+    @property
+    def _kernels(self) -> list[Any]:
+        """The kernels a user named, as given."""
+        return [self.kernel] if hasattr(self, "kernel") else []
+
+    def _scales_columns(self, data: RankingData) -> bool:
+        if not getattr(self, "scale", False) or data.X.ndim == 1:
+            return False
+        return all(as_kernel(kernel).scales_columns for kernel in self._kernels)
+
+    @property
+    def _takes_objects(self) -> bool:
+        return bool(self._kernels) and all(as_kernel(kernel).takes_objects for kernel in self._kernels)
 
     @property
     def _is_pairwise(self) -> bool:
         """Whether the columns of X are its rows, so that a fold must choose both."""
-        return is_precomputed(getattr(self, "kernel", None))
+        return any(is_precomputed(kernel) for kernel in self._kernels)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -166,28 +319,6 @@ class Ranker(BaseEstimator, ABC):
         tags.input_tags.sparse = self._accepts_sparse
         tags.target_tags.required = True
         return tags
-
-
-def as_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None:
-    """
-    Check row weights: finite, not negative, one per row, not all zero.
-
-    Parameters
-    ----------
-    sample_weight : array-like, number or None
-        The weights; a number weighs every row alike.
-    n_rows : int
-        Number of rows of X.
-
-    Returns
-    -------
-    array of float64, or None
-        The weights; None where all rows weigh 1.
-    """
-    if sample_weight is None:
-        return None
-    given = np.asarray(sample_weight)
-    return checked_weights(np.full(n_rows, given) if given.ndim == 0 else given, n_rows, name="sample_weight")
 
 
 def rng_of(random_state: Any) -> np.random.Generator:
@@ -207,3 +338,15 @@ def rng_of(random_state: Any) -> np.random.Generator:
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(0, 2**32, size=4, dtype=np.uint32))
     return np.random.default_rng(random_state)
+
+
+def _warn_of_one_query(y: NDArray[np.float64]) -> None:
+    scored = y[~np.isnan(y)]
+    n_grades = len(np.unique(scored))
+    if len(scored) >= _MANY_ROWS and n_grades * _MANY_ALIKE <= len(scored):
+        warnings.warn(
+            f"no qid came, so all {len(y)} rows count as one query and are compared with each other; pass qid if they "
+            "answer several queries, or qid=numpy.zeros(len(y)) to say that they do not.",
+            UsageWarning,
+            stacklevel=5,
+        )

@@ -14,6 +14,10 @@ class InputTypeError(InputError, TypeError):
     """Bad input of a type that scikit-learn's contract answers with a TypeError."""
 
 
+class UsageWarning(UserWarning):
+    """What was given can be learnt from, but is probably not what was meant."""
+
+
 class MissingExtra(ImportError):
     """An optional dependency is absent; the message carries the command that installs it."""
 

@@ -65,7 +65,6 @@ class Moments:
         features: Features | None = None,
         rows: Literal["scored", "unscored"] = "scored",
         ties: bool = False,
-        weights: Floats | None = None,
         query_weight: str = "pairs",
         plain: bool = False,
         block: int | None = None,
@@ -76,15 +75,13 @@ class Moments:
         Parameters
         ----------
         data : RankingData
-            The problem; with preference pairs, a pair asks for a difference of 1.
+            The problem, with its weights; with preference pairs, a pair asks for a difference of 1.
         features : callable, optional
             Takes rows of X and returns Φ for them as a dense array; X itself by default.
         rows : {"scored", "unscored"}
             Compare rows by their scores, or all unscored rows of a query with each other (then y counts as 0).
         ties : bool
             Whether two rows of equal score make a pair too.
-        weights : array of shape (n_rows,), optional
-            Row weights; a pair weighs their product.
         query_weight : {"pairs", "equal", "rows"}
             c_q = 1; 1 / (W_q² − Σ_g W_g²), one over twice the weight of the pairs of q; or 1 / W_q.
         plain : bool
@@ -101,18 +98,18 @@ class Moments:
         d = features(data.X[:1]).shape[1]
         block = block or max(1, BLOCK // (d + 1))
         if rows == "scored" and data.pairs is not None:
-            return cls._of_preferences(data, features, weights, block)
+            return cls._of_preferences(data, features, block)
         unscored = rows == "unscored"
         # where grades do not matter, rows are read in the order they stand in
         order = data.queries.order if ties or unscored else data.order
         order = order[data.is_scored[order] != unscored]
-        w = np.ones(len(order)) if weights is None else weights[order]
+        w = data.weight_of(order)
         slots, pair_weight = _slots(data, order, w, ties or unscored, query_weight)
         y = np.zeros(data.n_rows) if unscored or data.y is None else data.y
         return cls(*_sum(data.X, y, order, slots, w if plain else None, features, d + 1, block), pair_weight)
 
     @classmethod
-    def _of_preferences(cls, data: RankingData, features: Features, weights: Floats | None, block: int) -> Moments:
+    def _of_preferences(cls, data: RankingData, features: Features, block: int) -> Moments:
         assert data.pairs is not None
         pair: Floats | float = 0.0
         total = 0.0
@@ -120,7 +117,7 @@ class Moments:
             winners, losers = data.pairs[start : start + block].T
             D = np.asarray(features(data.X[winners]), dtype=np.float64) - features(data.X[losers])
             D = np.column_stack([D, np.ones(len(D))])
-            w = np.ones(len(D)) if weights is None else weights[winners] * weights[losers]
+            w = data.pair_weight[start : start + block]
             D *= np.sqrt(w)[:, None]
             pair = pair + D.T @ D
             total += float(w.sum())

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from corank.core import pairs as core
 from corank.core.dice import alias_table, seed_state
 from corank.core.pairs import PairIndex
 from corank.data.ranking import RankingData
-from corank.data.weights import as_weights
 from corank.errors import InputError
 
 SCHEMES = ("pairs", "query", "rows")
@@ -66,7 +65,6 @@ class PairSampler:
         *,
         unscored: bool = False,
         differences: bool = False,
-        weights: ArrayLike | None = None,
     ) -> PairSampler:
         """
         Index the pairs of a problem.
@@ -74,15 +72,13 @@ class PairSampler:
         Parameters
         ----------
         data : RankingData
-            Its scores, or its preference pairs; X is not looked at.
+            Its scores or preferences, and their weights; X is not looked at, and rows of weight zero are never drawn.
         scheme : {"pairs", "query", "rows"}
             The law.
         unscored : bool
             Draw any two distinct unscored rows of one query instead of rows of different scores.
         differences : bool
             Weight a pair by |y_a − y_b|.
-        weights : array-like of shape (n_rows,), optional
-            Weight of each row; rows of weight zero are never drawn.
 
         Returns
         -------
@@ -94,10 +90,9 @@ class PairSampler:
         if differences and (unscored or data.y is None):
             kind = "unscored rows" if unscored else "preference pairs"
             raise InputError(f"differences=True needs scores, but {kind} carry none; leave it False.")
-        w = None if weights is None else as_weights(weights, data.n_rows)
-        w = None if w is None else np.asarray(w / w.max())
+        w = None if data.weights is None else np.asarray(data.weights / data.weights.max())
         if not unscored and data.pairs is not None:
-            return cls(*_listed(data.pairs, data.queries.codes, scheme, w))
+            return cls(*_listed(data, scheme, w))
         if not unscored:
             data.require_pairs()
         slots = _slots(data, unscored, w)
@@ -206,15 +201,18 @@ def _weighted(slots: _Slots, scheme: str, unscored: bool, y: Floats | None, w: F
     return index._replace(table=alias_table(faces)), n_skipped
 
 
-def _listed(pairs: Integers, codes: Integers, scheme: str, w: Floats | None) -> tuple[PairIndex, int]:
+def _listed(data: RankingData, scheme: str, w: Floats | None) -> tuple[PairIndex, int]:
     """Given pairs: the laws of `PairSampler` with "other scores" read as "listed together"."""
+    assert data.pairs is not None
+    pairs, codes = data.pairs, data.queries.codes
     w = np.ones(len(codes)) if w is None else w
-    weights = w[pairs[:, 0]] * w[pairs[:, 1]]
+    own = np.ones(len(pairs)) if data.pair_weights is None else data.pair_weights / data.pair_weights.max()
+    weights = own * w[pairs[:, 0]] * w[pairs[:, 1]]
     query = codes[pairs[:, 0]]
     n_queries = len(np.unique(query))
     if scheme == "rows":
         # row a ∝ w_a, then b ∝ w_b among the d_a = Σ w_b of its partners; or the other way round
-        d = np.bincount(pairs.ravel(), weights=w[pairs[:, ::-1]].ravel(), minlength=len(codes))
+        d = np.bincount(pairs.ravel(), weights=(own[:, None] * w[pairs[:, ::-1]]).ravel(), minlength=len(codes))
         inverse = np.divide(1.0, d, out=np.zeros_like(d), where=d > 0)
         weights = weights * inverse[pairs].sum(axis=1)
         scheme = "pairs"

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from corank.core.scaled import ScaledRows
 from corank.errors import InputError
 from corank.kernels import Gram, Kernel, LinearKernel, PrecomputedKernel, as_kernel
 
@@ -66,7 +67,8 @@ class View:
         self.require_columns(X.shape[1])
         first, last = self.columns[0], self.columns[-1]
         are_neighbours = (np.diff(self.columns) == 1).all()
-        return X[:, first : last + 1] if are_neighbours else X[:, self.columns]
+        chosen = slice(first, last + 1) if are_neighbours else self.columns
+        return X.select(chosen) if isinstance(X, ScaledRows) else X[:, chosen]
 
     def gram(self, X: Any, Z: Any = None) -> Gram:
         """

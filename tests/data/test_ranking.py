@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from corank.data.ranking import RankingData, as_scores
+from corank.data.given import as_scores
+from corank.data.ranking import RankingData
 from corank.errors import InputError
 from plain_columns import COLUMNS
 

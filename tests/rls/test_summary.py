@@ -5,13 +5,13 @@ import pickle
 import numpy as np
 import pytest
 
+from corank.basis.features import FeatureMap
 from corank.data.make import make_ranking
 from corank.data.ranking import RankingData
 from corank.data.split import hide_scores
 from corank.errors import InputError
 from corank.kernels import GaussianKernel
 from corank.rls import CoRankRLS
-from corank.rls.features import FeatureMap
 from corank.rls.summary import Summary
 from corank.views import View
 

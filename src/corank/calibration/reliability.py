@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from corank.data.ranking import as_scores
+from corank.data.given import as_scores
 from corank.errors import InputError, need
 
 Floats = NDArray[np.float64]

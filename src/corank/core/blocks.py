@@ -60,3 +60,21 @@ def _moments(X, rows, mean, deviation):  # type: ignore[no-untyped-def]
             deviation[j] += step * (X[rows[k], j] - mean[j])
     for j in range(X.shape[1]):
         deviation[j] = np.sqrt(deviation[j] / len(rows))
+
+
+@jit
+def add_squares(X, w, order, starts, out, first, last):  # type: ignore[no-untyped-def]
+    """Add Σ w_i (x_i − mean)² of each column to `out`, the mean over the rows of i's block, blocks first..last-1."""
+    mean = np.empty(X.shape[1])
+    for block in range(first, last):
+        mean[:] = 0.0
+        total = 0.0
+        for i in order[starts[block] : starts[block + 1]]:
+            if w[i] > 0.0:
+                # Welford's update: no cancellation, and exactly 0 for a constant column
+                total += w[i]
+                share = w[i] / total
+                for j in range(X.shape[1]):
+                    step = X[i, j] - mean[j]
+                    mean[j] += share * step
+                    out[j] += w[i] * step * (X[i, j] - mean[j])

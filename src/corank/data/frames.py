@@ -15,8 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from corank.data.atomic import atomic_file
+from corank.data.given import as_scores
 from corank.data.queries import Queries
-from corank.data.ranking import RankingData, as_scores
+from corank.data.ranking import RankingData
 from corank.data.rows import as_rows, require_finite
 from corank.errors import InputError, need, reason
 

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from corank.data.compressed import write_text
+from corank.data.given import as_scores
 from corank.data.queries import Queries
-from corank.data.ranking import as_scores
 from corank.data.rows import as_rows
 from corank.errors import InputError
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,9 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from corank.core.blocks import sort_blocks
 from corank.core.threads import cut, n_threads, spread
-from corank.data.queries import Queries, is_missing
+from corank.data.given import as_pairs, as_scores
+from corank.data.queries import Queries
 from corank.data.rows import as_rows
-from corank.errors import InputError, reason
+from corank.data.weights import as_weights
+from corank.errors import InputError
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +44,10 @@ class RankingData:
         Query q owns grades ``query_grades[q]`` to ``query_grades[q + 1]``.
     pairs : array of int64, shape (n_pairs, 2), or None
         Preferences, winner first.
+    weights : array of float64, shape (n_rows,), or None
+        Row weights; None where all rows weigh 1. A row of weight 0 is as if it were not there.
+    pair_weights : array of float64, shape (n_pairs,), or None
+        Weights of the preferences themselves, see `pair_weight`; None where all weigh 1.
 
     Examples
     --------
@@ -58,10 +64,12 @@ class RankingData:
     grade_starts: NDArray[np.int64]
     grade_stops: NDArray[np.int64]
     query_grades: NDArray[np.int64]
-    pairs: NDArray[np.int64] | None = field(default=None)
+    pairs: NDArray[np.int64] | None = None
+    weights: NDArray[np.float64] | None = None
+    pair_weights: NDArray[np.float64] | None = None
 
     @classmethod
-    def of(cls, X: Any, y: ArrayLike, qid: ArrayLike | None = None) -> RankingData:
+    def of(cls, X: Any, y: ArrayLike, qid: ArrayLike | None = None, weights: ArrayLike | None = None) -> RankingData:
         """
         Check and index rows with scores.
 
@@ -73,6 +81,8 @@ class RankingData:
             Scores; NaN marks an unscored row.
         qid : array-like of shape (n_rows,), optional
             One query id per row; None puts all rows in one query.
+        weights : array-like of shape (n_rows,), optional
+            Row weights.
 
         Returns
         -------
@@ -80,10 +90,18 @@ class RankingData:
             The indexed problem.
         """
         rows = as_rows(X)
-        return cls.of_checked(rows, as_scores(y, rows.shape[0]), Queries.of(qid, rows.shape[0]))
+        data = cls.of_checked(rows, as_scores(y, rows.shape[0]), Queries.of(qid, rows.shape[0]))
+        return data.weighted(weights)
 
     @classmethod
-    def of_pairs(cls, X: Any, pairs: ArrayLike, qid: ArrayLike | None = None) -> RankingData:
+    def of_pairs(
+        cls,
+        X: Any,
+        pairs: ArrayLike,
+        qid: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
+        pair_weights: ArrayLike | None = None,
+    ) -> RankingData:
         """
         Check and index rows with preference pairs.
 
@@ -95,6 +113,10 @@ class RankingData:
             Row numbers, the preferred row first.
         qid : array-like of shape (n_rows,), optional
             One query id per row; a pair may not join two queries.
+        weights : array-like of shape (n_rows,), optional
+            Row weights.
+        pair_weights : array-like of shape (n_pairs,), optional
+            Weights of the preferences.
 
         Returns
         -------
@@ -102,17 +124,36 @@ class RankingData:
             The indexed problem, with `y` None.
         """
         rows = as_rows(X)
-        queries = Queries.of(qid, rows.shape[0])
-        checked = _as_pairs(pairs, queries.codes)
-        nothing = np.empty(0, dtype=np.int64)
-        begins = queries.starts[:-1]
-        return cls(
-            rows, None, queries, queries.order, begins, nothing, nothing,
-            np.zeros(len(queries) + 1, dtype=np.int64), checked,
-        )  # fmt: skip
+        data = cls.of_checked_pairs(rows, pairs, Queries.of(qid, rows.shape[0]))
+        return data.weighted(weights, pair_weights)
 
     @classmethod
-    def of_checked(cls, X: Any, y: NDArray[np.float64], queries: Queries) -> RankingData:
+    def of_checked_pairs(cls, X: Any, pairs: ArrayLike, queries: Queries) -> RankingData:
+        """
+        Index preferences among rows that were checked before.
+
+        Parameters
+        ----------
+        X : ndarray or CSR matrix
+            Finite rows.
+        pairs : array-like of int, shape (n_pairs, 2)
+            Row numbers, the preferred row first.
+        queries : Queries
+            The grouping of the rows.
+
+        Returns
+        -------
+        RankingData
+            The indexed problem, with `y` None.
+        """
+        nothing, no_grades = np.empty(0, dtype=np.int64), np.zeros(len(queries) + 1, dtype=np.int64)
+        checked = as_pairs(pairs, queries.codes)
+        return cls(X, None, queries, queries.order, queries.starts[:-1], nothing, nothing, no_grades, checked)
+
+    @classmethod
+    def of_checked(
+        cls, X: Any, y: NDArray[np.float64], queries: Queries, weights: NDArray[np.float64] | None = None
+    ) -> RankingData:
         """
         Index rows that were checked before (a store, an estimator's validated input).
 
@@ -124,6 +165,8 @@ class RankingData:
             Scores, NaN for unscored rows.
         queries : Queries
             The grouping of the rows.
+        weights : array of float64, optional
+            Row weights.
 
         Returns
         -------
@@ -145,7 +188,33 @@ class RankingData:
         grade_stops = np.append(grade_starts[1:], len(scores))
         has_grade = query_grades[1:] > query_grades[:-1]
         grade_stops[query_grades[1:][has_grade] - 1] = scored_stops[has_grade]
-        return cls(X, y, queries, order, scored_stops, grade_starts, grade_stops[: len(grade_starts)], query_grades)
+        stops = grade_stops[: len(grade_starts)]
+        return cls(X, y, queries, order, scored_stops, grade_starts, stops, query_grades, weights=weights)
+
+    def weighted(self, weights: ArrayLike | None = None, pair_weights: ArrayLike | None = None) -> RankingData:
+        """
+        Give rows, or preferences, weights of their own.
+
+        Parameters
+        ----------
+        weights : array-like of shape (n_rows,), or number, optional
+            Row weights; None leaves them as they are.
+        pair_weights : array-like of shape (n_pairs,), or number, optional
+            Weights of the preferences; None leaves them as they are.
+
+        Returns
+        -------
+        RankingData
+            The problem with these weights.
+        """
+        w, v = self.weights, self.pair_weights
+        if weights is not None:
+            w = as_weights(weights, self.n_rows, "row", "sample_weight")
+        if pair_weights is not None:
+            if self.pairs is None:
+                raise InputError("pair_weight came, but no pairs to weigh; pass pairs, or leave it out.")
+            v = as_weights(pair_weights, len(self.pairs), "pair", "pair_weight")
+        return replace(self, weights=w, pair_weights=v)
 
     @property
     def n_rows(self) -> int:
@@ -164,8 +233,46 @@ class RankingData:
 
     @cached_property
     def is_scored(self) -> NDArray[np.bool_]:
-        """Whether each row carries a score."""
-        return np.zeros(self.n_rows, dtype=bool) if self.y is None else ~np.isnan(self.y)
+        """Whether each row carries a score; beside preferences, whether one of positive weight names it."""
+        if self.y is not None:
+            return ~np.isnan(self.y)
+        named = np.zeros(self.n_rows, dtype=bool)
+        if self.pairs is not None:
+            named[self.pairs[self.pair_weight > 0.0]] = True
+        return named
+
+    @cached_property
+    def scored_rows(self) -> NDArray[np.int64]:
+        """Rows to learn from: scored (or named by a preference), of positive weight, ascending."""
+        return np.flatnonzero(self.is_scored if self.weights is None else self.is_scored & (self.weights > 0.0))
+
+    @cached_property
+    def unscored_rows(self) -> NDArray[np.int64]:
+        """Rows of positive weight without a score (that no preference names), ascending."""
+        return np.flatnonzero(~self.is_scored if self.weights is None else ~self.is_scored & (self.weights > 0.0))
+
+    @cached_property
+    def pair_weight(self) -> NDArray[np.float64]:
+        """Weight of each preference: its own times those of its two rows."""
+        assert self.pairs is not None
+        own = np.ones(len(self.pairs)) if self.pair_weights is None else self.pair_weights
+        return own if self.weights is None else own * self.weights[self.pairs].prod(axis=1)
+
+    def weight_of(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """
+        Return the weights of some rows.
+
+        Parameters
+        ----------
+        rows : array of int64
+            Row numbers.
+
+        Returns
+        -------
+        array of float64
+            Their weights, 1 where rows carry none.
+        """
+        return np.ones(len(rows)) if self.weights is None else self.weights[rows]
 
     @cached_property
     def n_scored(self) -> int:
@@ -204,89 +311,13 @@ class RankingData:
                 f"no two of the {self.n_scored} scored rows share a query and differ in score, so there is no pair "
                 "to learn from; check qid, or score more rows."
             )
+        if not self._has_weighty_pair:
+            raise InputError("the weights leave no pair of positive weight; give some rows more than zero.")
 
-
-def as_scores(y: ArrayLike, n_rows: int) -> NDArray[np.float64]:
-    """
-    Check scores: a vector of numbers, one per row, NaN for unscored rows.
-
-    Parameters
-    ----------
-    y : array-like
-        Scores.
-    n_rows : int
-        Number of rows of X.
-
-    Returns
-    -------
-    array of float64
-        The scores.
-    """
-    if y is None:
-        raise InputError(
-            "ranking requires y to be passed, but the target y is None; pass one score per row, NaN where unscored."
-        )
-    scores = as_numbers(y, "y", "score")
-    if len(scores) != n_rows:
-        raise InputError(f"y has {len(scores)} scores for {n_rows} rows of X; pass one score per row.")
-    if np.isinf(scores).any():
-        row = int(np.flatnonzero(np.isinf(scores))[0])
-        raise InputError(f"y contains infinity at row {row}; pass a finite score, or NaN for an unscored row.")
-    return scores
-
-
-def as_numbers(values: ArrayLike, name: str, what: str) -> NDArray[np.float64]:
-    """
-    Check a vector of numbers, one per row; what is missing (None, NaN, pandas.NA) is NaN.
-
-    Parameters
-    ----------
-    values : array-like
-        A vector, or a table of one column.
-    name : str
-        How the caller calls it, for the message.
-    what : str
-        What one number is, for the message.
-
-    Returns
-    -------
-    array of float64
-        The numbers.
-    """
-    try:
-        given = np.asarray(values)
-        if given.dtype.kind in "cmM":
-            raise TypeError(f"they are of type {given.dtype}")
-        if given.dtype.kind in "OTU":
-            given = given.astype(object)
-            given = np.where(np.asarray(np.frompyfunc(is_missing, 1, 1)(given), dtype=bool), np.nan, given)
-        numbers = given.astype(np.float64, copy=False)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{name} cannot be read as numbers ({reason(error)}); pass one {what} per row.") from error
-    if numbers.ndim == 2 and numbers.shape[1] == 1:
-        numbers = numbers[:, 0]
-    if numbers.ndim != 1:
-        raise InputError(f"{name} has shape {numbers.shape}; pass one {what} per row, a vector of numbers.")
-    return numbers
-
-
-def _as_pairs(pairs: ArrayLike, codes: NDArray[np.int64]) -> NDArray[np.int64]:
-    values = np.asarray(pairs)
-    if values.size == 0:
-        raise InputError("pairs is empty; pass at least one preference.")
-    if values.ndim != 2 or values.shape[1] != 2 or values.dtype.kind not in "iu":
-        raise InputError(
-            f"pairs has shape {values.shape} and type {values.dtype}; "
-            "pass integers of shape (n_pairs, 2), the preferred row first."
-        )
-    values = values.astype(np.int64, copy=False)
-    if values.min() < 0 or values.max() >= len(codes):
-        outlier = values.min() if values.min() < 0 else values.max()
-        raise InputError(f"pairs names row {outlier}, but X has rows 0 to {len(codes) - 1}; pass row numbers.")
-    selves = np.flatnonzero(values[:, 0] == values[:, 1])
-    if len(selves):
-        raise InputError(f"pairs compares row {values[selves[0], 0]} with itself at pair {selves[0]}; remove it.")
-    strangers = np.flatnonzero(codes[values[:, 0]] != codes[values[:, 1]])
-    if len(strangers):
-        raise InputError(f"pairs joins rows of two queries at pair {strangers[0]}; compare rows of one query only.")
-    return values
+    @property
+    def _has_weighty_pair(self) -> bool:
+        if self.pairs is not None:
+            return bool(self.pair_weight.any())
+        if self.y is None or self.weights is None or self.weights.all():
+            return True
+        return RankingData.of_checked(self.X, np.where(self.weights > 0.0, self.y, np.nan), self.queries).n_pairs > 0

@@ -1,11 +1,13 @@
-"""Rows as the core wants them: a float array or CSR matrix of finite numbers, copied only when it must be."""
+"""Rows as learners want them: a float array or CSR matrix of finite numbers, or any objects."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import check_array
 
@@ -39,6 +41,52 @@ def as_rows(X: Any) -> Any:
         rows = rows.copy()
         rows.sum_duplicates()
     require_finite(rows)
+    return rows
+
+
+def is_table(X: Any) -> bool:
+    """
+    Tell a table of numbers from a sequence of objects.
+
+    Parameters
+    ----------
+    X : object
+        What the user gave as rows.
+
+    Returns
+    -------
+    bool
+        Whether X is a sparse matrix, a data frame, or an array or nested list of numbers in two dimensions.
+    """
+    if sparse.issparse(X) or hasattr(X, "columns"):
+        return True
+    try:
+        values = np.asarray(X)
+    except ValueError:
+        return False
+    return values.ndim == 2 and values.dtype.kind in "biuf"
+
+
+def as_objects(X: Any) -> NDArray[np.object_]:
+    """
+    Return a sequence of objects as an array with one object a row.
+
+    Parameters
+    ----------
+    X : sequence
+        Objects.
+
+    Returns
+    -------
+    array of object, shape (n,)
+        The objects.
+    """
+    if not isinstance(X, Iterable):
+        raise InputError(f"X is of type {type(X).__name__}; pass a sequence with one object a row.")
+    items = list(X)
+    rows = np.empty(len(items), dtype=object)
+    for i, item in enumerate(items):
+        rows[i] = item
     return rows
 
 

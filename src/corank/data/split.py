@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import BaseCrossValidator
 
+from corank.data.given import as_numbers
 from corank.data.queries import Queries
-from corank.data.ranking import RankingData, as_numbers
+from corank.data.ranking import RankingData
 from corank.errors import InputError
 
 Fold = tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -240,4 +241,4 @@ def keep_scores(data: RankingData, kept: NDArray[np.bool_]) -> RankingData:
     [0.0, nan, 2.0]
     """
     assert data.y is not None
-    return RankingData.of_checked(data.X, np.where(kept, data.y, np.nan), data.queries)
+    return RankingData.of_checked(data.X, np.where(kept, data.y, np.nan), data.queries, data.weights)

@@ -19,9 +19,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from corank.data.given import as_scores
 from corank.data.letor import read_letor
 from corank.data.queries import Queries
-from corank.data.ranking import RankingData, as_scores
+from corank.data.ranking import RankingData
 from corank.data.rows import as_rows
 from corank.data.store_folder import FORMAT, HEADER, VERSION, StoreFolder, digest, is_store, store_folder
 from corank.errors import InputError

@@ -17,9 +17,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from corank.core import columns
 from corank.data.compressed import Text, open_text, write_text
+from corank.data.given import as_scores
 from corank.data.pieces import cut_lines
 from corank.data.queries import Queries
-from corank.data.ranking import as_scores
 from corank.errors import InputError
 
 RUN_COLUMNS = ("query", "Q0", "document", "rank", "score", "tag")

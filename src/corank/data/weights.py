@@ -1,11 +1,10 @@
-"""Weights of rows or pairs: finite, not negative, one each, not all zero; and what they leave to learn from."""
+"""Weights of rows or pairs: finite, not negative, one each, not all zero."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from corank.data.ranking import RankingData
 from corank.errors import InputError
 
 
@@ -15,8 +14,8 @@ def as_weights(weights: ArrayLike, n: int, what: str = "row", name: str = "weigh
 
     Parameters
     ----------
-    weights : array-like of shape (n,)
-        The weights.
+    weights : array-like of shape (n,), or number
+        The weights; a number weighs all alike.
     n : int
         How many there must be.
     what : str
@@ -37,6 +36,7 @@ def as_weights(weights: ArrayLike, n: int, what: str = "row", name: str = "weigh
     """
     try:
         w = np.asarray(weights, dtype=np.float64)
+        w = np.full(n, w) if w.ndim == 0 else w
     except (TypeError, ValueError) as error:
         raise InputError(f"{name} must hold numbers, one per {what} ({error}).") from error
     if w.shape != (n,):
@@ -62,31 +62,3 @@ def require_weight(total: float, what: str) -> None:
     """
     if not total > 0.0:
         raise InputError(f"the weights leave no {what} of positive weight; give some rows more than zero.")
-
-
-def rows_to_learn_from(data: RankingData, weights: NDArray[np.float64] | None) -> NDArray[np.int64]:
-    """
-    Collect the rows that are compared or regressed on.
-
-    Parameters
-    ----------
-    data : RankingData
-        The problem.
-    weights : array of shape (n_rows,), optional
-        Row weights.
-
-    Returns
-    -------
-    array of int64
-        Ascending numbers of the scored rows of positive weight, or of the rows of pairs of positive weight.
-
-    Examples
-    --------
-    >>> data = RankingData.of_pairs(np.zeros((5, 1)), [[3, 1], [3, 4]])
-    >>> rows_to_learn_from(data, None).tolist(), rows_to_learn_from(data, np.array([1, 0, 1, 1, 1])).tolist()
-    ([1, 3, 4], [3, 4])
-    """
-    counts = np.ones(data.n_rows, dtype=bool) if weights is None else weights > 0.0
-    if data.pairs is None:
-        return np.flatnonzero(data.is_scored & counts)
-    return np.unique(data.pairs[counts[data.pairs].all(axis=1)])

@@ -42,7 +42,7 @@ class Comparisons:
     diagonal: Floats
 
 
-def scored_comparisons(data: RankingData, mix: float, centred: bool, weights: Floats | None) -> Comparisons:
+def scored_comparisons(data: RankingData, mix: float, centred: bool) -> Comparisons:
     """
     Return the loss of the scored rows.
 
@@ -57,8 +57,6 @@ def scored_comparisons(data: RankingData, mix: float, centred: bool, weights: Fl
         Share of regression.
     centred : bool
         Whether an intercept absorbs the mean.
-    weights : array of shape (n_rows,), optional
-        Row weights.
 
     Returns
     -------
@@ -66,10 +64,10 @@ def scored_comparisons(data: RankingData, mix: float, centred: bool, weights: Fl
         The quadratic form.
     """
     if data.pairs is not None:
-        return _preferences(data, weights)
+        return _preferences(data)
     assert data.y is not None
     order = data.order[data.is_scored[data.order]]
-    w = np.ones(len(order)) if weights is None else weights[order]
+    w = data.weight_of(order)
     y, query = data.y[order], data.queries.codes[order]
     new = np.ones(len(order), dtype=bool)
     new[1:] = (query[1:] != query[:-1]) | (y[1:] != y[:-1])
@@ -91,7 +89,7 @@ def scored_comparisons(data: RankingData, mix: float, centred: bool, weights: Fl
     return Comparisons(LinearMap(data.X, order), apply, k, float(y @ k), per_pair * degree + per_row * w)
 
 
-def unscored_comparisons(data: RankingData, weights: Floats | None) -> Comparisons | None:
+def unscored_comparisons(data: RankingData) -> Comparisons | None:
     """
     Return the mean square of the differences of unscored rows, K the mean over pairs of (e_a − e_b)(e_a − e_b)ᵀ.
 
@@ -99,8 +97,6 @@ def unscored_comparisons(data: RankingData, weights: Floats | None) -> Compariso
     ----------
     data : RankingData
         The problem.
-    weights : array of shape (n_rows,), optional
-        Row weights.
 
     Returns
     -------
@@ -108,7 +104,7 @@ def unscored_comparisons(data: RankingData, weights: Floats | None) -> Compariso
         The quadratic form; None where no query holds two unscored rows.
     """
     order = data.order[~data.is_scored[data.order]]
-    w = np.ones(len(order)) if weights is None else weights[order]
+    w = data.weight_of(order)
     query = data.queries.codes[order]
     degree = w * (np.bincount(query, weights=w)[query] - w)
     total = 0.5 * float(degree.sum())
@@ -119,10 +115,10 @@ def unscored_comparisons(data: RankingData, weights: Floats | None) -> Compariso
     return Comparisons(LinearMap(data.X, order), lambda z: (L @ z) / total, nothing, 0.0, degree / total)
 
 
-def _preferences(data: RankingData, weights: Floats | None) -> Comparisons:
+def _preferences(data: RankingData) -> Comparisons:
     assert data.pairs is not None
     n, (winners, losers) = data.n_rows, data.pairs.T
-    w = np.ones(len(winners)) if weights is None else weights[winners] * weights[losers]
+    w = data.pair_weight
     total = float(w.sum())
     require_weight(total, "pair")
     L = Laplacian.from_pairs(data.pairs, n, w / total)

@@ -27,7 +27,6 @@ def solve_by_products(
     alpha: float,
     coupling: float,
     centred: bool,
-    weights: Floats | None,
 ) -> tuple[Floats, float, int, tuple[Floats, float]]:
     """
     Solve the block system of `corank.exact.squared_views` for the weights of all views, one after the other.
@@ -42,8 +41,6 @@ def solve_by_products(
         Share of regression, weight of the penalty, weight of the agreement.
     centred : bool
         Whether an intercept absorbs the mean of the regression part.
-    weights : array of shape (n_rows,), optional
-        Row weights.
 
     Returns
     -------
@@ -56,8 +53,8 @@ def solve_by_products(
     means : (array, float)
         Means of the scored rows and of their scores.
     """
-    loss = scored_comparisons(data, mix, centred, weights)
-    agreement = unscored_comparisons(data, weights) if coupling > 0.0 and len(columns) > 1 else None
+    loss = scored_comparisons(data, mix, centred)
+    agreement = unscored_comparisons(data) if coupling > 0.0 and len(columns) > 1 else None
     M, d = len(columns), data.n_features
     bounds = np.cumsum([0, *(len(c) for c in columns)])
 
@@ -98,13 +95,13 @@ def solve_by_products(
             stacklevel=4,
         )
     objective = float(0.5 * theta @ A.matvec(theta) - b @ theta + 0.5 * M * loss.constant)
-    return theta, objective, len(steps), _means(data, weights) if centred else (np.zeros(d), 0.0)
+    return theta, objective, len(steps), _means(data) if centred else (np.zeros(d), 0.0)
 
 
-def _means(data: RankingData, weights: Floats | None) -> tuple[Floats, float]:
+def _means(data: RankingData) -> tuple[Floats, float]:
     assert data.y is not None
     rows = np.flatnonzero(data.is_scored)
-    w = np.ones(len(rows)) if weights is None else weights[rows]
+    w = data.weight_of(rows)
     share = np.zeros(data.n_rows)
     share[rows] = w / w.sum()
     return np.asarray(data.X.T @ share).ravel(), float(share[rows] @ data.y[rows])

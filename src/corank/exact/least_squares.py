@@ -42,7 +42,6 @@ def squared(
     mix: float = 0.0,
     alpha: float,
     fit_intercept: bool = False,
-    weights: Floats | None = None,
 ) -> Solution:
     """
     Minimise the squared loss over pairs, rows, or both.
@@ -57,8 +56,6 @@ def squared(
         Weight of the penalty; with 0 the shortest of all optima is returned.
     fit_intercept : bool
         Whether to learn b, from the regression part; it is not penalised and stays 0 where mix is 0.
-    weights : array of shape (n_rows,), optional
-        Row weights; a pair weighs the product of its rows.
 
     Returns
     -------
@@ -72,7 +69,7 @@ def squared(
     array([1.])
     """
     columns = [np.arange(data.n_features)]
-    found = _solve(data, columns, mix=mix, alpha=alpha, coupling=0.0, fit_intercept=fit_intercept, weights=weights)
+    found = _solve(data, columns, mix=mix, alpha=alpha, coupling=0.0, fit_intercept=fit_intercept)
     return Solution(found.coef, found.intercept, found.objective, found.n_iter)
 
 
@@ -84,7 +81,6 @@ def squared_views(
     alpha: float,
     coupling: float,
     fit_intercept: bool = False,
-    weights: Floats | None = None,
 ) -> Solution:
     """
     Minimise the squared loss of several views that must agree on unscored pairs.
@@ -107,8 +103,6 @@ def squared_views(
         Weight of the agreement; 0 solves every view by itself.
     fit_intercept : bool
         Whether each view learns a b_v, from the regression part.
-    weights : array of shape (n_rows,), optional
-        Row weights.
 
     Returns
     -------
@@ -120,7 +114,7 @@ def squared_views(
         raise InputError(f"the {len(columns)} views must be one or more, each with a column to look at.")
     if not np.isfinite(coupling) or coupling < 0.0:
         raise InputError(f"coupling is {coupling}; pass a finite weight of the agreement, zero or more.")
-    return _solve(data, columns, mix=mix, alpha=alpha, coupling=coupling, fit_intercept=fit_intercept, weights=weights)
+    return _solve(data, columns, mix=mix, alpha=alpha, coupling=coupling, fit_intercept=fit_intercept)
 
 
 def _columns_of(view: Any, d: int) -> NDArray[np.int64]:
@@ -133,19 +127,17 @@ def _columns_of(view: Any, d: int) -> NDArray[np.int64]:
 
 def _solve(
     data: RankingData, columns: list[NDArray[Any]], *, mix: float, alpha: float, coupling: float,
-    fit_intercept: bool, weights: Floats | None,
+    fit_intercept: bool,
 ) -> Solution:  # fmt: skip
     require(data, mix, alpha)
     d, n_slots = data.n_features, sum(len(c) for c in columns)
     shift = _near_mean(data) if fit_intercept and mix > 0.0 else None
     if max(n_slots, d) > MAX_DENSE or data.n_rows * d * d > MAX_SUMS:
-        theta, objective, n_iter, means = solve_by_products(
-            data, columns, mix, alpha, coupling, shift is not None, weights
-        )
+        theta, objective, n_iter, means = solve_by_products(data, columns, mix, alpha, coupling, shift is not None)
     else:
         with np.errstate(over="ignore", invalid="ignore"):
-            system = _system(data, mix, shift, weights)
-            agreement = _agreement(data, weights) if coupling > 0.0 and len(columns) > 1 else None
+            system = _system(data, mix, shift)
+            agreement = _agreement(data) if coupling > 0.0 and len(columns) > 1 else None
         theta, objective = _factorise(system, agreement, columns, alpha, coupling)
         n_iter, means = 0, (system.x_mean, system.y_mean)
     bounds = np.cumsum([0, *(len(c) for c in columns)])
@@ -163,10 +155,10 @@ def _near_mean(data: RankingData) -> Floats:
     return np.asarray(data.X[rows].mean(axis=0), dtype=np.float64).ravel()
 
 
-def _system(data: RankingData, mix: float, shift: Floats | None, weights: Floats | None) -> System:
+def _system(data: RankingData, mix: float, shift: Floats | None) -> System:
     """Sum both parts; x is taken relative to `shift`, so that centring the sums for the intercept cancels nothing."""
     features = None if shift is None else lambda rows: dense(rows) - shift
-    sums = Moments.of(data, features=features, weights=weights, plain=mix > 0.0)
+    sums = Moments.of(data, features=features, plain=mix > 0.0)
     system = System.zero(data.n_features)
     if mix < 1.0:
         require_weight(sums.pair_weight, "pair")
@@ -183,8 +175,8 @@ def _system(data: RankingData, mix: float, shift: Floats | None, weights: Floats
     return system
 
 
-def _agreement(data: RankingData, weights: Floats | None) -> Floats | None:
-    sums = Moments.of(data, rows="unscored", weights=weights)
+def _agreement(data: RankingData) -> Floats | None:
+    sums = Moments.of(data, rows="unscored")
     return sums.pair[:-1, :-1] / sums.pair_weight if sums.pair_weight > 0.0 else None
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
 from corank.core.hinge_pairs import Block, bend, sweep
@@ -17,7 +16,7 @@ from corank.exact.solution import Floats
 _PIECES = 16
 
 
-def pair_loss(data: RankingData, name: str, scale: float, weights: Floats | None) -> Evaluate:
+def pair_loss(data: RankingData, name: str, scale: float) -> Evaluate:
     """
     Return ``scale`` times the mean over pairs of a loss, as a function of scores.
 
@@ -30,8 +29,6 @@ def pair_loss(data: RankingData, name: str, scale: float, weights: Floats | None
         The loss.
     scale : float
         The factor.
-    weights : array of shape (n_rows,), optional
-        Row weights; the mean over pairs is weighted by their products.
 
     Returns
     -------
@@ -39,8 +36,8 @@ def pair_loss(data: RankingData, name: str, scale: float, weights: Floats | None
         For `corank.exact.newton.minimise`.
     """
     if data.pairs is not None:
-        return _listed(data.pairs, data.n_rows, name, scale, weights)
-    block, total = _block(data, weights)
+        return _listed(data, name, scale)
+    block, total = _block(data)
     return _hinge(block, scale / total) if name == "squared_hinge" else _logistic(block, scale / total)
 
 
@@ -73,11 +70,11 @@ def row_loss(y: Floats, w: Floats, scale: float) -> Evaluate:
     return evaluate
 
 
-def _block(data: RankingData, weights: Floats | None) -> tuple[Block, float]:
+def _block(data: RankingData) -> tuple[Block, float]:
     """The scored rows sorted by (query, score), and the total weight of their pairs."""
     assert data.y is not None
     order = data.order[data.is_scored[data.order]]
-    w = np.ones(len(order)) if weights is None else weights[order]
+    w = data.weight_of(order)
     starts = np.append(0, np.cumsum(data.scored_stops - data.starts[:-1]))
     sizes = data.grade_stops - data.grade_starts
     grade = np.repeat(np.arange(len(sizes)), sizes)
@@ -122,10 +119,10 @@ def _logistic(block: Block, factor: float) -> Evaluate:
     return evaluate
 
 
-def _listed(pairs: NDArray[np.int64], n: int, name: str, scale: float, weights: Floats | None) -> Evaluate:
+def _listed(data: RankingData, name: str, scale: float) -> Evaluate:
     """Preferences: the target of every pair is 1."""
-    winners, losers = pairs.T
-    w = np.ones(len(pairs)) if weights is None else weights[winners] * weights[losers]
+    assert data.pairs is not None
+    n, (winners, losers), w = data.n_rows, data.pairs.T, data.pair_weight
     share = scale * w / w.sum()
 
     def to_rows(h: Floats) -> Floats:

@@ -27,9 +27,7 @@ MAX_PAIRS = 100_000_000
 _MAX_FULL = 256
 
 
-def squared_hinge(
-    data: RankingData, *, alpha: float, weights: Floats | None = None, tol: float = 1e-6, max_iter: int = 100
-) -> Solution:
+def squared_hinge(data: RankingData, *, alpha: float, tol: float = 1e-6, max_iter: int = 100) -> Solution:
     """
     Minimise mean_P ½ max(0, 1 − w·(a − b))² + alpha/2 ‖w‖², the linear RankSVM with squared hinge.
 
@@ -39,8 +37,6 @@ def squared_hinge(
         The problem.
     alpha : float
         Weight of the penalty, above zero.
-    weights : array of shape (n_rows,), optional
-        Row weights; a pair weighs the product of its rows.
     tol : float
         Size of the gradient to stop at, relative to its size at w = 0.
     max_iter : int
@@ -58,9 +54,9 @@ def squared_hinge(
     array([0.4])
     """
     require(data, 0.0, alpha, "above zero")
-    comparisons = scored_comparisons(data, 0.0, False, weights)
-    evaluate = pair_loss(data, "squared_hinge", 1.0, weights)
-    precondition = _preconditioner(data, comparisons, 0.0, alpha, 1.0, False, weights)
+    comparisons = scored_comparisons(data, 0.0, False)
+    evaluate = pair_loss(data, "squared_hinge", 1.0)
+    precondition = _preconditioner(data, comparisons, 0.0, alpha, 1.0, False)
     return minimise(evaluate, Affine(comparisons.rows, False), alpha, precondition, tol, max_iter)
 
 
@@ -70,7 +66,6 @@ def logistic(
     mix: float = 0.0,
     alpha: float,
     fit_intercept: bool = False,
-    weights: Floats | None = None,
     tol: float = 1e-6,
     max_iter: int = 100,
 ) -> Solution:
@@ -90,8 +85,6 @@ def logistic(
         Weight of the penalty, above zero.
     fit_intercept : bool
         Whether to learn b, from the regression part; it is not penalised and stays 0 where mix is 0.
-    weights : array of shape (n_rows,), optional
-        Row weights; a pair weighs the product of its rows.
     tol : float
         Size of the gradient to stop at, relative to its size at w = 0.
     max_iter : int
@@ -108,17 +101,17 @@ def logistic(
             f"the problem has {data.n_pairs} pairs, and the exact logistic solver visits at most {MAX_PAIRS}; "
             "use solver='sgd', or loss='squared'."
         )
-    comparisons = scored_comparisons(data, mix, False, weights)
+    comparisons = scored_comparisons(data, mix, False)
     order = comparisons.rows.order
     parts: list[Evaluate] = []
     if data.y is not None:
         Loss.of("logistic").require_scores(data.y[order], data.queries.codes[order], mix > 0.0)
     if mix < 1.0:
-        parts.append(pair_loss(data, "logistic", 1.0 - mix, weights))
+        parts.append(pair_loss(data, "logistic", 1.0 - mix))
     if data.y is not None and mix > 0.0:
-        parts.append(row_loss(data.y[order], np.ones(len(order)) if weights is None else weights[order], mix))
+        parts.append(row_loss(data.y[order], data.weight_of(order), mix))
     learns_b = fit_intercept and mix > 0.0
-    precondition = _preconditioner(data, comparisons, mix, alpha, 0.25, learns_b, weights)
+    precondition = _preconditioner(data, comparisons, mix, alpha, 0.25, learns_b)
     scores = Affine(comparisons.rows, learns_b)
     return minimise(_sum(parts), scores, alpha, precondition, tol, max_iter)
 
@@ -136,7 +129,6 @@ def _sum(parts: list[Evaluate]) -> Evaluate:
 
 def _preconditioner(
     data: RankingData, comparisons: Comparisons, mix: float, alpha: float, curvature: float, learns_b: bool,
-    weights: Floats | None,
 ) -> Vector:  # fmt: skip
     """
     Return products with P⁻¹, P = curvature · XᵀKX + alpha I or, for many columns, about its diagonal.
@@ -149,7 +141,7 @@ def _preconditioner(
         inverse = 1.0 / (np.append(diagonal, curvature * mix) if learns_b else diagonal)
         return lambda r: inverse * r
     with np.errstate(over="ignore", invalid="ignore"):
-        sums = Moments.of(data, weights=weights, plain=mix > 0.0)
+        sums = Moments.of(data, plain=mix > 0.0)
     require_products(sums.pair)
     P = np.zeros((d + 1, d + 1))
     if mix < 1.0:

@@ -20,10 +20,23 @@ class CallableKernel(Kernel):
     Parameters
     ----------
     function : callable
-        Takes X (n × d) and Z (m × d) and returns their n × m Gram matrix; whole numbers become float64.
+        Takes X (n × d) and Z (m × d), or two arrays of n and m objects, and returns their n × m Gram matrix; whole
+        numbers become float64.
+
+    Examples
+    --------
+    >>> shared = CallableKernel(lambda A, B: [[len(set(a) & set(b)) for b in B] for a in A])
+    >>> shared(np.array(["abc", "cde"], dtype=object)).tolist()
+    [[3.0, 1.0], [1.0, 3.0]]
     """
 
     function: Callable[[Any, Any], Any]
+
+    scales_columns: ClassVar[bool] = False
+    takes_objects: ClassVar[bool] = True
+
+    def _rows(self, X: Any) -> Any:
+        return X if getattr(X, "dtype", None) == object and X.ndim == 1 else super()._rows(X)
 
     def _gram(self, X: Any, Z: Any) -> Gram:
         gram = np.asarray(self.function(X, Z))
@@ -47,6 +60,7 @@ class PrecomputedKernel(Kernel):
     """
 
     takes_sparse: ClassVar[bool] = False
+    scales_columns: ClassVar[bool] = False
 
     def __call__(self, X: Any, Z: Any = None) -> Gram:
         """Return X, or its columns Z."""

@@ -31,12 +31,16 @@ class Kernel(ABC):
     """
 
     takes_sparse: ClassVar[bool] = True
+    # whether columns may be brought to one size first, or their values mean something as they are
+    scales_columns: ClassVar[bool] = True
+    # whether rows may be anything but numbers
+    takes_objects: ClassVar[bool] = False
 
     def __call__(self, X: Any, Z: Any = None) -> Gram:
         """Return the Gram matrix of the rows of X and Z (of X with itself by default)."""
         left = self._rows(X)
         right = left if Z is None else self._rows(Z)
-        if left.shape[1] != right.shape[1]:
+        if left.shape[1:] != right.shape[1:]:
             raise InputError(f"X has {left.shape[1]} columns and Z {right.shape[1]}; pass rows with the same columns.")
         return self._gram(left, right)
 

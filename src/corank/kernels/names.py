@@ -14,6 +14,7 @@ KERNELS: dict[str, type[Kernel]] = {
     "linear": LinearKernel,
     "polynomial": PolynomialKernel,
     "gaussian": GaussianKernel,
+    "rbf": GaussianKernel,
     "laplacian": LaplacianKernel,
     "chi-square": ChiSquareKernel,
     "cosine": CosineKernel,

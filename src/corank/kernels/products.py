@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.metrics import pairwise
@@ -64,6 +64,8 @@ class PolynomialKernel(Kernel):
 @dataclass(frozen=True)
 class CosineKernel(Kernel):
     """k(x, z) = x·z / (‖x‖ ‖z‖), 0 where a row is zero."""
+
+    scales_columns: ClassVar[bool] = False
 
     def _gram(self, X: Any, Z: Any) -> Gram:
         return np.asarray(pairwise.cosine_similarity(X, Z))

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import pairwise
 from sklearn.utils.extmath import row_norms
 
+from corank.core.scaled import ScaledRows
 from corank.errors import InputError
 from corank.kernels.kernel import Gram, Kernel, require_positive
 
@@ -34,13 +35,13 @@ class _Radial(Kernel):
         """Replace "median" by ``at_median`` / the median D of random pairs of rows that differ."""
         if self.gamma != "median":
             return self
-        rows = self._rows(X)
+        rows = X if isinstance(X, ScaledRows) else self._rows(X)
         n = rows.shape[0]
         if n < 2:
             raise InputError(f"the median distance of {n} rows is undefined; pass gamma as a number.")
         a = rng.integers(0, n, _MEDIAN_PAIRS)
         b = (a + rng.integers(1, n, _MEDIAN_PAIRS)) % n
-        D = self._distances(rows[a], rows[b])
+        D = self._distances(self._rows(rows[a]), self._rows(rows[b]))
         # rows that are all equal are equally similar at any gamma
         return replace(self, gamma=self.at_median / float(np.median(D[D > 0])) if (D > 0).any() else 1.0)
 
@@ -119,6 +120,7 @@ class ChiSquareKernel(_Radial):
     """
 
     takes_sparse: ClassVar[bool] = False
+    scales_columns: ClassVar[bool] = False
 
     def _gram(self, X: Any, Z: Any) -> Gram:
         return np.asarray(pairwise.chi2_kernel(X, Z, gamma=self._number()), dtype=np.result_type(X, Z))

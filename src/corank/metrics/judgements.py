@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from corank.core.blocks import sort_blocks
 from corank.core.threads import cut, n_threads, spread
+from corank.data.given import as_numbers, as_scores
 from corank.data.queries import Queries
-from corank.data.ranking import as_numbers, as_scores
 from corank.errors import InputError
 from corank.metrics.conventions import Convention
 

@@ -14,8 +14,8 @@ from sklearn.utils._param_validation import validate_parameter_constraints
 from corank.base import rng_of
 from corank.core.pursuit import BACK, BASIC, PRE, Small, pursue_many, score_many
 from corank.core.threads import cut, n_threads, spread
+from corank.data.given import as_scores
 from corank.data.queries import Queries
-from corank.data.ranking import as_scores
 from corank.errors import InputError
 from corank.graphs import query_factors
 from corank.kernels import Kernel, PrecomputedKernel, as_kernel, require_finite

@@ -12,8 +12,8 @@ from sklearn.utils._param_validation import validate_parameter_constraints
 
 from corank.core.copursuit import SmallPair, copursue_many, coscore_many
 from corank.core.threads import cut, n_threads, spread
+from corank.data.given import as_scores
 from corank.data.queries import Queries
-from corank.data.ranking import as_scores
 from corank.errors import InputError
 from corank.graphs import query_factors
 from corank.pursuit.inner import require_squares

@@ -22,10 +22,10 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from corank.base import as_weights, rng_of
+from corank.basis.features import FeatureMap, beside, scores
 from corank.data.ranking import RankingData
 from corank.errors import InputError
 from corank.kernels import Kernel, require_square
-from corank.rls.features import FeatureMap, beside, scores
 from corank.rls.frame import Frame
 from corank.rls.least_squares import LeastSquares, active_rows, best, candidates
 from corank.rls.leave_out import views_out

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from corank.basis.gram import gram_of
 from corank.rls.frame import Frame
-from corank.rls.gram import gram_of
 from corank.views import View
 
 Floats = NDArray[np.float64]
@@ -31,7 +31,7 @@ def dual_system(view: View, X: Any, frame: Frame, basis: Any) -> tuple[Floats, F
     frame : Frame
         The compared rows.
     basis : ndarray or CSR matrix
-        What `corank.rls.gram.basis_of` gives for them.
+        What `corank.basis.gram.basis_of` gives for them.
 
     Returns
     -------

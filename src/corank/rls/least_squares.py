@@ -12,15 +12,16 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from corank.base import OF_COLUMNS, Ranker
+from corank.basis.choice import choose_basis, require_choice
+from corank.basis.features import FeatureMap
+from corank.data.given import as_scores
 from corank.data.queries import Queries
-from corank.data.ranking import RankingData, as_scores
+from corank.data.ranking import RankingData
 from corank.data.weights import require_weight
 from corank.errors import InputError
 from corank.graphs import QUERY_WEIGHTS
 from corank.kernels import CallableKernel, Kernel, LinearKernel, as_kernel, require_square
 from corank.metrics import parse_metric
-from corank.rls.basis import choose_basis, require_choice
-from corank.rls.features import FeatureMap
 from corank.rls.frame import Frame
 from corank.rls.objects import ObjectKernel, as_objects, is_table
 from corank.rls.pair_frame import PairFrame, frame_of

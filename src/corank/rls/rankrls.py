@@ -24,13 +24,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from corank.base import as_weights, rng_of
+from corank.basis.features import FeatureMap, scores, settled
+from corank.basis.gram import basis_of
 from corank.data.ranking import RankingData
 from corank.errors import InputError
 from corank.kernels import LinearKernel
 from corank.rls.dense import dual_system
-from corank.rls.features import FeatureMap, scores, settled
 from corank.rls.frame import Frame
-from corank.rls.gram import basis_of
 from corank.rls.least_squares import LeastSquares, active_rows, best
 from corank.rls.leave_out import dual_queries_out, one_query, pairs_out, queries_out
 from corank.rls.pair_frame import PairFrame

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from corank.basis.features import FeatureMap, beside
 from corank.data.ranking import RankingData
 from corank.errors import InputError
 from corank.graphs import require_alike
 from corank.moments import Moments
-from corank.rls.features import FeatureMap, beside
 from corank.rls.spectrum import Spectrum
 
 Floats = NDArray[np.float64]

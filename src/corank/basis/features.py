@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from corank.basis.basis import as_doubles
 from corank.errors import InputError
 from corank.kernels import LinearKernel, inverse_root
-from corank.rls.gram import as_doubles, basis_of, gram_of
 from corank.views import View
 
 Floats = NDArray[np.float64]

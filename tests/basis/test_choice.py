@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from corank.basis.choice import choose_basis
 from corank.errors import InputError
 from corank.rls import RankRLS
-from corank.rls.basis import choose_basis
 from corank.views import View
 
 X = np.random.default_rng(0).normal(size=(50, 3))

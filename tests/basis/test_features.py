@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from corank.basis.features import FeatureMap, scores
 from corank.errors import InputError
 from corank.kernels import CallableKernel, GaussianKernel, LinearKernel, PrecomputedKernel
 from corank.rls import features as module
-from corank.rls.features import FeatureMap, scores
 from corank.views import View
 
 X = np.random.default_rng(2).normal(size=(30, 4))

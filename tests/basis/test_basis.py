@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from corank.basis.gram import basis_of, gram_of
 
 from corank.errors import InputError
 from corank.kernels import CallableKernel, GaussianKernel, PolynomialKernel, PrecomputedKernel
 from corank.rls import gram as module
-from corank.rls.gram import basis_of, gram_of
 from corank.views import View
 
 X = np.random.default_rng(0).normal(size=(20, 3))

@@ -1,0 +1,222 @@
+"""Basis: training rows that stand for all, as one view sees them, and the checked similarities to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corank.errors import InputError
+from corank.kernels import CallableKernel, PrecomputedKernel
+from corank.views import View
+
+Floats = NDArray[np.float64]
+
+# what K and its transpose may differ by, relative to the largest entry
+_SYMMETRY_TOLERANCE = 1e-8
+# rows that are compared with columns at a time
+_BLOCK = 256
+# rows whose similarities are held in memory at a time
+_ROWS = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class Basis:
+    """
+    Rows that others are compared with.
+
+    Attributes
+    ----------
+    view : View
+        Columns and a kernel whose parameters are numbers.
+    numbers : array of int64, shape (r,)
+        Which training rows they are.
+    rows : ndarray, CSR matrix, or array of objects or of int
+        The rows in the view's columns, in float64; their numbers for a precomputed kernel.
+
+    Examples
+    --------
+    >>> X = np.array([[0.0], [1.0], [3.0]])
+    >>> basis = Basis.of(View(None, "linear"), X, np.array([1, 2]))
+    >>> basis.gram(X).tolist(), basis.similarities(X).tolist()
+    ([[1.0, 3.0], [3.0, 9.0]], [[0.0, 0.0], [1.0, 3.0], [3.0, 9.0]])
+    """
+
+    view: View
+    numbers: NDArray[np.int64]
+    rows: Any
+
+    @classmethod
+    def of(cls, view: View, X: Any, numbers: NDArray[np.int64]) -> Basis:
+        """
+        Take basis rows from the training rows.
+
+        Parameters
+        ----------
+        view : View
+            Columns and kernel, fitted.
+        X : ndarray, CSR matrix, ScaledRows or array of objects
+            All training rows.
+        numbers : array of int64
+            Numbers of the basis rows.
+
+        Returns
+        -------
+        Basis
+            The rows, copied.
+        """
+        if isinstance(view.kernel, PrecomputedKernel):
+            return cls(view, numbers, numbers)
+        return cls(view, numbers, as_doubles(view.select(X[numbers])))
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def take(self, at: NDArray[np.int64]) -> Basis:
+        """
+        Keep some of the rows.
+
+        Parameters
+        ----------
+        at : array of int64
+            Where they stand in the basis.
+
+        Returns
+        -------
+        Basis
+            The smaller basis.
+        """
+        return Basis(self.view, self.numbers[at], self.rows[at])
+
+    def gram(self, X: Any) -> Floats:
+        """
+        Compute the similarities of the basis rows, and judge the kernel by them.
+
+        Parameters
+        ----------
+        X : ndarray, CSR matrix, ScaledRows or array of objects
+            All training rows; looked at for a precomputed kernel only.
+
+        Returns
+        -------
+        array of float64, shape (r, r)
+            A finite, symmetric matrix in C order, the caller's own.
+        """
+        kernel = self.view.kernel
+        with np.errstate(over="ignore", invalid="ignore"):
+            K = kernel(X[self.numbers], self.rows) if isinstance(kernel, PrecomputedKernel) else kernel(self.rows)
+        # a function may keep what it returned, and callers overwrite it
+        K = np.array(K, dtype=np.float64, order="C")
+        require_similarities(K, self.view)
+        if isinstance(kernel, CallableKernel | PrecomputedKernel):
+            _require_symmetry(K)
+        return K
+
+    def similarities(self, rows: Any) -> Any:
+        """
+        Compare rows with the basis.
+
+        Parameters
+        ----------
+        rows : ndarray, CSR matrix, or array of objects
+            Rows with all columns, as `X` has them.
+
+        Returns
+        -------
+        ndarray of shape (len(rows), r)
+            Finite similarities in float64.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            K = np.asarray(self.view.kernel(as_doubles(self.view.select(rows)), self.rows), dtype=np.float64)
+        require_similarities(K, self.view)
+        return K
+
+    def blocks(self, X: Any, numbers: NDArray[np.int64] | None = None) -> Iterator[tuple[slice, Floats]]:
+        """
+        Compare many rows with the basis, some at a time.
+
+        Parameters
+        ----------
+        X : ndarray, CSR matrix, ScaledRows or array of objects
+            Rows with all columns.
+        numbers : array of int64, optional
+            Which rows of X; all by default.
+
+        Yields
+        ------
+        slice, array of shape (n, r)
+            Where the rows stand among those asked for, and their similarities.
+        """
+        n = X.shape[0] if numbers is None else len(numbers)
+        for start in range(0, n, _ROWS):
+            piece = slice(start, min(start + _ROWS, n))
+            yield piece, self.similarities(X[piece if numbers is None else numbers[piece]])
+
+    def score(self, rows: Any, coefficients: Floats) -> Floats:
+        """
+        Score rows: Σ_j c_j k(x, z_j).
+
+        Parameters
+        ----------
+        rows : ndarray, CSR matrix, ScaledRows or array of objects
+            Rows with all columns.
+        coefficients : array of shape (r,) or (r, m)
+            c, one column for each model.
+
+        Returns
+        -------
+        array of shape (n,) or (n, m)
+            Scores.
+        """
+        out = np.zeros((rows.shape[0], *coefficients.shape[1:]))
+        if len(self):
+            for piece, K in self.blocks(rows):
+                out[piece] = K @ coefficients
+        return out
+
+
+def as_doubles(rows: Any) -> Any:
+    """
+    Return rows in float64, so that a Gram matrix is not rounded to single precision; objects stay as they are.
+
+    Parameters
+    ----------
+    rows : ndarray or CSR matrix
+        Rows.
+
+    Returns
+    -------
+    ndarray or CSR matrix
+        The rows themselves where nothing has to change.
+    """
+    return rows.astype(np.float64) if rows.dtype == np.float32 else rows
+
+
+def require_similarities(K: NDArray[Any], view: View) -> None:
+    """
+    Raise one sentence where a kernel gave what is no number.
+
+    Parameters
+    ----------
+    K : array
+        Similarities.
+    view : View
+        Whose kernel gave them.
+    """
+    if np.isfinite(K).all():
+        return
+    if isinstance(view.kernel, CallableKernel):
+        raise InputError("the kernel function returned NaN or infinity; return finite similarities.")
+    raise InputError("similarities of the rows exceed what float64 holds; scale the columns of X.")
+
+
+def _require_symmetry(K: Floats) -> None:
+    allowed = _SYMMETRY_TOLERANCE * float(max(K.max(initial=0.0), -K.min(initial=0.0)))
+    for start in range(0, len(K), _BLOCK):
+        rows = slice(start, start + _BLOCK)
+        # columns before the block were compared by earlier blocks
+        if (np.abs(K[rows, start:] - K[start:, rows].T) > allowed).any():
+            raise InputError("the kernel's Gram matrix is not symmetric; use a kernel with k(a, b) = k(b, a).")

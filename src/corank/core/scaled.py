@@ -1,0 +1,91 @@
+"""Rows whose columns are multiplied by factors, without a copy of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class ScaledRows:
+    """
+    The matrix X diag(factors): rows are scaled as they are read, so X may be memory-mapped and of any size.
+
+    Attributes
+    ----------
+    X : ndarray or CSR matrix
+        The rows as they were given.
+    factors : array of float64, shape (n_features,)
+        What each column is multiplied by.
+
+    Examples
+    --------
+    >>> rows = ScaledRows(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1.0, 0.5]))
+    >>> rows[[1]].tolist(), (rows @ np.array([1.0, 1.0])).tolist()
+    ([[3.0, 2.0]], [2.0, 5.0])
+    """
+
+    X: Any
+    factors: NDArray[np.float64]
+
+    ndim = 2
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and columns."""
+        return (int(self.X.shape[0]), int(self.X.shape[1]))
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the numbers, that of X."""
+        return np.dtype(self.X.dtype)
+
+    def __getitem__(self, rows: Any) -> Any:
+        """Return chosen rows, scaled: an array or CSR matrix as X is."""
+        chosen, factors = self.X[rows], self.factors.astype(self.dtype, copy=False)
+        return chosen * factors if isinstance(chosen, np.ndarray) else chosen.multiply(factors[None, :]).tocsr()
+
+    def select(self, columns: Any) -> ScaledRows:
+        """Return some columns of all rows."""
+        return ScaledRows(self.X[:, columns], self.factors[columns])
+
+    def __matmul__(self, w: NDArray[Any]) -> Any:
+        """Return the product with a weight vector, or with one in each column."""
+        return self.X @ (self.factors * w if w.ndim == 1 else self.factors[:, None] * w)
+
+
+def plain(X: Any) -> Any:
+    """
+    Return rows as they were given, before any scaling.
+
+    Parameters
+    ----------
+    X : ndarray, CSR matrix or ScaledRows
+        Rows.
+
+    Returns
+    -------
+    ndarray or CSR matrix
+        The rows behind a `ScaledRows`, else X itself.
+    """
+    return X.X if isinstance(X, ScaledRows) else X
+
+
+def factors_of(X: Any) -> NDArray[np.float64] | None:
+    """
+    Return what the columns of rows are multiplied by.
+
+    Parameters
+    ----------
+    X : ndarray, CSR matrix or ScaledRows
+        Rows.
+
+    Returns
+    -------
+    array of float64, or None
+        The factors of a `ScaledRows`.
+    """
+    return X.factors if isinstance(X, ScaledRows) else None

@@ -1,0 +1,110 @@
+"""Scores and preferences as users give them, checked."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from corank.data.queries import is_missing
+from corank.errors import InputError, reason
+
+
+def as_scores(y: ArrayLike, n_rows: int) -> NDArray[np.float64]:
+    """
+    Check scores: a vector of numbers, one per row, NaN for unscored rows.
+
+    Parameters
+    ----------
+    y : array-like
+        Scores.
+    n_rows : int
+        Number of rows of X.
+
+    Returns
+    -------
+    array of float64
+        The scores.
+    """
+    if y is None:
+        raise InputError(
+            "ranking requires y to be passed, but the target y is None; pass one score per row, NaN where unscored."
+        )
+    scores = as_numbers(y, "y", "score")
+    if len(scores) != n_rows:
+        raise InputError(f"y has {len(scores)} scores for {n_rows} rows of X; pass one score per row.")
+    if np.isinf(scores).any():
+        row = int(np.flatnonzero(np.isinf(scores))[0])
+        raise InputError(f"y contains infinity at row {row}; pass a finite score, or NaN for an unscored row.")
+    return scores
+
+
+def as_numbers(values: ArrayLike, name: str, what: str) -> NDArray[np.float64]:
+    """
+    Check a vector of numbers, one per row; what is missing (None, NaN, pandas.NA) is NaN.
+
+    Parameters
+    ----------
+    values : array-like
+        A vector, or a table of one column.
+    name : str
+        How the caller calls it, for the message.
+    what : str
+        What one number is, for the message.
+
+    Returns
+    -------
+    array of float64
+        The numbers.
+    """
+    try:
+        given = np.asarray(values)
+        if given.dtype.kind in "cmM":
+            raise TypeError(f"they are of type {given.dtype}")
+        if given.dtype.kind in "OTU":
+            given = given.astype(object)
+            given = np.where(np.asarray(np.frompyfunc(is_missing, 1, 1)(given), dtype=bool), np.nan, given)
+        numbers = given.astype(np.float64, copy=False)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} cannot be read as numbers ({reason(error)}); pass one {what} per row.") from error
+    if numbers.ndim == 2 and numbers.shape[1] == 1:
+        numbers = numbers[:, 0]
+    if numbers.ndim != 1:
+        raise InputError(f"{name} has shape {numbers.shape}; pass one {what} per row, a vector of numbers.")
+    return numbers
+
+
+def as_pairs(pairs: ArrayLike, codes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """
+    Check preferences: row numbers, the preferred row first, both of one query.
+
+    Parameters
+    ----------
+    pairs : array-like of int, shape (n_pairs, 2)
+        The preferences.
+    codes : array of int64, shape (n_rows,)
+        Query of each row.
+
+    Returns
+    -------
+    array of int64, shape (n_pairs, 2)
+        The preferences.
+    """
+    values = np.asarray(pairs)
+    if values.size == 0:
+        raise InputError("pairs is empty; pass at least one preference.")
+    if values.ndim != 2 or values.shape[1] != 2 or values.dtype.kind not in "iu":
+        raise InputError(
+            f"pairs has shape {values.shape} and type {values.dtype}; "
+            "pass integers of shape (n_pairs, 2), the preferred row first."
+        )
+    values = values.astype(np.int64, copy=False)
+    if values.min() < 0 or values.max() >= len(codes):
+        outlier = values.min() if values.min() < 0 else values.max()
+        raise InputError(f"pairs names row {outlier}, but X has rows 0 to {len(codes) - 1}; pass row numbers.")
+    selves = np.flatnonzero(values[:, 0] == values[:, 1])
+    if len(selves):
+        raise InputError(f"pairs compares row {values[selves[0], 0]} with itself at pair {selves[0]}; remove it.")
+    strangers = np.flatnonzero(codes[values[:, 0]] != codes[values[:, 1]])
+    if len(strangers):
+        raise InputError(f"pairs joins rows of two queries at pair {strangers[0]}; compare rows of one query only.")
+    return values

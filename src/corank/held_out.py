@@ -1,0 +1,144 @@
+"""HeldOut: judgements set aside to judge a model by while it learns from the others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corank.data.ranking import RankingData
+from corank.data.split import keep_scores
+from corank.errors import InputError
+from corank.metrics import disagreement_error
+
+Floats = NDArray[np.float64]
+
+# draws after which rows, or preferences, of one query are taken to have no two parts that both hold a pair
+_DRAWS = 100
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """
+    A problem in two parts; rows are not copied.
+
+    Attributes
+    ----------
+    train : RankingData
+        The problem without the judgements that were set aside: their rows count as unscored.
+    test : RankingData
+        The problem with no other judgements than those.
+    by_squares : bool
+        Whether the squared error judges, rather than the disagreement error.
+    """
+
+    train: RankingData
+    test: RankingData
+    by_squares: bool = False
+
+    @property
+    def rows(self) -> NDArray[np.int64]:
+        """Rows that are judged by, ascending."""
+        return self.test.scored_rows
+
+    def error(self, scores: Floats) -> float:
+        """
+        Judge predictions; judgements count alike, whatever they weigh.
+
+        Parameters
+        ----------
+        scores : array of shape (len(rows),)
+            Scores of `rows`.
+
+        Returns
+        -------
+        float
+            Mean squared error, or disagreement error: averaged over queries, a tie counting one half.
+        """
+        if self.test.pairs is not None:
+            winners, losers = np.searchsorted(self.rows, self.test.pairs).T
+            margins = scores[winners] - scores[losers]
+            query = self.test.queries.codes[self.test.pairs[:, 0]]
+            wrong = np.bincount(query, (margins < 0) + 0.5 * (margins == 0))
+            return float(np.mean(wrong[np.unique(query)] / np.bincount(query)[np.unique(query)]))
+        assert self.test.y is not None
+        truth = self.test.y[self.rows]
+        if self.by_squares:
+            return float(np.mean((truth - scores) ** 2))
+        return disagreement_error(truth, scores, self.test.queries.codes[self.rows])
+
+
+def hold_out(data: RankingData, fraction: float, rng: np.random.Generator, *, by_squares: bool = False) -> HeldOut:
+    """
+    Set whole queries aside; where only one holds anything to judge by, some of its rows or preferences.
+
+    Parameters
+    ----------
+    data : RankingData
+        The problem.
+    fraction : float
+        Share of the queries, rows or preferences to judge by; rounded, but never so that a part is left without any.
+    rng : numpy.random.Generator
+        Draws them.
+    by_squares : bool
+        Whether the squared error will judge, which needs scores but no pair.
+
+    Returns
+    -------
+    HeldOut
+        The two parts.
+
+    Examples
+    --------
+    >>> data = RankingData.of(np.zeros((8, 1)), [0, 1] * 4, qid=[1, 1, 2, 2, 3, 3, 4, 4])
+    >>> parts = hold_out(data, 0.25, np.random.default_rng(0))
+    >>> parts.train.n_scored, parts.test.n_scored
+    (6, 2)
+    """
+    unit, query = _units(data)
+    judged = np.flatnonzero(np.bincount(query, minlength=len(data.queries)) > 0)
+    if not by_squares:
+        known = data if data.y is None else keep_scores(data, data.weight_of(np.arange(data.n_rows)) > 0.0)
+        judged = np.intersect1d(judged, np.flatnonzero(known.pairs_per_query > 0))
+    if len(judged) > 1:
+        n = min(max(round(fraction * len(judged)), 1), len(judged) - 1)
+        return _parts(data, unit[np.isin(query, rng.choice(judged, n, replace=False))], by_squares)
+    unit = unit[np.isin(query, judged)]
+    # one row compares with nothing
+    least = 1 if by_squares or data.pairs is not None else 2
+    n = min(max(round(fraction * len(unit)), least), len(unit) - least)
+    for _ in range(_DRAWS if n >= least else 0):
+        parts = _parts(data, rng.permutation(unit)[:n], by_squares)
+        if by_squares or (parts.train.n_pairs and parts.test.n_pairs):
+            return parts
+    raise InputError(
+        f"early_stopping sets {fraction:g} of {len(unit)} judgements of one query aside, which leaves nothing to learn "
+        "from or nothing to judge by; judge more rows, or set early_stopping=False."
+    )
+
+
+def _units(data: RankingData) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """What is set aside, preferences or scored rows, and the query of each."""
+    if data.pairs is None:
+        return data.scored_rows, data.queries.codes[data.scored_rows]
+    pairs = np.flatnonzero(data.pair_weight > 0.0)
+    return pairs, data.queries.codes[data.pairs[pairs, 0]]
+
+
+def _parts(data: RankingData, chosen: NDArray[np.int64], by_squares: bool) -> HeldOut:
+    if data.pairs is None:
+        is_out = np.zeros(data.n_rows, dtype=bool)
+        is_out[chosen] = True
+        return HeldOut(keep_scores(data, ~is_out), keep_scores(data, is_out), by_squares)
+    is_out = np.zeros(len(data.pairs), dtype=bool)
+    is_out[chosen] = True
+    parts = [
+        replace(
+            data,
+            pairs=data.pairs[part],
+            pair_weights=None if data.pair_weights is None else data.pair_weights[part],
+        )
+        for part in (~is_out, is_out)
+    ]
+    return HeldOut(parts[0], parts[1])

@@ -1,0 +1,170 @@
+"""Parameters: what an estimator's may be, as a table of small rules, and one sentence where one is broken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from corank.errors import InputError
+
+
+@dataclass(frozen=True)
+class Rule:
+    """
+    What a parameter may be; ``a | b`` allows either.
+
+    Attributes
+    ----------
+    words : str
+        What to pass, as a sentence goes on after "pass".
+    allows : callable
+        Says whether a value is allowed.
+
+    Examples
+    --------
+    >>> rule = number(0) | none
+    >>> rule.words, rule.allows(-1.0)
+    ('a number of at least 0, or None', False)
+    """
+
+    words: str
+    allows: Callable[[Any], bool]
+
+    def __or__(self, other: Rule) -> Rule:
+        return Rule(f"{self.words}, or {other.words}", lambda value: self.allows(value) or other.allows(value))
+
+
+Rules = Mapping[str, Rule]
+
+
+def number(low: float | None = None, high: float | None = None, *, inside: str = "[]") -> Rule:
+    """
+    Allow finite numbers of an interval.
+
+    Parameters
+    ----------
+    low, high : float, optional
+        Its ends.
+    inside : {"[]", "()", "[)", "(]"}
+        Which ends belong to it.
+
+    Returns
+    -------
+    Rule
+        The rule.
+    """
+    above = "" if low is None else f" of at least {low:g}" if inside[0] == "[" else f" above {low:g}"
+    below = "" if high is None else f" up to {high:g}" if inside[1] == "]" else f" below {high:g}"
+
+    def allows(value: Any) -> bool:
+        if isinstance(value, bool | np.bool_) or not isinstance(value, Real) or not np.isfinite(float(value)):
+            return False
+        fits_low = low is None or (value >= low if inside[0] == "[" else value > low)
+        return bool(fits_low and (high is None or (value <= high if inside[1] == "]" else value < high)))
+
+    return Rule(f"a number{above}{' and' if above and below else ''}{below}", allows)
+
+
+def whole(low: int | None = None) -> Rule:
+    """
+    Allow whole numbers.
+
+    Parameters
+    ----------
+    low : int, optional
+        The least.
+
+    Returns
+    -------
+    Rule
+        The rule.
+    """
+    words = "a whole number" + ("" if low is None else f" of at least {low}")
+    return Rule(words, lambda value: is_whole(value) and (low is None or value >= low))
+
+
+def one_of(*names: str) -> Rule:
+    """
+    Allow certain words.
+
+    Parameters
+    ----------
+    *names : str
+        The words.
+
+    Returns
+    -------
+    Rule
+        The rule.
+    """
+    return Rule(" or ".join(f"{name!r}" for name in names), lambda value: isinstance(value, str) and value in names)
+
+
+def having(words: str, *methods: str) -> Rule:
+    """
+    Allow objects with certain methods.
+
+    Parameters
+    ----------
+    words : str
+        What such an object is.
+    *methods : str
+        Their names.
+
+    Returns
+    -------
+    Rule
+        The rule.
+    """
+    return Rule(words, lambda value: not isinstance(value, type) and all(hasattr(value, name) for name in methods))
+
+
+def is_whole(value: Any) -> bool:
+    """
+    Tell whether a value is a whole number, and no truth value.
+
+    Parameters
+    ----------
+    value : object
+        Any value.
+
+    Returns
+    -------
+    bool
+        Whether it is.
+    """
+    return isinstance(value, Integral) and not isinstance(value, bool | np.bool_)
+
+
+none = Rule("None", lambda value: value is None)
+boolean = Rule("True or False", lambda value: isinstance(value, bool | np.bool_))
+text = Rule("a name", lambda value: isinstance(value, str))
+listing = Rule("a list", lambda value: not isinstance(value, str) and np.ndim(value) == 1)
+items = Rule("a list", lambda value: isinstance(value, list | tuple))
+kernel = Rule("the name of a kernel", lambda value: isinstance(value, str)) | having("a Kernel or function", "__call__")
+seed = Rule(
+    "a whole number, a numpy RandomState or None",
+    lambda value: value is None or isinstance(value, np.random.RandomState) or (is_whole(value) and value >= 0),
+)
+n_jobs = Rule("a number of threads, -1 for every processor", lambda value: is_whole(value) and value != 0) | none
+
+
+def check_parameters(estimator: Any, rules: Rules) -> None:
+    """
+    Raise one sentence for the first parameter that breaks its rule.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Whose parameters are looked at.
+    rules : mapping of str to Rule
+        One for each parameter.
+    """
+    for name, rule in rules.items():
+        value = getattr(estimator, name)
+        if not rule.allows(value):
+            raise InputError(f"{name} is {value!r}; pass {rule.words}.")
