@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from corank.base import Ranker
-from corank.parameters import number
+from corank.parameters import Rules, number
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,7 +20,7 @@ class Weights:
 class PlainRanker(Ranker):
     """Minimise Σ over pairs (a, b) of w_ab ((t_a − t_b) − w·(a − b))² + alpha ‖w‖², by forming each pair's rows."""
 
-    _rules = {"alpha": number(0)}
+    _rules: ClassVar[Rules] = {"alpha": number(0)}
 
     def __init__(self, alpha: float = 1.0) -> None:
         self.alpha = alpha

@@ -96,8 +96,8 @@ class FeatureMap:
         FeatureMap
             The map.
         """
-        basis = basis_of(view, X, rows)
-        K = gram_of(view, X, rows, basis)
+        basis = Basis.of(view, X, rows)
+        K = basis.gram(X)
         T = inverse_root((K + K.T) / 2, _RANK_TOLERANCE)
         return cls(view, basis, T, T.shape[1])
 

@@ -71,7 +71,7 @@ def column_factors(data: RankingData) -> Floats:
 
 
 def _sparse_squares(data: RankingData, X: sparse.csr_array, w: Floats) -> Floats:
-    """Σ w x² − Σ_q (Σ_q w x)² / W_q, where zeros are not visited; what rounding leaves of a constant is no deviation."""
+    """Σ w x² − Σ_q (Σ_q w x)² / W_q, without visiting zeros; what rounding leaves of a constant column is none."""
     n_queries = len(data.queries)
     sums = sparse.csr_array((w, (data.queries.codes, np.arange(data.n_rows))), shape=(n_queries, data.n_rows)) @ X
     W_q = np.bincount(data.queries.codes, weights=w, minlength=n_queries)

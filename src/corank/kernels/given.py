@@ -36,7 +36,7 @@ class CallableKernel(Kernel):
     takes_objects: ClassVar[bool] = True
 
     def _rows(self, X: Any) -> Any:
-        return X if getattr(X, "dtype", None) == object and X.ndim == 1 else super()._rows(X)
+        return X if isinstance(X, np.ndarray) and X.dtype.kind == "O" and X.ndim == 1 else super()._rows(X)
 
     def _gram(self, X: Any, Z: Any) -> Gram:
         gram = np.asarray(self.function(X, Z))
