@@ -52,8 +52,12 @@ def centre_blocks(V, out, rows, starts, runs, block_runs, keep, weights, scale, 
         begin, end = starts[block], starts[block + one]
         first_run, last_run = block_runs[block], block_runs[block + one]
         is_whole = last_run - first_run == one
-        if is_whole and r == 1 and len(weights) == 0 and form != INVERSE:
-            _centre_vector(V, out, rows[begin:end], scale[block] if form == FULL else np.sqrt(scale[block]))
+        if r == 1 and len(weights) == 0 and form != INVERSE:
+            left = scale[block] if form == FULL else np.sqrt(scale[block])
+            mean[0] = _mean_of_vector(V, rows, begin, end)
+            for run in range(first_run, last_run):
+                k = keep[run] ** 2 if form == FULL else keep[run]
+                _centre_vector(V, out, rows, runs[run], runs[run + one], is_whole, left, k, mean[0])
             continue
         if form == INVERSE:
             mean[:] = 0.0
@@ -88,12 +92,18 @@ def _mean(V, rows, weights, begin, end, form, mean):  # type: ignore[no-untyped-
 
 
 @jit
-def _centre_vector(V, out, rows, left):  # type: ignore[no-untyped-def]
-    """Centre one unweighted column: without the loop over columns, several times faster."""
-    zero = np.uint64(0)
+def _mean_of_vector(V, rows, begin, end):  # type: ignore[no-untyped-def]
+    """Return the mean of one unweighted column: without the loop over columns, several times faster."""
     total = 0.0
-    for p in range(np.uint64(len(rows))):
-        total += V[rows[p], zero]
-    mean = total / len(rows)
-    for p in range(np.uint64(len(rows))):
-        out[rows[p], zero] = left * (V[rows[p], zero] - mean)
+    for p in range(begin, end):
+        total += V[rows[p], np.uint64(0)]
+    return total / (end - begin)
+
+
+@jit
+def _centre_vector(V, out, rows, begin, end, is_whole, left, k, mean):  # type: ignore[no-untyped-def]
+    """Write a run of one unweighted column."""
+    zero = np.uint64(0)
+    own = mean if is_whole else _mean_of_vector(V, rows, begin, end)  # type: ignore[no-untyped-call]
+    for p in range(begin, end):
+        out[rows[p], zero] = left * (k * (V[rows[p], zero] - own) + (own - mean))
