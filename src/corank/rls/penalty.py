@@ -1,15 +1,11 @@
-"""The weight of the penalty: a closed rule, and the choice among candidates."""
+"""The closed rule for the weight of the penalty."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-
-from corank.errors import InputError
-from corank.metrics import parse_metric
-from corank.rls.frame import Frame, RowFrame
 
 Floats = NDArray[np.float64]
 
@@ -27,13 +23,13 @@ class Equations(NamedTuple):
         The matrix.
     b : array of shape (k,)
         The right side.
-    trace : float
-        Mean squared distance of the compared rows in the space of the kernel: the trace of A less what was added.
+    closed_alpha : float
+        What the closed rule says of alpha.
     """
 
     A: Floats
     b: Floats
-    trace: float
+    closed_alpha: float
 
 
 def closed_alpha(trace: float, n_differences: int, n_columns: int) -> float:
@@ -55,77 +51,3 @@ def closed_alpha(trace: float, n_differences: int, n_columns: int) -> float:
         The weight of the penalty.
     """
     return _STRENGTH * trace / max(n_differences, n_columns, 1)
-
-
-def candidates(values: Any, name: str) -> Floats:
-    """
-    Check a list of candidates.
-
-    Parameters
-    ----------
-    values : array-like
-        Numbers.
-    name : str
-        What to call them in messages.
-
-    Returns
-    -------
-    array of float64
-        The numbers.
-    """
-    try:
-        numbers = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        numbers = np.empty(0)
-    if numbers.ndim != 1 or not len(numbers) or not (np.isfinite(numbers) & (numbers >= 0)).all():
-        raise InputError(f"{name} is {values!r}; pass a list of one or more finite numbers, none below zero.")
-    return numbers
-
-
-def judge(metric: str | None, frame: Frame) -> str:
-    """
-    Name the metric that chooses.
-
-    Parameters
-    ----------
-    metric : str or None
-        What the user asked for.
-    frame : Frame
-        What is compared.
-
-    Returns
-    -------
-    str
-        Its canonical name; by default nDCG@10 where whole queries of grades are left out, else disagreement.
-    """
-    if metric is not None:
-        return str(parse_metric(metric))
-    if not isinstance(frame, RowFrame) or frame.n_queries < 2:
-        return "disagreement"
-    are_grades = (frame.y >= 0) & (frame.y <= 10) & (frame.y == np.round(frame.y))
-    return "nDCG@10" if are_grades.all() else "disagreement"
-
-
-def best(scores: Floats, metric: str) -> tuple[int, ...]:
-    """
-    Find the best candidate.
-
-    Parameters
-    ----------
-    scores : array
-        Means of a metric, NaN where it is not defined.
-    metric : str
-        Its name.
-
-    Returns
-    -------
-    tuple of int
-        Where the best score is; the first of equals.
-    """
-    if np.isnan(scores).all():
-        raise InputError(
-            f"{metric} is defined for no query that was left out; choose another metric, or score more rows."
-        )
-    sign = 1.0 if parse_metric(metric).measure.larger_is_better else -1.0
-    at = int(np.nanargmax(sign * scores))
-    return tuple(int(i) for i in np.unravel_index(at, scores.shape))
