@@ -128,9 +128,9 @@ def fit_many(
     Fit one ranking pursuit for each problem, all in compiled loops on threads.
 
     Each model is what `RankingPursuit` gives for the rows of its problem as one query, a kernel of numbers only and
-    columns as they are (``scale=False``); a kernel with a width of "median" takes it from the catalogue. A problem with nothing to order scores 0 (with mix > 0
-    it is a regression). The Gram matrix of the catalogue is computed once, O(N²) memory; a problem of n rows then costs
-    O(n² P).
+    columns as they are (``scale=False``); a kernel with a width of "median" takes it from the catalogue. A problem with
+    nothing to order scores 0 (with mix > 0 it is a regression). The Gram matrix of the catalogue is computed once,
+    O(N²) memory; a problem of n rows then costs O(n² P).
 
     Parameters
     ----------
