@@ -50,7 +50,7 @@ def column_factors(data: RankingData) -> Floats:
     often = filled >= _OFTEN
     rare = varies & ~often
     divisors = np.sqrt(np.where(often, squares, squares[rare].sum() / max(float(filled[rare].sum()), 1e-300)))
-    return np.divide(1.0, divisors, out=np.ones_like(divisors), where=varies & np.isfinite(divisors))
+    return np.asarray(np.divide(1.0, divisors, out=np.ones_like(divisors), where=varies & np.isfinite(divisors)))
 
 
 def _dense_spread(data: RankingData, X: NDArray[np.floating], w: Floats) -> Floats:
