@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from corank.core.ranked import (
     cascade,
     first_relevant,
-    mean_ndcg,
+    mean_of_ndcgs,
     precision_at_r,
     precision_sums,
     ranked_gains,
@@ -60,11 +60,11 @@ def test_discounted_gain(rows, cut):
 
 @given(rows)
 @settings(max_examples=80, deadline=None)
-def test_mean_ndcg(rows):
+def test_mean_of_ndcgs(rows):
     gains, scores, orders = ranked(rows)
     discounts = 1.0 / np.log2(np.arange(2, len(gains) + 2))
     best = sorted(gains, reverse=True)
-    value = call(mean_ndcg, gains, scores, discounts, EXPECTED)
+    value = call(mean_of_ndcgs, gains, scores, discounts, EXPECTED)
     if not gains.any():
         assert np.isnan(value)
         return
@@ -74,7 +74,7 @@ def test_mean_ndcg(rows):
         return np.mean([dcg(gains[order][:k], discounts) / dcg(best[:k], discounts) for k in depths])
 
     assert value == pytest.approx(np.mean([mean_over_depths(order) for order in orders]))
-    assert call(mean_ndcg, gains, scores, discounts, GIVEN) == pytest.approx(mean_over_depths(slice(None)))
+    assert call(mean_of_ndcgs, gains, scores, discounts, GIVEN) == pytest.approx(mean_over_depths(slice(None)))
 
 
 @given(rows, cuts)
@@ -164,5 +164,5 @@ def test_rows_not_retrieved_count_only_as_missed(ties):
     assert call(precision_at_r, relevant, scores, ties) == 0.5
     assert call(first_relevant, relevant[[2, 0, 1]], scores, ANY, ties) == 0.0
     assert call(ranked_gains, grades, scores, np.ones(3), ties, columns=2).tolist() == [1.0, 3.0]
-    assert call(mean_ndcg, grades, scores, np.ones(3), ties) == pytest.approx((1 / 2 + 1 / 3 + 1 / 3) / 3)
+    assert call(mean_of_ndcgs, grades, scores, np.ones(3), ties) == pytest.approx((1 / 2 + 1 / 3 + 1 / 3) / 3)
     assert call(cascade, grades / 4, scores, ANY, ties) == 0.25
