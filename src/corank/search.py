@@ -59,8 +59,10 @@ class QuerySearchCV(MetaEstimatorMixin, BaseEstimator):
     >>> from sklearn.pipeline import make_pipeline
     >>> from corank import QueryScaler, make_ranking
     >>> data = make_ranking(n_queries=20, random_state=0)
-    >>> search = QuerySearchCV(make_pipeline(QueryScaler(), Ridge()), {"ridge__alpha": [0.1, 1.0, 10.0]})
-    >>> search.fit(data.X, data.utility, qid=data.qid).rank(data.X[:3], qid=data.qid[:3]).tolist()
+    >>> model = make_pipeline(QueryScaler(), Ridge())
+    >>> search = QuerySearchCV(model, {"ridge__alpha": [0.1, 1.0, 10.0]}, metric="kendall")
+    >>> ranks = search.fit(data.X, data.utility, qid=data.qid).rank(data.X[:3], qid=data.qid[:3])
+    >>> sorted(ranks.tolist())
     [1, 2, 3]
     """
 
