@@ -8,10 +8,10 @@ import sklearn
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 
-from corank import CRR, QueryKFold, QueryScaler, QuerySearchCV, QueryShuffleSplit, make_ranking
+from corank import CRR, QueryKFold, QueryScaler, QuerySearchCV, QueryShuffleSplit, RankRLS, make_ranking
 from corank.data.queries import Queries
 from corank.errors import InputError
 from corank.metrics import evaluate, scorer
@@ -23,7 +23,7 @@ GRID = {"ridge__alpha": [0.01, 1.0, 1000.0]}
 
 
 @pytest.mark.parametrize("metric", ["kendall", "disagreement"])
-@pytest.mark.parametrize("cv", [4, QueryShuffleSplit(3, random_state=1)], ids=["folds", "splitter"])
+@pytest.mark.parametrize("cv", [4, None, QueryShuffleSplit(3, random_state=1)], ids=["folds", "default", "splitter"])
 @pytest.mark.parametrize(
     ("estimator", "grid"),
     [(PIPELINE, GRID), (CRR(random_state=0), {"alpha": [0.1, 10.0]}), (Ridge(), {"alpha": [0.1, 10.0]})],
@@ -31,7 +31,7 @@ GRID = {"ridge__alpha": [0.01, 1.0, 1000.0]}
 )
 def test_it_is_a_grid_search_with_routing_on(metric, cv, estimator, grid):
     ours = QuerySearchCV(estimator, grid, metric=metric, cv=cv).fit(X, Y, qid=QID)
-    folds = QueryKFold(cv) if isinstance(cv, int) else cv
+    folds = cv if isinstance(cv, QueryShuffleSplit) else QueryKFold(cv or 5)
     with sklearn.config_context(enable_metadata_routing=True):
         theirs = GridSearchCV(estimator, grid, scoring=scorer(metric), cv=folds).fit(X, Y, qid=QID)
         best = theirs.best_estimator_
@@ -52,6 +52,16 @@ def test_it_leaves_the_configuration_alone_and_works_in_processes():
     two = clone(one).set_params(n_jobs=2).fit(X, Y, qid=QID)
     np.testing.assert_array_equal(one.cv_results_["mean_test_score"], two.cv_results_["mean_test_score"])
     assert sklearn.get_config() == before
+
+
+def test_rows_that_are_also_columns_are_chosen_with_the_folds():
+    K = X @ X.T
+    search = QuerySearchCV(RankRLS(kernel="precomputed"), {"alpha": [0.1, 1.0]}, metric="disagreement", cv=np.int64(3))
+    with sklearn.config_context(enable_metadata_routing=True):
+        found = cross_val_score(search, K, Y, params={"qid": QID}, cv=QueryKFold(3), error_score="raise")
+    for (train, test), score in zip(QueryKFold(3).split(K, qid=QID), found, strict=True):
+        alone = clone(search).fit(K[np.ix_(train, train)], Y[train], qid=QID[train])
+        assert alone.score(K[np.ix_(test, train)], Y[test], qid=QID[test]) == pytest.approx(score)
 
 
 def test_what_is_missing_is_said():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn import config_context
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.model_selection import GridSearchCV
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from corank.data.queries import Queries
@@ -36,7 +38,7 @@ class QuerySearchCV(MetaEstimatorMixin, BaseEstimator):
     convention : str or Convention
         How the metric's name is read.
     cv : int or splitter
-        A number of folds of whole queries, or a splitter such as `QueryShuffleSplit`.
+        A number of folds of whole queries (None means 5), or a splitter such as `QueryShuffleSplit`.
     n_jobs : int, optional
         Processes, as in `GridSearchCV`: one by default.
     verbose : int
@@ -107,11 +109,12 @@ class QuerySearchCV(MetaEstimatorMixin, BaseEstimator):
         self
             The fitted search.
         """
+        cv = 5 if self.cv is None else self.cv
         search = GridSearchCV(
             self.estimator,
             self.param_grid,
             scoring=scorer(self.metric, convention=self.convention),
-            cv=QueryKFold(self.cv) if isinstance(self.cv, int) else self.cv,
+            cv=QueryKFold(int(cv)) if isinstance(cv, Integral) else cv,
             n_jobs=self.n_jobs,
             verbose=self.verbose,
             error_score="raise",
@@ -180,3 +183,9 @@ class QuerySearchCV(MetaEstimatorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         return scorer(self.metric, convention=self.convention)(self.best_estimator_, X, y, qid=qid)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # sparse or not, and whether the columns of X are its rows, so that a fold must choose both
+        tags.input_tags = get_tags(self.estimator).input_tags
+        return tags

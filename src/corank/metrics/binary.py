@@ -49,7 +49,7 @@ def recall(judged: Judgements, k: int, rel: float | None = None) -> PerQuery:
     """Recall: the share of the relevant rows that stand among the first k; NaN without a relevant row."""
     threshold = _threshold(judged, rel)
     hits, _ = earnings(judged, RELEVANT, np.ones(depth(judged, k)), threshold)
-    return PerQuery(ratio(hits, judged.count(judged.grades >= threshold)))
+    return PerQuery(ratio(hits, judged.only(judged.grades >= threshold).sizes.astype(np.float64)))
 
 
 @measure("Success")

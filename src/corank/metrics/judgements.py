@@ -151,7 +151,7 @@ class Judgements:
         by_docid = convention.ties == "docid"
         if by_docid or not (codes[1:] >= codes[:-1]).all():
             order = _by_docid(codes, docids) if by_docid else queries.order
-            grades, numbers, codes = grades[order], numbers[order], codes[order]
+            grades, numbers = grades[order], numbers[order]
         unjudged = np.isnan(grades)
         n_unjudged = int(np.count_nonzero(unjudged))
         judged = cls(queries.ids, queries.starts, grades, numbers, convention, None, n_unjudged, n_jobs)
@@ -192,29 +192,12 @@ class Judgements:
         Returns
         -------
         Judgements
-            The others.
+            What is left.
         """
         before = np.concatenate([[0], np.cumsum(kept)])
         return replace(
             self, starts=before[self.starts], grades=self.grades[kept], scores=self.scores[kept], unjudged=None
         )
-
-    def count(self, rows: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """
-        Count rows of each query.
-
-        Parameters
-        ----------
-        rows : array of bool, shape (n_rows,)
-            Which rows count.
-
-        Returns
-        -------
-        array of float64, shape (n_queries,)
-            How many.
-        """
-        before = np.concatenate([[0], np.cumsum(rows)])
-        return np.diff(before[self.starts]).astype(np.float64)
 
     def walk(
         self, kernel: Callable[..., None], values: NDArray[Any], *options: Any, columns: tuple[int, ...] = ()
