@@ -19,6 +19,7 @@ _HOMES = {
     "PairSampler": "corank.sampling",
     "QueryKFold": "corank.data.split",
     "QueryScaler": "corank.data.scale",
+    "QuerySearchCV": "corank.search",
     "QueryShuffleSplit": "corank.data.split",
     "RankRLS": "corank.rls",
     "RankSVM": "corank.svm",
