@@ -26,7 +26,7 @@ img { max-width: 100%; }
 
 
 @dataclass(frozen=True)
-class Table:
+class ReportTable:
     """
     One table.
 
@@ -45,7 +45,7 @@ class Table:
 
     Examples
     --------
-    >>> print(Table("Two runs", ("method", "MAP"), (("SPD", 0.47912), ("LCRA", None)), digits=3).markdown())
+    >>> print(ReportTable("Two runs", ("method", "MAP"), (("SPD", 0.47912), ("LCRA", None)), digits=3).markdown())
     **Two runs**
     <BLANKLINE>
     | method | MAP |
@@ -149,7 +149,7 @@ class Report:
         Name of the experiment in words.
     about : str
         Data, protocol and source of the paper's figures, a paragraph.
-    tables : tuple of Table
+    tables : tuple of ReportTable
         The results.
     findings : tuple of str
         What the tables say, one sentence each.
@@ -159,7 +159,7 @@ class Report:
 
     title: str
     about: str
-    tables: tuple[Table, ...]
+    tables: tuple[ReportTable, ...]
     findings: tuple[str, ...] = ()
     plots: tuple[Path, ...] = field(default=())
 
