@@ -9,6 +9,9 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from corank.data.atomic import atomic_file
 
 Cell = str | int | float | None
@@ -228,3 +231,27 @@ class Report:
 def _without_nan(rows: tuple[tuple[Cell, ...], ...]) -> list[list[Cell]]:
     """JSON has no NaN: a cell without a value is null."""
     return [[None if isinstance(cell, float) and math.isnan(cell) else cell for cell in row] for row in rows]
+
+
+def wilcoxon(differences: NDArray[np.float64]) -> float:
+    """
+    Test whether paired differences lie around zero, by Wilcoxon's signed ranks.
+
+    Parameters
+    ----------
+    differences : array
+        One for each pair.
+
+    Returns
+    -------
+    float
+        The p-value; 1 where nothing differs.
+
+    Examples
+    --------
+    >>> wilcoxon(np.array([1.0, 2.0, 3.0, 4.0, 5.0]))
+    0.0625
+    """
+    from scipy import stats
+
+    return float(stats.wilcoxon(differences).pvalue) if differences.any() else 1.0

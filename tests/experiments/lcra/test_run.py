@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from corank.data.make import make_ranking
-from corank.experiments.lcra import run as lcra
+from corank.experiments.lcra import run
 from corank.experiments.lcra.problems import ProblemSource, SplitRepeat
 from corank.experiments.options import ExperimentOptions
 
@@ -20,15 +20,15 @@ def report(tmp_path_factory):
     few = ProblemSource("few users", "one draw of several", "disagreement", small, least=0.1, n_draws=2)
     listed = {"MQ2008": ProblemSource("MQ2008", "stands in", "AP", small), "few users": few}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lcra, "problems", lambda: listed)
-        patch.setattr(lcra, "N_STEPS", 2000)
-        return lcra.run(ExperimentOptions(tmp_path_factory.mktemp("lcra"), quick=True, repeats=2))
+        patch.setattr(run, "problems", lambda: listed)
+        patch.setattr(run, "N_STEPS", 2000)
+        return run.run(ExperimentOptions(tmp_path_factory.mktemp("lcra"), quick=True, repeats=2))
 
 
 def test_the_report_has_a_row_per_method_and_per_problem_and_fraction(report):
     listed, paper, gains = report.tables
     assert [row[0] for row in listed.rows] == ["MQ2008", "few users"]
-    assert [row[0] for row in paper.rows] == list(lcra.METHODS)
+    assert [row[0] for row in paper.rows] == list(run.METHODS)
     assert [(row[0], row[2]) for row in gains.rows] == [
         ("MQ2008", "2%"), ("MQ2008", "10%"), ("MQ2008", "20%"), ("few users", "10%"), ("few users", "20%"),
     ]  # fmt: skip
@@ -50,5 +50,5 @@ def test_a_lower_error_is_a_gain():
     ]  # fmt: skip
     error = ProblemSource("e", "", "disagreement", small)
     precision = ProblemSource("p", "", "AP", small)
-    np.testing.assert_allclose(lcra._gain(error, cells), [0.05])
-    np.testing.assert_allclose(lcra._gain(precision, cells), [-0.15])
+    np.testing.assert_allclose(run._gain(error, cells), [0.05])
+    np.testing.assert_allclose(run._gain(precision, cells), [-0.15])

@@ -10,15 +10,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
-from corank.data.ranking import RankingData
 from corank.data.split import QueryKFold
 from corank.experiments.co_rankrls.draw import ViewsRepeat, draw_views
 from corank.experiments.options import ExperimentOptions
-from corank.experiments.report import ReportTable
+from corank.experiments.report import ReportTable, wilcoxon
 from corank.metrics import evaluate
-from corank.rls import FeatureMap, RankRLS, Summary
+from corank.rls import CoRankRLS, RankRLS, Summary
 
 Floats = NDArray[np.float64]
 
@@ -133,8 +131,8 @@ def _ridge(drawn: ViewsRepeat, basis: NDArray[np.int64] | None) -> dict[str, Any
     """RankRLS on the scored rows; candidates come from one decomposition in each fold."""
 
     def path(y: Floats) -> RankRLS:
-        how: dict[str, Any] = {} if basis is None else {"basis": basis}
-        return RankRLS(kernel=drawn.kernel, alphas=ALPHAS, **how).fit(drawn.X, y, qid=drawn.qid)
+        model = RankRLS(kernel=drawn.kernel, alphas=ALPHAS, basis="random" if basis is None else basis)
+        return model.fit(drawn.X, y, qid=drawn.qid)
 
     errors = np.zeros(len(ALPHAS))
     for held in _folds(drawn):
@@ -147,14 +145,14 @@ def _ridge(drawn: ViewsRepeat, basis: NDArray[np.int64] | None) -> dict[str, Any
 
 def _coupled(drawn: ViewsRepeat, couplings: tuple[float, ...]) -> dict[str, Any]:
     """Co-RankRLS; a fold's scored rows are left out of the sums, its unscored rows stay out too."""
-    errors = np.zeros((len(couplings), len(ALPHAS)))
+    whole, errors = _summary(drawn), np.zeros((len(couplings), len(ALPHAS)))
     for held in _folds(drawn):
-        summary = _summary(drawn, ~held)
+        part = _summary(drawn, ~held, whole)
         for c, coupling in enumerate(couplings):
-            scores = _mean_scores(summary, coupling, drawn.X[held])
-            errors[c] += [_error(drawn, held, column) for column in scores.T]
+            for a, alpha in enumerate(ALPHAS):
+                errors[c, a] += _error(drawn, held, _scores(drawn, part, alpha, coupling, drawn.X[held]))
     c, a = (int(at) for at in np.unravel_index(int(np.argmin(errors)), errors.shape))
-    scores = _mean_scores(_summary(drawn, np.ones(len(drawn.y), dtype=bool)), couplings[c], drawn.X_test)[:, a]
+    scores = _scores(drawn, whole, ALPHAS[a], couplings[c], drawn.X_test)
     point = f"{ALPHAS[a]:g}" if len(couplings) == 1 else f"{ALPHAS[a]:g} / {couplings[c]:g}"
     return {"errors": _listed(drawn.errors(scores)), "point": point, "alpha": ALPHAS[a], "coupling": couplings[c]}
 
@@ -163,26 +161,25 @@ def _curve(options: ExperimentOptions, repeat: int, hidden: float) -> list[tuple
     drawn = draw_views(options.seed, repeat, hidden)
     chosen = _views_cell(options, repeat, hidden)["Co-RankRLS"]
     unscored = np.random.default_rng([options.seed, repeat, 1]).permutation(np.flatnonzero(np.isnan(drawn.y)))
-    at, found = ALPHAS.index(chosen["alpha"]), []
+    whole, found = _summary(drawn), []
     for share in SHARES:
         kept = ~np.isnan(drawn.y)
         kept[unscored[: round(share * len(unscored))]] = True
-        scores = _mean_scores(_summary(drawn, kept), chosen["coupling"], drawn.X_test)[:, at]
+        part = _summary(drawn, kept, whole)
+        scores = _scores(drawn, part, chosen["alpha"], chosen["coupling"], drawn.X_test)
         found.append((round(share * len(unscored)), float(np.nanmean(drawn.errors(scores)))))
     return found
 
 
-def _summary(drawn: ViewsRepeat, kept: NDArray[np.bool_]) -> Summary:
-    """Sums over some training rows, seen from the basis rows of all."""
-    maps = tuple(FeatureMap.on_basis(view, drawn.X, view.basis) for view in drawn.views)
-    return Summary.of(maps, RankingData.of(drawn.X[kept], drawn.y[kept], drawn.qid[kept]))
+def _summary(drawn: ViewsRepeat, kept: NDArray[np.bool_] | slice = slice(None), like: Summary | None = None) -> Summary:
+    """Sums over some training rows, for every alpha and coupling; `like` brings the basis rows, which are of all."""
+    model = CoRankRLS(drawn.views, query_weight="pairs")
+    return model.summary(drawn.X[kept], drawn.y[kept], qid=drawn.qid[kept], like=like)
 
 
-def _mean_scores(summary: Summary, coupling: float, rows: Floats) -> Floats:
-    """Mean of the views for each of `ALPHAS`."""
-    W = summary.spectrum(coupling).solve(ALPHAS)
-    parts = zip(summary.maps, summary.blocks, strict=True)
-    return np.asarray(np.mean([phi(rows) @ W[block] for phi, block in parts], axis=0))
+def _scores(drawn: ViewsRepeat, summary: Summary, alpha: float, coupling: float, rows: Floats) -> Floats:
+    model = CoRankRLS(drawn.views, coupling=coupling, alpha=alpha, query_weight="pairs")
+    return model.fit_summary(summary).predict(rows)
 
 
 def _folds(drawn: ViewsRepeat) -> list[NDArray[np.bool_]]:
@@ -202,10 +199,10 @@ def _test(cells: list[dict[str, Any]], base: str, other: str, hidden: float) -> 
     a, b = (np.concatenate([_floats(cell[name]["errors"]) for cell in cells]) for name in (base, other))
     both = ~(np.isnan(a) | np.isnan(b))
     difference = b[both] - a[both]
-    p = float(stats.wilcoxon(difference).pvalue) if difference.any() else 1.0
     return (
         f"{hidden:.0%} unscored, {other} against {base}: {difference.mean():+.4f} in disagreement error over "
-        f"{len(difference)} test queries of all repeats (Wilcoxon p = {p:.2g}; a query may be in several repeats)."
+        f"{len(difference)} test queries of all repeats (Wilcoxon p = {wilcoxon(difference):.2g}; a query may be in "
+        "several repeats)."
     )
 
 

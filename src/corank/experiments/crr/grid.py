@@ -12,20 +12,24 @@ from numpy.typing import NDArray
 
 from corank.data.mq2008 import folds, read_parts
 from corank.data.ranking import RankingData
+from corank.descent import CRR
 from corank.experiments.options import ExperimentOptions
 from corank.metrics import evaluate
 from corank.moments import Moments
 
-TARGETS = ("grades", "relevance")
-SAMPLINGS = ("pairs", "query")
 METRICS = ("AP", "MeanNDCG")
 Floats = NDArray[np.float64]
+TARGETS: dict[str, Callable[[Floats], Floats]] = {
+    "grades": lambda y: y,
+    "relevance": lambda y: (y > 0).astype(np.float64),
+}
+"""What is learnt of grades 0, 1, 2: the grades themselves, or 1 where they are above 0."""
 
 
 class Point(NamedTuple):
     """One point of the grid."""
 
-    sampling: str
+    query_weight: str
     mix: float
     alpha: float
 
@@ -104,8 +108,8 @@ def measure_grid(options: ExperimentOptions, target: str, alphas: list[float], m
     ----------
     options : ExperimentOptions
         Keeps the results.
-    target : {"grades", "relevance"}
-        What is learnt.
+    target : str
+        What is learnt, one of `TARGETS`.
     alphas, mixes : sequences of float
         The sides of the grid.
 
@@ -114,7 +118,7 @@ def measure_grid(options: ExperimentOptions, target: str, alphas: list[float], m
     Grid
         All results.
     """
-    points = [Point(sampling, mix, alpha) for sampling in SAMPLINGS for mix in mixes for alpha in alphas]
+    points = [Point(weight, mix, alpha) for weight in ("pairs", "equal") for mix in mixes for alpha in alphas]
     options.expect(len(points))
     values = [
         options.result(
@@ -128,61 +132,59 @@ def measure_grid(options: ExperimentOptions, target: str, alphas: list[float], m
 
 def _measure(target: str, point: Point, number: int) -> list[list[float]]:
     fold = folds()[number]
+    w, b = learn(target, point, fold.train)
     found = []
     for part in (fold.validation, fold.test):
         rows = read_parts((part,))
-        scores = predict(target, point, fold.train, rows.X)
+        scores = np.asarray(rows.X @ w + b)
         evaluation = evaluate(rows.y, scores, rows.qid, METRICS, convention="letor4", n_jobs=1)
-        error = float(np.mean((labels(target, rows.y) - scores) ** 2))
+        error = float(np.mean((TARGETS[target](rows.y) - scores) ** 2))
         found.append([*(evaluation[metric].mean for metric in METRICS), error])
     return found
 
 
-def predict(target: str, point: Point, parts: tuple[int, ...], X: Floats) -> Floats:
+def learn(target: str, point: Point, parts: tuple[int, ...]) -> tuple[Floats, float]:
     """
-    Learn from parts of the collection, and score rows.
+    Learn from parts of the collection.
 
     Parameters
     ----------
-    target : {"grades", "relevance"}
-        What is learnt.
+    target : str
+        What is learnt, one of `TARGETS`.
     point : Point
         The parameters.
     parts : tuple of int
         Training parts.
-    X : array of shape (n_rows, 46)
-        Rows to score.
 
     Returns
     -------
-    array of shape (n_rows,)
-        Their scores.
+    tuple of (array of shape (46,), float)
+        Weights and intercept.
     """
-    w, b = solve(*_sums(target, point.sampling, parts), point.mix, point.alpha)
-    return np.asarray(X @ w + b)
+    data = _data(target, parts)
+    if point.query_weight == "equal":
+        # CRR's pairs weigh alike whatever their query
+        return solve_sums(Moments.of(data, query_weight="equal", plain=True), point.mix, point.alpha)
+    model = CRR(loss="squared", mix=point.mix, alpha=point.alpha, solver="exact").fit(data)
+    return model.coef_, model.intercept_
 
 
 @cache
-def _sums(target: str, sampling: str, parts: tuple[int, ...]) -> tuple[Moments, Moments]:
+def _data(target: str, parts: tuple[int, ...]) -> RankingData:
     rows = read_parts(parts)
-    data = RankingData.of(rows.X, labels(target, rows.y), rows.qid)
-    # a pair weighs the product of its rows' weights: 1 over the pairs of its query, so that queries weigh alike
-    per_query = np.maximum(data.pairs_per_query, 1) ** -0.5
-    weights = per_query[data.queries.codes] if sampling == "query" else None
-    return Moments.of(data, weights=weights), Moments.of(data, plain=True)
+    return RankingData.of(rows.X, TARGETS[target](rows.y), rows.qid)
 
 
-def solve(pairs: Moments, rows: Moments, mix: float, alpha: float) -> tuple[Floats, float]:
+def solve_sums(sums: Moments, mix: float, alpha: float) -> tuple[Floats, float]:
     """
     Minimise mix · mean_D ½(y − w·x − b)² + (1 − mix) · mean_P ½(y_a − y_b − w·(a − b))² + alpha/2 ‖w‖².
 
-    It is what ``CRR(loss="squared", solver="exact")`` minimises, but from sums that serve the whole grid, and with any
-    weights of the pairs.
+    It is what ``CRR(loss="squared", solver="exact")`` minimises, but with any weights of the queries.
 
     Parameters
     ----------
-    pairs, rows : Moments
-        Sums over pairs; sums over rows (``plain=True``).
+    sums : Moments
+        Sums over pairs, and over rows (``plain=True``).
     mix, alpha : float
         As in the formula.
 
@@ -191,30 +193,10 @@ def solve(pairs: Moments, rows: Moments, mix: float, alpha: float) -> tuple[Floa
     tuple of (array of shape (n_features,), float)
         w and b; b is 0 without a regression part.
     """
-    P = pairs.pair / pairs.pair_weight
-    assert rows.plain is not None
-    R = rows.plain / rows.plain[-1, -1]
+    assert sums.plain is not None
+    R = sums.plain / sums.plain[-1, -1]
     means = R[:-1, -1]
     D = R[:-1, :-1] - np.outer(means, means)
-    S = mix * D + (1.0 - mix) * P
+    S = mix * D + (1.0 - mix) * sums.pair / sums.pair_weight
     w = np.linalg.solve(S[:-1, :-1] + alpha * np.eye(len(S) - 1), S[:-1, -1])
     return w, float(means[-1] - means[:-1] @ w) if mix > 0 else 0.0
-
-
-def labels(target: str, y: Floats) -> Floats:
-    """
-    Return what is learnt of grades 0, 1, 2.
-
-    Parameters
-    ----------
-    target : {"grades", "relevance"}
-        The grades themselves, or 1 where they are above 0.
-    y : array
-        Grades.
-
-    Returns
-    -------
-    array of float64
-        The labels.
-    """
-    return y if target == "grades" else (y > 0).astype(np.float64)

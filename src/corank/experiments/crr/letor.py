@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 
 from corank.data.mq2008 import BASELINES, folds, published, read_parts
-from corank.experiments.crr.grid import METRICS, TARGETS, Grid, Point, labels, measure_grid, predict
+from corank.experiments.crr.grid import METRICS, TARGETS, Grid, Point, learn, measure_grid
 from corank.experiments.options import ExperimentOptions
 from corank.experiments.report import Report, ReportTable
 from corank.metrics import Evaluation, compare, evaluate
@@ -63,9 +63,9 @@ METHODS: dict[str, Callable[[Point], bool]] = {
 
 
 RULES: dict[str, Callable[[Point], bool]] = {
-    "pairs alike": lambda point: point.sampling == "pairs",
-    "pairs alike, alpha by decades": lambda point: point.sampling == "pairs" and _is_decade(point.alpha),
-    "queries alike": lambda point: point.sampling == "query",
+    "pairs alike": lambda point: point.query_weight == "pairs",
+    "pairs alike, alpha by decades": lambda point: point.query_weight == "pairs" and _is_decade(point.alpha),
+    "queries alike": lambda point: point.query_weight == "equal",
     "either": lambda point: True,
 }
 
@@ -76,7 +76,7 @@ def _is_decade(alpha: float) -> bool:
 
 def _own(grid: Grid, keep: Callable[[Point], bool]) -> Grid:
     """Points of a method under the paper's objective, the mean over all pairs."""
-    return grid.of(lambda point: keep(point) and point.sampling == "pairs")
+    return grid.of(lambda point: keep(point) and point.query_weight == "pairs")
 
 
 def _main_table(target: str, grid: Grid) -> ReportTable:
@@ -154,10 +154,8 @@ def _tests(grid: Grid, seed: int) -> list[str]:
 
 def _out_of_fold(grid: Grid) -> Evaluation:
     rows = [read_parts((fold.test,)) for fold in folds()]
-    scores = [
-        predict("grades", grid.points[at], fold.train, part.X)
-        for at, fold, part in zip(grid.tuned(), folds(), rows, strict=True)
-    ]
+    learnt = [learn("grades", grid.points[at], fold.train) for at, fold in zip(grid.tuned(), folds(), strict=True)]
+    scores = [part.X @ w + b for (w, b), part in zip(learnt, rows, strict=True)]
     y, qid = (np.concatenate([getattr(part, name) for part in rows]) for name in ("y", "qid"))
     return evaluate(y, np.concatenate(scores), qid, METRICS, convention="letor4")
 
@@ -175,5 +173,5 @@ def _floors() -> list[str]:
 
 def _floor(target: str, part: int) -> float:
     rows = read_parts((part,))
-    Z, t = np.column_stack([rows.X, np.ones(len(rows.y))]), labels(target, rows.y)
+    Z, t = np.column_stack([rows.X, np.ones(len(rows.y))]), TARGETS[target](rows.y)
     return float(np.mean((t - Z @ np.linalg.lstsq(Z, t, rcond=None)[0]) ** 2))

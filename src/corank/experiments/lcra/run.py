@@ -28,7 +28,7 @@ from corank.experiments.lcra.trial import (
     try_grids,
 )
 from corank.experiments.options import ExperimentOptions
-from corank.experiments.report import Report, ReportTable
+from corank.experiments.report import Report, ReportTable, wilcoxon
 
 FRACTIONS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 PAPER_FRACTION = 0.2
@@ -109,12 +109,6 @@ def _gain(problem: ProblemSource, cells: list[Outcomes]) -> Floats:
     return _better(problem, best, _chosen(cells, "LCRA"))
 
 
-def _p_value(differences: Floats) -> float:
-    from scipy import stats
-
-    return float(stats.wilcoxon(differences).pvalue) if differences.any() else 1.0
-
-
 def _gain_table(known: dict[str, ProblemSource], cells: dict[tuple[str, float], list[Outcomes]]) -> ReportTable:
     rows: list[tuple[str | float, ...]] = []
     for (name, fraction), found in cells.items():
@@ -124,7 +118,7 @@ def _gain_table(known: dict[str, ProblemSource], cells: dict[tuple[str, float], 
         fixed = {method: np.mean([cell[method]["values"] for cell in found], axis=0) for method in GRIDS}
         best = [float(v.max() if problem.metric == "AP" else v.min()) for v in fixed.values()]
         rows.append(
-            (name, problem.metric, f"{fraction:.0%}", *means, float(gain.mean()), f"{_p_value(gain):.2g}", *best)
+            (name, problem.metric, f"{fraction:.0%}", *means, float(gain.mean()), f"{wilcoxon(gain):.2g}", *best)
         )
     return ReportTable(
         "Exact optima: chosen by cross-validation, and the best fixed point of the grid on the test part (a bound)",
@@ -149,7 +143,7 @@ def _paper_table(options: ExperimentOptions, problem: ProblemSource, repeats: in
     )
     rows: list[tuple[str | float, ...]] = []
     for at, name in enumerate(METHODS):
-        against = [f"{_p_value(values[:, at] - values[:, base]):.2g}" if at > base else "" for base in (0, 1)]
+        against = [f"{wilcoxon(values[:, at] - values[:, base]):.2g}" if at > base else "" for base in (0, 1)]
         gain = float((values[:, at] - values[:, 0]).mean())
         rows.append((name, float(values[:, at].mean()), float(values[:, at].std(ddof=1)), gain, *against))
     return ReportTable(
@@ -182,8 +176,8 @@ def _stochastic(options: ExperimentOptions, problem: ProblemSource, repeat: int)
 def _findings(gains: dict[str, list[tuple[float, Floats]]]) -> tuple[str, ...]:
     lines = []
     for name, by_fraction in gains.items():
-        helps = [f"{fraction:.0%}" for fraction, gain in by_fraction if gain.mean() > 0 and _p_value(gain) < 0.05]
-        hurts = [f"{fraction:.0%}" for fraction, gain in by_fraction if gain.mean() < 0 and _p_value(gain) < 0.05]
+        helps = [f"{fraction:.0%}" for fraction, gain in by_fraction if gain.mean() > 0 and wilcoxon(gain) < 0.05]
+        hurts = [f"{fraction:.0%}" for fraction, gain in by_fraction if gain.mean() < 0 and wilcoxon(gain) < 0.05]
         words = [f"helps at {', '.join(helps)} scored"] if helps else []
         words += [f"hurts at {', '.join(hurts)} scored"] if hurts else []
         lines.append(f"{name}: co-regularisation {' and '.join(words) or 'makes no significant difference'}.")

@@ -9,29 +9,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
 
-from corank.core.many_rankings import errors_many, score_columns, svm_many
+from corank.core.many_rankings import errors_many, svm_path
 from corank.core.threads import cut, n_threads, spread
 from corank.experiments.ranking_pursuit.grams import Grams
-from corank.experiments.ranking_pursuit.ridge import solve_shifted
+from corank.experiments.ranking_pursuit.ridge import ridge, sparse_ridge
 from corank.experiments.ranking_pursuit.users import Users
 from corank.pursuit import fit_many, fit_many_views
 
 Floats = NDArray[np.float64]
-Run = Callable[[Grams, Users], tuple[Floats, Floats]]
+Scoring = Callable[[Grams, Users], tuple[Floats, Floats]]
+Solve = Callable[[Floats, Floats], tuple[Floats, Floats]]
 
 N_TERMS = 60
 PENALTIES = tuple(4.0**power for power in range(2, -13, -1))
 SVM_PENALTIES = tuple(4.0**power for power in range(0, -10, -1))
 COUPLINGS = (0.01, 0.1, 1.0, 10.0, 100.0)
 CRRP_MIX = 0.5
-
-# added to the diagonal of a basis' Gram matrix, which is near singular for wide kernels
-_JITTER = 1e-10
 
 
 @dataclass(frozen=True)
@@ -45,7 +43,7 @@ class Method:
         As the paper's tables call it.
     grid : tuple of str
         What each column of the scores stands for.
-    run : callable
+    scores : callable
         Takes the Gram matrices and the users, returns scores (n_test, C) and shares (B, C).
     by_squares : bool
         Whether parameters are chosen by the squared error rather than the disagreement error.
@@ -55,7 +53,7 @@ class Method:
 
     name: str
     grid: tuple[str, ...]
-    run: Run
+    scores: Scoring
     by_squares: bool = False
     sees_unscored: bool = False
 
@@ -85,7 +83,7 @@ def errors_of(scores: Floats, users: Users) -> tuple[Floats, Floats]:
     return disagreement, squares
 
 
-def pursuit(mix: float, query_weight: str = "pairs", fit_intercept: bool = False) -> Run:
+def pursuit(mix: float, query_weight: str = "pairs", fit_intercept: bool = False) -> Scoring:
     """
     Return a pursuit as a method; its grid is the number of terms.
 
@@ -101,10 +99,10 @@ def pursuit(mix: float, query_weight: str = "pairs", fit_intercept: bool = False
     Returns
     -------
     callable
-        See `Method.run`.
+        See `Method.scores`.
     """
 
-    def run(grams: Grams, users: Users) -> tuple[Floats, Floats]:
+    def scoring(grams: Grams, users: Users) -> tuple[Floats, Floats]:
         models = fit_many(
             grams.whole, users.train, users.y, users.train_user, kernel="precomputed", n_basis=N_TERMS, mix=mix,
             query_weight=query_weight, fit_intercept=fit_intercept,
@@ -112,10 +110,10 @@ def pursuit(mix: float, query_weight: str = "pairs", fit_intercept: bool = False
         scores = models.predict_path(users.test, users.test_user)[:, 1:]
         return scores, _distinct(models.chosen) / _sizes(users)
 
-    return run
+    return scoring
 
 
-def co_pursuit(couplings: tuple[float, ...], *, by_users: bool = False) -> Run:
+def co_pursuit(couplings: tuple[float, ...], *, by_users: bool = False) -> Scoring:
     """
     Return a pursuit in two views as a method; its grid is couplings times numbers of terms.
 
@@ -130,10 +128,10 @@ def co_pursuit(couplings: tuple[float, ...], *, by_users: bool = False) -> Run:
     Returns
     -------
     callable
-        See `Method.run`.
+        See `Method.scores`.
     """
 
-    def run(grams: Grams, users: Users) -> tuple[Floats, Floats]:
+    def scoring(grams: Grams, users: Users) -> tuple[Floats, Floats]:
         scores, shares = [], []
         for coupling in couplings:
             models = fit_many_views(
@@ -146,68 +144,56 @@ def co_pursuit(couplings: tuple[float, ...], *, by_users: bool = False) -> Run:
             shares.append(_distinct(flat)[:, 1::2] / _sizes(users))
         return np.hstack(scores), np.hstack(shares)
 
-    return run
+    return scoring
 
 
-def svm(grams: Grams, users: Users) -> tuple[Floats, Floats]:
+def one_by_one(solve: Solve) -> Scoring:
     """
-    Run RankSVM with the squared hinge; its grid is the penalty.
+    Return a method that learns from each user's Gram matrix, for many penalties at once.
 
     Parameters
     ----------
-    grams : Grams
-        The catalogue.
-    users : Users
-        The users.
-
-    Returns
-    -------
-    scores, shares : arrays
-        See `Method.run`.
-    """
-    rows, starts = users.train.view(np.uint64), users.train_starts.view(np.uint64)
-    coefs, partners = np.empty((2, len(rows), len(SVM_PENALTIES)))
-    alphas = np.array(SVM_PENALTIES)
-    spread(
-        lambda first, last: svm_many(grams.whole, rows, starts, users.y, alphas, coefs, partners, first, last),
-        cut(users.train_starts, 4 * n_threads()),
-    )
-    shares = np.add.reduceat((partners > 0).astype(np.float64), users.train_starts[:-1]) / _sizes(users)
-    return _scores(grams.whole, users, coefs), shares
-
-
-def ridge(centred: bool, basis: float = 1.0) -> Run:
-    """
-    Return regularised least squares as a method, on ratings or on their differences; its grid is the penalty.
-
-    On ratings that is kernel ridge regression; on differences RankRLS, with each row of weight 1. With a basis of a
-    part of the training items (the first ones: they were shuffled) it is the sparse RankRLS.
-
-    Parameters
-    ----------
-    centred : bool
-        Whether differences are learnt.
-    basis : float
-        Share of the training items in the basis.
+    solve : callable
+        Takes the Gram matrix and the ratings of a user's training items; returns coefficients of the first items
+        (r, C), and the share of the items that each model rests on (C,).
 
     Returns
     -------
     callable
-        See `Method.run`.
+        See `Method.scores`.
     """
 
-    def run(grams: Grams, users: Users) -> tuple[Floats, Floats]:
-        coefs = np.zeros((len(users.train), len(PENALTIES)))
-        sizes = np.ceil(basis * np.diff(users.train_starts)).astype(int)
-        for b, m in enumerate(sizes):
-            own = slice(users.train_starts[b], users.train_starts[b + 1])
-            K = grams.whole[np.ix_(users.train[own], users.train[own])]
-            found = _full(K, users.y[own], centred) if basis == 1.0 else _on_basis(K[:, :m], users.y[own], centred)
-            coefs[own][: len(found)] = found
-        shares = np.repeat(sizes[:, None] / _sizes(users), len(PENALTIES), axis=1)
-        return _scores(grams.whole, users, coefs), shares
+    def scoring(grams: Grams, users: Users) -> tuple[Floats, Floats]:
+        K = grams.whole
 
-    return run
+        def score(b: int) -> tuple[Floats, Floats]:
+            own = slice(users.train_starts[b], users.train_starts[b + 1])
+            train, test = users.train[own], users.test[users.test_starts[b] : users.test_starts[b + 1]]
+            coefs, share = solve(K[np.ix_(train, train)], users.y[own])
+            return K[np.ix_(test, train[: len(coefs)])] @ coefs, share
+
+        runs = cut(users.train_starts, 4 * n_threads())
+        parts = spread(lambda first, last: [score(b) for b in range(first, last)], runs)
+        found = [one for part in parts for one in part]
+        return np.vstack([rows for rows, _ in found]), np.vstack([share for _, share in found])
+
+    return scoring
+
+
+def _rls(K: Floats, y: Floats, *, centred: bool) -> tuple[Floats, Floats]:
+    return ridge(K, y, PENALTIES, centred=centred), np.ones(len(PENALTIES))
+
+
+def _sparse_rank_rls(K: Floats, y: Floats) -> tuple[Floats, Floats]:
+    """The first half of the items is the basis: they were shuffled."""
+    r = (len(y) + 1) // 2
+    return sparse_ridge(K[:, :r], y, PENALTIES), np.full(len(PENALTIES), r / len(y))
+
+
+def _rank_svm(K: Floats, y: Floats) -> tuple[Floats, Floats]:
+    coefs, partners = np.empty((2, len(y), len(SVM_PENALTIES)))
+    svm_path(K, y, np.array(SVM_PENALTIES), coefs, partners)
+    return coefs, (partners > 0).mean(axis=0)
 
 
 _TERMS = tuple(f"{p} terms" for p in range(1, N_TERMS + 1))
@@ -217,11 +203,11 @@ _COUPLED = tuple(f"coupling={nu:g}, {terms}" for nu in COUPLINGS for terms in _T
 METHODS = {
     method.name: method
     for method in (
-        Method("RLS", _ALPHAS, ridge(centred=False), by_squares=True),
+        Method("RLS", _ALPHAS, one_by_one(partial(_rls, centred=False)), by_squares=True),
         Method("Matching pursuit", _TERMS, pursuit(1.0), by_squares=True),
-        Method("RankSVM", tuple(f"alpha={x:g}" for x in SVM_PENALTIES), svm),
-        Method("RankRLS", _ALPHAS, ridge(centred=True)),
-        Method("Sparse RankRLS", _ALPHAS, ridge(centred=True, basis=0.5)),
+        Method("RankSVM", tuple(f"alpha={x:g}" for x in SVM_PENALTIES), one_by_one(_rank_svm)),
+        Method("RankRLS", _ALPHAS, one_by_one(partial(_rls, centred=True))),
+        Method("Sparse RankRLS", _ALPHAS, one_by_one(_sparse_rank_rls)),
         Method("Ranking pursuit", _TERMS, pursuit(0.0)),
         Method("CRRP", _TERMS, pursuit(CRRP_MIX)),
         Method("CRRP, rows and pairs alike", _TERMS, pursuit(CRRP_MIX, "rows")),
@@ -234,37 +220,6 @@ METHODS = {
     )
 }
 """Every method by name."""
-
-
-def _full(K: Floats, s: Floats, centred: bool) -> Floats:
-    """a = C(CKC + alpha I)⁻¹Cs, C centring or the identity, for every penalty."""
-    if not centred:
-        return solve_shifted(K, s, PENALTIES)
-    A = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
-    a = solve_shifted(A, s - s.mean(), PENALTIES)
-    return np.asarray(a - a.mean(axis=0))
-
-
-def _on_basis(K: Floats, s: Floats, centred: bool) -> Floats:
-    """With K̂ = RRᵀ and Φ = KR⁻ᵀ, a = R⁻ᵀ(ΦᵀCΦ + alpha I)⁻¹ΦᵀCs, the basis being the first items."""
-    m = K.shape[1]
-    root = np.linalg.cholesky(K[:m] + _JITTER * np.eye(m))
-    features = solve_triangular(root, K.T, lower=True, check_finite=False).T
-    if centred:
-        features = features - features.mean(axis=0)
-    w = solve_shifted(features.T @ features, features.T @ s, PENALTIES)
-    return np.asarray(solve_triangular(root, w, lower=True, trans="T", check_finite=False))
-
-
-def _scores(K: Floats, users: Users, coefs: Floats) -> Floats:
-    rows, starts = users.train.view(np.uint64), users.train_starts.view(np.uint64)
-    wanted, ends = users.test.view(np.uint64), users.test_starts.view(np.uint64)
-    out = np.empty((len(wanted), coefs.shape[1]))
-    spread(
-        lambda first, last: score_columns(K, rows, starts, coefs, wanted, ends, out, first, last),
-        cut(users.test_starts, 4 * n_threads()),
-    )
-    return out
 
 
 def _sizes(users: Users) -> Floats:

@@ -1,4 +1,9 @@
-"""One symmetric system with many shifts of its diagonal, by one reduction to a tridiagonal matrix."""
+"""
+Regularised least squares of one user's ratings for every penalty at once, from one reduction to a tridiagonal matrix.
+
+It is `RankRLS` on differences and kernel ridge regression on ratings; the estimators would take hours for as many users
+and widths as there are.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +11,69 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import lapack
+from scipy.linalg import lapack, solve_triangular
 
 Floats = NDArray[np.float64]
+
+# added to the diagonal of a basis' Gram matrix, which is near singular for wide kernels
+_JITTER = 1e-10
+
+
+def ridge(K: Floats, y: Floats, penalties: Sequence[float], *, centred: bool) -> Floats:
+    """
+    Minimise (y − f)ᵀC(y − f) + alpha ‖f‖², C centring or the identity, over f = Ka.
+
+    The optimum is a = C(CKC + alpha I)⁻¹Cy.
+
+    Parameters
+    ----------
+    K : array of shape (n, n)
+        Gram matrix of the items.
+    y : array of shape (n,)
+        Ratings.
+    penalties : sequence of float
+        Values of alpha.
+    centred : bool
+        Whether differences are learnt.
+
+    Returns
+    -------
+    array of shape (n, len(penalties))
+        a, one column for each penalty.
+    """
+    if not centred:
+        return solve_shifted(K, y, penalties)
+    A = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
+    a = solve_shifted(A, y - y.mean(), penalties)
+    return np.asarray(a - a.mean(axis=0))
+
+
+def sparse_ridge(K: Floats, y: Floats, penalties: Sequence[float]) -> Floats:
+    """
+    Minimise what `ridge` does on differences, over f of the first items only: the sparse RankRLS.
+
+    With K̂ = RRᵀ the Gram matrix of the basis and Φ = KR⁻ᵀ, a = R⁻ᵀ(ΦᵀCΦ + alpha I)⁻¹ΦᵀCy.
+
+    Parameters
+    ----------
+    K : array of shape (n, r)
+        Similarities of the items to the first r of them.
+    y : array of shape (n,)
+        Ratings.
+    penalties : sequence of float
+        Values of alpha.
+
+    Returns
+    -------
+    array of shape (r, len(penalties))
+        a, one column for each penalty.
+    """
+    r = K.shape[1]
+    root = np.linalg.cholesky(K[:r] + _JITTER * np.eye(r))
+    features = solve_triangular(root, K.T, lower=True, check_finite=False).T
+    features = features - features.mean(axis=0)
+    w = solve_shifted(features.T @ features, features.T @ y, penalties)
+    return np.asarray(solve_triangular(root, w, lower=True, trans="T", check_finite=False))
 
 
 def solve_shifted(A: Floats, b: Floats, shifts: Sequence[float]) -> Floats:

@@ -21,7 +21,7 @@ from corank.data import jester, movielens
 from corank.experiments.options import ExperimentOptions
 from corank.experiments.ranking_pursuit.grams import Grams
 from corank.experiments.ranking_pursuit.methods import METHODS, Method, errors_of
-from corank.experiments.ranking_pursuit.tables import tables_of
+from corank.experiments.ranking_pursuit.tables import Cells, MethodResults, tables_of
 from corank.experiments.ranking_pursuit.users import GROUPS, Users, UsersRepeat, draw_users
 from corank.experiments.report import Report
 
@@ -62,8 +62,6 @@ SHARES: dict[float, tuple[str, ...]] = {
 }
 """Shares of the training ratings that are known (1 and 0.5 are the paper's), and the methods compared there."""
 
-Cell = dict[str, dict[str, Any]]
-
 
 def run(options: ExperimentOptions) -> Report:
     """
@@ -84,7 +82,7 @@ def run(options: ExperimentOptions) -> Report:
     wanted = [(name, share, group) for name in DATA for share in SHARES for group in GROUPS]
     trials = [(of, repeat) for repeat in range(repeats) for of in wanted if repeat < SCARCE_REPEATS or of[1] >= 0.5]
     options.expect(len(trials))
-    cells: dict[tuple[str, float, tuple[int, int]], list[Cell]] = {of: [] for of in wanted}
+    cells: Cells = {of: [] for of in wanted}
     for of, repeat in trials:
         cells[of].append(_cell(options, *of, repeat, n_users, widths))
     tables, findings = tables_of(cells)
@@ -109,22 +107,22 @@ def _cell(
     repeat: int,
     n_users: int,
     widths: tuple[float, ...],
-) -> Cell:
+) -> MethodResults:
     key = {
         "experiment": "ranking-pursuit", "data": name, "scored": share, "group": list(group), "repeat": repeat,
         "users": n_users,
     }  # fmt: skip
 
-    def compute() -> Cell:
+    def compute() -> MethodResults:
         rng = np.random.default_rng([options.seed, repeat, group[0]])
         drawn = draw_users(DATA[name](), group, n_users, n_users, share, rng)
         return try_methods(drawn, SHARES[share], widths)
 
-    found: Cell = options.result(key, compute)
+    found: MethodResults = options.result(key, compute)
     return found
 
 
-def try_methods(drawn: UsersRepeat, names: tuple[str, ...], widths: tuple[float, ...] = WIDTHS) -> Cell:
+def try_methods(drawn: UsersRepeat, names: tuple[str, ...], widths: tuple[float, ...] = WIDTHS) -> MethodResults:
     """
     Choose parameters on the held-out users, and test.
 
@@ -147,7 +145,7 @@ def try_methods(drawn: UsersRepeat, names: tuple[str, ...], widths: tuple[float,
     # systems of some tens of rows: threads of the linear algebra would only wait for each other
     with threadpool_limits(1, user_api="blas"):
         best = _chosen(drawn, names, widths)
-        out: Cell = {}
+        out: MethodResults = {}
         for name in names:
             out[name] = _tested(METHODS[name], drawn, *best[name, METHODS[name].by_squares])
             if METHODS[name].by_squares:
@@ -166,7 +164,7 @@ def _chosen(
         if grams.is_blind:
             continue
         for name in names:
-            scores, _ = METHODS[name].run(grams, _seen_by(METHODS[name], drawn.held_out))
+            scores, _ = METHODS[name].scores(grams, _seen_by(METHODS[name], drawn.held_out))
             for by_squares, errors in zip((False, True), errors_of(scores, drawn.held_out), strict=True):
                 means = np.nanmean(errors, axis=0)
                 at = int(np.argmin(means))
@@ -181,10 +179,10 @@ def _seen_by(method: Method, users: Users) -> Users:
 
 def _tested(method: Method, drawn: UsersRepeat, width: float, at: int) -> dict[str, Any]:
     grams, users = Grams(drawn, width), _seen_by(method, drawn.tested)
-    scores, shares = method.run(grams, users)
+    scores, shares = method.scores(grams, users)
     disagreement, squares = errors_of(scores[:, [at]], users)
     trained = users.on_training_items()
-    missing = trained.y_test - method.run(grams, trained)[0][:, at]
+    missing = trained.y_test - method.scores(grams, trained)[0][:, at]
     level = np.add.reduceat(missing, trained.test_starts[:-1]) / np.diff(trained.test_starts)
     _, levelled = errors_of(scores[:, [at]] + level[users.test_user, None], users)
     return {

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.experiments.ranking_pursuit.users import GROUPS
-from corank.experiments.report import ReportTable
+from corank.experiments.report import ReportTable, wilcoxon
 
 PAPER: dict[tuple[str, float], dict[str, tuple[float, float, float]]] = {
     ("Jester", 1.0): {
@@ -59,7 +59,9 @@ PAPER_SQUARES = {
 }
 """Mean squared errors of Table 5."""
 
-Cells = dict[tuple[str, float, tuple[int, int]], list[dict[str, dict[str, Any]]]]
+MethodResults = dict[str, dict[str, Any]]
+"""What each method found in one repeat."""
+Cells = dict[tuple[str, float, tuple[int, int]], list[MethodResults]]
 Floats = NDArray[np.float64]
 
 
@@ -167,8 +169,6 @@ COMPARED = {1.0: SUPERVISED_PAIRS, 0.5: VIEW_PAIRS, 0.15: VIEW_PAIRS}
 
 
 def _tests(cells: Cells) -> tuple[ReportTable, tuple[str, ...]]:
-    from scipy import stats
-
     rows, findings = [], []
     for share, pairs in COMPARED.items():
         for method, base in pairs:
@@ -178,7 +178,7 @@ def _tests(cells: Cells) -> tuple[ReportTable, tuple[str, ...]]:
                 for group in GROUPS:
                     a, b = (_values(cells, name, share, group, which, "errors") for which in (method, base))
                     gaps = (a - b)[~np.isnan(a - b)]
-                    p = float(stats.wilcoxon(gaps).pvalue) if gaps.any() else 1.0
+                    p = wilcoxon(gaps)
                     lower += p < 0.05 and gaps.mean() < 0.0
                     higher += p < 0.05 and gaps.mean() > 0.0
                     row.append(f"{gaps.mean():+.4f} (p={p:.0e})")
