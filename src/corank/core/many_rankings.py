@@ -1,4 +1,4 @@
-"""Many small rankings: a path of kernel RankSVMs, and the errors of many models."""
+"""Many small rankings: a path of kernel RankSVMs, and the scores and errors of many models."""
 
 from __future__ import annotations
 
@@ -82,6 +82,31 @@ def svm_path(K, y, alphas, coefs, partners):  # type: ignore[no-untyped-def]
         coefs[:, c] = a
         for i in range(n):
             partners[i, c] = L[i, i]
+
+
+@jit
+def score_columns(K, coefs):  # type: ignore[no-untyped-def]
+    """
+    Return K @ coefs, each row summed in the same order: equal rows get equal scores, which BLAS does not promise.
+
+    Parameters
+    ----------
+    K : array of shape (m, n)
+        Similarities.
+    coefs : array of shape (n, C)
+        Coefficients, one column for each model.
+
+    Returns
+    -------
+    array of shape (m, C)
+        Scores.
+    """
+    out = np.zeros((K.shape[0], coefs.shape[1]))
+    for i in range(K.shape[0]):
+        for j in range(K.shape[1]):
+            for c in range(coefs.shape[1]):
+                out[i, c] += K[i, j] * coefs[j, c]
+    return out
 
 
 @jit
