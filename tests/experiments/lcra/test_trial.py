@@ -8,7 +8,7 @@ from corank.data.ranking import RankingData
 from corank.data.split import hide_scores
 from corank.descent import LCRA, SPD
 from corank.experiments.lcra.problems import problems
-from corank.experiments.lcra.trial import GRIDS, Sums, draw_repeat, measure, try_grids
+from corank.experiments.lcra.trial import GRIDS, Sums, draw_repeat, try_grids
 
 
 @pytest.mark.parametrize("coupling", [0.0, 0.7])
@@ -36,7 +36,7 @@ def test_a_trial_measures_every_point_and_chooses_one():
     alpha, coupling = GRIDS["LCRA"][at]
     model = LCRA(views=draw.views, loss="squared", alpha=alpha, coupling=coupling, solver="exact")
     model.fit(draw.X[draw.train], y, qid=draw.qid[draw.train])
-    assert np.isclose(measure(problem, draw, model.predict(draw.X[draw.test])), found["LCRA"]["values"][at], atol=1e-6)
+    assert np.isclose(problem.measure(draw, model.predict(draw.X[draw.test])), found["LCRA"]["values"][at], atol=1e-6)
 
 
 def test_the_choice_does_not_see_the_test_part():

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from corank.data.letor import LetorFile
 from corank.data.mq2008 import BASELINES, folds, published, read_parts
 from corank.experiments.co_rankrls.draw import N_BASIS
 from corank.experiments.co_rankrls.views import ALPHAS, COUPLINGS, HIDDEN, curve_table, views_table
@@ -108,9 +107,5 @@ def _trial(options: ExperimentOptions, name: str, fold: int, largest: int) -> di
     elif name != "linear":
         how |= {"kernel": "gaussian", "n_basis": int(name.split()[-1])}
     model = RankRLS(**how).fit(train.data)
-    return {**_measure(model, test), "alpha": model.alpha_}
-
-
-def _measure(model: RankRLS, file: LetorFile) -> dict[str, float]:
-    found = evaluate(file.y, model.predict(file.X), file.qid, METRICS, convention="letor4")
-    return {metric: found[metric].mean for metric in METRICS}
+    found = evaluate(test.y, model.predict(test.X), test.qid, METRICS, convention="letor4")
+    return {"alpha": model.alpha_, **{metric: found[metric].mean for metric in METRICS}}

@@ -117,14 +117,13 @@ def _curve_cell(options: ExperimentOptions, repeat: int, hidden: float) -> Any:
 def _trial(options: ExperimentOptions, repeat: int, hidden: float) -> dict[str, Any]:
     drawn = draw_views(options.seed, repeat, hidden)
     both = np.sort(np.concatenate([view.basis for view in drawn.views]))
-    out: dict[str, Any] = {
+    return {
         "RankRLS": _ridge(drawn, None),
         "Sparse RankRLS, 20 basis rows": _ridge(drawn, drawn.views[0].basis),
         "Sparse RankRLS, both bases": _ridge(drawn, both),
         "Two views, not coupled": _coupled(drawn, (0.0,)),
         "Co-RankRLS": _coupled(drawn, COUPLINGS),
     }
-    return out
 
 
 def _ridge(drawn: ViewsRepeat, basis: NDArray[np.int64] | None) -> dict[str, Any]:

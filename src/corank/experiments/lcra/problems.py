@@ -16,6 +16,7 @@ from corank.data.make import make_ranking
 from corank.data.mq2008 import read_parts
 from corank.data.scale import QueryScaler
 from corank.data.split import QueryShuffleSplit
+from corank.metrics import evaluate
 
 TEST_SHARE = 0.3
 Ints = NDArray[np.int64]
@@ -70,6 +71,25 @@ class ProblemSource:
     draw: Callable[[np.random.Generator], SplitRepeat]
     least: float = 0.0
     n_draws: int = 1
+
+    def measure(self, draw: SplitRepeat, scores: Floats) -> float:
+        """
+        Measure scores of the test rows of a draw.
+
+        Parameters
+        ----------
+        draw : SplitRepeat
+            The repeat.
+        scores : array
+            One score per test row.
+
+        Returns
+        -------
+        float
+            The value of the metric.
+        """
+        y, qid = draw.y[draw.test], draw.qid[draw.test]
+        return evaluate(y, scores, qid, self.metric, convention="letor4", n_jobs=1)[self.metric].mean
 
 
 def problems() -> dict[str, ProblemSource]:

@@ -17,16 +17,7 @@ from numpy.typing import NDArray
 from corank.descent import LCRA, SPD
 from corank.experiments.lcra.plot import plot_gains
 from corank.experiments.lcra.problems import ProblemSource, problems
-from corank.experiments.lcra.trial import (
-    ALPHAS,
-    COUPLINGS,
-    GRIDS,
-    N_FOLDS,
-    Outcomes,
-    draw_repeat,
-    measure,
-    try_grids,
-)
+from corank.experiments.lcra.trial import ALPHAS, COUPLINGS, GRIDS, N_FOLDS, Outcomes, draw_repeat, try_grids
 from corank.experiments.options import ExperimentOptions
 from corank.experiments.report import Report, ReportTable, wilcoxon
 
@@ -169,7 +160,7 @@ def _stochastic(options: ExperimentOptions, problem: ProblemSource, repeat: int)
         if method != "SPD":
             model = LCRA(views=draw.views, coupling=coupling, batch=1, unscored_batch=int(unscored_batch or 1), **how)
         model.fit(draw.X[draw.train], y, qid=draw.qid[draw.train])
-        found.append(measure(problem, draw, model.predict(draw.X[draw.test])))
+        found.append(problem.measure(draw, model.predict(draw.X[draw.test])))
     return found
 
 

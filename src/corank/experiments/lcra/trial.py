@@ -162,31 +162,9 @@ def try_grids(problem: ProblemSource, fraction: float, repeat: int, seed: int) -
         for point in grid:
             weights = np.array([part.solve(views, *point) for part in parts])
             errors.append(_error(y, np.einsum("ij,ij->i", X, weights[fold]), queries))
-        values = [measure(problem, draw, draw.X[draw.test] @ whole.solve(views, *point)) for point in grid]
+        values = [problem.measure(draw, draw.X[draw.test] @ whole.solve(views, *point)) for point in grid]
         outcomes[method] = {"chosen": int(np.argmin(errors)), "values": values}
     return outcomes
-
-
-def measure(problem: ProblemSource, draw: SplitRepeat, scores: Floats) -> float:
-    """
-    Measure scores of the test rows.
-
-    Parameters
-    ----------
-    problem : ProblemSource
-        Names the metric.
-    draw : SplitRepeat
-        The repeat.
-    scores : array
-        One score per test row.
-
-    Returns
-    -------
-    float
-        The value of the metric.
-    """
-    y, qid = draw.y[draw.test], draw.qid[draw.test]
-    return evaluate(y, scores, qid, problem.metric, convention="letor4", n_jobs=1)[problem.metric].mean
 
 
 def _folds(queries: Queries, seed: int) -> NDArray[np.int64]:

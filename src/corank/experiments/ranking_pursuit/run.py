@@ -21,7 +21,7 @@ from corank.data import jester, movielens
 from corank.experiments.options import ExperimentOptions
 from corank.experiments.ranking_pursuit.grams import Grams
 from corank.experiments.ranking_pursuit.methods import METHODS, Method, errors_of
-from corank.experiments.ranking_pursuit.tables import Cells, MethodResults, tables_of
+from corank.experiments.ranking_pursuit.tables import CellKey, Cells, MethodResults, tables_of
 from corank.experiments.ranking_pursuit.users import GROUPS, Users, UsersRepeat, draw_users
 from corank.experiments.report import Report
 
@@ -84,7 +84,7 @@ def run(options: ExperimentOptions) -> Report:
     options.expect(len(trials))
     cells: Cells = {of: [] for of in wanted}
     for of, repeat in trials:
-        cells[of].append(_cell(options, *of, repeat, n_users, widths))
+        cells[of].append(_cell(options, of, repeat, n_users, widths))
     tables, findings = tables_of(cells)
     return Report(
         "Ranking pursuit: order items from a few ratings",
@@ -100,14 +100,9 @@ def run(options: ExperimentOptions) -> Report:
 
 
 def _cell(
-    options: ExperimentOptions,
-    name: str,
-    share: float,
-    group: tuple[int, int],
-    repeat: int,
-    n_users: int,
-    widths: tuple[float, ...],
+    options: ExperimentOptions, of: CellKey, repeat: int, n_users: int, widths: tuple[float, ...]
 ) -> MethodResults:
+    name, share, group = of
     key = {
         "experiment": "ranking-pursuit", "data": name, "scored": share, "group": list(group), "repeat": repeat,
         "users": n_users,

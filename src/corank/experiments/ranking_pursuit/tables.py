@@ -61,7 +61,9 @@ PAPER_SQUARES = {
 
 MethodResults = dict[str, dict[str, Any]]
 """What each method found in one repeat."""
-Cells = dict[tuple[str, float, tuple[int, int]], list[MethodResults]]
+CellKey = tuple[str, float, tuple[int, int]]
+"""Data set, share of known ratings, and group."""
+Cells = dict[CellKey, list[MethodResults]]
 Floats = NDArray[np.float64]
 
 
