@@ -22,6 +22,9 @@ from corank.data.atomic import atomic_file
 from corank.errors import InputError, need
 
 MAGIC = {"gzip": b"\x1f\x8b", "xz": b"\xfd7zXZ\x00", "zstandard": b"\x28\xb5\x2f\xfd"}
+SUFFIXES = (".gz", ".xz", ".zst")
+"""How the names of compressed files end."""
+
 PIECE = 1 << 20
 
 
@@ -105,6 +108,34 @@ def open_text(path: str | os.PathLike[str]) -> Text:
         raise InputError(f"there is no file {place}; check the name.") from None
     except OSError as error:
         raise InputError(f"{place} cannot be read: {error.strerror or error}.") from error
+
+
+def first_line(text: Text, comment: bytes | None = None) -> bytes:
+    """
+    Find the first line that is not blank.
+
+    Parameters
+    ----------
+    text : Text
+        The lines.
+    comment : bytes, optional
+        What begins a comment, which is left out of lines.
+
+    Returns
+    -------
+    bytes
+        The line, without what ends it; empty where there is none.
+    """
+    begin = 0
+    while begin < len(text.mapped):
+        stop = text.mapped.find(b"\n", begin)
+        stop = len(text.mapped) if stop < 0 else stop
+        line = text.mapped[begin:stop]
+        line = line if comment is None else line.split(comment)[0]
+        if line.strip():
+            return line.rstrip(b"\r")
+        begin = stop + 1
+    return b""
 
 
 @contextmanager

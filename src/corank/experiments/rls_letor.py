@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from corank.data.letor import LetorFile
+from corank.data.collection import Collection
 from corank.data.mq2008 import BASELINES, folds, published, read_parts
 from corank.experiments.report import Cell, Table
 from corank.experiments.settings import Settings
@@ -75,6 +75,6 @@ def _trial(settings: Settings, name: str, fold: int, largest: int) -> dict[str, 
     return {**_measure(model, test), "alpha": model.alpha_}
 
 
-def _measure(model: RankRLS, file: LetorFile) -> dict[str, float]:
+def _measure(model: RankRLS, file: Collection) -> dict[str, float]:
     found = evaluate(file.y, model.predict(file.X), file.qid, METRICS, convention="letor4")
     return {metric: found[metric].mean for metric in METRICS}

@@ -18,6 +18,7 @@ from corank.metrics.means import (
     winner_take_all,
 )
 from corank.metrics.names import parse_metric
+from corank.metrics.runs import evaluate_run
 from corank.metrics.scorer import scorer
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "compare",
     "disagreement_error",
     "evaluate",
+    "evaluate_run",
     "expected_reciprocal_rank",
     "kendall_tau",
     "kpartite_error",
