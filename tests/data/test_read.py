@@ -84,7 +84,9 @@ def test_type_and_layout_can_be_chosen(path, dtype, layout):
     assert rows.data.n_pairs == corank.read(path).data.n_pairs
 
 
-@pytest.mark.parametrize(("pack", "suffix"), [(gzip.compress, "gz"), (lzma.compress, "xz"), (zstandard.compress, "zst")])
+@pytest.mark.parametrize(
+    ("pack", "suffix"), [(gzip.compress, "gz"), (lzma.compress, "xz"), (zstandard.compress, "zst")]
+)
 @pytest.mark.parametrize("name", ["rows", "rows.csv"])
 def test_text_may_be_packed_whatever_it_is_called(tmp_path, pack, suffix, name):
     plain = write(tmp_path / name)

@@ -203,7 +203,7 @@ def law_of(loop: str | None) -> tuple[str | None, str | None]:
     if loop is None:
         return None, None
     if loop not in LOOPS:
-        raise InputError(f"--loop {loop!r} is unknown; {known(loop, LOOPS)}.")
+        raise InputError(f"--loop {loop!r} is unknown; {known(loop, list(LOOPS))}.")
     return LOOPS[loop]
 
 

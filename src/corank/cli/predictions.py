@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from corank.data.collection import Collection
 from corank.data.compressed import first_line, open_text
-from corank.data.read import kind_of, read
+from corank.data.read import is_number, kind_of, read
 from corank.data.trec import QRELS_COLUMNS, RUN_COLUMNS, Qrels, read_qrels
 from corank.errors import InputError
 from corank.metrics import Evaluation, evaluate, evaluate_run
@@ -33,10 +33,11 @@ def read_truth(path: Path, unscored: float | None) -> Qrels | Collection:
     Qrels or Collection
         The grades.
     """
-    if kind_of(path) == "text":
+    kind = kind_of(path)
+    if kind in ("text", "csv"):
         words = _first_words(path)
-        # a line of LETOR text has a colon in its second word: qid:7, or 1:0.5
-        if len(words) == len(QRELS_COLUMNS) and b":" not in words[1]:
+        # a line of LETOR text has a colon in its second word (qid:7, or 1:0.5), and a table begins with names
+        if len(words) == len(QRELS_COLUMNS) and b":" not in words[1] and (kind == "text" or is_number(words[3])):
             qrels = read_qrels(path)
             return qrels if unscored is None else replace(qrels, y=np.where(qrels.y == unscored, np.nan, qrels.y))
     return read(path, unscored=unscored)

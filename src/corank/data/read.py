@@ -145,18 +145,31 @@ def kind_of(path: Path) -> Kind:
     suffix = Path(path.stem).suffix if path.suffix in SUFFIXES else path.suffix
     if suffix in (".parquet", ".csv", ".tsv"):
         return "parquet" if suffix == ".parquet" else "csv"
-    return "csv" if _names_columns(first_line(open_text(path), comment=b"#")) else "text"
+    line = first_line(open_text(path), comment=b"#")
+    # a line of LETOR text begins with a number and a blank, the first of a table with a name and a mark
+    is_table = any(mark in line for mark in (b",", b"\t", b";")) and not is_number(line.split()[0])
+    return "csv" if is_table else "text"
 
 
-def _names_columns(line: bytes) -> bool:
-    """Whether a line can be the first of a table; one of LETOR text begins with a number and a blank."""
+def is_number(word: bytes) -> bool:
+    """
+    Say whether a word of text is a number.
+
+    Parameters
+    ----------
+    word : bytes
+        The word.
+
+    Returns
+    -------
+    bool
+        True where `float` reads it.
+    """
     try:
-        float(line.split()[0])
+        float(word)
     except ValueError:
-        return any(mark in line for mark in (b",", b"\t", b";"))
-    except IndexError:
-        pass
-    return False
+        return False
+    return True
 
 
 def _laid_out(X: Any, dtype: str | None, layout: str) -> Any:

@@ -20,7 +20,7 @@ import corank
 from corank import kernels, views
 from corank.base import Ranker
 from corank.data.scale import QueryScaler
-from corank.errors import InputError
+from corank.errors import InputError, reason
 from corank.landmarks import Landmarks
 
 HOMES: tuple[ModuleType, ...] = (kernels, views)
@@ -112,6 +112,8 @@ def decode(value: Any, tensors: dict[str, NDArray[Any]]) -> Any:
     try:
         ((kind, body),) = value.items()
         return _decode_kind(kind, body, tensors)
+    except InputError:
+        raise
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(f"the model file describes a value wrongly ({error}); save the model again.") from error
 
@@ -193,15 +195,26 @@ def decode_estimator(body: dict[str, Any], tensors: dict[str, NDArray[Any]], whe
                 f"{where} holds {key!r}, which is no name of a fitted attribute; the file was tampered with."
             )
         setattr(model, key, decode(value, tensors))
-    with config_context(enable_metadata_routing=True):
-        for method in METHODS:
-            if method in body["requests"]:
-                getattr(model, f"set_{method}_request")(**body["requests"][method])
+    _ask(model, body["requests"], where)
     return model
+
+
+def _ask(model: Any, requests: dict[str, dict[str, Any]], where: str) -> None:
+    with config_context(enable_metadata_routing=True):
+        for method, wanted in requests.items():
+            setter = getattr(model, f"set_{method}_request", None) if method in METHODS else None
+            try:
+                setter(**wanted)  # type: ignore[misc]
+            except (TypeError, ValueError) as error:
+                raise InputError(
+                    f"{where} asks for metadata wrongly ({reason(error)}); save the model again."
+                ) from error
 
 
 def _buildable(name: Any) -> Any:
     """The class of an estimator that may be built from a file, or None."""
+    if not isinstance(name, str):
+        return None
     if name in FROM_SKLEARN:
         return getattr(import_module(FROM_SKLEARN[name]), name)
     kind = getattr(corank, name) if name in corank.__all__ else None
