@@ -166,10 +166,10 @@ def test_what_could_not_be_loaded_is_refused_by_name(tmp_path, monkeypatch, mode
     monkeypatch.chdir(tmp_path)
     (tmp_path / "cache").mkdir()
     made = model()
-    with pytest.raises(InputError, match=sentence):
+    with pytest.raises(InputError, match=sentence) as refusal:
         corank.save(made, tmp_path / "m")
+    assert ". " not in str(refusal.value)
     assert not (tmp_path / "m").exists()
-    assert str(pytest.raises(InputError, corank.save, made, tmp_path / "m").value).count(". ") == 0
 
 
 @pytest.mark.parametrize(

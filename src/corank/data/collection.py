@@ -63,3 +63,28 @@ class Collection:
         """The rows as a checked and indexed ranking problem."""
         ready = self._data()
         return ready or RankingData.of_checked(self.X, self.y, Queries.of(self.qid, len(self.y)))
+
+    def revised(self, X: Any, y: NDArray[np.float64], *, one_query: bool) -> Collection:
+        """
+        Make a collection of the same rows in other numbers.
+
+        Parameters
+        ----------
+        X : ndarray or CSR matrix
+            Finite rows.
+        y : array of float64
+            Their scores.
+        one_query : bool
+            Whether the query ids are dropped.
+
+        Returns
+        -------
+        Collection
+            With the same documents and names.
+        """
+
+        def data() -> RankingData:
+            return RankingData.of_checked(X, y, Queries.of(None, len(y)) if one_query else self.data.queries)
+
+        qid = _nothing if one_query else self._qid
+        return Collection(X, y, self.names, qid, self._docids, self._comments, data)

@@ -104,31 +104,21 @@ def read_csv(
     >>> rows.X.tolist(), rows.y.tolist(), rows.qid.tolist(), rows.docids.tolist(), rows.names
     ([[0.5, 1.0], [0.25, 3.0]], [2.0, nan], [7, 7], ['a', 'b'], ['bm25', 'age'])
     """
-    arrow, csv = need("pyarrow", "frames"), need("pyarrow.csv", "frames")
+    arrow = need("pyarrow", "frames")
     text = open_text(path)
     header = first_line(text)
     if not header:
         raise InputError(f"{path} has no line that names columns, only blank ones; check what it is.")
-    parse = csv.ParseOptions(delimiter=max(",\t;", key=header.decode(errors="replace").count))
-
-    def parsed(content: Any, types: dict[str, Any], use_threads: bool) -> Any:
-        return csv.read_csv(
-            arrow.BufferReader(content),
-            csv.ReadOptions(use_threads=use_threads),
-            parse,
-            csv.ConvertOptions(column_types=types),
-        )
-
-    names: list[str] = []
+    mark, names = max(",\t;", key=header.decode(errors="replace").count), []
     try:
-        names = parsed(header + b"\n", {}, False).schema.names
+        names = _parsed(header + b"\n", mark, {}).schema.names
         roles = _Roles.of(names, path, y, qid, docid)
         # a type for every column: pyarrow would guess it from the first rows
         types = {name: arrow.string() if name in (roles.qid, roles.docid) else arrow.float64() for name in names}
         try:
-            table = parsed(text.mapped, types, True)
+            table = _parsed(text.mapped, mark, types)
         except arrow.ArrowInvalid:
-            table = parsed(text.mapped, types, False)  # says in which row
+            table = _parsed(text.mapped, mark, types, use_threads=False)  # says in which row
     except (arrow.ArrowInvalid, UnicodeDecodeError) as error:
         fault = re.sub(r"CSV column #(\d+)", lambda found: f"column {names[int(found[1])]!r}", reason(error))
         raise InputError(
@@ -146,6 +136,16 @@ def read_csv(
             table.column,
         ),
         roles,
+    )
+
+
+def _parsed(content: Any, mark: str, types: dict[str, Any], use_threads: bool = True) -> Any:
+    arrow, csv = need("pyarrow", "frames"), need("pyarrow.csv", "frames")
+    return csv.read_csv(
+        arrow.BufferReader(content),
+        csv.ReadOptions(use_threads=use_threads),
+        csv.ParseOptions(delimiter=mark),
+        csv.ConvertOptions(column_types=types),
     )
 
 

@@ -14,8 +14,6 @@ from corank.data.collection import Collection
 from corank.data.compressed import SUFFIXES, first_line, open_text
 from corank.data.frames import read_csv, read_parquet
 from corank.data.letor import as_precision, read_letor
-from corank.data.queries import Queries
-from corank.data.ranking import RankingData
 from corank.data.rows import require_finite
 from corank.data.store import open_store
 from corank.errors import InputError
@@ -84,20 +82,7 @@ def read(
     hidden = np.zeros(len(y), dtype=bool) if unscored is None else y == unscored
     if X is rows.X and qid is not False and not hidden.any():
         return rows
-    y = np.where(hidden, np.nan, y)
-
-    def index() -> RankingData:
-        return RankingData.of_checked(X, y, Queries.of(None, len(y)) if qid is False else rows.data.queries)
-
-    return Collection(
-        X,
-        y,
-        rows.names,
-        _qid=(lambda: None) if qid is False else rows._qid,
-        _docids=rows._docids,
-        _comments=rows._comments,
-        _data=index,
-    )
+    return rows.revised(X, np.where(hidden, np.nan, y), one_query=qid is False)
 
 
 def one_kind(paths: Sequence[Path]) -> Kind:

@@ -36,8 +36,8 @@ class Store(Collection):
 
     Attributes
     ----------
-    X, y : arrays
-        The rows (an array or a CSR matrix) and their scores.
+    X, y, names
+        As in every collection; a store keeps no names of features.
     path : Path
         The folder.
     header : dict
