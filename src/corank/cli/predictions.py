@@ -101,7 +101,7 @@ def _read_scores(path: Path) -> NDArray[np.float64]:
 
 
 def _first_words(path: Path) -> list[bytes]:
-    words = first_line(open_text(path), comment=b"#").split()
+    words = first_line(path, comment=b"#").split()
     if not words:
         raise InputError(f"{path} has no rows.")
     return words

@@ -105,8 +105,7 @@ def read_csv(
     ([[0.5, 1.0], [0.25, 3.0]], [2.0, nan], [7, 7], ['a', 'b'], ['bm25', 'age'])
     """
     arrow = need("pyarrow", "frames")
-    text = open_text(path)
-    header = first_line(text)
+    text, header = open_text(path), first_line(path)
     if not header:
         raise InputError(f"{path} has no line that names columns, only blank ones; check what it is.")
     mark, names = max(",\t;", key=header.decode(errors="replace").count), []

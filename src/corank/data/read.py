@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from corank.data.collection import Collection
-from corank.data.compressed import SUFFIXES, first_line, open_text
+from corank.data.compressed import SUFFIXES, first_line
 from corank.data.frames import read_csv, read_parquet
 from corank.data.letor import as_precision, read_letor
 from corank.data.rows import require_finite
@@ -130,7 +130,7 @@ def kind_of(path: Path) -> Kind:
     suffix = Path(path.stem).suffix if path.suffix in SUFFIXES else path.suffix
     if suffix in (".parquet", ".csv", ".tsv"):
         return "parquet" if suffix == ".parquet" else "csv"
-    line = first_line(open_text(path), comment=b"#")
+    line = first_line(path, comment=b"#")
     # a line of LETOR text begins with a number and a blank, the first of a table with a name and a mark
     is_table = any(mark in line for mark in (b",", b"\t", b";")) and not is_number(line.split()[0])
     return "csv" if is_table else "text"

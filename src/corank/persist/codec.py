@@ -34,7 +34,10 @@ FROM_SKLEARN = {
 }
 """The classes of scikit-learn that may be built from a file, besides corank's rankers and transformers."""
 
-METHODS = ("fit", "partial_fit", "predict", "score", "transform", "inverse_transform")
+METHODS = (
+    "fit", "partial_fit", "predict", "predict_proba", "predict_log_proba", "decision_function", "score", "transform",
+    "inverse_transform",
+)  # fmt: skip
 """The methods whose metadata requests are kept."""
 
 
