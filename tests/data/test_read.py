@@ -152,7 +152,7 @@ def test_the_width_of_text_can_be_given(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"qid": "session"}, "qid='session' names a column, but .*a.txt is no table; leave it out, or pass False"),
+        ({"qid": "session"}, "qid='session' names a column, but .*a.txt is no table; leave it out"),
         ({"dtype": "int32"}, "dtype is int32; choose float32 or float64"),
         ({"layout": "rows"}, "layout is 'rows'; choose 'auto', 'dense' or 'csr'"),
     ],

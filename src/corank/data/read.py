@@ -70,7 +70,7 @@ def read(
         raise InputError("no file to read; pass at least one path.")
     kind = one_kind(paths)
     if isinstance(qid, str) and kind not in ("parquet", "csv"):
-        raise InputError(f"qid={qid!r} names a column, but {paths[0]} is no table; leave it out, or pass False.")
+        raise InputError(f"qid={qid!r} names a column, but {paths[0]} is no table; leave it out.")
     as_precision(dtype or "float32", layout)
     if kind == "text":
         rows = read_letor(paths, unscored=unscored, n_features=n_features, dtype=dtype or "float32", layout=layout)
