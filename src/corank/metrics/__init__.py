@@ -24,6 +24,7 @@ from corank.metrics.pairwise import (
     mean_absolute_error,
     mean_squared_error,
 )
+from corank.metrics.runs import evaluate_run
 from corank.metrics.scorer import scorer
 
 __all__ = [
@@ -43,6 +44,7 @@ __all__ = [
     "dcg",
     "disagreement_error",
     "evaluate",
+    "evaluate_run",
     "expected_reciprocal_rank",
     "kendall_tau",
     "kpartite_error",
