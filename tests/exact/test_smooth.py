@@ -57,7 +57,7 @@ def test_squared_hinge_is_the_linear_svm_on_differences(kind, grades):
     X, y, qid, weights = problem(grades, grades=grades)
     P = ordered_pairs(y, qid)
     v = weights[P].prod(axis=1)
-    found = smooth_loss(RankingData.of(kind(X), y, qid), "squared_hinge", alpha=0.01, weights=weights, tol=1e-9)
+    found = smooth_loss(RankingData.of(kind(X), y, qid, weights), "squared_hinge", alpha=0.01, tol=1e-9)
     assert found.objective == pytest.approx(hinge_objective(found.coef, X, P, v, 0.01), rel=1e-10)
     D, side = X[P[:, 0]] - X[P[:, 1]], np.where(np.arange(len(P)) % 2, 1.0, -1.0)
     svm = LinearSVC(
@@ -95,12 +95,11 @@ def test_logistic_is_the_minimum(kind, mix, fit_intercept):
     P = ordered_pairs(y, qid)
     v = weights[P].prod(axis=1)
     found = smooth_loss(
-        RankingData.of(kind(X), y, qid),
+        RankingData.of(kind(X), y, qid, weights),
         "logistic",
         mix=mix,
         alpha=0.01,
         fit_intercept=fit_intercept,
-        weights=weights,
         tol=1e-9,
     )
     learns_b = fit_intercept and mix > 0
@@ -123,12 +122,11 @@ def test_all_regression_is_logistic_regression(fit_intercept):
     other = LogisticRegression(C=C, fit_intercept=fit_intercept, tol=1e-10, max_iter=10_000)
     other.fit(X[D], y[D], sample_weight=weights[D])
     found = smooth_loss(
-        RankingData.of(X, y, qid),
+        RankingData.of(X, y, qid, weights),
         "logistic",
         mix=1.0,
         alpha=0.05,
         fit_intercept=fit_intercept,
-        weights=weights,
         tol=1e-9,
     )
     np.testing.assert_allclose(found.coef, other.coef_[0], rtol=1e-4, atol=1e-6)
@@ -138,14 +136,14 @@ def test_all_regression_is_logistic_regression(fit_intercept):
 def test_preferences_equal_the_pairs_that_scores_imply():
     X, y, qid, weights = problem(4)
     P = ordered_pairs(y, qid)
-    by_scores = smooth_loss(RankingData.of(X, y, qid), "squared_hinge", alpha=0.01, weights=weights, tol=1e-10)
-    by_pairs = smooth_loss(RankingData.of_pairs(X, P, qid), "squared_hinge", alpha=0.01, weights=weights, tol=1e-10)
+    by_scores = smooth_loss(RankingData.of(X, y, qid, weights), "squared_hinge", alpha=0.01, tol=1e-10)
+    by_pairs = smooth_loss(RankingData.of_pairs(X, P, qid, weights), "squared_hinge", alpha=0.01, tol=1e-10)
     np.testing.assert_allclose(by_scores.coef, by_pairs.coef, rtol=1e-6)
     # targets of preferences are 1, as are those of scores 0 and 1
     binary = np.where(np.isnan(y), np.nan, y > np.nanmin(y))
     P = ordered_pairs(binary, qid)
-    by_scores = smooth_loss(RankingData.of(X, binary, qid), "logistic", alpha=0.01, weights=weights, tol=1e-10)
-    by_pairs = smooth_loss(RankingData.of_pairs(X, P, qid), "logistic", alpha=0.01, weights=weights, tol=1e-10)
+    by_scores = smooth_loss(RankingData.of(X, binary, qid, weights), "logistic", alpha=0.01, tol=1e-10)
+    by_pairs = smooth_loss(RankingData.of_pairs(X, P, qid, weights), "logistic", alpha=0.01, tol=1e-10)
     np.testing.assert_allclose(by_scores.coef, by_pairs.coef, rtol=1e-6)
 
 

@@ -23,8 +23,8 @@ def pair_loss(data: RankingData, loss: Loss, scale: float) -> Evaluate:
     Parameters
     ----------
     data : RankingData
-        The problem. Scores are those of the scored rows in the order of ``data.order``, or of all rows where
-        preference pairs are given.
+        The problem, weighted by query. Scores are those of the scored rows in the order of ``data.order``, or of all
+        rows where preference pairs are given.
     loss : Loss
         Twice differentiable, but for corners of its slope.
     scale : float

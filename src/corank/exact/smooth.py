@@ -18,7 +18,7 @@ from corank.exact.newton import Affine, Evaluate, Slopes, Vector, minimise
 from corank.exact.pairwise import pair_loss, row_loss
 from corank.exact.solution import Floats, Solution, require, require_products
 from corank.losses import Loss
-from corank.moments import Moments
+from corank.moments import Moments, weigh_queries
 
 MAX_PAIRS = 100_000_000
 """Most pairs that are visited one by one; each Newton step passes over them about ten times."""
@@ -34,6 +34,7 @@ def smooth_loss(
     mix: float = 0.0,
     alpha: float,
     fit_intercept: bool = False,
+    query_weight: str = "pairs",
     tol: float = 1e-6,
     max_iter: int = 100,
 ) -> Solution:
@@ -54,6 +55,8 @@ def smooth_loss(
         Weight of the penalty, above zero.
     fit_intercept : bool
         Whether to learn b, from the regression part; it is not penalised and stays 0 where mix is 0.
+    query_weight : {"pairs", "equal", "rows"}
+        How much a query counts among the pairs, see `corank.moments.weigh_queries`.
     tol : float
         Size of the gradient to stop at, relative to its size at w = 0.
     max_iter : int
@@ -81,17 +84,17 @@ def smooth_loss(
             f"the problem has {data.n_pairs} pairs, and the exact {name} solver visits at most {MAX_PAIRS}; "
             "use solver='sgd', or loss='squared'."
         )
-    comparisons = scored_comparisons(data, mix, False)
+    comparisons = scored_comparisons(data, mix, False, query_weight)
     order = comparisons.rows.order
     parts: list[Evaluate] = []
     if data.y is not None:
         loss.require_scores(data.y[order], data.queries.codes[order], mix > 0.0)
     if mix < 1.0:
-        parts.append(pair_loss(data, loss, 1.0 - mix))
+        parts.append(pair_loss(weigh_queries(data, query_weight), loss, 1.0 - mix))
     if data.y is not None and mix > 0.0:
         parts.append(row_loss(data.y[order], data.weight_of(order), loss, mix))
     learns_b = fit_intercept and mix > 0.0
-    precondition = _preconditioner(data, comparisons, mix, alpha, loss.curvature, learns_b)
+    precondition = _preconditioner(data, comparisons, mix, alpha, loss.curvature, learns_b, query_weight)
     return minimise(_sum(parts), Affine(comparisons.rows, learns_b), alpha, precondition, tol, max_iter)
 
 
@@ -108,6 +111,7 @@ def _sum(parts: list[Evaluate]) -> Evaluate:
 
 def _preconditioner(
     data: RankingData, comparisons: Comparisons, mix: float, alpha: float, curvature: float, learns_b: bool,
+    query_weight: str,
 ) -> Vector:  # fmt: skip
     """
     Return products with P⁻¹, P = curvature · XᵀKX + alpha I or, for many columns, about its diagonal.
@@ -120,7 +124,7 @@ def _preconditioner(
         inverse = 1.0 / (np.append(diagonal, curvature * mix) if learns_b else diagonal)
         return lambda r: inverse * r
     with np.errstate(over="ignore", invalid="ignore"):
-        sums = Moments.of(data, plain=mix > 0.0)
+        sums = Moments.of(data, plain=mix > 0.0, query_weight=query_weight)
     require_products(sums.pair)
     P = np.zeros((d + 1, d + 1))
     if mix < 1.0:
