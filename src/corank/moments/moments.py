@@ -17,9 +17,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import sparse
 
-from corank.core.products import MOST_COLUMNS, Gram, Squares
+from corank.core.products import MOST_COLUMNS, Gram
 from corank.core.scaled import factors_of
 from corank.core.threads import add_up
 from corank.data.ranking import RankingData
@@ -161,13 +160,6 @@ def pair_squares(data: RankingData, *, ties: bool = False, query_weight: str = "
     """
     walk = walk_over(data, None, "scored", ties, query_weight)
 
-    def leaf(first: int, last: int) -> Floats:
-        if sparse.issparse(walk.X):
-            return walk.sparse_squares(first, last)
-        squares = Squares(walk.width)
-        walk.add(first, last, squares, squares)
-        return squares.total()[:-1]
-
     with np.errstate(over="ignore", invalid="ignore"):
-        total, factors = np.asarray(add_up(leaf, walk.leaves)), factors_of(data.X)
+        total, factors = np.asarray(add_up(walk.squares, walk.leaves)), factors_of(data.X)
         return total if factors is None else total * factors**2, walk.pair_weight
