@@ -12,8 +12,8 @@ from scipy import sparse
 from corank.core.scaled import ScaledRows
 from corank.data.ranking import RankingData
 from corank.errors import InputError
-from corank.graphs import Laplacian
-from corank.moments import Moments, dense, pair_squares, walk, weigh_queries
+from corank.graphs import Laplacian, weigh_queries
+from corank.moments import Moments, dense, pair_squares, walk
 
 
 def problem(seed, n=30):

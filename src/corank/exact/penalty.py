@@ -22,7 +22,8 @@ import numpy as np
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData
 from corank.exact.solution import require_products
-from corank.moments import pair_squares, weigh_queries
+from corank.graphs import weigh_queries
+from corank.moments import pair_squares
 
 SHARE = 10.0
 

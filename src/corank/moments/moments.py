@@ -23,8 +23,7 @@ from corank.core.scaled import factors_of
 from corank.core.threads import add_up
 from corank.data.ranking import RankingData
 from corank.errors import InputError
-from corank.moments.walk import Features, walk_over
-from corank.moments.weights import Floats, Rows
+from corank.moments.walk import Features, Floats, Rows, walk_over
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +77,7 @@ class Moments:
         ties : bool
             Whether two rows of equal score make a pair too.
         query_weight : {"pairs", "equal", "rows"}
-            How much a query counts, see `weigh_queries`; sums over rows know no queries.
+            How much a query counts, see `corank.graphs.weigh_queries`; sums over rows know no queries.
         plain : bool
             Whether to sum over rows too; preferences have no scores to sum.
         block : int, optional
@@ -143,7 +142,7 @@ def pair_squares(data: RankingData, *, ties: bool = False, query_weight: str = "
     ties : bool
         Whether two rows of equal score make a pair too.
     query_weight : {"pairs", "equal", "rows"}
-        How much a query counts, see `weigh_queries`.
+        How much a query counts, see `corank.graphs.weigh_queries`.
 
     Returns
     -------

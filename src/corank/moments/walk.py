@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,13 +16,15 @@ from corank.core.rows import as_core_rows
 from corank.core.scaled import plain as plain_rows
 from corank.core.threads import cut
 from corank.data.ranking import RankingData
-from corank.moments.weights import Floats, Rows, weigh_queries
+from corank.graphs import weigh_queries
 
 BLOCK = 1 << 18
 """Entries of a block of rows: 2 MiB of float64."""
 LEAF = 1 << 16
 """Rows, or preferences, of a leaf."""
 
+Floats = NDArray[np.float64]
+Rows = Literal["scored", "unscored"]
 Features = Callable[[Any], NDArray[Any]]
 Integers = NDArray[np.int64]
 
