@@ -59,7 +59,7 @@ def test_one_pass_equals_the_sum_over_pairs(query_weight, ties, unscored, block)
 def test_ties_give_the_laplacian_of_all_pairs():
     X, y, qid, _ = problem(1)
     data = RankingData.of(X, y, qid)
-    L = Laplacian.per_query(data, rows="scored").toarray()
+    L = Laplacian.per_query(data, rows="scored", ties=True).toarray()
     Z = np.column_stack([X, np.nan_to_num(y)])
     np.testing.assert_allclose(Moments.of(data, ties=True).pair, Z.T @ L @ Z, rtol=1e-9, atol=1e-9)
 
