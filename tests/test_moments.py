@@ -48,9 +48,7 @@ def test_one_pass_equals_the_sum_over_pairs(query_weight, ties, unscored, block)
     for seed in range(3):
         X, y, qid, w = problem(seed)
         rows = "unscored" if unscored else "scored"
-        found = Moments.of(
-            RankingData.of(X, y, qid, w), rows=rows, ties=ties, query_weight=query_weight, block=block
-        )
+        found = Moments.of(RankingData.of(X, y, qid, w), rows=rows, ties=ties, query_weight=query_weight, block=block)
         want, weight = by_enumeration(X, y, qid, w, ties=ties, unscored=unscored, query_weight=query_weight)
         np.testing.assert_allclose(found.pair, want, rtol=1e-9, atol=1e-9)
         assert found.pair_weight == pytest.approx(weight)

@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from explicit_pairs import KINDS, QUERY_WEIGHTS, pairs_of, problem, rows_of
 from scipy.optimize import minimize
 
 from corank.data.ranking import RankingData
 from corank.errors import InputError
 from corank.exact import least_squares, smooth, smooth_loss, squared, squared_views
 from corank.moments import Moments
+from explicit_pairs import KINDS, QUERY_WEIGHTS, pairs_of, problem, rows_of
 
 VIEWS = [[0, 1], [2, 3, 1]]
 

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from explicit_pairs import KINDS, QUERY_WEIGHTS, pairs_of, problem, rows_of
 from scipy import sparse
 
 from corank.core.scaled import ScaledRows
 from corank.data.ranking import RankingData
 from corank.errors import InputError
 from corank.exact.penalty import default_alpha
+from explicit_pairs import KINDS, QUERY_WEIGHTS, pairs_of, problem, rows_of
 
 
 @pytest.mark.parametrize("query_weight", QUERY_WEIGHTS)

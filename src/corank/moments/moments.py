@@ -97,7 +97,8 @@ class Moments:
 
         # BLAS, which wide rows go to, has threads of its own
         n_jobs = None if walk.width < MOST_COLUMNS else 1
-        total = replace(add_up(leaf, walk.leaves, n_jobs), pair_weight=walk.pair_weight)
+        sums: Moments = add_up(leaf, walk.leaves, n_jobs)
+        total = replace(sums, pair_weight=walk.pair_weight)
         factors = factors_of(data.X) if features is None else None
         return total if factors is None else total.scaled(factors)
 

@@ -116,9 +116,10 @@ class RowWalk:
             out = np.zeros(self.width - 1)
             add_pair_squares(as_core_rows(self.X), self.order, self.slots, first, last, out)
             return out
-        X, slots = self.X[self.order[first:last]].astype(np.float64), Slots(*(each[first:last] for each in self.slots))
-        whole = X.power(2).T @ slots.diagonal
-        left = whole + _squared_sums(X, slots.grade, slots.weight) - _squared_sums(X, slots.query, slots.weight)
+        diagonal, weight, query, grade = (each[first:last] for each in self.slots)
+        X = self.X[self.order[first:last]].astype(np.float64)
+        whole = X.power(2).T @ diagonal
+        left = whole + _squared_sums(X, grade, weight) - _squared_sums(X, query, weight)
         # what rounding leaves of a column that is constant inside queries is none
         return np.where(left > 1e-10 * whole, left, 0.0)
 

@@ -2,10 +2,10 @@
 RankSVM with the squared hinge, exactly, linear or with a kernel.
 
 Minimises  mean_P ½ max(0, 1 − (f(a) − f(b)))² + alpha/2 ‖f‖²  over the pairs P of rows of one query, a with the
-higher score or preferred. Linear: f(x) = w·x, by truncated Newton on w, O(n d + n log n) a product, whatever the number of pairs.
-With a kernel: f(x) = Σ_j c_j k(x, z_j) over r basis rows z, where ‖f‖² = cᵀK̂c, K̂ the Gram matrix of the basis. With
-K̂ = VΛVᵀ and Φ = K̄VΛ^(−½), that is the linear problem on the rows of Φ: O(n r² + r³) once, then the same Newton. All
-scored rows as the basis lose nothing (the representer theorem).
+higher score, or over given preferences of a to b. Linear: f(x) = w·x, by truncated Newton on w, O(n d + n log n) a
+product, whatever the number of pairs. With a kernel: f(x) = Σ_j c_j k(x, z_j) over r basis rows z, where ‖f‖² = cᵀK̂c,
+K̂ the Gram matrix of the basis. With K̂ = VΛVᵀ and Φ = K̄VΛ^(−½), that is the linear problem on the rows of Φ:
+O(n r² + r³) once, then the same Newton. All scored rows as the basis lose nothing (the representer theorem).
 
 The plain hinge is the descent room's: ``SPD(loss="hinge")``.
 
