@@ -11,8 +11,8 @@ from scipy import sparse
 from corank import exact
 from corank.data.ranking import RankingData
 from corank.descent.objective import Objective
-from corank.errors import InputError
 from corank.exact.least_squares import MAX_DENSE, MAX_SUMS
+from corank.losses import Loss
 
 MAX_NUMBERS = 10**9
 MAX_PAIRS = 2 * 10**6
@@ -26,7 +26,7 @@ def can_solve(data: RankingData, loss: str, alpha: float) -> bool:
 
     * squared loss: at most 4000 columns and n d² ≤ 10¹² (one pass over the rows);
     * squared hinge: at most 10⁹ numbers stored in X (some tens of passes);
-    * logistic loss: at most 2·10⁶ pairs, and 10⁹ numbers stored in X;
+    * logistic loss, and others that visit every pair: at most 2·10⁶ pairs, and 10⁹ numbers stored in X;
     * hinge: never.
 
     Parameters
@@ -47,12 +47,12 @@ def can_solve(data: RankingData, loss: str, alpha: float) -> bool:
     numbers = data.X.nnz if sparse.issparse(data.X) else n * d
     if not alpha > 0.0:
         return False
-    match loss:
-        case "squared":
+    match Loss.of(loss).exact:
+        case "system":
             return d <= MAX_DENSE and n * d * d <= MAX_SUMS
-        case "squared_hinge":
+        case "sorted":
             return bool(numbers <= MAX_NUMBERS)
-        case "logistic":
+        case "pairs":
             return bool(numbers <= MAX_NUMBERS and data.n_pairs <= MAX_PAIRS)
         case _:
             return False
@@ -78,11 +78,6 @@ def solve(data: RankingData, objective: Objective, weights: NDArray[np.float64] 
     """
     alpha, mix = objective.alpha, objective.mix
     bias = objective.fit_intercept and mix > 0.0
-    match objective.loss.name:
-        case "squared":
-            return exact.squared(data, mix=mix, alpha=alpha, fit_intercept=bias, weights=weights)
-        case "logistic":
-            return exact.logistic(data, mix=mix, alpha=alpha, fit_intercept=bias, weights=weights)
-        case "squared_hinge":
-            return exact.squared_hinge(data, alpha=alpha, weights=weights)
-    raise InputError("solver='exact' knows no solver for the hinge loss; choose 'squared_hinge', or solver='sgd'.")
+    if objective.loss.exact == "system":
+        return exact.squared(data, mix=mix, alpha=alpha, fit_intercept=bias, weights=weights)
+    return exact.smooth_loss(data, objective.loss.name, mix=mix, alpha=alpha, fit_intercept=bias, weights=weights)
