@@ -31,7 +31,7 @@ from corank.errors import InputError, UsageWarning
 from corank.held_out import HeldOut, hold_out
 from corank.kernels import as_kernel, is_precomputed
 from corank.metrics import disagreement_error
-from corank.parameters import Rules, check_parameters
+from corank.parameters import Rules, check_values
 
 # rows and rows a grade from which scores without query ids look like those of many queries
 _MANY_ROWS = 50
@@ -201,7 +201,7 @@ class Ranker(BaseEstimator, ABC):
         self, given: tuple[Any, ...], weights: tuple[Any, Any], *, goes_on: bool, fit: Callable[..., Any] | None = None
     ) -> Self:
         """Check, compute (by `fit`, else `_fit`), install; `goes_on` where a model learns more from its columns."""
-        check_parameters(self, self._rules)
+        check_values({name: getattr(self, name) for name in self._rules}, self._rules)
         self._require_sense()
         data, columns = self._problem(*given)
         if goes_on and columns:
@@ -290,7 +290,9 @@ class Ranker(BaseEstimator, ABC):
 
     def _seen_rows(self, X: Any) -> Any:
         """Rows for ``predict`` as `_fit` saw rows: of columns brought to one size."""
-        rows = self._new_rows(X)
+        return self._as_seen(self._new_rows(X))
+
+    def _as_seen(self, rows: Any) -> Any:
         return ScaledRows(rows, self.column_scale_) if hasattr(self, "column_scale_") else rows
 
     def _refuse_sparse(self, X: Any) -> None:
@@ -341,6 +343,27 @@ def rng_of(random_state: Any) -> np.random.Generator:
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(0, 2**32, size=4, dtype=np.uint32))
     return np.random.default_rng(random_state)
+
+
+def warn_of_no_agreement(data: RankingData, coupling: float) -> None:
+    """
+    Warn where views are to agree on unscored rows, and there are none to agree on.
+
+    Parameters
+    ----------
+    data : RankingData
+        The problem.
+    coupling : float
+        Weight of the agreement.
+    """
+    rows_of_query = np.bincount(data.queries.codes[data.unscored_rows], minlength=1)
+    if coupling > 0.0 and not (rows_of_query > 1).any():
+        warnings.warn(
+            f"coupling is {coupling:g}, but no query holds two unscored rows for the views to agree on, so it does "
+            "nothing; mark unscored rows by NaN in y, or set coupling=0.",
+            UsageWarning,
+            stacklevel=5,
+        )
 
 
 def _warn_of_one_query(y: NDArray[np.float64]) -> None:

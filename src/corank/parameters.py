@@ -153,18 +153,17 @@ seed = Rule(
 n_jobs = Rule("a number of threads, -1 for every processor", lambda value: is_whole(value) and value != 0) | none
 
 
-def check_parameters(estimator: Any, rules: Rules) -> None:
+def check_values(values: Mapping[str, Any], rules: Rules) -> None:
     """
-    Raise one sentence for the first parameter that breaks its rule.
+    Raise one sentence for the first value that breaks its rule.
 
     Parameters
     ----------
-    estimator : estimator
-        Whose parameters are looked at.
+    values : mapping of str to object
+        What came, by the names of the parameters.
     rules : mapping of str to Rule
-        One for each parameter.
+        One for each of them, and perhaps for more.
     """
-    for name, rule in rules.items():
-        value = getattr(estimator, name)
-        if not rule.allows(value):
-            raise InputError(f"{name} is {value!r}; pass {rule.words}.")
+    for name, value in values.items():
+        if not rules[name].allows(value):
+            raise InputError(f"{name} is {value!r}; pass {rules[name].words}.")

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from corank.basis.basis import as_doubles
+from corank.basis.basis import Basis, as_doubles
 from corank.errors import InputError
 from corank.kernels import LinearKernel, inverse_root
 from corank.views import View

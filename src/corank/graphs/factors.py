@@ -60,3 +60,26 @@ def require_alike(data: RankingData, query_weight: str) -> None:
     """
     if data.pairs is not None and query_weight != "pairs":
         raise InputError(f"query_weight is {query_weight!r}, but given pairs weigh alike; use query_weight='pairs'.")
+
+
+def pair_factors(data: RankingData, query_weight: str) -> NDArray[np.float64]:
+    """
+    Return c_q for each preference of a problem.
+
+    Parameters
+    ----------
+    data : RankingData
+        A problem given by preferences.
+    query_weight : {"pairs", "equal", "rows"}
+        c_q = 1; one over twice the weight of the preferences of q; one over the weight of the rows they name.
+
+    Returns
+    -------
+    array of float64, shape (n_pairs,)
+        The factors.
+    """
+    assert data.pairs is not None
+    query, n_queries = data.queries.codes[data.pairs[:, 0]], len(data.queries)
+    named = data.scored_rows
+    W_q = np.bincount(data.queries.codes[named], data.weight_of(named), n_queries)
+    return query_factors(W_q, query_weight, 2.0 * np.bincount(query, data.pair_weight, n_queries))[query]
