@@ -26,7 +26,8 @@ from scipy import sparse
 from sklearn.linear_model import SGDClassifier
 
 from corank import SPD, PairSampler, RankingData, write_store
-from corank.core.sgd_parts import HINGE, PEGASOS, Plan
+from corank.core.margins import HINGE
+from corank.core.sgd_parts import PEGASOS, Plan
 from corank.data.queries import Queries
 from corank.descent.runs import Runs
 from corank.descent.task import Objective, Task

@@ -47,7 +47,7 @@ def test_one_pass_equals_the_sum_over_pairs(query_weight, ties, unscored, block)
         X, y, qid, w = problem(seed)
         rows = "unscored" if unscored else "scored"
         found = Moments.of(
-            RankingData.of(X, y, qid), rows=rows, ties=ties, weights=w, query_weight=query_weight, block=block
+            RankingData.of(X, y, qid, w), rows=rows, ties=ties, query_weight=query_weight, block=block
         )
         want, weight = by_enumeration(X, y, qid, w, ties=ties, unscored=unscored, query_weight=query_weight)
         np.testing.assert_allclose(found.pair, want, rtol=1e-9, atol=1e-9)
@@ -78,11 +78,11 @@ def test_plain_sums_and_csr_and_float32():
     X, y, qid, w = problem(2)
     scored = ~np.isnan(y)
     F = np.column_stack([X, y, np.ones(len(y))])[scored]
-    found = Moments.of(RankingData.of(X, y, qid), weights=w, plain=True)
+    found = Moments.of(RankingData.of(X, y, qid, w), plain=True)
     np.testing.assert_allclose(found.plain, F.T @ (F * w[scored, None]), rtol=1e-12)
-    csr = Moments.of(RankingData.of(sparse.csr_array(X), y, qid), weights=w, plain=True)
+    csr = Moments.of(RankingData.of(sparse.csr_array(X), y, qid, w), plain=True)
     np.testing.assert_allclose(csr.pair, found.pair, rtol=1e-12)
-    single = Moments.of(RankingData.of(X.astype(np.float32), y, qid), weights=w)
+    single = Moments.of(RankingData.of(X.astype(np.float32), y, qid, w))
     np.testing.assert_allclose(single.pair, found.pair, rtol=1e-4, atol=1e-4)
 
 
@@ -106,7 +106,7 @@ def test_preferences_ask_for_a_difference_of_one():
     pairs = np.array([[0, 1], [2, 3], [0, 1], [5, 4]])
     D = np.column_stack([X[pairs[:, 0]] - X[pairs[:, 1]], np.ones(4)])
     scale = w[pairs[:, 0]] * w[pairs[:, 1]]
-    found = Moments.of(RankingData.of_pairs(X, pairs), weights=w, block=3)
+    found = Moments.of(RankingData.of_pairs(X, pairs, weights=w), block=3)
     np.testing.assert_allclose(found.pair, D.T @ (D * scale[:, None]))
     assert found.pair_weight == pytest.approx(scale.sum())
 

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from corank.core.descent import SMALLEST_SCALE, ZERO
 from corank.core.jit import inline, jit
+from corank.core.margins import pair_target, pull
 from corank.core.pairs import draw_pairs
 from corank.core.rows import list_difference, list_row, prefetch_row
 from corank.core.sgd_parts import (
@@ -40,8 +41,6 @@ from corank.core.sgd_parts import (
     SCALE,
     UNSCORED_DICE,
     draw_examples,
-    pair_target,
-    pull,
     rate_at,
 )
 

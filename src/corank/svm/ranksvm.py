@@ -141,8 +141,8 @@ class RankSVM(Ranker):
         weights = as_weights(sample_weight, data.n_rows)
         seen = None if self._is_linear else self._seen(data, weights)
         features = data if seen is None else _features(*seen, data)
-        solution = exact.squared_hinge(
-            features, alpha=float(self.alpha), weights=weights, tol=self.tol, max_iter=self.max_iter
+        solution = exact.smooth_loss(
+            features, "squared_hinge", alpha=float(self.alpha), weights=weights, tol=self.tol, max_iter=self.max_iter
         )
         partners = active_partners(data, np.asarray(features.X @ solution.coef, dtype=np.float64), weights)
         self._forget()

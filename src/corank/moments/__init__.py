@@ -1,0 +1,7 @@
+"""Sums over the pairs and rows of a problem, from which every squared loss is solved."""
+
+from corank.moments.moments import Moments, pair_squares
+from corank.moments.walk import dense
+from corank.moments.weights import weigh_queries
+
+__all__ = ["Moments", "dense", "pair_squares", "weigh_queries"]
