@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -181,7 +181,7 @@ def _counted(slots: _Slots, law: str, unscored: bool) -> tuple[PairIndex, int]:
     lower, start, stop, higher = spans.T
     size = (stop - start).astype(np.float64)
     partners = size - 1 if unscored else ((start - lower) + (higher - stop)).astype(np.float64)
-    faces, n_skipped = _faces(law, size, partners, query, np.bincount(query, size), slots.n_queries)
+    faces, n_skipped = _faces(law, size, partners, query, np.bincount(query, weights=size), slots.n_queries)
     kept = faces > 0
     return _index(core.BLOCKS if unscored else core.GRADES, faces[kept], spans=spans[kept], rows=slots.rows), n_skipped
 
@@ -210,7 +210,7 @@ def _weighted(slots: _Slots, law: str, unscored: bool, y: Floats | None, w: Floa
     partners = np.empty(len(at))
     core.partner_weights(index, at.view(np.uint64), partners)
     faces = np.zeros(n_slots)
-    W_q = np.bincount(slots.codes, own[at])
+    W_q = np.bincount(slots.codes, weights=own[at])
     faces[at], n_skipped = _faces(law, own[at], partners, slots.codes, W_q, slots.n_queries)
     return index._replace(table=alias_table(faces)), n_skipped
 
@@ -220,10 +220,10 @@ def _listed(data: RankingData, law: str) -> tuple[PairIndex, int]:
     assert data.pairs is not None
     pairs, codes, weight = data.pairs, data.queries.codes, data.pair_weight / data.pair_weight.max()
     w = np.where(data.is_scored, data.weight_of(np.arange(data.n_rows)), 0.0)
-    W_q = np.bincount(codes, w / w.max())
+    W_q = np.bincount(codes, weights=w)
     if law == "partners":
         # row a ∝ w_a, then each of its pairs ∝ its weight; or the other row first
-        share = np.bincount(pairs.ravel(), np.repeat(weight, 2), minlength=len(w))
+        share = np.bincount(pairs.ravel(), weights=np.repeat(weight, 2), minlength=len(w))
         per_weight = np.divide(w, share, out=np.zeros_like(w), where=share > 0)
         weight, law = weight * per_weight[pairs].sum(axis=1), "pairs"
     query = codes[pairs[:, 0]]
@@ -233,7 +233,7 @@ def _listed(data: RankingData, law: str) -> tuple[PairIndex, int]:
 
 
 def _faces(
-    law: str, own: Floats, partners: Floats, query: Integers, W_q: Floats, n_queries: int
+    law: str, own: Floats, partners: Floats, query: Integers, W_q: NDArray[Any], n_queries: int
 ) -> tuple[Floats, int]:
     """Weight of each face from its own weight and that of its partners, and the queries left without a pair."""
     weight = own * partners

@@ -1,3 +1,4 @@
+# mypy: disable-error-code="no-untyped-call"
 """Rows as kernels see them: dense or CSR, scaled or not; the kinds meet only here, chosen by type at compile time."""
 
 from __future__ import annotations
@@ -64,8 +65,8 @@ def as_core_rows(X: Any) -> DenseRows | CSRRows:
     Parameters
     ----------
     X : ndarray, CSR matrix or ScaledRows
-        As `corank.data.rows.as_rows` returns it, or such rows scaled. Values are never copied; 32-bit column numbers and
-        64-bit row pointers are reinterpreted in place, others are converted.
+        As `corank.data.rows.as_rows` returns it, or such rows scaled. Values are never copied; 32-bit column numbers
+        and 64-bit row pointers are reinterpreted in place, others are converted.
 
     Returns
     -------
@@ -176,7 +177,7 @@ def _dot_difference(rows, a, b, w):  # type: ignore[no-untyped-def]
 
         return dense
     if _is(CSRRows, rows):
-        return lambda rows, a, b, w: dot(rows, a, w) - dot(rows, b, w)  # type: ignore[no-untyped-call]
+        return lambda rows, a, b, w: dot(rows, a, w) - dot(rows, b, w)
     return None
 
 
@@ -215,8 +216,8 @@ def _add_difference(rows, a, b, scale, w):  # type: ignore[no-untyped-def]
     if _is(CSRRows, rows):
 
         def csr(rows, a, b, scale, w):  # type: ignore[no-untyped-def]
-            add_scaled(rows, a, scale, w)  # type: ignore[no-untyped-call]
-            add_scaled(rows, b, -scale, w)  # type: ignore[no-untyped-call]
+            add_scaled(rows, a, scale, w)
+            add_scaled(rows, b, -scale, w)
 
         return csr
     return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -11,49 +11,24 @@ from numpy.typing import ArrayLike, NDArray
 
 from corank.base import Interrupted, Ranker
 from corank.core.coupled import Columns
-from corank.core.scaled import factors_of
 from corank.core.sgd_parts import Plan
 from corank.core.threads import n_threads
-from corank.data.queries import Queries
 from corank.data.ranking import RankingData
+from corank.descent.fitted import Fitted, factors, judge_of
 from corank.descent.objective import Objective
 from corank.descent.runs import Runs
-from corank.descent.solvers import can_solve, default_alpha, solve
+from corank.descent.solvers import can_solve, solve
 from corank.descent.task import RATES, Task, columns_of_views
 from corank.descent.training import train
 from corank.errors import InputError
+from corank.exact.penalty import default_alpha
 from corank.held_out import HeldOut
 from corank.losses import LOSSES, Loss
-from corank.parameters import Rules, boolean, n_jobs, none, number, one_of, seed, whole
+from corank.parameters import Rules, boolean, none, number, one_of, seed, whole
+from corank.parameters import n_jobs as jobs
 from corank.sampling import DRAWS, QUERY_WEIGHTS
 
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False)
-class Fitted:
-    """
-    A linear model, see the attributes of `corank.SPD`.
-
-    Attributes
-    ----------
-    coef, intercept, alpha, alpha_from, objective, n_iter, n_skipped_queries
-        Of every model.
-    eta0, objective_trace, validation_errors, run
-        Of a stochastic descent.
-    """
-
-    coef: Floats
-    intercept: float
-    alpha: float
-    alpha_from: str
-    objective: float
-    n_iter: int
-    n_skipped_queries: int
-    eta0: float | None = None
-    objective_trace: Floats | None = None
-    validation_errors: Floats | None = None
-    run: dict[str, Any] | None = None
 
 
 class LinearDescent(Ranker):
@@ -112,7 +87,7 @@ class LinearDescent(Ranker):
         "validation_fraction": number(0, 1, inside="()"),
         "n_iter_no_change": whole(1),
         "warm_start": boolean,
-        "n_jobs": n_jobs,
+        "n_jobs": jobs,
         "random_state": seed,
         "verbose": boolean,
     }
@@ -201,16 +176,16 @@ class LinearDescent(Ranker):
                 "solver='exact' minimises the mean over all pairs without l1 or early stopping; "
                 "set l1=0, early_stopping=False and draw='pairs', or choose solver='sgd'."
             )
-        if self.loss not in self._solvable:
+        if not self._has_optimum:
             raise InputError(
-                f"solver='exact' solves {type(self).__name__} for loss {' or '.join(map(repr, self._solvable))}, but "
-                f"loss is {self.loss!r}; choose one of them, or solver='sgd'."
+                f"solver='exact' knows no solver of {type(self).__name__} for the {self.loss} loss; choose "
+                "loss='squared', or solver='sgd'."
             )
 
     @property
-    def _solvable(self) -> list[str]:
-        """Losses whose optimum can be computed."""
-        return ["squared", "logistic"] + ["squared_hinge"] * (self.mix == 0.0)
+    def _has_optimum(self) -> bool:
+        """Whether the optimum can be computed."""
+        return Loss.of(self.loss).exact is not None
 
     def _require_same_kind(self) -> None:
         """Raise one sentence where a fitted model cannot learn more under the parameters as they are now."""
@@ -220,40 +195,32 @@ class LinearDescent(Ranker):
             if self.rate == "adagrad":
                 raise InputError("this model was solved exactly, from where AdaGrad cannot go on; choose another rate.")
             return
-        n_runs, kind, before = len(self.run_["steps"]), self._plan(None, self.eta0_).kind, self.run_["kind"]
+        n_runs = len(self.run_["steps"])
         if self.n_jobs is not None and n_threads(self.n_jobs) != n_runs:
             raise InputError(
                 f"n_jobs is {self.n_jobs}, but this model was begun with {n_runs} runs; "
                 f"set n_jobs={n_runs}, or fit it anew."
             )
-        if kind != before:
-            raise InputError(
-                f"this model was begun with {before} weights and cannot go on with {kind} ones; "
-                "keep rate, average, project and whether l1 is zero as they were, or fit it anew."
-            )
 
     def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> Fitted:
-        has_optimum = self.l1 == 0.0 and self.alpha != 0.0 and self.draw == "pairs" and self.loss in self._solvable
-        is_quick = has_optimum and held is None and not self.warm_start and can_solve(data, self.loss)
+        is_quick = self.l1 == 0.0 and self.alpha != 0.0 and self.draw == "pairs" and self._has_optimum
+        is_quick = is_quick and held is None and not self.warm_start and can_solve(data, Loss.of(self.loss))
         if self._goes_on or self.solver == "sgd" or (self.solver == "auto" and not is_quick):
             return self._descend(data, held, rng, self._goes_on)
-        columns, objective = self._columns(data, rng.spawn(1)[0]), self._objective(data)
-        objective.require_scores(data)
-        return self._fitted(data, objective, columns, *solve(data, objective, columns.of_views, self.tol))
+        columns, objective = self._layout(data, rng.spawn(1)[0]), self._objective(data)
+        return self._fitted(data, objective, *solve(data, objective, columns.of_views, self.tol), columns)
 
-    def _descend(
-        self, data: RankingData, held: HeldOut | None, rng: np.random.Generator, goes_on: bool
-    ) -> Fitted:
+    def _descend(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator, goes_on: bool) -> Fitted:
         """Take stochastic steps, from where the fitted model ended where it `goes_on`."""
-        if held is not None:
-            data = held.train
+        data = data if held is None else held.train
         # each question its own generator, so that a resumed run samples what the first one did
         for_views, for_sample, for_dice = rng.spawn(3)
         objective = self._objective(data, self.alpha_ if goes_on else None)
-        objective.require_scores(data)
-        task = Task.of(data, objective, self._columns(data, for_views, goes_on), for_sample)
-        runs = self._runs(task, data, for_dice, goes_on)
-        went = train(runs, task, self.n_steps, None if held is None else _judge(held, self), self.n_iter_no_change, self.verbose)
+        task = Task.of(data, objective, self._layout(data, for_views, goes_on), for_sample)
+        resumes = goes_on and hasattr(self, "run_")
+        runs = self._resumed(task) if resumes else self._started(task, data, for_dice, goes_on)
+        judge = None if held is None else judge_of(held, self.loss)
+        went = train(runs, task, self.n_steps, judge, self.n_iter_no_change, self.verbose)
         if went.interrupted and went.runs.n_steps == 0:
             raise KeyboardInterrupt
         W, biases = went.runs.weights(task.columns)
@@ -262,11 +229,11 @@ class LinearDescent(Ranker):
                 f"the weights overflowed with a first rate of {runs.plan.eta0:g}; "
                 "scale the columns of X, or pass a smaller eta0."
             )
-        trace, resumed = went.trace, goes_on and hasattr(self, "run_")
+        value = task.sample.objective(objective, W, biases)
         fitted = replace(
-            self._fitted(data, objective, task.columns, W, biases, float(trace[-1, 1]), went.runs.n_steps, task),
+            self._fitted(data, objective, W, biases, value, went.runs.n_steps, task.columns, task),
             eta0=runs.plan.eta0,
-            objective_trace=np.concatenate([self.objective_trace_, trace[1:]]) if resumed else trace,
+            objective_trace=np.concatenate([self.objective_trace_, went.trace[1:]]) if resumes else went.trace,
             validation_errors=None if held is None else went.errors,
             run=went.runs.stored(),
         )
@@ -275,42 +242,61 @@ class LinearDescent(Ranker):
         return fitted
 
     def _fitted(
-        self,
-        data: RankingData,
-        objective: Objective,
-        columns: Columns,
-        W: Floats,
-        biases: Floats,
-        value: float,
-        n_iter: int,
-        task: Task | None = None,
-    ) -> Fitted:
-        """Return the model of weights W of the columns that `_fit` saw; without a `task`, they are the optimum."""
-        coef = _folded(data, W.mean(axis=0))
-        skipped = len(data.single_grade_queries) if self._needs_pairs else 0
+        self, data: RankingData, objective: Objective, W: Floats, biases: Floats, value: float, n_iter: int,
+        columns: Columns, task: Task | None = None,
+    ) -> Fitted:  # fmt: skip
+        """Return the model of weights W of the columns as `_fit` saw them; a descent also hands its task."""
         return Fitted(
-            coef, float(biases.mean()), objective.alpha, objective.alpha_from, float(value), int(n_iter), skipped
+            coef=W.mean(axis=0) * factors(data),
+            intercept=float(biases.mean()),
+            alpha=objective.alpha,
+            alpha_from=objective.alpha_from,
+            objective=float(value),
+            n_iter=int(n_iter),
+            n_skipped_queries=len(data.single_grade_queries) if self._needs_pairs else 0,
         )
 
     def _objective(self, data: RankingData, kept: float | None = None) -> Objective:
-        """Return what is minimised; with the `kept` alpha of a model that goes on, where alpha is chosen."""
-        alpha, source = self.alpha, "given"
-        if alpha is None:
-            alpha, source = (_chosen_alpha(data, self), "pair differences") if kept is None else (kept, self.alpha_from_)
-        return Objective(
+        """Return what is minimised; where alpha is chosen, a model that goes on has `kept` its own."""
+        if self.alpha is not None:
+            alpha, source = self.alpha, "given"
+        elif kept is not None:
+            alpha, source = kept, self.alpha_from_
+        else:
+            alpha, source = default_alpha(data, self.query_weight), "pair differences"
+        objective = Objective(
             Loss.of(self.loss), float(alpha), source, float(self.l1), float(self.mix),
             fit_intercept=bool(self.fit_intercept), query_weight=self.query_weight, draw=self.draw,
         )  # fmt: skip
+        objective.require_scores(data)
+        return objective
 
-    def _columns(self, data: RankingData, rng: np.random.Generator, goes_on: bool = False) -> Columns:
-        """Return which views see which columns: one view sees all."""
+    def _layout(self, data: RankingData, rng: np.random.Generator, goes_on: bool = False) -> Columns:
+        """Return which views see which columns: here, one view sees all."""
         return columns_of_views(data.X, [np.arange(data.n_features)])
 
+    def _started(self, task: Task, data: RankingData, rng: np.random.Generator, solved: bool) -> Runs:
+        columns = task.columns
+        plan = self._plan(task.objective, task.first_rate(self.rate, self.eta0))
+        weights, biases = np.zeros(len(columns.views)), np.zeros(len(columns.of_views))
+        if solved:
+            W = np.atleast_2d(getattr(self, "view_coefs_", self.coef_)) / factors(data)
+            weights, biases = W[columns.views, columns.of_slots], biases + self.intercept_
+        return Runs.start(plan, 1 if self.n_jobs is None else n_threads(self.n_jobs), weights, biases, rng)
+
+    def _resumed(self, task: Task) -> Runs:
+        plan = self._plan(task.objective, self.eta0_)
+        if plan.kind != self.run_["kind"]:
+            raise InputError(
+                f"this model was begun with {self.run_['kind']} weights and cannot go on with {plan.kind} ones; "
+                "keep rate, average, project and whether l1 is zero as they were, or fit it anew."
+            )
+        return Runs.resume(plan, self.run_)
+
     def _plan(self, objective: Objective, eta0: float) -> Plan:
-        average = self.l1 == 0.0 and self.rate != "adagrad" if self.average is None else bool(self.average)
+        o = objective
+        average = o.l1 == 0.0 and self.rate != "adagrad" if self.average is None else bool(self.average)
         return Plan(
-            loss=objective.loss.code, rate=RATES[self.rate], alpha=objective.alpha, l1=objective.l1, eta0=eta0,
-            mix=objective.mix, coupling=objective.coupling, batch=objective.batch,
-            unscored_batch=objective.unscored_batch, average=average, project=bool(self.project),
-            fit_intercept=objective.fit_intercept,
+            o.loss.code, RATES[self.rate], o.alpha, o.l1, eta0, o.mix, o.coupling, o.batch, o.unscored_batch,
+            average, bool(self.project), o.fit_intercept,
         )  # fmt: skip

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
@@ -11,6 +13,7 @@ from corank.core.scaled import plain
 from corank.data.ranking import RankingData
 from corank.descent.objective import Objective
 from corank.exact.least_squares import MAX_DENSE, MAX_SUMS
+from corank.losses import Loss
 
 Floats = NDArray[np.float64]
 
@@ -18,23 +21,23 @@ MAX_NUMBERS = 10**9
 MAX_PAIRS = 2 * 10**6
 
 
-def can_solve(data: RankingData, loss: str) -> bool:
+def can_solve(data: RankingData, loss: Loss) -> bool:
     """
     Decide for ``solver="auto"`` whether the optimum is cheaper than stochastic steps towards it.
 
     It is, for alpha > 0 and without l1, early stopping, warm starts or ``draw="rows"``:
 
     * squared loss: at most 4000 columns and n d² ≤ 10¹² (one pass over the rows);
-    * squared hinge, without a regression part: at most 10⁹ numbers stored in X (some tens of passes);
-    * logistic loss: at most 2·10⁶ pairs, and 10⁹ numbers stored in X;
+    * squared hinge: at most 10⁹ numbers stored in X (some tens of passes);
+    * logistic loss, and others that visit every pair: at most 2·10⁶ pairs, and 10⁹ numbers stored in X;
     * hinge: never.
 
     Parameters
     ----------
     data : RankingData
         The problem.
-    loss : str
-        Name of the loss.
+    loss : Loss
+        The loss.
 
     Returns
     -------
@@ -42,10 +45,10 @@ def can_solve(data: RankingData, loss: str) -> bool:
         Whether to solve exactly.
     """
     n, d, X = data.n_rows, data.n_features, plain(data.X)
-    if loss == "squared":
+    if loss.exact == "system":
         return d <= MAX_DENSE and n * d * d <= MAX_SUMS
     is_small = bool((X.nnz if sparse.issparse(X) else n * d) <= MAX_NUMBERS)
-    return is_small and (loss == "squared_hinge" or (loss == "logistic" and data.n_pairs <= MAX_PAIRS))
+    return is_small and (loss.exact == "sorted" or (loss.exact == "pairs" and data.n_pairs <= MAX_PAIRS))
 
 
 def solve(
@@ -77,15 +80,13 @@ def solve(
         Steps of the solver.
     """
     o = objective
-    both = {"alpha": o.alpha, "query_weight": o.query_weight}
-    rows = {"mix": o.mix, "fit_intercept": o.fit_intercept and o.mix > 0.0}
-    match o.loss.name:
-        case "squared":
-            found = exact.squared_views(data, views, coupling=o.coupling, **both, **rows)
-        case "logistic":
-            found = exact.logistic(data, tol=tol, **both, **rows)
-        case _:
-            found = exact.squared_hinge(data, tol=tol, **both)
+    how: dict[str, Any] = {
+        "mix": o.mix, "alpha": o.alpha, "fit_intercept": o.fit_intercept, "query_weight": o.query_weight,
+    }  # fmt: skip
+    if o.loss.exact == "system":
+        found = exact.squared_views(data, views, coupling=o.coupling, **how)
+    else:
+        found = exact.smooth_loss(data, o.loss.name, tol=tol, **how)
     W = np.zeros((len(views), data.n_features))
     for w, columns, coef in zip(W, views, found.view_coefs or (found.coef,), strict=True):
         w[columns] = coef

@@ -89,7 +89,9 @@ def train(runs: Runs, task: Task, n_steps: int, judge: Judge | None, patience: i
                     break
     except KeyboardInterrupt:
         interrupted = True
-    return Trained(runs if judge is None else best, np.array(trace, dtype=np.float64), np.array(errors[1:]), interrupted)
+    return Trained(
+        runs if judge is None else best, np.array(trace, dtype=np.float64), np.array(errors[1:]), interrupted
+    )
 
 
 def _estimate(runs: Runs, task: Task) -> float:
