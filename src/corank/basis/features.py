@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from corank.basis.basis import as_doubles
 from corank.basis.basis import Basis, as_doubles
 from corank.errors import InputError
 from corank.kernels import LinearKernel, inverse_root
