@@ -61,6 +61,10 @@ def test_rows_that_are_compared_with_nobody_give_zero():
     assert nobody.quad(V) == 0
     weights = np.where(QID == 2, 0.0, 1.0)
     assert not (Laplacian.per_query(data, weights=weights) @ V)[QID == 2].any()
+    assert not (Laplacian.per_query(data.weighted(weights)) @ V)[QID == 2].any()
+    # the three scored rows of query 2 are of two grades, those of equal score in query 0 of one
+    graded = RankingData.of(np.zeros((6, 1)), [1, 4, 2, 5, 4, 1], QID)
+    np.testing.assert_allclose(Laplacian.per_query(graded, rows="scored") @ V, [-4, 0, 4 - 21, 0, 0, 21])
 
 
 def test_an_empty_problem_has_an_empty_laplacian():

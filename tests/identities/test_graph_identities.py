@@ -10,20 +10,21 @@ from scipy import sparse
 
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData
-from corank.graphs import Laplacian, laplacian
+from corank.graphs import Laplacian, laplacian, weigh_queries
 
 WEIGHTINGS = ["pairs", "equal", "rows"]
 
 
-def by_pairs(qid, query_weight, is_in, w):
-    """Σ over pairs of one query of c_q w_i w_j (e_i − e_j)(e_i − e_j)ᵀ."""
+def by_pairs(qid, query_weight, is_in, w, y=None):
+    """Σ over pairs of one query (of different y) of c_q w_i w_j (e_i − e_j)(e_i − e_j)ᵀ."""
     n = len(qid)
     L = np.zeros((n, n))
     for q in set(qid.tolist()):
         rows = np.flatnonzero((qid == q) & is_in)
-        both_ways = 2 * sum(w[i] * w[j] for i, j in combinations(rows, 2))
+        pairs = [(i, j) for i, j in combinations(rows, 2) if y is None or y[i] != y[j]]
+        both_ways = 2 * sum(w[i] * w[j] for i, j in pairs)
         c = {"pairs": 1.0, "equal": 1 / both_ways, "rows": 1 / w[rows].sum()}[query_weight] if both_ways else 0.0
-        for i, j in combinations(rows, 2):
+        for i, j in pairs:
             e = np.zeros(n)
             e[i], e[j] = 1, -1
             L += c * w[i] * w[j] * np.outer(e, e)
@@ -36,26 +37,68 @@ problems = st.lists(
 )  # fmt: skip
 
 
-@settings(deadline=None, max_examples=80)
-@given(problems, st.sampled_from(WEIGHTINGS), st.sampled_from(["all", "scored", "unscored"]), st.booleans())
-def test_per_query_equals_its_definition_and_its_halves(table, query_weight, rows, weighted):
+@settings(deadline=None, max_examples=120)
+@given(
+    problems,
+    st.sampled_from(WEIGHTINGS),
+    st.sampled_from(["all", "scored", "unscored"]),
+    st.booleans(),
+    st.booleans(),
+)
+def test_per_query_equals_its_definition_and_its_halves(table, query_weight, rows, weighted, ties):
     qid, y, w = (np.array(column) for column in zip(*table, strict=True))
-    n = len(qid)
-    data = RankingData.of(np.zeros((n, 1)), y, qid)
+    n, rng = len(qid), np.random.default_rng(0)
     weighted = weighted and w.any()
-    L = Laplacian.per_query(data, query_weight, rows, weights=w if weighted else None)
+    w = w if weighted else np.ones(n)
+    data = RankingData.of(np.zeros((n, 1)), y, qid, w if weighted else None)
+    L = Laplacian.per_query(data, query_weight, rows, ties=ties)
     is_in = {"all": np.ones(n, dtype=bool), "scored": ~np.isnan(y), "unscored": np.isnan(y)}[rows]
-    expected = by_pairs(qid, query_weight, is_in, w if weighted else np.ones(n))
+    expected = by_pairs(qid, query_weight, is_in, w, y if rows == "scored" and not ties else None)
     np.testing.assert_allclose(L.toarray(), expected, atol=1e-12)
+    np.testing.assert_allclose(L.pair_weight.sum(), np.trace(expected) / 2, atol=1e-12)
     H, H_t = L.half(np.eye(n)), L.half_t(np.eye(n))
     np.testing.assert_allclose(H_t, H.T, atol=1e-12)
     np.testing.assert_allclose(H.T @ H, expected, atol=1e-12)
     if not weighted:
         np.testing.assert_allclose(H, H.T, atol=1e-12)
-    V = np.random.default_rng(0).standard_normal((n, 3))
+    V = rng.standard_normal((n, 3))
     np.testing.assert_allclose(L.quad(V), V.T @ expected @ V, atol=1e-10)
     np.testing.assert_allclose(L.quad(V, V[:, 1]), V.T @ expected @ V[:, 1], atol=1e-10)
     np.testing.assert_allclose(L.quad(sparse.csr_matrix(V)), V.T @ expected @ V, atol=1e-10)
+    again = L.half_inverse(L.half(V))
+    for first in range(len(L.scale)):
+        own = L.order[L.starts[first] : L.starts[first + 1]]
+        np.testing.assert_allclose(again[own], V[own] - np.average(V[own], axis=0, weights=w[own]), atol=1e-9)
+        np.testing.assert_allclose(L.of_queries(first, first + 1).toarray(), expected[np.ix_(own, own)], atol=1e-12)
+
+
+@settings(deadline=None, max_examples=60)
+@given(problems, st.sampled_from(WEIGHTINGS), st.booleans())
+def test_weights_of_queries_fold_into_those_of_rows(table, query_weight, ties):
+    qid, y, w = (np.array(column) for column in zip(*table, strict=True))
+    data = RankingData.of(np.zeros((len(qid), 1)), y, qid, np.where(w.any(), w, 1.0))
+    for rows in ("scored", "unscored"):
+        folded = weigh_queries(data, query_weight, ties=ties, rows=rows)
+        one, other = (
+            Laplacian.per_query(folded, "pairs", rows, ties=ties),
+            Laplacian.per_query(data, query_weight, rows, ties=ties),
+        )
+        np.testing.assert_allclose(one.toarray(), other.toarray(), atol=1e-12)
+
+
+@pytest.mark.parametrize("query_weight", WEIGHTINGS)
+def test_preferences_weigh_by_query_too(query_weight):
+    qid, w = np.array([0, 0, 0, 1, 1, 1, 2]), np.array([1, 2, 0.5, 3, 1, 1, 1.0])
+    pairs, v = np.array([[0, 1], [1, 2], [0, 1], [5, 3]]), np.array([1.0, 0.5, 2.0, 4.0])
+    found = weigh_queries(RankingData.of_pairs(np.zeros((7, 1)), pairs, qid, w, v), query_weight).pair_weight
+    own = v * w[pairs].prod(axis=1)
+    c = {
+        "pairs": np.ones(2),
+        "equal": 1 / (2 * np.array([own[:3].sum(), own[3]])),
+        # row 4 is named by no preference
+        "rows": 1 / np.array([w[:3].sum(), w[3] + w[5]]),
+    }[query_weight]
+    np.testing.assert_allclose(found, own * c[[0, 0, 0, 1]])
 
 
 @pytest.mark.parametrize("as_rows", [np.asarray, sparse.csr_array])

@@ -1,4 +1,4 @@
-"""Subtract the weighted mean of each query from its rows: the Laplacian of all pairs in O(n)."""
+"""Subtract means inside queries, and inside grades: the Laplacian of all pairs, or of those of two grades, in O(n)."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ HALF = 1
 """out = H v, with HᵀH = L."""
 HALF_T = 2
 """out = Hᵀ v."""
+INVERSE = 3
+"""out = u less its mean in each block, for v = H u."""
 
 
 @jit
-def centre_blocks(V, out, rows, starts, weights, scale, form, first, last):  # type: ignore[no-untyped-def]
+def centre_blocks(V, out, rows, starts, runs, block_runs, keep, weights, scale, form, first, last):  # type: ignore[no-untyped-def]
     """
-    Apply the Laplacian of all pairs, or one of its halves, inside blocks first..last-1.
+    Apply the Laplacian of the pairs of a block, or one of its halves, inside blocks first..last-1.
 
-    With row weights w, W = Σ w and u = √w, a block has L = (s/W) (W diag(w) − w wᵀ) and
-    H = √s (I − u uᵀ/W) diag(u), where s is the block's scale. For a column v and its mean m = Σ w v / W,
-
-    * L v = s w (v − m),
-    * H v = √s u (v − m),
-    * Hᵀ v = √s u (v − u Σ u v / W).
+    A block is cut into runs. With row weights w, W = Σ w, the weighted means m of the block and m_g of a run, and the
+    block's scale s, H v = √(s w) (k_g (v − m_g) + (m_g − m)). With k_g² = 1 − W_g/W that compares rows of different
+    runs; a block of one run with k = 1 compares all its rows. In the coordinates √w v both parts are projections that
+    do not meet, so that L v = s w (k_g² (v − m_g) + (m_g − m)), and H is inverted, up to the mean, by dividing the
+    first part by k_g.
 
     Parameters
     ----------
@@ -32,47 +33,77 @@ def centre_blocks(V, out, rows, starts, weights, scale, form, first, last):  # t
         Operand and result; they may be the same array.
     rows, starts : arrays of uint64
         Block b owns the rows ``rows[starts[b]:starts[b + 1]]``; every other row of `out` is left alone.
+    runs, block_runs : arrays of uint64
+        Run g begins at ``runs[g]``; block b owns runs ``block_runs[b]`` to ``block_runs[b + 1]``.
+    keep : array of float64
+        k for each run.
     weights : array of float64
         Weight at each position of `rows`, or empty for weights 1.
     scale : array of float64
         s for each block.
     form : int
-        FULL, HALF or HALF_T.
+        FULL, HALF, HALF_T or INVERSE.
     first, last : int
         The run of blocks.
     """
-    r = np.uint64(V.shape[1])
-    mean = np.empty(r, dtype=np.float64)
+    one, r = np.uint64(1), np.uint64(V.shape[1])
+    mean, own = np.empty(r, dtype=np.float64), np.empty(r, dtype=np.float64)
     for block in range(np.uint64(first), np.uint64(last)):
-        begin, end = starts[block], starts[block + np.uint64(1)]
-        if r == 1 and len(weights) == 0:
-            _centre_vector(V, out, rows[begin:end], scale[block] if form == FULL else np.sqrt(scale[block]))
+        begin, end = starts[block], starts[block + one]
+        first_run, last_run = block_runs[block], block_runs[block + one]
+        is_whole = last_run - first_run == one
+        if r == 1 and len(weights) == 0 and form != INVERSE:
+            left = scale[block] if form == FULL else np.sqrt(scale[block])
+            mean[0] = _mean_of_vector(V, rows, begin, end)
+            for run in range(first_run, last_run):
+                k = keep[run] ** 2 if form == FULL else keep[run]
+                _centre_vector(V, out, rows, runs[run], runs[run + one], is_whole, left, k, mean[0])
             continue
-        mean[:] = 0.0
-        total = 0.0
-        for p in range(begin, end):
-            w = weights[p] if len(weights) > 0 else 1.0
-            share = np.sqrt(w) if form == HALF_T else w
-            total += w
-            for c in range(r):
-                mean[c] += share * V[rows[p], c]
-        for c in range(r):
-            mean[c] /= total
-        for p in range(begin, end):
-            w = weights[p] if len(weights) > 0 else 1.0
-            left = scale[block] * w if form == FULL else np.sqrt(scale[block] * w)
-            right = np.sqrt(w) if form == HALF_T else 1.0
-            for c in range(r):
-                out[rows[p], c] = left * (V[rows[p], c] - right * mean[c])
+        if form == INVERSE:
+            mean[:] = 0.0
+        else:
+            _mean(V, rows, weights, begin, end, form, mean)
+        for run in range(first_run, last_run):
+            own[:] = mean
+            if not is_whole:
+                _mean(V, rows, weights, runs[run], runs[run + one], form, own)
+            k = keep[run] ** 2 if form == FULL else 1.0 / keep[run] if form == INVERSE else keep[run]
+            for p in range(runs[run], runs[run + one]):
+                w = weights[p] if len(weights) > 0 else 1.0
+                left = scale[block] * w if form == FULL else np.sqrt(scale[block] * w)
+                left = 1.0 / left if form == INVERSE else left
+                right = np.sqrt(w) if form >= HALF_T else 1.0
+                for c in range(r):
+                    out[rows[p], c] = left * (k * (V[rows[p], c] - right * own[c]) + right * (own[c] - mean[c]))
 
 
 @jit
-def _centre_vector(V, out, rows, left):  # type: ignore[no-untyped-def]
-    """Centre one unweighted column: without the loop over columns, several times faster."""
-    zero = np.uint64(0)
+def _mean(V, rows, weights, begin, end, form, mean):  # type: ignore[no-untyped-def]
+    """Write Σ w v / Σ w over some positions, with √w in place of the first w where v is of the size of H u."""
+    mean[:] = 0.0
     total = 0.0
-    for p in range(np.uint64(len(rows))):
-        total += V[rows[p], zero]
-    mean = total / len(rows)
-    for p in range(np.uint64(len(rows))):
-        out[rows[p], zero] = left * (V[rows[p], zero] - mean)
+    for p in range(begin, end):
+        w = weights[p] if len(weights) > 0 else 1.0
+        share = np.sqrt(w) if form >= HALF_T else w
+        total += w
+        for c in range(len(mean)):
+            mean[c] += share * V[rows[p], c]
+    mean /= total
+
+
+@jit
+def _mean_of_vector(V, rows, begin, end):  # type: ignore[no-untyped-def]
+    """Return the mean of one unweighted column: without the loop over columns, several times faster."""
+    total = 0.0
+    for p in range(begin, end):
+        total += V[rows[p], np.uint64(0)]
+    return total / (end - begin)
+
+
+@jit
+def _centre_vector(V, out, rows, begin, end, is_whole, left, k, mean):  # type: ignore[no-untyped-def]
+    """Write a run of one unweighted column."""
+    zero = np.uint64(0)
+    own = mean if is_whole else _mean_of_vector(V, rows, begin, end)  # type: ignore[no-untyped-call]
+    for p in range(begin, end):
+        out[rows[p], zero] = left * (k * (V[rows[p], zero] - own) + (own - mean))

@@ -48,28 +48,6 @@ class Gram:
         return np.asarray(upper + np.triu(upper, 1).T)
 
 
-class Squares:
-    """
-    The diagonal of a `Gram`: a running sum of ± the squares of each column.
-
-    Parameters
-    ----------
-    d : int
-        Number of columns.
-    """
-
-    def __init__(self, d: int) -> None:
-        self._sum = np.zeros(d)
-
-    def add(self, Z: NDArray[np.float64], sign: float = 1.0) -> None:
-        """Add sign · Σ_k z_kj² for every column j."""
-        self._sum += sign * np.einsum("kj,kj->j", Z, Z)
-
-    def total(self) -> NDArray[np.float64]:
-        """Return the sums, of shape (d,)."""
-        return self._sum
-
-
 # sums in any order fill the lanes of a vector
 _reordering = relaxed("reassoc", "contract", "nsz")
 

@@ -13,8 +13,7 @@ from corank.data.ranking import RankingData
 from corank.data.weights import require_weight
 from corank.exact.linear import LinearMap
 from corank.exact.solution import Floats
-from corank.graphs import Laplacian
-from corank.moments import weigh_queries
+from corank.graphs import Laplacian, weigh_queries
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +58,7 @@ def scored_comparisons(data: RankingData, mix: float, centred: bool, query_weigh
     centred : bool
         Whether an intercept absorbs the mean.
     query_weight : {"pairs", "equal", "rows"}
-        How much a query counts, see `corank.moments.weigh_queries`.
+        How much a query counts, see `corank.graphs.weigh_queries`.
 
     Returns
     -------

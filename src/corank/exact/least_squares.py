@@ -64,7 +64,7 @@ def squared(
     fit_intercept : bool
         Whether to learn b, from the regression part; it is not penalised and stays 0 where mix is 0.
     query_weight : {"pairs", "equal", "rows"}
-        How much a query counts among the pairs, see `corank.moments.weigh_queries`; sums have theirs inside.
+        How much a query counts among the pairs, see `corank.graphs.weigh_queries`; sums have theirs inside.
 
     Returns
     -------

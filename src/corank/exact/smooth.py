@@ -17,8 +17,9 @@ from corank.exact.comparisons import Comparisons, scored_comparisons
 from corank.exact.newton import Affine, Evaluate, Slopes, Vector, minimise
 from corank.exact.pairwise import pair_loss, row_loss
 from corank.exact.solution import Floats, Solution, require, require_products
+from corank.graphs import weigh_queries
 from corank.losses import Loss
-from corank.moments import Moments, weigh_queries
+from corank.moments import Moments
 
 MAX_PAIRS = 100_000_000
 """Most pairs that are visited one by one; each Newton step passes over them about ten times."""
@@ -56,7 +57,7 @@ def smooth_loss(
     fit_intercept : bool
         Whether to learn b, from the regression part; it is not penalised and stays 0 where mix is 0.
     query_weight : {"pairs", "equal", "rows"}
-        How much a query counts among the pairs, see `corank.moments.weigh_queries`.
+        How much a query counts among the pairs, see `corank.graphs.weigh_queries`.
     tol : float
         Size of the gradient to stop at, relative to its size at w = 0.
     max_iter : int

@@ -1,15 +1,7 @@
 """Who is compared with whom, as Laplacians that are applied and never built."""
 
-from corank.graphs.factors import QUERY_WEIGHTS, pair_factors, query_factors, require_alike
+from corank.graphs.factors import QUERY_WEIGHTS, query_factors, weigh_queries
 from corank.graphs.laplacian import Laplacian, QueryLaplacian
 from corank.graphs.pair import PairLaplacian
 
-__all__ = [
-    "QUERY_WEIGHTS",
-    "Laplacian",
-    "PairLaplacian",
-    "QueryLaplacian",
-    "pair_factors",
-    "query_factors",
-    "require_alike",
-]
+__all__ = ["QUERY_WEIGHTS", "Laplacian", "PairLaplacian", "QueryLaplacian", "query_factors", "weigh_queries"]

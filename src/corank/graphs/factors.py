@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -35,8 +37,7 @@ def query_factors(sizes: ArrayLike, query_weight: str, twice_pairs: ArrayLike | 
     >>> query_factors([1, 2, 5], "equal").tolist()
     [0.0, 0.5, 0.05]
     """
-    if query_weight not in QUERY_WEIGHTS:
-        raise InputError(f"query_weight is {query_weight!r}; choose one of {', '.join(QUERY_WEIGHTS)}.")
+    _require_known(query_weight)
     n_q = np.asarray(sizes, dtype=np.float64)
     if query_weight == "pairs":
         return np.ones_like(n_q)
@@ -47,39 +48,55 @@ def query_factors(sizes: ArrayLike, query_weight: str, twice_pairs: ArrayLike | 
     )
 
 
-def require_alike(data: RankingData, query_weight: str) -> None:
+def weigh_queries(data: RankingData, query_weight: str, *, ties: bool = False, rows: str = "scored") -> RankingData:
     """
-    Raise one sentence where preferences come with a weight of queries that they cannot have.
+    Fold c_q into the weights of a problem, so that plain sums over its pairs weigh queries as asked.
 
     Parameters
     ----------
     data : RankingData
         The problem.
-    query_weight : str
-        What the user asked for.
-    """
-    if data.pairs is not None and query_weight != "pairs":
-        raise InputError(f"query_weight is {query_weight!r}, but given pairs weigh alike; use query_weight='pairs'.")
-
-
-def pair_factors(data: RankingData, query_weight: str) -> NDArray[np.float64]:
-    """
-    Return c_q for each preference of a problem.
-
-    Parameters
-    ----------
-    data : RankingData
-        A problem given by preferences.
     query_weight : {"pairs", "equal", "rows"}
-        c_q = 1; one over twice the weight of the preferences of q; one over the weight of the rows they name.
+        c_q = 1; one over twice the weight of the query's pairs; or one over the weight of its rows that take part.
+    ties : bool
+        Whether two rows of equal score make a pair too.
+    rows : {"scored", "unscored"}
+        Whose pairs; preferences are those of scored rows.
 
     Returns
     -------
-    array of float64, shape (n_pairs,)
-        The factors.
+    RankingData
+        √c_q times the weights of rows, or c_q times those of preferences, whose rows then weigh 1.
+
+    Examples
+    --------
+    >>> data = RankingData.of_pairs([[0.0], [1.0], [3.0]], [[1, 0], [2, 0]])
+    >>> weigh_queries(data, "equal").pair_weight.tolist()
+    [0.25, 0.25]
     """
-    assert data.pairs is not None
-    query, n_queries = data.queries.codes[data.pairs[:, 0]], len(data.queries)
-    named = data.scored_rows
-    W_q = np.bincount(data.queries.codes[named], data.weight_of(named), n_queries)
-    return query_factors(W_q, query_weight, 2.0 * np.bincount(query, data.pair_weight, n_queries))[query]
+    _require_known(query_weight)
+    if query_weight == "pairs":
+        return data
+    codes, n_queries = data.queries.codes, len(data.queries)
+    members = data.scored_rows if rows == "scored" else data.unscored_rows
+    w = data.weight_of(members)
+    W_q = np.bincount(codes[members], w, n_queries)
+    if rows == "scored" and data.pairs is not None:
+        query = codes[data.pairs[:, 0]]
+        of_pairs = np.bincount(query, data.pair_weight, n_queries)
+        size = 2.0 * of_pairs if query_weight == "equal" else W_q
+        c = np.divide(1.0, size, out=np.zeros(n_queries), where=of_pairs > 0.0)
+        return replace(data, weights=None, pair_weights=data.pair_weight * c[query])
+    if ties or rows == "unscored":
+        same = np.bincount(codes[members], w * w, n_queries)
+    else:
+        grade = np.repeat(np.arange(len(data.grade_starts)), data.grade_stops - data.grade_starts)
+        W_g = np.bincount(grade, data.weight_of(data.order[data.is_scored[data.order]]))
+        same = np.bincount(np.repeat(np.arange(n_queries), np.diff(data.query_grades)), W_g**2, n_queries)
+    c = query_factors(W_q, query_weight, W_q**2 - same)
+    return replace(data, weights=np.sqrt(c)[codes] * data.weight_of(np.arange(data.n_rows)))
+
+
+def _require_known(query_weight: str) -> None:
+    if query_weight not in QUERY_WEIGHTS:
+        raise InputError(f"query_weight is {query_weight!r}; choose one of {', '.join(QUERY_WEIGHTS)}.")

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from corank.core.centre import FULL, HALF, HALF_T, centre_blocks
+from corank.core.centre import FULL, HALF, HALF_T, INVERSE, centre_blocks
 from corank.core.threads import cut, n_threads, spread
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 ROWS = ("all", "scored", "unscored")
 
+# the share of a query's squared weight that its pairs must have, or rounding made them
+_LEAST = 1e-12
 # quadratic forms are summed over pieces of about this many entries
 _PIECE = 1 << 21
 
@@ -49,12 +52,15 @@ class Laplacian(ABC):
         data: RankingData | Queries,
         query_weight: str = "pairs",
         rows: str = "all",
+        *,
+        ties: bool = False,
         weights: ArrayLike | None = None,
     ) -> QueryLaplacian:
         """
-        Compare all rows of a query with each other: L = ⊕_q c_q (W_q diag(w) − w wᵀ), W_q = Σ w.
+        Compare the rows of a query with each other: L = ⊕_q c_q (W_q diag(w) − w wᵀ), W_q = Σ w.
 
-        Without row weights that is c_q (n_q I − 1 1ᵀ).
+        Without row weights that is c_q (n_q I − 1 1ᵀ). Scored rows are compared where their scores differ: the same
+        less c_q (W_g diag(w) − w wᵀ) for each grade g of the query.
 
         Parameters
         ----------
@@ -64,8 +70,10 @@ class Laplacian(ABC):
             c_q, see `query_factors`.
         rows : {"all", "scored", "unscored"}
             The rows that take part; the others give zero. Queries know no scores: "all" only.
+        ties : bool
+            Whether two scored rows of equal score are compared; all other rows are, whatever they are.
         weights : array-like of shape (n_rows,), optional
-            Row weights w; a pair weighs w_i w_j.
+            Row weights w, a pair weighs w_i w_j; those of a RankingData by default.
 
         Returns
         -------
@@ -76,22 +84,20 @@ class Laplacian(ABC):
             known = ROWS if rows not in ROWS else ("all (Queries hold no scores; pass RankingData)",)
             raise InputError(f"rows is {rows!r}; choose one of {', '.join(known)}.")
         queries = data if isinstance(data, Queries) else data.queries
-        n = len(queries.codes)
+        n, order, y = len(queries.codes), queries.order, None
+        w = None if weights is None else as_weights(weights, n)
         is_in = np.ones(n, dtype=bool)
-        if isinstance(data, RankingData) and rows != "all":
-            is_in = data.is_scored if rows == "scored" else ~data.is_scored
-        w = np.ones(n) if weights is None else as_weights(weights, n)
-        n_q = np.bincount(queries.codes[is_in], minlength=len(queries))
-        W_q = np.bincount(queries.codes[is_in], weights=w[is_in], minlength=len(queries))
-        # a row alone in its query is compared with nobody, and rows of weight zero have no mean
-        compares = (n_q >= 2) & (W_q > 0)
-        is_in = is_in & compares[queries.codes]
-        order = queries.order[is_in[queries.order]]
-        starts = np.append(0, np.cumsum(n_q[compares]))
-        squares = np.bincount(queries.codes[is_in], weights=w[is_in] ** 2, minlength=len(queries))
-        scale = (query_factors(W_q, query_weight, W_q**2 - squares) * W_q)[compares]
-        kept = np.empty(0) if weights is None else w[order]
-        return QueryLaplacian(n, order, starts, kept, scale, np.flatnonzero(~is_in))
+        if isinstance(data, RankingData):
+            w = data.weights if w is None else w
+            if rows != "all":
+                is_in = data.is_scored if rows == "scored" else ~data.is_scored
+            if rows == "scored" and not ties and data.y is not None:
+                order, y = data.order, data.y
+        if w is not None:
+            is_in = is_in & (w > 0.0)
+        order = order[is_in[order]]
+        w = np.empty(0) if w is None else w[order]
+        return QueryLaplacian.of(n, order, queries.codes[order], w, None if y is None else y[order], query_weight)
 
     @staticmethod
     def one_query(n: int, query_weight: str = "pairs", weights: ArrayLike | None = None) -> QueryLaplacian:
@@ -257,9 +263,10 @@ class Laplacian(ABC):
 @dataclass(frozen=True, eq=False)
 class QueryLaplacian(Laplacian):
     """
-    All pairs inside each query, in O(n): subtract the query's mean and scale (see `Laplacian.per_query`).
+    Pairs inside each query, in O(n): subtract means of the query and of its grades, and scale (see `centre_blocks`).
 
-    H is square, and symmetric where rows carry no weights: H_q = √(c_q n_q) (I − 1 1ᵀ/n_q).
+    H is square, and symmetric where rows carry no weights. A query is cut into runs that are compared with each other,
+    its grades; where all its rows are compared it is one run.
 
     Attributes
     ----------
@@ -267,10 +274,16 @@ class QueryLaplacian(Laplacian):
         Number of rows.
     order, starts : arrays of int64
         Query q compares the rows ``order[starts[q]:starts[q + 1]]``, two or more.
+    runs : array of int64, shape (n_runs + 1,)
+        Where each run begins in `order`.
+    keep : array of float64, shape (n_runs,)
+        √(1 − W_g/W_q), W_g the weight of the run; 1 where a query is one run.
     weights : array of float64
         Row weights in the order of `order`; empty when all are 1.
     scale : array of float64
         c_q W_q for each query.
+    pair_weight : array of float64
+        Weight of all pairs of each query.
     idle : array of int64
         Rows that are compared with nobody.
     """
@@ -278,9 +291,91 @@ class QueryLaplacian(Laplacian):
     n: int
     order: NDArray[np.int64]
     starts: NDArray[np.int64]
+    runs: NDArray[np.int64]
+    keep: NDArray[np.float64]
     weights: NDArray[np.float64]
     scale: NDArray[np.float64]
+    pair_weight: NDArray[np.float64]
     idle: NDArray[np.int64]
+
+    @classmethod
+    def of(
+        cls,
+        n: int,
+        order: NDArray[np.int64],
+        query: NDArray[np.int64],
+        w: NDArray[np.float64],
+        y: NDArray[np.float64] | None,
+        query_weight: str,
+    ) -> QueryLaplacian:
+        """
+        Compare rows that stand query by query.
+
+        Parameters
+        ----------
+        n : int
+            Number of all rows.
+        order, query : arrays of int64
+            Rows that take part, and the query of each, ascending.
+        w : array of float64
+            Their weights, above zero; empty when all are 1.
+        y : array of float64, or None
+            Their scores, ascending in each query, where only different ones are compared.
+        query_weight : {"pairs", "equal", "rows"}
+            c_q, see `query_factors`.
+
+        Returns
+        -------
+        QueryLaplacian
+            The matrix.
+        """
+        weight = w if len(w) else np.ones(len(order))
+        is_start = np.diff(query, prepend=-1) != 0
+        is_run = is_start if y is None else is_start | (np.diff(y, prepend=np.nan) != 0)
+        code, run = np.cumsum(is_start) - 1, np.cumsum(is_run) - 1
+        W_q, W_g = np.bincount(code, weight), np.bincount(run, weight)
+        # whose squares are no pairs: rows, or grades
+        same = np.bincount(code, weight**2) if y is None else np.bincount(code[is_run], W_g**2)
+        twice_pairs = W_q**2 - same
+        c = query_factors(W_q, query_weight, twice_pairs)
+        compares = (c > 0.0) & (twice_pairs > _LEAST * W_q**2)
+        is_in = compares[code]
+        kept = np.ones(int((is_run & is_in).sum()))
+        if y is not None:
+            kept = np.sqrt(1.0 - (W_g / W_q[code[is_run]])[is_in[is_run]])
+        order, n_in = order[is_in], int(is_in.sum())
+        idle = np.ones(n, dtype=bool)
+        idle[order] = False
+        return cls(
+            n, order, np.append(np.flatnonzero(is_start[is_in]), n_in), np.append(np.flatnonzero(is_run[is_in]), n_in),
+            kept, w[is_in] if len(w) else w, (c * W_q)[compares], (c * twice_pairs)[compares] / 2, np.flatnonzero(idle),
+        )  # fmt: skip
+
+    @cached_property
+    def query_runs(self) -> NDArray[np.int64]:
+        """Query q owns runs ``query_runs[q]`` to ``query_runs[q + 1]``."""
+        return np.searchsorted(self.runs, self.starts)
+
+    def of_queries(self, first: int, last: int) -> QueryLaplacian:
+        """
+        Take the block of some queries.
+
+        Parameters
+        ----------
+        first, last : int
+            Queries first to last − 1, in the order of `starts`.
+
+        Returns
+        -------
+        QueryLaplacian
+            Over their rows, in the order of `order`.
+        """
+        (begin, end), (a, b) = self.starts[[first, last]], self.query_runs[[first, last]]
+        return replace(
+            self, n=int(end - begin), order=np.arange(end - begin), starts=self.starts[first : last + 1] - begin,
+            runs=self.runs[a : b + 1] - begin, keep=self.keep[a:b], weights=self.weights[begin:end],
+            scale=self.scale[first:last], pair_weight=self.pair_weight[first:last], idle=np.empty(0, dtype=np.int64),
+        )  # fmt: skip
 
     def apply(self, V: Array, out: Array | None = None) -> Array:
         """Return L V for a vector or block V, in `out` (which may be V) where given."""
@@ -294,6 +389,24 @@ class QueryLaplacian(Laplacian):
         """Return Hᵀ V."""
         return self._centre(V, out, HALF_T)
 
+    def half_inverse(self, V: Array, out: Array | None = None) -> Array:
+        """
+        Undo `half`, up to the mean of each query, which H does not see.
+
+        Parameters
+        ----------
+        V : array of shape (n,) or (n, k)
+            H U.
+        out : array, optional
+            Where to write the result; may be V.
+
+        Returns
+        -------
+        array
+            U less the weighted mean of each query.
+        """
+        return self._centre(V, out, INVERSE)
+
     def quad(self, U: Any, V: Any = None) -> Any:
         """Return UᵀLV in float64, summed over pieces: no copy of U is made, nor a dense one of a CSR matrix."""
         if np.ndim(U) == 1 and np.ndim(V) == (V is not None):
@@ -304,20 +417,25 @@ class QueryLaplacian(Laplacian):
         length = max(_PIECE // max(*total.shape, 1), 1)
         w = self.weights if len(self.weights) else np.ones(len(self.order))
         for first, last in cut(self.starts, len(self.order) // length + 1):
-            begin, end = self.starts[first], self.starts[last]
-            query = np.repeat(np.arange(last - first), np.diff(self.starts[first : last + 1]))
-            share = w[begin:end] / np.bincount(query, weights=w[begin:end])[query]
+            (begin, end), (a, b) = self.starts[[first, last]], self.query_runs[[first, last]]
+            run = np.repeat(np.arange(b - a), np.diff(self.runs[a : b + 1]))
+            query = np.repeat(np.arange(last - first), np.diff(self.query_runs[first : last + 1]))
+            W_g = np.bincount(run, w[begin:end])
             average = sparse.csr_array(
-                (share, self.order[begin:end], self.starts[first : last + 1] - begin), shape=(last - first, self.n)
+                (w[begin:end] / W_g[run], self.order[begin:end], self.runs[a : b + 1] - begin), shape=(b - a, self.n)
             )
+            share, keep = W_g / np.bincount(query, W_g)[query], self.keep[a:b, None]
+            of_query = sparse.csr_array((share, (query, np.arange(b - a))), shape=(last - first, b - a))
+            # H v = √(s w) (k v − ((k − 1) m_g + m))
             means = [as_dense(average @ block) for block in blocks]
-            root = np.sqrt(w[begin:end] * self.scale[first + query])[:, None]
+            offsets = [(keep - 1.0) * mean + (of_query @ mean)[query] for mean in means]
+            root = np.sqrt(w[begin:end] * self.scale[first + query][run])[:, None]
             for at in range(0, end - begin, length):
                 piece = slice(at, at + length)
-                rows = self.order[begin:end][piece]
+                rows, own = self.order[begin:end][piece], run[piece]
                 H = [
-                    root[piece] * (as_dense(block[rows]) - mean[query[piece]])
-                    for block, mean in zip(blocks, means, strict=True)
+                    root[piece] * (keep[own] * as_dense(block[rows]) - offset[own])
+                    for block, offset in zip(blocks, offsets, strict=True)
                 ]
                 total += H[0].T @ H[-1]
         return as_given(total, U, U if V is None else V)
@@ -325,10 +443,12 @@ class QueryLaplacian(Laplacian):
     def _centre(self, V: Array, out: Array | None, form: int) -> Array:
         block, result = operands(V, out, (self.n, self.n))
         columns, target = as_columns(block, self.n), as_columns(result, self.n)
-        rows, starts = self.order.view(np.uint64), self.starts.view(np.uint64)
-        weights, scale = self.weights, self.scale
+        rows, starts, runs, owned = (a.view(np.uint64) for a in (self.order, self.starts, self.runs, self.query_runs))
+        keep, weights, scale = self.keep, self.weights, self.scale
         spread(
-            lambda first, last: centre_blocks(columns, target, rows, starts, weights, scale, form, first, last),
+            lambda first, last: centre_blocks(
+                columns, target, rows, starts, runs, owned, keep, weights, scale, form, first, last
+            ),
             cut(self.starts, n_threads()),
         )
         target[self.idle] = 0.0

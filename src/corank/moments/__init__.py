@@ -2,6 +2,5 @@
 
 from corank.moments.moments import Moments, pair_squares
 from corank.moments.walk import dense
-from corank.moments.weights import weigh_queries
 
-__all__ = ["Moments", "dense", "pair_squares", "weigh_queries"]
+__all__ = ["Moments", "dense", "pair_squares"]

@@ -17,15 +17,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import sparse
 
-from corank.core.products import MOST_COLUMNS, Gram, Squares
+from corank.core.products import MOST_COLUMNS, Gram
 from corank.core.scaled import factors_of
 from corank.core.threads import add_up
 from corank.data.ranking import RankingData
 from corank.errors import InputError
-from corank.moments.walk import Features, walk_over
-from corank.moments.weights import Floats, Rows
+from corank.moments.walk import Features, Floats, Rows, walk_over
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +77,7 @@ class Moments:
         ties : bool
             Whether two rows of equal score make a pair too.
         query_weight : {"pairs", "equal", "rows"}
-            How much a query counts, see `weigh_queries`; sums over rows know no queries.
+            How much a query counts, see `corank.graphs.weigh_queries`; sums over rows know no queries.
         plain : bool
             Whether to sum over rows too; preferences have no scores to sum.
         block : int, optional
@@ -99,7 +97,8 @@ class Moments:
 
         # BLAS, which wide rows go to, has threads of its own
         n_jobs = None if walk.width < MOST_COLUMNS else 1
-        total = replace(add_up(leaf, walk.leaves, n_jobs), pair_weight=walk.pair_weight)
+        sums: Moments = add_up(leaf, walk.leaves, n_jobs)
+        total = replace(sums, pair_weight=walk.pair_weight)
         factors = factors_of(data.X) if features is None else None
         return total if factors is None else total.scaled(factors)
 
@@ -144,7 +143,7 @@ def pair_squares(data: RankingData, *, ties: bool = False, query_weight: str = "
     ties : bool
         Whether two rows of equal score make a pair too.
     query_weight : {"pairs", "equal", "rows"}
-        How much a query counts, see `weigh_queries`.
+        How much a query counts, see `corank.graphs.weigh_queries`.
 
     Returns
     -------
@@ -161,13 +160,6 @@ def pair_squares(data: RankingData, *, ties: bool = False, query_weight: str = "
     """
     walk = walk_over(data, None, "scored", ties, query_weight)
 
-    def leaf(first: int, last: int) -> Floats:
-        if sparse.issparse(walk.X):
-            return walk.sparse_squares(first, last)
-        squares = Squares(walk.width)
-        walk.add(first, last, squares, squares)
-        return squares.total()[:-1]
-
     with np.errstate(over="ignore", invalid="ignore"):
-        total, factors = np.asarray(add_up(leaf, walk.leaves)), factors_of(data.X)
+        total, factors = np.asarray(add_up(walk.squares, walk.leaves)), factors_of(data.X)
         return total if factors is None else total * factors**2, walk.pair_weight

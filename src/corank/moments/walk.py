@@ -4,32 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from corank.core.moments import Slots, fold
+from corank.core.moments import Slots, add_pair_squares, fold
+from corank.core.products import Gram
+from corank.core.rows import as_core_rows
 from corank.core.scaled import plain as plain_rows
 from corank.core.threads import cut
 from corank.data.ranking import RankingData
-from corank.moments.weights import Floats, Rows, weigh_queries
+from corank.graphs import weigh_queries
 
 BLOCK = 1 << 18
 """Entries of a block of rows: 2 MiB of float64."""
 LEAF = 1 << 16
 """Rows, or preferences, of a leaf."""
 
+Floats = NDArray[np.float64]
+Rows = Literal["scored", "unscored"]
 Features = Callable[[Any], NDArray[Any]]
 Integers = NDArray[np.int64]
-
-
-class Products(Protocol):
-    """A running sum of products of rows, see `corank.core.products.Gram`."""
-
-    def add(self, Z: Floats, sign: float = 1.0) -> None:
-        """Add sign · ZᵀZ."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +73,7 @@ class RowWalk:
         runs = cut(starts, max(round(len(self.order) / LEAF), 1))
         return [(int(starts[first]), int(starts[last])) for first, last in runs] or [(0, 0)]
 
-    def add(self, first: int, last: int, pair: Products, single: Products) -> None:
+    def add(self, first: int, last: int, pair: Gram, single: Gram) -> None:
         """
         Add the sums of a leaf.
 
@@ -84,7 +81,7 @@ class RowWalk:
         ----------
         first, last : int
             The leaf.
-        pair, single : Products
+        pair, single : Gram
             What sums over pairs are added to, and sums over rows.
         """
         block = min(self.block, max(last - first, 1))
@@ -101,9 +98,9 @@ class RowWalk:
             if self.w is not None:
                 single.add(np.column_stack([F[:n], np.ones(n)]) * np.sqrt(self.w[begin : begin + n])[:, None])
 
-    def sparse_squares(self, first: int, last: int) -> Floats:
+    def squares(self, first: int, last: int) -> Floats:
         """
-        Return a leaf's part of the diagonal of XᵀLX for a CSR matrix, without visiting zeros.
+        Return a leaf's part of the diagonal of XᵀLX, without visiting the zeros of a CSR matrix.
 
         Parameters
         ----------
@@ -115,11 +112,14 @@ class RowWalk:
         array of float64, shape (n_features,)
             Σ_i d_i x_i² + Σ_g (Σ_g √c w x)² − Σ_q (Σ_q √c w x)².
         """
-        X, slots = self.X[self.order[first:last]].astype(np.float64), Slots(*(each[first:last] for each in self.slots))
-        whole = X.power(2).T @ slots.diagonal
-        owed, all_of = slots.grade >= 0, np.ones(last - first, dtype=bool)
-        left = whole + _squared_sums(X, slots.grade, slots.weight, owed)
-        left -= _squared_sums(X, slots.query, slots.weight, all_of)
+        if not sparse.issparse(self.X):
+            out = np.zeros(self.width - 1)
+            add_pair_squares(as_core_rows(self.X), self.order, self.slots, first, last, out)
+            return out
+        diagonal, weight, query, grade = (each[first:last] for each in self.slots)
+        X = self.X[self.order[first:last]].astype(np.float64)
+        whole = X.power(2).T @ diagonal
+        left = whole + _squared_sums(X, grade, weight) - _squared_sums(X, query, weight)
         # what rounding leaves of a column that is constant inside queries is none
         return np.where(left > 1e-10 * whole, left, 0.0)
 
@@ -159,7 +159,7 @@ class PreferenceWalk:
         n = len(self.pairs)
         return [(first, min(first + LEAF, n)) for first in range(0, n, LEAF)] or [(0, 0)]
 
-    def add(self, first: int, last: int, pair: Products, single: Products) -> None:
+    def add(self, first: int, last: int, pair: Gram, single: Gram) -> None:
         """
         Add the sums of a leaf.
 
@@ -167,7 +167,7 @@ class PreferenceWalk:
         ----------
         first, last : int
             The leaf.
-        pair, single : Products
+        pair, single : Gram
             What sums over pairs are added to; sums over rows, of which there are none.
         """
         D = np.empty((min(self.block, last - first), self.width))
@@ -180,9 +180,9 @@ class PreferenceWalk:
             D[:n] *= np.sqrt(self.w[begin:end])[:, None]
             pair.add(D[:n])
 
-    def sparse_squares(self, first: int, last: int) -> Floats:
+    def squares(self, first: int, last: int) -> Floats:
         """
-        Return a leaf's part of the diagonal of XᵀLX for a CSR matrix, without visiting zeros.
+        Return a leaf's part of the diagonal of XᵀLX, without visiting the zeros of a CSR matrix.
 
         Parameters
         ----------
@@ -194,9 +194,13 @@ class PreferenceWalk:
         array of float64, shape (n_features,)
             Σ w (x_a − x_b)².
         """
-        winners, losers = self.pairs[first:last].T
-        D = self.X[winners].astype(np.float64) - self.X[losers]
-        return np.asarray(D.power(2).T @ self.w[first:last])
+        out = np.zeros(self.width - 1)
+        for begin in range(first, last, self.block):
+            end = min(begin + self.block, last)
+            winners, losers = self.pairs[begin:end].T
+            D = self.X[winners].astype(np.float64) - self.X[losers]
+            out += (D.power(2) if sparse.issparse(D) else D * D).T @ self.w[begin:end]
+        return out
 
 
 def walk_over(
@@ -263,10 +267,11 @@ def _slots(query: Integers, y: Floats | None, w: Floats) -> Slots:
     return Slots(w * (W_q[query] - W_g), w, query, grade)
 
 
-def _squared_sums(X: Any, group: Integers, w: Floats, members: NDArray[np.bool_]) -> Floats:
-    """Σ over groups of (Σ w x)², column by column."""
+def _squared_sums(X: Any, group: Integers, w: Floats) -> Floats:
+    """Σ over groups from 0 of (Σ w x)², column by column."""
+    members = np.flatnonzero(group >= 0)
     numbers, at = np.unique(group[members], return_inverse=True)
-    S = sparse.csr_array((w[members], (at, np.flatnonzero(members))), shape=(len(numbers), X.shape[0])) @ X
+    S = sparse.csr_array((w[members], (at, members)), shape=(len(numbers), X.shape[0])) @ X
     return np.asarray(S.power(2).sum(axis=0)).ravel()
 
 

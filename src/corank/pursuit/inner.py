@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData
 from corank.errors import InputError
-from corank.graphs import Laplacian, PairLaplacian, QueryLaplacian, pair_factors
+from corank.graphs import Laplacian, PairLaplacian, QueryLaplacian, weigh_queries
 
 Floats = NDArray[np.float64]
 
@@ -156,7 +156,7 @@ class Goal:
         if mix > 0.0:
             raise InputError(f"mix is {mix}, but preference pairs hold no scores to regress on; pass mix=0 or scores.")
         assert data.pairs is not None
-        rows, weight = data.scored_rows, data.pair_weight * pair_factors(data, query_weight)
+        rows, weight = data.scored_rows, weigh_queries(data, query_weight).pair_weight
         pairs, weight = np.searchsorted(rows, data.pairs[weight > 0.0]), weight[weight > 0.0]
         L = Laplacian.from_pairs(pairs, len(rows), weight)
         inner = Inner(L, 0.0, np.ones(len(rows)))
