@@ -236,15 +236,16 @@ class LCRA(LinearDescent):
 
 def _unscored_weight(data: RankingData, query_weight: str) -> tuple[float, float]:
     """
-    Weight of the pairs of unscored rows of one query, each pair twice, and the same with a row beside itself.
+    Weight of the pairs of unscored rows of one query, each pair twice, and the same with each row beside itself.
 
     The second is Σ_q c_q W_q², the first Σ_q c_q (W_q² − Σ w²).
     """
     rows = data.unscored_rows
     w, codes = data.weight_of(rows), data.queries.codes[rows]
-    W_q = np.bincount(codes, w, minlength=1)
-    distinct = np.where(np.bincount(codes, minlength=1) > 1, W_q**2 - np.bincount(codes, w**2, minlength=1), 0.0)
-    c = query_factors(W_q, query_weight, distinct)
+    W_q = np.bincount(codes, weights=w)
+    distinct = W_q**2 - np.bincount(codes, weights=w**2)
+    # a row alone is two copies of itself of half the weight: it counts among rows, though it makes no pair
+    c = 1.0 / np.where(W_q > 0.0, W_q, 1.0) if query_weight == "rows" else query_factors(W_q, query_weight, distinct)
     return float(c @ distinct), float(c @ W_q**2)
 
 
@@ -252,7 +253,7 @@ def _view_gap(data: RankingData, query_weight: str, W: Floats) -> float:
     distinct, _ = _unscored_weight(data, query_weight)
     if len(W) < 2 or distinct == 0.0:
         return float("nan")
-    L = Laplacian.per_query(data, query_weight, "unscored", data.weights)
+    L = Laplacian.per_query(data, query_weight, "unscored")
     Q = L.quad(np.asarray(data.X @ W.T))
     # Σ_{v<u} (m_v − m_u)² = M Σ_v m_v² − (Σ_v m_v)²
     total = len(W) * float(np.trace(Q)) - float(Q.sum())
