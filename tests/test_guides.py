@@ -1,5 +1,5 @@
 """
-What README and the guides show runs as shown.
+What README, CONTRIBUTING and the guides show runs as shown.
 
 The blocks of a page run one after the other in one namespace and one empty folder: sessions (`>>>`) as doctests, other
 Python as it stands, and commands through the same entry as the shell's. A block that cannot run says why in a comment
@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 from corank.cli import app
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "guide").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs" / "guide").glob("*.md"))]
 FENCE = re.compile(r"(?:<!-- not run: (.+?) -->\n)?^```(\w*)\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
 MOST_NOT_RUN = 2
 
