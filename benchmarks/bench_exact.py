@@ -22,7 +22,7 @@ from sklearn.linear_model import Ridge
 from sklearn.svm import LinearSVC
 
 from corank import CRR, RankingData
-from corank.exact import logistic, squared, squared_hinge
+from corank.exact import smooth_loss, squared
 from corank.moments import Moments
 
 ALPHA, MIX, ROWS_PER_QUERY, COLUMNS = 1e-4, 0.5, 100, 46
@@ -85,7 +85,7 @@ def whole_problem(n: int, n_steps: int, repeats: int) -> None:
         their_objective=reached, lower=best.objective <= reached,
     )  # fmt: skip
     for alpha in (1e-2, 1e-4, 1e-6):
-        seconds, cpu, found = timed(lambda: squared_hinge(data, alpha=alpha), 1)  # noqa: B023
+        seconds, cpu, found = timed(lambda: smooth_loss(data, "squared_hinge", alpha=alpha), 1)  # noqa: B023
         report(
             figure="squared hinge", rows=n, pairs=data.n_pairs, alpha=alpha, seconds=seconds, cpu_seconds=cpu,
             objective=found.objective, newton_steps=found.n_iter,
@@ -108,7 +108,7 @@ def one_large_query(n: int) -> None:
     X, y, _ = arrays(n)
     y = y + np.random.default_rng(1).random(n)
     data = RankingData.of(X, y)
-    seconds, cpu, found = timed(lambda: squared_hinge(data, alpha=ALPHA), 1)
+    seconds, cpu, found = timed(lambda: smooth_loss(data, "squared_hinge", alpha=ALPHA), 1)
     report(
         figure="squared hinge, one query, all scores different", rows=n, pairs=data.n_pairs, seconds=seconds,
         cpu_seconds=cpu, newton_steps=found.n_iter,
@@ -125,7 +125,7 @@ def explicit_pairs(n: int, repeats: int) -> None:
         ratio=theirs / ours, cpu_ratio=their_cpu / our_cpu, apart=float(np.abs(ridge.coef_ - found.coef).max()),
     )  # fmt: skip
     side = np.where(np.arange(len(D)) % 2, 1.0, -1.0)
-    ours, our_cpu, found = timed(lambda: squared_hinge(data, alpha=ALPHA), repeats)
+    ours, our_cpu, found = timed(lambda: smooth_loss(data, "squared_hinge", alpha=ALPHA), repeats)
     svm = LinearSVC(C=1 / (ALPHA * 2 * len(D)), fit_intercept=False, dual=False, tol=1e-6)
     theirs, their_cpu, _ = timed(lambda: svm.fit(side[:, None] * D, side), 1)
     report(
@@ -134,7 +134,7 @@ def explicit_pairs(n: int, repeats: int) -> None:
     )  # fmt: skip
     assert data.y is not None
     unit = RankingData.of(data.X, data.y / data.y[data.order].max(), data.queries.codes)
-    seconds, cpu, found = timed(lambda: logistic(unit, alpha=ALPHA), 1)
+    seconds, cpu, found = timed(lambda: smooth_loss(unit, "logistic", alpha=ALPHA), 1)
     report(
         figure="logistic loss, subset", rows=n, pairs=len(D), seconds=seconds, cpu_seconds=cpu,
         newton_steps=found.n_iter,
@@ -147,7 +147,7 @@ def main() -> None:
     quick = parser.parse_args().quick
     small = RankingData.of(*arrays(1000))
     squared(small, mix=MIX, alpha=ALPHA, fit_intercept=True)
-    squared_hinge(small, alpha=ALPHA)
+    smooth_loss(small, "squared_hinge", alpha=ALPHA)
     CRR(solver="sgd", n_steps=100).fit(small)
     whole_problem(20_000 if quick else 1_000_000, 100_000 if quick else 10_000_000, 1 if quick else 3)
     one_large_query(5_000 if quick else 100_000)

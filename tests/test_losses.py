@@ -1,3 +1,5 @@
+"""Every loss of the table, against its formula in plain numpy; a branch that was forgotten fails here."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -5,47 +7,143 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from corank.core.descent import descend
+from corank.core.dice import alias_table, seed_state
+from corank.core.sgd_parts import CONSTANT, N_DICE, N_ENTRIES, SCALE, Examples, Plan, RowIndex, State
+from corank.data.make import make_ranking
+from corank.data.ranking import RankingData
+from corank.descent import LCRA, SPD
 from corank.errors import InputError
+from corank.exact import smooth_loss
 from corank.losses import LOSSES, Loss
+from corank.sampling import PairSampler
 
-MARGINS = np.linspace(-40.0, 40.0, 1601) + 0.013
-TARGETS = {"hinge": (-1.0, 1.0), "squared": (-2.0, 0.5, 3.0), "logistic": (0.0, 0.3, 1.0), "squared_hinge": (-1.0, 1.0)}
+# the formulas as a paper writes them: value of (t, m), target of a pair whose scores differ by z
+PLAIN = {
+    "hinge": (lambda t, m: np.maximum(0, 1 - t * m), lambda z: 1.0),
+    "squared": (lambda t, m: (t - m) ** 2 / 2, lambda z: z),
+    "logistic": (
+        lambda t, m: -t * np.log(1 / (1 + np.exp(-m))) - (1 - t) * np.log(1 / (1 + np.exp(m))),
+        lambda z: (1 + z) / 2,
+    ),
+    "squared_hinge": (lambda t, m: np.maximum(0, 1 - t * m) ** 2 / 2, lambda z: 1.0),
+}
+TARGETS = {"any": (-2.0, 0.5, 3.0), "signs": (-1.0, 1.0), "unit": (0.0, 0.3, 1.0)}
+MARGINS = np.linspace(-30.0, 30.0, 1201) + 0.013
+H = 1e-6
+
+every = pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES.keys())
+smooth = pytest.mark.parametrize("loss", [loss for loss in LOSSES.values() if loss.exact], ids=lambda loss: loss.name)
 
 
-@pytest.mark.parametrize("name", LOSSES)
-def test_pull_is_the_negative_slope_of_the_value(name):
-    loss, h = Loss.of(name), 1e-6
-    for t in TARGETS[name]:
-        slope = (loss.value(t, MARGINS + h) - loss.value(t, MARGINS - h)) / (2 * h)
-        np.testing.assert_allclose(loss.pull(t, MARGINS), -slope, atol=1e-6)
+def plain_pull(loss, t, m):
+    value, _ = PLAIN[loss.name]
+    return (value(t, m - H) - value(t, m + H)) / (2 * H)
 
 
-@pytest.mark.parametrize("name", LOSSES)
-def test_losses_are_convex_with_the_stated_curvature(name):
-    loss = Loss.of(name)
-    for t in TARGETS[name]:
+def test_every_loss_has_a_formula_and_a_code_of_its_own():
+    assert PLAIN.keys() == LOSSES.keys()
+    assert len({loss.code for loss in LOSSES.values()}) == len(LOSSES)
+    assert all(name == loss.name for name, loss in LOSSES.items())
+
+
+@every
+def test_value_is_the_formula(loss):
+    for t in TARGETS[loss.scores]:
+        np.testing.assert_allclose(loss.value(t, MARGINS), PLAIN[loss.name][0](t, MARGINS), rtol=1e-10, atol=1e-13)
+
+
+@every
+def test_pull_is_the_negative_slope_of_the_formula(loss):
+    for t in TARGETS[loss.scores]:
+        np.testing.assert_allclose(loss.pull(t, MARGINS), plain_pull(loss, t, MARGINS), atol=1e-6)
+
+
+@every
+def test_losses_are_convex_with_the_stated_curvature(loss):
+    for t in TARGETS[loss.scores]:
+        bend = loss.costs(t, MARGINS)[2]
+        np.testing.assert_allclose(bend, (loss.pull(t, MARGINS - H) - loss.pull(t, MARGINS + H)) / (2 * H), atol=1e-6)
         second = -np.diff(loss.pull(t, MARGINS)) / np.diff(MARGINS)
         assert (second >= -1e-9).all()
-        assert second.max() <= loss.curvature + 1e-9
+        assert max(second.max(), bend.max()) <= loss.curvature + 1e-9
 
 
-def test_logistic_value_is_the_cross_entropy():
-    m, t = np.linspace(-5, 5, 11), 0.3
-    p = 1 / (1 + np.exp(-m))
-    np.testing.assert_allclose(Loss.of("logistic").value(t, m), -t * np.log(p) - (1 - t) * np.log(1 - p))
+@every
+@given(z=st.floats(0.01, 1.0))
+def test_targets_of_pairs(loss, z):
+    assert loss.pair_target(z) == pytest.approx(PLAIN[loss.name][1](z))
+
+
+@every
+@pytest.mark.parametrize("mix", [0.0, 1.0])
+def test_steps_of_the_compiled_descent_follow_the_formula(loss, mix):
+    data = RankingData.of([[0.5], [2.0]], [-1.0, -0.3])
+    law = PairSampler.of(data).index
+    examples = Examples(data.y, law, law, RowIndex(alias_table(np.ones(1)), np.array([1], dtype=np.uint32)))
+    ledger = np.zeros((1, N_ENTRIES))
+    ledger[0, SCALE] = 1.0
+    dice = np.stack([seed_state(rng) for rng in [np.random.default_rng(0)] for _ in range(N_DICE)])
+    state = State(np.zeros(1), np.zeros(1), ledger, dice, np.zeros(1, dtype=np.int64))
+    plan = Plan(loss.code, CONSTANT, 0.1, 0.0, 0.17, mix, 0.0, 1, 1, False, False, False)
+    w = 0.0
+    for _ in range(20):
+        # the only pair, or the only row
+        t, x = (PLAIN[loss.name][1](0.7), 1.5) if mix == 0.0 else (-0.3, 2.0)
+        w = (1 - 0.17 * 0.1) * w + 0.17 * plain_pull(loss, t, w * x) * x
+        descend(state, plan, examples, data.X, 1)
+        assert state.weights[0] * ledger[0, SCALE] == pytest.approx(w, abs=1e-7)
+
+
+@every
+def test_rankers_learn_by_it(loss):
+    problem = make_ranking(30, 8, random_state=0)
+    y = problem.y / problem.y.max()
+    for model in (
+        SPD(loss.name, alpha=0.01, n_steps=5000, solver="sgd", random_state=0),
+        LCRA(loss=loss.name, alpha=0.01, n_steps=5000, solver="sgd", random_state=0),
+    ):
+        assert model.fit(problem.X, y, qid=problem.qid).score(problem.X, y, qid=problem.qid) > 0.7
+
+
+@smooth
+@pytest.mark.parametrize("mix", [0.0, 0.4])
+def test_the_exact_optimum_has_no_slope(loss, mix):
+    rng = np.random.default_rng(1)
+    X, qid = rng.normal(size=(24, 3)), rng.integers(0, 3, 24)
+    y = rng.choice([-1.0, 1.0] if loss.scores == "signs" else [0.0, 0.5, 1.0], 24)
+    found = smooth_loss(RankingData.of(X, y, qid), loss.name, mix=mix, alpha=0.1, fit_intercept=True, tol=1e-10)
+    value, target = PLAIN[loss.name]
+    winners, losers = np.nonzero((y[:, None] > y) & (qid[:, None] == qid))
+
+    def objective(w, b):
+        pairs = value(target(y[winners] - y[losers]), (X[winners] - X[losers]) @ w)
+        return mix * value(y, X @ w + b).mean() + (1 - mix) * pairs.mean() + 0.05 * w @ w
+
+    assert found.objective == pytest.approx(objective(found.coef, found.intercept), rel=1e-9)
+    for step in 1e-5 * np.eye(3):
+        ahead, behind = (objective(found.coef + s * step, found.intercept) for s in (1, -1))
+        assert ahead - behind == pytest.approx(0.0, abs=1e-11)
+    assert mix == 0.0 or objective(found.coef, found.intercept + 1e-3) > found.objective
+
+
+@smooth
+def test_newton_has_a_bend_wherever_the_loss_pulls(loss):
+    assert np.isfinite(loss.curvature)
+    for t in TARGETS[loss.scores]:
+        _, pull, bend = loss.costs(t, MARGINS)
+        assert (bend[pull != 0] > 0).all()
+
+
+def test_a_loss_without_an_exact_solver_says_so():
+    with pytest.raises(InputError, match="knows no solver for the hinge loss; choose 'squared_hinge', or solver='sgd'"):
+        smooth_loss(RankingData.of([[0.0], [1.0]], [0, 1]), "hinge", alpha=1.0)
 
 
 def test_logistic_survives_huge_margins():
     loss = Loss.of("logistic")
     np.testing.assert_allclose(loss.value(1.0, [-1e4, 1e4]), [1e4, 0.0])
     np.testing.assert_allclose(loss.pull(1.0, [-1e4, 1e4]), [1.0, 0.0])
-
-
-@given(st.floats(0.01, 1.0))
-def test_targets_of_pairs(z):
-    assert Loss.of("squared").pair_target(z) == z
-    assert Loss.of("logistic").pair_target(z) == (1 + z) / 2
-    assert Loss.of("hinge").pair_target(z) == Loss.of("squared_hinge").pair_target(z) == 1.0
 
 
 def test_unknown_loss_gets_one_sentence():

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
+from corank.core.scaled import ScaledRows
 from corank.data.ranking import RankingData
 from corank.errors import InputError
-from corank.graphs import Laplacian
-from corank.moments import Moments
+from corank.graphs import Laplacian, weigh_queries
+from corank.moments import Moments, dense, pair_squares, walk
 
 
 def problem(seed, n=30):
@@ -46,9 +48,7 @@ def test_one_pass_equals_the_sum_over_pairs(query_weight, ties, unscored, block)
     for seed in range(3):
         X, y, qid, w = problem(seed)
         rows = "unscored" if unscored else "scored"
-        found = Moments.of(
-            RankingData.of(X, y, qid), rows=rows, ties=ties, weights=w, query_weight=query_weight, block=block
-        )
+        found = Moments.of(RankingData.of(X, y, qid, w), rows=rows, ties=ties, query_weight=query_weight, block=block)
         want, weight = by_enumeration(X, y, qid, w, ties=ties, unscored=unscored, query_weight=query_weight)
         np.testing.assert_allclose(found.pair, want, rtol=1e-9, atol=1e-9)
         assert found.pair_weight == pytest.approx(weight)
@@ -57,7 +57,7 @@ def test_one_pass_equals_the_sum_over_pairs(query_weight, ties, unscored, block)
 def test_ties_give_the_laplacian_of_all_pairs():
     X, y, qid, _ = problem(1)
     data = RankingData.of(X, y, qid)
-    L = Laplacian.per_query(data, rows="scored").toarray()
+    L = Laplacian.per_query(data, rows="scored", ties=True).toarray()
     Z = np.column_stack([X, np.nan_to_num(y)])
     np.testing.assert_allclose(Moments.of(data, ties=True).pair, Z.T @ L @ Z, rtol=1e-9, atol=1e-9)
 
@@ -78,11 +78,11 @@ def test_plain_sums_and_csr_and_float32():
     X, y, qid, w = problem(2)
     scored = ~np.isnan(y)
     F = np.column_stack([X, y, np.ones(len(y))])[scored]
-    found = Moments.of(RankingData.of(X, y, qid), weights=w, plain=True)
+    found = Moments.of(RankingData.of(X, y, qid, w), plain=True)
     np.testing.assert_allclose(found.plain, F.T @ (F * w[scored, None]), rtol=1e-12)
-    csr = Moments.of(RankingData.of(sparse.csr_array(X), y, qid), weights=w, plain=True)
+    csr = Moments.of(RankingData.of(sparse.csr_array(X), y, qid, w), plain=True)
     np.testing.assert_allclose(csr.pair, found.pair, rtol=1e-12)
-    single = Moments.of(RankingData.of(X.astype(np.float32), y, qid), weights=w)
+    single = Moments.of(RankingData.of(X.astype(np.float32), y, qid, w))
     np.testing.assert_allclose(single.pair, found.pair, rtol=1e-4, atol=1e-4)
 
 
@@ -106,9 +106,111 @@ def test_preferences_ask_for_a_difference_of_one():
     pairs = np.array([[0, 1], [2, 3], [0, 1], [5, 4]])
     D = np.column_stack([X[pairs[:, 0]] - X[pairs[:, 1]], np.ones(4)])
     scale = w[pairs[:, 0]] * w[pairs[:, 1]]
-    found = Moments.of(RankingData.of_pairs(X, pairs), weights=w, block=3)
+    found = Moments.of(RankingData.of_pairs(X, pairs, weights=w), block=3)
     np.testing.assert_allclose(found.pair, D.T @ (D * scale[:, None]))
     assert found.pair_weight == pytest.approx(scale.sum())
+
+
+@pytest.mark.parametrize("query_weight", ["pairs", "equal", "rows"])
+def test_preferences_weighed_by_query(query_weight):
+    X, _, qid, w = problem(5)
+    pairs, v = preferences(qid, 12)
+    found = Moments.of(RankingData.of_pairs(X, pairs, qid, w, v), query_weight=query_weight, block=3)
+    want, weight = np.zeros((5, 5)), 0.0
+    for q in set(qid[pairs[:, 0]]):
+        mine = qid[pairs[:, 0]] == q
+        of_pairs = (v * w[pairs].prod(axis=1))[mine]
+        c = {"pairs": 1.0, "equal": 1 / (2 * of_pairs.sum()), "rows": 1 / w[np.unique(pairs[mine])].sum()}[query_weight]
+        for (a, b), each in zip(pairs[mine], of_pairs, strict=True):
+            p = np.append(X[a] - X[b], 1.0)
+            want += c * each * np.outer(p, p)
+            weight += c * each
+    np.testing.assert_allclose(found.pair, want, rtol=1e-9, atol=1e-9)
+    assert found.pair_weight == pytest.approx(weight)
+
+
+def preferences(qid, n):
+    rng = np.random.default_rng(0)
+    pairs = [(i, j) for i, j in itertools.permutations(range(len(qid)), 2) if qid[i] == qid[j]]
+    return np.array(pairs)[rng.choice(len(pairs), n)], rng.random(n) + 0.1
+
+
+@pytest.mark.parametrize("kind", ["scores", "ties", "preferences", "wide"])
+def test_threads_do_not_change_a_byte(kind, monkeypatch):
+    rng = np.random.default_rng(8)
+    n, d = 700, 192 if kind == "wide" else 5
+    X, y, qid = rng.normal(size=(n, d)) + 3, rng.integers(0, 4, n).astype(float), rng.integers(0, 60, n)
+    data = RankingData.of(X, y, qid, rng.random(n))
+    if kind == "preferences":
+        data = of_preferences(X, qid, n)
+    monkeypatch.setattr(walk, "LEAF", 37)
+    found = []
+    for threads in (1, 2, 10):
+        monkeypatch.setattr("corank.core.threads.n_threads", lambda n_jobs=None, threads=threads: n_jobs or threads)
+        sums = Moments.of(data, ties=kind == "ties", plain=True, block=11)
+        squares, _ = pair_squares(data, ties=kind == "ties")
+        found.append([each.tobytes() for each in (sums.pair, sums.plain, squares) if each is not None])
+    assert found[0] == found[1] == found[2]
+    monkeypatch.setattr(walk, "LEAF", 1 << 16)
+    np.testing.assert_allclose(sums.pair, Moments.of(data, ties=kind == "ties").pair, rtol=1e-9, atol=1e-9)
+
+
+def of_preferences(X, qid, n):
+    pairs, v = preferences(qid, n)
+    return RankingData.of_pairs(X, pairs, qid, pair_weights=v)
+
+
+def test_leaves_are_whole_queries_and_cover_all_rows(monkeypatch):
+    X, y, qid, _ = problem(9, n=200)
+    monkeypatch.setattr(walk, "LEAF", 20)
+    passed = walk.walk_over(RankingData.of(X, y, qid), None, "scored", False, "pairs")
+    ends = [end for _, end in passed.leaves]
+    assert [0, *ends[:-1]] == [start for start, _ in passed.leaves]
+    assert ends[-1] == np.sum(~np.isnan(y))
+    assert all(passed.slots.query[end - 1] != passed.slots.query[end] for end in ends[:-1])
+
+
+@pytest.mark.parametrize("query_weight", ["pairs", "equal", "rows"])
+@pytest.mark.parametrize("ties", [False, True])
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+def test_squares_are_the_diagonal(query_weight, ties, kind, monkeypatch):
+    monkeypatch.setattr(walk, "LEAF", 7)
+    X, y, qid, w = problem(10)
+    X[:, 3] = 7.0
+    for data in (RankingData.of(kind(X), y, qid, w), replace(of_preferences(kind(X), qid, 15), weights=w)):
+        squares, weight = pair_squares(data, ties=ties, query_weight=query_weight)
+        whole = Moments.of(data, ties=ties, query_weight=query_weight)
+        np.testing.assert_allclose(squares, np.diag(whole.pair)[:-1], rtol=1e-7, atol=1e-9)
+        assert squares[3] == pytest.approx(0.0, abs=1e-20)
+        assert weight == whole.pair_weight
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+def test_scaled_columns_are_columns_multiplied_by_hand(kind):
+    X, y, qid, w = problem(11)
+    factors = np.array([1e-6, 1.0, 30.0, 1e5])
+    data = RankingData.of(kind(X), y, qid, w)
+    lazy, by_hand = replace(data, X=ScaledRows(data.X, factors)), RankingData.of(X * factors, y, qid, w)
+    one, other = (Moments.of(each, plain=True) for each in (lazy, by_hand))
+    np.testing.assert_allclose(one.pair, other.pair, rtol=1e-9)
+    np.testing.assert_allclose(one.plain, other.plain, rtol=1e-12)
+    np.testing.assert_allclose(pair_squares(lazy)[0], pair_squares(by_hand)[0], rtol=1e-7)
+    mapped = Moments.of(lazy, features=lambda rows: np.tanh(dense(rows)))
+    np.testing.assert_allclose(mapped.pair, Moments.of(RankingData.of(np.tanh(X * factors), y, qid, w)).pair, rtol=1e-9)
+
+
+@pytest.mark.parametrize("query_weight", ["equal", "rows"])
+def test_a_query_weighs_what_its_name_says(query_weight):
+    X, y, qid, w = problem(12)
+    for rows in ("scored", "unscored"):
+        weighed = weigh_queries(RankingData.of(X, y, qid, w), query_weight, rows=rows)
+        for q in set(qid):
+            alone = RankingData.of(X[qid == q], y[qid == q], None, w[qid == q])
+            of_query = RankingData.of(X[qid == q], y[qid == q], None, weighed.weights[qid == q] + 1e-300)
+            before, after = (Moments.of(each, rows=rows).pair_weight for each in (alone, of_query))
+            members = (np.isnan(y) == (rows == "unscored")) & (qid == q)
+            want = 0.5 if query_weight == "equal" else before / w[members].sum() if members.any() else 0.0
+            assert after == pytest.approx(want if before else 0.0, abs=1e-12)
 
 
 def test_nothing_to_compare_gives_zeros():

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any, ClassVar, Self
 
@@ -30,7 +31,7 @@ from corank.errors import InputError, UsageWarning
 from corank.held_out import HeldOut, hold_out
 from corank.kernels import as_kernel, is_precomputed
 from corank.metrics import disagreement_error
-from corank.parameters import Rules, check_parameters
+from corank.parameters import Rules, check_values
 
 # rows and rows a grade from which scores without query ids look like those of many queries
 _MANY_ROWS = 50
@@ -78,6 +79,7 @@ class Ranker(BaseEstimator, ABC):
     # whether there must be a pair to learn from, or single scores do
     _needs_pairs: bool = True
 
+    validation_fraction: float
     n_features_in_: int
     column_scale_: NDArray[np.float64]
 
@@ -196,10 +198,11 @@ class Ranker(BaseEstimator, ABC):
             raise InputError("sample_weight came, but score counts pairs unweighted; leave it out.")
         return 1.0 - disagreement_error(y, self.predict(X), qid)
 
-    def _learn(self, given: tuple[Any, ...], weights: tuple[Any, Any], *, goes_on: bool) -> Self:
-        """Check, compute, install; `goes_on` where a fitted model is to learn more from the same columns."""
-        check_parameters(self, self._rules)
-        self._require_sense()
+    def _learn(
+        self, given: tuple[Any, ...], weights: tuple[Any, Any], *, goes_on: bool, fit: Callable[..., Any] | None = None
+    ) -> Self:
+        """Check, compute (by `fit`, else `_fit`), install; `goes_on` where a model learns more from its columns."""
+        self._check()
         data, columns = self._problem(*given)
         if goes_on and columns:
             validate_data(self, columns_of(given[0], data.X), skip_check_array=True, reset=False)
@@ -212,13 +215,17 @@ class Ranker(BaseEstimator, ABC):
         for_holding_out, rng = rng_of(getattr(self, "random_state", None)).spawn(2)
         held = None
         if getattr(self, "early_stopping", False):
-            held = hold_out(data, self.validation_fraction, for_holding_out, by_squares=not self._needs_pairs)  # type: ignore[attr-defined]
+            held = hold_out(data, self.validation_fraction, for_holding_out, by_squares=not self._needs_pairs)
         try:
-            fitted = self._fit(data, held, rng)
+            fitted = (fit or self._fit)(data, held, rng)
         except Interrupted as stop:
             self._install(stop.fitted, found)
             raise KeyboardInterrupt from None
         return self._install(fitted, found)
+
+    def _check(self) -> None:
+        check_values({name: getattr(self, name) for name in self._rules}, self._rules)
+        self._require_sense()
 
     def _install(self, fitted: Any, found: dict[str, Any]) -> Self:
         """Put a new model in the place of an old one, in one assignment."""
@@ -273,7 +280,7 @@ class Ranker(BaseEstimator, ABC):
             )
         notes = _Columns()
         validate_data(notes, columns_of(X, rows), skip_check_array=True)
-        return vars(notes)
+        return dict(vars(notes))
 
     def _new_rows(self, X: Any) -> Any:
         """Check the rows ``predict`` was given against the columns seen in ``fit``."""
@@ -287,7 +294,9 @@ class Ranker(BaseEstimator, ABC):
 
     def _seen_rows(self, X: Any) -> Any:
         """Rows for ``predict`` as `_fit` saw rows: of columns brought to one size."""
-        rows = self._new_rows(X)
+        return self._as_seen(self._new_rows(X))
+
+    def _as_seen(self, rows: Any) -> Any:
         return ScaledRows(rows, self.column_scale_) if hasattr(self, "column_scale_") else rows
 
     def _refuse_sparse(self, X: Any) -> None:
@@ -338,6 +347,27 @@ def rng_of(random_state: Any) -> np.random.Generator:
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(0, 2**32, size=4, dtype=np.uint32))
     return np.random.default_rng(random_state)
+
+
+def warn_of_no_agreement(data: RankingData, coupling: float) -> None:
+    """
+    Warn where views are to agree on unscored rows, and there are none to agree on.
+
+    Parameters
+    ----------
+    data : RankingData
+        The problem.
+    coupling : float
+        Weight of the agreement.
+    """
+    rows_of_query = np.bincount(data.queries.codes[data.unscored_rows], minlength=1)
+    if coupling > 0.0 and not (rows_of_query > 1).any():
+        warnings.warn(
+            f"coupling is {coupling:g}, but no query holds two unscored rows for the views to agree on, so it does "
+            "nothing; mark unscored rows by NaN in y, or set coupling=0.",
+            UsageWarning,
+            stacklevel=5,
+        )
 
 
 def _warn_of_one_query(y: NDArray[np.float64]) -> None:

@@ -1,27 +1,29 @@
 """
-Landmarks: φ(x) = (k(x, x_1), ..., k(x, x_s)) for s rows chosen from the data; non-linear ranking by a linear ranker.
+Landmarks: φ(x) = (k(x, x_1), ..., k(x, x_r)) for r rows chosen from the data; non-linear ranking by a linear ranker.
 
-Costs O(n s d) for dense rows, O(s · non-zeros) for CSR, and n·s numbers of memory for the result.
+Costs O(n r d) for dense rows, O(r · non-zeros) for CSR, and n·r numbers of memory for the result.
 """
 
 from __future__ import annotations
 
-from numbers import Integral
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.cluster import kmeans_plusplus
-from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from corank.data.rows import as_rows
+from corank.base import rng_of
+from corank.basis import Basis, choose_basis, require_choice
+from corank.core.scaled import ScaledRows
+from corank.data.deviation import column_factors
+from corank.data.queries import Queries
+from corank.data.ranking import RankingData
+from corank.data.rows import as_rows, columns_of
 from corank.errors import InputError
 from corank.kernels import Kernel, PrecomputedKernel, as_kernel
-
-_BLOCK = 4096
+from corank.parameters import Rules, boolean, check_values, kernel, listing, seed, text, whole
+from corank.views import View
 
 
 class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -30,24 +32,26 @@ class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     Parameters
     ----------
-    n : int
+    n_basis : int
         Number of landmarks; all rows where there are fewer.
     kernel : str, Kernel or callable
         The similarity (see `corank.kernels.as_kernel`); CSR rows need a kernel that takes them.
-    selection : {"random", "kmeans++"}
-        Rows drawn without replacement, or one after the other with probability proportional to the squared distance
-        to the nearest chosen so far: spread out, at O(n) distances a landmark.
+    basis : {"random", "kmeans++"} or array-like of int
+        Rows drawn without replacement; one after the other with probability proportional to the squared distance to the
+        nearest chosen so far: spread out, at O(n) distances a landmark; or these rows.
+    scale : bool
+        Whether columns are divided by their deviation before rows are compared.
     random_state : int, RandomState or None
         Chooses the landmarks and, for a median bandwidth, the rows it is taken from.
 
     Attributes
     ----------
-    landmarks_ : ndarray or CSR matrix, shape (n, n_features)
-        The chosen rows.
-    landmark_rows_ : array of int64, shape (n,)
-        Their numbers in the rows given to ``fit``, ascending.
+    basis_ : Basis
+        The landmarks.
     kernel_ : Kernel
         The kernel with its parameters resolved.
+    column_scale_ : array of shape (n_features,)
+        What columns are multiplied by; only with `scale`, and a kernel that may see columns so.
 
     Examples
     --------
@@ -56,23 +60,30 @@ class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     (1, 2)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n": [Interval(Integral, 1, None, closed="left")],
-        "kernel": [str, Kernel, callable],
-        "selection": [StrOptions({"random", "kmeans++"})],
-        "random_state": ["random_state"],
+    _rules: ClassVar[Rules] = {
+        "n_basis": whole(1),
+        "kernel": kernel,
+        "basis": text | listing,
+        "scale": boolean,
+        "random_state": seed,
     }
+
+    basis_: Basis
+    kernel_: Kernel
 
     def __init__(
         self,
-        n: int = 100,
+        n_basis: int = 100,
         kernel: Any = "gaussian",
-        selection: Literal["random", "kmeans++"] = "random",
+        *,
+        basis: Any = "random",
+        scale: bool = True,
         random_state: Any = None,
     ) -> None:
-        self.n = n
+        self.n_basis = n_basis
         self.kernel = kernel
-        self.selection = selection
+        self.basis = basis
+        self.scale = scale
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -91,23 +102,27 @@ class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         self
             The fitted transformer.
         """
-        self._validate_params()
+        check_values({name: getattr(self, name) for name in self._rules}, self._rules)
+        require_choice(self.basis)
         kernel = as_kernel(self.kernel)
         if isinstance(kernel, PrecomputedKernel):
             raise InputError("landmarks are rows, but a precomputed kernel holds similarities; choose another kernel.")
         rows = as_rows(X)
-        validate_data(self, X if hasattr(X, "columns") else rows, skip_check_array=True)
         if rows.shape[0] < 2:
             raise InputError("X has 1 sample, which has nothing to be similar to; pass at least two rows.")
-        random = check_random_state(self.random_state)
-        self.kernel_ = kernel.fit(rows, np.random.default_rng(random.randint(2**32, size=4, dtype=np.uint32)))
-        n = min(self.n, rows.shape[0])
-        if self.selection == "random":
-            chosen = random.choice(rows.shape[0], n, replace=False)
-        else:
-            chosen = kmeans_plusplus(rows, n, random_state=random)[1]
-        self.landmark_rows_ = np.sort(chosen).astype(np.int64)
-        self.landmarks_ = rows[self.landmark_rows_]
+        for_kernel, for_basis = rng_of(self.random_state).spawn(2)
+        every, factors, seen = np.arange(rows.shape[0]), None, rows
+        if self.scale and kernel.scales_columns:
+            factors = column_factors(RankingData.of_checked(rows, np.zeros(len(every)), Queries.of(None, len(every))))
+            seen = ScaledRows(rows, factors)
+        view = View(None, kernel).fit(seen, for_kernel)
+        basis = Basis.of(view, seen, choose_basis(view, seen, every, self.n_basis, self.basis, for_basis))
+        basis.gram(seen)
+        validate_data(self, columns_of(X, rows), skip_check_array=True)
+        self.__dict__.pop("column_scale_", None)
+        self.basis_, self.kernel_ = basis, view.kernel
+        if factors is not None:
+            self.column_scale_ = factors
         return self
 
     def transform(self, X: Any) -> NDArray[Any]:
@@ -121,21 +136,21 @@ class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
         Returns
         -------
-        ndarray of shape (n_rows, n)
+        ndarray of shape (n_rows, r)
             φ(x) for each row, dense; float32 for float32 rows.
         """
         check_is_fitted(self)
         rows = as_rows(X)
-        validate_data(self, X if hasattr(X, "columns") else rows, skip_check_array=True, reset=False)
+        validate_data(self, columns_of(X, rows), skip_check_array=True, reset=False)
+        seen = ScaledRows(rows, self.column_scale_) if hasattr(self, "column_scale_") else rows
         out = np.empty((rows.shape[0], self._n_features_out), dtype=rows.dtype)
-        # where rows and landmarks differ in type a kernel would convert all rows at once: block by block instead
-        for piece, block in self.kernel_.blocks(rows, self.landmarks_.astype(rows.dtype), _BLOCK):
-            out[piece] = block
+        for piece, K in self.basis_.blocks(seen):
+            out[piece] = K
         return out
 
     @property
     def _n_features_out(self) -> int:
-        return int(self.landmarks_.shape[0])
+        return len(self.basis_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from corank.core import sgd_parts
+from corank.core import margins
 from corank.errors import InputError
 
 Floats = NDArray[np.float64]
@@ -27,16 +27,23 @@ class Loss:
     ``"squared_hinge"``       ½ max(0, 1 − t m)²                              sign z
     ========================  ==============================================  =================
 
-    z = y_a − y_b > 0 is the difference of two scores; for a single row the target is its score.
+    z = y_a − y_b > 0 is the difference of two scores; for a single row the target is its score. The formulas are in
+    `corank.core.margins`, one branch a loss; what else has to be known of a loss is its line of `LOSSES`.
 
     Attributes
     ----------
     name : str
         As in the table.
     code : int
-        What kernels call it.
+        Its branch in kernels.
     curvature : float
-        Upper bound of ∂²ℓ/∂m², infinite for the hinge.
+        Upper bound of ∂²ℓ/∂m², infinite where ℓ has corners.
+    scores : {"any", "signs", "unit"}
+        What it learns from: any scores; single rows of scores −1 and 1; scores in [0, 1] (in pairs, differences of
+        at most 1).
+    exact : {"system", "sorted", "pairs", None}
+        How the optimum over all pairs is found: one linear system; truncated Newton that counts pairs by sorting, or
+        that visits every pair; not at all, where ℓ pulls along a straight line and Newton's method finds no bend.
 
     Examples
     --------
@@ -47,6 +54,8 @@ class Loss:
     name: str
     code: int
     curvature: float
+    scores: str
+    exact: str | None
 
     @classmethod
     def of(cls, name: str) -> Loss:
@@ -82,9 +91,9 @@ class Loss:
             t(gap).
         """
         z = np.asarray(gap, dtype=np.float64)
-        if self.name == "squared":
-            return z
-        return 0.5 * (1.0 + z) if self.name == "logistic" else np.ones_like(z)
+        out = np.empty(z.size)
+        margins.pair_targets(self.code, z.ravel(), out)
+        return out.reshape(z.shape)
 
     def value(self, target: ArrayLike, margin: ArrayLike) -> Floats:
         """
@@ -100,21 +109,11 @@ class Loss:
         array of float64
             ℓ of each.
         """
-        t, m = np.asarray(target, dtype=np.float64), np.asarray(margin, dtype=np.float64)
-        match self.name:
-            case "hinge":
-                return np.maximum(0.0, 1.0 - t * m)
-            case "squared":
-                return 0.5 * (t - m) ** 2
-            case "logistic":
-                # log(1 + eᵐ) − t m, the same without overflow
-                return np.asarray(np.logaddexp(0.0, m) - t * m)
-            case _:
-                return 0.5 * np.maximum(0.0, 1.0 - t * m) ** 2
+        return np.asarray(self.costs(target, margin)[0])
 
     def pull(self, target: ArrayLike, margin: ArrayLike) -> Floats:
         """
-        How hard margins are pulled up: −∂ℓ/∂m, by the same compiled function that the descent uses.
+        How hard margins are pulled up: −∂ℓ/∂m.
 
         Parameters
         ----------
@@ -126,10 +125,26 @@ class Loss:
         array of float64
             The negative slope at each.
         """
+        return np.asarray(self.costs(target, margin)[1])
+
+    def costs(self, target: ArrayLike, margin: ArrayLike) -> Floats:
+        """
+        Value, pull and second derivative, by the same compiled function that the learners use.
+
+        Parameters
+        ----------
+        target, margin : array-like
+            Targets and margins.
+
+        Returns
+        -------
+        array of float64, shape (3, ...)
+            ℓ, −∂ℓ/∂m and ∂²ℓ/∂m² of each.
+        """
         t, m = np.broadcast_arrays(np.asarray(target, dtype=np.float64), np.asarray(margin, dtype=np.float64))
-        out = np.empty(t.size)
-        sgd_parts.pulls(self.code, t.ravel(), m.ravel(), out)
-        return out.reshape(t.shape)
+        out = np.empty((3, t.size))
+        margins.costs(self.code, t.ravel(), m.ravel(), out)
+        return out.reshape(3, *t.shape)
 
     def require_scores(self, y: Floats, codes: NDArray[np.int64], rows: bool) -> None:
         """
@@ -144,16 +159,16 @@ class Loss:
         rows : bool
             Whether scores of single rows are learnt too, not only differences inside queries.
         """
-        if rows and self.name in ("hinge", "squared_hinge") and not np.isin(y, (-1.0, 1.0)).all():
+        if rows and self.scores == "signs" and not np.isin(y, (-1.0, 1.0)).all():
             raise InputError(
                 f"{self.name} loss on single rows needs scores −1 and 1, but y runs from {y.min():g} to {y.max():g}; "
                 'map it, or choose loss="squared".'
             )
-        if self.name != "logistic":
+        if self.scores != "unit":
             return
         if rows and not ((y >= 0.0) & (y <= 1.0)).all():
             raise InputError(
-                f"logistic loss needs scores in [0, 1], but y runs from {y.min():g} to {y.max():g}; "
+                f"{self.name} loss needs scores in [0, 1], but y runs from {y.min():g} to {y.max():g}; "
                 'map it there, or choose loss="squared".'
             )
         highest, lowest = np.full(codes.max(initial=0) + 1, -np.inf), np.full(codes.max(initial=0) + 1, np.inf)
@@ -162,17 +177,18 @@ class Loss:
         widest = float((highest - lowest).max())
         if widest > 1.0 + 1e-9:
             raise InputError(
-                f"logistic loss needs scores that differ by at most 1 inside a query, but some differ by {widest:g}; "
-                "divide y by that."
+                f"{self.name} loss needs scores that differ by at most 1 inside a query, but some differ by "
+                f"{widest:g}; divide y by that."
             )
 
 
 LOSSES = {
     loss.name: loss
     for loss in (
-        Loss("hinge", sgd_parts.HINGE, np.inf),
-        Loss("squared", sgd_parts.SQUARED, 1.0),
-        Loss("logistic", sgd_parts.LOGISTIC, 0.25),
-        Loss("squared_hinge", sgd_parts.SQUARED_HINGE, 1.0),
+        Loss("hinge", margins.HINGE, np.inf, "signs", None),
+        Loss("squared", margins.SQUARED, 1.0, "any", "system"),
+        Loss("logistic", margins.LOGISTIC, 0.25, "unit", "pairs"),
+        Loss("squared_hinge", margins.SQUARED_HINGE, 1.0, "signs", "sorted"),
     )
 }
+"""Every loss by its name: what parameters called `loss` may be."""

@@ -63,8 +63,9 @@ def number(low: float | None = None, high: float | None = None, *, inside: str =
     def allows(value: Any) -> bool:
         if isinstance(value, bool | np.bool_) or not isinstance(value, Real) or not np.isfinite(float(value)):
             return False
-        fits_low = low is None or (value >= low if inside[0] == "[" else value > low)
-        return bool(fits_low and (high is None or (value <= high if inside[1] == "]" else value < high)))
+        x = float(value)
+        fits_low = low is None or (x >= low if inside[0] == "[" else x > low)
+        return fits_low and (high is None or (x <= high if inside[1] == "]" else x < high))
 
     return Rule(f"a number{above}{' and' if above and below else ''}{below}", allows)
 
@@ -153,18 +154,17 @@ seed = Rule(
 n_jobs = Rule("a number of threads, -1 for every processor", lambda value: is_whole(value) and value != 0) | none
 
 
-def check_parameters(estimator: Any, rules: Rules) -> None:
+def check_values(values: Mapping[str, Any], rules: Rules) -> None:
     """
-    Raise one sentence for the first parameter that breaks its rule.
+    Raise one sentence for the first value that breaks its rule.
 
     Parameters
     ----------
-    estimator : estimator
-        Whose parameters are looked at.
+    values : mapping of str to object
+        What came, by the names of the parameters.
     rules : mapping of str to Rule
-        One for each parameter.
+        One for each of them, and perhaps for more.
     """
-    for name, rule in rules.items():
-        value = getattr(estimator, name)
-        if not rule.allows(value):
-            raise InputError(f"{name} is {value!r}; pass {rule.words}.")
+    for name, value in values.items():
+        if not rules[name].allows(value):
+            raise InputError(f"{name} is {value!r}; pass {rules[name].words}.")

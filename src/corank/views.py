@@ -184,6 +184,29 @@ def as_views(
     return made
 
 
+def kernels_of(views: int | Sequence[Any], kernel: Any) -> list[Any]:
+    """
+    Return the kernels that a user named, whatever else the views are.
+
+    Parameters
+    ----------
+    views : int or sequence
+        As in `as_views`.
+    kernel : Kernel, str or callable
+        That of views that name none.
+
+    Returns
+    -------
+    list
+        One for each entry; the one kernel where `views` is a number.
+    """
+    if isinstance(views, int | np.integer):
+        return [kernel]
+    return [
+        entry.kernel if isinstance(entry, View) else entry if isinstance(entry, Kernel) else kernel for entry in views
+    ]
+
+
 def _as_view(entry: Any, n_features: int, kernel: Any) -> View:
     if isinstance(entry, View):
         return entry

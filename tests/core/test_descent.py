@@ -9,17 +9,14 @@ from scipy import sparse
 from corank.core.coupled import descend_coupled
 from corank.core.descent import descend
 from corank.core.dice import seed_state
+from corank.core.margins import HINGE, LOGISTIC, SQUARED, SQUARED_HINGE
 from corank.core.pairs import draw_pairs
 from corank.core.sgd_parts import (
     ADAGRAD,
     CONSTANT,
-    HINGE,
-    LOGISTIC,
     NO_PARTNER,
     PEGASOS,
     SQRT,
-    SQUARED,
-    SQUARED_HINGE,
     UNSCORED_DICE,
     Plan,
     draw_examples,

@@ -70,7 +70,7 @@ def test_preferences_know_their_queries():
     assert data.pairs_per_query.tolist() == [1, 2]
     assert data.n_pairs == 3
     assert data.y is None
-    assert data.n_scored == 0
+    assert data.n_scored == 4
     data.require_pairs()
 
 

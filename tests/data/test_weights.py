@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from corank.data.ranking import RankingData
-from corank.data.weights import as_weights, require_weight, rows_to_learn_from
+from corank.data.weights import as_weights, require_weight
 from corank.errors import InputError
 
 
@@ -36,10 +36,17 @@ def test_rows_that_count_are_scored_or_in_a_pair_that_counts(weights):
     w, X = np.ones(6) if weights is None else weights, np.zeros((6, 1))
     y = np.array([1.0, 2.0, np.nan, 0.0, 3.0, np.nan])
     scored = [row for row in range(6) if not np.isnan(y[row]) and w[row] > 0]
-    assert rows_to_learn_from(RankingData.of(X, y), weights).tolist() == scored
+    data = RankingData.of(X, y, weights=weights)
+    assert data.scored_rows.tolist() == scored
+    assert data.unscored_rows.tolist() == [row for row in range(6) if np.isnan(y[row]) and w[row] > 0]
     pairs = [(0, 1), (3, 2), (5, 4), (3, 5)]
     named = {row for pair in pairs if w[pair[0]] * w[pair[1]] > 0 for row in pair}
-    assert rows_to_learn_from(RankingData.of_pairs(X, pairs), weights).tolist() == sorted(named)
+    data = RankingData.of_pairs(X, pairs, weights=weights)
+    assert data.scored_rows.tolist() == sorted(named)
+    assert data.unscored_rows.tolist() == [row for row in range(6) if row not in named and w[row] > 0]
+    own = RankingData.of_pairs(X, pairs, weights=weights, pair_weights=[1, 2, 0, 3])
+    want = [c * w[i] * w[j] for c, (i, j) in zip([1, 2, 0, 3], pairs, strict=True)]
+    assert own.pair_weight.tolist() == want
 
 
 def test_weights_that_leave_nothing_are_refused_in_a_sentence():

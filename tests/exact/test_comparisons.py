@@ -30,7 +30,7 @@ def value(form, z):
 @pytest.mark.parametrize("mix", [0.0, 0.3, 1.0])
 @pytest.mark.parametrize("centred", [False, True])
 def test_scored_rows(mix, centred):
-    form = scored_comparisons(RankingData.of(X, Y, QID), mix, centred, W)
+    form = scored_comparisons(RankingData.of(X, Y, QID, W), mix, centred, "pairs")
     z = RNG.normal(size=25)
     D = ~np.isnan(Y)
     pairs = [(i, j) for i, j in itertools.combinations(range(25), 2) if QID[i] == QID[j] and abs(Y[i] - Y[j]) > 0]
@@ -47,16 +47,16 @@ def test_scored_rows(mix, centred):
 
 
 def test_unscored_rows():
-    form = unscored_comparisons(RankingData.of(X, Y, QID), W)
+    form = unscored_comparisons(RankingData.of(X, Y, QID, W), "pairs")
     z = RNG.normal(size=25)
     pairs = [(i, j) for i, j in itertools.combinations(np.flatnonzero(np.isnan(Y)), 2) if QID[i] == QID[j]]
     assert value(form, z) == pytest.approx(mean_over_pairs(z, pairs, np.zeros(len(pairs))))
-    assert unscored_comparisons(RankingData.of(X, np.nan_to_num(Y), QID), W) is None
+    assert unscored_comparisons(RankingData.of(X, np.nan_to_num(Y), QID, W), "pairs") is None
 
 
 def test_preferences():
     pairs = np.array([[0, 1], [5, 3], [0, 1]])
-    form = scored_comparisons(RankingData.of_pairs(X, pairs), 0.0, False, W + 1)
+    form = scored_comparisons(RankingData.of_pairs(X, pairs, weights=W + 1), 0.0, False, "pairs")
     z, w = RNG.normal(size=25), (W + 1)[pairs].prod(axis=1)
     want = np.average(0.5 * (1 - z[pairs[:, 0]] + z[pairs[:, 1]]) ** 2, weights=w)
     assert value(form, z) == pytest.approx(want)

@@ -65,9 +65,8 @@ def both_ways(request, monkeypatch):
 def test_it_is_the_minimum(kind, mix, fit_intercept):
     for seed in range(2):
         X, y, qid, weights = problem(seed)
-        found = squared(
-            RankingData.of(kind(X), y, qid), mix=mix, alpha=0.1, fit_intercept=fit_intercept, weights=weights
-        )
+        data = RankingData.of(kind(X), y, qid, weights)
+        found = squared(data, mix=mix, alpha=0.1, fit_intercept=fit_intercept)
         learns_b = fit_intercept and mix > 0
 
         def objective(theta):
@@ -85,7 +84,7 @@ def test_it_is_the_minimum(kind, mix, fit_intercept):
 def test_views_reach_the_minimum(mix, fit_intercept):
     X, y, qid, weights = problem(3)
     found = squared_views(
-        RankingData.of(X, y, qid), VIEWS, mix=mix, alpha=0.1, coupling=0.7, fit_intercept=fit_intercept, weights=weights
+        RankingData.of(X, y, qid, weights), VIEWS, mix=mix, alpha=0.1, coupling=0.7, fit_intercept=fit_intercept
     )
 
     def objective(theta):
@@ -132,7 +131,7 @@ def test_all_regression_is_ridge(fit_intercept):
     D = ~np.isnan(y)
     ridge = Ridge(alpha=0.4 * weights[D].sum(), fit_intercept=fit_intercept)
     ridge.fit(X[D], y[D], sample_weight=weights[D])
-    found = squared(RankingData.of(X, y, qid), mix=1.0, alpha=0.4, fit_intercept=fit_intercept, weights=weights)
+    found = squared(RankingData.of(X, y, qid, weights), mix=1.0, alpha=0.4, fit_intercept=fit_intercept)
     np.testing.assert_allclose(found.coef, ridge.coef_, rtol=1e-7)
     assert found.intercept == pytest.approx(ridge.intercept_, rel=1e-7)
 
@@ -144,7 +143,7 @@ def test_preferences_ask_for_a_difference_of_one():
     pairs = pairs[pairs[:, 0] != pairs[:, 1]]
     D, v = X[pairs[:, 0]] - X[pairs[:, 1]], weights[pairs].prod(axis=1)
     ridge = Ridge(alpha=0.2 * v.sum(), fit_intercept=False).fit(D, np.ones(len(D)), sample_weight=v)
-    found = squared(RankingData.of_pairs(X, pairs), alpha=0.2, weights=weights)
+    found = squared(RankingData.of_pairs(X, pairs, weights=weights), alpha=0.2)
     np.testing.assert_allclose(found.coef, ridge.coef_, rtol=1e-7)
     assert found.objective == pytest.approx(
         np.average(0.5 * (1 - D @ found.coef) ** 2, weights=v) + 0.1 * found.coef @ found.coef
@@ -176,7 +175,7 @@ def test_without_penalty_the_shortest_solution():
         ({"alpha": -1.0}, "alpha is -1.0; pass a finite weight"),
         ({"alpha": np.nan}, "alpha is nan"),
         ({"alpha": 1.0, "mix": 1.5}, "mix is 1.5; pass a share"),
-        ({"alpha": 1.0, "weights": np.zeros(40)}, "weights leave no pair"),
+        ({"alpha": 1.0, "query_weight": "size"}, "query_weight is 'size'; choose one of"),
     ],
 )
 def test_bad_parameters(arguments, sentence):

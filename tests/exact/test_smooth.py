@@ -14,7 +14,7 @@ from sklearn.svm import LinearSVC
 
 from corank.data.ranking import RankingData
 from corank.errors import InputError
-from corank.exact import logistic, smooth, squared_hinge
+from corank.exact import smooth, smooth_loss
 
 
 def problem(seed, n=40, d=4, grades=4):
@@ -57,7 +57,7 @@ def test_squared_hinge_is_the_linear_svm_on_differences(kind, grades):
     X, y, qid, weights = problem(grades, grades=grades)
     P = ordered_pairs(y, qid)
     v = weights[P].prod(axis=1)
-    found = squared_hinge(RankingData.of(kind(X), y, qid), alpha=0.01, weights=weights, tol=1e-9)
+    found = smooth_loss(RankingData.of(kind(X), y, qid, weights), "squared_hinge", alpha=0.01, tol=1e-9)
     assert found.objective == pytest.approx(hinge_objective(found.coef, X, P, v, 0.01), rel=1e-10)
     D, side = X[P[:, 0]] - X[P[:, 1]], np.where(np.arange(len(P)) % 2, 1.0, -1.0)
     svm = LinearSVC(
@@ -79,7 +79,7 @@ def test_squared_hinge_has_no_slope_at_its_answer(seed, grades, alpha):
     P = ordered_pairs(y, qid)
     if len(P) == 0:
         return
-    found = squared_hinge(RankingData.of(X, y, qid), alpha=alpha, tol=1e-10)
+    found = smooth_loss(RankingData.of(X, y, qid), "squared_hinge", alpha=alpha, tol=1e-10)
     D = X[P[:, 0]] - X[P[:, 1]]
     short = np.maximum(0.0, 1.0 - D @ found.coef)
     slope = alpha * found.coef - D.T @ short / len(P)
@@ -94,8 +94,13 @@ def test_logistic_is_the_minimum(kind, mix, fit_intercept):
     X, y, qid, weights = problem(2)
     P = ordered_pairs(y, qid)
     v = weights[P].prod(axis=1)
-    found = logistic(
-        RankingData.of(kind(X), y, qid), mix=mix, alpha=0.01, fit_intercept=fit_intercept, weights=weights, tol=1e-9
+    found = smooth_loss(
+        RankingData.of(kind(X), y, qid, weights),
+        "logistic",
+        mix=mix,
+        alpha=0.01,
+        fit_intercept=fit_intercept,
+        tol=1e-9,
     )
     learns_b = fit_intercept and mix > 0
 
@@ -116,8 +121,13 @@ def test_all_regression_is_logistic_regression(fit_intercept):
     C = 1 / (0.05 * weights[D].sum())
     other = LogisticRegression(C=C, fit_intercept=fit_intercept, tol=1e-10, max_iter=10_000)
     other.fit(X[D], y[D], sample_weight=weights[D])
-    found = logistic(
-        RankingData.of(X, y, qid), mix=1.0, alpha=0.05, fit_intercept=fit_intercept, weights=weights, tol=1e-9
+    found = smooth_loss(
+        RankingData.of(X, y, qid, weights),
+        "logistic",
+        mix=1.0,
+        alpha=0.05,
+        fit_intercept=fit_intercept,
+        tol=1e-9,
     )
     np.testing.assert_allclose(found.coef, other.coef_[0], rtol=1e-4, atol=1e-6)
     assert found.intercept == pytest.approx(np.ravel(other.intercept_)[0] if fit_intercept else 0.0, rel=1e-4)
@@ -126,23 +136,23 @@ def test_all_regression_is_logistic_regression(fit_intercept):
 def test_preferences_equal_the_pairs_that_scores_imply():
     X, y, qid, weights = problem(4)
     P = ordered_pairs(y, qid)
-    by_scores = squared_hinge(RankingData.of(X, y, qid), alpha=0.01, weights=weights, tol=1e-10)
-    by_pairs = squared_hinge(RankingData.of_pairs(X, P, qid), alpha=0.01, weights=weights, tol=1e-10)
+    by_scores = smooth_loss(RankingData.of(X, y, qid, weights), "squared_hinge", alpha=0.01, tol=1e-10)
+    by_pairs = smooth_loss(RankingData.of_pairs(X, P, qid, weights), "squared_hinge", alpha=0.01, tol=1e-10)
     np.testing.assert_allclose(by_scores.coef, by_pairs.coef, rtol=1e-6)
     # targets of preferences are 1, as are those of scores 0 and 1
     binary = np.where(np.isnan(y), np.nan, y > np.nanmin(y))
     P = ordered_pairs(binary, qid)
-    by_scores = logistic(RankingData.of(X, binary, qid), alpha=0.01, weights=weights, tol=1e-10)
-    by_pairs = logistic(RankingData.of_pairs(X, P, qid), alpha=0.01, weights=weights, tol=1e-10)
+    by_scores = smooth_loss(RankingData.of(X, binary, qid, weights), "logistic", alpha=0.01, tol=1e-10)
+    by_pairs = smooth_loss(RankingData.of_pairs(X, P, qid, weights), "logistic", alpha=0.01, tol=1e-10)
     np.testing.assert_allclose(by_scores.coef, by_pairs.coef, rtol=1e-6)
 
 
 def test_float32_and_rows_far_from_zero():
     X, y, qid, _ = problem(5)
-    for solve in (squared_hinge, logistic):
-        want = solve(RankingData.of(X, y, qid), alpha=0.01, tol=1e-9)
-        near = solve(RankingData.of(X.astype(np.float32), y, qid), alpha=0.01)
-        far = solve(RankingData.of(X + 1000, y, qid), alpha=0.01)
+    for loss in ("squared_hinge", "logistic"):
+        want = smooth_loss(RankingData.of(X, y, qid), loss, alpha=0.01, tol=1e-9)
+        near = smooth_loss(RankingData.of(X.astype(np.float32), y, qid), loss, alpha=0.01)
+        far = smooth_loss(RankingData.of(X + 1000, y, qid), loss, alpha=0.01)
         np.testing.assert_allclose(near.coef, want.coef, rtol=1e-3, atol=1e-5)
         np.testing.assert_allclose(far.coef, want.coef, rtol=1e-4, atol=1e-6)
 
@@ -151,24 +161,26 @@ def test_one_query_of_many_rows_and_scores():
     rng = np.random.default_rng(6)
     X = rng.normal(size=(20_000, 3))
     y = X @ [1.0, -2.0, 0.5] + rng.normal(size=20_000)
-    found = squared_hinge(RankingData.of(X, y), alpha=1e-3)
+    found = smooth_loss(RankingData.of(X, y), "squared_hinge", alpha=1e-3)
     assert np.corrcoef(X @ found.coef, X @ [1.0, -2.0, 0.5])[0, 1] > 0.99
 
 
 def test_it_says_when_it_stops_short():
     X, y, qid, _ = problem(7)
     with pytest.warns(ConvergenceWarning, match="stopped after 1 steps at .* raise max_iter"):
-        squared_hinge(RankingData.of(X, y, qid), alpha=1e-5, max_iter=1)
+        smooth_loss(RankingData.of(X, y, qid), "squared_hinge", alpha=1e-5, max_iter=1)
 
 
 def test_bad_input(monkeypatch):
     X, y, qid, _ = problem(8)
     data = RankingData.of(X, y, qid)
-    for solve in (squared_hinge, logistic):
+    for loss in ("squared_hinge", "logistic"):
         with pytest.raises(InputError, match=r"alpha is 0\.0; pass a finite weight of the penalty, above zero"):
-            solve(data, alpha=0.0)
+            smooth_loss(data, loss, alpha=0.0)
     with pytest.raises(InputError, match="logistic loss needs scores that differ by at most 1"):
-        logistic(RankingData.of(X, y * 9, qid), alpha=1.0)
+        smooth_loss(RankingData.of(X, y * 9, qid), "logistic", alpha=1.0)
     monkeypatch.setattr(smooth, "MAX_PAIRS", 3)
-    with pytest.raises(InputError, match="visits at most 3; use solver='sgd'"):
-        logistic(data, alpha=1.0)
+    for loss in ("logistic", "squared"):
+        with pytest.raises(InputError, match=f"exact {loss} solver visits at most 3; use solver='sgd'"):
+            smooth_loss(data, loss, alpha=1.0)
+    assert smooth_loss(data, "squared_hinge", alpha=1.0).objective > 0.0

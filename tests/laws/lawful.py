@@ -1,4 +1,4 @@
-"""The rankers that the laws are run on: every one that corank exports, in settings small enough for tests."""
+"""The rankers that the laws are run on: every one that corank exports, as it comes and in other settings."""
 
 from __future__ import annotations
 
@@ -16,23 +16,32 @@ from plain_ranker import PlainRanker
 
 LAWFUL: dict[str, Callable[[], Ranker]] = {
     "PlainRanker": PlainRanker,
-    "SPD": lambda: SPD(loss="squared", alpha=0.1),
-    "SPD squared hinge": lambda: SPD(loss="squared_hinge", alpha=0.1),
-    "CRR": lambda: CRR(alpha=0.1),
-    "LCRA": lambda: LCRA(loss="squared", alpha=0.1, coupling=0.1, random_state=0),
+    # as they come, but for the seed of those that draw
+    "SPD": SPD,
+    "CRR": CRR,
+    "LCRA": lambda: LCRA(random_state=0),
+    "RankRLS": RankRLS,
+    "CoRankRLS": lambda: CoRankRLS(random_state=0),
+    "RankingPursuit linear": lambda: RankingPursuit(kernel="linear"),
+    "CoRankingPursuit linear": lambda: CoRankingPursuit(kernel="linear", random_state=0),
+    "RankSVM": RankSVM,
     # every query held out by itself: parts of several queries would depend on their order
     "Calibrated": lambda: Calibrated(SPD(loss="squared", alpha=0.1), cv=100),
+    # other settings; a kernel's median would be that of rows drawn in input order
+    "SPD squared": lambda: SPD(loss="squared", alpha=0.1, scale=False),
+    "SPD rows": lambda: SPD(loss="squared", query_weight="rows"),
+    "SPD squared hinge": lambda: SPD(loss="squared_hinge", alpha=0.1, query_weight="rows"),
+    "CRR rows": lambda: CRR(alpha=0.1, mix=0.2, query_weight="rows"),
     "Calibrated logistic": lambda: Calibrated(SPD(loss="squared", alpha=0.1), "logistic", cv=100),
-    "RankRLS": RankRLS,
     "RankRLS gaussian": lambda: RankRLS(kernel=GaussianKernel(0.05)),
-    "RankRLS path": lambda: RankRLS(kernel=GaussianKernel(0.05), alphas=[1.0]),
-    "CoRankRLS": lambda: CoRankRLS(coupling=0.1, random_state=0),
+    "RankRLS path": lambda: RankRLS(kernel=GaussianKernel(0.05), alphas=[0.01]),
+    "RankRLS ties": lambda: RankRLS(alpha=0.1, ties=True, query_weight="rows"),
     "CoRankRLS gaussian": lambda: CoRankRLS(
         [GaussianKernel(0.05), GaussianKernel(0.02)], coupling=0.1, query_weight="rows"
     ),
     "RankingPursuit": lambda: RankingPursuit(12, GaussianKernel(0.05)),
     "RankingPursuit back": lambda: RankingPursuit(12, "linear", fitting="back"),
-    "RankingPursuit pre": lambda: RankingPursuit(12, GaussianKernel(0.05), 0.5, "pre"),
+    "RankingPursuit pre": lambda: RankingPursuit(12, GaussianKernel(0.05), 0.5, fitting="pre"),
     "RankingPursuit columns": lambda: RankingPursuit(8, dictionary="columns", fitting="back"),
     "CoRankingPursuit": lambda: CoRankingPursuit(12, kernel="linear", coupling=0.01, random_state=0),
     "CoRankingPursuit shared": lambda: CoRankingPursuit(
@@ -41,8 +50,7 @@ LAWFUL: dict[str, Callable[[], Ranker]] = {
     "CoRankingPursuit three": lambda: CoRankingPursuit(
         10, [GaussianKernel(0.05), GaussianKernel(0.02), LinearKernel()], coupling=0.01
     ),
-    "RankSVM": lambda: RankSVM(alpha=0.1),
-    "RankSVM gaussian": lambda: RankSVM(alpha=0.01, kernel=GaussianKernel(0.05)),
+    "RankSVM gaussian": lambda: RankSVM(alpha=0.01, kernel=GaussianKernel(0.05), query_weight="rows"),
 }
 
 

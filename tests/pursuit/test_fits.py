@@ -63,7 +63,7 @@ def brute(D, y, A, n_basis, fitting):
 @pytest.mark.parametrize("mix", [0.0, 0.3, 1.0])
 def test_each_fit_is_what_brute_force_finds(fitting, mix):
     D, y, qid = problem(5)
-    goal = Goal.of(RankingData.of(D, y, qid), mix, "pairs", None)
+    goal = Goal.of(RankingData.of(D, y, qid), mix, "pairs")
     dictionary = Dictionary(D)
     path = Path.follow(
         steps(dictionary, goal, dictionary.squares(goal.inner), fitting), 6, 0.0, lambda indices, coefs: False
@@ -84,7 +84,7 @@ def test_the_objective_never_rises_and_ends_where_least_squares_does(seed, fitti
     data = RankingData.of(D, y, qid)
     if not data.n_pairs:
         return
-    goal = Goal.of(data, mix, "rows", None)
+    goal = Goal.of(data, mix, "rows")
     dictionary = Dictionary(D)
     squares = dictionary.squares(goal.inner)
     path = Path.follow(steps(dictionary, goal, squares, fitting), 200, 0.0, lambda indices, coefs: False)
@@ -105,7 +105,7 @@ def test_the_objective_never_rises_and_ends_where_least_squares_does(seed, fitti
 def test_a_column_that_is_constant_in_every_query_is_never_chosen():
     D, y, qid = problem(1)
     D[:, 4] = qid * 1e6 + 7.3
-    goal = Goal.of(RankingData.of(D, y, qid), 0.0, "pairs", None)
+    goal = Goal.of(RankingData.of(D, y, qid), 0.0, "pairs")
     dictionary = Dictionary(D)
     squares = dictionary.squares(goal.inner)
     assert squares[4] == 0.0
@@ -117,7 +117,7 @@ def test_a_column_that_is_constant_in_every_query_is_never_chosen():
 def test_a_column_twice_is_chosen_once_where_coefficients_are_solved_again():
     D, y, qid = problem(2)
     D = np.hstack([D, D])
-    goal = Goal.of(RankingData.of(D, y, qid), 0.0, "pairs", None)
+    goal = Goal.of(RankingData.of(D, y, qid), 0.0, "pairs")
     dictionary = Dictionary(D)
     for fitting in ("back", "pre"):
         walk = steps(dictionary, goal, dictionary.squares(goal.inner), fitting)
@@ -138,7 +138,7 @@ def test_solving_again_stays_sound_for_wide_kernels_and_equal_rows(fitting, gamm
         data = RankingData.of(D, y, rng.integers(0, 2, n))
         if not data.n_pairs:
             continue
-        goal = Goal.of(data, 0.0, "pairs", None)
+        goal = Goal.of(data, 0.0, "pairs")
         dictionary = Dictionary(D)
         walk = steps(dictionary, goal, dictionary.squares(goal.inner), fitting)
         path = Path.follow(walk, 30, 1e-10 * goal.J, lambda indices, coefs: False)
@@ -152,7 +152,7 @@ def test_a_dictionary_of_float32_is_followed_nearly_as_far():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(300, 8)), rng.normal(size=300)
     D = np.exp(-0.001 * ((X[:, None] - X[None]) ** 2).sum(axis=2))
-    goal = Goal.of(RankingData.of(D, y), 0.0, "pairs", None)
+    goal = Goal.of(RankingData.of(D, y), 0.0, "pairs")
     lengths = []
     for dtype in (np.float64, np.float32):
         dictionary = Dictionary(D.astype(dtype))

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from corank import pursuit
 from corank.kernels import GaussianKernel
-from corank.pursuit import CoRankingPursuit, RankingPursuit, fit_many, fit_many_views
+from corank.pursuit import fit_many, fit_many_views
 from corank.views import View
+
+# columns as they are: these tests compute by hand
+RankingPursuit = partial(pursuit.RankingPursuit, scale=False)
+CoRankingPursuit = partial(pursuit.CoRankingPursuit, scale=False)
 
 KERNEL = GaussianKernel(0.05)
 
@@ -40,10 +47,10 @@ def test_each_model_is_a_ranking_pursuit(seed, fitting, mix, query_weight):
     for name in np.unique(user):
         rows = np.flatnonzero(user == name)
         model = RankingPursuit(4, KERNEL, **how).fit(X[items[rows]], y[rows])
-        for p in range(len(model.indices_) + 1):
+        for p in range(len(model.terms_) + 1):
             expected = model.predict(X[items[rows]], n_terms=p)
             np.testing.assert_allclose(scores[rows, p], expected, rtol=1e-6, atol=1e-7 * (1 + abs(y).max()))
-        assert models.n_terms[models.ids.tolist().index(name)] == len(model.indices_)
+        assert models.n_terms[models.ids.tolist().index(name)] == len(model.terms_)
 
 
 @settings(max_examples=15, deadline=None)
@@ -66,7 +73,7 @@ def test_each_model_of_two_dictionaries_is_a_co_ranking_pursuit(seed, coupling, 
             continue
         views = [View(None, KERNEL, np.flatnonzero(side[rows] == v)) for v in (0, 1)]
         model = CoRankingPursuit(3, views, coupling=coupling, residual=residual).fit(X[items[rows]], y[rows])
-        for p in range(len(model.coefs_) + 1):
+        for p in range(len(model.term_coefs_) + 1):
             expected = model.predict(X[items[rows]], n_terms=p)
             np.testing.assert_allclose(scores[rows, p], expected, rtol=1e-6, atol=1e-7 * (1 + abs(known).max()))
 
@@ -85,7 +92,7 @@ def test_views_may_see_other_columns_of_the_same_items(seed, residual):
             continue
         views = [View([0, 1], KERNEL), View([2, 3, 4], KERNEL)]
         model = CoRankingPursuit(views=views, **how).fit(X[items[rows]], y[rows])
-        for p in range(len(model.coefs_) + 1):
+        for p in range(len(model.term_coefs_) + 1):
             expected = model.predict(X[items[rows]], n_terms=p)
             np.testing.assert_allclose(scores[rows, p], expected, rtol=1e-6, atol=1e-7 * (1 + abs(known).max()))
 
@@ -151,30 +158,30 @@ def test_users_with_nothing_to_learn_from_score_zero():
         (lambda: fit_many_views(np.eye(3), [0, 1], [1e-170, 0.0], [0, 0], coupling=1.0), "reach 1e-170"),
         (
             lambda: fit_many(np.eye(3), [0, 1], [1.0, 2.0], [0, 0], fitting="best"),
-            "'fitting' parameter of fit_many must be",
+            r"fitting is .*; pass ",
         ),
-        (lambda: fit_many(np.eye(3), [0, 1], [1.0, 2.0], [0, 0], mix=2.0), "'mix' parameter of fit_many must be"),
+        (lambda: fit_many(np.eye(3), [0, 1], [1.0, 2.0], [0, 0], mix=2.0), r"mix is .*; pass "),
         (
             lambda: fit_many(np.eye(3), [0, 1], [1.0, 2.0], [0, 0], n_basis=2.7),
-            "'n_basis' parameter of fit_many must be an int",
+            r"n_basis is .*; pass ",
         ),
         (lambda: fit_many(np.eye(3), [0, 1], [1.0, 2.0], [0, 0]).predict([0], [0], True), "n_terms is True"),
-        (lambda: fit_many(np.eye(3), [0, 1], [1.0, 2.0], [0, 0], tol=np.nan), "'tol' parameter of fit_many must be"),
+        (lambda: fit_many(np.eye(3), [0, 1], [1.0, 2.0], [0, 0], tol=np.nan), r"tol is .*; pass "),
         (
             lambda: fit_many_views(np.eye(3), [0], [1.0], [0], coupling=1.0, tol="a"),
-            "'tol' parameter of fit_many_views must be",
+            r"tol is .*; pass ",
         ),
         (lambda: fit_many(np.eye(2), [0], [1.0], [0], kernel=lambda A, B: np.full((2, 2), np.nan)), "NaN or infinity"),
         (lambda: fit_many(np.ones((2, 3)), [0, 1], [1.0, 2.0], [0, 0], kernel="precomputed"), "pass a square one"),
         (lambda: fit_many_views(np.eye(3), [0, 1], [1.0, 2.0], [0, 0], [0, 2], coupling=1.0), "one 0 or 1 for each"),
         (
             lambda: fit_many_views(np.eye(3), [0, 1], [1.0, 2.0], [0, 0], [0, 1], coupling=-1.0),
-            "'coupling' parameter of fit_many_views must be",
+            r"coupling is .*; pass ",
         ),
         (lambda: fit_many_views((np.eye(3),), [0], [1.0], [0], coupling=1.0), "X is a tuple of 1"),
         (
             lambda: fit_many_views(np.eye(3), [0], [1.0], [0], coupling=1.0, residual="none"),
-            "'residual' parameter of fit_many_views must be",
+            r"residual is .*; pass ",
         ),
         (
             lambda: fit_many_views((np.eye(3), np.eye(2)), [0], [1.0], [0], coupling=1.0, kernel="linear"),

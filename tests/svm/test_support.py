@@ -25,5 +25,5 @@ def test_partners_are_counted_as_a_loop_counts_them(seed, weighted):
             if present and qid[i] == qid[j] and y[i] > y[j] and f[i] - f[j] < 1.0:
                 counts[i] += 1
                 counts[j] += 1
-    data = RankingData.of(np.zeros((n, 1)), y, qid)
-    np.testing.assert_array_equal(active_partners(data, f, weights), counts)
+    data = RankingData.of(np.zeros((n, 1)), y, qid, weights)
+    np.testing.assert_array_equal(active_partners(data, f), counts)

@@ -72,20 +72,22 @@ class Basis:
     def __len__(self) -> int:
         return len(self.numbers)
 
-    def take(self, at: NDArray[np.int64]) -> Basis:
+    def chosen(self, at: NDArray[np.int64]) -> Basis:
         """
         Keep some of the rows.
 
         Parameters
         ----------
         at : array of int64
-            Where they stand in the basis.
+            Where they stand in the basis; a row may be named twice.
 
         Returns
         -------
         Basis
-            The smaller basis.
+            The smaller basis, its rows once each and by ascending numbers.
         """
+        at = np.unique(at)
+        at = at[np.argsort(self.numbers[at])]
         return Basis(self.view, self.numbers[at], self.rows[at])
 
     def is_like(self, other: Basis) -> bool:

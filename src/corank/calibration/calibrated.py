@@ -9,8 +9,8 @@ that of ``cv + 1`` fits of the ranker.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from numbers import Integral
-from typing import Any, ClassVar, Literal, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,14 +18,15 @@ from scipy.special import expit
 from sklearn.base import clone
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from corank.base import Ranker, as_weights
+from corank.base import Ranker
 from corank.data.ranking import RankingData
 from corank.data.split import QueryKFold
 from corank.errors import InputError
+from corank.held_out import HeldOut
+from corank.parameters import Rules, having, is_whole, items, one_of, whole
 
 Floats = NDArray[np.float64]
 
@@ -38,6 +39,20 @@ def _is_binary(model: Calibrated) -> bool:
     if model.low_ == 0.0 and model.high_ == 1.0 and model.is_binary_:
         return True
     raise AttributeError("predict_proba needs a model that was fitted on scores 0 and 1; use predict.")
+
+
+@dataclass(frozen=True, eq=False)
+class _Curve:
+    """What `Calibrated` found; see its attributes."""
+
+    ranker: Ranker
+    low: float
+    high: float
+    is_binary: bool
+    scores: Floats | None = None
+    levels: Floats | None = None
+    slope: float | None = None
+    offset: float | None = None
 
 
 class Calibrated(Ranker):
@@ -61,9 +76,9 @@ class Calibrated(Ranker):
     ranker_ : Ranker
         The ranker fitted on everything.
     scores_, levels_ : arrays of float64
-        Isotonic: corners of the function. Logistic: empty.
+        Corners of the function; isotonic only.
     slope_, offset_ : float
-        Logistic: a and b. Isotonic: 0.
+        a and b; logistic only.
     low_, high_ : float
         Extremes of y.
     is_binary_ : bool
@@ -78,59 +93,49 @@ class Calibrated(Ranker):
     (500, 2)
     """
 
-    _learns_from_differences: ClassVar[bool] = False
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "ranker": [HasMethods(["fit", "predict"])],
-        "method": [StrOptions({"isotonic", "logistic"})],
-        "cv": [Interval(Integral, 2, None, closed="left"), HasMethods(["split"]), list, tuple],
+    _learns_from_differences: bool = False
+    _rules: ClassVar[Rules] = {
+        "ranker": having("a corank ranker such as SPD()", "fit", "predict"),
+        "method": one_of("isotonic", "logistic"),
+        "cv": whole(2) | having("a splitter", "split") | items,
     }
+
+    ranker_: Ranker
+    scores_: Floats
+    levels_: Floats
+    slope_: float
+    offset_: float
+    low_: float
+    high_: float
+    is_binary_: bool
 
     def __init__(self, ranker: Any, method: Literal["isotonic", "logistic"] = "isotonic", cv: Any = 5) -> None:
         self.ranker = ranker
         self.method = method
         self.cv = cv
 
-    def fit(
-        self, X: Any, y: ArrayLike | None = None, *, qid: ArrayLike | None = None, sample_weight: Any = None
-    ) -> Self:
-        """
-        Fit the ranker, and the function from its scores to y.
-
-        Parameters
-        ----------
-        X : array-like, CSR matrix, DataFrame, or RankingData
-            The rows, or a whole problem (then y and qid stay None).
-        y : array-like of shape (n_rows,)
-            Scores, higher is better; NaN marks an unscored row.
-        qid : array-like of shape (n_rows,), optional
-            One query id per row; None puts all rows in one query.
-        sample_weight : array-like of shape (n_rows,), optional
-            Row weights, for the ranker and for the function.
-
-        Returns
-        -------
-        self
-            The fitted ranker.
-        """
-        self._validate_params()
+    def _require_sense(self) -> None:
         if not isinstance(self.ranker, Ranker):
             raise InputError(f"ranker is a {type(self.ranker).__name__}; pass a corank ranker such as SPD().")
-        data = self._problem(X, y, qid)
+
+    @property
+    def _accepts_sparse(self) -> bool:  # type: ignore[override]
+        return bool(getattr(self.ranker, "_accepts_sparse", True))
+
+    def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> _Curve:
         if data.y is None:
             raise InputError("preference pairs came, but calibration needs scores to calibrate to; pass y.")
-        data.require_pairs()
-        weights = as_weights(sample_weight, data.n_rows)
-        scores, targets, w = self._held_out(data, weights)
-        self.low_, self.high_ = float(targets.min()), float(targets.max())
-        self.is_binary_ = bool(np.isin(targets, (0.0, 1.0)).all())
-        self.scores_, self.levels_, self.slope_, self.offset_ = np.empty(0), np.empty(0), 0.0, 0.0
+        scores, targets, w = self._held_out(data)
+        found: dict[str, Any]
         if self.method == "isotonic":
             curve = IsotonicRegression(out_of_bounds="clip").fit(scores, targets, sample_weight=w)
-            self.scores_, self.levels_ = curve.X_thresholds_, curve.y_thresholds_
+            found = {"scores": curve.X_thresholds_, "levels": curve.y_thresholds_}
         else:
-            self.slope_, self.offset_ = _fit_sigmoid(scores, targets, w)
-        self.ranker_ = clone(self.ranker).fit(data, sample_weight=weights)
-        return self
+            found = dict(zip(("slope", "offset"), _fit_sigmoid(scores, targets, w), strict=True))
+        return _Curve(
+            clone(self.ranker).fit(data), float(targets.min()), float(targets.max()),
+            bool(np.isin(targets, (0.0, 1.0)).all()), **found,
+        )  # fmt: skip
 
     def predict(self, X: Any) -> Floats:
         """
@@ -147,7 +152,7 @@ class Calibrated(Ranker):
             Expected grades, or probabilities of 1 where y was 0 and 1.
         """
         scores = self.ranker_scores(X)
-        if self.method == "isotonic":
+        if hasattr(self, "levels_"):
             return np.interp(scores, self.scores_, self.levels_)
         return np.asarray(self.low_ + (self.high_ - self.low_) * expit(self.slope_ * scores + self.offset_))
 
@@ -205,14 +210,14 @@ class Calibrated(Ranker):
         rows = self._new_rows(X)
         return np.asarray(self.ranker_.rank(rows, qid))
 
-    def _held_out(self, data: RankingData, weights: Floats | None) -> tuple[Floats, Floats, Floats]:
+    def _held_out(self, data: RankingData) -> tuple[Floats, Floats, Floats]:
         """Scores of rows by models that did not see them, with their y and weight."""
         assert data.y is not None
         codes = data.queries.codes
         scores, rows = [], []
         for train, test in self._folds(data):
             model = clone(self.ranker)
-            w = None if weights is None else weights[train]
+            w = None if data.weights is None else data.weights[train]
             model.fit(data.X[train], data.y[train], qid=codes[train], sample_weight=w)
             judged = np.asarray(test)[data.is_scored[test]]
             if len(judged):
@@ -221,7 +226,7 @@ class Calibrated(Ranker):
         if not rows:
             raise InputError("cv holds out no scored row, so there is nothing to calibrate on; use another splitter.")
         at = np.concatenate(rows)
-        w = np.ones(len(at)) if weights is None else weights[at]
+        w = data.weight_of(at)
         kept = w > 0
         return np.concatenate(scores)[kept], data.y[at][kept], w[kept]
 
@@ -229,7 +234,7 @@ class Calibrated(Ranker):
         codes, n_queries = data.queries.codes, len(data.queries)
         if hasattr(self.cv, "split"):
             return self.cv.split(data.X, data.y, codes)  # type: ignore[no-any-return]
-        if not isinstance(self.cv, Integral):
+        if not is_whole(self.cv):
             return self.cv  # type: ignore[no-any-return]
         if n_queries > 1:
             return QueryKFold(min(int(self.cv), n_queries)).split(data.X, qid=codes)

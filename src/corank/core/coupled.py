@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from corank.core.descent import SMALLEST_SCALE, ZERO
 from corank.core.jit import inline, jit
+from corank.core.margins import pair_target, pull
 from corank.core.pairs import draw_pairs
 from corank.core.rows import list_difference, list_row, prefetch_row
 from corank.core.sgd_parts import (
@@ -40,8 +41,6 @@ from corank.core.sgd_parts import (
     SCALE,
     UNSCORED_DICE,
     draw_examples,
-    pair_target,
-    pull,
     rate_at,
 )
 
@@ -77,6 +76,11 @@ class Columns(NamedTuple):
         sizes = (self.starts[1:] - self.starts[:-1]).astype(np.int64)
         return np.repeat(np.arange(len(sizes)), sizes)
 
+    @property
+    def of_views(self) -> list[NDArray[np.int64]]:
+        """Ascending columns of each view."""
+        return [self.of_slots[self.views == view] for view in range(1 + int(self.views.max(initial=0)))]
+
 
 @jit
 def descend_coupled(state, plan, columns, examples, rows, n):  # type: ignore[no-untyped-def]
@@ -93,7 +97,7 @@ def descend_coupled(state, plan, columns, examples, rows, n):  # type: ignore[no
         The views.
     examples : Examples
         The laws to draw from.
-    rows : ndarray or CSRRows
+    rows : DenseRows or CSRRows
         The rows of X.
     n : int
         Number of steps.

@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from corank.core.jit import jit
+from corank.core.margins import pair_target, pull
 from corank.core.rows import add_difference, add_scaled, dot, dot_difference, prefetch_row
 from corank.core.sgd_parts import (
     BIAS,
@@ -21,8 +22,6 @@ from corank.core.sgd_parts import (
     NO_PARTNER,
     SCALE,
     draw_examples,
-    pair_target,
-    pull,
     rate_at,
 )
 
@@ -50,7 +49,7 @@ def descend(state, plan, examples, rows, n):  # type: ignore[no-untyped-def]
         Without l1, AdaGrad, projection or batches.
     examples : Examples
         The laws to draw from.
-    rows : ndarray or CSRRows
+    rows : DenseRows or CSRRows
         The rows of X.
     n : int
         Number of steps.

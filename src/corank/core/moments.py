@@ -81,3 +81,38 @@ def _mean_of_query(F, slots, first, i, shift):  # type: ignore[no-untyped-def]
         k += 1
     if total > 0:
         shift /= total
+
+
+@jit
+def add_pair_squares(X, order, slots, first, last, out):  # type: ignore[no-untyped-def]
+    """
+    Add the diagonal of XᵀLX for the dense rows order[first], ..., order[last-1] of whole queries to `out`.
+
+    As `fold`, about the mean of each query: Σ_i d_i z_i² + Σ_g (Σ_g w z)², where Σ_q w z is zero.
+    """
+    d = X.shape[1]
+    mean, sums = np.empty(d), np.zeros(d)
+    begin = first
+    while begin < last:
+        end = begin
+        mean[:] = 0.0
+        total = 0.0
+        while end < last and slots.query[end] == slots.query[begin]:
+            total += slots.weight[end]
+            for j in range(d):
+                mean[j] += slots.weight[end] * X[order[end], j]
+            end += 1
+        if total > 0.0:
+            mean /= total
+            for k in range(begin, end):
+                grade = slots.grade[k]
+                for j in range(d):
+                    z = X[order[k], j] - mean[j]
+                    out[j] += slots.diagonal[k] * z * z
+                    sums[j] += slots.weight[k] * z
+                if k + 1 == end or slots.grade[k + 1] != grade or grade < 0:
+                    for j in range(d):
+                        # a row alone in its grade has what is owed to it in its diagonal
+                        out[j] += sums[j] * sums[j] if grade >= 0 else 0.0
+                        sums[j] = 0.0
+        begin = end

@@ -1,4 +1,4 @@
-"""What one step of stochastic descent is made of: the slope of a loss, a rate, and the dice that choose the example."""
+"""What one step of stochastic descent is made of: a rate, what is remembered, and the dice that choose the example."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from corank.core.dice import next_u64, roll, uniform
 from corank.core.jit import inline, jit
 from corank.core.pairs import PairIndex, draw_pairs
 
-HINGE, SQUARED, LOGISTIC, SQUARED_HINGE = 0, 1, 2, 3
 PEGASOS, CONSTANT, SQRT, ADAGRAD = 0, 1, 2, 3
 
 # one set of dice for each question, so that no answer moves the others
@@ -35,7 +34,7 @@ class Plan(NamedTuple):
     Attributes
     ----------
     loss, rate : int
-        Codes of this module.
+        Codes of `corank.core.margins` and of this module.
     alpha, l1 : float
         Weights of ½‖w‖² and ‖w‖₁.
     eta0 : float
@@ -137,30 +136,6 @@ class Examples(NamedTuple):
 
 
 @inline
-def pair_target(loss, gap):  # type: ignore[no-untyped-def]
-    """Return t(y_a − y_b) for a positive difference: itself, (1 + z)/2, or its sign."""
-    if loss == SQUARED:
-        return gap
-    if loss == LOGISTIC:
-        return 0.5 * (1.0 + gap)
-    return 1.0
-
-
-@inline
-def pull(loss, target, margin):  # type: ignore[no-untyped-def]
-    """Return −∂ℓ/∂margin."""
-    if loss == HINGE:
-        return target if target * margin < 1.0 else 0.0
-    if loss == SQUARED:
-        return target - margin
-    if loss == LOGISTIC:
-        # exp of a number ≤ 0 only: no overflow
-        e = math.exp(-abs(margin))
-        return target - (1.0 if margin >= 0.0 else e) / (1.0 + e)
-    return target * max(0.0, 1.0 - target * margin)
-
-
-@inline
 def rate_at(rate, alpha, eta0, step):  # type: ignore[no-untyped-def]
     """
     Return η_i of step i = 1, 2, ...
@@ -172,13 +147,6 @@ def rate_at(rate, alpha, eta0, step):  # type: ignore[no-untyped-def]
     if rate == SQRT:
         return eta0 / math.sqrt(step)
     return eta0
-
-
-@jit
-def pulls(loss, targets, margins, out):  # type: ignore[no-untyped-def]
-    """Write the pull of each margin."""
-    for i in range(len(out)):
-        out[i] = pull(loss, targets[i], margins[i])
 
 
 @jit

@@ -6,7 +6,8 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from typing import TypeVar
+from threading import Lock
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,3 +67,50 @@ def spread(work: Callable[[int, int], T], runs: list[tuple[int, int]], n_jobs: i
         return [work(first, last) for first, last in runs]
     with ThreadPoolExecutor(threads) as pool:
         return list(pool.map(lambda run: work(*run), runs))
+
+
+def add_up(work: Callable[[int, int], Any], runs: list[tuple[int, int]], n_jobs: int | None = None) -> Any:
+    """
+    Add what `work(first, last)` returns for every run, in a binary tree by the number of the run.
+
+    Which numbers meet depends on the runs alone, so any number of threads gives the same bytes. Two neighbours of the
+    tree are added as soon as both are there: about n_jobs · log(runs) parts are kept, not all of them.
+
+    Parameters
+    ----------
+    work : callable
+        Takes the two ends of a run and returns something that can be added.
+    runs : list of (first, last)
+        One or more, see `cut`.
+    n_jobs : int, optional
+        Number of threads; every available processor by default.
+
+    Returns
+    -------
+    object
+        The sum.
+
+    Examples
+    --------
+    >>> add_up(lambda first, last: sum(range(first, last)), [(0, 2), (2, 3), (3, 6)])
+    15
+    """
+    waiting: dict[tuple[int, int], Any] = {}
+    lock = Lock()
+
+    def climb(at: int, _: int) -> None:
+        part, width = work(*runs[at]), len(runs)
+        while width > 1:
+            # the last of an odd number goes up alone
+            if at ^ 1 < width:
+                with lock:
+                    other = waiting.pop((width, at ^ 1), None)
+                    if other is None:
+                        waiting[width, at] = part
+                        return
+                part = part + other
+            at, width = at // 2, (width + 1) // 2
+        waiting[1, 0] = part
+
+    spread(climb, [(at, at + 1) for at in range(len(runs))], n_jobs)
+    return waiting[1, 0]

@@ -13,7 +13,7 @@ from corank.data.ranking import RankingData
 from corank.data.weights import require_weight
 from corank.exact.linear import LinearMap
 from corank.exact.solution import Floats
-from corank.graphs import Laplacian
+from corank.graphs import Laplacian, weigh_queries
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,12 +42,12 @@ class Comparisons:
     diagonal: Floats
 
 
-def scored_comparisons(data: RankingData, mix: float, centred: bool) -> Comparisons:
+def scored_comparisons(data: RankingData, mix: float, centred: bool, query_weight: str) -> Comparisons:
     """
     Return the loss of the scored rows.
 
     K = (1 − mix)/W_P (L_q − L_g) + mix/W_D (diag(w) − w wᵀ/W_D): all pairs of a query less those inside a grade,
-    and the rows themselves (less their mean where an intercept absorbs it).
+    each c_q times, and the rows themselves (less their mean where an intercept absorbs it).
 
     Parameters
     ----------
@@ -57,6 +57,8 @@ def scored_comparisons(data: RankingData, mix: float, centred: bool) -> Comparis
         Share of regression.
     centred : bool
         Whether an intercept absorbs the mean.
+    query_weight : {"pairs", "equal", "rows"}
+        How much a query counts, see `corank.graphs.weigh_queries`.
 
     Returns
     -------
@@ -64,22 +66,22 @@ def scored_comparisons(data: RankingData, mix: float, centred: bool) -> Comparis
         The quadratic form.
     """
     if data.pairs is not None:
-        return _preferences(data)
+        return _preferences(weigh_queries(data, query_weight))
     assert data.y is not None
     order = data.order[data.is_scored[data.order]]
-    w = data.weight_of(order)
+    w, v = data.weight_of(order), weigh_queries(data, query_weight).weight_of(order)
     y, query = data.y[order], data.queries.codes[order]
     new = np.ones(len(order), dtype=bool)
     new[1:] = (query[1:] != query[:-1]) | (y[1:] != y[:-1])
     grade = np.cumsum(new) - 1
-    W_q, W_g, W_D = np.bincount(query, weights=w), np.bincount(grade, weights=w), float(w.sum())
+    W_q, W_g, W_D = np.bincount(query, weights=v), np.bincount(grade, weights=v), float(w.sum())
     require_weight(W_D, "scored row")
-    degree = w * (W_q[query] - W_g[grade])
+    degree = v * (W_q[query] - W_g[grade])
     per_pair, per_row = 0.0, mix / W_D
     if mix < 1.0:
         require_weight(float(degree.sum()), "pair")
         per_pair = (1.0 - mix) / (0.5 * float(degree.sum()))
-    L_q, L_g = _blocks(query, w), _blocks(grade, w)
+    L_q, L_g = _blocks(query, v), _blocks(grade, v)
 
     def apply(z: Floats) -> Floats:
         out = per_row * w * (z - (w @ z) / W_D if centred else z)
@@ -89,7 +91,7 @@ def scored_comparisons(data: RankingData, mix: float, centred: bool) -> Comparis
     return Comparisons(LinearMap(data.X, order), apply, k, float(y @ k), per_pair * degree + per_row * w)
 
 
-def unscored_comparisons(data: RankingData) -> Comparisons | None:
+def unscored_comparisons(data: RankingData, query_weight: str) -> Comparisons | None:
     """
     Return the mean square of the differences of unscored rows, K the mean over pairs of (e_a − e_b)(e_a − e_b)ᵀ.
 
@@ -97,6 +99,8 @@ def unscored_comparisons(data: RankingData) -> Comparisons | None:
     ----------
     data : RankingData
         The problem.
+    query_weight : {"pairs", "equal", "rows"}
+        How much a query counts.
 
     Returns
     -------
@@ -104,7 +108,7 @@ def unscored_comparisons(data: RankingData) -> Comparisons | None:
         The quadratic form; None where no query holds two unscored rows.
     """
     order = data.order[~data.is_scored[data.order]]
-    w = data.weight_of(order)
+    w = weigh_queries(data, query_weight, rows="unscored").weight_of(order)
     query = data.queries.codes[order]
     degree = w * (np.bincount(query, weights=w)[query] - w)
     total = 0.5 * float(degree.sum())

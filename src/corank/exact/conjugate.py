@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from corank.data.ranking import RankingData
 from corank.exact.comparisons import scored_comparisons, unscored_comparisons
+from corank.exact.linear import LinearMap
 from corank.exact.solution import Floats
 
 TOLERANCE = 1e-10
@@ -27,6 +28,7 @@ def solve_by_products(
     alpha: float,
     coupling: float,
     centred: bool,
+    query_weight: str,
 ) -> tuple[Floats, float, int, tuple[Floats, float]]:
     """
     Solve the block system of `corank.exact.squared_views` for the weights of all views, one after the other.
@@ -41,6 +43,8 @@ def solve_by_products(
         Share of regression, weight of the penalty, weight of the agreement.
     centred : bool
         Whether an intercept absorbs the mean of the regression part.
+    query_weight : {"pairs", "equal", "rows"}
+        How much a query counts.
 
     Returns
     -------
@@ -53,8 +57,8 @@ def solve_by_products(
     means : (array, float)
         Means of the scored rows and of their scores.
     """
-    loss = scored_comparisons(data, mix, centred)
-    agreement = unscored_comparisons(data) if coupling > 0.0 and len(columns) > 1 else None
+    loss = scored_comparisons(data, mix, centred, query_weight)
+    agreement = unscored_comparisons(data, query_weight) if coupling > 0.0 and len(columns) > 1 else None
     M, d = len(columns), data.n_features
     bounds = np.cumsum([0, *(len(c) for c in columns)])
 
@@ -100,8 +104,6 @@ def solve_by_products(
 
 def _means(data: RankingData) -> tuple[Floats, float]:
     assert data.y is not None
-    rows = np.flatnonzero(data.is_scored)
-    w = data.weight_of(rows)
-    share = np.zeros(data.n_rows)
-    share[rows] = w / w.sum()
-    return np.asarray(data.X.T @ share).ravel(), float(share[rows] @ data.y[rows])
+    rows = data.scored_rows
+    share = data.weight_of(rows) / data.weight_of(rows).sum()
+    return LinearMap(data.X, rows).gather(share), float(share @ data.y[rows])

@@ -13,17 +13,19 @@ Reference: Sculley, Combined regression and ranking, KDD 2010 (the objective, so
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from corank.core.scaled import factors_of, plain
 from corank.data.ranking import RankingData
 from corank.data.weights import require_weight
 from corank.errors import InputError
 from corank.exact.conjugate import solve_by_products
-from corank.exact.solution import Floats, Solution, require, require_products
+from corank.exact.solution import Floats, Solution, require, require_numbers, require_products
 from corank.exact.system import System
 from corank.moments import Moments, dense
 
@@ -32,30 +34,37 @@ MAX_DENSE = 4000
 MAX_SUMS = 10**12
 """Products n d² up to which it is built: some tens of seconds."""
 
+Sums = tuple[Moments, Moments | None]
+"""Sums over the pairs of scored rows, and over those of unscored rows."""
+
 # rows whose mean stands in for the mean of all: what is subtracted need only be near it
 _SAMPLE = 10_000
 
 
 def squared(
-    data: RankingData,
+    data: RankingData | Moments,
     *,
     mix: float = 0.0,
     alpha: float,
     fit_intercept: bool = False,
+    query_weight: str = "pairs",
 ) -> Solution:
     """
     Minimise the squared loss over pairs, rows, or both.
 
     Parameters
     ----------
-    data : RankingData
-        The problem; a preference pair asks for a difference of 1.
+    data : RankingData or Moments
+        The problem, or its sums (with ``plain`` where mix > 0), which serve any number of parameters and may come from
+        parts that were summed elsewhere; a preference pair asks for a difference of 1.
     mix : float
         Share of regression: 0 learns differences only, 1 is ridge regression.
     alpha : float
         Weight of the penalty; with 0 the shortest of all optima is returned.
     fit_intercept : bool
         Whether to learn b, from the regression part; it is not penalised and stays 0 where mix is 0.
+    query_weight : {"pairs", "equal", "rows"}
+        How much a query counts among the pairs, see `corank.graphs.weigh_queries`; sums have theirs inside.
 
     Returns
     -------
@@ -65,22 +74,24 @@ def squared(
     Examples
     --------
     >>> data = RankingData.of([[0.0], [1.0], [2.0]], [0, 1, 2])
-    >>> squared(data, alpha=0.0).coef
-    array([1.])
+    >>> squared(data, alpha=0.0).coef, squared(Moments.of(data), alpha=0.0).coef
+    (array([1.]), array([1.]))
     """
     columns = [np.arange(data.n_features)]
-    found = _solve(data, columns, mix=mix, alpha=alpha, coupling=0.0, fit_intercept=fit_intercept)
+    problem = (data, None) if isinstance(data, Moments) else data
+    found = _solve(problem, columns, mix, alpha, 0.0, fit_intercept, query_weight)
     return Solution(found.coef, found.intercept, found.objective, found.n_iter)
 
 
 def squared_views(
-    data: RankingData,
+    data: RankingData | Sums,
     views: Sequence[Any],
     *,
     mix: float = 0.0,
     alpha: float,
     coupling: float,
     fit_intercept: bool = False,
+    query_weight: str = "pairs",
 ) -> Solution:
     """
     Minimise the squared loss of several views that must agree on unscored pairs.
@@ -91,8 +102,8 @@ def squared_views(
 
     Parameters
     ----------
-    data : RankingData
-        The problem.
+    data : RankingData, or tuple of (Moments, Moments or None)
+        The problem, or its sums over scored and over unscored rows.
     views : sequence of array-like of int, or slices
         The columns of each view; views may share columns.
     mix : float
@@ -103,18 +114,21 @@ def squared_views(
         Weight of the agreement; 0 solves every view by itself.
     fit_intercept : bool
         Whether each view learns a b_v, from the regression part.
+    query_weight : {"pairs", "equal", "rows"}
+        How much a query counts among the pairs, scored and unscored.
 
     Returns
     -------
     Solution
         ``view_coefs`` holds w_v, ``coef`` their mean in the columns of X.
     """
-    columns = [_columns_of(view, data.n_features) for view in views]
+    n_features = data[0].n_features if isinstance(data, tuple) else data.n_features
+    columns = [_columns_of(view, n_features) for view in views]
     if not columns or any(len(c) == 0 for c in columns):
         raise InputError(f"the {len(columns)} views must be one or more, each with a column to look at.")
     if not np.isfinite(coupling) or coupling < 0.0:
         raise InputError(f"coupling is {coupling}; pass a finite weight of the agreement, zero or more.")
-    return _solve(data, columns, mix=mix, alpha=alpha, coupling=coupling, fit_intercept=fit_intercept)
+    return _solve(data, columns, mix, alpha, coupling, fit_intercept, query_weight)
 
 
 def _columns_of(view: Any, d: int) -> NDArray[np.int64]:
@@ -126,58 +140,84 @@ def _columns_of(view: Any, d: int) -> NDArray[np.int64]:
 
 
 def _solve(
-    data: RankingData, columns: list[NDArray[Any]], *, mix: float, alpha: float, coupling: float,
-    fit_intercept: bool,
+    data: RankingData | Sums, columns: list[NDArray[Any]], mix: float, alpha: float, coupling: float,
+    fit_intercept: bool, query_weight: str,
 ) -> Solution:  # fmt: skip
-    require(data, mix, alpha)
-    d, n_slots = data.n_features, sum(len(c) for c in columns)
-    shift = _near_mean(data) if fit_intercept and mix > 0.0 else None
-    if max(n_slots, d) > MAX_DENSE or data.n_rows * d * d > MAX_SUMS:
-        theta, objective, n_iter, means = solve_by_products(data, columns, mix, alpha, coupling, shift is not None)
+    centred, couples = fit_intercept and mix > 0.0, coupling > 0.0 and len(columns) > 1
+    if isinstance(data, RankingData):
+        require(data, mix, alpha)
+        d, n_slots = data.n_features, sum(len(c) for c in columns)
+        by_products = max(n_slots, d) > MAX_DENSE or data.n_rows * d * d > MAX_SUMS
+    else:
+        require_numbers(mix, alpha)
+        d, by_products = data[0].n_features, False
+    if by_products:
+        assert isinstance(data, RankingData)
+        theta, objective, n_iter, means = solve_by_products(data, columns, mix, alpha, coupling, centred, query_weight)
     else:
         with np.errstate(over="ignore", invalid="ignore"):
-            system = _system(data, mix, shift)
-            agreement = _agreement(data) if coupling > 0.0 and len(columns) > 1 else None
+            system, agreement = _sums(data, mix, centred, couples, query_weight)
         theta, objective = _factorise(system, agreement, columns, alpha, coupling)
         n_iter, means = 0, (system.x_mean, system.y_mean)
     bounds = np.cumsum([0, *(len(c) for c in columns)])
     coefs = tuple(theta[bounds[v] : bounds[v + 1]] for v in range(len(columns)))
-    coef = np.zeros(data.n_features)
+    coef = np.zeros(d)
     for view, w in zip(columns, coefs, strict=True):
         np.add.at(coef, view, w / len(columns))
-    intercept = 0.0 if shift is None else float(means[1] - coef @ means[0])
+    intercept = float(means[1] - coef @ means[0]) if centred else 0.0
     return Solution(coef, intercept, max(objective, 0.0), n_iter, coefs)
 
 
+def _sums(
+    data: RankingData | Sums, mix: float, centred: bool, couples: bool, query_weight: str
+) -> tuple[System, Floats | None]:
+    """The system of the loss, and the mean of p pᵀ over unscored pairs where views are coupled."""
+    origin = np.zeros(0)
+    if isinstance(data, RankingData):
+        how: dict[str, Any] = {"query_weight": query_weight}
+        unscored = Moments.of(data, rows="unscored", **how) if couples else None
+        if centred:
+            # rows are taken relative to a point near their mean, so that centring their sums cancels nothing
+            origin, factors = _near_mean(data), factors_of(data.X)
+            raw = replace(data, X=plain(data.X))
+            scored = Moments.of(raw, features=lambda rows: dense(rows) - origin, plain=True, **how)
+            if factors is not None:
+                scored, origin = scored.scaled(factors), factors * origin
+        else:
+            scored = Moments.of(data, plain=mix > 0.0, **how)
+    else:
+        scored, unscored = data
+    system = _system(scored, mix, centred)
+    if len(origin):
+        system = replace(system, x_mean=system.x_mean + origin)
+    if not couples or unscored is None or not unscored.pair_weight > 0.0:
+        return system, None
+    return system, unscored.pair[:-1, :-1] / unscored.pair_weight
+
+
 def _near_mean(data: RankingData) -> Floats:
-    rows = np.flatnonzero(data.is_scored)
+    rows = data.scored_rows
     rows = rows[:: max(len(rows) // _SAMPLE, 1)]
-    return np.asarray(data.X[rows].mean(axis=0), dtype=np.float64).ravel()
+    return np.asarray(plain(data.X)[rows].mean(axis=0), dtype=np.float64).ravel()
 
 
-def _system(data: RankingData, mix: float, shift: Floats | None) -> System:
-    """Sum both parts; x is taken relative to `shift`, so that centring the sums for the intercept cancels nothing."""
-    features = None if shift is None else lambda rows: dense(rows) - shift
-    sums = Moments.of(data, features=features, plain=mix > 0.0)
-    system = System.zero(data.n_features)
+def _system(sums: Moments, mix: float, centred: bool) -> System:
+    """Add both parts, the rows about their mean where an intercept absorbs it."""
+    system = System.zero(sums.n_features)
     if mix < 1.0:
         require_weight(sums.pair_weight, "pair")
         system = system.plus(sums.pair, (1.0 - mix) / sums.pair_weight)
-    if sums.plain is not None:
-        total = sums.plain[-1, -1]
-        require_weight(total, "scored row")
-        mean = sums.plain[-1, :-1] / total
-        plain = sums.plain[:-1, :-1]
-        if shift is None:
-            return system.plus(plain, mix / total)
-        system = system.plus(plain - total * np.outer(mean, mean), mix / total)
-        return System(system.A, system.b, system.c, mean[:-1] + shift, float(mean[-1]))
-    return system
-
-
-def _agreement(data: RankingData) -> Floats | None:
-    sums = Moments.of(data, rows="unscored")
-    return sums.pair[:-1, :-1] / sums.pair_weight if sums.pair_weight > 0.0 else None
+    if mix == 0.0:
+        return system
+    if sums.plain is None:
+        raise InputError(f"mix is {mix}, but these moments hold no sums over rows; pass Moments.of(..., plain=True).")
+    total = sums.plain[-1, -1]
+    require_weight(total, "scored row")
+    if not centred:
+        return system.plus(sums.plain[:-1, :-1], mix / total)
+    mean = sums.plain[-1, :-1] / total
+    system = system.plus(sums.plain[:-1, :-1] - total * np.outer(mean, mean), mix / total)
+    return replace(system, x_mean=mean[:-1], y_mean=float(mean[-1]))
 
 
 def _factorise(

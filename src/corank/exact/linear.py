@@ -12,6 +12,7 @@ from scipy import sparse
 
 from corank.core.products import gather_rows, score_rows
 from corank.core.rows import as_core_rows
+from corank.core.scaled import factors_of, plain
 from corank.core.threads import spread
 
 Floats = NDArray[np.float64]
@@ -27,7 +28,7 @@ class LinearMap:
 
     Attributes
     ----------
-    X : ndarray or CSR matrix
+    X : ndarray, CSR matrix or ScaledRows
         All rows.
     order : array of int64, shape (m,)
         The chosen rows.
@@ -56,7 +57,8 @@ class LinearMap:
         array of float64, shape (m,)
             Scores of the chosen rows.
         """
-        rows, order, out = as_core_rows(self.X), self.order.view(np.uint64), np.empty(len(self.order))
+        rows, order, out = as_core_rows(plain(self.X)), self.order.view(np.uint64), np.empty(len(self.order))
+        w = self._scaled(w)
         spread(lambda first, last: score_rows(rows, order, w, out, first, last), self._pieces())
         return out
 
@@ -74,14 +76,14 @@ class LinearMap:
         array of float64, shape (n_features,)
             The sum of the rows, each times its number.
         """
-        rows, order, d = as_core_rows(self.X), self.order.view(np.uint64), self.X.shape[1]
+        rows, order, d = as_core_rows(plain(self.X)), self.order.view(np.uint64), self.X.shape[1]
 
         def piece(first: int, last: int) -> Floats:
             out = np.zeros(d)
             gather_rows(rows, order, h, out, first, last)
             return out
 
-        return np.sum(spread(piece, self._pieces()), axis=0) if len(order) else np.zeros(d)
+        return self._scaled(np.sum(spread(piece, self._pieces()), axis=0) if len(order) else np.zeros(d))
 
     def gather_squares(self, h: Floats) -> Floats:
         """
@@ -97,14 +99,18 @@ class LinearMap:
         array of float64, shape (n_features,)
             The sums.
         """
-        total = np.zeros(self.X.shape[1])
+        total, X = np.zeros(self.X.shape[1]), plain(self.X)
         for first, last in self._pieces():
-            rows = self.X[self.order[first:last]]
+            rows = X[self.order[first:last]]
             if sparse.issparse(rows):
                 total += rows.power(2).T @ h[first:last]
             else:
                 total += np.einsum("kj,kj,k->j", rows, rows, h[first:last])
-        return total
+        return self._scaled(self._scaled(total))
+
+    def _scaled(self, w: Floats) -> Floats:
+        factors = factors_of(self.X)
+        return w if factors is None else factors * w
 
     def _pieces(self) -> list[tuple[int, int]]:
         ends = np.linspace(0, len(self.order), _PIECES + 1).astype(int)

@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import expit
 
+from corank.core.every_pair import visit, visit_bend
 from corank.core.hinge_pairs import Block, bend, sweep
-from corank.core.logistic_pairs import likely_bend, likely_sweep
 from corank.core.threads import cut, spread
 from corank.data.ranking import RankingData
 from corank.exact.newton import Evaluate, Slopes
 from corank.exact.solution import Floats
+from corank.losses import Loss
 
 # queries are summed in a fixed number of pieces, so that sums do not depend on the number of threads
 _PIECES = 16
 
 
-def pair_loss(data: RankingData, name: str, scale: float) -> Evaluate:
+def pair_loss(data: RankingData, loss: Loss, scale: float) -> Evaluate:
     """
     Return ``scale`` times the mean over pairs of a loss, as a function of scores.
 
     Parameters
     ----------
     data : RankingData
-        The problem. Scores are those of the scored rows in the order of ``data.order``, or of all rows where
-        preference pairs are given.
-    name : {"squared_hinge", "logistic"}
-        The loss.
+        The problem, weighted by query. Scores are those of the scored rows in the order of ``data.order``, or of all
+        rows where preference pairs are given.
+    loss : Loss
+        Twice differentiable, but for corners of its slope.
     scale : float
         The factor.
 
@@ -36,21 +36,23 @@ def pair_loss(data: RankingData, name: str, scale: float) -> Evaluate:
         For `corank.exact.newton.minimise`.
     """
     if data.pairs is not None:
-        return _listed(data, name, scale)
+        return _listed(data, loss, scale)
     block, total = _block(data)
-    return _hinge(block, scale / total) if name == "squared_hinge" else _logistic(block, scale / total)
+    return _sorted(block, scale / total) if loss.exact == "sorted" else _visited(block, loss.code, scale / total)
 
 
-def row_loss(y: Floats, w: Floats, scale: float) -> Evaluate:
+def row_loss(y: Floats, w: Floats, loss: Loss, scale: float) -> Evaluate:
     """
-    Return ``scale`` times the weighted mean over rows of the logistic loss, as a function of scores.
+    Return ``scale`` times the weighted mean over rows of a loss, as a function of scores.
 
     Parameters
     ----------
     y : array of float64
-        Targets between 0 and 1.
+        Targets.
     w : array of float64
         Row weights.
+    loss : Loss
+        As in `pair_loss`.
     scale : float
         The factor.
 
@@ -62,10 +64,8 @@ def row_loss(y: Floats, w: Floats, scale: float) -> Evaluate:
     share = scale * w / w.sum()
 
     def evaluate(u: Floats) -> Slopes:
-        p = expit(u)
-        return Slopes(
-            float(share @ (np.logaddexp(0.0, u) - y * u)), share * (p - y), lambda z: share * p * (1.0 - p) * z
-        )
+        value, pull, curve = loss.costs(y, u)
+        return Slopes(float(share @ value), -share * pull, lambda z: share * curve * z)
 
     return evaluate
 
@@ -83,7 +83,7 @@ def _block(data: RankingData) -> tuple[Block, float]:
     return Block(starts, grade - lowest, data.y[order], w), 0.5 * float(W_q @ W_q - W_g @ W_g)
 
 
-def _hinge(block: Block, factor: float) -> Evaluate:
+def _sorted(block: Block, factor: float) -> Evaluate:
     runs = cut(block.starts, _PIECES)
     n = len(block.weight)
 
@@ -101,17 +101,17 @@ def _hinge(block: Block, factor: float) -> Evaluate:
     return evaluate
 
 
-def _logistic(block: Block, factor: float) -> Evaluate:
+def _visited(block: Block, code: int, factor: float) -> Evaluate:
     runs = cut(block.starts, _PIECES)
     n = len(block.weight)
 
     def evaluate(u: Floats) -> Slopes:
         slope = np.empty(n)
-        losses = spread(lambda first, last: likely_sweep(block, u, first, last, slope), runs)
+        losses = spread(lambda first, last: visit(code, block, u, first, last, slope), runs)
 
         def second(z: Floats) -> Floats:
             out = np.empty(n)
-            spread(lambda first, last: likely_bend(block, u, z, first, last, out), runs)
+            spread(lambda first, last: visit_bend(code, block, u, z, first, last, out), runs)
             return factor * out
 
         return Slopes(factor * sum(losses), factor * slope, second)
@@ -119,27 +119,17 @@ def _logistic(block: Block, factor: float) -> Evaluate:
     return evaluate
 
 
-def _listed(data: RankingData, name: str, scale: float) -> Evaluate:
-    """Preferences: the target of every pair is 1."""
+def _listed(data: RankingData, loss: Loss, scale: float) -> Evaluate:
+    """Preferences: scores that differ by 1."""
     assert data.pairs is not None
-    n, (winners, losers), w = data.n_rows, data.pairs.T, data.pair_weight
-    share = scale * w / w.sum()
+    n, (winners, losers) = data.n_rows, data.pairs.T
+    evaluate_pairs = row_loss(loss.pair_target(np.ones(len(winners))), data.pair_weight, loss, scale)
 
     def to_rows(h: Floats) -> Floats:
         return np.asarray(np.bincount(winners, h, n) - np.bincount(losers, h, n))
 
     def evaluate(u: Floats) -> Slopes:
-        m = u[winners] - u[losers]
-        if name == "squared_hinge":
-            short = np.maximum(1.0 - m, 0.0)
-            value, slope, curvature = 0.5 * short**2, -short, (short > 0.0).astype(np.float64)
-        else:
-            p = expit(m)
-            value, slope, curvature = np.logaddexp(0.0, -m), p - 1.0, p * (1.0 - p)
-        return Slopes(
-            float(share @ value),
-            to_rows(share * slope),
-            lambda z: to_rows(share * curvature * (z[winners] - z[losers])),
-        )
+        value, slope, bend = evaluate_pairs(u[winners] - u[losers])
+        return Slopes(value, to_rows(slope), lambda z: to_rows(bend(z[winners] - z[losers])))
 
     return evaluate

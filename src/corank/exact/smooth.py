@@ -1,9 +1,9 @@
 """
-Squared hinge and logistic loss by truncated Newton.
+Smooth losses by truncated Newton.
 
 The squared hinge counts its active pairs by sorting inside queries, O(n log n) a product, so a query may hold any
-number of rows; the logistic loss visits every pair and is meant for up to `MAX_PAIRS` of them. Conjugate gradients are
-preconditioned by the same sums over all pairs that solve the squared loss: an upper bound of the second derivative.
+number of rows; other losses visit every pair, up to `MAX_PAIRS` of them. Conjugate gradients are preconditioned by the
+same sums over all pairs that solve the squared loss: an upper bound of the second derivative.
 """
 
 from __future__ import annotations
@@ -17,26 +17,47 @@ from corank.exact.comparisons import Comparisons, scored_comparisons
 from corank.exact.newton import Affine, Evaluate, Slopes, Vector, minimise
 from corank.exact.pairwise import pair_loss, row_loss
 from corank.exact.solution import Floats, Solution, require, require_products
+from corank.graphs import weigh_queries
 from corank.losses import Loss
 from corank.moments import Moments
 
 MAX_PAIRS = 100_000_000
-"""Most pairs that `logistic` visits; each Newton step passes over them about ten times."""
+"""Most pairs that are visited one by one; each Newton step passes over them about ten times."""
 
 # columns up to which the preconditioner is a full matrix: above, building it costs more than it saves
 _MAX_FULL = 256
 
 
-def squared_hinge(data: RankingData, *, alpha: float, tol: float = 1e-6, max_iter: int = 100) -> Solution:
+def smooth_loss(
+    data: RankingData,
+    name: str,
+    *,
+    mix: float = 0.0,
+    alpha: float,
+    fit_intercept: bool = False,
+    query_weight: str = "pairs",
+    tol: float = 1e-6,
+    max_iter: int = 100,
+) -> Solution:
     """
-    Minimise mean_P ½ max(0, 1 − w·(a − b))² + alpha/2 ‖w‖², the linear RankSVM with squared hinge.
+    Minimise mix · mean_D ℓ(y, w·x + b) + (1 − mix) · mean_P ℓ(t(y_a − y_b), w·(a − b)) + alpha/2 ‖w‖².
+
+    The squared hinge with mix = 0 is the linear RankSVM, the logistic loss with mix = 1 logistic regression.
 
     Parameters
     ----------
     data : RankingData
-        The problem.
+        The problem, with scores that the loss can learn from. A preference is a pair whose scores differ by 1.
+    name : str
+        One of `corank.losses.LOSSES`; the hinge has no solver.
+    mix : float
+        Share of regression.
     alpha : float
         Weight of the penalty, above zero.
+    fit_intercept : bool
+        Whether to learn b, from the regression part; it is not penalised and stays 0 where mix is 0.
+    query_weight : {"pairs", "equal", "rows"}
+        How much a query counts among the pairs, see `corank.graphs.weigh_queries`.
     tol : float
         Size of the gradient to stop at, relative to its size at w = 0.
     max_iter : int
@@ -50,70 +71,32 @@ def squared_hinge(data: RankingData, *, alpha: float, tol: float = 1e-6, max_ite
     Examples
     --------
     >>> data = RankingData.of([[0.0], [2.0]], [0, 1])
-    >>> squared_hinge(data, alpha=1.0).coef
+    >>> smooth_loss(data, "squared_hinge", alpha=1.0).coef
     array([0.4])
     """
-    require(data, 0.0, alpha, "above zero")
-    comparisons = scored_comparisons(data, 0.0, False)
-    evaluate = pair_loss(data, "squared_hinge", 1.0)
-    precondition = _preconditioner(data, comparisons, 0.0, alpha, 1.0, False)
-    return minimise(evaluate, Affine(comparisons.rows, False), alpha, precondition, tol, max_iter)
-
-
-def logistic(
-    data: RankingData,
-    *,
-    mix: float = 0.0,
-    alpha: float,
-    fit_intercept: bool = False,
-    tol: float = 1e-6,
-    max_iter: int = 100,
-) -> Solution:
-    """
-    Minimise mix · mean_D ℓ(y, w·x + b) + (1 − mix) · mean_P ℓ((1 + y_a − y_b)/2, w·(a − b)) + alpha/2 ‖w‖².
-
-    ℓ(t, m) = −t log σ(m) − (1 − t) log(1 − σ(m)), σ the logistic function.
-
-    Parameters
-    ----------
-    data : RankingData
-        The problem; scores between 0 and 1 (where mix is 0: that differ by at most 1 inside a query). A preference
-        pair has the target 1.
-    mix : float
-        Share of regression: 1 is logistic regression.
-    alpha : float
-        Weight of the penalty, above zero.
-    fit_intercept : bool
-        Whether to learn b, from the regression part; it is not penalised and stays 0 where mix is 0.
-    tol : float
-        Size of the gradient to stop at, relative to its size at w = 0.
-    max_iter : int
-        Most Newton steps.
-
-    Returns
-    -------
-    Solution
-        The optimum.
-    """
-    require(data, mix, alpha, "above zero")
-    if mix < 1.0 and data.n_pairs > MAX_PAIRS:
+    loss = Loss.of(name)
+    if loss.exact is None:
         raise InputError(
-            f"the problem has {data.n_pairs} pairs, and the exact logistic solver visits at most {MAX_PAIRS}; "
+            f"solver='exact' knows no solver for the {name} loss; choose 'squared_hinge', or solver='sgd'."
+        )
+    require(data, mix, alpha, "above zero")
+    if mix < 1.0 and loss.exact != "sorted" and data.n_pairs > MAX_PAIRS:
+        raise InputError(
+            f"the problem has {data.n_pairs} pairs, and the exact {name} solver visits at most {MAX_PAIRS}; "
             "use solver='sgd', or loss='squared'."
         )
-    comparisons = scored_comparisons(data, mix, False)
+    comparisons = scored_comparisons(data, mix, False, query_weight)
     order = comparisons.rows.order
     parts: list[Evaluate] = []
     if data.y is not None:
-        Loss.of("logistic").require_scores(data.y[order], data.queries.codes[order], mix > 0.0)
+        loss.require_scores(data.y[order], data.queries.codes[order], mix > 0.0)
     if mix < 1.0:
-        parts.append(pair_loss(data, "logistic", 1.0 - mix))
+        parts.append(pair_loss(weigh_queries(data, query_weight), loss, 1.0 - mix))
     if data.y is not None and mix > 0.0:
-        parts.append(row_loss(data.y[order], data.weight_of(order), mix))
+        parts.append(row_loss(data.y[order], data.weight_of(order), loss, mix))
     learns_b = fit_intercept and mix > 0.0
-    precondition = _preconditioner(data, comparisons, mix, alpha, 0.25, learns_b)
-    scores = Affine(comparisons.rows, learns_b)
-    return minimise(_sum(parts), scores, alpha, precondition, tol, max_iter)
+    precondition = _preconditioner(data, comparisons, mix, alpha, loss.curvature, learns_b, query_weight)
+    return minimise(_sum(parts), Affine(comparisons.rows, learns_b), alpha, precondition, tol, max_iter)
 
 
 def _sum(parts: list[Evaluate]) -> Evaluate:
@@ -129,6 +112,7 @@ def _sum(parts: list[Evaluate]) -> Evaluate:
 
 def _preconditioner(
     data: RankingData, comparisons: Comparisons, mix: float, alpha: float, curvature: float, learns_b: bool,
+    query_weight: str,
 ) -> Vector:  # fmt: skip
     """
     Return products with P⁻¹, P = curvature · XᵀKX + alpha I or, for many columns, about its diagonal.
@@ -141,7 +125,7 @@ def _preconditioner(
         inverse = 1.0 / (np.append(diagonal, curvature * mix) if learns_b else diagonal)
         return lambda r: inverse * r
     with np.errstate(over="ignore", invalid="ignore"):
-        sums = Moments.of(data, plain=mix > 0.0)
+        sums = Moments.of(data, plain=mix > 0.0, query_weight=query_weight)
     require_products(sums.pair)
     P = np.zeros((d + 1, d + 1))
     if mix < 1.0:

@@ -9,17 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from corank.basis import Basis
 from corank.data.ranking import RankingData
-from corank.data.weights import rows_to_learn_from
 from corank.errors import InputError
-from corank.kernels import is_precomputed, require_square
+from corank.kernels import is_precomputed
 from corank.pursuit.dictionary import Dictionary, feature_columns, kernel_columns
 from corank.views import View, as_views
 
 
-def choose_rows(
-    dictionary: Any, data: RankingData, weights: NDArray[np.float64] | None, rng: np.random.Generator
-) -> NDArray[np.int64]:
+def choose_rows(dictionary: Any, data: RankingData, rng: np.random.Generator) -> NDArray[np.int64]:
     """
     Choose the rows of a dictionary; rows of weight zero are as if they were not there.
 
@@ -30,8 +28,6 @@ def choose_rows(
         those named.
     data : RankingData
         The problem.
-    weights : array of shape (n_rows,), optional
-        Row weights.
     rng : numpy.random.Generator
         Draws random rows.
 
@@ -43,15 +39,15 @@ def choose_rows(
     Examples
     --------
     >>> data = RankingData.of([[0.0], [1.0], [2.0]], [1, 0, float("nan")])
-    >>> choose_rows("scored", data, None, np.random.default_rng(0)).tolist()
+    >>> choose_rows("scored", data, np.random.default_rng(0)).tolist()
     [0, 1]
     """
     if isinstance(dictionary, str) and dictionary == "scored":
-        return rows_to_learn_from(data, weights)
-    present = np.arange(data.n_rows) if weights is None else np.flatnonzero(weights > 0.0)
+        return data.scored_rows
+    present = np.sort(np.concatenate([data.scored_rows, data.unscored_rows]))
     if isinstance(dictionary, str):
         return present
-    if not isinstance(dictionary, bool) and isinstance(dictionary, Integral):
+    if isinstance(dictionary, Integral):
         if int(dictionary) >= len(present):
             return present
         return np.sort(rng.choice(present, int(dictionary), replace=False))
@@ -78,12 +74,12 @@ class Candidates:
     ----------
     numbers : array of int64, shape (N,)
         The rows or columns.
-    view : View or None
-        How rows are compared; None where the columns stand for themselves.
+    basis : Basis or None
+        The rows; None where the columns stand for themselves.
     """
 
     numbers: NDArray[np.int64]
-    view: View | None
+    basis: Basis | None
 
     @classmethod
     def of(
@@ -91,7 +87,6 @@ class Candidates:
         dictionary: Any,
         kernel: Any,
         data: RankingData,
-        weights: NDArray[np.float64] | None,
         for_rows: np.random.Generator,
         for_kernel: np.random.Generator,
     ) -> Candidates:
@@ -106,8 +101,6 @@ class Candidates:
             How rows are compared.
         data : RankingData
             The problem.
-        weights : array of shape (n_rows,), optional
-            Row weights.
         for_rows, for_kernel : numpy.random.Generator
             Draw random rows, and resolve the kernel's "median".
 
@@ -118,9 +111,8 @@ class Candidates:
         """
         if isinstance(dictionary, str) and dictionary == "columns":
             return cls(np.arange(data.n_features), None)
-        view = View(None, kernel)
-        require_square(data.X, view.kernel)
-        return cls(choose_rows(dictionary, data, weights, for_rows), view.fit(data.X, for_kernel))
+        rows = choose_rows(dictionary, data, for_rows)
+        return cls(rows, Basis.of(View(None, kernel).fit(data.X, for_kernel), data.X, rows))
 
     def over(self, X: Any, rows: NDArray[np.int64]) -> Dictionary:
         """
@@ -128,7 +120,7 @@ class Candidates:
 
         Parameters
         ----------
-        X : ndarray or CSR matrix
+        X : ndarray, CSR matrix, ScaledRows or array of objects
             All rows.
         rows : array of int64
             Those that its columns run over.
@@ -138,9 +130,7 @@ class Candidates:
         Dictionary
             Of N columns.
         """
-        if self.view is None:
-            return feature_columns(X, rows)
-        return kernel_columns(self.view, X, rows, replace(self.view, basis=self.numbers).basis_of(X))
+        return feature_columns(X, rows) if self.basis is None else kernel_columns(self.basis, X, rows)
 
 
 def deal_views(

@@ -21,27 +21,42 @@ Reference: Tsivtsivadze and Heskes, Semi-supervised ranking pursuit, 2013, secti
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import islice
-from numbers import Integral
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import NDArray
 
-from corank.base import Ranker, as_weights, rng_of
+from corank.base import Ranker, warn_of_no_agreement
+from corank.basis import Basis
 from corank.data.ranking import RankingData
 from corank.errors import InputError
-from corank.kernels import is_precomputed, require_square
+from corank.held_out import HeldOut
+from corank.parameters import Rules
+from corank.progress import progress
 from corank.pursuit.choice import choose_rows, deal_views
 from corank.pursuit.couple import couple, side_by_side
 from corank.pursuit.coupled import Choice, Coupled
 from corank.pursuit.inner import Floats, Goal
 from corank.pursuit.parameters import CO_PURSUIT
 from corank.pursuit.path import add_up, as_length
-from corank.pursuit.stopping import Watch, best_length, hold_out
+from corank.pursuit.stopping import Watch
 from corank.pursuit.walk import walk
-from corank.views import View
+from corank.views import View, kernels_of
+
+
+@dataclass(frozen=True, eq=False)
+class _CoPursued:
+    """What `CoRankingPursuit` found; see its attributes."""
+
+    terms: NDArray[np.int64]
+    term_coefs: Floats
+    gains: Floats
+    views: list[View]
+    view_bases: list[Basis]
+    validation_errors: Floats | None
 
 
 class CoRankingPursuit(Ranker):
@@ -73,35 +88,37 @@ class CoRankingPursuit(Ranker):
         then never rises).
     query_weight : {"pairs", "equal", "rows"}
         How much a query counts, scored and unscored (see `corank.graphs.query_factors`).
+    scale : bool
+        Whether columns are divided by their deviation inside queries before rows are compared.
     tol : float
         Stop when a step lowers J by no more than this share of its first value.
     early_stopping : bool
-        Whether to choose the number of terms by the disagreement error on held-out queries, and then to learn that
-        many from all rows.
+        Whether to choose the number of terms by the disagreement error on judgements set aside, and then to learn that
+        many from all.
     validation_fraction : float
-        Share of the queries that hold a pair (of the rows, where there is one) held out for early stopping.
+        Share of the queries that hold a pair (of the judgements, where there is one) set aside for early stopping.
     n_iter_no_change : int
         Steps without improvement after which early stopping looks no further.
     random_state : int, RandomState or None
         Seed.
+    verbose : bool
+        Whether to show a progress bar, on a terminal only.
 
     Attributes
     ----------
-    indices_ : array of int64, shape (P, M)
+    terms_ : array of int64, shape (P, M)
         Row that each view chose at each step.
-    coefs_ : array of shape (P, M)
+    term_coefs_ : array of shape (P, M)
         Its coefficient.
     gains_ : array of shape (P,)
         By how much J of each step is lower with its terms than without. With ``residual="separate"`` they add up to
         the fall of the paper's objective; with ``"shared"`` each J starts from what the mean of the views left over.
     views_ : list of View
         The views, with kernels of numbers only.
-    basis_rows_ : list of arrays of int64
-        Rows that each view chose, ascending.
-    basis_ : list
-        Those rows, which predictions compare with.
+    view_bases_ : list of Basis
+        Rows that each view chose, which predictions compare with.
     validation_errors_ : array, early stopping only
-        Error on the held-out queries with 0, 1, 2, ... terms.
+        Error on what was set aside with 0, 1, 2, ... terms.
 
     Examples
     --------
@@ -113,25 +130,32 @@ class CoRankingPursuit(Ranker):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = CO_PURSUIT
+    _rules: ClassVar[Rules] = CO_PURSUIT
+
+    terms_: NDArray[np.int64]
+    term_coefs_: Floats
+    views_: list[View]
+    view_bases_: list[Basis]
 
     def __init__(
         self,
         n_basis: int = 50,
         views: Any = 2,
         kernel: Any = "gaussian",
+        *,
         coupling: float = 1.0,
         search: str = "joint",
-        *,
         split: str = "columns",
         dictionary: Any = "all",
         residual: str = "shared",
         query_weight: str = "pairs",
+        scale: bool = True,
         tol: float = 1e-10,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 5,
         random_state: Any = None,
+        verbose: bool = False,
     ) -> None:
         self.n_basis = n_basis
         self.views = views
@@ -142,107 +166,77 @@ class CoRankingPursuit(Ranker):
         self.dictionary = dictionary
         self.residual = residual
         self.query_weight = query_weight
+        self.scale = scale
         self.tol = tol
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
         self.random_state = random_state
-
-    def fit(
-        self, X: Any, y: ArrayLike | None = None, *, qid: ArrayLike | None = None, sample_weight: Any = None
-    ) -> Self:
-        """
-        Choose terms in all views.
-
-        Parameters
-        ----------
-        X : array-like, CSR matrix, DataFrame, or RankingData
-            The rows, or a whole problem (then y and qid stay None).
-        y : array-like of shape (n_rows,)
-            Scores, higher is better; NaN marks an unscored row, on which the views must agree.
-        qid : array-like of shape (n_rows,), optional
-            One query id per row; None puts all rows in one query.
-        sample_weight : array-like of shape (n_rows,), optional
-            A weight of 2 means what writing the row twice means: a pair weighs the product of its rows.
-
-        Returns
-        -------
-        self
-            The fitted ranker.
-        """
-        self._validate_params()
-        data = self._problem(X, y, qid)
-        weights = as_weights(sample_weight, data.n_rows)
-        for_views, for_rows, for_kernel, for_holding_out = rng_of(self.random_state).spawn(4)
-        goal = Goal.of(data, 0.0, self.query_weight, weights)
-        dealt = self._dealt(data, weights, for_views, for_rows)
-        views = [view.fit(data.X, rng) for view, rng in zip(dealt, for_kernel.spawn(len(dealt)), strict=True)]
-        n_basis, errors = int(self.n_basis), None
-        if self.early_stopping:
-            errors = self._errors(views, data, weights, for_holding_out)
-            n_basis = max(best_length(errors), 1)
-        coupled = couple(views, data, weights, goal, self.query_weight, self.coupling)
-        taken = self._pursue(coupled, goal, n_basis)
-        self._forget()
-        if errors is not None:
-            self.validation_errors_ = errors
-        self._store(views, data, taken)
-        return self
+        self.verbose = verbose
 
     @property
-    def _is_pairwise(self) -> bool:
-        given = [] if isinstance(self.views, Integral) else self.views
-        return super()._is_pairwise or any(is_precomputed(getattr(view, "kernel", view)) for view in given)
+    def _kernels(self) -> list[Any]:
+        return kernels_of(self.views, self.kernel)
 
-    def _dealt(
-        self, data: RankingData, weights: Floats | None, for_views: np.random.Generator, for_rows: np.random.Generator
-    ) -> list[View]:
-        """The views, each with a basis."""
+    def _require_sense(self) -> None:
         if self.search == "shared" and self.split == "dictionary":
             raise InputError("search='shared' needs the same rows in all views; set split='columns'.")
-        rows = choose_rows(self.dictionary, data, weights, for_rows)
-        views = deal_views(self.views, self.split, rows, data.n_features, self.kernel, for_views)
-        for view in views:
-            require_square(data.X, view.kernel)
+
+    def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> _CoPursued:
+        for_views, for_rows, for_kernel = rng.spawn(3)
+        warn_of_no_agreement(data, self.coupling)
+        goal = Goal.of(data, 0.0, self.query_weight)
+        dealt = self._dealt(data, for_views, for_rows)
+        views = [
+            Basis.of(view.fit(data.X, one), data.X, view.basis)
+            for view, one in zip(dealt, for_kernel.spawn(len(dealt)), strict=True)
+        ]
+        n_basis, errors = int(self.n_basis), None
+        if held is not None:
+            watch = self._watched(views, data, held)
+            n_basis, errors = max(watch.best_length, 1), np.array(watch.errors)
+        coupled = couple(views, data, goal, self.query_weight, self.coupling)
+        with progress(n_basis, "terms", self.verbose) as advance:
+            taken = self._pursue(coupled, goal, n_basis, advance=advance)
+        return _found(views, taken, errors)
+
+    def _dealt(self, data: RankingData, for_views: np.random.Generator, for_rows: np.random.Generator) -> list[View]:
+        """The views, each with a basis."""
+        rows = choose_rows(self.dictionary, data, for_rows)
+        n_features = data.n_features if data.X.ndim == 2 else 0
+        views = deal_views(self.views, self.split, rows, n_features, self.kernel, for_views)
         if self.search == "shared" and any(not np.array_equal(view.basis, views[0].basis) for view in views):
             raise InputError("search='shared' needs the same basis in all views; leave basis out, or search='joint'.")
         return views
 
-    def _errors(self, views: list[View], data: RankingData, weights: Floats | None, rng: np.random.Generator) -> Floats:
-        """Error on held-out rows of every model along the path learnt from the others."""
-        train, held_out = hold_out(data, weights, self.validation_fraction, rng, by_squares=False)
-        seen = side_by_side(views, data.X, held_out)
-        watch = Watch(seen, data, held_out, by_squares=False, patience=self.n_iter_no_change)
-        goal = Goal.of(train, 0.0, self.query_weight, weights)
-        coupled = couple(views, train, weights, goal, self.query_weight, self.coupling)
+    def _watched(self, views: list[Basis], data: RankingData, held: HeldOut) -> Watch:
+        """Errors on what was set aside of every model along the path learnt from the rest."""
+        watch = Watch(side_by_side(views, data.X, held.rows), held, self.n_iter_no_change)
+        goal = Goal.of(held.train, 0.0, self.query_weight)
+        coupled = couple(views, held.train, goal, self.query_weight, self.coupling)
         self._pursue(coupled, goal, int(self.n_basis), watch)
-        return np.array(watch.errors)
+        return watch
 
-    def _pursue(self, coupled: Coupled, goal: Goal, n_basis: int, watch: Watch | None = None) -> list[Choice]:
+    def _pursue(
+        self,
+        coupled: Coupled,
+        goal: Goal,
+        n_basis: int,
+        watch: Watch | None = None,
+        advance: Callable[[int], object] = id,
+    ) -> list[Choice]:
         begins = np.cumsum([0, *(len(one) for one in coupled.scored[:-1])])
         taken: list[Choice] = []
         for choice in islice(walk(coupled, goal.v, self.search, self.residual), n_basis):
             if not choice.gain > self.tol * len(coupled) * goal.J:
                 break
             taken.append(choice)
+            advance(1)
             if watch is not None:
                 columns = np.concatenate([begins + one.columns for one in taken])
                 if watch(columns, np.concatenate([one.coefs for one in taken])):
                     break
         return taken
-
-    def _store(self, views: list[View], data: RankingData, taken: list[Choice]) -> None:
-        self.views_, M = views, len(views)
-        columns = np.array([choice.columns for choice in taken], dtype=np.int64).reshape(-1, M)
-        self.coefs_ = np.array([choice.coefs for choice in taken], dtype=np.float64).reshape(-1, M)
-        self.gains_ = np.array([choice.gain for choice in taken], dtype=np.float64)
-        numbers = [view.basis[columns[:, v]] for v, view in enumerate(self.views_)]
-        self.indices_ = np.stack(numbers, axis=1)
-        self.basis_rows_ = [np.unique(rows) for rows in numbers]
-        self.basis_ = [
-            replace(view, basis=rows).basis_of(data.X) if len(rows) else None
-            for view, rows in zip(self.views_, self.basis_rows_, strict=True)
-        ]
 
     def predict(self, X: Any, n_terms: int | None = None) -> Floats:
         """
@@ -278,10 +272,22 @@ class CoRankingPursuit(Ranker):
         array of shape (n_rows, M)
             Scores of each view.
         """
-        rows = self._new_rows(X)
-        p = as_length(n_terms, len(self.coefs_), "this model has")
+        rows = self._seen_rows(X)
+        p = as_length(n_terms, len(self.term_coefs_), "this model has")
         out = np.zeros((rows.shape[0], len(self.views_)))
-        for v, (view, basis, numbers) in enumerate(zip(self.views_, self.basis_, self.basis_rows_, strict=True)):
-            if basis is not None:
-                out[:, v] = view.gram(rows, basis) @ add_up(numbers, self.indices_[:p, v], self.coefs_[:p, v])
+        for v, basis in enumerate(self.view_bases_):
+            out[:, v] = basis.score(rows, add_up(basis.numbers, self.terms_[:p, v], self.term_coefs_[:p, v]))
         return out
+
+
+def _found(views: list[Basis], taken: list[Choice], errors: Floats | None) -> _CoPursued:
+    M = len(views)
+    columns = np.array([choice.columns for choice in taken], dtype=np.int64).reshape(-1, M)
+    return _CoPursued(
+        terms=np.stack([basis.numbers[columns[:, v]] for v, basis in enumerate(views)], axis=1),
+        term_coefs=np.array([choice.coefs for choice in taken], dtype=np.float64).reshape(-1, M),
+        gains=np.array([choice.gain for choice in taken], dtype=np.float64),
+        views=[basis.view for basis in views],
+        view_bases=[basis.chosen(columns[:, v]) for v, basis in enumerate(views)],
+        validation_errors=errors,
+    )

@@ -7,29 +7,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from corank.basis import Basis
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData
 from corank.graphs import Laplacian
 from corank.pursuit.coupled import Coupled
 from corank.pursuit.dictionary import Dictionary, kernel_columns
-from corank.pursuit.inner import Floats, Goal
-from corank.views import View
+from corank.pursuit.inner import Goal
 
 
-def couple(
-    views: list[View], data: RankingData, weights: Floats | None, goal: Goal, query_weight: str, coupling: float
-) -> Coupled:
+def couple(views: list[Basis], data: RankingData, goal: Goal, query_weight: str, coupling: float) -> Coupled:
     """
     Make views ready to be searched.
 
     Parameters
     ----------
-    views : list of View
-        The views, fitted, each with its basis.
+    views : list of Basis
+        The rows that the terms of each view may stand for.
     data : RankingData
-        The problem.
-    weights : array of shape (n_rows,), optional
-        Row weights; unscored rows of weight zero need no agreement.
+        The problem; unscored rows of weight zero need no agreement.
     goal : Goal
         What to approximate.
     query_weight : {"pairs", "equal", "rows"}
@@ -42,26 +38,25 @@ def couple(
     Coupled
         The views.
     """
-    free = ~data.is_scored if weights is None else ~data.is_scored & (weights > 0.0)
-    rows = np.flatnonzero(free) if data.pairs is None else np.empty(0, dtype=np.int64)
+    rows = data.unscored_rows
     queries = Queries.of(data.queries.codes[rows], len(rows))
     # rows that are compared with nobody cannot disagree
     couples = bool((queries.sizes > 1).any())
-    w = None if weights is None or not couples else weights[rows]
+    w = None if data.weights is None or not couples else data.weights[rows]
     agreement = Laplacian.per_query(queries, query_weight, weights=w)
     scored, unscored = (_columns(views, data.X, one) for one in (goal.rows, rows))
     return Coupled(scored, unscored, goal.inner, agreement, float(coupling) if couples else 0.0)
 
 
-def side_by_side(views: list[View], X: Any, rows: NDArray[np.int64]) -> Dictionary:
+def side_by_side(views: list[Basis], X: Any, rows: NDArray[np.int64]) -> Dictionary:
     """
     Put the dictionaries of all views beside each other, so that one sum over them is the mean of the views.
 
     Parameters
     ----------
-    views : list of View
-        The views, fitted, each with its basis.
-    X : ndarray or CSR matrix
+    views : list of Basis
+        The rows that the terms of each view may stand for.
+    X : ndarray, CSR matrix, ScaledRows or array of objects
         All rows.
     rows : array of int64
         Those that the columns run over.
@@ -74,5 +69,5 @@ def side_by_side(views: list[View], X: Any, rows: NDArray[np.int64]) -> Dictiona
     return Dictionary(np.hstack([part.D / len(views) for part in _columns(views, X, rows)]))
 
 
-def _columns(views: list[View], X: Any, rows: NDArray[np.int64]) -> list[Dictionary]:
-    return [kernel_columns(view, X, rows, view.basis_of(X)) for view in views]
+def _columns(views: list[Basis], X: Any, rows: NDArray[np.int64]) -> list[Dictionary]:
+    return [kernel_columns(basis, X, rows) for basis in views]

@@ -10,15 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from corank.basis import Basis
 from corank.core.pursuit import TINY
-from corank.kernels import require_finite
 from corank.pursuit.inner import Floats, Inner
-from corank.views import View
 
 # entries of a block of columns: 16 MiB of float64
 _BLOCK = 1 << 21
-# rows of X whose similarities are computed at a time
-_ROWS = 4096
 # a norm below this many units of rounding is that of a column which is constant in every query
 _ROUNDING = 64.0
 
@@ -126,31 +123,27 @@ class Dictionary:
         return np.asarray(np.maximum(unit * np.concatenate([np.empty(0), *plain]), TINY))
 
 
-def kernel_columns(view: View, X: Any, rows: NDArray[np.int64], Z: Any) -> Dictionary:
+def kernel_columns(basis: Basis, X: Any, rows: NDArray[np.int64]) -> Dictionary:
     """
     Make a dictionary of similarities, in blocks of rows: one n × N array and little more.
 
     Parameters
     ----------
-    view : View
-        How rows are compared; fitted.
-    X : ndarray or CSR matrix
+    basis : Basis
+        What each column is the similarity to.
+    X : ndarray, CSR matrix, ScaledRows or array of objects
         All rows.
     rows : array of int64, shape (n,)
         Those that the columns run over.
-    Z : ndarray, CSR matrix or row numbers
-        What each column is the similarity to (see `View.basis_of`).
 
     Returns
     -------
     Dictionary
-        Of len(Z) columns.
+        Of len(basis) columns, in the precision of X.
     """
-    N = Z.shape[0]
-    D = np.empty((len(rows), N), dtype=np.float32 if X.dtype == np.float32 else np.float64)
-    for start in range(0, len(rows), _ROWS):
-        D[start : start + _ROWS] = view.gram(X[rows[start : start + _ROWS]], Z)
-    require_finite(D)
+    D = np.empty((len(rows), len(basis)), dtype=np.float32 if X.dtype == np.float32 else np.float64)
+    for piece, K in basis.blocks(X, rows):
+        D[piece] = K
     return Dictionary(D)
 
 
@@ -170,7 +163,8 @@ def feature_columns(X: Any, rows: NDArray[np.int64]) -> Dictionary:
     Dictionary
         Of as many columns as X.
     """
-    return Dictionary(X[rows].tocsc() if sparse.issparse(X) else X[rows])
+    chosen = X[rows]
+    return Dictionary(chosen.tocsc() if sparse.issparse(chosen) else chosen)
 
 
 def _dense(block: Any) -> Floats:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData
-from corank.data.split import keep_scores
-from corank.data.weights import require_weight, rows_to_learn_from
 from corank.errors import InputError
-from corank.graphs import Laplacian, PairLaplacian, QueryLaplacian, require_alike
+from corank.graphs import Laplacian, PairLaplacian, QueryLaplacian, weigh_queries
 
 Floats = NDArray[np.float64]
 
@@ -121,7 +118,7 @@ class Goal:
     J: float
 
     @classmethod
-    def of(cls, data: RankingData, mix: float, query_weight: str, weights: Floats | None) -> Goal:
+    def of(cls, data: RankingData, mix: float, query_weight: str) -> Goal:
         """
         Read the goal off a problem; a preference asks for a difference of 1.
 
@@ -132,30 +129,21 @@ class Goal:
         mix : float
             Share of regression.
         query_weight : {"pairs", "equal", "rows"}
-            See `corank.graphs.query_factors`; pairs that were given weigh alike.
-        weights : array of shape (n_rows,), optional
-            Row weights.
+            See `corank.graphs.query_factors`.
 
         Returns
         -------
         Goal
             The goal.
         """
-        if mix < 1.0:
-            data.require_pairs()
-        w = np.ones(data.n_rows) if weights is None else weights
-        rows = rows_to_learn_from(data, weights)
+        rows = data.scored_rows
         if data.pairs is not None:
-            require_alike(data, query_weight)
-            return cls._of_pairs(data, mix, rows, w)
+            return cls._of_pairs(data, mix, query_weight)
         assert data.y is not None
-        if mix < 1.0 and weights is not None:
-            require_weight(keep_scores(data, weights > 0.0).n_pairs, "pair")
-        if not len(rows):
-            raise InputError("no scored row has a positive weight, so there is nothing to learn; score or weigh some.")
         queries = Queries.of(data.queries.codes[rows], len(rows))
-        L = Laplacian.per_query(queries, query_weight, weights=None if weights is None else w[rows])
-        inner = Inner(L, mix, w[rows])
+        w = data.weight_of(rows)
+        L = Laplacian.per_query(queries, query_weight, weights=None if data.weights is None else w)
+        inner = Inner(L, mix, w)
         s = data.y[rows]
         if mix == 0.0:
             # the level of a query cancels; subtracting it first keeps the digits that matter
@@ -164,13 +152,12 @@ class Goal:
         return cls(rows, inner, inner.apply(s), float(inner.squares(s[:, None])[0]))
 
     @classmethod
-    def _of_pairs(cls, data: RankingData, mix: float, rows: NDArray[np.int64], w: Floats) -> Goal:
+    def _of_pairs(cls, data: RankingData, mix: float, query_weight: str) -> Goal:
         if mix > 0.0:
             raise InputError(f"mix is {mix}, but preference pairs hold no scores to regress on; pass mix=0 or scores.")
-        pairs: Any = data.pairs
-        weight = w[pairs].prod(axis=1)
-        require_weight(weight.sum(), "pair")
-        pairs, weight = np.searchsorted(rows, pairs[weight > 0.0]), weight[weight > 0.0]
+        assert data.pairs is not None
+        rows, weight = data.scored_rows, weigh_queries(data, query_weight).pair_weight
+        pairs, weight = np.searchsorted(rows, data.pairs[weight > 0.0]), weight[weight > 0.0]
         L = Laplacian.from_pairs(pairs, len(rows), weight)
         inner = Inner(L, 0.0, np.ones(len(rows)))
         return cls(rows, inner, np.asarray(L.half_t(np.sqrt(weight))), float(weight.sum()))
@@ -193,7 +180,7 @@ def require_squares(s: Floats) -> None:
         )
 
 
-def without_mean(data: RankingData, weights: Floats | None) -> tuple[float, RankingData]:
+def without_mean(data: RankingData) -> tuple[float, RankingData]:
     """
     Take the mean score of the rows to learn from off all scores.
 
@@ -201,8 +188,6 @@ def without_mean(data: RankingData, weights: Floats | None) -> tuple[float, Rank
     ----------
     data : RankingData
         The problem.
-    weights : array of shape (n_rows,), optional
-        Row weights.
 
     Returns
     -------
@@ -211,12 +196,12 @@ def without_mean(data: RankingData, weights: Floats | None) -> tuple[float, Rank
 
     Examples
     --------
-    >>> mean, data = without_mean(RankingData.of([[0.0], [1.0], [2.0]], [5.0, 7.0, np.nan]), None)
+    >>> mean, data = without_mean(RankingData.of([[0.0], [1.0], [2.0]], [5.0, 7.0, np.nan]))
     >>> mean, data.y.tolist()
     (6.0, [-1.0, 1.0, nan])
     """
-    rows = rows_to_learn_from(data, weights)
-    if data.y is None or not len(rows):
+    rows = data.scored_rows
+    if data.y is None:
         return 0.0, data
-    mean = float(np.average(data.y[rows], weights=None if weights is None else weights[rows]))
-    return mean, RankingData.of_checked(data.X, data.y - mean, data.queries)
+    mean = float(np.average(data.y[rows], weights=data.weight_of(rows)))
+    return mean, RankingData.of_checked(data.X, data.y - mean, data.queries, data.weights)

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils._param_validation import validate_parameter_constraints
 
 from corank.base import rng_of
 from corank.core.pursuit import BACK, BASIC, PRE, Small, pursue_many, score_many
@@ -18,10 +17,12 @@ from corank.data.given import as_scores
 from corank.data.queries import Queries
 from corank.errors import InputError
 from corank.graphs import query_factors
-from corank.kernels import Kernel, PrecomputedKernel, as_kernel, require_finite
+from corank.kernels import as_kernel, require_similarities
+from corank.parameters import check_values
 from corank.pursuit.inner import require_squares
 from corank.pursuit.parameters import PURSUIT
 from corank.pursuit.path import as_length
+from corank.views import View
 
 Floats = NDArray[np.float64]
 
@@ -125,10 +126,10 @@ def fit_many(
     """
     Fit one ranking pursuit for each problem, all in compiled loops on threads.
 
-    Each model is what `RankingPursuit` gives for the rows of its problem as one query and a kernel of numbers only; a
-    kernel with a width of "median" takes it from the catalogue. A problem with nothing to order scores 0 (with mix > 0
-    it is a regression). The Gram matrix of the catalogue is computed once, O(N²) memory; a problem of n rows then costs
-    O(n² P).
+    Each model is what `RankingPursuit` gives for the rows of its problem as one query, a kernel of numbers only and
+    columns as they are (``scale=False``); a kernel with a width of "median" takes it from the catalogue. A problem with
+    nothing to order scores 0 (with mix > 0 it is a regression). The Gram matrix of the catalogue is computed once,
+    O(N²) memory; a problem of n rows then costs O(n² P).
 
     Parameters
     ----------
@@ -161,8 +162,8 @@ def fit_many(
         "n_basis": n_basis, "kernel": kernel, "mix": mix, "fitting": fitting, "query_weight": query_weight,
         "fit_intercept": fit_intercept, "tol": tol, "random_state": random_state,
     }  # fmt: skip
-    validate_parameter_constraints(PURSUIT, given, "fit_many")
-    K = gram_of(X, kernel, random_state)
+    check_values(given, PURSUIT)
+    K = catalogue_gram(X, kernel, random_state)
     rows = as_items(items, len(K))
     if not len(rows):
         raise InputError("items is empty, so there is nothing to learn from; pass one row of X for each score.")
@@ -190,7 +191,7 @@ def fit_many(
     return ManyPursuits(queries.ids, K, chosen, path, levels)
 
 
-def gram_of(X: Any, kernel: Any, random_state: Any = None) -> Floats:
+def catalogue_gram(X: Any, kernel: Any, random_state: Any = None) -> Floats:
     """
     Compute the Gram matrix of a catalogue in float64.
 
@@ -208,10 +209,9 @@ def gram_of(X: Any, kernel: Any, random_state: Any = None) -> Floats:
     array of float64, shape (N, N)
         The Gram matrix.
     """
-    resolved: Kernel = as_kernel(kernel).fit(X, rng_of(random_state))
-    K = np.ascontiguousarray(resolved(X), dtype=np.float64)
-    if not isinstance(resolved, PrecomputedKernel):
-        require_finite(K)
+    view = View(None, as_kernel(kernel)).fit(X, rng_of(random_state))
+    K = np.ascontiguousarray(view.kernel(X), dtype=np.float64)
+    require_similarities(K, view.kernel)
     if K.shape[0] != K.shape[1]:
         raise InputError(f"the Gram matrix has shape {K.shape}; pass a square one, one row and column per item.")
     return K

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils._param_validation import validate_parameter_constraints
 
 from corank.core.copursuit import SmallPair, copursue_many, coscore_many
 from corank.core.threads import cut, n_threads, spread
@@ -16,8 +15,9 @@ from corank.data.given import as_scores
 from corank.data.queries import Queries
 from corank.errors import InputError
 from corank.graphs import query_factors
+from corank.parameters import check_values
 from corank.pursuit.inner import require_squares
-from corank.pursuit.many import LEAST, Floats, as_items, gram_of, scores_by_problem
+from corank.pursuit.many import LEAST, Floats, as_items, catalogue_gram, scores_by_problem
 from corank.pursuit.parameters import CO_PURSUIT
 from corank.pursuit.path import as_length
 
@@ -151,9 +151,9 @@ def fit_many_views(
         "n_basis": n_basis, "kernel": kernel, "coupling": coupling, "residual": residual, "query_weight": query_weight,
         "tol": tol, "random_state": random_state,
     }  # fmt: skip
-    validate_parameter_constraints(CO_PURSUIT, given, "fit_many_views")
-    first = gram_of(parts[0], kernel, random_state)
-    grams = (first, first if parts[1] is parts[0] else gram_of(parts[1], kernel, random_state))
+    check_values(given, CO_PURSUIT)
+    first = catalogue_gram(parts[0], kernel, random_state)
+    grams = (first, first if parts[1] is parts[0] else catalogue_gram(parts[1], kernel, random_state))
     if len(grams[0]) != len(grams[1]):
         raise InputError(f"the views have {len(grams[0])} and {len(grams[1])} items; pass the same items in both.")
     rows = as_items(items, len(first))

@@ -2,49 +2,47 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
-from typing import Any
-
 import numpy as np
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from corank.graphs import QUERY_WEIGHTS
-from corank.kernels import KERNELS
+from corank.parameters import Rules, boolean, items, kernel, listing, number, one_of, seed, whole
 from corank.pursuit.coupled import SEARCHES
 from corank.pursuit.fits import FITTINGS
 from corank.pursuit.walk import RESIDUALS
 
 SPLITS = ("columns", "dictionary")
 
-_POSITIVE = Interval(Integral, 1, None, closed="left")
-_BOTH: dict[str, list[Any]] = {
-    "n_basis": [_POSITIVE],
-    "kernel": [StrOptions(set(KERNELS)), HasMethods(["__call__"])],
-    "query_weight": [StrOptions(set(QUERY_WEIGHTS))],
-    "tol": [Interval(Real, 0, 1, closed="left")],
-    "early_stopping": ["boolean"],
-    "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
-    "n_iter_no_change": [_POSITIVE],
-    "random_state": ["random_state"],
+_ROWS = whole(1) | listing
+_BOTH: Rules = {
+    "n_basis": whole(1),
+    "kernel": kernel,
+    "query_weight": one_of(*QUERY_WEIGHTS),
+    "scale": boolean,
+    "tol": number(0, 1, inside="[)"),
+    "early_stopping": boolean,
+    "validation_fraction": number(0, 1, inside="()"),
+    "n_iter_no_change": whole(1),
+    "random_state": seed,
+    "verbose": boolean,
 }
 
-PURSUIT: dict[str, list[Any]] = {
+PURSUIT: Rules = {
     **_BOTH,
-    "mix": [Interval(Real, 0, 1, closed="both")],
-    "fitting": [StrOptions(set(FITTINGS))],
-    "fit_intercept": ["boolean"],
-    "dictionary": [StrOptions({"scored", "all", "columns"}), _POSITIVE, "array-like"],
-    "n_solutions": [_POSITIVE],
+    "mix": number(0, 1),
+    "fitting": one_of(*FITTINGS),
+    "fit_intercept": boolean,
+    "dictionary": one_of("scored", "all", "columns") | _ROWS,
+    "n_solutions": whole(1),
 }
 """Of `RankingPursuit` and `fit_many`."""
 
-CO_PURSUIT: dict[str, list[Any]] = {
+CO_PURSUIT: Rules = {
     **_BOTH,
-    "views": [_POSITIVE, list, tuple],
-    "coupling": [Interval(Real, 0, float(np.finfo(np.float64).max), closed="both")],
-    "search": [StrOptions(set(SEARCHES))],
-    "split": [StrOptions(set(SPLITS))],
-    "dictionary": [StrOptions({"scored", "all"}), _POSITIVE, "array-like"],
-    "residual": [StrOptions(set(RESIDUALS))],
+    "views": whole(1) | items,
+    "coupling": number(0, float(np.finfo(np.float64).max)),
+    "search": one_of(*SEARCHES),
+    "split": one_of(*SPLITS),
+    "dictionary": one_of("scored", "all") | _ROWS,
+    "residual": one_of(*RESIDUALS),
 }
 """Of `CoRankingPursuit` and `fit_many_views`."""

@@ -18,15 +18,21 @@ Reference: Tsivtsivadze and Heskes, Semi-supervised ranking pursuit, 2013, secti
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from corank.base import Ranker, as_weights, rng_of
+from corank.base import Ranker
+from corank.basis import Basis
+from corank.core.scaled import factors_of
 from corank.data.ranking import RankingData
 from corank.errors import InputError
+from corank.held_out import HeldOut
+from corank.kernels import Kernel
+from corank.parameters import Rules
+from corank.progress import progress
 from corank.pursuit.choice import Candidates
 from corank.pursuit.explain import Pull, pulls
 from corank.pursuit.fits import steps
@@ -34,7 +40,23 @@ from corank.pursuit.inner import Floats, Goal, without_mean
 from corank.pursuit.parameters import PURSUIT
 from corank.pursuit.path import Path, add_up, as_length
 from corank.pursuit.solutions import alternatives
-from corank.pursuit.stopping import Watch, best_length, hold_out
+from corank.pursuit.stopping import Watch
+
+
+@dataclass(frozen=True, eq=False)
+class _Pursued:
+    """What `RankingPursuit` found; see its attributes."""
+
+    intercept: float
+    solutions: list[dict[str, Any]]
+    terms: NDArray[np.int64]
+    term_coefs: Floats
+    term_path: Floats
+    gains: Floats
+    objective_path: Floats
+    kernel: Kernel | None
+    basis: Basis | None
+    validation_errors: Floats | None
 
 
 class RankingPursuit(Ranker):
@@ -57,48 +79,50 @@ class RankingPursuit(Ranker):
         random ones, or those named; or the columns of X themselves, without a kernel.
     query_weight : {"pairs", "equal", "rows"}
         How much a query counts (see `corank.graphs.query_factors`).
+    scale : bool
+        Whether columns are divided by their deviation inside queries before rows are compared.
     fit_intercept : bool
         Whether the mean score is subtracted before terms are chosen, and added to predictions; with mix=0 the level is
         free, and stays as the terms have it.
     tol : float
         Stop when a step lowers J by no more than this share of its first value.
     early_stopping : bool
-        Whether to choose the number of terms by the disagreement error (the squared error with mix=1) on held-out
-        queries, and then to learn that many terms from all rows.
+        Whether to choose the number of terms by the disagreement error (the squared error with mix=1) on judgements set
+        aside, and then to learn that many terms from all.
     validation_fraction : float
-        Share of the queries that hold a pair (of the rows, where there is one) held out for early stopping.
+        Share of the queries that hold a pair (of the judgements, where there is one) set aside for early stopping.
     n_iter_no_change : int
         Steps without improvement after which early stopping looks no further.
     n_solutions : int
         Number of near-optimal models; each may choose only what no earlier one chose.
     random_state : int, RandomState or None
-        Seed of the random rows of the dictionary, of the held-out queries, and of the kernel's "median".
+        Seed of the random rows of the dictionary, of what is set aside, and of the kernel's "median".
+    verbose : bool
+        Whether to show a progress bar, on a terminal only.
 
     Attributes
     ----------
     intercept_ : float
         The mean score, or 0.
-    indices_ : array of int64, shape (P,)
+    terms_ : array of int64, shape (P,)
         Rows (or columns) chosen, in order.
-    coef_ : array of shape (P,)
-        Their coefficients.
-    path_ : array of shape (P, P)
-        ``path_[p - 1, :p]`` are the coefficients of the model of the first p terms.
+    term_coefs_ : array of shape (P,)
+        Their coefficients; of columns as they were given.
+    term_path_ : array of shape (P, P)
+        ``term_path_[p - 1, :p]`` are the coefficients of the model of the first p terms.
     gains_ : array of shape (P,)
         By how much J fell at each step.
-    objective_ : array of shape (P + 1,)
+    objective_path_ : array of shape (P + 1,)
         J before the first step and after each.
     solutions_ : list of dict
-        ``indices``, ``path`` and ``gains`` of each of `n_solutions` models, or of as many as there was something left
+        ``terms``, ``path`` and ``gains`` of each of `n_solutions` models, or of as many as there was something left
         to choose for; the first is the one above.
-    view_ : View or None
-        The kernel with numbers only; None with ``dictionary="columns"``.
-    basis_rows_ : array of int64
-        All rows (or columns) that some model chose, ascending.
-    basis_ : array, CSR matrix or None
-        Those rows, which predictions compare with; None with ``dictionary="columns"``.
+    kernel_ : Kernel
+        The kernel with numbers only; not with ``dictionary="columns"``.
+    basis_ : Basis
+        All rows that some model chose, which predictions compare with; not with ``dictionary="columns"``.
     validation_errors_ : array, early stopping only
-        Error on the held-out queries with 0, 1, 2, ... terms.
+        Error on what was set aside with 0, 1, 2, ... terms.
 
     Examples
     --------
@@ -107,21 +131,26 @@ class RankingPursuit(Ranker):
     >>> model = RankingPursuit(n_basis=20, kernel="linear", random_state=0)
     >>> model.fit(problem.X, problem.y, qid=problem.qid).score(problem.X, problem.y, qid=problem.qid) > 0.75
     True
-    >>> model.predict(problem.X, n_terms=3).shape, len(model.indices_)
+    >>> model.predict(problem.X, n_terms=3).shape, len(model.terms_)
     ((400,), 20)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = PURSUIT
+    _rules: ClassVar[Rules] = PURSUIT
+
+    intercept_: float
+    solutions_: list[dict[str, Any]]
+    basis_: Basis
 
     def __init__(
         self,
         n_basis: int = 50,
         kernel: Any = "gaussian",
         mix: float = 0.0,
-        fitting: str = "basic",
         *,
+        fitting: str = "basic",
         dictionary: Any = "scored",
         query_weight: str = "pairs",
+        scale: bool = True,
         fit_intercept: bool = True,
         tol: float = 1e-10,
         early_stopping: bool = False,
@@ -129,6 +158,7 @@ class RankingPursuit(Ranker):
         n_iter_no_change: int = 5,
         n_solutions: int = 1,
         random_state: Any = None,
+        verbose: bool = False,
     ) -> None:
         self.n_basis = n_basis
         self.kernel = kernel
@@ -136,6 +166,7 @@ class RankingPursuit(Ranker):
         self.fitting = fitting
         self.dictionary = dictionary
         self.query_weight = query_weight
+        self.scale = scale
         self.fit_intercept = fit_intercept
         self.tol = tol
         self.early_stopping = early_stopping
@@ -143,95 +174,81 @@ class RankingPursuit(Ranker):
         self.n_iter_no_change = n_iter_no_change
         self.n_solutions = n_solutions
         self.random_state = random_state
+        self.verbose = verbose
 
     @property
     def _learns_from_differences(self) -> bool:  # type: ignore[override]
         return self.mix == 0.0
 
-    def fit(
-        self, X: Any, y: ArrayLike | None = None, *, qid: ArrayLike | None = None, sample_weight: Any = None
-    ) -> Self:
-        """
-        Choose terms.
+    @property
+    def _needs_pairs(self) -> bool:  # type: ignore[override]
+        return self.mix < 1.0
 
-        Parameters
-        ----------
-        X : array-like, CSR matrix, DataFrame, or RankingData
-            The rows, or a whole problem (then y and qid stay None), which may consist of preference pairs.
-        y : array-like of shape (n_rows,)
-            Scores, higher is better; NaN marks an unscored row.
-        qid : array-like of shape (n_rows,), optional
-            One query id per row; None puts all rows in one query.
-        sample_weight : array-like of shape (n_rows,), optional
-            A weight of 2 means what writing the row twice means: a pair weighs the product of its rows.
+    @property
+    def _kernels(self) -> list[Any]:
+        by_columns = isinstance(self.dictionary, str) and self.dictionary == "columns"
+        return [] if by_columns else [self.kernel]
 
-        Returns
-        -------
-        self
-            The fitted ranker.
-        """
-        self._validate_params()
-        data = self._problem(X, y, qid)
-        weights = as_weights(sample_weight, data.n_rows)
-        intercept, centred = self._centred(data, weights)
-        for_kernel, for_rows, for_holding_out = rng_of(self.random_state).spawn(3)
-        goal = Goal.of(centred, self.mix, self.query_weight, weights)
-        candidates = Candidates.of(self.dictionary, self.kernel, data, weights, for_rows, for_kernel)
+    def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> _Pursued:
+        intercept, centred = self._centred(data)
+        for_kernel, for_rows = rng.spawn(2)
+        goal = Goal.of(centred, self.mix, self.query_weight)
+        candidates = Candidates.of(self.dictionary, self.kernel, data, for_rows, for_kernel)
         n_basis, errors = int(self.n_basis), None
-        if self.early_stopping:
-            errors = self._errors(data, weights, candidates, for_holding_out)
-            n_basis = max(best_length(errors), 1)
+        if held is not None:
+            watch = self._watched(data, held, candidates)
+            n_basis, errors = max(watch.best_length, 1), np.array(watch.errors)
         dictionary = candidates.over(data.X, goal.rows)
-        paths = alternatives(dictionary, goal, self.fitting, n_basis, self.tol, self.n_solutions)
+        with progress(n_basis * self.n_solutions, "terms", self.verbose) as advance:
+            paths = alternatives(dictionary, goal, self.fitting, n_basis, self.tol, self.n_solutions, advance)
         if len(paths) < self.n_solutions:
             warnings.warn(
                 f"n_solutions is {self.n_solutions}, but after {len(paths)} nothing is left to choose; pass fewer, a "
                 "smaller n_basis, or a larger dictionary.",
-                stacklevel=2,
+                stacklevel=4,
             )
-        self._forget()
-        if errors is not None:
-            self.validation_errors_ = errors
-        self.intercept_ = intercept
-        self._store(data, goal, candidates, paths)
-        return self
+        return self._found(data, goal, candidates, paths, intercept, errors)
 
-    def _centred(self, data: RankingData, weights: Floats | None) -> tuple[float, RankingData]:
-        return without_mean(data, weights) if self.fit_intercept and self.mix > 0.0 else (0.0, data)
+    def _centred(self, data: RankingData) -> tuple[float, RankingData]:
+        return without_mean(data) if self.fit_intercept and self.mix > 0.0 else (0.0, data)
 
-    @property
-    def _is_pairwise(self) -> bool:
-        by_columns = isinstance(self.dictionary, str) and self.dictionary == "columns"
-        return super()._is_pairwise and not by_columns
-
-    def _errors(
-        self, data: RankingData, weights: Floats | None, candidates: Candidates, rng: np.random.Generator
-    ) -> Floats:
-        """Error on held-out rows of every model along the path learnt from the others."""
-        by_squares = self.mix == 1.0
-        train, held_out = hold_out(data, weights, self.validation_fraction, rng, by_squares=by_squares)
-        seen = candidates.over(data.X, held_out)
-        level, train = self._centred(train, weights)
-        watch = Watch(seen, data, held_out, by_squares=by_squares, patience=self.n_iter_no_change, level=level)
-        goal = Goal.of(train, self.mix, self.query_weight, weights)
+    def _watched(self, data: RankingData, held: HeldOut, candidates: Candidates) -> Watch:
+        """Errors on what was set aside of every model along the path learnt from the rest."""
+        level, train = self._centred(held.train)
+        watch = Watch(candidates.over(data.X, held.rows), held, self.n_iter_no_change, level)
+        goal = Goal.of(train, self.mix, self.query_weight)
         dictionary = candidates.over(data.X, goal.rows)
         walk = steps(dictionary, goal, dictionary.squares(goal.inner), self.fitting)
         Path.follow(walk, self.n_basis, self.tol * goal.J, watch)
-        return np.array(watch.errors)
+        return watch
 
-    def _store(self, data: RankingData, goal: Goal, candidates: Candidates, paths: list[Path]) -> None:
-        self.view_ = candidates.view
-        self.solutions_: list[dict[str, Any]] = [
-            {"indices": candidates.numbers[path.indices], "path": path.coefs, "gains": path.gains} for path in paths
+    def _found(
+        self,
+        data: RankingData,
+        goal: Goal,
+        candidates: Candidates,
+        paths: list[Path],
+        intercept: float,
+        errors: Floats | None,
+    ) -> _Pursued:
+        factors = factors_of(data.X) if candidates.basis is None else None
+        solutions: list[dict[str, Any]] = [
+            {
+                "terms": candidates.numbers[path.indices],
+                "path": path.coefs if factors is None else path.coefs * factors[path.indices],
+                "gains": path.gains,
+            }
+            for path in paths
         ]
-        first = self.solutions_[0]
-        self.indices_, self.path_, self.gains_ = first["indices"], first["path"], first["gains"]
-        self.coef_ = self.path_[-1].copy() if len(self.path_) else np.empty(0)
-        self.objective_ = goal.J - np.append(0.0, np.cumsum(self.gains_))
-        self.basis_rows_ = np.unique(np.concatenate([solution["indices"] for solution in self.solutions_]))
-        self.basis_ = None
-        if self.view_ is not None and len(self.basis_rows_):
-            self.basis_ = replace(self.view_, basis=self.basis_rows_).basis_of(data.X)
+        first, basis = solutions[0], candidates.basis
+        if basis is not None:
+            basis = basis.chosen(np.concatenate([path.indices for path in paths]))
+        return _Pursued(
+            intercept=intercept, solutions=solutions, terms=first["terms"],
+            term_coefs=first["path"][-1].copy() if len(first["path"]) else np.empty(0), term_path=first["path"],
+            gains=first["gains"], objective_path=goal.J - np.append(0.0, np.cumsum(first["gains"])),
+            kernel=None if basis is None else basis.view.kernel, basis=basis, validation_errors=errors,
+        )  # fmt: skip
 
     def predict(self, X: Any, n_terms: int | None = None, solution: int = 0) -> Floats:
         """
@@ -252,8 +269,10 @@ class RankingPursuit(Ranker):
             Scores in input order, higher is better.
         """
         rows = self._new_rows(X)
-        coefficients = self._coefficients(n_terms, solution)
-        return np.asarray(self._similarities(rows) @ coefficients + self.intercept_, dtype=np.float64)
+        terms, coefs = self._model(n_terms, solution)
+        if not hasattr(self, "basis_"):
+            return np.asarray(rows @ add_up(np.arange(rows.shape[1]), terms, coefs) + self.intercept_)
+        return self.basis_.score(self._as_seen(rows), add_up(self.basis_.numbers, terms, coefs)) + self.intercept_
 
     def explain(self, x: ArrayLike, n_terms: int | None = None, solution: int = 0) -> list[Pull]:
         """
@@ -278,22 +297,20 @@ class RankingPursuit(Ranker):
         >>> [(pull.chosen, round(pull.contribution, 6)) for pull in model.explain([3.0])]
         [(1, 3.0)]
         """
-        row = self._new_rows(x if np.ndim(x) > 1 else np.asarray(x)[None])
+        row = self._new_rows(x if np.ndim(x) > 1 else [x])
         if row.shape[0] != 1:
             raise InputError(f"x has {row.shape[0]} rows; explain one row at a time.")
-        return pulls(self.basis_rows_, self._coefficients(n_terms, solution), self._similarities(row))
+        terms, coefs = self._model(n_terms, solution)
+        if not hasattr(self, "basis_"):
+            chosen = np.unique(terms)
+            return pulls(chosen, add_up(chosen, terms, coefs), row[:, chosen])
+        numbers = self.basis_.numbers
+        return pulls(numbers, add_up(numbers, terms, coefs), self.basis_.similarities(self._as_seen(row)[:]))
 
-    def _coefficients(self, n_terms: int | None, solution: int) -> Floats:
-        """Coefficients of `basis_rows_`."""
+    def _model(self, n_terms: int | None, solution: int) -> tuple[NDArray[np.int64], Floats]:
+        """Terms and coefficients of the model that the user asks for."""
         if not 0 <= solution < len(self.solutions_):
             raise InputError(f"solution is {solution}; this model has solutions 0 to {len(self.solutions_) - 1}.")
-        indices, path = self.solutions_[solution]["indices"], self.solutions_[solution]["path"]
-        p = as_length(n_terms, len(indices), "this model has")
-        return add_up(self.basis_rows_, indices[:p], path[p - 1, :p] if p else np.empty(0))
-
-    def _similarities(self, rows: Any) -> Any:
-        if self.view_ is None:
-            return rows[:, self.basis_rows_]
-        if self.basis_ is None:
-            return np.empty((rows.shape[0], 0))
-        return self.view_.gram(rows, self.basis_)
+        terms, path = self.solutions_[solution]["terms"], self.solutions_[solution]["path"]
+        p = as_length(n_terms, len(terms), "this model has")
+        return terms[:p], path[p - 1, :p] if p else np.empty(0)

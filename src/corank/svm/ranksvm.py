@@ -2,10 +2,10 @@
 RankSVM with the squared hinge, exactly, linear or with a kernel.
 
 Minimises  mean_P ½ max(0, 1 − (f(a) − f(b)))² + alpha/2 ‖f‖²  over the pairs P of rows of one query, a with the
-higher score. Linear: f(x) = w·x, by truncated Newton on w, O(n d + n log n) a product, whatever the number of pairs.
-With a kernel: f(x) = Σ_j c_j k(x, z_j) over r basis rows z, where ‖f‖² = cᵀK̂c, K̂ the Gram matrix of the basis. With
-K̂ = VΛVᵀ and Φ = K̄VΛ^(−½), that is the linear problem on the rows of Φ: O(n r² + r³) once, then the same Newton. All
-scored rows as the basis lose nothing (the representer theorem).
+higher score, or over given preferences of a to b. Linear: f(x) = w·x, by truncated Newton on w, O(n d + n log n) a
+product, whatever the number of pairs. With a kernel: f(x) = Σ_j c_j k(x, z_j) over r basis rows z, where ‖f‖² = cᵀK̂c,
+K̂ the Gram matrix of the basis. With K̂ = VΛVᵀ and Φ = K̄VΛ^(−½), that is the linear problem on the rows of Φ:
+O(n r² + r³) once, then the same Newton. All scored rows as the basis lose nothing (the representer theorem).
 
 The plain hinge is the descent room's: ``SPD(loss="hinge")``.
 
@@ -15,24 +15,43 @@ Large-scale linear RankSVM, 2014.
 
 from __future__ import annotations
 
-from dataclasses import replace
-from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from numpy.typing import NDArray
 
 from corank import exact
-from corank.base import Ranker, as_weights, rng_of
+from corank.base import Ranker
+from corank.basis import Basis, FeatureMap, choose_basis, require_choice
+from corank.core.scaled import factors_of
 from corank.data.ranking import RankingData
-from corank.data.weights import require_weight, rows_to_learn_from
 from corank.errors import InputError
-from corank.kernels import KERNELS, LinearKernel, inverse_root, require_finite, require_square
+from corank.exact.penalty import default_alpha
+from corank.graphs import QUERY_WEIGHTS
+from corank.held_out import HeldOut
+from corank.kernels import Kernel, LinearKernel, as_kernel
+from corank.parameters import Rules, boolean, kernel, listing, none, number, one_of, seed, text, whole
 from corank.svm.support import active_partners
 from corank.views import View
 
 Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class _Margin:
+    """What a fit leaves behind; see the attributes of `RankSVM`."""
+
+    alpha: float
+    alpha_from: str
+    kernel: Kernel
+    coef: Floats | None
+    dual_coef: Floats | None
+    basis: Basis | None
+    support: NDArray[np.int64]
+    n_support_pairs: int
+    objective: float
+    n_iter: int
 
 
 class RankSVM(Ranker):
@@ -41,31 +60,42 @@ class RankSVM(Ranker):
 
     Parameters
     ----------
-    alpha : float
-        Weight of ½‖f‖², above zero.
+    alpha : float, optional
+        Weight of ½‖f‖², above zero; None chooses one from the size and number of the differences that are compared,
+        see `corank.exact.penalty`. The C of the papers, a weight of the summed loss, is 1 / (alpha · number of pairs).
     kernel : str, Kernel or callable
-        ``"linear"`` learns weights of columns; any other kernel learns coefficients of basis rows.
+        ``"linear"`` learns weights of columns; any other kernel learns coefficients of basis rows. A function takes
+        two sequences of rows and returns their Gram matrix; rows may then be any objects.
+    query_weight : {"pairs", "equal", "rows"}
+        How much a query counts: every pair the same, every query, or every row.
     n_basis : int, optional
-        Number of basis rows of a kernel, drawn at random from the scored rows; all of them by default.
+        Number of basis rows of a kernel; all rows to learn from by default, which lose nothing.
+    basis : {"random", "kmeans++"} or array-like of int
+        How basis rows are chosen among those to learn from, or which rows they are.
+    scale : bool
+        Whether columns are divided by their deviation inside queries before learning; `coef_` is that of the columns as
+        given.
     tol : float
-        Size of the gradient to stop at, relative to its first.
+        Newton's method stops when the gradient is below `tol` times its first size.
     max_iter : int
-        Most Newton steps.
+        Most Newton steps; a `ConvergenceWarning` says where they did not suffice.
     random_state : int, RandomState or None
         Seed of the basis and of the kernel's "median".
 
     Attributes
     ----------
+    alpha_ : float
+        The weight of the penalty that was used.
+    alpha_from_ : str
+        What it was chosen from: "given" or "pair differences".
     coef_ : array of shape (n_features,)
         Weights; linear kernel only.
     dual_coef_ : array of shape (r,)
         Coefficients of the basis rows; other kernels only.
-    basis_rows_ : array of int64, shape (r,)
-        Row numbers of the basis; other kernels only.
-    basis_ : array or CSR matrix
+    basis_ : Basis
         The basis rows, which predictions compare with; other kernels only.
-    view_ : View
-        The kernel with numbers only; other kernels only.
+    kernel_ : Kernel
+        The kernel with numbers only.
     support_ : array of int64
         Rows that take part in a pair inside the margin. The others pull at nothing; without them the same
         model takes a larger `alpha`, since the loss is a mean over pairs.
@@ -80,98 +110,82 @@ class RankSVM(Ranker):
     --------
     >>> from corank import RankSVM, make_ranking
     >>> problem = make_ranking(40, 10, random_state=0)
-    >>> model = RankSVM(alpha=0.1).fit(problem.X, problem.y, qid=problem.qid)
+    >>> model = RankSVM().fit(problem.X, problem.y, qid=problem.qid)
     >>> model.score(problem.X, problem.y, qid=problem.qid) > 0.75
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "alpha": [Interval(Real, 0, None, closed="neither")],
-        "kernel": [StrOptions(set(KERNELS)), HasMethods(["__call__"])],
-        "n_basis": [Interval(Integral, 1, None, closed="left"), None],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "random_state": ["random_state"],
+    _rules: ClassVar[Rules] = {
+        "alpha": number(0, inside="()") | none,
+        "kernel": kernel,
+        "query_weight": one_of(*QUERY_WEIGHTS),
+        "n_basis": whole(1) | none,
+        "basis": text | listing,
+        "scale": boolean,
+        "tol": number(0, 1, inside="()"),
+        "max_iter": whole(1),
+        "random_state": seed,
     }
+
+    coef_: Floats
+    dual_coef_: Floats
+    basis_: Basis
 
     def __init__(
         self,
-        alpha: float = 1e-2,
+        alpha: float | None = None,
         kernel: Any = "linear",
         *,
+        query_weight: str = "pairs",
         n_basis: int | None = None,
+        basis: Any = "random",
+        scale: bool = True,
         tol: float = 1e-8,
         max_iter: int = 100,
         random_state: Any = None,
     ) -> None:
         self.alpha = alpha
         self.kernel = kernel
+        self.query_weight = query_weight
         self.n_basis = n_basis
+        self.basis = basis
+        self.scale = scale
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state
 
-    def fit(
-        self, X: Any, y: ArrayLike | None = None, *, qid: ArrayLike | None = None, sample_weight: Any = None
-    ) -> Self:
-        """
-        Find the optimum.
+    def _require_sense(self) -> None:
+        require_choice(self.basis)
+        if not isinstance(as_kernel(self.kernel), LinearKernel):
+            return
+        for name, value in (("n_basis", self.n_basis), ("basis", None if isinstance(self.basis, str) else self.basis)):
+            if value is not None:
+                raise InputError(f"{name} is {value}, but a linear kernel has no basis; leave it out.")
 
-        Parameters
-        ----------
-        X : array-like, CSR matrix, DataFrame, or RankingData
-            The rows, or a whole problem (then y and qid stay None), which may consist of preference pairs.
-        y : array-like of shape (n_rows,)
-            Scores, higher is better; NaN marks an unscored row, which is not looked at.
-        qid : array-like of shape (n_rows,), optional
-            One query id per row; None puts all rows in one query.
-        sample_weight : array-like of shape (n_rows,), optional
-            A weight of 2 means what writing the row twice means: a pair weighs the product of its rows.
-
-        Returns
-        -------
-        self
-            The fitted ranker.
-        """
-        self._validate_params()
-        if self._is_linear and self.n_basis is not None:
-            raise InputError(f"n_basis is {self.n_basis}, but a linear kernel has no basis; leave it out.")
-        data = self._problem(X, y, qid)
-        data.require_pairs()
-        weights = as_weights(sample_weight, data.n_rows)
-        seen = None if self._is_linear else self._seen(data, weights)
-        features = data if seen is None else _features(*seen, data)
-        solution = exact.squared_hinge(
-            features, alpha=float(self.alpha), weights=weights, tol=self.tol, max_iter=self.max_iter
+    def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> _Margin:
+        kernel, problem, phi = as_kernel(self.kernel), data, None
+        if not isinstance(kernel, LinearKernel):
+            phi = self._features(kernel, data, rng)
+            problem, kernel = _seen_by(phi, data), phi.view.kernel
+        alpha = default_alpha(problem, self.query_weight) if self.alpha is None else float(self.alpha)
+        found = exact.smooth_loss(
+            problem, "squared_hinge", alpha=alpha, query_weight=self.query_weight, tol=self.tol, max_iter=self.max_iter
         )
-        partners = active_partners(data, np.asarray(features.X @ solution.coef, dtype=np.float64), weights)
-        self._forget()
-        if seen is None:
-            self.coef_ = solution.coef
-        else:
-            view, root = seen
-            self.view_, self.basis_rows_, self.basis_ = view, view.basis, view.basis_of(data.X)
-            self.dual_coef_ = root @ solution.coef
-        self.support_ = np.flatnonzero(partners > 0)
-        self.n_support_pairs_ = int(partners.sum()) // 2
-        self.objective_, self.n_iter_ = solution.objective, solution.n_iter
-        return self
+        partners = active_partners(data, np.asarray(problem.X @ found.coef, dtype=np.float64))
+        factors = factors_of(problem.X)
+        return _Margin(
+            alpha=alpha, alpha_from="pair differences" if self.alpha is None else "given", kernel=kernel,
+            coef=None if phi is not None else found.coef if factors is None else factors * found.coef,
+            dual_coef=None if phi is None else phi.coefficients(found.coef), basis=None if phi is None else phi.basis,
+            support=np.flatnonzero(partners > 0), n_support_pairs=int(partners.sum()) // 2,
+            objective=found.objective, n_iter=found.n_iter,
+        )  # fmt: skip
 
-    @property
-    def _is_linear(self) -> bool:
-        return self.kernel == "linear" or isinstance(self.kernel, LinearKernel)
-
-    def _seen(self, data: RankingData, weights: Floats | None) -> tuple[View, Floats]:
-        """The kernel with its basis, and VΛ^(−½)."""
-        for_kernel, for_rows = rng_of(self.random_state).spawn(2)
-        rows = rows_to_learn_from(data, weights)
-        require_weight(len(rows), "pair")
-        if self.n_basis is not None and self.n_basis < len(rows):
-            rows = np.sort(for_rows.choice(rows, self.n_basis, replace=False))
-        view = View(None, self.kernel, rows)
-        require_square(data.X, view.kernel)
-        view = view.fit(data.X, for_kernel)
-        return view, _inverse_root(view, data.X)
+    def _features(self, kernel: Kernel, data: RankingData, rng: np.random.Generator) -> FeatureMap:
+        for_kernel, for_rows = rng.spawn(2)
+        view = View(None, kernel).fit(data.X, for_kernel)
+        numbers = choose_basis(view, data.X, data.scored_rows, self.n_basis, self.basis, for_rows)
+        return FeatureMap.on_basis(Basis.of(view, data.X, numbers), data.X)
 
     def predict(self, X: Any) -> Floats:
         """
@@ -179,7 +193,7 @@ class RankSVM(Ranker):
 
         Parameters
         ----------
-        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
+        X : array-like, CSR matrix, DataFrame or sequence of objects
             The rows.
 
         Returns
@@ -188,27 +202,17 @@ class RankSVM(Ranker):
             f(x), higher is better.
         """
         rows = self._new_rows(X)
-        if self._is_linear:
-            return np.asarray(rows @ self.coef_, dtype=np.float64)
-        return np.asarray(self.view_.gram(rows, self.basis_) @ self.dual_coef_, dtype=np.float64)
+        # by what was fitted: parameters may have been set since
+        if hasattr(self, "basis_"):
+            return self.basis_.score(self._as_seen(rows), self.dual_coef_)
+        return np.asarray(rows @ self.coef_, dtype=np.float64)
 
 
-def _inverse_root(view: View, X: Any) -> Floats:
-    """VΛ^(−½) of K̂ = VΛVᵀ, without directions that are rounding errors."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        K = view.gram(X[view.basis], view.basis_of(X))
-    require_finite(K)
-    root = inverse_root(np.array(K, dtype=np.float64), len(K) * float(np.finfo(K.dtype).eps))
-    if not root.shape[1]:
-        raise InputError("the kernel is zero for all basis rows, so there is nothing to learn from; choose another.")
-    return root
-
-
-def _features(view: View, root: Floats, data: RankingData) -> RankingData:
-    """The same problem on the rows of Φ = K̄VΛ^(−½)."""
-    features = np.empty((data.n_rows, root.shape[1]))
-    with np.errstate(over="ignore", invalid="ignore"):
-        for piece, K in view.blocks(data.X, view.basis_of(data.X)):
-            require_finite(K)
-            features[piece] = K @ root
+def _seen_by(phi: FeatureMap, data: RankingData) -> RankingData:
+    """The same problem on the rows of Φ; rows that are not learnt from stay zero."""
+    assert phi.basis is not None
+    assert phi.T is not None
+    features, numbers = np.zeros((data.n_rows, phi.n_features)), data.scored_rows
+    for piece, K in phi.basis.blocks(data.X, numbers):
+        features[numbers[piece]] = K @ phi.T
     return replace(data, X=features)

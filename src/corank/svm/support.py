@@ -12,18 +12,16 @@ from corank.data.ranking import RankingData
 Floats = NDArray[np.float64]
 
 
-def active_partners(data: RankingData, scores: Floats, weights: Floats | None) -> NDArray[np.int64]:
+def active_partners(data: RankingData, scores: Floats) -> NDArray[np.int64]:
     """
     Count for each row the rows it is compared with at a margin below 1, in O(n log n).
 
     Parameters
     ----------
     data : RankingData
-        The problem.
+        The problem; rows and preferences of weight zero take no part.
     scores : array of shape (n_rows,)
         Scores by a model.
-    weights : array of shape (n_rows,), optional
-        Row weights; rows of weight zero take no part.
 
     Returns
     -------
@@ -33,18 +31,19 @@ def active_partners(data: RankingData, scores: Floats, weights: Floats | None) -
     Examples
     --------
     >>> data = RankingData.of([[0.0], [1.0], [2.0]], [0, 1, 2])
-    >>> active_partners(data, np.array([0.0, 0.5, 3.0]), None).tolist()
+    >>> active_partners(data, np.array([0.0, 0.5, 3.0])).tolist()
     [1, 1, 0]
     """
-    present = np.ones(data.n_rows, dtype=bool) if weights is None else weights > 0.0
     out = np.zeros(data.n_rows, dtype=np.int64)
     if data.pairs is not None:
         winners, losers = data.pairs.T
-        active = (scores[winners] - scores[losers] < 1.0) & present[winners] & present[losers]
+        active = (scores[winners] - scores[losers] < 1.0) & (data.pair_weight > 0.0)
         np.add.at(out, data.pairs[active].ravel(), 1)
         return out
     assert data.y is not None
-    rows = data.order[(data.is_scored & present)[data.order]]
+    takes_part = np.zeros(data.n_rows, dtype=bool)
+    takes_part[data.scored_rows] = True
+    rows = data.order[takes_part[data.order]]
     y, query = data.y[rows], data.queries.codes[rows]
     starts = np.append(0, np.cumsum(np.bincount(query, minlength=len(data.queries)))).astype(np.int64)
     new = np.ones(len(rows), dtype=np.int64)

@@ -1,0 +1,116 @@
+"""
+The weight of the penalty where a user gives none: a closed rule from the sizes of differences, and how many there are.
+
+With A the weighted mean over compared pairs of (a − b)(a − b)ᵀ, d columns, and m the number of differences that the
+compared rows leave free, Σ over queries of (rows − 1):
+
+    alpha = 10 trace(A) / max(m, d).
+
+It follows the units of X: trace(A)/d is the mean squared difference of a column, and the fewer differences there are
+for each column, the less they are trusted, up to ten times that size. Rule and constant are those that lost least, in
+AP, nDCG and disagreement, against the best alpha known from test rows, with 2 to 100 % of the rows judged: MQ2008,
+MSLR, Jester, Reuters, the ordinal sets and generated problems, columns brought to one size. Fixed shares of trace(A)/d,
+cross-validation, leave-query-out and the evidence lost more, on small problems much more.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from corank.data.queries import Queries
+from corank.data.ranking import RankingData
+from corank.exact.solution import require_products
+from corank.graphs import weigh_queries
+from corank.moments import pair_squares
+
+SHARE = 10.0
+
+
+def default_alpha(data: RankingData, query_weight: str = "pairs", ties: bool = False) -> float:
+    """
+    Choose alpha for a model that is linear in the columns of X, in one pass and without a d × d matrix.
+
+    Parameters
+    ----------
+    data : RankingData
+        The problem, its columns scaled as the learner sees them. Without a pair to compare (scores of single rows are
+        learnt), all rows count as one query.
+    query_weight : {"pairs", "equal", "rows"}
+        How much a query counts.
+    ties : bool
+        Whether two rows of equal score make a pair too.
+
+    Returns
+    -------
+    float
+        alpha, above zero.
+
+    Examples
+    --------
+    >>> data = RankingData.of([[0.0], [1.0], [2.0]], [0, 1, 2])  # three pairs, mean square 2, two free differences
+    >>> default_alpha(data)
+    10.0
+    """
+    squares, pair_weight = pair_squares(data, ties=ties, query_weight=query_weight)
+    if not pair_weight > 0.0 and data.y is not None:
+        data, ties = RankingData.of_checked(data.X, data.y, Queries.of(None, data.n_rows), data.weights), True
+        squares, pair_weight = pair_squares(data, ties=True, query_weight=query_weight)
+    require_products(squares)
+    trace = float(np.sum(squares)) / pair_weight if pair_weight > 0.0 else 0.0
+    return alpha_of(trace, data.n_features, free_differences(data, ties))
+
+
+def alpha_of(trace: float, n_columns: int, free: float) -> float:
+    """
+    Apply the rule.
+
+    Parameters
+    ----------
+    trace : float
+        Mean squared length of the difference of a compared pair, in the space where the penalty is ‖f‖².
+    n_columns : int
+        Dimensions of that space that the model may use.
+    free : float
+        m, see `free_differences`.
+
+    Returns
+    -------
+    float
+        alpha; 1 where no pair differs, since then nothing is learnt at any.
+    """
+    return SHARE * trace / max(free, n_columns) if trace > 0.0 else 1.0
+
+
+def free_differences(data: RankingData, ties: bool = False) -> float:
+    """
+    Count the differences that compared rows leave free: Σ over queries that hold a pair of (W_q − 1).
+
+    W_q is the weight of the rows that take part, so that a row of weight 2 counts like the row written twice; below 2,
+    W_q / 2 stands for W_q − 1, which light rows would make negative.
+
+    Parameters
+    ----------
+    data : RankingData
+        The problem; of preferences, the rows they name take part.
+    ties : bool
+        Whether two rows of equal score make a pair too.
+
+    Returns
+    -------
+    float
+        m.
+
+    Examples
+    --------
+    >>> free_differences(RankingData.of([[0.0], [1.0], [2.0], [5.0]], [0, 1, 2, 1], [1, 1, 1, 2]))
+    2.0
+    """
+    rows = data.scored_rows
+    codes, n_queries = data.queries.codes[rows], len(data.queries)
+    W_q = np.bincount(codes, weights=data.weight_of(rows), minlength=n_queries)
+    if data.pairs is None:
+        # a query without a pair weighs nothing when queries weigh alike
+        weights = weigh_queries(data, "equal", ties=ties).weights
+        assert weights is not None
+        W_q = W_q * (np.bincount(codes, weights=weights[rows], minlength=n_queries) > 0.0)
+    return float(np.sum(np.maximum(W_q - 1.0, W_q / 2.0)))

@@ -1,0 +1,155 @@
+"""What `Ranker` does for every ranker: fits are transactions, preferences teach, columns have no unit."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from lawful import LAWFUL
+from sklearn.exceptions import NotFittedError
+
+from corank.calibration import Calibrated
+from corank.data.make import make_ranking
+from corank.data.ranking import RankingData
+from corank.data.split import hide_scores
+from corank.data.store import open_store, write_store
+from corank.errors import InputError, UsageWarning
+
+PROBLEM = make_ranking(12, (2, 9), random_state=3)
+X, QID = PROBLEM.X, PROBLEM.qid
+Y = hide_scores(PROBLEM.y, fraction=0.3, random_state=1)
+PAIRS = np.array([(i, j) for i in range(len(Y)) for j in range(len(Y)) if QID[i] == QID[j] and Y[i] > Y[j]])
+
+every = pytest.mark.parametrize("make", LAWFUL.values(), ids=LAWFUL.keys())
+taking_pairs = pytest.mark.parametrize(
+    "make",
+    [make for make in LAWFUL.values() if make()._learns_from_differences],
+    ids=[name for name, make in LAWFUL.items() if make()._learns_from_differences],
+)
+
+
+@every
+def test_a_failed_fit_leaves_the_old_model_as_it_was(make):
+    model = make().fit(X, Y, qid=QID)
+    before, kept = dict(vars(model)), model.predict(X)
+    for bad in (
+        lambda: model.fit(X[:, :7], np.ones(len(Y)), qid=QID),
+        lambda: model.fit(X[:, :7], Y[:-1], qid=QID),
+        lambda: model.fit(X[:, :7], Y, qid=QID, sample_weight=-np.ones(len(Y))),
+    ):
+        with pytest.raises(InputError):
+            bad()
+    assert vars(model).keys() == before.keys()
+    assert all(vars(model)[name] is value for name, value in before.items())
+    np.testing.assert_array_equal(model.predict(X), kept)
+
+
+@every
+def test_a_fit_that_is_broken_off_leaves_the_old_model_as_it_was(make, monkeypatch):
+    model = make().fit(X, Y, qid=QID)
+    kept = model.predict(X)
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(type(model), "_fit", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X[:, :7], Y, qid=QID)
+    np.testing.assert_array_equal(model.predict(X), kept)
+
+
+@every
+def test_a_first_fit_that_fails_leaves_nothing(make):
+    model = make()
+    with pytest.raises(InputError):
+        model.fit(X, np.ones(len(Y)), qid=QID)
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+    assert not [name for name in vars(model) if name.endswith("_")]
+
+
+@every
+def test_a_second_fit_is_as_good_as_a_first(make):
+    model = make().fit(X[:, ::-1], PROBLEM.y, qid=QID)
+    np.testing.assert_array_equal(model.fit(X, Y, qid=QID).predict(X), make().fit(X, Y, qid=QID).predict(X))
+    assert vars(model).keys() == vars(make().fit(X, Y, qid=QID)).keys()
+
+
+@taking_pairs
+def test_preferences_teach_an_order(make):
+    model = make().fit(X, pairs=PAIRS, qid=QID)
+    assert model.score(X, PROBLEM.y, qid=QID) > 0.6
+    np.testing.assert_array_equal(model.predict(X), make().fit(RankingData.of_pairs(X, PAIRS, QID)).predict(X))
+
+
+@taking_pairs
+def test_a_preference_of_weight_two_is_the_preference_twice(make):
+    weights = np.random.default_rng(0).integers(0, 3, len(PAIRS))
+    one = make().fit(X, pairs=PAIRS, qid=QID, pair_weight=weights).predict(X)
+    other = make().fit(X, pairs=np.repeat(PAIRS, weights, axis=0), qid=QID).predict(X)
+    np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-8)
+
+
+@taking_pairs
+def test_pairs_come_without_scores_and_weights_with_pairs(make):
+    with pytest.raises(InputError, match="y came beside pairs; pass scores or preferences, not both"):
+        make().fit(X, Y, pairs=PAIRS, qid=QID)
+    with pytest.raises(InputError, match="pair_weight came, but no pairs to weigh"):
+        make().fit(X, Y, qid=QID, pair_weight=np.ones(len(PAIRS)))
+    with pytest.raises(InputError, match=r"pair_weight has shape \(3,\) for \d+ pairs"):
+        make().fit(X, pairs=PAIRS, qid=QID, pair_weight=np.ones(3))
+
+
+@every
+def test_columns_have_no_unit(make):
+    if not getattr(make(), "scale", False):
+        pytest.skip("this ranker is told to take columns as they are, or sees none")
+    units = 10.0 ** np.random.default_rng(0).integers(-6, 7, X.shape[1])
+    one = make().fit(X, Y, qid=QID).predict(X)
+    other = make().fit(X * units, Y, qid=QID).predict(X * units)
+    np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-7)
+
+
+@every
+def test_scaled_columns_are_columns_that_were_scaled_before(make):
+    if not getattr(make(), "scale", False):
+        pytest.skip("this ranker is told to take columns as they are, or sees none")
+    model = make().fit(X * 7.0, Y, qid=QID)
+    by_hand = make().set_params(scale=False).fit(X * 7.0 * model.column_scale_, Y, qid=QID)
+    np.testing.assert_allclose(model.predict(X), by_hand.predict(X * model.column_scale_), rtol=1e-6, atol=1e-8)
+
+
+@every
+def test_a_store_teaches_what_arrays_teach(make, tmp_path):
+    write_store(tmp_path / "store", X, Y, QID)
+    one = make().fit(X, Y, qid=QID).predict(X)
+    np.testing.assert_array_equal(one, make().fit(open_store(tmp_path / "store").data).predict(X))
+
+
+@every
+def test_many_graded_rows_without_query_ids_are_asked_about(make):
+    if isinstance(make(), Calibrated):
+        pytest.skip("its ranker speaks for itself")
+    many = make_ranking(10, 12, random_state=0)
+    with pytest.warns(UsageWarning, match="no qid came, so all 120 rows count as one query"):
+        make().fit(many.X, many.y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UsageWarning)
+        y = hide_scores(many.y, fraction=0.5, random_state=0)
+        make().fit(many.X, y, qid=np.zeros(len(many.y)))
+        make().fit(many.X, np.where(np.isnan(y), y, np.arange(len(y))))
+
+
+@pytest.mark.parametrize("name", ["LCRA", "CoRankRLS", "CoRankingPursuit"])
+def test_views_with_nothing_to_agree_on_say_so(name):
+    make = LAWFUL[name]
+    with pytest.warns(UsageWarning, match="coupling is .*, but no query holds two unscored rows"):
+        make().set_params(coupling=0.5).fit(X, PROBLEM.y, qid=QID)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UsageWarning)
+        make().set_params(coupling=0.0).fit(X, PROBLEM.y, qid=QID)
+        make().set_params(coupling=0.5).fit(X, Y, qid=QID)
+        # beside preferences, rows that none of them names are unscored
+        named = np.isin(QID, np.unique(QID)[:6])[PAIRS[:, 0]]
+        make().set_params(coupling=0.5).fit(X, pairs=PAIRS[named], qid=QID)
