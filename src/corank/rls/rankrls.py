@@ -36,8 +36,7 @@ from corank.progress import progress
 from corank.rls.frame import Frame, RowFrame
 from corank.rls.judge import best, candidates, judged, metric_for
 from corank.rls.least_squares import LeastSquares, raw_weights
-from corank.rls.penalty import Equations
-from corank.rls.spectrum import Spectrum, solve_one
+from corank.rls.spectrum import Equations, Spectrum, solve_one
 from corank.rls.summary import Summary
 from corank.rls.systems import DenseSystem, FeatureSystem, System
 from corank.views import View

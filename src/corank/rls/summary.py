@@ -21,11 +21,11 @@ from corank.basis import FeatureMap, beside
 from corank.core.scaled import factors_of
 from corank.data.ranking import RankingData
 from corank.errors import InputError
-from corank.graphs import weigh_queries
+from corank.exact.penalty import alpha_of
 from corank.kernels import LinearKernel
 from corank.moments import Moments
 from corank.rls.frame import Frame
-from corank.rls.penalty import Equations, closed_alpha
+from corank.rls.spectrum import Equations
 from corank.rls.summary_file import read_record, write_record
 
 Floats = NDArray[np.float64]
@@ -44,8 +44,8 @@ class Summary:
         Sums over pairs of scored rows, or preferences.
     unscored : Moments or None
         Sums over pairs of unscored rows, where there are views to agree.
-    n_differences : int
-        Number of compared rows less one for each query.
+    free : float
+        Differences that the compared rows leave free, see `corank.exact.penalty.free_differences`.
     query_weight : {"pairs", "equal", "rows"}
         How much a query counts in the sums.
     ties : bool
@@ -67,7 +67,7 @@ class Summary:
     maps: tuple[FeatureMap, ...]
     scored: Moments
     unscored: Moments | None
-    n_differences: int
+    free: float
     query_weight: str
     ties: bool
     factors: Floats | None = None
@@ -92,17 +92,13 @@ class Summary:
         Summary
             The sums.
         """
-        how: dict[str, Any] = {"features": beside(maps)}
+        how: dict[str, Any] = {"features": beside(maps), "query_weight": frame.query_weight}
         # sums beyond float64 get their sentence when they are solved
         with np.errstate(over="ignore", invalid="ignore"):
-            scored = Moments.of(weigh_queries(data, frame.query_weight, ties=frame.ties), ties=frame.ties, **how)
-            unscored = None
-            if len(maps) > 1:
-                unscored = Moments.of(data, rows="unscored", query_weight=frame.query_weight, **how)
+            scored = Moments.of(data, ties=frame.ties, **how)
+            unscored = Moments.of(data, rows="unscored", **how) if len(maps) > 1 else None
         n_features = data.n_features if data.X.ndim == 2 else None
-        return cls(
-            maps, scored, unscored, frame.n_differences, frame.query_weight, frame.ties, factors_of(data.X), n_features
-        )
+        return cls(maps, scored, unscored, frame.free, frame.query_weight, frame.ties, factors_of(data.X), n_features)
 
     def __add__(self, other: Summary) -> Summary:
         alike = len(self.maps) == len(other.maps) and all(map(FeatureMap.is_like, self.maps, other.maps))
@@ -119,7 +115,7 @@ class Summary:
         unscored = None if self.unscored is None or other.unscored is None else self.unscored + other.unscored
         return replace(
             self, scored=self.scored + other.scored, unscored=unscored,
-            n_differences=self.n_differences + other.n_differences,
+            free=self.free + other.free,
         )  # fmt: skip
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -195,7 +191,7 @@ class Summary:
             A[block, block] = sums[block, block]
         squares = np.diag(A).copy()
         closed = [
-            closed_alpha(float(squares[block].sum()), self.n_differences, _columns(phi))
+            alpha_of(float(squares[block].sum()), _columns(phi), self.free)
             for phi, block in zip(self.maps, self.blocks, strict=True)
         ]
         if self.unscored is not None and self.agrees and coupling > 0.0:
