@@ -14,7 +14,6 @@ from corank.data.split import hide_scores
 from corank.errors import InputError
 from corank.kernels import GaussianKernel
 from corank.rls import CoRankRLS, RankRLS, Summary
-from corank.rls.frame import Frame
 from corank.views import View
 
 PROBLEM = make_ranking(12, 6, random_state=0)
@@ -31,7 +30,7 @@ MAPS = (on_basis(np.arange(0, 72, 9)), FeatureMap.of_columns(View([0, 1, 2]), 3)
 
 def part(chosen, maps=MAPS, query_weight="pairs", ties=False):
     data = RankingData.of(X[chosen], Y[chosen], QID[chosen])
-    return Summary.of(maps, data, Frame.of(data, query_weight, ties))
+    return Summary.of(maps, data, query_weight, ties)
 
 
 def test_a_sum_of_parts_in_any_order_is_the_whole():

@@ -190,7 +190,7 @@ class CoRankRLS(LeastSquares):
 
     def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> FittedCoRankRLS:
         frame = Frame.of(data, self.query_weight, self.ties)
-        summary = Summary.of(self._maps(data, frame, rng), data, frame)
+        summary = Summary.of(self._maps(data, frame, rng), data, self.query_weight, self.ties)
         if self.alphas is None and self.couplings is None:
             return self._solve(summary)
         return self._choose(FeatureSystem(data, frame, None, summary))

@@ -97,16 +97,17 @@ class LeastSquares(Ranker):
         data, _ = self._problem(X, y, qid, pairs)
         data = data.weighted(sample_weight, pair_weight)
         if like is not None:
-            if like.factors is not None and data.n_features != len(like.factors):
+            if data.X.ndim == 2 and data.n_features != like.n_features:
                 raise InputError(
-                    f"X has {data.n_features} columns, but the summary is of {len(like.factors)}; pass as many."
+                    f"X has {data.n_features} columns, but the summary is of {like.n_features}; pass as many."
                 )
             data = data if like.factors is None else replace(data, X=ScaledRows(data.X, like.factors))
-            return Summary.of(like.maps, data, Frame.of(data, self.query_weight, self.ties))
+            return Summary.of(like.maps, data, self.query_weight, self.ties)
         if self._scales_columns(data):
             data = replace(data, X=ScaledRows(data.X, column_factors(data)))
         frame = Frame.of(data, self.query_weight, self.ties)
-        return Summary.of(self._maps(data, frame, rng_of(self.random_state).spawn(2)[1]), data, frame)
+        maps = self._maps(data, frame, rng_of(self.random_state).spawn(2)[1])
+        return Summary.of(maps, data, self.query_weight, self.ties)
 
     def fit_summary(self, summary: Summary) -> Self:
         """

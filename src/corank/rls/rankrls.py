@@ -170,9 +170,13 @@ class RankRLS(LeastSquares):
         self.verbose = verbose
 
     def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> FittedRankRLS:
-        frame = Frame.of(data, self.query_weight, self.ties)
         view = View(None, self.kernel).fit(data.X, rng)
-        is_primal = isinstance(view.kernel, LinearKernel) and data.n_features <= len(frame.rows)
+        is_linear = isinstance(view.kernel, LinearKernel) and not self._wants_basis
+        is_primal = is_linear and data.n_features <= len(data.scored_rows)
+        if is_primal and self.alphas is None:
+            phi = FeatureMap.of_columns(view, data.n_features)
+            return self._solve(Summary.of((phi,), data, self.query_weight, self.ties))
+        frame = Frame.of(data, self.query_weight, self.ties)
         if isinstance(frame, RowFrame) and not is_primal and not self._wants_basis:
 
             def make(data: RankingData, frame: Frame) -> System:
@@ -183,7 +187,8 @@ class RankRLS(LeastSquares):
             phi = self._map(view, data, frame.rows, rng)
 
             def make(data: RankingData, frame: Frame) -> System:
-                return FeatureSystem(data, frame, phi.basis, Summary.of((phi,), data, frame))
+                summary = Summary.of((phi,), data, frame.query_weight, frame.ties)
+                return FeatureSystem(data, frame, phi.basis, summary)
 
         system, factors = make(data, frame), factors_of(data.X)
         if self.alphas is None:

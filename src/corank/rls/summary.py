@@ -21,10 +21,9 @@ from corank.basis import FeatureMap, beside
 from corank.core.scaled import factors_of
 from corank.data.ranking import RankingData
 from corank.errors import InputError
-from corank.exact.penalty import alpha_of
+from corank.exact.penalty import alpha_of, free_differences
 from corank.kernels import LinearKernel
 from corank.moments import Moments
-from corank.rls.frame import Frame
 from corank.rls.spectrum import Equations
 from corank.rls.summary_file import read_record, write_record
 
@@ -74,7 +73,9 @@ class Summary:
     n_features: int | None = None
 
     @classmethod
-    def of(cls, maps: tuple[FeatureMap, ...], data: RankingData, frame: Frame) -> Summary:
+    def of(
+        cls, maps: tuple[FeatureMap, ...], data: RankingData, query_weight: str = "pairs", ties: bool = False
+    ) -> Summary:
         """
         Sum over a problem, in one pass over the scored and one over the unscored rows.
 
@@ -84,21 +85,24 @@ class Summary:
             The views.
         data : RankingData
             The problem.
-        frame : Frame
-            What is compared in it.
+        query_weight : {"pairs", "equal", "rows"}
+            How much a query counts, see `corank.graphs.weigh_queries`.
+        ties : bool
+            Whether two rows of equal score make a pair too.
 
         Returns
         -------
         Summary
             The sums.
         """
-        how: dict[str, Any] = {"features": beside(maps), "query_weight": frame.query_weight}
+        are_columns = len(maps) == 1 and maps[0].basis is None and maps[0].view.columns is None
+        how: dict[str, Any] = {"features": None if are_columns else beside(maps), "query_weight": query_weight}
         # sums beyond float64 get their sentence when they are solved
         with np.errstate(over="ignore", invalid="ignore"):
-            scored = Moments.of(data, ties=frame.ties, **how)
+            scored = Moments.of(data, ties=ties, **how)
             unscored = Moments.of(data, rows="unscored", **how) if len(maps) > 1 else None
-        n_features = data.n_features if data.X.ndim == 2 else None
-        return cls(maps, scored, unscored, frame.free, frame.query_weight, frame.ties, factors_of(data.X), n_features)
+        n_features, free = data.n_features if data.X.ndim == 2 else None, free_differences(data, ties)
+        return cls(maps, scored, unscored, free, query_weight, ties, factors_of(data.X), n_features)
 
     def __add__(self, other: Summary) -> Summary:
         alike = len(self.maps) == len(other.maps) and all(map(FeatureMap.is_like, self.maps, other.maps))
