@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from corank.core.scaled import ScaledRows
 from corank.errors import InputError
-from corank.kernels import Gram, Kernel, LinearKernel, PrecomputedKernel, as_kernel
+from corank.kernels import Kernel, LinearKernel, PrecomputedKernel, as_kernel
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,13 +26,13 @@ class View:
     kernel : Kernel, str or callable
         How similar two rows look (see `corank.kernels.as_kernel`).
     basis : array-like of int, optional
-        Training rows whose similarities stand for a row (see `basis_of`).
+        Numbers of the training rows whose similarities stand for a row (see `corank.basis.Basis`).
 
     Examples
     --------
     >>> view = View([1, 2], "linear")
-    >>> view.columns, view.gram([[9.0, 1.0, 2.0], [9.0, 0.0, 1.0]]).tolist()
-    (array([1, 2]), [[5.0, 2.0], [2.0, 1.0]])
+    >>> view.columns, view.select(np.array([[9.0, 1.0, 2.0]])).tolist()
+    (array([1, 2]), [[1.0, 2.0]])
     """
 
     columns: Any = None
@@ -70,76 +70,22 @@ class View:
         chosen = slice(first, last + 1) if are_neighbours else self.columns
         return X.select(chosen) if isinstance(X, ScaledRows) else X[:, chosen]
 
-    def gram(self, X: Any, Z: Any = None) -> Gram:
+    def is_like(self, other: View) -> bool:
         """
-        Compute similarities as this view sees them.
+        Tell whether another view sees the same: its columns and kernel.
 
         Parameters
         ----------
-        X, Z : ndarray or CSR matrix
-            Rows with all columns; Z is X by default.
+        other : View
+            Another view.
 
         Returns
         -------
-        ndarray, shape (len(X), len(Z))
-            The Gram matrix.
+        bool
+            Whether it does; basis rows may differ.
         """
-        return self.kernel(self.select(X), self._against(Z))  # type: ignore[no-any-return]
-
-    def blocks(self, X: Any, Z: Any = None, rows: int = 1024) -> Iterator[tuple[slice, Gram]]:
-        """
-        Compute `gram` a few rows of X at a time.
-
-        Parameters
-        ----------
-        X, Z : ndarray or CSR matrix
-            Rows with all columns; Z is X by default.
-        rows : int
-            Rows of X in a block.
-
-        Yields
-        ------
-        slice, ndarray
-            Which rows of X, and their rows of the Gram matrix.
-        """
-        yield from self.kernel.blocks(self.select(X), self._against(Z), rows)
-
-    def diag(self, X: Any) -> Gram:
-        """
-        Compute the similarity of each row with itself.
-
-        Parameters
-        ----------
-        X : ndarray or CSR matrix
-            Rows with all columns.
-
-        Returns
-        -------
-        ndarray, shape (len(X),)
-            The diagonal of ``gram(X)``.
-        """
-        return self.kernel.diag(self.select(X))  # type: ignore[no-any-return]
-
-    def basis_of(self, X: Any) -> Any:
-        """
-        Take the basis from the training rows, in the form that `gram` wants as Z.
-
-        Parameters
-        ----------
-        X : ndarray or CSR matrix
-            Training rows with all columns.
-
-        Returns
-        -------
-        ndarray or CSR matrix
-            The basis rows; all of X where the view has no basis, row numbers for a precomputed kernel.
-        """
-        if self.basis is None:
-            return X
-        X = X if hasattr(X, "shape") else np.asarray(X)
-        if self.basis.max() >= X.shape[0]:
-            raise InputError(f"basis names row {self.basis.max()}, but X has rows 0 to {X.shape[0] - 1}.")
-        return self.basis if isinstance(self.kernel, PrecomputedKernel) else X[self.basis]
+        same_columns = np.array_equal(np.atleast_1d(self.columns), np.atleast_1d(other.columns))
+        return bool(self.kernel == other.kernel and same_columns)
 
     def fit(self, X: Any, rng: np.random.Generator) -> View:
         """
@@ -173,9 +119,6 @@ class View:
         last = int(self.columns.max())
         if last >= n_features:
             raise InputError(f"a view sees column {last}, but X has columns 0 to {n_features - 1}.")
-
-    def _against(self, Z: Any) -> Any:
-        return Z if Z is None or isinstance(self.kernel, PrecomputedKernel) else self.select(Z)
 
 
 def split_columns(n_features: int, n_views: int, rng: np.random.Generator) -> list[NDArray[np.int64]]:

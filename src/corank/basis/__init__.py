@@ -1,7 +1,7 @@
 """Rows that stand for all: which they are, how similar others are to them, and features made of that."""
 
-from corank.basis.basis import Basis, as_doubles, require_similarities
+from corank.basis.basis import Basis, as_doubles, score_columns
 from corank.basis.choice import choose_basis, require_choice
 from corank.basis.features import FeatureMap, beside
 
-__all__ = ["Basis", "FeatureMap", "as_doubles", "beside", "choose_basis", "require_choice", "require_similarities"]
+__all__ = ["Basis", "FeatureMap", "as_doubles", "beside", "choose_basis", "require_choice", "score_columns"]

@@ -8,17 +8,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
-from corank.errors import InputError
-from corank.kernels import CallableKernel, PrecomputedKernel
+from corank.core.scaled import ScaledRows
+from corank.kernels import PrecomputedKernel, require_inner_product, require_similarities
 from corank.views import View
 
 Floats = NDArray[np.float64]
 
-# what K and its transpose may differ by, relative to the largest entry
-_SYMMETRY_TOLERANCE = 1e-8
-# rows that are compared with columns at a time
-_BLOCK = 256
 # rows whose similarities are held in memory at a time
 _ROWS = 4096
 
@@ -93,6 +90,25 @@ class Basis:
         at = at[np.argsort(self.numbers[at])]
         return Basis(self.view, self.numbers[at], self.rows[at])
 
+    def is_like(self, other: Basis) -> bool:
+        """
+        Tell whether another basis stands for the same rows, also when it was made elsewhere.
+
+        Parameters
+        ----------
+        other : Basis
+            Another basis.
+
+        Returns
+        -------
+        bool
+            Whether columns, kernel and rows agree.
+        """
+        A, B = self.rows, other.rows
+        if not self.view.is_like(other.view) or A.shape != B.shape or sparse.issparse(A) != sparse.issparse(B):
+            return False
+        return (A != B).nnz == 0 if sparse.issparse(A) else bool(np.array_equal(A, B))
+
     def gram(self, X: Any) -> Floats:
         """
         Compute the similarities of the basis rows, and judge the kernel by them.
@@ -105,16 +121,14 @@ class Basis:
         Returns
         -------
         array of float64, shape (r, r)
-            A finite, symmetric matrix in C order, the caller's own.
+            A finite, symmetric, positive semidefinite matrix in C order, the caller's own.
         """
         kernel = self.view.kernel
         with np.errstate(over="ignore", invalid="ignore"):
             K = kernel(X[self.numbers], self.rows) if isinstance(kernel, PrecomputedKernel) else kernel(self.rows)
         # a function may keep what it returned, and callers overwrite it
         K = np.array(K, dtype=np.float64, order="C")
-        require_similarities(K, self.view)
-        if isinstance(kernel, CallableKernel | PrecomputedKernel):
-            _require_symmetry(K)
+        require_inner_product(K, kernel)
         return K
 
     def similarities(self, rows: Any) -> Any:
@@ -123,7 +137,7 @@ class Basis:
 
         Parameters
         ----------
-        rows : ndarray, CSR matrix, or array of objects
+        rows : ndarray, CSR matrix, ScaledRows or array of objects
             Rows with all columns, as `X` has them.
 
         Returns
@@ -133,7 +147,7 @@ class Basis:
         """
         with np.errstate(over="ignore", invalid="ignore"):
             K = np.asarray(self.view.kernel(as_doubles(self.view.select(rows)), self.rows), dtype=np.float64)
-        require_similarities(K, self.view)
+        require_similarities(K, self.view.kernel)
         return K
 
     def blocks(self, X: Any, numbers: NDArray[np.int64] | None = None) -> Iterator[tuple[slice, Floats]]:
@@ -156,6 +170,22 @@ class Basis:
         for start in range(0, n, _ROWS):
             piece = slice(start, min(start + _ROWS, n))
             yield piece, self.similarities(X[piece if numbers is None else numbers[piece]])
+
+    def column_weights(self, coefficients: Floats) -> Floats:
+        """
+        Return the weights of the view's columns that coefficients stand for where the kernel is linear: Rᵀc.
+
+        Parameters
+        ----------
+        coefficients : array of shape (r,) or (r, m)
+            c, one column for each model.
+
+        Returns
+        -------
+        array of shape (n_columns,) or (n_columns, m)
+            The weights.
+        """
+        return np.asarray(self.rows.T @ coefficients)
 
     def score(self, rows: Any, coefficients: Floats) -> Floats:
         """
@@ -186,7 +216,7 @@ def as_doubles(rows: Any) -> Any:
 
     Parameters
     ----------
-    rows : ndarray or CSR matrix
+    rows : ndarray, CSR matrix or ScaledRows
         Rows.
 
     Returns
@@ -194,31 +224,27 @@ def as_doubles(rows: Any) -> Any:
     ndarray or CSR matrix
         The rows themselves where nothing has to change.
     """
+    rows = rows[:] if isinstance(rows, ScaledRows) else rows
     return rows.astype(np.float64) if rows.dtype == np.float32 else rows
 
 
-def require_similarities(K: NDArray[Any], view: View) -> None:
+def score_columns(rows: Any, coefficients: Floats) -> Floats:
     """
-    Raise one sentence where a kernel gave what is no number.
+    Score rows by weights of their columns, in float64, some rows at a time.
 
     Parameters
     ----------
-    K : array
-        Similarities.
-    view : View
-        Whose kernel gave them.
+    rows : ndarray, CSR matrix or ScaledRows
+        Rows.
+    coefficients : array of shape (n_columns,) or (n_columns, m)
+        The weights, one column for each model.
+
+    Returns
+    -------
+    array of shape (n,) or (n, m)
+        Scores.
     """
-    if np.isfinite(K).all():
-        return
-    if isinstance(view.kernel, CallableKernel):
-        raise InputError("the kernel function returned NaN or infinity; return finite similarities.")
-    raise InputError("similarities of the rows exceed what float64 holds; scale the columns of X.")
-
-
-def _require_symmetry(K: Floats) -> None:
-    allowed = _SYMMETRY_TOLERANCE * float(max(K.max(initial=0.0), -K.min(initial=0.0)))
-    for start in range(0, len(K), _BLOCK):
-        rows = slice(start, start + _BLOCK)
-        # columns before the block were compared by earlier blocks
-        if (np.abs(K[rows, start:] - K[start:, rows].T) > allowed).any():
-            raise InputError("the kernel's Gram matrix is not symmetric; use a kernel with k(a, b) = k(b, a).")
+    out = np.empty((rows.shape[0], *coefficients.shape[1:]))
+    for start in range(0, len(out), _ROWS):
+        out[start : start + _ROWS] = as_doubles(rows[start : start + _ROWS]) @ coefficients
+    return out

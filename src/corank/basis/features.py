@@ -3,8 +3,8 @@ FeatureMap: a view as plain columns Φ in which the penalty is ‖w‖².
 
 A linear kernel's features are the view's columns. Any other kernel is seen from r basis rows R: with K̂ = K[R, R] =
 U diag(κ) Uᵀ, Φ(x) = k(x, R) U diag(κ)^{-1/2}, so that f = Φ w has the norm ‖w‖ in the space of the kernel, and the
-coefficients of the paper's sparse form are a = U diag(κ)^{-1/2} w. Directions with κ below 1e-12 of the largest carry
-rounding errors only and are left out: repeated basis rows are no trouble, and the rank that is left is reported.
+coefficients of the paper's sparse form are a = U diag(κ)^{-1/2} w. Directions with κ near zero carry rounding errors
+only and are left out: repeated basis rows are no trouble, and the rank that is left is reported.
 """
 
 from __future__ import annotations
@@ -17,16 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from corank.basis.basis import Basis, as_doubles
+from corank.basis.basis import Basis
 from corank.errors import InputError
 from corank.kernels import LinearKernel, inverse_root
 from corank.views import View
 
 Floats = NDArray[np.float64]
-
-_RANK_TOLERANCE = 1e-12
-# rows whose similarities are held in memory at a time
-_BLOCK = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,8 +34,8 @@ class FeatureMap:
     ----------
     view : View
         Columns and a kernel whose parameters are numbers.
-    basis : ndarray, CSR matrix or None
-        Basis rows in the view's columns, or their numbers for a precomputed kernel; None where Φ is the view's columns.
+    basis : Basis or None
+        The basis rows; None where Φ is the view's columns.
     T : array of shape (r, k), or None
         U diag(κ)^{-1/2}; None where Φ is the view's columns.
     n_features : int
@@ -47,14 +43,15 @@ class FeatureMap:
 
     Examples
     --------
-    >>> rows = np.array([[0.0], [1.0], [1.0]])
-    >>> phi = FeatureMap.on_basis(View(None, "gaussian").fit(rows, np.random.default_rng(0)), rows, np.arange(3))
-    >>> phi.n_features, bool(np.allclose(phi(rows) @ phi(rows).T, phi.view.gram(rows)))
+    >>> from corank.kernels import GaussianKernel
+    >>> rows, kernel = np.array([[0.0], [1.0], [1.0]]), GaussianKernel(1.0)
+    >>> phi = FeatureMap.on_basis(Basis.of(View(None, kernel), rows, np.arange(3)), rows)
+    >>> phi.n_features, bool(np.allclose(phi(rows) @ phi(rows).T, kernel(rows)))
     (2, True)
     """
 
     view: View
-    basis: Any
+    basis: Basis | None
     T: Floats | None
     n_features: int
 
@@ -78,39 +75,33 @@ class FeatureMap:
         return cls(view, None, None, n_columns)
 
     @classmethod
-    def on_basis(cls, view: View, X: Any, rows: NDArray[np.int64]) -> FeatureMap:
+    def on_basis(cls, basis: Basis, X: Any) -> FeatureMap:
         """
         Look at rows from basis rows, in O(r³).
 
         Parameters
         ----------
-        view : View
-            Columns and a kernel whose parameters are numbers.
-        X : ndarray or CSR matrix
-            All training rows.
-        rows : array of int64, shape (r,)
+        basis : Basis
             The basis rows.
+        X : ndarray, CSR matrix, ScaledRows or array of objects
+            All training rows.
 
         Returns
         -------
         FeatureMap
             The map.
         """
-        basis = Basis.of(view, X, rows)
-        K = basis.gram(X)
-        T = inverse_root((K + K.T) / 2, _RANK_TOLERANCE)
-        return cls(view, basis, T, T.shape[1])
+        T = inverse_root(basis.gram(X))
+        return cls(basis.view, basis, T, T.shape[1])
 
     def __call__(self, rows: Any) -> Floats:
         """Return Φ for rows with all columns; columns keep their precision."""
+        if self.basis is not None:
+            return np.asarray(self.basis.similarities(rows) @ self.T)
         seen = self.view.select(rows)
-        if self.T is None:
-            if seen.shape[1] != self.n_features:
-                raise InputError(
-                    f"X has {seen.shape[1]} columns, but the system is of {self.n_features}; pass as many."
-                )
-            return np.asarray(seen.toarray() if sparse.issparse(seen) else seen)
-        return np.asarray(self.view.kernel(as_doubles(seen), self.basis) @ self.T)
+        if seen.shape[1] != self.n_features:
+            raise InputError(f"X has {seen.shape[1]} columns, but the system is of {self.n_features}; pass as many.")
+        return np.asarray(seen.toarray() if sparse.issparse(seen) else seen)
 
     def is_like(self, other: FeatureMap) -> bool:
         """
@@ -128,16 +119,14 @@ class FeatureMap:
         """
         if self is other:
             return True
-        same_view = self.view.kernel == other.view.kernel and np.array_equal(
-            np.atleast_1d(self.view.columns), np.atleast_1d(other.view.columns)
-        )
-        if not same_view or self.n_features != other.n_features or (self.T is None) != (other.T is None):
-            return False
-        return self.T is None or (np.array_equal(self.T, other.T) and _equal_rows(self.basis, other.basis))  # type: ignore[arg-type]
+        if self.basis is None or other.basis is None:
+            alike = self.view.is_like(other.view) and self.n_features == other.n_features
+            return self.basis is other.basis and alike
+        return self.basis.is_like(other.basis) and np.array_equal(self.T, other.T)  # type: ignore[arg-type]
 
     def coefficients(self, w: Floats) -> Floats:
         """
-        Turn weights of Φ into coefficients of the columns (linear kernel) or of the basis rows.
+        Turn weights of Φ into coefficients of the view's columns (linear kernel) or of the basis rows.
 
         Parameters
         ----------
@@ -147,9 +136,12 @@ class FeatureMap:
         Returns
         -------
         array of shape (n_columns,) or (r,), or the same with m columns
-            What `scores` takes.
+            The coefficients.
         """
-        return w if self.T is None else settled(self.view, self.basis, self.T @ w)
+        if self.basis is None or self.T is None:
+            return w
+        a = np.asarray(self.T @ w)
+        return self.basis.column_weights(a) if isinstance(self.view.kernel, LinearKernel) else a
 
 
 def beside(maps: tuple[FeatureMap, ...]) -> Callable[[Any], Floats]:
@@ -167,58 +159,3 @@ def beside(maps: tuple[FeatureMap, ...]) -> Callable[[Any], Floats]:
         Rows of X to rows of Φ = [Φ_1 … Φ_M].
     """
     return maps[0] if len(maps) == 1 else lambda rows: np.hstack([phi(rows) for phi in maps])
-
-
-def settled(view: View, basis: Any, a: Floats) -> Floats:
-    """
-    Return coefficients as `scores` takes them.
-
-    Parameters
-    ----------
-    view : View
-        Columns and kernel.
-    basis : ndarray or CSR matrix
-        Basis rows in the view's columns.
-    a : array of shape (r,) or (r, m)
-        Coefficients of the basis rows.
-
-    Returns
-    -------
-    array of shape (r,) or (n_columns,), or the same with m columns
-        `a` itself, or the weights of the columns that it stands for where the kernel is linear.
-    """
-    return np.asarray(basis.T @ a) if isinstance(view.kernel, LinearKernel) else a
-
-
-def scores(view: View, basis: Any, coefficients: Floats, rows: Any) -> Floats:
-    """
-    Score rows with a fitted view, some rows at a time.
-
-    Parameters
-    ----------
-    view : View
-        Columns and kernel.
-    basis : ndarray, CSR matrix or None
-        Basis rows in the view's columns, or their numbers for a precomputed kernel; a linear kernel needs none.
-    coefficients : array of shape (r,) or (r, m)
-        Of the basis rows, or of the columns for a linear kernel.
-    rows : ndarray or CSR matrix
-        Rows with all columns.
-
-    Returns
-    -------
-    array of shape (n,) or (n, m)
-        Scores.
-    """
-    is_linear, n = isinstance(view.kernel, LinearKernel), rows.shape[0]
-    out = np.empty((n, *coefficients.shape[1:]))
-    for start in range(0, n, _BLOCK):
-        seen = as_doubles(view.select(rows[start : start + _BLOCK]))
-        out[start : start + _BLOCK] = (seen if is_linear else view.kernel(seen, basis)) @ coefficients
-    return out
-
-
-def _equal_rows(A: Any, B: Any) -> bool:
-    if sparse.issparse(A) and sparse.issparse(B):
-        return bool(A.shape == B.shape and (A != B).nnz == 0)
-    return not sparse.issparse(A) and not sparse.issparse(B) and np.array_equal(A, B)

@@ -15,8 +15,6 @@ cross-validation, leave-query-out and the evidence lost more, on small problems 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from corank.data.queries import Queries
@@ -55,7 +53,7 @@ def default_alpha(data: RankingData, query_weight: str = "pairs", ties: bool = F
     """
     squares, pair_weight = pair_squares(data, ties=ties, query_weight=query_weight)
     if not pair_weight > 0.0 and data.y is not None:
-        data, ties = replace(data, queries=Queries.of(None, data.n_rows)), True
+        data, ties = RankingData.of_checked(data.X, data.y, Queries.of(None, data.n_rows), data.weights), True
         squares, pair_weight = pair_squares(data, ties=True, query_weight=query_weight)
     require_products(squares)
     trace = float(np.sum(squares)) / pair_weight if pair_weight > 0.0 else 0.0

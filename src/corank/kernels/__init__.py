@@ -1,13 +1,21 @@
 """Kernels: how similar two rows are, as small frozen records that compute Gram matrices, whole or in blocks."""
 
 from corank.kernels.given import CallableKernel, PrecomputedKernel
-from corank.kernels.grams import inverse_root, is_precomputed, require_finite, require_square
+from corank.kernels.grams import (
+    INDEFINITE,
+    indefinite,
+    inverse_root,
+    is_precomputed,
+    require_inner_product,
+    require_similarities,
+)
 from corank.kernels.kernel import Gram, Kernel
 from corank.kernels.names import KERNELS, as_kernel
 from corank.kernels.products import CosineKernel, LinearKernel, PolynomialKernel
 from corank.kernels.radial import ChiSquareKernel, GaussianKernel, LaplacianKernel
 
 __all__ = [
+    "INDEFINITE",
     "KERNELS",
     "CallableKernel",
     "ChiSquareKernel",
@@ -20,8 +28,9 @@ __all__ = [
     "PolynomialKernel",
     "PrecomputedKernel",
     "as_kernel",
+    "indefinite",
     "inverse_root",
     "is_precomputed",
-    "require_finite",
-    "require_square",
+    "require_inner_product",
+    "require_similarities",
 ]

@@ -1,4 +1,4 @@
-"""What learners ask of a Gram matrix: similarities of the training rows, finite, and those of an inner product."""
+"""What learners ask of a Gram matrix: finite numbers, symmetric, those of an inner product; and the root they take."""
 
 from __future__ import annotations
 
@@ -9,11 +9,17 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from corank.errors import InputError
-from corank.kernels.given import PrecomputedKernel
+from corank.kernels.given import CallableKernel, PrecomputedKernel
 from corank.kernels.kernel import Gram, Kernel
 
-# what a negative eigenvalue may be, relative to the largest, before a kernel is called indefinite
-_INDEFINITE = 1e-6
+# directions of a Gram matrix below this share of its largest eigenvalue are rounding errors
+RANK_TOLERANCE = 1e-12
+# what a negative eigenvalue may be, relative to the whole, before a kernel is called indefinite
+INDEFINITE = 1e-6
+# what K and its transpose may differ by, relative to the largest entry
+_ASYMMETRIC = 1e-8
+# rows that are compared with columns at a time
+_BLOCK = 256
 
 
 def is_precomputed(kernel: Any) -> bool:
@@ -33,25 +39,7 @@ def is_precomputed(kernel: Any) -> bool:
     return isinstance(kernel, PrecomputedKernel) or (isinstance(kernel, str) and kernel == "precomputed")
 
 
-def require_square(X: Any, kernel: Kernel) -> None:
-    """
-    Raise one sentence where a precomputed kernel is given anything but a Gram matrix.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix
-        Training rows.
-    kernel : Kernel
-        The kernel that will see them.
-    """
-    if isinstance(kernel, PrecomputedKernel) and X.shape[0] != X.shape[1]:
-        raise InputError(
-            f"kernel='precomputed' needs the Gram matrix of the training rows, but X has shape {X.shape}; pass a "
-            "square X."
-        )
-
-
-def require_finite(K: Gram) -> None:
+def require_similarities(K: Gram, kernel: Kernel) -> None:
     """
     Raise one sentence where a kernel gave what is no number.
 
@@ -59,39 +47,79 @@ def require_finite(K: Gram) -> None:
     ----------
     K : array
         Similarities.
+    kernel : Kernel
+        What gave them.
     """
-    if not np.isfinite(K).all():
-        raise InputError("the kernel gave NaN or infinity; scale the columns of X, or choose other kernel parameters.")
+    if np.isfinite(K).all():
+        return
+    if isinstance(kernel, CallableKernel):
+        raise InputError("the kernel function returned NaN or infinity; return finite similarities.")
+    raise InputError("similarities of the rows exceed what float64 holds; scale the columns of X.")
 
 
-def inverse_root(K: NDArray[np.float64], least: float) -> NDArray[np.float64]:
+def require_inner_product(K: NDArray[np.float64], kernel: Kernel) -> None:
+    """
+    Raise one sentence unless a Gram matrix is finite, symmetric and positive semidefinite.
+
+    The kernels of corank are symmetric and definite by their formulas; those a user brings are looked at, in O(r³).
+
+    Parameters
+    ----------
+    K : array of shape (r, r)
+        Similarities of rows with themselves; made exactly symmetric.
+    kernel : Kernel
+        What gave them.
+    """
+    require_similarities(K, kernel)
+    if not isinstance(kernel, CallableKernel | PrecomputedKernel):
+        return
+    allowed = _ASYMMETRIC * float(max(K.max(initial=0.0), -K.min(initial=0.0)))
+    for start in range(0, len(K), _BLOCK):
+        rows = slice(start, start + _BLOCK)
+        # columns before the block were compared by earlier blocks
+        if (np.abs(K[rows, start:] - K[start:, rows].T) > allowed).any():
+            raise InputError("the kernel is not symmetric; use one with k(a, b) = k(b, a).")
+        K[rows, start:] = K[start:, rows].T
+    shifted = K.copy()
+    shifted[np.diag_indices_from(shifted)] += INDEFINITE * float(np.linalg.norm(K)) or 1.0
+    try:
+        linalg.cholesky(shifted.T, lower=True, overwrite_a=True, check_finite=False)
+    except linalg.LinAlgError:
+        raise indefinite() from None
+
+
+def indefinite() -> InputError:
+    """
+    Return what is raised where similarities are those of no inner product.
+
+    Returns
+    -------
+    InputError
+        One sentence.
+    """
+    return InputError("the kernel is not positive semidefinite; use one that is an inner product.")
+
+
+def inverse_root(K: NDArray[np.float64]) -> NDArray[np.float64]:
     """
     Return T = U diag(κ)^(−½) of K = U diag(κ) Uᵀ: K T are rows whose products are those of the kernel.
 
     Parameters
     ----------
     K : array of shape (r, r)
-        Gram matrix, symmetric and finite; destroyed.
-    least : float
-        Directions with κ below this share of the largest are rounding errors, and left out.
+        Gram matrix, symmetric, finite and positive semidefinite; destroyed.
 
     Returns
     -------
     array of shape (r, k)
-        T, of the rank k that is left.
+        T, of the rank k that is left without directions of κ below `RANK_TOLERANCE` times the largest.
 
     Examples
     --------
-    >>> T = inverse_root(np.diag([4.0, 0.0]), 1e-12)
+    >>> T = inverse_root(np.diag([4.0, 0.0]))
     >>> np.abs(np.diag([4.0, 0.0]) @ T).tolist()
     [[2.0], [0.0]]
     """
     kappa, U = linalg.eigh(K, overwrite_a=True, check_finite=False)
-    largest = float(np.abs(kappa).max(initial=0.0))
-    if kappa[0] < -max(_INDEFINITE, least) * largest:
-        raise InputError(
-            f"the kernel is not positive semidefinite: the Gram matrix of the basis has an eigenvalue of "
-            f"{kappa[0]:.3g} beside {kappa[-1]:.3g}; use a kernel that is an inner product."
-        )
-    kept = kappa > least * largest
+    kept = kappa > RANK_TOLERANCE * max(float(kappa[-1]), 0.0)
     return np.asarray(U[:, kept] / np.sqrt(kappa[kept]))

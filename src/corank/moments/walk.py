@@ -115,10 +115,10 @@ class RowWalk:
             out = np.zeros(self.width - 1)
             add_pair_squares(np.ascontiguousarray(self.X), self.order, self.slots, first, last, out)
             return out
-        diagonal, weight, query, grade = (each[first:last] for each in self.slots)
-        X = self.X[self.order[first:last]].astype(np.float64)
-        whole = X.power(2).T @ diagonal
-        left = whole + _squared_sums(X, grade, weight) - _squared_sums(X, query, weight)
+        X, leaf = self.X[self.order[first:last]].astype(np.float64), slice(first, last)
+        whole, weight = X.power(2).T @ self.slots.diagonal[leaf], self.slots.weight[leaf]
+        left = whole + _squared_sums(X, self.slots.grade[leaf], weight)
+        left -= _squared_sums(X, self.slots.query[leaf], weight)
         # what rounding leaves of a column that is constant inside queries is none
         return np.where(left > 1e-10 * whole, left, 0.0)
 

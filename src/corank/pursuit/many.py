@@ -11,14 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from corank.base import rng_of
-from corank.basis import require_similarities
 from corank.core.pursuit import BACK, BASIC, PRE, Small, pursue_many, score_many
 from corank.core.threads import cut, n_threads, spread
 from corank.data.given import as_scores
 from corank.data.queries import Queries
 from corank.errors import InputError
 from corank.graphs import query_factors
-from corank.kernels import as_kernel
+from corank.kernels import as_kernel, require_similarities
 from corank.parameters import check_values
 from corank.pursuit.inner import require_squares
 from corank.pursuit.parameters import PURSUIT
@@ -212,7 +211,7 @@ def catalogue_gram(X: Any, kernel: Any, random_state: Any = None) -> Floats:
     """
     view = View(None, as_kernel(kernel)).fit(X, rng_of(random_state))
     K = np.ascontiguousarray(view.kernel(X), dtype=np.float64)
-    require_similarities(K, view)
+    require_similarities(K, view.kernel)
     if K.shape[0] != K.shape[1]:
         raise InputError(f"the Gram matrix has shape {K.shape}; pass a square one, one row and column per item.")
     return K

@@ -3,39 +3,67 @@ CoRankRLS: co-regularised least-squares ranking (Tsivtsivadze, Pahikkala, Boberg
 
 One function for each of M views, close to the scores on scored rows and to each other on unscored rows:
 
-    min Σ_v (y − f_v)ᵀ L (y − f_v) + alpha Σ_v ‖f_v‖² + coupling Σ_{v,u} (f_v − f_u)ᵀ L̂ (f_v − f_u)
+    min Σ_v [½ mean over scored pairs of ((y_i − y_j) − (f_v(x_i) − f_v(x_j)))² + alpha/2 ‖f_v‖²]
+        + coupling · Σ_{v,u} mean over unscored pairs of ((f_v(x_i) − f_v(x_j)) − (f_u(x_i) − f_u(x_j)))²
 
-with L over the scored and L̂ over the unscored pairs of each query; the sum over (v, u) counts each pair of views twice,
-as in the paper. The prediction is the mean of the views. With r features or basis rows a view, the solution costs
-O(M² r² (n + l) + M³ r³) for n scored and l unscored rows, in one pass over them and O(M² r²) memory; every further
-alpha costs O(M² r²), every further coupling O(M³ r³), and neither sees the rows again.
+over the pairs of each query; the sum over (v, u) counts each pair of views twice, as in the paper. The paper takes sums
+without the ½ and compares equal scores too: with ``ties=True`` its λ is alpha · P and its ν is 2 coupling · P/U, for P
+scored and U unscored pairs. The prediction is the mean of the views. With r features or basis rows a view, the
+solution costs O(M² r² (n + l) + M³ r³) for n scored and l unscored rows, in one pass over them and O(M² r²) memory;
+every further alpha costs O(M² r²), every further coupling O(M³ r³), and neither sees the rows again.
 """
 
 from __future__ import annotations
 
-from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+import warnings
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.utils._param_validation import Interval
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from corank.base import as_weights, rng_of
-from corank.basis.features import FeatureMap, beside, scores
+from corank.basis import Basis, FeatureMap, score_columns
+from corank.core.scaled import plain
 from corank.data.ranking import RankingData
-from corank.errors import InputError
-from corank.kernels import Kernel, require_square
+from corank.errors import InputError, UsageWarning
+from corank.held_out import HeldOut
+from corank.kernels import Kernel, LinearKernel
+from corank.parameters import Rules, items, listing, none, number, whole
+from corank.progress import progress
 from corank.rls.frame import Frame
-from corank.rls.least_squares import LeastSquares, active_rows, best, candidates
-from corank.rls.leave_out import views_out
-from corank.rls.objects import ObjectKernel, of_objects
-from corank.rls.pair_frame import PairFrame
+from corank.rls.least_squares import LeastSquares, raw_weights
+from corank.rls.penalty import best, candidates, judge
 from corank.rls.spectrum import solve_one
 from corank.rls.summary import Summary
+from corank.rls.systems import FeatureSystem
 from corank.views import View, as_views
 
 Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class FittedCoRankRLS:
+    """
+    What `CoRankRLS` learns; each field is an attribute of the model.
+
+    Attributes
+    ----------
+    alpha, alpha_from, coupling, jitter, rank, views, view_coefs, view_bases, view_gap, loo_scores
+        See `CoRankRLS`.
+    """
+
+    alpha: float
+    alpha_from: str
+    coupling: float
+    jitter: float
+    rank: int
+    views: list[View]
+    view_coefs: list[Floats]
+    view_bases: list[Basis | None]
+    view_gap: float
+    loo_scores: Floats | None = None
 
 
 class CoRankRLS(LeastSquares):
@@ -48,75 +76,92 @@ class CoRankRLS(LeastSquares):
         Number of views that the columns are dealt to at random, or one entry for each view: its columns, a `Kernel`,
         or a `View` of columns, kernel and basis rows. Rows that are objects need ``View(None, function)`` for each.
     coupling : float
-        Weight of the disagreement of the views on unscored pairs (the paper's ν).
-    alpha : float
-        Weight of ‖f_v‖² (the paper's λ).
+        Weight of the views' squared difference, a mean over unscored pairs summed over ordered pairs of views (the
+        paper's ν is 2 coupling times the weight of scored over that of unscored pairs); ignored beside `couplings`.
+    alpha : float, optional
+        Weight of ½‖f_v‖² beside the mean loss of the compared pairs (the paper's λ is alpha times their weight). None
+        chooses as in `RankRLS`, by the mean over views.
     kernel : str, Kernel or callable
         Kernel of the views that name none, see `RankRLS`.
     alphas, couplings : array-like, optional
         Candidates for alpha and coupling: the whole grid is solved from one pass over the rows, and the best under
-        `metric` in exact leave-query-out (a query's scored rows are left out) is kept.
-    metric : str
-        What chooses among them, see `corank.metrics.parse_metric`.
+        `metric` in exact leave-query-out is kept. A query's scored rows are left out, its unscored rows stay, and
+        agreement keeps its weight beside the sums of the others.
+    metric : str, optional
+        What chooses among them, see `RankRLS`.
     n_basis : int, optional
         Number of basis rows of each view, chosen for each view anew; None takes a linear view's columns, else all rows.
     basis : {"random", "kmeans++"} or array-like of int
         How basis rows are chosen among all rows, scored or not; or which they are, in every view.
     query_weight : {"pairs", "equal", "rows"}
         Every pair counts the same (the paper's), every query does, or every row; scored and unscored.
+    ties : bool
+        Whether two rows of equal score make a pair, asked to differ by 0. True is the paper's form.
+    scale : bool
+        Whether columns are divided by their deviation inside queries before learning; coefficients of columns are
+        those of the columns as given.
     random_state : int, RandomState or None
         Seed of the views, the bases and a kernel's median.
+    verbose : bool
+        Whether to show on a terminal how far leaving out has come.
 
     Attributes
     ----------
     alpha_, coupling_ : float
         The weights that were used.
+    alpha_from_ : str
+        What `alpha_` was chosen from: "given", "pair differences", or what was left out and what judged.
     views_ : list of View
         The views, their kernels' parameters resolved.
     view_coefs_ : list of arrays
-        Coefficients of each view: of its columns (linear kernel) or of its basis rows.
-    bases_ : list
-        Basis rows of each view in its columns, or their numbers for a precomputed kernel; None where columns serve.
+        Coefficients of each view: of all columns (linear kernel, 0 where it sees nothing) or of its basis rows.
+    view_bases_ : list of Basis or None
+        Basis rows of each view; None where the kernel is linear.
     loo_scores_ : array of shape (n_couplings, n_alphas)
         Mean of `metric` over the queries, each predicted by the model that did not see its scored rows.
-    disagreement_ : float
+    view_gap_ : float
         Mean over unscored pairs and pairs of views of the squared difference of the views' margins; NaN without any.
     jitter_ : float
         What was added to `alpha_` because rounding errors would drown it.
     rank_ : int
         Number of directions that were fitted, over all views.
+    column_scale_ : array of shape (n_features,)
+        What columns were multiplied by (with `scale`).
 
     Examples
     --------
     >>> from corank import CoRankRLS, hide_scores, make_ranking
     >>> problem = make_ranking(100, 20, random_state=0)
     >>> y = hide_scores(problem.y, fraction=0.8, random_state=0)
-    >>> model = CoRankRLS(views=2, coupling=0.01, random_state=0).fit(problem.X, y, qid=problem.qid)
+    >>> model = CoRankRLS(views=2, coupling=0.1, random_state=0).fit(problem.X, y, qid=problem.qid)
     >>> model.predict_views(problem.X).shape, model.score(problem.X, problem.y, qid=problem.qid) > 0.7
     ((2000, 2), True)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **LeastSquares._parameter_constraints,
-        "views": [Interval(Integral, 1, None, closed="left"), list, tuple],
-        "coupling": [Interval(Real, 0, None, closed="left")],
-        "couplings": ["array-like", None],
+    _rules: ClassVar[Rules] = {
+        **LeastSquares._rules,
+        "views": whole(1) | items,
+        "coupling": number(0),
+        "couplings": listing | none,
     }
 
     def __init__(
         self,
         views: Any = 2,
         coupling: float = 1.0,
-        alpha: float = 1.0,
-        kernel: Any = "linear",
+        alpha: float | None = None,
         *,
+        kernel: Any = "linear",
         alphas: Any = None,
         couplings: Any = None,
-        metric: str = "disagreement",
+        metric: str | None = None,
         n_basis: int | None = None,
         basis: Any = "random",
         query_weight: str = "pairs",
+        ties: bool = False,
+        scale: bool = True,
         random_state: Any = None,
+        verbose: bool = False,
     ) -> None:
         self.views = views
         self.coupling = coupling
@@ -128,76 +173,83 @@ class CoRankRLS(LeastSquares):
         self.n_basis = n_basis
         self.basis = basis
         self.query_weight = query_weight
+        self.ties = ties
+        self.scale = scale
         self.random_state = random_state
+        self.verbose = verbose
 
-    def fit(
-        self,
-        X: Any,
-        y: ArrayLike | None = None,
-        *,
-        qid: ArrayLike | None = None,
-        sample_weight: Any = None,
-    ) -> Self:
-        """
-        Learn from scored and unscored rows.
+    def _require_sense(self) -> None:
+        super()._require_sense()
+        if self.couplings is not None:
+            candidates(self.couplings, "couplings")
 
-        Parameters
-        ----------
-        X : array-like, CSR matrix, DataFrame, sequence of objects, or RankingData
-            The rows, or a whole problem (then y and qid stay None), which may be memory-mapped: it is read in blocks.
-        y : array-like of shape (n_rows,)
-            Scores, higher is better; NaN marks an unscored row.
-        qid : array-like of shape (n_rows,), optional
-            One query id per row; None puts all rows in one query.
-        sample_weight : array-like of shape (n_rows,), optional
-            A weight of 2 means what writing the row twice means, for scored and unscored rows.
+    @property
+    def _kernels(self) -> list[Any]:
+        """The kernels of all views, as given."""
+        entries = self.views if isinstance(self.views, list | tuple) else [None]
+        return [
+            entry.kernel if isinstance(entry, View) else entry if isinstance(entry, Kernel) else self.kernel
+            for entry in entries
+        ]
 
-        Returns
-        -------
-        self
-            The fitted ranker.
-        """
-        self._validate_params()
-        data, kernel = self._given(X, y, qid, None)
-        data.require_pairs()
-        weights = as_weights(sample_weight, data.n_rows)
-        frame = self._frame(data, weights)
-        self._forget()
-        maps = self._maps(data, kernel, frame, weights)
-        summary = Summary.of(maps, data, self.query_weight, weights)
+    def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> FittedCoRankRLS:
+        frame = Frame.of(data, self.query_weight, self.ties)
+        summary = Summary.of(self._maps(data, frame, rng), data, frame)
         if self.alphas is None and self.couplings is None:
             return self._solve(summary)
-        return self._choose(summary, data, frame)
+        return self._choose(FeatureSystem(data, frame, summary))
 
-    def summary(
-        self,
-        X: Any,
-        y: ArrayLike | None = None,
-        *,
-        qid: ArrayLike | None = None,
-        sample_weight: Any = None,
-        like: Summary | None = None,
-    ) -> Summary:
-        """
-        Sum over a part of a problem; parts that share no query add up to the whole, see `fit_summary`.
+    def _maps(self, data: RankingData, frame: Frame, rng: np.random.Generator) -> tuple[FeatureMap, ...]:
+        """One map for each view, each with its own dice."""
+        self._require_rows(frame)
+        n_views = len(self.views) if isinstance(self.views, list | tuple) else int(self.views)
+        for_views, *for_maps = rng.spawn(1 + n_views)
+        rows = np.union1d(frame.rows, data.unscored_rows)
+        views = [view.fit(data.X, dice) for view, dice in zip(self._views(data, for_views), for_maps, strict=True)]
+        return tuple(self._map(view, data, rows, dice) for view, dice in zip(views, for_maps, strict=True))
 
-        Parameters
-        ----------
-        X, y, qid, sample_weight
-            As in `fit`.
-        like : Summary, optional
-            A summary of another part, whose views and basis rows are used; None chooses them here.
+    def _views(self, data: RankingData, rng: np.random.Generator) -> list[View]:
+        has_columns = data.X.ndim == 2
+        n_features = data.n_features if has_columns else 1
+        if has_columns and isinstance(self.views, Integral) and n_features < int(self.views):
+            raise InputError(
+                f"views={self.views} needs a column for each view, but X has n_features = {n_features}; pass fewer."
+            )
+        if not has_columns and (isinstance(self.views, Integral) or any(_names_columns(one) for one in self.views)):
+            raise InputError("rows that are objects have no columns to deal; give each view a function: View(None, f).")
+        return as_views(self.views, n_features, rng, self.kernel)
 
-        Returns
-        -------
-        Summary
-            The sums.
-        """
-        self._validate_params()
-        data, kernel = self._given(X, y, qid, None)
-        weights = as_weights(sample_weight, data.n_rows)
-        maps = self._maps(data, kernel, self._frame(data, weights), weights) if like is None else like.maps
-        return Summary.of(maps, data, self.query_weight, weights)
+    def _solve(self, summary: Summary) -> FittedCoRankRLS:
+        coupling = float(self.coupling)
+        _warn_of_idle(summary, coupling)
+        alpha, source = self._alpha(summary.closed_alpha())
+        A, b, _ = summary.equations(coupling)
+        w, jitter = solve_one(A, b, alpha)
+        return _fitted(summary, w, alpha=alpha, alpha_from=source, coupling=coupling, jitter=jitter)
+
+    def _choose(self, system: FeatureSystem) -> FittedCoRankRLS:
+        summary, frame = system.summary, system.frame
+        if frame.n_queries < 2:
+            raise InputError(
+                "alphas and couplings are chosen by leaving out one query at a time, and only one has scored rows to "
+                "compare; pass alpha and coupling."
+            )
+        alpha, source = self._alpha(summary.closed_alpha())
+        alphas = np.array([alpha]) if self.alphas is None else candidates(self.alphas, "alphas")
+        couplings = np.array([float(self.coupling)])
+        if self.couplings is not None:
+            couplings = candidates(self.couplings, "couplings")
+        _warn_of_idle(summary, couplings.max())
+        spectra, metric = [summary.spectrum(float(one)) for one in couplings], judge(self.metric, frame)
+        with progress(int(frame.starts[-1]), "rows left out", self.verbose) as advance:
+            held = system.views_out(spectra, alphas, advance)
+        scores = np.stack([frame.scores(one, metric) for one in held])
+        c, a = best(scores, metric)
+        return _fitted(
+            summary, spectra[c].solve(alphas[[a]])[:, 0], alpha=float(alphas[a]), coupling=float(couplings[c]),
+            alpha_from=source if self.alphas is None else f"leave-query-out {metric}", loo_scores=scores,
+            jitter=float(spectra[c].shifts(alphas)[a] - alphas[a]),
+        )  # fmt: skip
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """
@@ -230,70 +282,37 @@ class CoRankRLS(LeastSquares):
             One column of scores for each view.
         """
         check_is_fitted(self)
-        rows = self._rows_to_score(X, self.views_[0].kernel)
-        parts = zip(self.views_, self.bases_, self.view_coefs_, strict=True)
-        return np.column_stack([scores(view, basis, coefficients, rows) for view, basis, coefficients in parts])
-
-    def _maps(
-        self, data: RankingData, kernel: Kernel, frame: Frame | PairFrame, weights: Floats | None
-    ) -> tuple[FeatureMap, ...]:
-        """One map for each view, each with its own dice."""
-        for_views, *for_maps = rng_of(self.random_state).spawn(1 + self._n_views())
-        rows = _counted_rows(data, frame, weights)
-        views = self._views(data, kernel, for_views)
-        return tuple(self._map(view, data, rows, rng) for view, rng in zip(views, for_maps, strict=True))
-
-    def _n_views(self) -> int:
-        return int(self.views) if isinstance(self.views, Integral) else len(self.views)
-
-    def _views(self, data: RankingData, kernel: Kernel, rng: np.random.Generator) -> list[View]:
-        n_features = data.X.shape[1] if data.X.ndim == 2 else self._n_views()
-        if isinstance(self.views, Integral) and n_features < int(self.views):
-            raise InputError(
-                f"views={self.views} needs a column for each view, but X has n_features = {n_features}; pass fewer."
-            )
-        views = as_views(self.views, n_features, rng, kernel)
-        if isinstance(kernel, ObjectKernel):
-            return [of_objects(view) for view in views]
-        for view in views:
-            require_square(data.X, view.kernel)
-        return views
-
-    def _solve(self, summary: Summary) -> Self:
-        w, jitter = solve_one(*summary.system(float(self.coupling)), float(self.alpha))
-        return self._store(summary, w, float(self.alpha), float(self.coupling), jitter)
-
-    def _choose(self, summary: Summary, data: RankingData, frame: Frame | PairFrame) -> Self:
-        if len(frame.starts) < 3:
-            raise InputError(
-                "alphas and couplings are chosen by leaving out one query at a time, and only one has scored rows to "
-                "compare; pass alpha and coupling."
-            )
-        alphas = self._alphas()
-        couplings = np.array([float(self.coupling)])
-        if self.couplings is not None:
-            couplings = candidates(self.couplings, "couplings")
-        spectra = [summary.spectrum(float(coupling)) for coupling in couplings]
-        held = np.empty((len(spectra), int(frame.starts[-1]), len(alphas)))
-        for part, starts, Z, t in frame.designs(data.X, beside(summary.maps)):
-            held[:, part] = views_out(spectra, Z, t, starts, summary.blocks, alphas)
-        self.loo_scores_ = np.stack([frame.scores(one, self.metric) for one in held])
-        c, a = best(self.loo_scores_, self.metric)
-        w = spectra[c].solve(alphas[[a]])[:, 0]
-        jitter = float(spectra[c].shifts(alphas)[a] - alphas[a])
-        return self._store(summary, w, float(alphas[a]), float(couplings[c]), jitter)
-
-    def _store(self, summary: Summary, w: Floats, alpha: float, coupling: float, jitter: float) -> Self:
-        self.alpha_, self.coupling_, self.jitter_, self.rank_ = alpha, coupling, jitter, len(w)
-        self.views_ = [phi.view for phi in summary.maps]
-        self.bases_ = [phi.basis for phi in summary.maps]
-        parts = zip(summary.maps, summary.blocks, strict=True)
-        self.view_coefs_ = [phi.coefficients(w[block]) for phi, block in parts]
-        self.disagreement_ = summary.disagreement(w)
-        return self
+        seen, parts = self._seen_rows(X), zip(self.view_bases_, self.view_coefs_, strict=True)
+        return np.column_stack(
+            [score_columns(plain(seen), coef) if basis is None else basis.score(seen, coef) for basis, coef in parts]
+        )
 
 
-def _counted_rows(data: RankingData, frame: Frame | PairFrame, weights: Floats | None) -> NDArray[np.int64]:
-    """Rows that count: compared scored rows, and unscored rows of positive weight."""
-    unscored = ~data.is_scored if weights is None else ~data.is_scored & (weights > 0)
-    return np.union1d(active_rows(frame), np.flatnonzero(unscored))
+def _fitted(summary: Summary, w: Floats, **found: Any) -> FittedCoRankRLS:
+    """Give every view the coefficients of its columns or basis rows."""
+    coefs, bases = [], []
+    for phi, block in zip(summary.maps, summary.blocks, strict=True):
+        is_linear, own = isinstance(phi.view.kernel, LinearKernel), phi.coefficients(w[block])
+        if is_linear:
+            assert summary.n_features is not None
+            own = raw_weights(own, phi.view, summary.factors, summary.n_features)
+        coefs.append(own)
+        bases.append(None if is_linear else phi.basis)
+    return FittedCoRankRLS(
+        views=[phi.view for phi in summary.maps], view_coefs=coefs, view_bases=bases, view_gap=summary.gap(w),
+        rank=len(w), **found,
+    )  # fmt: skip
+
+
+def _names_columns(entry: Any) -> bool:
+    return entry.columns is not None if isinstance(entry, View) else not isinstance(entry, Kernel)
+
+
+def _warn_of_idle(summary: Summary, coupling: float) -> None:
+    if coupling > 0.0 and summary.unscored is not None and not summary.agrees:
+        warnings.warn(
+            f"coupling is {coupling:g}, but there is no query with two unscored rows for the views to agree on, so it "
+            "does nothing; pass rows with y=NaN, or coupling=0.",
+            UsageWarning,
+            stacklevel=5,
+        )

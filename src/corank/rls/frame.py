@@ -1,142 +1,113 @@
-"""Frame: the compared rows of a problem, query by query, and their errors as plain squares: L = HᵀH."""
+"""Frame: what is compared, query by query, as rows of a least-squares problem whose squares are the mean loss."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from corank.data.ranking import RankingData
-from corank.graphs import QueryLaplacian, query_factors
-from corank.metrics import evaluate
+from corank.errors import InputError
+from corank.graphs import Laplacian, QueryLaplacian, weigh_queries
+from corank.metrics import evaluate, parse_metric
 
 Floats = NDArray[np.float64]
 Features = Callable[[Any], Floats]
+Design = tuple[slice, NDArray[np.int64], Floats, Floats]
 
 # rows whose features are held in memory at a time; a query is never cut
 _BLOCK = 8192
 
 
 @dataclass(frozen=True, eq=False)
-class Frame:
+class Frame(ABC):
     """
-    Scored rows that are compared with another, grouped by query.
-
-    With row weights w, W_q = Σ w and the query's factor c_q, L_q = c_q (W_q diag(w) − w wᵀ) = H_qᵀH_q where
-    H_q v = √(c_q W_q w) ⊙ (v − w·v / W_q): centred in the query and scaled.
+    What is compared: scored rows or preferences, grouped by query.
 
     Attributes
     ----------
-    rows : array of int64, shape (n,)
-        Row numbers in X; rows of weight zero and rows alone in their query are left out.
+    rows : array of int64
+        Rows of X that are compared, each once.
     starts : array of int64, shape (n_queries + 1,)
         Where each query begins.
-    y : array of shape (n,)
-        Scores.
-    w : array of shape (n,)
-        Row weights.
-    scale : array of shape (n_queries,)
-        c_q W_q.
+    shares : array of shape (n_queries,)
+        Weight of each query's pairs; their sum is 1.
+    query_weight : {"pairs", "equal", "rows"}
+        How much a query counts, see `corank.graphs.weigh_queries`.
+    ties : bool
+        Whether two rows of equal score make a pair too.
     """
 
     rows: NDArray[np.int64]
     starts: NDArray[np.int64]
-    y: Floats
-    w: Floats
-    scale: Floats
+    shares: Floats
+    query_weight: str
+    ties: bool
 
-    @classmethod
-    def of(cls, data: RankingData, query_weight: str, weights: Floats | None) -> Frame:
+    @staticmethod
+    def of(data: RankingData, query_weight: str, ties: bool) -> Frame:
         """
-        Collect the rows of a problem with scores.
+        Collect what is compared in a problem.
 
         Parameters
         ----------
         data : RankingData
             The problem.
         query_weight : {"pairs", "equal", "rows"}
-            c_q = 1; 1 / (W_q² − Σ w²), one over twice the weight of the pairs; or 1 / W_q.
-        weights : array of shape (n_rows,), optional
-            Row weights.
+            How much a query counts.
+        ties : bool
+            Whether two rows of equal score make a pair too.
 
         Returns
         -------
-        Frame
-            The rows.
+        RowFrame or PairFrame
+            Scored rows, or preferences.
         """
-        assert data.y is not None
-        w = np.ones(data.n_rows) if weights is None else weights
-        rows = data.queries.order
-        rows = rows[(data.is_scored & (w > 0))[rows]]
-        query, w = data.queries.codes[rows], w[rows]
-        n_queries = len(data.queries)
-        n_q = np.bincount(query, minlength=n_queries)
-        W, squares = (np.asarray(np.bincount(query, v, n_queries), dtype=np.float64) for v in (w, w * w))
-        scale = query_scale(W, squares, query_weight)
-        is_compared = (n_q >= 2) & (scale > 0)
-        kept = is_compared[query]
-        rows, starts = rows[kept], np.append(0, np.cumsum(n_q[is_compared]))
-        return cls(rows, starts, data.y[rows], w[kept], scale[is_compared])
+        return (_row_frame if data.pairs is None else _pair_frame)(data, query_weight, ties)
 
     @property
-    def query(self) -> NDArray[np.int64]:
-        """Number of the query of each row."""
-        return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
+    def n_queries(self) -> int:
+        """Number of queries in which something is compared."""
+        return len(self.shares)
 
     @property
-    def root(self) -> Floats:
-        """√(c_q W_q w), what H multiplies a centred row by."""
-        return np.asarray(np.sqrt(np.repeat(self.scale, np.diff(self.starts)) * self.w))
+    def n_differences(self) -> int:
+        """Number of rows less one for each query: the differences that can be learnt from."""
+        return len(self.rows) - self.n_queries
 
-    @property
-    def laplacian(self) -> QueryLaplacian:
-        """L over the rows of the frame, in their order."""
-        n, weighted = len(self.rows), bool((self.w != 1.0).any())
-        kept = self.w if weighted else np.empty(0)
-        return QueryLaplacian(n, np.arange(n), self.starts, kept, self.scale, np.empty(0, dtype=np.int64))
-
-    def designs(self, X: Any, features: Features) -> Iterator[tuple[slice, NDArray[np.int64], Floats, Floats]]:
+    @abstractmethod
+    def design(self, first: int, last: int, X: Any, features: Features) -> tuple[Floats, Floats]:
         """
-        Compute the rows of the least-squares problem ‖H y − HΦ w‖², some queries at a time.
+        Compute rows Z and targets t of some queries, so that ‖t − Z w‖² over all is the mean squared error of pairs.
 
         Parameters
         ----------
-        X : ndarray or CSR matrix
+        first, last : int
+            Queries first to last − 1.
+        X : ndarray, CSR matrix, ScaledRows or array of objects
             All rows.
         features : callable
             Gives Φ for rows of X.
 
-        Yields
-        ------
-        part : slice
-            Which rows of the frame.
-        starts : array of int64
-            Where each query begins in the part.
+        Returns
+        -------
         Z, t : arrays
-            HΦ and H y.
+            As many rows as the queries have in the frame.
         """
-        for first, last in query_runs(self.starts):
-            part = slice(int(self.starts[first]), int(self.starts[last]))
-            starts = self.starts[first : last + 1] - part.start
-            query = np.repeat(np.arange(last - first), np.diff(starts))
-            w, root = self.w[part], np.sqrt(self.scale[first:last][query] * self.w[part])
-            values = np.column_stack([features(X[self.rows[part]]), self.y[part]])
-            means = np.add.reduceat(w[:, None] * values, starts[:-1]) / np.add.reduceat(w, starts[:-1])[:, None]
-            values -= means[query]
-            values *= root[:, None]
-            yield part, starts, values[:, :-1], values[:, -1]
 
+    @abstractmethod
     def scores(self, held: Floats, metric: str) -> Floats:
         """
-        Evaluate predictions H f, one column for each candidate.
+        Evaluate predictions Z w, one column for each candidate.
 
         Parameters
         ----------
         held : array of shape (n, m)
-            H f: centred in each query and multiplied by `root`.
+            Predictions for each row of the frame.
         metric : str
             Name of a metric, under the default convention.
 
@@ -145,45 +116,119 @@ class Frame:
         array of shape (m,)
             Its mean over the queries.
         """
-        predicted, query = held / self.root[:, None], self.query
+
+    def designs(self, X: Any, features: Features) -> Iterator[Design]:
+        """
+        Compute the rows of the least-squares problem, some queries at a time.
+
+        Parameters
+        ----------
+        X : ndarray, CSR matrix, ScaledRows or array of objects
+            All rows.
+        features : callable
+            Gives Φ for rows of X.
+
+        Yields
+        ------
+        queries : slice
+            Which queries.
+        starts : array of int64
+            Where each of them begins in Z.
+        Z, t : arrays
+            See `design`.
+        """
+        first = 0
+        while first < self.n_queries:
+            last = int(np.searchsorted(self.starts, self.starts[first] + _BLOCK, side="right")) - 1
+            last = max(last, first + 1)
+            starts = self.starts[first : last + 1] - self.starts[first]
+            yield slice(first, last), starts, *self.design(first, last, X, features)
+            first = last
+
+
+@dataclass(frozen=True, eq=False)
+class RowFrame(Frame):
+    """
+    Scored rows that are compared with another, query by query.
+
+    Attributes
+    ----------
+    y : array of shape (n,)
+        Scores of `rows`.
+    L : QueryLaplacian
+        Over these rows in this order, divided by the weight of all pairs: Z = H Φ and t = H y with L = HᵀH.
+    """
+
+    y: Floats
+    L: QueryLaplacian
+
+    @property
+    def w(self) -> Floats:
+        """Row weights."""
+        return self.L.weights if len(self.L.weights) else np.ones(len(self.rows))
+
+    def design(self, first: int, last: int, X: Any, features: Features) -> tuple[Floats, Floats]:
+        """Return HΦ and H y of some queries."""
+        part = slice(self.starts[first], self.starts[last])
+        values = np.column_stack([features(X[self.rows[part]]), self.y[part]])
+        values = self.L.of_queries(first, last).half(np.asarray(values, dtype=np.float64))
+        return values[:, :-1], values[:, -1]
+
+    def scores(self, held: Floats, metric: str) -> Floats:
+        """Return the mean of a metric over the queries, for predictions H f."""
+        query = np.repeat(np.arange(self.n_queries), np.diff(self.starts))
+        predicted = self.L.half_inverse(held)
         return np.array([evaluate(self.y, column, query, metric)[metric].mean for column in predicted.T])
 
 
-def query_scale(W: Floats, squares: Floats, query_weight: str) -> Floats:
+@dataclass(frozen=True, eq=False)
+class PairFrame(Frame):
     """
-    Return c_q W_q, what the centred rows of a query are multiplied by in L.
+    Preferences, query by query: each asks for a difference of 1.
 
-    Parameters
+    Attributes
     ----------
-    W, squares : arrays
-        Σ w and Σ w² over the rows of each query.
-    query_weight : {"pairs", "equal", "rows"}
-        See `Frame.of`.
-
-    Returns
-    -------
-    array
-        c_q W_q; 0 where one row holds all the weight of a query.
+    winners, losers : arrays of int64, shape (n,)
+        Row numbers in X.
+    w : array of shape (n,)
+        Weight of each pair, above zero; their sum is 1.
     """
-    return np.asarray(W * query_factors(W, query_weight, W**2 - squares))
+
+    winners: NDArray[np.int64]
+    losers: NDArray[np.int64]
+    w: Floats
+
+    def design(self, first: int, last: int, X: Any, features: Features) -> tuple[Floats, Floats]:
+        """Return √w (Φ_winner − Φ_loser) and √w of some queries."""
+        part = slice(self.starts[first], self.starts[last])
+        root = np.sqrt(self.w[part])
+        D = np.asarray(features(X[self.winners[part]]), dtype=np.float64) - features(X[self.losers[part]])
+        return root[:, None] * D, root
+
+    def scores(self, held: Floats, metric: str) -> Floats:
+        """Return the share of pairs ordered wrongly, a predicted tie counting ½, averaged over queries."""
+        if str(parse_metric(metric)) != "disagreement":
+            raise InputError(f"metric is {metric!r}, but preference pairs have no grades; use metric='disagreement'.")
+        wrong = np.where(held < 0, 1.0, np.where(held > 0, 0.0, 0.5))
+        return np.asarray((np.add.reduceat(wrong, self.starts[:-1]) / np.diff(self.starts)[:, None]).mean(axis=0))
 
 
-def query_runs(starts: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """
-    Cut queries into runs of about `_BLOCK` rows.
+def _row_frame(data: RankingData, query_weight: str, ties: bool) -> RowFrame:
+    assert data.y is not None
+    whole = Laplacian.per_query(data, query_weight, "scored", ties=ties)
+    L, total = whole.of_queries(0, len(whole.scale)), float(whole.pair_weight.sum())
+    L = replace(L, scale=L.scale / total, pair_weight=L.pair_weight / total)
+    return RowFrame(whole.order, L.starts, L.pair_weight, query_weight, ties, data.y[whole.order], L)
 
-    Parameters
-    ----------
-    starts : array of int64, shape (n_queries + 1,)
-        Where each query begins.
 
-    Yields
-    ------
-    first, last : int
-        Queries first, ..., last − 1; one at least.
-    """
-    first, n_queries = 0, len(starts) - 1
-    while first < n_queries:
-        last = max(int(np.searchsorted(starts, starts[first] + _BLOCK, side="right")) - 1, first + 1)
-        yield first, last
-        first = last
+def _pair_frame(data: RankingData, query_weight: str, ties: bool) -> PairFrame:
+    assert data.pairs is not None
+    w, codes = weigh_queries(data, query_weight).pair_weight, data.queries.codes[data.pairs[:, 0]]
+    order = np.argsort(codes, kind="stable")
+    order = order[w[order] > 0]
+    winners, losers = data.pairs[order].T
+    sizes = np.bincount(codes[order], minlength=len(data.queries))
+    starts, w = np.append(0, np.cumsum(sizes[sizes > 0])), w[order] / w.sum()
+    shares = np.add.reduceat(w, starts[:-1]) if len(w) else w
+    rows = np.unique(np.concatenate([winners, losers]))
+    return PairFrame(rows, starts, shares, query_weight, ties, winners, losers, w)

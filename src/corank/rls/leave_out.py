@@ -7,28 +7,33 @@ S_qq = A_q diag(1/(e + λ)) A_qᵀ; in the dual, I − S = V diag(λ/(e + λ)) V
 decomposition serves every query and every λ, at O(n_q² k) each. Where λ is above every e, the values are far smaller
 than t_q and are computed as (I − S_qq)⁻¹ ((S t)_q − S_qq t_q) instead: the same numbers, without a difference that is
 lost in rounding.
+
+The loss is a mean over pairs. Without a query that holds a share s of their weight the others weigh 1/(1 − s) more, so
+that the model which alpha belongs to is that of λ = (1 − s) alpha beside sums that stay as they are.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from corank.errors import InputError
-from corank.metrics import parse_metric
-from corank.rls.frame import Frame, query_scale
-from corank.rls.pair_frame import PairFrame
+from corank.rls.frame import RowFrame
 from corank.rls.spectrum import Spectrum
 
 Floats = NDArray[np.float64]
+Advance = Callable[[int], Any]
 
 # numbers in the matrices I − S_qq, and in the rows scaled for them, that are held at a time
 _ROOM = 1 << 20
 
 
-def dual_queries_out(spectrum: Spectrum, t: Floats, starts: NDArray[np.int64], alphas: ArrayLike) -> Floats:
+def dual_queries_out(
+    spectrum: Spectrum, t: Floats, starts: NDArray[np.int64], shares: Floats, alphas: Floats, advance: Advance
+) -> Floats:
     """
     Predict each query from all others, for the dense dual.
 
@@ -40,34 +45,35 @@ def dual_queries_out(spectrum: Spectrum, t: Floats, starts: NDArray[np.int64], a
         H y.
     starts : array of int64, shape (n_queries + 1,)
         Where each query begins.
-    alphas : array-like of shape (m,)
-        λ.
+    shares : array of shape (n_queries,)
+        Share of each query in the weight of all pairs.
+    alphas : array of shape (m,)
+        Weights of the penalty.
+    advance : callable
+        Is told how many rows are done.
 
     Returns
     -------
     array of shape (n, m)
         H f, each query by the model that did not see it.
     """
-    shifts = spectrum.shifts(alphas)
-    V = spectrum.vectors
-    is_large = shifts > spectrum.values.max()
-    share = spectrum.values / (spectrum.values + shifts[is_large, None])
-    kept = shifts[:, None] / (spectrum.values + shifts[:, None])
-    residual = V @ (kept * spectrum.target).T
-    held, from_others = np.empty_like(residual), np.zeros_like(residual)
-    from_others[:, is_large] = V @ (share * spectrum.target).T
-    for begin, end in pairwise(starts):
-        V_q, t_q = np.ascontiguousarray(V[begin:end]), t[begin:end]
-        from_others[begin:end, is_large] -= V_q @ (share * (t_q @ V_q)).T
-        for some in _portions(len(shifts), V_q.size):
-            R = np.stack([(V_q * row) @ V_q.T for row in kept[some]])
-            held[begin:end, some] = _held(
-                R, t_q, residual[begin:end, some], from_others[begin:end, some], is_large[some]
-            )
+    e, held = spectrum.values, np.empty((len(t), len(alphas)))
+    for (begin, end), share in zip(pairwise(starts), shares, strict=True):
+        V, t_q = np.ascontiguousarray(spectrum.vectors[begin:end]), t[begin:end]
+        shifts = spectrum.shifts((1.0 - share) * alphas)[:, None]
+        kept, others = shifts / (e + shifts), spectrum.target - t_q @ V
+        residual, from_others = V @ (kept * spectrum.target).T, V @ (e / (e + shifts) * others).T
+        for some in _portions(len(alphas), V.size):
+            R = np.stack([(V * row) @ V.T for row in kept[some]])
+            is_large = shifts[some, 0] > e.max()
+            held[begin:end, some] = _held(R, t_q, residual[:, some], from_others[:, some], is_large)
+        advance(end - begin)
     return held
 
 
-def queries_out(spectrum: Spectrum, Z: Floats, t: Floats, starts: NDArray[np.int64], alphas: ArrayLike) -> Floats:
+def queries_out(
+    spectrum: Spectrum, Z: Floats, t: Floats, starts: NDArray[np.int64], shares: Floats, alphas: Floats
+) -> Floats:
     """
     Predict each query from all others, for features.
 
@@ -79,38 +85,43 @@ def queries_out(spectrum: Spectrum, Z: Floats, t: Floats, starts: NDArray[np.int
         Rows of some queries and their targets.
     starts : array of int64
         Where each of these queries begins.
-    alphas : array-like of shape (m,)
-        λ.
+    shares : array
+        Share of each of these queries in the weight of all pairs.
+    alphas : array of shape (m,)
+        Weights of the penalty.
 
     Returns
     -------
     array of shape (n, m)
         H f, each query by the model that did not see it.
     """
-    A = Z @ spectrum.vectors
-    shifts = spectrum.shifts(alphas)
-    e = spectrum.values + shifts[:, None]
-    fitted = A @ spectrum.filtered(alphas)
-    held, is_large = np.empty_like(fitted), shifts > spectrum.values.max(initial=0.0)
-    for begin, end in pairwise(starts):
+    A, held = Z @ spectrum.vectors, np.empty((len(t), len(alphas)))
+    for (begin, end), share in zip(pairwise(starts), shares, strict=True):
         A_q, t_q = A[begin:end], t[begin:end]
         n, k = A_q.shape
-        for some in _portions(len(e), n * k):
+        shifts = spectrum.shifts((1.0 - share) * alphas)[:, None]
+        e, others = spectrum.values + shifts, spectrum.target - t_q @ A_q
+        for some in _portions(len(alphas), n * k):
             if n > k:
                 # with more rows than features, take the query out of the sums instead
                 rest = np.eye(k) * e[some, None, :] - A_q.T @ A_q
-                side = (spectrum.target - A_q.T @ t_q)[:, None] * np.ones(len(rest))
-                held[begin:end, some] = A_q @ _solve(rest, side)
+                held[begin:end, some] = A_q @ _solve(rest, others[:, None] * np.ones(len(rest)))
             else:
                 R = np.eye(n) - (A_q / e[some, None, :]) @ A_q.T
-                own = A_q @ ((t_q @ A_q) / e[some]).T
-                fitted_q = fitted[begin:end, some]
-                held[begin:end, some] = _held(R, t_q, t_q[:, None] - fitted_q, fitted_q - own, is_large[some])
+                residual = t_q[:, None] - A_q @ (spectrum.target / e[some]).T
+                is_large = shifts[some, 0] > spectrum.values.max(initial=0.0)
+                held[begin:end, some] = _held(R, t_q, residual, A_q @ (others / e[some]).T, is_large)
     return held
 
 
 def views_out(
-    spectra: list[Spectrum], Z: Floats, t: Floats, starts: NDArray[np.int64], blocks: list[slice], alphas: ArrayLike
+    spectra: list[Spectrum],
+    Z: Floats,
+    t: Floats,
+    starts: NDArray[np.int64],
+    shares: Floats,
+    blocks: list[slice],
+    alphas: Floats,
 ) -> Floats:
     """
     Predict each query from all others by the mean of several views.
@@ -125,10 +136,12 @@ def views_out(
         Rows of some queries, the views' features side by side, and their targets.
     starts : array of int64
         Where each of these queries begins.
+    shares : array
+        Share of each of these queries in the weight of all pairs.
     blocks : list of slice
         Where the features of each view are.
-    alphas : array-like of shape (m,)
-        λ.
+    alphas : array of shape (m,)
+        Weights of the penalty.
 
     Returns
     -------
@@ -143,17 +156,17 @@ def views_out(
     targets = np.empty(len(tall))
     for place, block in zip(places, blocks, strict=True):
         tall[place, block], targets[place] = Z[:, block], t
-    held = (queries_out(spectrum, tall, targets, M * starts, alphas) for spectrum in spectra)
+    held = (queries_out(spectrum, tall, targets, M * starts, shares, alphas) for spectrum in spectra)
     return np.stack([np.mean([one[place] for place in places], axis=0) for one in held])
 
 
-def pairs_out(spectrum: Spectrum, Z: Floats | None, frame: Frame, alphas: ArrayLike, query_weight: str) -> Floats:
+def pairs_out(spectrum: Spectrum, Z: Floats | None, frame: RowFrame, alphas: Floats) -> Floats:
     """
     Disagreement error over pairs of rows of one query, each pair predicted by the model that saw neither row.
 
-    L = s (diag(w) − w wᵀ/W) makes the system that of weighted least squares with a free constant and the penalty λ/s;
-    leaving out two rows is then a 2×2 system in I − S, at the penalty that belongs to the s of the other rows. O(n² k)
-    for each λ and each different sum of two weights.
+    Where all rows of the query are compared, L = s (diag(w) − w wᵀ/W) makes the system that of weighted least squares
+    with a free constant and the penalty λ/s; leaving out two rows is then a 2×2 system in I − S, at the penalty that
+    belongs to the s of the other rows. O(n² k) for each λ and each different sum of two weights.
 
     Parameters
     ----------
@@ -161,12 +174,10 @@ def pairs_out(spectrum: Spectrum, Z: Floats | None, frame: Frame, alphas: ArrayL
         Of the whole system.
     Z : array of shape (n, k), or None
         Rows HΦ of the query; None for the dense dual.
-    frame : Frame
-        The rows of the one query.
-    alphas : array-like of shape (m,)
-        λ.
-    query_weight : {"pairs", "equal", "rows"}
-        What s depends on.
+    frame : RowFrame
+        The rows of the one query; those of equal score, if any, are compared too.
+    alphas : array of shape (m,)
+        Weights of the penalty.
 
     Returns
     -------
@@ -176,14 +187,15 @@ def pairs_out(spectrum: Spectrum, Z: Floats | None, frame: Frame, alphas: ArrayL
     w, y, root = frame.w, frame.y, np.sqrt(frame.w)
     i, j = np.nonzero(np.triu(y[:, None] != y))
     if not len(i):
-        return np.full(np.shape(alphas), np.nan)
-    rest = query_scale(w.sum() - (w[i] + w[j]), np.sum(w * w) - (w[i] ** 2 + w[j] ** 2), query_weight)
-    scales, group = np.unique(rest, return_inverse=True)
+        return np.full(len(alphas), np.nan)
+    W, squares = w.sum() - (w[i] + w[j]), np.sum(w * w) - (w[i] ** 2 + w[j] ** 2)
+    # s of a mean over the pairs of the other rows
+    scales, group = np.unique(2.0 * W / (W**2 - squares), return_inverse=True)
     A = spectrum.vectors if Z is None else Z @ spectrum.vectors
-    wrong = np.zeros(np.shape(alphas))
+    wrong = np.zeros(len(alphas))
     for g, scale in enumerate(scales):
         pairs = (i[group == g], j[group == g])
-        for at, shift in enumerate(spectrum.shifts(np.asarray(alphas) * (frame.scale[0] / scale))):
+        for at, shift in enumerate(spectrum.shifts(alphas * (frame.L.scale[0] / scale))):
             if shift > spectrum.values.max(initial=0.0):
                 S = (A * ((spectrum.values if Z is None else 1.0) / (spectrum.values + shift))) @ A.T
                 margin = _small_margins(S, y, root, *pairs)
@@ -194,35 +206,6 @@ def pairs_out(spectrum: Spectrum, Z: Floats | None, frame: Frame, alphas: ArrayL
             margin *= np.sign(y[pairs[0]] - y[pairs[1]])
             wrong[at] += np.count_nonzero(margin < 0) + np.count_nonzero(margin == 0) / 2
     return wrong / len(i)
-
-
-def one_query(frame: Frame | PairFrame, metric: str) -> Frame:
-    """
-    Return the frame of a single query for `pairs_out`, or raise one sentence where that cannot choose among models.
-
-    Parameters
-    ----------
-    frame : Frame or PairFrame
-        What is compared, in one query.
-    metric : str
-        What is to choose.
-
-    Returns
-    -------
-    Frame
-        The same frame.
-    """
-    if not isinstance(frame, Frame) or str(parse_metric(metric)) != "disagreement":
-        raise InputError(
-            f"one query cannot be left out and predicted from others; metric={metric!r} needs two queries or more "
-            "(with scores and one query, metric='disagreement' leaves out pairs of rows)."
-        )
-    if len(frame.y) < 4:
-        raise InputError(
-            f"leaving out pairs of rows needs four rows or more in the query, and it has {len(frame.y)}; pass alpha "
-            "instead of alphas."
-        )
-    return frame
 
 
 def _margins(R: Floats, y: Floats, root: Floats, i: NDArray[np.int64], j: NDArray[np.int64]) -> Floats:

@@ -9,13 +9,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
 
 from corank.errors import InputError
+from corank.kernels import INDEFINITE, indefinite
 
 Floats = NDArray[np.float64]
 
 # λ is raised to this share of the trace of A: below it the answer would be rounding errors
 FLOOR = 1e-13
-# what a negative eigenvalue may be, relative to the largest, before A is called indefinite
-_INDEFINITE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,11 +65,8 @@ class Spectrum:
         floor = FLOOR * _trace(A, b)
         # A is symmetric, so its transpose is the same matrix in the order that LAPACK overwrites
         values, vectors = linalg.eigh(A.T, overwrite_a=True, check_finite=False, driver="evr")
-        if len(values) and values[0] < -_INDEFINITE * max(values[-1], 0.0):
-            raise InputError(
-                f"the kernel is not positive semidefinite: its Gram matrix has an eigenvalue of {values[0]:.3g} beside "
-                f"{values[-1]:.3g}; use a kernel that is an inner product."
-            )
+        if len(values) and values[0] < -INDEFINITE * max(values[-1], 0.0):
+            raise indefinite()
         return cls(np.maximum(values, 0.0), vectors, vectors.T @ b, floor)
 
     def shifts(self, alphas: ArrayLike) -> Floats:
@@ -156,7 +152,7 @@ def solve_one(A: Floats, b: Floats, alpha: float) -> tuple[Floats, float]:
     # an indefinite A may have a trace below zero, and must come to the end of the ladder too
     scale = abs(_trace(A, b)) or 1.0
     shift = max(alpha, FLOOR * scale)
-    while shift <= max(alpha, _INDEFINITE * scale):
+    while shift <= max(alpha, INDEFINITE * scale):
         np.fill_diagonal(A, diagonal + shift)
         try:
             # only the upper triangle is overwritten: the lower one still holds A for another try
@@ -167,9 +163,7 @@ def solve_one(A: Floats, b: Floats, alpha: float) -> tuple[Floats, float]:
             shift *= 10.0
         else:
             return np.asarray(linalg.cho_solve(factor, b, check_finite=False)), shift - alpha
-    raise InputError(
-        "the kernel is not positive semidefinite, so the system has no solution; use a kernel that is an inner product."
-    )
+    raise indefinite()
 
 
 def _trace(A: Floats, b: Floats) -> float:
