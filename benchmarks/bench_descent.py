@@ -19,6 +19,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -27,10 +28,13 @@ from sklearn.linear_model import SGDClassifier
 
 from corank import SPD, PairSampler, RankingData, write_store
 from corank.core.margins import HINGE
+from corank.core.scaled import ScaledRows
 from corank.core.sgd_parts import PEGASOS, Plan
+from corank.data.deviation import column_factors
 from corank.data.queries import Queries
+from corank.descent.objective import Objective
 from corank.descent.runs import Runs
-from corank.descent.task import Objective, Task
+from corank.descent.task import Task, columns_of_views
 from corank.losses import Loss
 
 FIRST_FIT = """
@@ -39,7 +43,7 @@ import numpy as np
 from corank import SPD
 X, y = np.random.default_rng(0).random((100, 5), dtype=np.float32), np.arange(100) % 3
 began = time.perf_counter()
-SPD(n_steps=1000).fit(X, y)
+SPD("hinge", n_steps=1000).fit(X, y, qid=np.zeros(100))
 print(time.perf_counter() - began)
 """
 
@@ -50,9 +54,9 @@ def memory(kind):
     with open("/proc/self/status") as status:
         return int(re.search(rf"{kind}:\\s+(\\d+) kB", status.read())[1]) / 1024
 data = open_store(sys.argv[1]).data
-SPD(n_steps=1000).fit(data)
+SPD("hinge", 1e-4, scale=False, n_steps=1000).fit(data)
 before = memory("RssAnon")
-SPD(n_steps=int(sys.argv[2]), alpha=1e-4).fit(data)
+SPD("hinge", 1e-4, scale=False, n_steps=int(sys.argv[2])).fit(data)
 print(memory("RssAnon"), memory("RssAnon") - before, memory("RssFile"))
 """
 
@@ -65,10 +69,10 @@ class Descent:
     """Steps of a hinge SPD on a problem that was indexed before."""
 
     def __init__(self, data: RankingData, alpha: float, n_runs: int = 1) -> None:
-        objective = Objective(Loss.of("hinge"), 0.0, alpha, 0.0, 0.0, False, "pairs")
-        self.task = Task.of(data, objective, None, None, np.random.default_rng(0))
-        plan = Plan(HINGE, PEGASOS, alpha, 0.0, 1 / alpha, 0.0, 0.0, 1, 1, False, False, False)
         d = data.n_features
+        columns = columns_of_views(data.X, [np.arange(d)])
+        self.task = Task.of(data, Objective(Loss.of("hinge"), alpha), columns, np.random.default_rng(0))
+        plan = Plan(HINGE, PEGASOS, alpha, 0.0, 1 / alpha, 0.0, 0.0, 1, 1, False, False, False)
         self.runs = Runs.start(plan, n_runs, np.zeros(d), np.zeros(1), np.random.default_rng(1))
         self.runs.advance(self.task, 1000)
 
@@ -81,8 +85,8 @@ class Descent:
         return statistics.median(self.seconds(n, time.thread_time) for _ in range(repeats)) / n * 1e6
 
     def updates(self) -> float:
-        w, _ = self.runs.weights(self.task.columns.views)
-        return float((self.task.sample.pairs @ w < 1).mean())
+        W, _ = self.runs.weights(self.task.columns)
+        return float((self.task.sample.pairs @ W[0] < 1).mean())
 
 
 def dense(n: int, d: int, rng: np.random.Generator) -> RankingData:
@@ -99,6 +103,11 @@ def csr(n: int, d: int, nnz: int, rng: np.random.Generator) -> RankingData:
     X.sum_duplicates()
     y = np.digitize(X @ rng.standard_normal(d), [0.5]).astype(np.float64)
     return RankingData.of_checked(X, y, Queries.of(None, n))
+
+
+def scaled(data: RankingData) -> RankingData:
+    """The same rows, divided by the deviation of their columns as they are read."""
+    return replace(data, X=ScaledRows(data.X, column_factors(data)))
 
 
 def by_sklearn(data: RankingData, alpha: float, n: int, repeats: int) -> float:
@@ -184,7 +193,7 @@ def out_of_core(quick: bool) -> None:
 
 def whole_fit(data: RankingData, n: int) -> None:
     began = time.perf_counter()
-    SPD(alpha=1e-4, n_steps=n, random_state=0).fit(data)
+    SPD("hinge", alpha=1e-4, n_steps=n, random_state=0).fit(data)
     report(figure=f"fit with {n} steps on {data.n_rows} indexed rows", seconds=round(time.perf_counter() - began, 3))
 
 
@@ -203,11 +212,13 @@ def main() -> None:
     rng = np.random.default_rng(0)
     letor = dense(100_000 if quick else 1_000_000, 46, rng)
     steps(f"hinge, {letor.n_rows} x 46 float32", letor, 1e-4, n, 0, repeats)
+    steps(f"hinge, {letor.n_rows} x 46 float32, scaled", scaled(letor), 1e-2, n, 0, repeats)
     whole_fit(letor, n)
     threads(f"two runs, {letor.n_rows} x 46 float32", letor, 1e-4, n, repeats)
     text = csr(100_000, 47_000, 75, rng)
     steps("hinge, csr 100000 x 47000, 75 non-zeros, every step updates", text, 10.0, n, 0, repeats)
     steps("hinge, csr 100000 x 47000, 75 non-zeros, near convergence", text, 1e-6, n, 2 * n, repeats)
+    steps("hinge, csr 100000 x 47000, 75 non-zeros, every step updates, scaled", scaled(text), 1e4, n, 0, repeats)
     threads("two runs, csr", text, 10.0, n, repeats)
     scaling(quick, n, repeats)
     out_of_core(quick)

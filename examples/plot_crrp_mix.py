@@ -21,9 +21,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from corank.data.jester import read_ratings
-from corank.experiments.pursuit_grams import Grams
-from corank.experiments.pursuit_methods import errors_of
-from corank.experiments.pursuit_users import draw
+from corank.experiments.ranking_pursuit.grams import Grams
+from corank.experiments.ranking_pursuit.methods import errors_of
+from corank.experiments.ranking_pursuit.users import draw_users
 from corank.pursuit import fit_many
 
 MIXES = (0.0, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1.0)
@@ -57,7 +57,7 @@ def chosen_errors(drawn, mix: float, query_weight: str, fit_intercept: bool) -> 
 rng = np.random.default_rng(0)
 has_data = bool(os.environ.get("CORANK_DATA"))
 ratings = read_ratings() if has_data else made_up(rng)
-drawn = draw(ratings, (60, 80), 150, 300, 1.0, rng)
+drawn = draw_users(ratings, (60, 80), 150, 300, 1.0, rng)
 figure = Figure(figsize=(9, 3.6), layout="constrained")
 FigureCanvasAgg(figure)
 left, right = figure.subplots(1, 2)

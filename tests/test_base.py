@@ -29,7 +29,7 @@ def test_sparse_rows_are_refused_however_they_come(wrap):
 
 
 def test_a_problem_is_passed_alone():
-    with pytest.raises(InputError, match="y or qid came beside a RankingData"):
+    with pytest.raises(InputError, match="y, qid or pairs came beside a RankingData"):
         PlainRanker().fit(RankingData.of(PROBLEM.X, PROBLEM.y, PROBLEM.qid), PROBLEM.y)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any, ClassVar, Self
 
@@ -196,8 +197,10 @@ class Ranker(BaseEstimator, ABC):
             raise InputError("sample_weight came, but score counts pairs unweighted; leave it out.")
         return 1.0 - disagreement_error(y, self.predict(X), qid)
 
-    def _learn(self, given: tuple[Any, ...], weights: tuple[Any, Any], *, goes_on: bool) -> Self:
-        """Check, compute, install; `goes_on` where a fitted model is to learn more from the same columns."""
+    def _learn(
+        self, given: tuple[Any, ...], weights: tuple[Any, Any], *, goes_on: bool, fit: Callable[..., Any] | None = None
+    ) -> Self:
+        """Check, compute (by `fit`, else `_fit`), install; `goes_on` where a model learns more from its columns."""
         check_values({name: getattr(self, name) for name in self._rules}, self._rules)
         self._require_sense()
         data, columns = self._problem(*given)
@@ -214,7 +217,7 @@ class Ranker(BaseEstimator, ABC):
         if getattr(self, "early_stopping", False):
             held = hold_out(data, self.validation_fraction, for_holding_out, by_squares=not self._needs_pairs)  # type: ignore[attr-defined]
         try:
-            fitted = self._fit(data, held, rng)
+            fitted = (fit or self._fit)(data, held, rng)
         except Interrupted as stop:
             self._install(stop.fitted, found)
             raise KeyboardInterrupt from None

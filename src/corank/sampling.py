@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,8 @@ from corank.core.pairs import PairIndex
 from corank.data.ranking import RankingData
 from corank.errors import InputError
 
-SCHEMES = ("pairs", "query", "rows")
+QUERY_WEIGHTS = ("pairs", "equal", "rows")
+DRAWS = ("pairs", "rows")
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -25,18 +26,20 @@ class PairSampler:
     """
     A law over comparable pairs; make one with `of`.
 
-    With n_q scored rows in query q, n_g of them in the grade g of row a, and P the pairs of one query with
-    different scores, a pair {a, b} of P has probability
+    P are the pairs of one query with different scores. With `w` the weights of rows, W_q and W_g their sums over the
+    scored rows of a query and of a grade, a pair {a, b} of query q in P has a probability ∝ c_q w_a w_b, where
 
-    * ``"pairs"``: 1 / |P|;
-    * ``"query"``: 1 / (Q · |P_q|), Q the number of queries that hold a pair;
-    * ``"rows"``: (1/(n_q − n_g(a)) + 1/(n_q − n_g(b))) / N, N the number of rows that have a partner: a row
-      drawn uniformly, then a partner of another score (the law of sofia-ml).
+    * ``query_weight="pairs"``: c_q = 1, so that unweighted pairs are equally likely;
+    * ``"equal"``: c_q = 1 / (W_q² − Σ_g W_g²), so that queries are;
+    * ``"rows"``: c_q = 1 / W_q, so that a query of twice the rows counts twice.
 
-    Row weights w replace counts by sums of weights, so that inside a query a pair is drawn ∝ w_a w_b (for
-    ``"rows"``: the row ∝ w_a, then the partner ∝ w_b); `differences` multiplies a pair's weight (for
-    ``"rows"``: the partner's) by |y_a − y_b|. A draw costs O(1), or O(log n_q) with weights or differences.
-    Probabilities are exact up to the rounding of float64.
+    ``draw="rows"`` is the law of sofia-ml instead: a row a that has a partner ∝ w_a, then a partner b of another score
+    ∝ w_b, so that {a, b} has a probability ∝ w_a w_b (1/(W_q − W_g(a)) + 1/(W_q − W_g(b))).
+
+    `differences` multiplies the weight of a pair (with ``draw="rows"``: of the partner) by |y_a − y_b|. Preferences are
+    drawn ∝ c_q times their weight, "equal" and "rows" being over the pairs, and the rows, that a query's preferences
+    name. A draw costs O(1), or O(log n_q) with weights of rows or differences. Probabilities are exact up to the
+    rounding of float64.
 
     Attributes
     ----------
@@ -61,7 +64,8 @@ class PairSampler:
     def of(
         cls,
         data: RankingData,
-        scheme: str = "pairs",
+        query_weight: str = "pairs",
+        draw: str = "pairs",
         *,
         unscored: bool = False,
         differences: bool = False,
@@ -73,8 +77,10 @@ class PairSampler:
         ----------
         data : RankingData
             Its scores or preferences, and their weights; X is not looked at, and rows of weight zero are never drawn.
-        scheme : {"pairs", "query", "rows"}
-            The law.
+        query_weight : {"pairs", "equal", "rows"}
+            How much a query counts.
+        draw : {"pairs", "rows"}
+            What is drawn first; ``"rows"`` knows no weights of queries.
         unscored : bool
             Draw any two distinct unscored rows of one query instead of rows of different scores.
         differences : bool
@@ -85,20 +91,28 @@ class PairSampler:
         PairSampler
             The law.
         """
-        if scheme not in SCHEMES:
-            raise InputError(f"scheme is {scheme!r}; choose one of {', '.join(SCHEMES)}.")
+        if query_weight not in QUERY_WEIGHTS:
+            raise InputError(f"query_weight is {query_weight!r}; choose one of {', '.join(QUERY_WEIGHTS)}.")
+        if draw not in DRAWS:
+            raise InputError(f"draw is {draw!r}; choose one of {', '.join(DRAWS)}.")
+        if draw == "rows" and query_weight != "pairs":
+            raise InputError(
+                f"query_weight is {query_weight!r}, but draw='rows' draws a row before it knows a query; "
+                "set query_weight='pairs', or draw='pairs'."
+            )
         if differences and (unscored or data.y is None):
             kind = "unscored rows" if unscored else "preference pairs"
             raise InputError(f"differences=True needs scores, but {kind} carry none; leave it False.")
-        w = None if data.weights is None else np.asarray(data.weights / data.weights.max())
-        if not unscored and data.pairs is not None:
-            return cls(*_listed(data, scheme, w))
+        law = "partners" if draw == "rows" else query_weight
         if not unscored:
             data.require_pairs()
+        if not unscored and data.pairs is not None:
+            return cls(*_listed(data, law))
+        w = None if data.weights is None else np.asarray(data.weights / data.weights.max())
         slots = _slots(data, unscored, w)
         if w is None and not differences:
-            return cls(*_counted(slots, scheme, unscored))
-        return cls(*_weighted(slots, scheme, unscored, data.y if differences else None, w))
+            return cls(*_counted(slots, law, unscored))
+        return cls(*_weighted(slots, law, unscored, data.y if differences else None, w))
 
     def draw(self, n: int, rng: np.random.Generator | NDArray[np.uint64]) -> Integers:
         """
@@ -162,19 +176,18 @@ def _spans(slots: _Slots, winners_only: bool) -> tuple[Integers, Integers]:
     return np.stack([slots.starts[query], start, stop, high], axis=1), query
 
 
-def _counted(slots: _Slots, scheme: str, unscored: bool) -> tuple[PairIndex, int]:
-    spans, query = _spans(slots, winners_only=scheme != "rows" and not unscored)
+def _counted(slots: _Slots, law: str, unscored: bool) -> tuple[PairIndex, int]:
+    spans, query = _spans(slots, winners_only=law != "partners" and not unscored)
     lower, start, stop, higher = spans.T
-    size = stop - start
-    partners = size - 1 if unscored else (start - lower) + (higher - stop)
-    faces, n_skipped = _faces(scheme, size.astype(np.float64), partners.astype(np.float64), query, slots.n_queries)
+    size = (stop - start).astype(np.float64)
+    partners = size - 1 if unscored else ((start - lower) + (higher - stop)).astype(np.float64)
+    faces, n_skipped = _faces(law, size, partners, query, np.bincount(query, weights=size), slots.n_queries)
     kept = faces > 0
-    law = core.BLOCKS if unscored else core.GRADES
-    return _index(law, faces[kept], spans=spans[kept], rows=slots.rows), n_skipped
+    return _index(core.BLOCKS if unscored else core.GRADES, faces[kept], spans=spans[kept], rows=slots.rows), n_skipped
 
 
-def _weighted(slots: _Slots, scheme: str, unscored: bool, y: Floats | None, w: Floats | None) -> tuple[PairIndex, int]:
-    spans, query = _spans(slots, winners_only=scheme != "rows" and not unscored)
+def _weighted(slots: _Slots, law: str, unscored: bool, y: Floats | None, w: Floats | None) -> tuple[PairIndex, int]:
+    spans, query = _spans(slots, winners_only=law != "partners" and not unscored)
     # an empty slot after each query, so that the sums before slot STOP exist and stay inside the query
     n_slots = len(slots.rows) + len(slots.starts) - 1
     at = np.arange(len(slots.rows)) + slots.codes
@@ -192,36 +205,36 @@ def _weighted(slots: _Slots, scheme: str, unscored: bool, y: Floats | None, w: F
         scores = np.ldexp(y[slots.rows], -exponent)
         sums[at, core.LEVEL] = scores - scores[slots.starts[slots.codes]]
         core.running_sums(own * sums[:, core.LEVEL], padded, sums[:, core.MOMENT])
-    law = core.WEIGHTED_BLOCKS if unscored else core.WEIGHTED_GRADES
-    index = _index(law, spans=spans + query[:, None], rows=rows, groups=groups, sums=sums)
+    kind = core.WEIGHTED_BLOCKS if unscored else core.WEIGHTED_GRADES
+    index = _index(kind, spans=spans + query[:, None], rows=rows, groups=groups, sums=sums)
     partners = np.empty(len(at))
     core.partner_weights(index, at.view(np.uint64), partners)
     faces = np.zeros(n_slots)
-    faces[at], n_skipped = _faces(scheme, own[at], partners, slots.codes, slots.n_queries)
+    W_q = np.bincount(slots.codes, weights=own[at])
+    faces[at], n_skipped = _faces(law, own[at], partners, slots.codes, W_q, slots.n_queries)
     return index._replace(table=alias_table(faces)), n_skipped
 
 
-def _listed(data: RankingData, scheme: str, w: Floats | None) -> tuple[PairIndex, int]:
+def _listed(data: RankingData, law: str) -> tuple[PairIndex, int]:
     """Given pairs: the laws of `PairSampler` with "other scores" read as "listed together"."""
     assert data.pairs is not None
-    pairs, codes = data.pairs, data.queries.codes
-    w = np.ones(len(codes)) if w is None else w
-    own = np.ones(len(pairs)) if data.pair_weights is None else data.pair_weights / data.pair_weights.max()
-    weights = own * w[pairs[:, 0]] * w[pairs[:, 1]]
+    pairs, codes, weight = data.pairs, data.queries.codes, data.pair_weight / data.pair_weight.max()
+    w = np.where(data.is_scored, data.weight_of(np.arange(data.n_rows)), 0.0)
+    W_q = np.bincount(codes, weights=w)
+    if law == "partners":
+        # row a ∝ w_a, then each of its pairs ∝ its weight; or the other row first
+        share = np.bincount(pairs.ravel(), weights=np.repeat(weight, 2), minlength=len(w))
+        per_weight = np.divide(w, share, out=np.zeros_like(w), where=share > 0)
+        weight, law = weight * per_weight[pairs].sum(axis=1), "pairs"
     query = codes[pairs[:, 0]]
-    n_queries = len(np.unique(query))
-    if scheme == "rows":
-        # row a ∝ w_a, then b ∝ w_b among the d_a = Σ w_b of its partners; or the other way round
-        d = np.bincount(pairs.ravel(), weights=(own[:, None] * w[pairs[:, ::-1]]).ravel(), minlength=len(codes))
-        inverse = np.divide(1.0, d, out=np.zeros_like(d), where=d > 0)
-        weights = weights * inverse[pairs].sum(axis=1)
-        scheme = "pairs"
-    faces, n_skipped = _faces(scheme, weights, np.ones(len(pairs)), query, n_queries)
+    faces, n_skipped = _faces(law, weight, np.ones(len(pairs)), query, W_q, len(np.unique(query)))
     kept = faces > 0
     return _index(core.LISTED, faces[kept], rows=pairs[kept].ravel()), n_skipped
 
 
-def _faces(scheme: str, own: Floats, partners: Floats, query: Integers, n_queries: int) -> tuple[Floats, int]:
+def _faces(
+    law: str, own: Floats, partners: Floats, query: Integers, W_q: NDArray[Any], n_queries: int
+) -> tuple[Floats, int]:
     """Weight of each face from its own weight and that of its partners, and the queries left without a pair."""
     weight = own * partners
     in_query = np.bincount(query, weights=weight)
@@ -231,10 +244,11 @@ def _faces(scheme: str, own: Floats, partners: Floats, query: Integers, n_querie
             f"none of the {n_queries} queries with candidate rows holds a pair of positive weight; "
             "score more rows, keep two unscored rows in a query, or check the weights."
         )
-    if scheme == "query":
-        weight = np.divide(weight, in_query[query], out=np.zeros_like(weight), where=weight > 0)
-    elif scheme == "rows":
+    if law == "partners":
         weight = np.where(partners > 0, own, 0.0)
+    elif law != "pairs":
+        below = in_query if law == "equal" else W_q
+        weight = np.divide(weight, below[query], out=np.zeros_like(weight), where=weight > 0)
     return weight, n_queries - n_with_pairs
 
 

@@ -43,7 +43,7 @@ def test_text_to_store_to_parquet_to_text_changes_nothing(tmp_path: Path, text: 
     run(tmp_path / "s", tmp_path / "t.parquet")
     run(tmp_path / "t.parquet", tmp_path / "b.txt.gz", "--unscored", "-1")
     first, last = read_letor(text, unscored=-1), read_letor(tmp_path / "b.txt.gz", unscored=-1)
-    for table in (open_store(tmp_path / "s"), read_parquet(tmp_path / "t.parquet", docid="docid"), last):
+    for table in (open_store(tmp_path / "s"), read_parquet(tmp_path / "t.parquet"), last):
         np.testing.assert_array_equal(table.X, first.X)
         np.testing.assert_array_equal(table.y, first.y)
         np.testing.assert_array_equal(table.qid, first.qid)
@@ -73,9 +73,9 @@ def test_layout_and_type_can_be_chosen(tmp_path: Path, text: Path) -> None:
         (["none.txt", "s"], r"there is no .*none\.txt"),
         (["a.txt", "a.txt"], r"a\.txt exists already; add --force"),
         (["a.txt", "s.store"], r"s\.store is a store already"),
-        (["s.store", "a.txt", "t.store"], "only text files can be joined"),
-        (["s.store", "t.store", "--n-features", "3"], "--n-features is for text"),
-        (["s.store", "t.store", "--unscored", "-1"], "neither source nor target is text"),
+        (["s.store", "a.txt", "t.store"], "only LETOR text is joined"),
+        (["s.store", "t.store", "--n-features", "3"], "--n-features is for LETOR text"),
+        (["s.store", "t.store", "--unscored", "-1"], "stores have NaN there"),
         (["s.store", "b.txt"], r"y is NaN at row .*pass unscored="),
     ],
 )
@@ -93,4 +93,17 @@ def test_force_replaces(tmp_path: Path, text: Path) -> None:
         run(text, text, tmp_path / target, "--force")
     assert len(read_letor(tmp_path / "b.txt").y) == 180
     assert open_store(tmp_path / "s.store").data.n_rows == 180
-    assert len(read_parquet(tmp_path / "t.parquet", docid="docid").y) == 180
+    assert len(read_parquet(tmp_path / "t.parquet").y) == 180
+
+
+def test_a_table_of_text_becomes_anything_and_keeps_its_names(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("docid,label,qid,bm25,age\nA,1,7,0.5,3\nB,-1,7,0.25,4\n")
+    for target in ("t.store", "t.parquet", "t.txt"):
+        out = run(tmp_path / "t.csv", tmp_path / target, "--unscored", "-1")
+        assert "2 rows, 1 queries, 2 features" in out
+    store, table = open_store(tmp_path / "t.store"), read_parquet(tmp_path / "t.parquet")
+    for rows in (store, table, read_letor(tmp_path / "t.txt", unscored=-1)):
+        assert rows.X.tolist() == [[0.5, 3], [0.25, 4]]
+        np.testing.assert_array_equal(rows.y, [1, np.nan])
+        assert (rows.qid.tolist(), rows.docids.tolist()) == ([7, 7], ["A", "B"])
+    assert table.names == ["bm25", "age"]

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from corank import experiments
 from corank.cli import app
 from corank.errors import InputError
-from corank.experiments.report import Report, Table
+from corank.experiments.report import Report, ReportTable
 
 
 @pytest.fixture
@@ -20,7 +20,9 @@ def tiny(monkeypatch):
 
     def run(settings):
         value = settings.result({"cell": settings.quick}, lambda: module.calls.append(1) or 0.25)
-        return Report("Tiny", f"seed {settings.seed}", (Table("T", ("n", "value"), ((settings.repeats, value),)),))
+        return Report(
+            "Tiny", f"seed {settings.seed}", (ReportTable("T", ("n", "value"), ((settings.repeats, value),)),)
+        )
 
     module.run = run
     monkeypatch.setitem(sys.modules, "tiny_experiment", module)

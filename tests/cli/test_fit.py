@@ -2,8 +2,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 
 import corank
+from corank.data.letor_writer import write_letor
+from corank.data.store import write_store
 from corank.descent import CRR, LCRA, SPD
 from corank.errors import InputError
 
@@ -36,6 +39,43 @@ def test_the_closing_line_tells_the_training_error(says, made, y, text, tmp_path
     assert f"{1 - model.score(made.X, y, made.qid):.4f}" in said
 
 
+def test_the_closing_line_tells_alpha_and_what_it_was_chosen_from(says, text, tmp_path, monkeypatch):
+    words = ["fit", text, "-m", "crr", "--unscored", "-1", "-o", tmp_path / "m"]
+    monkeypatch.setattr(CRR, "alpha_", 0.01234567, raising=False)
+    assert "alpha" not in says(*words)
+    monkeypatch.setattr(CRR, "alpha_from_", "pair differences", raising=False)
+    assert says(*words).endswith("; alpha 0.01235 (pair differences)\n")
+
+
+@pytest.mark.parametrize("method", ["minmax", "zscore"])
+@pytest.mark.parametrize("density", [0.1, 1.0])
+def test_scale_puts_a_scaler_before_the_ranker_here_and_in_rank(says, made, y, tmp_path, method, density):
+    rng = np.random.default_rng(0)
+    X = np.where(rng.random(made.X.shape) < density, made.X, 0)
+    write_letor(tmp_path / "train.txt", csr_matrix(X), y, made.qid, unscored=-1)
+    said = says(
+        "fit", tmp_path / "train.txt", "-m", "crr", "--set", "solver=exact", "--loss", "squared", "--scale", method,
+        "--unscored", "-1", "-o", tmp_path / "m",
+    )  # fmt: skip
+    scaled = np.zeros_like(X)
+    for query in np.unique(made.qid):
+        rows = X[made.qid == query].astype(np.float64)
+        lowest, spread = rows.min(axis=0), np.ptp(rows, axis=0)
+        if method == "zscore":
+            lowest, spread = rows.mean(axis=0), rows.std(axis=0)
+        scaled[made.qid == query] = np.where(spread > 0, (rows - lowest) / np.where(spread > 0, spread, 1), 0)
+    expected = CRR(loss="squared", solver="exact").fit(scaled, y, qid=made.qid)
+    assert f"{1 - expected.score(scaled, y, made.qid):.4f}" in said
+    # the same rows in other units and another order are ranked the same
+    order = rng.permutation(len(X))
+    write_store(tmp_path / "test.store", csr_matrix(X[order] * 3 + 1), y[order], made.qid[order])
+    says("rank", tmp_path / "m", tmp_path / "test.store", "-o", tmp_path / "scores")
+    np.testing.assert_allclose(np.loadtxt(tmp_path / "scores"), expected.predict(scaled)[order], atol=1e-4)
+    # one query scales otherwise
+    says("rank", tmp_path / "m", tmp_path / "test.store", "--qid", "none", "-o", tmp_path / "together")
+    assert np.abs(np.loadtxt(tmp_path / "together") - np.loadtxt(tmp_path / "scores")).max() > 1e-3
+
+
 def test_grades_without_a_pair_can_be_regressed_on(says, text, tmp_path):
     text.write_text("1 qid:1 1:0.5\n1 qid:1 1:0.7\n")
     said = says("fit", text, "-m", "crr", "--mix", "1", "-o", tmp_path / "m")
@@ -54,8 +94,9 @@ def test_the_roc_loop_compares_rows_of_all_queries(says, text, tmp_path):
         (["--model", "spdd"], "no model 'spdd'"),
         (["--model", "spd", "--mix", "0.5"], "--mix sets 'mix'"),
         (["--model", "spd", "--set", "n_stepz=3"], "did you mean 'n_steps'"),
-        (["--model", "spd", "--loss", "absolute"], "'loss' parameter of SPD must be"),
+        (["--model", "spd", "--loss", "absolute"], "loss"),
         (["--model", "spd", "--loop", "all"], "--loop 'all' is unknown"),
+        (["--model", "spd", "--loop", "roc", "--scale", "minmax"], "--scale works inside queries, which --loop roc"),
         (["--model", "lcra", "--views", "1-5/6-11"], "--views names feature 11, but the data has 10"),
         (["--model", "lcra", "--views", "11"], "views=11 needs a column for each"),
     ],

@@ -1,11 +1,17 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
-from corank.cli.models import LOOPS, build, find_ranker, kebab, parse_views, rankers, sampling_of
+from corank.cli.models import LOOPS, build, find_ranker, kebab, law_of, layout_of, parse_views, predict, rankers
+from corank.data.make import make_ranking
+from corank.data.scale import QueryScaler
 from corank.descent import CRR, LCRA, SPD
 from corank.errors import InputError
+from corank.rls import RankRLS
 
 
 def test_every_listed_model_is_found_under_its_name_and_can_be_made():
@@ -31,7 +37,7 @@ def test_an_unknown_model_lists_the_known_ones_and_guesses():
 
 
 def test_options_and_assignments_reach_the_model():
-    options = {"--lambda": ("alpha", 0.5), "--loss": ("loss", None)}
+    options = {"alpha": ("--lambda", 0.5), "loss": ("--loss", None)}
     model = build(SPD, options, ["loss=squared", "average=true", "tol=null", "eta0=1e-3"])
     assert (model.alpha, model.loss, model.average, model.tol, model.eta0) == (0.5, "squared", True, None, 1e-3)
     with pytest.raises(Exception, match="not fitted"):
@@ -40,7 +46,7 @@ def test_options_and_assignments_reach_the_model():
 
 def test_an_option_the_model_does_not_have_is_refused():
     with pytest.raises(InputError, match="--mix sets 'mix', which SPD does not have; it has alpha"):
-        build(SPD, {"--mix": ("mix", 0.5)}, [])
+        build(SPD, {"mix": ("--mix", 0.5)}, [])
 
 
 @pytest.mark.parametrize(
@@ -58,7 +64,7 @@ def test_a_wrong_assignment_is_refused(assignment, message):
 def test_views_are_a_number_or_columns():
     assert parse_views("3") == 3
     assert parse_views("1-2, 5/3,4") == [[0, 1, 4], [2, 3]]
-    assert build(LCRA, {"--views": ("views", parse_views("1/2"))}, []).views == [[0], [1]]
+    assert build(LCRA, {"views": ("--views", parse_views("1/2"))}, []).views == [[0], [1]]
 
 
 @pytest.mark.parametrize("text", ["0-3/4", "3-1", "a/b", "1//2", "-2", "1.5"])
@@ -67,9 +73,30 @@ def test_wrong_views_are_refused(text):
         parse_views(text)
 
 
-def test_every_loop_is_a_law_that_the_estimators_know():
-    laws = {option for constraint in SPD._parameter_constraints["sampling"] for option in constraint.options}
-    assert set(LOOPS.values()) == laws
-    assert sampling_of("query-norm-rank") == "query"
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [("pairs", ["roc", "combined-roc"]), ("query", ["query-norm-rank"]), ("rows", ["rank", "combined-ranking"])],
+)
+def test_every_loop_of_sofia_ml_is_one_of_three_laws(ours, theirs):
+    assert {law_of(loop) for loop in [ours, *theirs]} == {LOOPS[ours]}
+
+
+def test_loops_name_weights_of_queries_and_draws():
+    assert {weight for weight, _ in LOOPS.values()} == {"pairs", "equal"}
+    assert {draw for _, draw in LOOPS.values()} == {"pairs", "rows"}
+    assert law_of(None) == (None, None)
     with pytest.raises(InputError, match="'stochastic' is unknown"):
-        sampling_of("stochastic")
+        law_of("stochastic")
+
+
+def test_query_ids_reach_the_steps_that_ask_for_them():
+    made = make_ranking(8, 6, random_state=0)
+    scaled = QueryScaler().fit_transform(made.X, qid=made.qid)
+    ranker = RankRLS(kernel="linear", alpha=1.0).fit(scaled, made.y, qid=made.qid)
+    steps = Pipeline([("scale", QueryScaler().fit(made.X)), ("rank", ranker)])
+    np.testing.assert_array_equal(predict(steps, made.X, made.qid), ranker.predict(scaled))
+    # nobody asks for them here
+    np.testing.assert_array_equal(predict(ranker, made.X, made.qid), ranker.predict(made.X))
+    plain = Pipeline([("scale", StandardScaler().fit(made.X)), ("rank", ranker)])
+    np.testing.assert_array_equal(predict(plain, made.X, made.qid), plain.predict(made.X))
+    assert (layout_of(steps), layout_of(ranker)) == ("dense", "auto")

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import numpy as np
+import pandas as pd
 import pytest
 
 import corank
@@ -42,3 +44,21 @@ def test_a_table_of_another_width_is_refused(says, made, text, tmp_path, name, w
     with pytest.raises(InputError, match=f"{name} has 7 features, but .*m was fitted on 10"):
         says("rank", tmp_path / "m", tmp_path / name, "-o", tmp_path / "scores.txt")
     assert not (tmp_path / "scores.txt").exists()
+
+
+def test_rows_of_a_table_are_ranked_by_its_queries(says, made, text, tmp_path):
+    says("fit", text, "-m", "crr", "--unscored", "-1", "-o", tmp_path / "m")
+    frame = pd.DataFrame(made.X, columns=[f"f{k}" for k in range(10)]).assign(label=made.y, session=made.qid)
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    words = ["rank", tmp_path / "m", tmp_path / "rows.csv", "--qid", "session", "--format", "trec", "-o"]
+    assert "240 rows in 30 queries" in says(*words, tmp_path / "run")
+    run = read_run(tmp_path / "run")
+    scores = dict(zip(run.docids, run.scores, strict=True))
+    expected = corank.load(tmp_path / "m").predict(made.X.astype(np.float64))
+    np.testing.assert_allclose([scores[str(row + 1)] for row in range(240)], expected, rtol=1e-6)
+
+
+def test_what_does_not_rank_is_refused(says, made, text, tmp_path):
+    corank.save(corank.QueryScaler().fit(made.X), tmp_path / "m")
+    with pytest.raises(InputError, match="m holds a QueryScaler, which does not rank; pass a ranker or a pipeline"):
+        says("rank", tmp_path / "m", text)

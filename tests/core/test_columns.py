@@ -5,12 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corank.core.bytes import PADDING
-from corank.core.columns import BAD_NUMBER, DONE, FEW_COLUMNS, MANY_COLUMNS, Table, gather_lines, split_lines
+from corank.core.columns import BAD_NUMBER, DONE, FEW_COLUMNS, MANY_COLUMNS, Fields, gather_lines, split_lines
 
 
-def split(text: str) -> tuple[tuple[int, int, int], Table]:
+def split(text: str) -> tuple[tuple[int, int, int], Fields]:
     most = text.count("\n") + 1
-    table = Table(
+    table = Fields(
         np.zeros((most, 2, 2), np.int64), np.zeros(most, np.bool_), np.zeros(most), np.zeros((most, 2), np.int64)
     )
     padded = np.frombuffer(text.encode() + b"\n" * PADDING, dtype=np.uint8)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
-from corank.core.many_rankings import errors_many, score_columns, svm_many
+from corank.core.many_rankings import errors_many, score_columns, svm_path
 from corank.kernels import GaussianKernel
 from corank.metrics import disagreement_error
 from corank.svm import RankSVM
@@ -13,23 +14,27 @@ KERNEL = GaussianKernel(0.05)
 ALPHAS = np.array([0.3, 0.01])
 
 
-def test_each_small_svm_is_a_rank_svm():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(30, 6))
-    starts = np.array([0, 12, 20, 45], dtype=np.uint64)
-    rows = np.concatenate([rng.permutation(30)[:size] for size in (12, 8, 25)]).astype(np.uint64)
-    y = rng.integers(0, 4, 45).astype(float)
-    coefs, partners = np.empty((2, 45, 2))
-    svm_many(KERNEL(X), rows, starts, y, ALPHAS, coefs, partners, 0, 3)
-    scores = np.empty((45, 2))
-    score_columns(KERNEL(X), rows, starts, coefs, rows, starts, scores, 0, 3)
-    for begin, end in zip(starts[:-1].astype(int), starts[1:].astype(int), strict=True):
-        for c, alpha in enumerate(ALPHAS):
-            Z = X[rows[begin:end].astype(int)]
-            model = RankSVM(alpha, KERNEL).fit(Z, y[begin:end])
-            f = model.predict(Z)
-            np.testing.assert_allclose(scores[begin:end, c] - scores[begin, c], f - f[0], atol=1e-5)
-            assert set(np.flatnonzero(partners[begin:end, c])) == set(model.support_.tolist())
+@pytest.mark.parametrize("n", [1, 2, 12, 25])
+def test_each_svm_of_a_path_is_a_rank_svm(n):
+    rng = np.random.default_rng(n)
+    K, y = KERNEL(rng.normal(size=(n, 6))), rng.permutation(np.arange(n) % 4).astype(float)
+    coefs, partners = np.empty((2, n, 2))
+    svm_path(K, y, ALPHAS, coefs, partners)
+    for c, alpha in enumerate(ALPHAS if n > 1 else ()):
+        model = RankSVM(alpha, "precomputed", tol=1e-13).fit(K, y)
+        np.testing.assert_allclose(K @ coefs[:, c], model.predict(K), rtol=0, atol=1e-8)
+        assert set(np.flatnonzero(partners[:, c])) == set(model.support_.tolist())
+    # nothing to compare, nothing learnt
+    svm_path(K, np.zeros(n), ALPHAS, coefs, partners)
+    assert not coefs.any()
+
+
+def test_equal_rows_get_equal_scores():
+    rng = np.random.default_rng(2)
+    K, coefs = np.repeat(rng.normal(size=(7, 53)), 11, axis=0), np.asfortranarray(rng.normal(size=(53, 15)))
+    scores = score_columns(K, coefs)
+    np.testing.assert_allclose(scores, K @ coefs, rtol=0, atol=1e-12)
+    assert len(np.unique(scores, axis=0)) == 7
 
 
 def test_errors_are_those_of_the_metric():

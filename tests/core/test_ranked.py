@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from corank.core.ranked import (
     cascade,
     first_relevant,
-    mean_ndcg,
+    irrelevant_above,
+    mean_of_ndcgs,
     precision_at_r,
     precision_sums,
     ranked_gains,
@@ -60,11 +61,11 @@ def test_discounted_gain(rows, cut):
 
 @given(rows)
 @settings(max_examples=80, deadline=None)
-def test_mean_ndcg(rows):
+def test_mean_of_ndcgs(rows):
     gains, scores, orders = ranked(rows)
     discounts = 1.0 / np.log2(np.arange(2, len(gains) + 2))
     best = sorted(gains, reverse=True)
-    value = call(mean_ndcg, gains, scores, discounts, EXPECTED)
+    value = call(mean_of_ndcgs, gains, scores, discounts, EXPECTED)
     if not gains.any():
         assert np.isnan(value)
         return
@@ -74,7 +75,7 @@ def test_mean_ndcg(rows):
         return np.mean([dcg(gains[order][:k], discounts) / dcg(best[:k], discounts) for k in depths])
 
     assert value == pytest.approx(np.mean([mean_over_depths(order) for order in orders]))
-    assert call(mean_ndcg, gains, scores, discounts, GIVEN) == pytest.approx(mean_over_depths(slice(None)))
+    assert call(mean_of_ndcgs, gains, scores, discounts, GIVEN) == pytest.approx(mean_over_depths(slice(None)))
 
 
 @given(rows, cuts)
@@ -99,22 +100,43 @@ def test_tied_block_counts_the_precision_at_its_end():
     assert total == pytest.approx(1 + 2 / 3 + 3 / 4)
 
 
-@given(rows, cuts)
+@given(rows, cuts, st.booleans())
 @settings(max_examples=80, deadline=None)
-def test_first_relevant_row(rows, cut):
+def test_first_relevant_row(rows, cut, inverse_rank):
     grades, scores, orders = ranked(rows)
     relevant = (grades > 0).astype(np.uint8)
-    value = call(first_relevant, relevant, scores, cut, EXPECTED)
+    weights = 1 / np.arange(1.0, cut + 1) if inverse_rank else np.ones(cut)
+    value = call(first_relevant, relevant, scores, weights, EXPECTED)
     if not relevant.any():
         assert np.isnan(value)
         return
 
-    def inverse(order):
+    def weight(order):
         rank = 1 + int(np.argmax(relevant[order]))
-        return 1 / rank if rank <= cut else 0.0
+        return (1 / rank if inverse_rank else 1.0) if rank <= cut else 0.0
 
-    assert value == pytest.approx(np.mean([inverse(order) for order in orders]))
-    assert call(first_relevant, relevant, scores, cut, GIVEN) == pytest.approx(inverse(slice(None)))
+    assert value == pytest.approx(np.mean([weight(order) for order in orders]))
+    assert call(first_relevant, relevant, scores, weights, GIVEN) == pytest.approx(weight(slice(None)))
+
+
+@given(rows)
+@settings(max_examples=80, deadline=None)
+def test_irrelevant_rows_above(rows):
+    grades, scores, orders = ranked(rows)
+    relevant = (grades > 0).astype(np.uint8)
+    value = call(irrelevant_above, relevant, scores, EXPECTED)
+    if not relevant.any():
+        assert np.isnan(value)
+        return
+    big_r, n = int(relevant.sum()), int((1 - relevant).sum())
+
+    def preference(order):
+        hits = relevant[order]
+        above = [int((1 - hits[:i]).sum()) for i in np.flatnonzero(hits)]
+        return sum(1 - (min(a, big_r) / min(n, big_r) if a else 0) for a in above) / big_r
+
+    assert value == pytest.approx(np.mean([preference(order) for order in orders]))
+    assert call(irrelevant_above, relevant, scores, GIVEN) == pytest.approx(preference(slice(None)))
 
 
 @given(rows)
@@ -162,7 +184,8 @@ def test_rows_not_retrieved_count_only_as_missed(ties):
     relevant, grades = np.array([1, 1, 0], np.uint8), np.array([1.0, 2.0, 0.0])
     assert call(precision_sums, relevant, scores, ANY, ties, columns=2).tolist() == [1.0, 2.0]
     assert call(precision_at_r, relevant, scores, ties) == 0.5
-    assert call(first_relevant, relevant[[2, 0, 1]], scores, ANY, ties) == 0.0
+    assert call(first_relevant, relevant[[2, 0, 1]], scores, np.ones(3), ties) == 0.0
+    assert call(irrelevant_above, relevant, scores, ties) == 0.5
     assert call(ranked_gains, grades, scores, np.ones(3), ties, columns=2).tolist() == [1.0, 3.0]
-    assert call(mean_ndcg, grades, scores, np.ones(3), ties) == pytest.approx((1 / 2 + 1 / 3 + 1 / 3) / 3)
+    assert call(mean_of_ndcgs, grades, scores, np.ones(3), ties) == pytest.approx((1 / 2 + 1 / 3 + 1 / 3) / 3)
     assert call(cascade, grades / 4, scores, ANY, ties) == 0.25

@@ -12,6 +12,9 @@ from scipy import sparse
 from corank.core import rows as core
 from corank.core.jit import jit
 from corank.core.rows import as_core_rows
+from corank.core.scaled import ScaledRows
+
+FACTORS = np.random.default_rng(2).uniform(0.1, 10.0, 37)
 
 
 @jit
@@ -49,9 +52,13 @@ def table(dtype):
 @pytest.mark.parametrize("as_rows", [np.asarray, sparse.csr_matrix, sparse.csr_array])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("weight_dtype", [np.float32, np.float64])
-def test_steps_equal_numpy(as_rows, dtype, weight_dtype):
+@pytest.mark.parametrize("scaled", [False, True])
+def test_steps_equal_numpy(as_rows, dtype, weight_dtype, scaled):
     X = table(dtype)
     rows = as_core_rows(as_rows(X))
+    if scaled:
+        rows = as_core_rows(ScaledRows(as_rows(X), FACTORS))
+        X = X * FACTORS
     start = np.random.default_rng(1).standard_normal(37).astype(weight_dtype)
     close = {"rtol": 1e-5, "atol": 1e-5} if np.float32 in (dtype, weight_dtype) else {"rtol": 1e-12, "atol": 1e-12}
     for a in range(6):
@@ -67,11 +74,17 @@ def test_steps_equal_numpy(as_rows, dtype, weight_dtype):
 
 
 @pytest.mark.parametrize("form", [np.ascontiguousarray, sparse.csr_array], ids=["dense", "csr"])
-def test_lists_hold_each_column_that_differs_once(form):
+@pytest.mark.parametrize("scaled", [False, True])
+def test_lists_hold_each_column_that_differs_once(form, scaled):
     X = np.random.default_rng(0).integers(-1, 2, (12, 9)).astype(float)
     X[3] = X[4]
     X[5] = 0.0
     rows = as_core_rows(form(X))
+    if scaled:
+        # powers of two change no digit
+        factors = 2.0 ** np.arange(-4, 5)
+        rows = as_core_rows(ScaledRows(form(X), factors))
+        X = X * factors
     columns, values = np.empty(10, dtype=np.uint64), np.empty(10)
     for a in range(len(X)):
         n = listed_row(rows, np.uint64(a), columns, values)
@@ -93,7 +106,8 @@ def test_sums_of_float32_rows_are_kept_in_float64():
 
 def test_arrays_are_not_copied():
     X = table(np.float64)
-    assert as_core_rows(X) is X
+    assert as_core_rows(X).values is X
+    assert as_core_rows(ScaledRows(X, FACTORS)).values is X
     csr = sparse.csr_matrix(X)
     csr.indptr = csr.indptr.astype(np.int64)
     rows = as_core_rows(csr)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 
 import numpy as np
@@ -8,8 +9,8 @@ import polars as pl
 import pytest
 from scipy import sparse
 
-from corank.data import frames
-from corank.data.frames import parquet_columns, read_parquet, write_parquet
+from corank.data import frames, frames_writer
+from corank.data.frames import read_csv, read_parquet, write_parquet
 from corank.errors import InputError
 
 
@@ -41,18 +42,19 @@ def test_what_is_written_reads_back_and_pandas_agrees(
     tmp_path: Path, dtype: type, qid: str | None, monkeypatch
 ) -> None:
     monkeypatch.setattr(frames, "ROWS_AT_ONCE", 16)
+    monkeypatch.setattr(frames_writer, "ROWS_AT_ONCE", 16)
     rng = np.random.default_rng(1)
     X, y = rng.normal(size=(60, 4)).astype(dtype), rng.integers(0, 3, 60).astype(float)
     y[::7] = np.nan
     ids = None if qid is None else rng.integers(0, 5, 60).astype(qid)
     write_parquet(tmp_path / "t", X, y, ids, [f"d{k}" for k in range(60)])
-    rows = read_parquet(tmp_path / "t", qid=None if qid is None else "qid", docid="docid")
+    rows = read_parquet(tmp_path / "t")
     assert rows.X.dtype == dtype
     np.testing.assert_array_equal(rows.X, X)
     np.testing.assert_array_equal(rows.y, y)
     assert (rows.qid is None) if qid is None else (rows.qid.tolist() == ids.tolist())
     np.testing.assert_array_equal(pd.read_parquet(tmp_path / "t")[["f1", "f2", "f3", "f4"]], X)
-    assert parquet_columns(tmp_path / "t")[0] == "label"
+    assert rows.docids.tolist() == [f"d{k}" for k in range(60)]
 
 
 @pytest.mark.parametrize(
@@ -121,3 +123,84 @@ def test_a_table_without_rows_or_features_is_refused(tmp_path: Path) -> None:
     frame()[["label", "qid"]].to_parquet(tmp_path / "t")
     with pytest.raises(InputError, match="has 50 rows and 0 feature columns"):
         read_parquet(tmp_path / "t")
+
+
+def written(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("mark", [",", "\t", ";"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
+def test_text_tables_read_as_python_reads_them(tmp_path: Path, mark: str, encoding: str, monkeypatch) -> None:
+    monkeypatch.setattr(frames, "ROWS_AT_ONCE", 16)
+    table = frame().assign(label=np.where(np.arange(50) % 3, np.arange(50) % 2, np.nan), c=1e-300, d=1 / 3)
+    table["doc"] = [f'a "{mark}" in {k}, ü' for k in range(50)]
+    table.to_csv(tmp_path / "t", sep=mark, index=False, encoding=encoding)
+    rows = read_csv(tmp_path / "t", docid="doc")
+    with (tmp_path / "t").open(encoding=encoding, newline="") as file:
+        lines = list(csv.DictReader(file, delimiter=mark))
+    assert rows.names == ["a", "b", "c", "d"]
+    assert rows.X.tolist() == [[float(line[name]) for name in rows.names] for line in lines]
+    np.testing.assert_array_equal(rows.y, [float(line["label"] or "nan") for line in lines])
+    assert rows.qid.tolist() == [line["qid"] for line in lines]
+    assert rows.docids.tolist() == [line["doc"] for line in lines]
+
+
+def test_types_do_not_hang_on_the_first_rows(tmp_path: Path) -> None:
+    n = 200_000  # more than one block of pyarrow
+    lines = [f"{k},1,0" for k in range(n)]
+    text = "\n".join(["qid,label,f", *lines, "last,0.5,0.25"]) + "\n"
+    rows = read_csv(written(tmp_path / "t", text))
+    assert rows.qid[[0, -2, -1]].tolist() == ["0", str(n - 1), "last"]
+    assert (rows.y[-1], rows.X[-1, 0]) == (0.5, 0.25)
+
+
+@pytest.mark.parametrize(
+    ("ids", "found"),
+    [(["1", "2"], [1, 2]), (["-3", "2"], [-3, 2]), (["01", "1"], ["01", "1"]), (["1.0", "1"], ["1.0", "1"]),
+     (["NA", "null"], ["NA", "null"]), ([str(2**64), "1"], [str(2**64), "1"])],
+)  # fmt: skip
+def test_query_ids_of_text_are_integers_where_all_are_written_so(tmp_path: Path, ids: list, found: list) -> None:
+    rows = read_csv(written(tmp_path / "t", "qid,label,f\n" + "".join(f"{one},1,1\n" for one in ids)))
+    assert rows.qid.tolist() == found
+
+
+@pytest.mark.parametrize("label", ["", "NA", "NaN", "nan", '""'])
+def test_a_missing_label_of_text_is_an_unscored_row(tmp_path: Path, label: str) -> None:
+    rows = read_csv(written(tmp_path / "t", f"label,f\n{label},1\n2,1\n"))
+    np.testing.assert_array_equal(rows.y, [np.nan, 2])
+    assert (rows.qid, rows.docids) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("grade,f\n1,2\n", r"t has no column 'label'; name one of \['grade', 'f'\] with y="),
+        ("1,7,0.5\n", r"has no column 'label'; name one of \['1', '7', '0.5'\]"),
+        ("label,f,g\n1,2,3\n0,2,red\n", r"cannot be read as a table \(In column 'g': Row #3: .*'red'\)"),
+        ("label,f\nhigh,2\n", r"column 'label': Row #2: .*'high'"),
+        ("label,f\n1,2\n1\n", r"cannot be read as a table \(.*Expected 2 columns, got 1"),
+        ("label,f\n1,2\n1,\n", r"column 'f' is null at row 1; fill or drop missing values"),
+        ("label,f\n1,inf\n", "X contains infinity at row 0, column 0"),
+        ("label,f\ninf,1\n", "y contains infinity at row 0"),
+        ("label,qid,f\n1,a,1\n1,,1\n", "column 'qid' is null at row 1; every row needs an id"),
+        ("label,qid,f\n1,3,1\n1,,1\n", "column 'qid' is null at row 1; every row needs an id"),
+        ("label,f,f\n1,2,3\n", "has two columns 'f'; give each a name of its own"),
+        ("label,qid\n1,2\n", "has 1 rows and 0 feature columns; both are needed"),
+        ("label,f\n", "has 0 rows and 1 feature columns; both are needed"),
+        ("label,f", "cannot be read as a table .*Empty CSV"),
+        ("\n\n", "has no line that names columns"),
+        ("", "t is empty; expected at least one line"),
+    ],
+)
+def test_faults_of_text_tables_are_named(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        read_csv(written(tmp_path / "t", text))
+
+
+def test_text_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
+    for content in ("label,f\n1,2\n".encode("utf-16"), b"label,qid,f\n1,\xff,2\n", b"label,\xff\n1,2\n"):
+        (tmp_path / "t").write_bytes(content)
+        with pytest.raises(InputError, match=r"t cannot be read as a table \(.*(UTF8|utf-8)"):
+            read_csv(tmp_path / "t")

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from corank.experiments.report import Report, Table
+from corank.experiments.report import Report, ReportTable
 
-TABLE = Table(
+TABLE = ReportTable(
     "Runs", ("method", "MAP", "n"), (("SPD", 0.12345, 3), ("none", float("nan"), None)), digits=2, note="A note."
 )
 
@@ -32,7 +32,7 @@ def test_rich_prints_the_same_cells():
 
 def test_a_ragged_row_is_refused():
     with pytest.raises(ValueError, match="row of 1 cells"):
-        Table("t", ("a", "b"), (("x",),))
+        ReportTable("t", ("a", "b"), (("x",),))
 
 
 class Cells(HTMLParser):
@@ -57,7 +57,7 @@ class Cells(HTMLParser):
 
 
 def test_html_shows_the_same_cells_and_escapes_them():
-    table = Table("a < b", ("method", "MAP"), (("x & y", 0.5), ("none", None)), digits=2)
+    table = ReportTable("a < b", ("method", "MAP"), (("x & y", 0.5), ("none", None)), digits=2)
     page = Cells()
     page.feed(Report("Title", "About.", (table,), ("p < 0.05.",), (Path("folder/gains.png"),)).html())
     page.close()

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,6 +27,8 @@ def test_a_canonical_name_is_read_back_as_itself(name, cut, value, upper):
         ("MAP", "AP"), ("mrr@5", "RR@5"), ("ndcg", "nDCG"), ("Rprec", "BEP"), ("k-partite", "kpartite"),
         ("kpartite(alpha=1)", "kpartite"), ("kpartite( alpha = 0 )", "kpartite(alpha=0)"), (" AP() ", "AP"),
         ("AP(rel=0.123456789)@7", "AP(rel=0.123456789)@7"),
+        ("recall@10", "R@10"), ("Precision@5", "P@5"), ("average_precision", "AP"), ("RBP(p=0.8)@5", "RBP@5"),
+        ("bpref", "Bpref"), ("RBP(rel=2,p=0.5)", "RBP(p=0.5,rel=2)"),
     ],
 )  # fmt: skip
 def test_aliases_defaults_and_blanks(text, canonical):
@@ -38,16 +42,53 @@ def test_aliases_defaults_and_blanks(text, canonical):
         ("", "'' is not a known metric; known are"),
         ("nDCG@", "not a known metric"),
         ("nDCG@10x", "not a known metric"),
-        ("nDCG@0", "looks at no row"),
-        ("P", "'P' needs a depth; write P@10"),
-        ("AUC@3", "'AUC@3' has a depth, but AUC reads whole lists; drop @3"),
+        ("nDCG@0", "'nDCG@0' has the depth 0; pass a whole number of rows, 1 or more"),
+        ("P", "'P' needs a depth; ask for P@10 or k=10"),
+        ("AUC@3", "'AUC@3' has a depth, but AUC reads whole lists; drop the depth 3"),
         ("AP(relevance=2)", "has the parameter 'relevance', which AP does not know; it takes rel"),
         ("nDCG(rel=2)", "it takes none"),
         ("AP(rel=two)", "has rel='two'; pass a finite number, such as rel=2"),
-        ("AP(rel=nan)", "has rel='nan'; pass a finite number"),
-        ("kpartite(alpha=inf)", "has alpha='inf'; pass a finite number"),
+        ("AP(rel=nan)", "has rel=nan; pass a finite number"),
+        ("kpartite(alpha=inf)", "has alpha=inf; pass a finite number"),
     ],
 )
 def test_what_is_wrong_is_said(text, message):
     with pytest.raises(InputError, match=message):
         parse_metric(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "guess"),
+    [
+        ("recal@10", "recall"), ("presicion@5", "precision"), ("sucess@1", "Success"), ("b-pref", "Bpref"),
+        ("map_score", None), ("spearman", None), ("F1", None), ("ndgc@5", "nDCG"), ("kendal", "kendall"),
+        ("averageprecision", "average_precision"), ("disagrement", "disagreement"), ("mrrr", "MRR"),
+    ],
+)  # fmt: skip
+def test_a_near_name_is_suggested_and_a_far_one_is_not(text, guess):
+    with pytest.raises(InputError) as caught:
+        parse_metric(text)
+    found = re.search(r"did you mean '(.*?)'\?", str(caught.value))
+    assert (found and found[1]) == guess
+
+
+def test_no_spelling_means_two_metrics():
+    spellings = [s.casefold() for measure in MEASURES.values() for s in set(map(str.casefold, measure.spellings))]
+    assert len(spellings) == len(set(spellings))
+
+
+def test_names_are_those_of_ir_measures():
+    ir_measures = pytest.importorskip("ir_measures")
+    for text in (
+        "nDCG@10",
+        "AP",
+        "AP(rel=2)@5",
+        "P@5",
+        "R@10",
+        "Success@5",
+        "RR@3",
+        "Bpref",
+        "RBP(p=0.5,rel=2)@9",
+        "ERR@20",
+    ):
+        assert parse_metric(str(ir_measures.parse_measure(text))) == parse_metric(text)

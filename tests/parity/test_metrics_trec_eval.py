@@ -13,8 +13,11 @@ pytrec_eval = pytest.importorskip("pytrec_eval")
 NAMES = {
     "nDCG": "ndcg", "nDCG@1": "ndcg_cut_1", "nDCG@5": "ndcg_cut_5", "nDCG@100": "ndcg_cut_100",
     "AP": "map", "AP@3": "map_cut_3", "P@5": "P_5", "P@100": "P_100", "RR": "recip_rank", "BEP": "Rprec",
+    "R@1": "recall_1", "R@5": "recall_5", "R@100": "recall_100",
+    "Success@1": "success_1", "Success@5": "success_5", "Bpref": "bpref",
 }  # fmt: skip
-ASKED = {"ndcg", "ndcg_cut.1,5,100", "map", "map_cut.3", "P.5,100", "recip_rank", "Rprec"}
+ASKED = {"ndcg", "ndcg_cut.1,5,100", "map", "map_cut.3", "P.5,100", "recip_rank", "Rprec",
+         "recall.1,5,100", "success.1,5", "bpref"}  # fmt: skip
 
 # a row: grade or None (not in the judgements), score or None (not in the run); few scores, so ties abound
 row = st.tuples(
@@ -56,6 +59,23 @@ def test_every_measure_of_every_query(queries, random):
     for ours, theirs in NAMES.items():
         for query, value in zip(found.query_ids.tolist(), found[ours].values, strict=True):
             assert value == pytest.approx(expected[query][theirs], abs=1e-9), (ours, query)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_thresholds_of_relevance(seed):
+    rng = np.random.default_rng(seed)
+    grades, scores = rng.integers(0, 4, 30), rng.permutation(30).astype(float)
+    judged = {"q": {f"d{i}": int(grade) for i, grade in enumerate(grades) if i < 25}}
+    run = {"q": {f"d{i}": score for i, score in enumerate(scores)}}
+    expected = pytrec_eval.RelevanceEvaluator(judged, {"bpref", "recall.5", "success.1"}, relevance_level=2).evaluate(
+        run
+    )
+    y = np.where(np.arange(30) < 25, grades, np.nan)
+    names = {"Bpref(rel=2)": "bpref", "R(rel=2)@5": "recall_5", "Success(rel=2)@1": "success_1"}
+    docids = [f"d{i}" for i in range(30)]
+    found = evaluate(y, scores, None, list(names), convention="trec_eval", docids=docids)
+    for ours, theirs in names.items():
+        assert found[ours].mean == pytest.approx(expected["q"][theirs])
 
 
 def test_scores_are_compared_as_32_bit_numbers():

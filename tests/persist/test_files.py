@@ -84,8 +84,13 @@ def test_a_changed_header_is_refused(path, change, sentence):
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (lambda h: h.update({"class": "Forest"}), "holds a Forest, a ranker that corank .* does not have"),
-        (lambda h: h.update({"class": "read_letor"}), "holds a read_letor, a ranker that corank"),
+        (lambda h: h.update({"class": "Forest"}), "holds a Forest, which corank .* does not build"),
+        (lambda h: h.update({"class": "read_letor"}), "holds a read_letor, which corank"),
+        (lambda h: h.update({"class": "Ranker"}), "holds a Ranker, which corank"),
+        (lambda h: h["requests"].update(fit={"colour": True}), "asks for metadata wrongly"),
+        (lambda h: h["requests"].update(fit=3), "asks for metadata wrongly"),
+        (lambda h: h["requests"].update(transform={"qid": True}), "asks for metadata wrongly"),
+        (lambda h: h["requests"].update(reduce={}), "asks for metadata wrongly"),
         (lambda h: h["params"].update(beta=7.0), "sets beta, which PlainRanker does not know"),
         (lambda h: h["state"].update(__class__=1), "no name of a fitted attribute"),
         (lambda h: h["state"].update(fit=1), "no name of a fitted attribute"),
@@ -118,7 +123,7 @@ def test_what_cannot_be_saved_leaves_nothing_behind(tmp_path):
     class Private(PlainRanker):
         pass
 
-    with pytest.raises(InputError, match="Private is not a ranker that corank exports"):
+    with pytest.raises(InputError, match="the model is a Private, which could not be loaded again"):
         corank.save(Private().fit(PROBLEM.X, PROBLEM.y, qid=PROBLEM.qid), path)
     assert not list(tmp_path.iterdir())
 

@@ -47,7 +47,7 @@ VERBS: tuple[tuple[Callable[..., None], str], ...] = (
     (fit, "Learn a ranker, and save it."),
     (rank, "Score rows with a saved model."),
     (evaluate, "Measure rankings, and compare two of them."),
-    (convert, "Convert between LETOR text, store and Parquet."),
+    (convert, "Convert between LETOR text, store, Parquet, CSV."),
     (data, "List the known data sets, and fetch one."),
     (experiment, "Repeat a paper's experiment on real data."),
     (demo, "Learn from few judgements on synthetic data."),

@@ -1,17 +1,19 @@
-"""`corank convert`: the same problem as LETOR text, as a store, or as Parquet."""
+"""`corank convert`: the same rows as LETOR text, as a store, or as Parquet."""
 
 from __future__ import annotations
 
 import time
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from corank.errors import InputError
 
-PACKED = (".gz", ".xz", ".zst")
+if TYPE_CHECKING:
+    from corank.data.collection import Collection
+
 TEXT = (".txt", ".letor", ".svm", ".dat")
 
 
@@ -30,19 +32,10 @@ class Precision(StrEnum):
     float64 = "float64"
 
 
-class Options(NamedTuple):
-    """What the user asked for besides source and target."""
-
-    unscored: float | None
-    dtype: str | None
-    layout: str
-    n_features: int | None
-    force: bool
-
-
 def convert(
     source: Annotated[
-        list[Path], typer.Argument(help="LETOR text (plain, .gz, .xz, .zst; several are joined), a store, or .parquet.")
+        list[Path],
+        typer.Argument(help="LETOR text (plain, .gz, .xz, .zst; several are joined), a store, Parquet or CSV."),
     ],
     target: Annotated[
         Path,
@@ -51,7 +44,8 @@ def convert(
         ),
     ],
     unscored: Annotated[
-        float | None, typer.Option(help="Label that marks unscored rows in text, such as -1.", show_default=False)
+        float | None,
+        typer.Option(help="Label that marks unscored rows in text or a table, such as -1.", show_default=False),
     ] = None,
     dtype: Annotated[
         Precision | None, typer.Option(help="Type of X; float32 from text, else as it is.", show_default=False)
@@ -64,30 +58,35 @@ def convert(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing target.")] = False,
 ) -> None:
-    """Convert between LETOR text, store and Parquet."""
+    """Convert LETOR text, stores, Parquet and CSV to text, store or Parquet."""
     from rich.console import Console
 
+    from corank.data.read import read
+    from corank.data.store import open_store, store_letor
+
     begin = time.perf_counter()
-    options = Options(unscored, dtype and dtype.value, layout.value, n_features, force)
-    kinds = [_source_kind(one) for one in source], _target_kind(target)
-    _check(source, target, *kinds, options)
+    kind = _check(source, target, unscored, n_features, force)
+    form: dict[str, Any] = {"unscored": unscored, "layout": layout.value, "n_features": n_features}
     # the status is shown on a terminal only, and leaves nothing behind
     with Console(stderr=True).status(f"converting to {target}"):
-        n_rows, n_queries, n_features_found = _convert(source, target, kinds[0][0], kinds[1], options)
+        if (kind, _target_kind(target)) == ("text", "store"):
+            store_letor(target, list(source), overwrite=force, dtype=dtype.value if dtype else "float32", **form)
+            written: Collection = open_store(target)
+        else:
+            written = read(source, dtype=dtype.value if dtype else None, **form)
+            _write(target, written, unscored, force)
     files = [target] if target.is_file() else list(target.iterdir())
     size = sum(file.stat().st_size for file in files)
     typer.echo(
-        f"{target}: {n_rows:,} rows, {n_queries:,} queries, {n_features_found:,} features, "
+        f"{target}: {len(written.y):,} rows, {len(written.data.queries):,} queries, {written.X.shape[1]:,} features, "
         f"{size / 1e6:,.1f} MB in {time.perf_counter() - begin:.1f} s"
     )
 
 
-def _source_kind(path: Path) -> str:
-    return "store" if path.is_dir() else "parquet" if path.suffix == ".parquet" else "text"
-
-
 def _target_kind(path: Path) -> str:
-    suffix = Path(path.stem).suffix if path.suffix in PACKED else path.suffix
+    from corank.data.compressed import SUFFIXES
+
+    suffix = Path(path.stem).suffix if path.suffix in SUFFIXES else path.suffix
     if suffix in TEXT:
         return "text"
     if path.suffix == ".parquet":
@@ -95,85 +94,37 @@ def _target_kind(path: Path) -> str:
     if path.suffix in ("", ".store"):
         return "store"
     raise InputError(
-        f"{path} does not say what to write; end it with {', '.join(TEXT)} (and {', '.join(PACKED)}) for text, "
+        f"{path} does not say what to write; end it with {', '.join(TEXT)} (and {', '.join(SUFFIXES)}) for text, "
         ".parquet for a table, .store or nothing for a store."
     )
 
 
-def _check(source: list[Path], target: Path, kinds: list[str], kind: str, options: Options) -> None:
-    for path in source:
-        if not path.exists():
-            raise InputError(f"there is no {path}; check the name.")
-    if len(source) > 1 and set(kinds) != {"text"}:
-        raise InputError(
-            f"{len(source)} sources were given, but only text files can be joined; convert them one by one."
-        )
-    if options.n_features is not None and kinds[0] != "text":
-        raise InputError(f"--n-features is for text, but {source[0]} is a {kinds[0]}; leave it out.")
-    if options.unscored is not None and "text" not in (kinds[0], kind):
-        raise InputError("--unscored names a label of text, but neither source nor target is text; leave it out.")
-    if kind != "store" and target.exists() and not options.force:
+def _check(source: list[Path], target: Path, unscored: float | None, n_features: int | None, force: bool) -> str:
+    """Refuse what cannot be meant; return the kind of the source."""
+    from corank.data.read import one_kind
+
+    target_kind, kind = _target_kind(target), one_kind(source)
+    if n_features is not None and kind != "text":
+        raise InputError(f"--n-features is for LETOR text, but {source[0]} is a {kind}; leave it out.")
+    if unscored is not None and kind == "store" and target_kind != "text":
+        raise InputError("--unscored names a label of text or a table, but stores have NaN there; leave it out.")
+    if target_kind != "store" and target.exists() and not force:
         raise InputError(f"{target} exists already; add --force to replace it.")
+    return kind
 
 
-def _convert(source: list[Path], target: Path, kind: str, target_kind: str, options: Options) -> tuple[int, int, int]:
-    """Write the target; return its numbers of rows, queries and features."""
+def _write(target: Path, rows: Collection, unscored: float | None, force: bool) -> None:
     from corank.data.frames import write_parquet
     from corank.data.letor_writer import write_letor
-    from corank.data.queries import Queries
-    from corank.data.store import open_store, store_letor, write_store
+    from corank.data.store import write_store
 
-    if (kind, target_kind) == ("text", "store"):
-        store_letor(target, list(source), overwrite=options.force, **_reading(options))
-        header = open_store(target).header
-        return header["n_rows"], header["n_queries"], header["n_features"]
-    rows = _load(source, kind, options)
-    X = _laid_out(rows.X, options)
+    target_kind = _target_kind(target)
     if target_kind == "store":
-        write_store(target, X, rows.y, rows.qid, rows.docids, overwrite=options.force)
+        write_store(target, rows.X, rows.y, rows.qid, rows.docids, overwrite=force)
     elif target_kind == "parquet":
-        write_parquet(target, X, rows.y, rows.qid, rows.docids)
+        write_parquet(target, rows.X, rows.y, rows.qid, rows.docids, names=rows.names)
     else:
-        write_letor(target, X, rows.y, rows.qid, _comments(rows), unscored=options.unscored)
-    return X.shape[0], len(Queries.of(rows.qid, X.shape[0])), X.shape[1]
-
-
-def _reading(options: Options) -> dict[str, Any]:
-    return {
-        "unscored": options.unscored,
-        "dtype": options.dtype or "float32",
-        "layout": options.layout,
-        "n_features": options.n_features,
-    }
-
-
-def _load(source: list[Path], kind: str, options: Options) -> Any:
-    """Rows with X, y, qid and docids, whatever they come from."""
-    from corank.data.frames import parquet_columns, read_parquet
-    from corank.data.letor import read_letor
-    from corank.data.store import open_store
-
-    if kind == "text":
-        return read_letor(list(source), **_reading(options))
-    if kind == "store":
-        return open_store(source[0])
-    names = parquet_columns(source[0])
-    return read_parquet(source[0], qid="qid" if "qid" in names else None, docid="docid" if "docid" in names else None)
-
-
-def _laid_out(X: Any, options: Options) -> Any:
-    from scipy import sparse
-
-    if options.layout == "dense" and sparse.issparse(X):
-        X = X.toarray()
-    elif options.layout == "csr" and not sparse.issparse(X):
-        X = sparse.csr_matrix(X)
-    return X if options.dtype is None else X.astype(options.dtype, copy=False)
-
-
-def _comments(rows: Any) -> Any:
-    from corank.data.letor import LetorFile
-
-    if isinstance(rows, LetorFile):
-        return rows.comments
-    return None if rows.docids is None else [f"docid = {docid}" if docid else "" for docid in rows.docids]
+        comments: Any = rows.comments
+        if comments is None and rows.docids is not None:
+            comments = [f"docid = {docid}" if docid else "" for docid in rows.docids]
+        write_letor(target, rows.X, rows.y, rows.qid, comments, unscored=unscored)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    truth: Annotated[Path, typer.Argument(help="Grades: LETOR text, a store, Parquet, or a TREC qrels file.")],
+    truth: Annotated[Path, typer.Argument(help="Grades: LETOR text, a store, Parquet, CSV, or a TREC qrels file.")],
     predictions: Annotated[Path, typer.Argument(help="One score a line, aligned with TRUTH, or a TREC run file.")],
     metrics: Annotated[
         list[str] | None,
@@ -34,30 +34,22 @@ def evaluate(
     """Measure how good a ranking is, and test whether another one differs."""
     import numpy as np
 
-    from corank.cli.predictions import Scored, read_predictions, read_truth
+    from corank.cli.predictions import measure, read_truth
+    from corank.data.queries import Queries
     from corank.metrics import compare as paired
-    from corank.metrics import evaluate as measure
 
-    def measured(rows: Scored) -> Evaluation:
-        return measure(
-            rows.y, rows.scores, rows.qid, metrics or ("nDCG@10", "AP"),
-            convention=convention, docids=rows.docids, retrieved=rows.retrieved,
-        )  # fmt: skip
-
-    judged = read_truth(truth, unscored)
-    scored = read_predictions(predictions, judged)
-    evaluation = measured(scored)
+    judged, names = read_truth(truth, unscored), metrics or ["nDCG@10", "AP"]
+    evaluation = measure(truth, predictions, judged, names, convention)
     comparisons = []
     if compare is not None:
-        other = measured(read_predictions(compare, judged))
+        other = measure(truth, compare, judged, names, convention)
         rng = np.random.default_rng(seed)
         comparisons = [paired(evaluation, other, name, rng=rng) for name in evaluation]
     if per_query is not None:
         _write_per_query(per_query, evaluation)
-    if as_json:
-        _print_json(evaluation, comparisons, scored.n_absent)
-    else:
-        _print_tables(evaluation, comparisons, scored.n_absent)
+    # judged queries for which a run has nothing
+    n_absent = len(Queries.of(judged.qid, len(judged.y))) - evaluation.n_queries
+    (_print_json if as_json else _print_tables)(evaluation, comparisons, n_absent)
 
 
 def _write_per_query(path: Path, evaluation: Evaluation) -> None:

@@ -23,7 +23,7 @@ def experiment(
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     from corank.experiments import EXPERIMENTS, find
-    from corank.experiments.settings import Settings
+    from corank.experiments.options import ExperimentOptions
 
     if name is None:
         typer.echo("\n".join(EXPERIMENTS))
@@ -41,7 +41,7 @@ def experiment(
         def tell(result: str) -> None:
             bar.update(task, advance=1, description=result[:60])
 
-        report = run(Settings(folder, quick=quick, seed=seed, repeats=repeats, expect=expect, tell=tell))
+        report = run(ExperimentOptions(folder, quick=quick, seed=seed, repeats=repeats, expect=expect, tell=tell))
     console.print(report.title, style="bold")
     console.print(report.about)
     for table in report.tables:

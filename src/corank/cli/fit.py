@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 
+class Scale(StrEnum):
+    """What is done to each feature inside a query."""
+
+    minmax = "minmax"
+    zscore = "zscore"
+
+
 def fit(
     data: Annotated[
         list[Path],
-        typer.Argument(help="LETOR text (also gz, xz, zst; several files are put together), a store, or Parquet."),
+        typer.Argument(help="LETOR text (also gz, xz, zst; several files are put together), a store, Parquet, CSV."),
     ],
     model: Annotated[str, typer.Option("--model", "-m", help="What to learn: spd, crr, lcra, ...")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write.", metavar="MODEL")],
@@ -31,10 +39,14 @@ def fit(
     views: Annotated[
         str | None, typer.Option(help="Number of random views, or their features: 1-23/24-46.", metavar="VIEWS")
     ] = None,
+    scale: Annotated[
+        Scale | None,
+        typer.Option(help="Scale features inside each query, to [0, 1] or to deviation 1, here and in `corank rank`."),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of every random choice.")] = 0,
     unscored: Annotated[float | None, typer.Option(help="Label that marks an unscored row, such as -1.")] = None,
     qid: Annotated[
-        str | None, typer.Option(help="'none' ignores query ids; otherwise the id column of a Parquet file.")
+        str | None, typer.Option(help="'none' ignores query ids; otherwise the id column of a table.")
     ] = None,
     assignments: Annotated[
         list[str] | None, typer.Option("--set", help="Any other parameter of the model.", metavar="NAME=VALUE")
@@ -45,45 +57,69 @@ def fit(
     import time
 
     import numpy as np
-    from sklearn.utils._param_validation import InvalidParameterError
+    from sklearn import config_context
+    from sklearn.pipeline import Pipeline
 
-    from corank.cli.models import IGNORE_QUERIES, build, find_ranker, parse_views, require_features, sampling_of
-    from corank.cli.problem import read_problem
+    from corank.cli.models import (
+        IGNORE_QUERIES,
+        build,
+        find_ranker,
+        law_of,
+        layout_of,
+        parse_views,
+        predict,
+        require_features,
+    )
+    from corank.data.read import read
+    from corank.data.scale import QueryScaler
     from corank.errors import InputError
+    from corank.metrics import disagreement_error
     from corank.persist import save
 
-    kind = find_ranker(model)
+    kind, (query_weight, draw) = find_ranker(model), law_of(loop)
     options = {
-        "--loss": ("loss", loss),
-        "--lambda": ("alpha", penalty),
-        "--iterations": ("n_steps", iterations),
-        "--loop": ("sampling", None if loop is None else sampling_of(loop)),
-        "--eta": ("rate", eta),
-        "--mix": ("mix", mix),
-        "--coupling": ("coupling", coupling),
-        "--views": ("views", None if views is None else parse_views(views)),
+        "loss": ("--loss", loss),
+        "alpha": ("--lambda", penalty),
+        "n_steps": ("--iterations", iterations),
+        "query_weight": ("--loop", query_weight),
+        "draw": ("--loop", draw),
+        "rate": ("--eta", eta),
+        "mix": ("--mix", mix),
+        "coupling": ("--coupling", coupling),
+        "views": ("--views", None if views is None else parse_views(views)),
     }
+    if scale is not None and loop in IGNORE_QUERIES:
+        raise InputError(f"--scale works inside queries, which --loop {loop} ignores; choose one of them.")
     ranker = build(kind, options, assignments or [])
     params = ranker.get_params(deep=False)
     if params.get("random_state", seed) is None:
         ranker.set_params(random_state=seed)
-    problem = read_problem(data, unscored=unscored, qid="none" if loop in IGNORE_QUERIES else qid).data
+    fitted = ranker if scale is None else Pipeline([("scale", QueryScaler(scale.value)), ("rank", ranker)])
+    column = "none" if loop in IGNORE_QUERIES else qid
+    rows = read(data, unscored=unscored, qid=False if column == "none" else column, layout=layout_of(fitted)).data
     if views is not None:
-        require_features(params["views"], problem.n_features)
+        require_features(params["views"], rows.n_features)
     began = time.perf_counter()
     shows_progress = "verbose" in params and sys.stderr.isatty()
-    try:
-        (ranker.set_params(verbose=True) if shows_progress else ranker).fit(problem)
-    except InvalidParameterError as refusal:
-        raise InputError(str(refusal)) from refusal
+    if shows_progress:
+        ranker.set_params(verbose=True)
+    if scale is None:
+        ranker.fit(rows)
+    else:
+        with config_context(enable_metadata_routing=True):
+            fitted.fit(rows.X, rows.y, qid=rows.queries.codes)
     seconds = time.perf_counter() - began
-    # the file does not depend on where it was made
-    save(ranker.set_params(verbose=params["verbose"]) if shows_progress else ranker, output)
+    if shows_progress:  # the file does not depend on where it was made
+        ranker.set_params(verbose=params["verbose"])
+    save(fitted, output)
     outcome = "no training scores to compare"
-    if problem.n_pairs:
-        error = 1.0 - ranker.score(problem.X, np.asarray(problem.y), problem.queries.codes)
+    if rows.n_pairs:
+        codes = rows.queries.codes
+        error = disagreement_error(np.asarray(rows.y), predict(fitted, rows.X, codes), codes)
         outcome = f"disagreement with the training scores {error:.4f}"
+    if hasattr(ranker, "alpha_from_"):
+        outcome += f"; alpha {ranker.alpha_:.4g} ({ranker.alpha_from_})"
     typer.echo(
-        f"wrote {output}: {kind.__name__} from {problem.n_rows} rows ({problem.n_scored} scored) in "
-        f"{len(problem.queries)} queries, {problem.n_features} features, {seconds:.2f} s; {outcome}"
+        f"wrote {output}: {kind.__name__} from {rows.n_rows} rows ({rows.n_scored} scored) in "
+        f"{len(rows.queries)} queries, {rows.n_features} features, {seconds:.2f} s; {outcome}"
     )

@@ -6,7 +6,12 @@ import inspect
 import json
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn import config_context
+from sklearn.utils import get_tags
 
 import corank
 from corank.base import Ranker
@@ -14,16 +19,16 @@ from corank.errors import InputError
 from corank.metrics.conventions import known
 
 LOOPS = {
-    "pairs": "pairs",
-    "query": "query",
-    "rows": "rows",
-    "roc": "pairs",
-    "rank": "rows",
-    "query-norm-rank": "query",
-    "combined-roc": "pairs",
-    "combined-ranking": "rows",
+    "pairs": ("pairs", "pairs"),
+    "query": ("equal", "pairs"),
+    "rows": ("pairs", "rows"),
+    "roc": ("pairs", "pairs"),
+    "rank": ("pairs", "rows"),
+    "query-norm-rank": ("equal", "pairs"),
+    "combined-roc": ("pairs", "pairs"),
+    "combined-ranking": ("pairs", "rows"),
 }
-"""Laws of drawing pairs: corank's own three names, then sofia-ml's loop types."""
+"""Parameters `query_weight` and `draw` of each way to draw pairs: corank's own three names, then sofia-ml's loops."""
 
 IGNORE_QUERIES = ("roc", "combined-roc")
 """sofia-ml's loops that compare all rows with each other, whatever their query."""
@@ -102,7 +107,7 @@ def build(kind: type[Ranker], options: Mapping[str, tuple[str, Any]], assignment
     kind : type
         The class.
     options : mapping
-        Option to (parameter, value); a value of None means that the option was not given.
+        Parameter to (option, value); a value of None means that the option was not given.
     assignments : iterable of str
         ``name=value``; the value is read as JSON (numbers, true, null, lists) and as a word otherwise.
 
@@ -112,9 +117,10 @@ def build(kind: type[Ranker], options: Mapping[str, tuple[str, Any]], assignment
         Not fitted yet.
     """
     names = sorted(inspect.signature(kind).parameters)
-    given = {parameter: value for parameter, value in options.values() if value is not None}
-    for option, (parameter, value) in options.items():
-        if value is not None and parameter not in names:
+    given = {parameter: value for parameter, (_, value) in options.items() if value is not None}
+    for parameter in given:
+        if parameter not in names:
+            option = options[parameter][0]
             raise InputError(
                 f"{option} sets {parameter!r}, which {kind.__name__} does not have; it has {', '.join(names)}."
             )
@@ -180,23 +186,65 @@ def require_features(views: int | list[list[int]], n_features: int) -> None:
         raise InputError(f"--views names feature {highest}, but the data has {n_features}; name features that exist.")
 
 
-def sampling_of(loop: str) -> str:
+def law_of(loop: str | None) -> tuple[str | None, str | None]:
     """
-    Return the sampling scheme that a ``--loop`` names.
+    Return the law of drawing pairs that a ``--loop`` names.
 
     Parameters
     ----------
-    loop : str
+    loop : str, optional
         One of `LOOPS`.
 
     Returns
     -------
-    str
-        The value of the parameter `sampling`.
+    query_weight, draw : str or None
+        The parameters of those names; None where there is no loop.
     """
+    if loop is None:
+        return None, None
     if loop not in LOOPS:
-        raise InputError(f"--loop {loop!r} is unknown; {known(loop, LOOPS)}.")
+        raise InputError(f"--loop {loop!r} is unknown; {known(loop, list(LOOPS))}.")
     return LOOPS[loop]
+
+
+def layout_of(model: Any) -> Literal["auto", "dense"]:
+    """
+    Say how a model wants its rows.
+
+    Parameters
+    ----------
+    model : Ranker or Pipeline
+        The model.
+
+    Returns
+    -------
+    {"auto", "dense"}
+        The `layout` to read with.
+    """
+    return "auto" if get_tags(model).input_tags.sparse else "dense"
+
+
+def predict(model: Any, X: Any, qid: Any) -> NDArray[np.float64]:
+    """
+    Score rows with a ranker or a pipeline, whose steps get the query ids they ask for.
+
+    Parameters
+    ----------
+    model : Ranker or Pipeline
+        The fitted model.
+    X : ndarray or CSR matrix
+        The rows.
+    qid : array
+        One query id per row.
+
+    Returns
+    -------
+    array of float64
+        One score per row.
+    """
+    with config_context(enable_metadata_routing=True):
+        wants_qid = model.get_metadata_routing().consumes("predict", ["qid"])
+        return np.asarray(model.predict(X, qid=qid) if wants_qid else model.predict(X))
 
 
 def _value(text: str) -> Any:

@@ -19,14 +19,14 @@ class Format(StrEnum):
 def rank(
     model: Annotated[Path, typer.Argument(help="Model file that `corank fit` wrote.")],
     data: Annotated[
-        list[Path], typer.Argument(help="LETOR text (several files are put together), a store, or Parquet.")
+        list[Path], typer.Argument(help="LETOR text (several files are put together), a store, Parquet, CSV.")
     ],
     output: Annotated[Path | None, typer.Option("--output", "-o", help="File to write.  [default: screen]")] = None,
     format: Annotated[
         Format, typer.Option(help="One score a line in input order, or a TREC run file.")
     ] = Format.scores,
     qid: Annotated[
-        str | None, typer.Option(help="'none' ignores query ids; otherwise the id column of a Parquet file.")
+        str | None, typer.Option(help="'none' ignores query ids; otherwise the id column of a table.")
     ] = None,
     tag: Annotated[str, typer.Option(help="Name of the run in a TREC file.")] = "corank",
 ) -> None:
@@ -36,8 +36,9 @@ def rank(
 
     import numpy as np
 
-    from corank.cli.problem import read_problem
+    from corank.cli.models import layout_of, predict
     from corank.data.atomic import atomic_file
+    from corank.data.read import read
     from corank.data.trec import write_run
     from corank.errors import InputError
     from corank.persist import load
@@ -45,15 +46,18 @@ def rank(
     if format is Format.trec and output is None:
         raise InputError("a TREC run is written to a file; name one with --output.")
     ranker = load(model)
+    if not hasattr(ranker, "predict"):
+        raise InputError(f"{model} holds a {type(ranker).__name__}, which does not rank; pass a ranker or a pipeline.")
     wanted = getattr(ranker, "n_features_in_", None)
-    problem = read_problem(data, qid=qid, n_features=wanted)
-    if wanted not in (None, problem.data.n_features):
+    rows = read(data, qid=False if qid == "none" else qid, n_features=wanted, layout=layout_of(ranker))
+    if wanted not in (None, rows.data.n_features):
         raise InputError(
-            f"{data[0]} has {problem.data.n_features} features, but {model} was fitted on {wanted}; "
+            f"{data[0]} has {rows.data.n_features} features, but {model} was fitted on {wanted}; "
             "rank rows of the features it knows."
         )
+    queries = rows.data.queries
     began = time.perf_counter()
-    scores = ranker.predict(problem.data.X)
+    scores = predict(ranker, rows.X, queries.codes)
     seconds = time.perf_counter() - began
     if output is None:
         sys.stdout.writelines(f"{score!r}\n" for score in scores.tolist())
@@ -61,9 +65,9 @@ def rank(
     if format is Format.trec:
         # a file without document ids: its rows are numbered from 1
         numbers = np.arange(1, len(scores) + 1).astype(str)
-        docids = numbers if problem.source.docids is None else problem.source.docids
-        write_run(output, problem.data.queries.ids[problem.data.queries.codes], docids, scores, tag)
+        docids = numbers if rows.docids is None else rows.docids
+        write_run(output, queries.ids[queries.codes], docids, scores, tag)
     else:
         with atomic_file(output) as scratch, scratch.open("w", encoding="utf-8") as file:
             file.writelines(f"{score!r}\n" for score in scores.tolist())
-    typer.echo(f"wrote {output}: {len(scores)} rows in {len(problem.data.queries)} queries, {seconds:.2f} s")
+    typer.echo(f"wrote {output}: {len(scores)} rows in {len(queries)} queries, {seconds:.2f} s")

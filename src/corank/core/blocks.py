@@ -63,8 +63,12 @@ def _moments(X, rows, mean, deviation):  # type: ignore[no-untyped-def]
 
 
 @jit
-def add_squares(X, w, order, starts, out, first, last):  # type: ignore[no-untyped-def]
-    """Add Σ w_i (x_i − mean)² of each column to `out`, the mean over the rows of i's block, blocks first..last-1."""
+def add_spread(X, w, order, starts, out, first, last):  # type: ignore[no-untyped-def]
+    """
+    Add what each column holds in blocks first..last-1 to `out`.
+
+    Row 0: Σ w_i (x_i − mean)², the mean over the rows of i's block; row 1: Σ w_i over the entries that are not zero.
+    """
     mean = np.empty(X.shape[1])
     for block in range(first, last):
         mean[:] = 0.0
@@ -77,4 +81,5 @@ def add_squares(X, w, order, starts, out, first, last):  # type: ignore[no-untyp
                 for j in range(X.shape[1]):
                     step = X[i, j] - mean[j]
                     mean[j] += share * step
-                    out[j] += w[i] * step * (X[i, j] - mean[j])
+                    out[0, j] += w[i] * step * (X[i, j] - mean[j])
+                    out[1, j] += w[i] * (X[i, j] != 0.0)

@@ -16,7 +16,7 @@ from corank.core.parse import NEWLINE, is_blank
 DONE, FEW_COLUMNS, MANY_COLUMNS, BAD_NUMBER, NO_ROOM = range(5)
 
 
-class Table(NamedTuple):
+class Fields(NamedTuple):
     """
     Where split lines go.
 
@@ -43,15 +43,15 @@ def differ(a, a_end, b, b_end):  # type: ignore[no-untyped-def]
 
 
 @jit
-def split_lines(text, begin, end, shift, row, keep, number, table):  # type: ignore[no-untyped-def]
+def split_lines(text, begin, end, shift, row, keep, number, fields):  # type: ignore[no-untyped-def]
     """
-    Split lines begin..end-1 into rows `row`, `row` + 1, ... of the table.
+    Split lines begin..end-1 into rows `row`, `row` + 1, ... of the fields.
 
     Column c is kept as column ``keep[c]`` of the spans, or not at all where that is negative; column `number` is
     read as a number. Positions are stored and returned plus `shift`. Returns (code, position, row); blank lines are
     skipped.
     """
-    spans, fresh, numbers, number_spans = table
+    spans, fresh, numbers, number_spans = fields
     origin = address(text)
     shift -= origin
     i, stop = origin + begin, origin + end

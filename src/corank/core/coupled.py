@@ -76,6 +76,11 @@ class Columns(NamedTuple):
         sizes = (self.starts[1:] - self.starts[:-1]).astype(np.int64)
         return np.repeat(np.arange(len(sizes)), sizes)
 
+    @property
+    def of_views(self) -> list[NDArray[np.int64]]:
+        """Ascending columns of each view."""
+        return [self.of_slots[self.views == view] for view in range(1 + int(self.views.max(initial=0)))]
+
 
 @jit
 def descend_coupled(state, plan, columns, examples, rows, n):  # type: ignore[no-untyped-def]
@@ -92,7 +97,7 @@ def descend_coupled(state, plan, columns, examples, rows, n):  # type: ignore[no
         The views.
     examples : Examples
         The laws to draw from.
-    rows : ndarray or CSRRows
+    rows : DenseRows or CSRRows
         The rows of X.
     n : int
         Number of steps.

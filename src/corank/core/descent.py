@@ -49,7 +49,7 @@ def descend(state, plan, examples, rows, n):  # type: ignore[no-untyped-def]
         Without l1, AdaGrad, projection or batches.
     examples : Examples
         The laws to draw from.
-    rows : ndarray or CSRRows
+    rows : DenseRows or CSRRows
         The rows of X.
     n : int
         Number of steps.

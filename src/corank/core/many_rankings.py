@@ -1,4 +1,4 @@
-"""Many small ranking problems over one Gram matrix: RankSVM with the squared hinge, and errors of many rankings."""
+"""Many small rankings: a path of kernel RankSVMs, and the scores and errors of many models."""
 
 from __future__ import annotations
 
@@ -28,102 +28,85 @@ def _active(f, y, L, pull):  # type: ignore[no-untyped-def]
 
 
 @jit
-def svm_many(K, rows, starts, y, alphas, coefs, partners, first, last):  # type: ignore[no-untyped-def]
+def svm_path(K, y, alphas, coefs, partners):  # type: ignore[no-untyped-def]
     """
-    Solve the kernel RankSVM of problems first..last-1 for several penalties, by Newton's method with all pairs.
+    Solve the kernel RankSVM of a small problem for several penalties, by Newton's method with all pairs.
 
     Minimises mean_P ½ max(0, 1 − (f_i − f_j))² + alpha/2 aᵀKa, f = Ka. While the active pairs stay the same, the
     optimum solves (alpha I + L_A K/m) a = p_A/m, L_A their Laplacian and p_A the sum of e_i − e_j.
 
     Parameters
     ----------
-    K : array of shape (N, N)
+    K : array of shape (n, n)
         Gram matrix.
-    rows, starts : arrays of uint64
-        Problem b owns ``rows[starts[b]:starts[b + 1]]``.
-    y : array of float64
+    y : array of float64, shape (n,)
         Scores.
     alphas : array of float64, shape (C,)
         Penalties, large to small: each optimum starts the next.
-    coefs : array of shape (len(rows), C)
+    coefs : array of shape (n, C)
         Receives a.
-    partners : array of shape (len(rows), C)
+    partners : array of shape (n, C)
         Receives the number of active pairs of each row.
-    first, last : int
-        The run of problems.
     """
-    one = np.uint64(1)
-    for b in range(np.uint64(first), np.uint64(last)):
-        begin, end = starts[b], starts[b + one]
-        n = np.int64(end - begin)
-        G = np.empty((n, n))
-        for i in range(n):
-            for j in range(n):
-                G[i, j] = K[rows[begin + np.uint64(i)], rows[begin + np.uint64(j)]]
-        s = y[begin:end]
-        m = 0.0
-        for i in range(n):
-            for j in range(n):
-                if s[i] > s[j]:
-                    m += 1.0
-        m = max(m, 1.0)
-        a, f = np.zeros(n), np.zeros(n)
-        L, pull, L_next, pull_next = np.empty((n, n)), np.empty(n), np.empty((n, n)), np.empty(n)
-        for c in range(len(alphas)):
-            alpha = alphas[c]
-            value = _active(f, s, L, pull) / m + 0.5 * alpha * np.dot(a, f)
-            for _ in range(50):
-                A = np.dot(L, G) / m
-                for i in range(n):
-                    A[i, i] += alpha
-                step = np.linalg.solve(A, pull / m) - a
-                moved = np.dot(G, step)
-                t = 1.0
-                while True:
-                    there = _active(f + t * moved, s, L_next, pull_next) / m
-                    there += 0.5 * alpha * np.dot(a + t * step, f + t * moved)
-                    if there <= value or t < 1e-6:
-                        break
-                    t *= 0.5
-                a, f = a + t * step, f + t * moved
-                settled = np.array_equal(L, L_next) or value - there <= 1e-12 * value
-                value = there
-                L, L_next, pull, pull_next = L_next, L, pull_next, pull
-                if settled:
-                    break
+    n = len(y)
+    m = 0.0
+    for i in range(n):
+        for j in range(n):
+            if y[i] > y[j]:
+                m += 1.0
+    m = max(m, 1.0)
+    a, f = np.zeros(n), np.zeros(n)
+    L, pull, L_next, pull_next = np.empty((n, n)), np.empty(n), np.empty((n, n)), np.empty(n)
+    for c in range(len(alphas)):
+        alpha = alphas[c]
+        value = _active(f, y, L, pull) / m + 0.5 * alpha * np.dot(a, f)
+        for _ in range(50):
+            A = np.dot(L, K) / m
             for i in range(n):
-                coefs[begin + np.uint64(i), c] = a[i]
-                partners[begin + np.uint64(i), c] = L[i, i]
+                A[i, i] += alpha
+            step = np.linalg.solve(A, pull / m) - a
+            moved = np.dot(K, step)
+            t = 1.0
+            while True:
+                there = _active(f + t * moved, y, L_next, pull_next) / m
+                there += 0.5 * alpha * np.dot(a + t * step, f + t * moved)
+                if there <= value or t < 1e-6:
+                    break
+                t *= 0.5
+            a, f = a + t * step, f + t * moved
+            settled = np.array_equal(L, L_next) or value - there <= 1e-12 * value
+            value = there
+            L, L_next, pull, pull_next = L_next, L, pull_next, pull
+            if settled:
+                break
+        coefs[:, c] = a
+        for i in range(n):
+            partners[i, c] = L[i, i]
 
 
 @jit
-def score_columns(K, rows, starts, coefs, wanted, ends, out, first, last):  # type: ignore[no-untyped-def]
+def score_columns(K, coefs):  # type: ignore[no-untyped-def]
     """
-    Write the scores of the rows `wanted` by models with the coefficients `coefs`, one column for each model.
+    Return K @ coefs, each row summed in the same order: equal rows get equal scores, which BLAS does not promise.
 
     Parameters
     ----------
-    K : array of shape (N, N)
-        Gram matrix.
-    rows, starts : arrays of uint64
-        Rows that the models of problem b stand on.
-    coefs : array of shape (len(rows), C)
-        Coefficients.
-    wanted, ends : arrays of uint64
-        Problem b scores ``wanted[ends[b]:ends[b + 1]]``.
-    out : array of shape (len(wanted), C)
-        Receives the scores.
-    first, last : int
-        The run of problems.
+    K : array of shape (m, n)
+        Similarities.
+    coefs : array of shape (n, C)
+        Coefficients, one column for each model.
+
+    Returns
+    -------
+    array of shape (m, C)
+        Scores.
     """
-    one = np.uint64(1)
-    for b in range(np.uint64(first), np.uint64(last)):
-        for i in range(ends[b], ends[b + one]):
-            out[i] = 0.0
-            for j in range(starts[b], starts[b + one]):
-                k = K[wanted[i], rows[j]]
-                for c in range(np.uint64(coefs.shape[1])):
-                    out[i, c] += k * coefs[j, c]
+    out = np.zeros((K.shape[0], coefs.shape[1]))
+    for i in range(K.shape[0]):
+        for j in range(K.shape[1]):
+            for c in range(coefs.shape[1]):
+                out[i, c] += K[i, j] * coefs[j, c]
+    return out
 
 
 @jit

@@ -53,7 +53,7 @@ def ranked_gains(gains, scores, starts, first, last, discounts, ties, out):  # t
 
 
 @jit
-def mean_ndcg(gains, scores, starts, first, last, discounts, ties, out):  # type: ignore[no-untyped-def]
+def mean_of_ndcgs(gains, scores, starts, first, last, discounts, ties, out):  # type: ignore[no-untyped-def]
     """Write the mean over k = 1..n of each query's (expected) NDCG@k to `out[q]`; NaN without any gain."""
     for q in range(first, last):
         begin, end = starts[q], starts[q + 1]
@@ -116,8 +116,8 @@ def precision_sums(relevant, scores, starts, first, last, cut, ties, out):  # ty
 
 
 @jit
-def first_relevant(relevant, scores, starts, first, last, cut, ties, out):  # type: ignore[no-untyped-def]
-    """Write the (expected) inverse rank of the first relevant row, 0 beyond `cut`; NaN without relevant rows."""
+def first_relevant(relevant, scores, starts, first, last, weights, ties, out):  # type: ignore[no-untyped-def]
+    """Write the (expected) weight of the rank of the first relevant row, 0 beyond them; NaN without such a row."""
     for q in range(first, last):
         begin, end = starts[q], starts[q + 1]
         stop = _retrieved_stop(scores, begin, end)
@@ -135,9 +135,9 @@ def first_relevant(relevant, scores, starts, first, last, cut, ties, out):  # ty
             if r > 0:
                 # none of the first j - 1 rows of the tie is relevant, then row j is: r/(m - j + 1)
                 none_yet = 1.0
-                for j in range(1, min(m - r + 1, cut - s) + 1):
+                for j in range(1, min(m - r + 1, len(weights) - s) + 1):
                     hit = r / (m - j + 1)
-                    value += none_yet * hit / (s + j)
+                    value += none_yet * hit * weights[s + j - 1]
                     none_yet *= 1.0 - hit
                 break
             s += m
@@ -164,6 +164,39 @@ def precision_at_r(relevant, scores, starts, first, last, ties, out):  # type: i
             hits += r * (min(after - begin, big_r) - (at - begin)) / (after - at)
             at = after
         out[q] = hits / big_r if big_r > 0 else np.nan
+
+
+@jit
+def irrelevant_above(relevant, scores, starts, first, last, ties, out):  # type: ignore[no-untyped-def]
+    """
+    Write (1/R) Σ over relevant rows of 1 − min(irrelevant rows above it, R)/min(N, R), the binary preference.
+
+    R and N count the relevant and irrelevant rows. In a tie with n irrelevant rows, after h of them, a random order
+    puts h, h + 1, ... or h + n above a relevant row, each with probability 1/(n + 1).
+    """
+    for q in range(first, last):
+        begin, end = starts[q], starts[q + 1]
+        stop = _retrieved_stop(scores, begin, end)
+        big_r = 0
+        for i in range(begin, end):
+            big_r += relevant[i]
+        limit = max(min(end - begin - big_r, big_r), 1)
+        total, h = 0.0, 0
+        at = begin
+        while at < stop:
+            after = _tie_stop(scores, at, stop, ties)
+            r = 0
+            for i in range(at, after):
+                r += relevant[i]
+            n = after - at - r
+            if r > 0:
+                above = 0.0
+                for j in range(n + 1):
+                    above += min(h + j, big_r)
+                total += r * (1.0 - above / (n + 1) / limit)
+            h += n
+            at = after
+        out[q] = total / big_r if big_r > 0 else np.nan
 
 
 @jit

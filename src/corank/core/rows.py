@@ -1,4 +1,5 @@
-"""Rows as kernels see them: a dense array or CSR arrays; the two meet only here, chosen by type at compile time."""
+# mypy: disable-error-code="no-untyped-call"
+"""Rows as kernels see them: dense or CSR, scaled or not; the kinds meet only here, chosen by type at compile time."""
 
 from __future__ import annotations
 
@@ -10,12 +11,29 @@ from numba.extending import overload
 from numpy.typing import NDArray
 
 from corank.core.jit import prefetch
+from corank.core.scaled import factors_of, plain
 
 # sums may be reordered, which vector instructions need; the order is fixed when the kernel is compiled
 _SUMS: Any = {"fastmath": {"reassoc", "nsz", "contract"}, "error_model": "numpy"}
 _STEPS: Any = {"error_model": "numpy"}
 _ONE = np.uint64(1)
 _LINE_BYTES = 64
+
+
+class DenseRows(NamedTuple):
+    """
+    The array of a dense matrix, C-contiguous.
+
+    Attributes
+    ----------
+    values : array of float32 or float64, shape (n_rows, n_features)
+        Values.
+    factors : array of float64, shape (n_features,), or None
+        What each column is multiplied by as it is read; None compiles to no multiplication.
+    """
+
+    values: NDArray[Any]
+    factors: NDArray[np.float64] | None = None
 
 
 class CSRRows(NamedTuple):
@@ -30,39 +48,43 @@ class CSRRows(NamedTuple):
         Column of each value, ascending inside a row.
     indptr : array of uint64, shape (n_rows + 1,)
         Where each row begins.
+    factors : array of float64, shape (n_features,), or None
+        As in `DenseRows`.
     """
 
     data: NDArray[Any]
     indices: NDArray[np.uint32]
     indptr: NDArray[np.uint64]
+    factors: NDArray[np.float64] | None = None
 
 
-def as_core_rows(X: Any) -> Any:
+def as_core_rows(X: Any) -> DenseRows | CSRRows:
     """
-    Hand rows to kernels: a C-contiguous array as it is, a CSR matrix as `CSRRows`.
+    Hand rows to kernels.
 
     Parameters
     ----------
-    X : ndarray or CSR matrix
-        As `corank.data.rows.as_rows` returns it. Values are never copied; 32-bit column numbers and 64-bit row
-        pointers are reinterpreted in place, others are converted.
+    X : ndarray, CSR matrix or ScaledRows
+        As `corank.data.rows.as_rows` returns it, or such rows scaled. Values are never copied; 32-bit column numbers
+        and 64-bit row pointers are reinterpreted in place, others are converted.
 
     Returns
     -------
-    ndarray or CSRRows
+    DenseRows or CSRRows
         What `dot` and its siblings take.
 
     Examples
     --------
     >>> X = np.eye(2)
-    >>> as_core_rows(X) is X
+    >>> as_core_rows(X).values is X
     True
     """
-    if isinstance(X, np.ndarray):
-        return np.ascontiguousarray(X)
-    indices = X.indices.view(np.uint32) if X.indices.dtype == np.int32 else X.indices.astype(np.uint32)
-    indptr = X.indptr.view(np.uint64) if X.indptr.dtype == np.int64 else X.indptr.astype(np.uint64)
-    return CSRRows(X.data, indices, indptr)
+    rows, factors = plain(X), factors_of(X)
+    if isinstance(rows, np.ndarray):
+        return DenseRows(np.ascontiguousarray(rows), factors)
+    indices = rows.indices.view(np.uint32) if rows.indices.dtype == np.int32 else rows.indices.astype(np.uint32)
+    indptr = rows.indptr.view(np.uint64) if rows.indptr.dtype == np.int64 else rows.indptr.astype(np.uint64)
+    return CSRRows(rows.data, indices, indptr, factors)
 
 
 def dot(rows, i, w):  # type: ignore[no-untyped-def]
@@ -100,31 +122,42 @@ def prefetch_row(rows, i):  # type: ignore[no-untyped-def]
     raise NotImplementedError("for kernels only")
 
 
-def _is_dense(rows: Any) -> bool:
-    return isinstance(rows, types.Array) and rows.ndim == 2 and rows.layout == "C"
+def _is(kind: Any, rows: Any) -> bool:
+    return isinstance(rows, types.NamedTuple) and rows.instance_class is kind
 
 
-def _is_csr(rows: Any) -> bool:
-    return isinstance(rows, types.NamedTuple) and rows.instance_class is CSRRows
+def _scaled(value, factors, j):  # type: ignore[no-untyped-def]
+    """Return a value of column j times its factor, or as it is without factors."""
+    raise NotImplementedError("for kernels only")
+
+
+@overload(_scaled, inline="always", jit_options=_STEPS)
+def _scaled_value(value, factors, j):  # type: ignore[no-untyped-def]
+    if isinstance(factors, types.NoneType):
+        return lambda value, factors, j: value
+    return lambda value, factors, j: value * factors[j]
 
 
 @overload(dot, jit_options=_SUMS)
 def _dot(rows, i, w):  # type: ignore[no-untyped-def]
-    if _is_dense(rows):
+    if _is(DenseRows, rows):
 
         def dense(rows, i, w):  # type: ignore[no-untyped-def]
+            x, f = rows.values, rows.factors
             total = 0.0
-            for j in range(np.uint64(rows.shape[1])):
-                total += rows[i, j] * w[j]
+            for j in range(np.uint64(x.shape[1])):
+                total += _scaled(x[i, j], f, j) * w[j]
             return total
 
         return dense
-    if _is_csr(rows):
+    if _is(CSRRows, rows):
 
         def csr(rows, i, w):  # type: ignore[no-untyped-def]
+            x, f = rows.data, rows.factors
             total = 0.0
             for k in range(rows.indptr[i], rows.indptr[i + _ONE]):
-                total += rows.data[k] * w[rows.indices[k]]
+                j = rows.indices[k]
+                total += _scaled(x[k], f, j) * w[j]
             return total
 
         return csr
@@ -133,43 +166,38 @@ def _dot(rows, i, w):  # type: ignore[no-untyped-def]
 
 @overload(dot_difference, jit_options=_SUMS)
 def _dot_difference(rows, a, b, w):  # type: ignore[no-untyped-def]
-    if _is_dense(rows):
+    if _is(DenseRows, rows):
 
         def dense(rows, a, b, w):  # type: ignore[no-untyped-def]
+            x, f = rows.values, rows.factors
             total = 0.0
-            for j in range(np.uint64(rows.shape[1])):
-                total += (rows[a, j] - rows[b, j]) * w[j]
+            for j in range(np.uint64(x.shape[1])):
+                total += _scaled(x[a, j] - x[b, j], f, j) * w[j]
             return total
 
         return dense
-    if _is_csr(rows):
-
-        def csr(rows, a, b, w):  # type: ignore[no-untyped-def]
-            total = 0.0
-            for k in range(rows.indptr[a], rows.indptr[a + _ONE]):
-                total += rows.data[k] * w[rows.indices[k]]
-            for k in range(rows.indptr[b], rows.indptr[b + _ONE]):
-                total -= rows.data[k] * w[rows.indices[k]]
-            return total
-
-        return csr
+    if _is(CSRRows, rows):
+        return lambda rows, a, b, w: dot(rows, a, w) - dot(rows, b, w)
     return None
 
 
 @overload(add_scaled, jit_options=_STEPS)
 def _add_scaled(rows, i, scale, w):  # type: ignore[no-untyped-def]
-    if _is_dense(rows):
+    if _is(DenseRows, rows):
 
         def dense(rows, i, scale, w):  # type: ignore[no-untyped-def]
-            for j in range(np.uint64(rows.shape[1])):
-                w[j] += scale * rows[i, j]
+            x, f = rows.values, rows.factors
+            for j in range(np.uint64(x.shape[1])):
+                w[j] += scale * _scaled(x[i, j], f, j)
 
         return dense
-    if _is_csr(rows):
+    if _is(CSRRows, rows):
 
         def csr(rows, i, scale, w):  # type: ignore[no-untyped-def]
+            x, f = rows.data, rows.factors
             for k in range(rows.indptr[i], rows.indptr[i + _ONE]):
-                w[rows.indices[k]] += scale * rows.data[k]
+                j = rows.indices[k]
+                w[j] += scale * _scaled(x[k], f, j)
 
         return csr
     return None
@@ -177,20 +205,19 @@ def _add_scaled(rows, i, scale, w):  # type: ignore[no-untyped-def]
 
 @overload(add_difference, jit_options=_STEPS)
 def _add_difference(rows, a, b, scale, w):  # type: ignore[no-untyped-def]
-    if _is_dense(rows):
+    if _is(DenseRows, rows):
 
         def dense(rows, a, b, scale, w):  # type: ignore[no-untyped-def]
-            for j in range(np.uint64(rows.shape[1])):
-                w[j] += scale * (rows[a, j] - rows[b, j])
+            x, f = rows.values, rows.factors
+            for j in range(np.uint64(x.shape[1])):
+                w[j] += scale * _scaled(x[a, j] - x[b, j], f, j)
 
         return dense
-    if _is_csr(rows):
+    if _is(CSRRows, rows):
 
         def csr(rows, a, b, scale, w):  # type: ignore[no-untyped-def]
-            for k in range(rows.indptr[a], rows.indptr[a + _ONE]):
-                w[rows.indices[k]] += scale * rows.data[k]
-            for k in range(rows.indptr[b], rows.indptr[b + _ONE]):
-                w[rows.indices[k]] -= scale * rows.data[k]
+            add_scaled(rows, a, scale, w)
+            add_scaled(rows, b, -scale, w)
 
         return csr
     return None
@@ -198,22 +225,25 @@ def _add_difference(rows, a, b, scale, w):  # type: ignore[no-untyped-def]
 
 @overload(list_row, jit_options=_STEPS)
 def _list_row(rows, i, columns, values):  # type: ignore[no-untyped-def]
-    if _is_dense(rows):
+    if _is(DenseRows, rows):
 
         def dense(rows, i, columns, values):  # type: ignore[no-untyped-def]
+            x, f = rows.values, rows.factors
             n = np.uint64(0)
-            for j in range(np.uint64(rows.shape[1])):
-                columns[n], values[n] = j, rows[i, j]
+            for j in range(np.uint64(x.shape[1])):
+                columns[n], values[n] = j, _scaled(x[i, j], f, j)
                 n += np.uint64(values[n] != 0.0)
             return n
 
         return dense
-    if _is_csr(rows):
+    if _is(CSRRows, rows):
 
         def csr(rows, i, columns, values):  # type: ignore[no-untyped-def]
+            x, f = rows.data, rows.factors
             n = np.uint64(0)
             for k in range(rows.indptr[i], rows.indptr[i + _ONE]):
-                columns[n], values[n] = rows.indices[k], rows.data[k]
+                j = rows.indices[k]
+                columns[n], values[n] = j, _scaled(x[k], f, j)
                 n += np.uint64(values[n] != 0.0)
             return n
 
@@ -223,33 +253,34 @@ def _list_row(rows, i, columns, values):  # type: ignore[no-untyped-def]
 
 @overload(list_difference, jit_options=_STEPS)
 def _list_difference(rows, a, b, columns, values):  # type: ignore[no-untyped-def]
-    if _is_dense(rows):
+    if _is(DenseRows, rows):
 
         def dense(rows, a, b, columns, values):  # type: ignore[no-untyped-def]
+            x, f = rows.values, rows.factors
             n = np.uint64(0)
-            for j in range(np.uint64(rows.shape[1])):
-                columns[n], values[n] = j, rows[a, j] - rows[b, j]
+            for j in range(np.uint64(x.shape[1])):
+                columns[n], values[n] = j, _scaled(x[a, j] - x[b, j], f, j)
                 n += np.uint64(values[n] != 0.0)
             return n
 
         return dense
-    if _is_csr(rows):
+    if _is(CSRRows, rows):
 
         def csr(rows, a, b, columns, values):  # type: ignore[no-untyped-def]
-            data, indices = rows.data, rows.indices
+            x, f, indices = rows.data, rows.factors, rows.indices
             i, i_end = rows.indptr[a], rows.indptr[a + _ONE]
             j, j_end = rows.indptr[b], rows.indptr[b + _ONE]
             n = np.uint64(0)
             # columns ascend inside a row: merge
             while i < i_end or j < j_end:
                 if j >= j_end or (i < i_end and indices[i] < indices[j]):
-                    columns[n], values[n] = indices[i], data[i]
+                    columns[n], values[n] = indices[i], _scaled(x[i], f, indices[i])
                     i += _ONE
                 elif i >= i_end or indices[j] < indices[i]:
-                    columns[n], values[n] = indices[j], -data[j]
+                    columns[n], values[n] = indices[j], -_scaled(x[j], f, indices[j])
                     j += _ONE
                 else:
-                    columns[n], values[n] = indices[i], data[i] - data[j]
+                    columns[n], values[n] = indices[i], _scaled(x[i] - x[j], f, indices[i])
                     i += _ONE
                     j += _ONE
                 n += np.uint64(values[n] != 0.0)
@@ -261,16 +292,17 @@ def _list_difference(rows, a, b, columns, values):  # type: ignore[no-untyped-de
 
 @overload(prefetch_row, jit_options=_STEPS)
 def _prefetch_row(rows, i):  # type: ignore[no-untyped-def]
-    if _is_dense(rows):
-        values_a_line = _per_line(rows)
+    if _is(DenseRows, rows):
+        values_a_line = _per_line(rows[0])
 
         def dense(rows, i):  # type: ignore[no-untyped-def]
-            d = np.uint64(rows.shape[1])
+            x = rows.values
+            d = np.uint64(x.shape[1])
             for j in range(np.uint64(0), d, values_a_line):
-                prefetch(rows, i * d + j)  # type: ignore[call-arg]
+                prefetch(x, i * d + j)  # type: ignore[call-arg]
 
         return dense
-    if _is_csr(rows):
+    if _is(CSRRows, rows):
         values_a_line, indices_a_line = _per_line(rows[0]), _per_line(rows[1])
 
         def csr(rows, i):  # type: ignore[no-untyped-def]

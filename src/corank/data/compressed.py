@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import lzma
 import mmap
 import os
@@ -22,6 +23,9 @@ from corank.data.atomic import atomic_file
 from corank.errors import InputError, need
 
 MAGIC = {"gzip": b"\x1f\x8b", "xz": b"\xfd7zXZ\x00", "zstandard": b"\x28\xb5\x2f\xfd"}
+SUFFIXES = (".gz", ".xz", ".zst")
+"""How the names of compressed files end."""
+
 PIECE = 1 << 20
 
 
@@ -93,18 +97,41 @@ def open_text(path: str | os.PathLike[str]) -> Text:
         The bytes of the text.
     """
     place = Path(path)
-    try:
-        with place.open("rb") as handle:
-            kind = next((name for name, magic in MAGIC.items() if _starts(handle, magic)), None)
-            if kind is None:
-                return Text(place, _map(handle, place))
-            with tempfile.TemporaryFile() as unpacked:
-                _unpack(handle, kind, unpacked, place)
-                return Text(place, _map(unpacked, place))
-    except FileNotFoundError:
-        raise InputError(f"there is no file {place}; check the name.") from None
-    except OSError as error:
-        raise InputError(f"{place} cannot be read: {error.strerror or error}.") from error
+    with _opened(place) as (handle, kind):
+        if kind is None:
+            return Text(place, _map(handle, place))
+        with tempfile.TemporaryFile() as unpacked:
+            with _naming_damage(place, kind):
+                if kind == "zstandard":
+                    _unpack_zstandard(handle, unpacked)
+                else:
+                    shutil.copyfileobj(_unpacking(handle, kind), unpacked, PIECE)
+            unpacked.flush()
+            return Text(place, _map(unpacked, place))
+
+
+def first_line(path: str | os.PathLike[str], comment: bytes | None = None) -> bytes:
+    """
+    Read the first line that is not blank, and no further.
+
+    Parameters
+    ----------
+    path : path
+        A plain, gzip, xz or zstandard file.
+    comment : bytes, optional
+        What begins a comment, which is left out of lines.
+
+    Returns
+    -------
+    bytes
+        The line, without what ends it; empty where there is none.
+    """
+    with _opened(Path(path)) as (handle, kind), _naming_damage(Path(path), kind):
+        for whole in handle if kind is None else _unpacking(handle, kind):
+            line = whole if comment is None else whole.split(comment)[0]
+            if line.strip():
+                return line.rstrip(b"\r\n")
+    return b""
 
 
 @contextmanager
@@ -142,9 +169,18 @@ def _packing(handle: IO[bytes], suffix: str) -> AbstractContextManager[IO[bytes]
     return stream  # type: ignore[no-any-return]
 
 
-def _starts(handle: IO[bytes], magic: bytes) -> bool:
-    handle.seek(0)
-    return handle.read(len(magic)) == magic
+@contextmanager
+def _opened(place: Path) -> Iterator[tuple[IO[bytes], str | None]]:
+    """The file and how it is packed."""
+    try:
+        with place.open("rb") as handle:
+            head = handle.read(max(map(len, MAGIC.values())))
+            handle.seek(0)
+            yield handle, next((kind for kind, magic in MAGIC.items() if head.startswith(magic)), None)
+    except FileNotFoundError:
+        raise InputError(f"there is no file {place}; check the name.") from None
+    except OSError as error:
+        raise InputError(f"{place} cannot be read: {error.strerror or error}.") from error
 
 
 def _map(handle: IO[bytes], path: Path) -> mmap.mmap:
@@ -153,25 +189,29 @@ def _map(handle: IO[bytes], path: Path) -> mmap.mmap:
     return mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ)
 
 
-def _unpack(handle: IO[bytes], kind: str, unpacked: IO[bytes], path: Path) -> None:
-    handle.seek(0)
+def _unpacking(handle: IO[bytes], kind: str) -> IO[bytes]:
+    stream: Any
+    if kind == "gzip":
+        stream = gzip.GzipFile(fileobj=handle)
+    elif kind == "xz":
+        stream = lzma.LZMAFile(handle)  # noqa: SIM115
+    else:
+        frames = need("zstandard", "zst").ZstdDecompressor().stream_reader(handle, read_across_frames=True)
+        stream = io.BufferedReader(frames)
+    return stream  # type: ignore[no-any-return]
+
+
+@contextmanager
+def _naming_damage(path: Path, kind: str | None) -> Iterator[None]:
     damage: tuple[type[Exception], ...] = (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError)
     if kind == "zstandard":
         damage = (EOFError, need("zstandard", "zst").ZstdError)
     try:
-        if kind == "gzip":
-            with gzip.GzipFile(fileobj=handle) as stream:
-                shutil.copyfileobj(stream, unpacked, PIECE)
-        elif kind == "xz":
-            with lzma.LZMAFile(handle) as packed:
-                shutil.copyfileobj(packed, unpacked, PIECE)
-        else:
-            _unpack_zstandard(handle, unpacked)
+        yield
     except damage as error:
         raise InputError(
             f"{path} is damaged or cut short inside its {kind} data ({error}); fetch or write it again."
         ) from error
-    unpacked.flush()
 
 
 def _unpack_zstandard(handle: IO[bytes], unpacked: IO[bytes]) -> None:

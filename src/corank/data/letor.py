@@ -12,7 +12,6 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -20,12 +19,11 @@ from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
 from corank.core.parse import ID_RANGE, INTEGER_QID, NO_QID, QID_POSITIONS, TEXT_QID, Rules, Sheet
+from corank.data.collection import Collection
 from corank.data.compressed import Text, open_text
 from corank.data.letor_faults import explain
 from corank.data.letor_writer import write_letor as write_letor
 from corank.data.pieces import LARGEST_ID, Fault, Outcome, Pieces
-from corank.data.queries import Queries
-from corank.data.ranking import RankingData
 from corank.errors import InputError
 
 DENSE_FROM = 0.25
@@ -41,54 +39,28 @@ _DOCID = re.compile(rb"[ \t]*(?:docid[ \t]*=[ \t]*)?([^ \t\r\n]*)")
 
 
 @dataclass(frozen=True, eq=False)
-class LetorFile:
-    """
-    The rows of one or several LETOR files.
+class _Hashes:
+    """Where each row's comment begins, -1 where it has none; read when it is asked for."""
 
-    Attributes
-    ----------
-    X : ndarray or CSR matrix, shape (n_rows, n_features)
-        The rows.
-    y : array of float64, shape (n_rows,)
-        Labels; NaN where the file has the unscored marker.
-    qid : array of int64 or str, shape (n_rows,), or None
-        Query ids; strings where any is not an integer, None where the file has none.
-    """
+    pieces: Pieces
+    positions: NDArray[np.int64]
 
-    X: Any
-    y: NDArray[np.float64]
-    qid: NDArray[Any] | None
-    _pieces: Pieces
-    _comment_positions: NDArray[np.int64] | None
-
-    @cached_property
     def comments(self) -> NDArray[np.object_] | None:
-        """What stands behind ``#`` in each row ("" where nothing does), or None without any comment."""
-        return self._behind_hash(lambda text, at: _COMMENT.match(text.mapped, at).group())  # type: ignore[union-attr]
+        """Everything behind ``#``."""
+        return self._behind(lambda text, at: _COMMENT.match(text.mapped, at).group())  # type: ignore[union-attr]
 
-    @cached_property
     def docids(self) -> NDArray[np.object_] | None:
-        """
-        The document of each row: X in ``#docid = X ...``, else the first word of the comment.
+        """X in ``#docid = X ...``, else the first word."""
+        return self._behind(lambda text, at: _DOCID.match(text.mapped, at).group(1))  # type: ignore[union-attr]
 
-        None without any comment; "" in a row without one.
-        """
-        return self._behind_hash(lambda text, at: _DOCID.match(text.mapped, at).group(1))  # type: ignore[union-attr]
-
-    @cached_property
-    def data(self) -> RankingData:
-        """The rows as a checked and indexed ranking problem."""
-        return RankingData.of_checked(self.X, self.y, Queries.of(self.qid, len(self.y)))
-
-    def _behind_hash(self, find: Callable[[Text, int], bytes]) -> NDArray[np.object_] | None:
-        if self._comment_positions is None:
+    def _behind(self, find: Callable[[Text, int], bytes]) -> NDArray[np.object_] | None:
+        rows = np.flatnonzero(self.positions >= 0)
+        if len(rows) == 0:
             return None
-        found = np.full(len(self.y), "", dtype=object)
-        rows = np.flatnonzero(self._comment_positions >= 0)
-        for text, first, last in self._pieces.by_text(self._comment_positions[rows]):
+        found = np.full(len(self.positions), "", dtype=object)
+        for text, first, last in self.pieces.by_text(self.positions[rows]):
             text.require_unchanged()
-            base = self._pieces.base(text)
-            places = (self._comment_positions[rows[first:last]] - base).tolist()
+            places = (self.positions[rows[first:last]] - self.pieces.base(text)).tolist()
             found[rows[first:last]] = [find(text, at).decode(errors="surrogateescape") for at in places]
         return found
 
@@ -102,7 +74,7 @@ def read_letor(
     unscored: float | None = None,
     n_jobs: int | None = None,
     allocate: Allocate | None = None,
-) -> LetorFile:
+) -> Collection:
     """
     Read LETOR / SVMlight text, plain or compressed (gzip, xz, zstandard).
 
@@ -128,8 +100,8 @@ def read_letor(
 
     Returns
     -------
-    LetorFile
-        Rows, labels, query ids and comments.
+    Collection
+        Rows, labels, query ids, comments, and the document of each row: X in ``#docid = X``, else the first word.
 
     Examples
     --------
@@ -140,11 +112,7 @@ def read_letor(
     >>> file.X.tolist(), file.y.tolist(), file.qid.tolist(), file.docids.tolist()
     ([[0.5, 0.0, 1.0], [0.0, 0.25, 0.0]], [2.0, nan], [7, 7], ['GX1', 'GX2'])
     """
-    kind = np.dtype(dtype)
-    if kind not in (np.dtype(np.float32), np.dtype(np.float64)):
-        raise InputError(f"dtype is {kind}; choose float32 or float64.")
-    if layout not in ("auto", "dense", "csr"):
-        raise InputError(f"layout is {layout!r}; choose 'auto', 'dense' or 'csr'.")
+    kind = as_precision(dtype, layout)
     if n_features is not None and not 1 <= n_features <= LARGEST_ID:
         raise InputError(f"n_features is {n_features}; pass a number from 1 to {LARGEST_ID}.")
     paths = [path] if isinstance(path, str | os.PathLike) else list(path)
@@ -153,6 +121,30 @@ def read_letor(
     pieces = Pieces.of([open_text(one) for one in paths], n_jobs)
     plan = _Plan.of(pieces, n_features, kind, layout)
     return plan.read(pieces, unscored, allocate or _in_memory)
+
+
+def as_precision(dtype: DTypeLike, layout: str) -> np.dtype[Any]:
+    """
+    Check how X shall be kept.
+
+    Parameters
+    ----------
+    dtype : float32 or float64
+        Type of X.
+    layout : {"auto", "dense", "csr"}
+        Whether X is an array or a CSR matrix.
+
+    Returns
+    -------
+    dtype
+        The type.
+    """
+    kind = np.dtype(dtype)
+    if kind not in (np.dtype(np.float32), np.dtype(np.float64)):
+        raise InputError(f"dtype is {kind}; choose float32 or float64.")
+    if layout not in ("auto", "dense", "csr"):
+        raise InputError(f"layout is {layout!r}; choose 'auto', 'dense' or 'csr'.")
+    return kind
 
 
 def _in_memory(name: str, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
@@ -187,7 +179,7 @@ class _Plan:
         dense &= width <= LARGEST_ID
         return cls(n_rows, n_features, width, value_counts, dense, dtype, has_qid)
 
-    def read(self, pieces: Pieces, unscored: float | None, allocate: Allocate) -> LetorFile:
+    def read(self, pieces: Pieces, unscored: float | None, allocate: Allocate) -> Collection:
         sheet = self._sheet(allocate)
         rules = Rules(
             width=self.width if self.dense else -1,
@@ -202,7 +194,8 @@ class _Plan:
         qid: NDArray[Any] | None = sheet.qid if self.has_qid else None
         if rules.qids == QID_POSITIONS:
             qid = _text_qids(pieces, sheet.qid)
-        return LetorFile(X, sheet.y, qid, pieces, sheet.comments if (sheet.comments >= 0).any() else None)
+        hashes = _Hashes(pieces, sheet.comments)
+        return Collection(X, sheet.y, _qid=lambda: qid, _docids=hashes.docids, _comments=hashes.comments)
 
     def _parse(self, pieces: Pieces, sheet: Sheet, rules: Rules) -> tuple[Outcome, Rules]:
         try:

@@ -9,7 +9,8 @@ from functools import cache
 import numpy as np
 
 from corank.data.catalog import dataset
-from corank.data.letor import LetorFile, read_letor
+from corank.data.collection import Collection
+from corank.data.letor import read_letor
 from corank.errors import InputError
 
 N_FEATURES = 46
@@ -57,7 +58,7 @@ def folds() -> tuple[Fold, ...]:
 
 
 @cache
-def read_parts(numbers: Sequence[int] = (1, 2, 3, 4, 5)) -> LetorFile:
+def read_parts(numbers: Sequence[int] = (1, 2, 3, 4, 5)) -> Collection:
     """
     Read parts of the collection, one after the other.
 
@@ -68,7 +69,7 @@ def read_parts(numbers: Sequence[int] = (1, 2, 3, 4, 5)) -> LetorFile:
 
     Returns
     -------
-    LetorFile
+    Collection
         Their rows.
     """
     entry = dataset("mq2008")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -13,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from corank.core.blocks import MINMAX, ZSCORE, scale_blocks
 from corank.core.threads import cut, n_threads, spread
 from corank.data.queries import Queries
+from corank.data.routing import how_to_pass_qid
 from corank.data.rows import as_rows, columns_of
 from corank.errors import InputError
 
@@ -23,13 +25,19 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """
     Scale every feature inside every query to [0, 1], or to mean 0 and deviation 1.
 
-    A feature that is constant in a query becomes 0 there. Nothing is learnt in ``fit`` but the number of columns:
-    a query is scaled by its own rows, so unseen queries need no special care.
+    A feature that is constant in a query becomes 0 there. Nothing is learnt in ``fit`` but the number of columns and of
+    queries: a query is scaled by its own rows, so unseen queries need no special care. A scaler that was fitted
+    with several queries refuses rows without `qid`; one that was fitted with a single id takes them as one query.
 
     Parameters
     ----------
     method : {"minmax", "zscore"}
         ``(x − min)/(max − min)``, or ``(x − mean)/deviation`` (population deviation).
+
+    Attributes
+    ----------
+    n_queries_ : int or None
+        Number of queries seen in ``fit``; None where it was not told.
 
     Examples
     --------
@@ -38,14 +46,15 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     [[0.0, 0.0], [1.0, 0.0], [0.0, 0.0]]
     """
 
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"qid": True}
     __metadata_request__transform: ClassVar[dict[str, bool]] = {"qid": True}
 
     def __init__(self, method: Literal["minmax", "zscore"] = "minmax") -> None:
         self.method = method
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, qid: ArrayLike | None = None) -> Self:
         """
-        Remember the columns.
+        Remember the columns, and whether rows come with query ids.
 
         Parameters
         ----------
@@ -53,6 +62,8 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             The rows.
         y : object, optional
             Ignored.
+        qid : array-like of shape (n_rows,), optional
+            One query id per row.
 
         Returns
         -------
@@ -62,7 +73,9 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if self.method not in METHODS:
             raise InputError(f"method is {self.method!r}; choose one of {', '.join(METHODS)}.")
         rows = self._dense(X)
+        n_queries = None if qid is None else len(Queries.of(qid, len(rows)))
         validate_data(self, columns_of(X, rows), skip_check_array=True)
+        self.n_queries_ = n_queries
         return self
 
     def transform(self, X: Any, qid: ArrayLike | None = None) -> NDArray[Any]:
@@ -74,7 +87,8 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         X : array-like of shape (n_rows, n_features)
             The rows.
         qid : array-like of shape (n_rows,), optional
-            One query id per row; None scales all rows together.
+            One query id per row. Without it all rows are one query: this is refused where ``fit`` saw several, and
+            warned of where it was not told.
 
         Returns
         -------
@@ -84,6 +98,8 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         rows = self._dense(X)
         validate_data(self, columns_of(X, rows), skip_check_array=True, reset=False)
+        if qid is None:
+            self._require_one_query()
         queries = Queries.of(qid, len(rows))
         out = np.empty_like(rows)
         code = METHODS[self.method]
@@ -111,7 +127,17 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         ndarray of shape (n_rows, n_features)
             Scaled rows.
         """
-        return self.fit(X, y).transform(X, qid)
+        return self.fit(X, y, qid=qid).transform(X, qid)
+
+    def _require_one_query(self) -> None:
+        """Refuse or warn of rows without query ids, unless ``fit`` saw a single query."""
+        wanted = f"{how_to_pass_qid()} (the same id for all if they are one query)."
+        if self.n_queries_ is None:
+            warnings.warn(f"QueryScaler scales all rows as one query, as no qid came; {wanted}", stacklevel=3)
+        elif self.n_queries_ > 1:
+            raise InputError(
+                f"QueryScaler was fitted with {self.n_queries_} queries and now got rows without qid; {wanted}"
+            )
 
     def _dense(self, X: Any) -> NDArray[Any]:
         if sparse.issparse(X):

@@ -13,6 +13,7 @@ from sklearn.model_selection import BaseCrossValidator
 from corank.data.given import as_numbers
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData
+from corank.data.routing import how_to_pass_qid
 from corank.errors import InputError
 
 Fold = tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -54,7 +55,7 @@ class _QuerySplit(BaseCrossValidator):
         """
         ids = groups if qid is None else qid
         if ids is None:
-            raise InputError(f"{type(self).__name__} splits queries but qid is missing; pass one query id per row.")
+            raise InputError(f"{type(self).__name__} splits queries but qid is missing; {how_to_pass_qid()}.")
         n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
         queries = Queries.of(ids, n_rows)
         for test_queries in self._test_queries(len(queries)):

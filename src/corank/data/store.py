@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from corank.data.collection import Collection
 from corank.data.given import as_scores
 from corank.data.letor import read_letor
 from corank.data.queries import Queries
@@ -30,53 +30,23 @@ from corank.errors import InputError
 INDEX = ("order", "scored_stops", "grade_starts", "grade_stops", "query_grades")
 
 
-@dataclass(frozen=True, eq=False)
-class Store:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Store(Collection):
     """
-    An opened store; its arrays are read-only maps of its files.
+    An opened store: a collection whose arrays are read-only maps of its files.
 
     Attributes
     ----------
+    X, y, names
+        As in every collection; a store keeps no names of features.
     path : Path
         The folder.
     header : dict
         What the header says: `n_rows`, `n_features`, `n_queries`, `layout`, `has_qid`, and the `arrays`.
-    data : RankingData
-        The problem, ready for a learner.
     """
 
     path: Path
     header: dict[str, Any]
-    data: RankingData
-
-    @property
-    def X(self) -> Any:
-        """The rows: an array or a CSR matrix over the files."""
-        return self.data.X
-
-    @property
-    def y(self) -> NDArray[np.float64]:
-        """Scores; NaN marks an unscored row."""
-        return np.asarray(self.data.y)
-
-    @cached_property
-    def qid(self) -> NDArray[Any] | None:
-        """The query id of each row, or None where the rows were stored without."""
-        return self.data.queries.ids[self.data.queries.codes] if self.header["has_qid"] else None
-
-    @cached_property
-    def docids(self) -> NDArray[np.object_] | None:
-        """The document of each row, or None where the rows were stored without."""
-        if "docid_stops" not in self.header["arrays"]:
-            return None
-        text = _map(self.path, "docid_bytes", self.header).tobytes()
-        stops = _map(self.path, "docid_stops", self.header).tolist()
-        found = np.empty(len(stops), dtype=object)
-        found[:] = [
-            text[begin:stop].decode(errors="surrogateescape")
-            for begin, stop in zip([0, *stops[:-1]], stops, strict=True)
-        ]
-        return found
 
     def verify(self) -> None:
         """Read every file and compare its checksum with the header; raise one sentence on the first that differs."""
@@ -179,7 +149,27 @@ def open_store(path: str | os.PathLike[str]) -> Store:
         X = sparse.csr_matrix((X, arrays["indices"], arrays["indptr"]), shape=shape, copy=False)
         X.has_sorted_indices = X.has_canonical_format = True  # as_rows and the parser make sure
     queries = Queries(arrays["ids"], arrays["codes"], arrays["query_order"], arrays["starts"])
-    return Store(place, header, RankingData(X, arrays["y"], queries, *(arrays[name] for name in INDEX)))
+    data = RankingData(X, arrays["y"], queries, *(arrays[name] for name in INDEX))
+    return Store(
+        X=X,
+        y=arrays["y"],
+        _qid=lambda: queries.ids[queries.codes] if header["has_qid"] else None,
+        _docids=lambda: _docids(arrays),
+        _data=lambda: data,
+        path=place,
+        header=header,
+    )
+
+
+def _docids(arrays: dict[str, NDArray[Any]]) -> NDArray[np.object_] | None:
+    if "docid_stops" not in arrays:
+        return None
+    text, stops = arrays["docid_bytes"].tobytes(), arrays["docid_stops"].tolist()
+    found = np.empty(len(stops), dtype=object)
+    found[:] = [
+        text[begin:stop].decode(errors="surrogateescape") for begin, stop in zip([0, *stops[:-1]], stops, strict=True)
+    ]
+    return found
 
 
 def _fill(folder: StoreFolder, data: RankingData, has_qid: bool, docids: ArrayLike | None) -> None:

@@ -236,7 +236,7 @@ def _read(
     text: Text, names: tuple[str, ...], kept: tuple[str, ...], number: str
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.float64]]:
     most = text.n_lines
-    table = columns.Table(
+    fields = columns.Fields(
         np.empty((most, len(kept), 2), dtype=np.int64),
         np.empty(most, dtype=np.bool_),
         np.empty(most),
@@ -246,19 +246,19 @@ def _read(
     row = 0
     for piece in cut_lines(text, 0, PIECE):
         code, position, row = columns.split_lines(
-            piece.bytes, piece.begin, piece.end, piece.shift, row, keep, names.index(number), table
+            piece.bytes, piece.begin, piece.end, piece.shift, row, keep, names.index(number), fields
         )
         if code != columns.DONE:
             raise _fault(text, code, position, names, number)
     if row == 0:
         raise InputError(f"{text.path} has no rows; expected lines of '{' '.join(names)}'.")
-    numbers = table.numbers[:row]
+    numbers = fields.numbers[:row]
     for k in np.flatnonzero(np.isnan(numbers)).tolist():
-        begin, end = table.number_spans[k].tolist()
+        begin, end = fields.number_spans[k].tolist()
         numbers[k] = float(text.mapped[begin:end])
         if np.isinf(numbers[k]):
             raise _fault(text, columns.BAD_NUMBER, begin, names, number)
-    return table.spans[:row], table.fresh[:row], numbers
+    return fields.spans[:row], fields.fresh[:row], numbers
 
 
 def _decode(text: Text, spans: NDArray[np.int64], fresh: NDArray[np.bool_] | None = None) -> NDArray[np.object_]:

@@ -10,16 +10,15 @@ ridge or logistic regression or a support vector machine. D. Sculley, Combined R
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
+from corank.descent.fitted import logistic
 from corank.descent.linear import LinearDescent
-from corank.descent.parameters import Settings
+from corank.parameters import Rules, boolean, number
 
 
 def _is_logistic(model: CRR) -> bool:
@@ -34,64 +33,32 @@ class CRR(LinearDescent):
 
     Parameters
     ----------
-    loss : {"squared", "logistic", "hinge"}
-        ℓ, see `corank.losses.Loss`; ``"logistic"`` needs scores in [0, 1], ``"hinge"`` scores −1 and 1.
+    loss : {"squared", "logistic", "hinge", "squared_hinge"}
+        ℓ, see `corank.losses.Loss`; ``"logistic"`` needs scores in [0, 1], the hinges scores −1 and 1.
     mix : float
         Share of regression, between 0 and 1 (the paper's α).
-    alpha : float
-        Weight of ½‖w‖² (the paper's λ).
-    l1 : float
-        Weight of ‖w‖₁; above 0, weights become exactly zero.
-    rate : {"pegasos", "constant", "sqrt", "adagrad"}
-        η_i = 1/(alpha (i − 1) + 1/eta0), eta0, eta0/√i, or one rate per weight.
-    eta0 : float, optional
-        First rate. None takes one over the largest curvature among sampled examples, with which no step overshoots;
-        1/alpha is the 1/(alpha i) of the Pegasos paper, whose first steps are wild where alpha is small.
-    n_steps : int
-        Stochastic steps of a call of ``fit`` or ``partial_fit``.
-    average : bool, optional
-        Whether the weights are the mean of all iterates. None takes the mean except where nothing can be averaged: with
-        `l1`, whose zeros it would undo, and with AdaGrad, which averages pulls already.
-    project : bool
-        Whether to keep w in the ball of radius 1/√alpha, as Pegasos may.
-    sampling : {"pairs", "query", "rows"}
-        Law of the pairs, see `corank.PairSampler`.
-    solver : {"auto", "sgd", "exact"}
-        ``"exact"`` finds the optimum for the squared and the logistic loss. ``"auto"`` does so where it is cheap, see
-        `corank.descent.solvers.can_solve`, and else descends.
-    tol : float, optional
-        Stop when the disagreement error on held-out queries has not fallen by more than `tol` in `n_iter_no_change`
-        of the 20 checks that a call makes, and keep the best weights. None takes all steps.
-    validation_fraction : float
-        Share of the queries (of the rows, where there is one query) held out for `tol`.
-    n_iter_no_change : int
-        Patience of `tol`, in checks.
-    warm_start : bool
-        Whether ``fit`` continues where the last one ended, as ``partial_fit`` does.
-    n_jobs : int, optional
-        Number of threads, each with a run of its own and a share of the steps; the weights of the runs are averaged.
-        The result depends on the seed and on `n_jobs`, on nothing else. None is 1, −1 every processor.
-    random_state : int, RandomState or None
-        Seed.
-    verbose : bool
-        Whether to show a progress bar, on a terminal only.
+    alpha : float, optional
+        Weight of ½‖w‖² beside the mean loss (the paper's λ). None chooses, from the size and number of the
+        differences of rows, see `corank.exact.penalty`.
     fit_intercept : bool
         Whether to learn a bias b, from the regression part only and without penalty.
+    solver : {"auto", "sgd", "exact"}
+        ``"exact"`` finds the optimum for every loss but the hinge; ``"auto"`` as in `corank.SPD`.
+    l1, query_weight, draw, scale, tol, rate, eta0, n_steps, average, project, warm_start
+        As in `corank.SPD`.
+    early_stopping, validation_fraction, n_iter_no_change, random_state, n_jobs, verbose
+        As in `corank.SPD`.
 
     Attributes
     ----------
     coef_ : array of shape (n_features,)
-        Weights.
+        Weights of the columns as given.
     intercept_ : float
         Bias; 0 without `fit_intercept` or with mix=0.
-    n_steps_ : int
-        Stochastic steps behind the weights; 0 when they were found exactly.
-    n_skipped_queries_ : int
-        Queries that hold no pair, because they have one scored row or equal scores.
-    objective_trace_ : array of shape (n_checks, 2)
-        Steps done and the objective, estimated on a fixed sample of examples (stochastic descent only).
-    eta0_, run_kind_, run_weights_, run_sums_, run_ledger_, run_dice_, run_steps_
-        What `partial_fit` needs to continue bit for bit (stochastic descent only).
+    alpha_, alpha_from_, objective_, n_iter_, n_skipped_queries_
+        As in `corank.SPD`.
+    objective_trace_, validation_errors_, eta0_, run_
+        As in `corank.SPD`.
 
     Examples
     --------
@@ -102,57 +69,56 @@ class CRR(LinearDescent):
     True
     """
 
-    _learns_from_differences: ClassVar[bool] = False
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **LinearDescent._parameter_constraints,
-        "loss": [StrOptions({"squared", "logistic", "hinge"})],
-        "mix": [Interval(Real, 0, 1, closed="both")],
-        "fit_intercept": ["boolean"],
-    }
+    _rules: ClassVar[Rules] = {**LinearDescent._rules, "mix": number(0, 1), "fit_intercept": boolean}
 
     def __init__(
         self,
         loss: str = "squared",
         mix: float = 0.5,
-        alpha: float = 1e-4,
+        alpha: float | None = None,
         *,
         l1: float = 0.0,
+        query_weight: str = "pairs",
+        draw: str = "pairs",
+        scale: bool = True,
+        solver: str = "auto",
+        tol: float = 1e-6,
         rate: str = "pegasos",
         eta0: float | None = None,
         n_steps: int = 100_000,
         average: bool | None = None,
         project: bool = False,
-        sampling: str = "pairs",
-        solver: str = "auto",
-        tol: float | None = None,
+        early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 5,
         warm_start: bool = False,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: bool = False,
         fit_intercept: bool = True,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: bool = False,
     ) -> None:
         self.loss = loss
         self.mix = mix
         self.alpha = alpha
         self.l1 = l1
+        self.query_weight = query_weight
+        self.draw = draw
+        self.scale = scale
+        self.solver = solver
+        self.tol = tol
         self.rate = rate
         self.eta0 = eta0
         self.n_steps = n_steps
         self.average = average
         self.project = project
-        self.sampling = sampling
-        self.solver = solver
-        self.tol = tol
+        self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
         self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
         self.fit_intercept = fit_intercept
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
 
     @available_if(_is_logistic)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
@@ -169,9 +135,5 @@ class CRR(LinearDescent):
         array of shape (n_rows, 2)
             1 − σ(w · x + b) and σ(w · x + b), the expected score.
         """
-        # (1 + tanh(m/2))/2 = σ(m), without overflow
-        p = 0.5 * (1.0 + np.tanh(0.5 * self.predict(X)))
+        p = logistic(self.predict(X))
         return np.column_stack([1.0 - p, p])
-
-    def _settings(self) -> Settings:
-        return Settings(mix=float(self.mix), fit_intercept=bool(self.fit_intercept))

@@ -8,7 +8,7 @@ M views of the columns, one weight vector each, must agree on the unscored rows.
 over scored pairs P and unscored pairs P̂ (two unscored rows of one query, drawn independently). A step draws `batch`
 pairs of P and `unscored_batch` of P̂ and takes means over them, where the paper takes sums, so that `coupling` keeps its
 meaning when they change. It costs O((batch + unscored_batch) · nnz(p)), at any number of rows. coupling=0 is the
-paper's SPD-MV.
+paper's SPD-MV. With the squared loss, corank's default, the optimum is one linear system, without a stochastic step.
 
 mix > 0 puts mix · mean_D ℓ(y, w_v · x_v + b_v) + (1 − mix) · mean_P ℓ in place of mean_P ℓ: combined regression and
 ranking with agreeing views. No paper has it; it is corank's own.
@@ -16,25 +16,42 @@ ranking with agreeing views. No paper has it; it is corank's own.
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval, StrOptions
 
-from corank import exact
+from corank.base import warn_of_no_agreement
+from corank.core.coupled import Columns
 from corank.data.ranking import RankingData
+from corank.descent.fitted import Fitted, factors
 from corank.descent.linear import LinearDescent
 from corank.descent.objective import Objective
-from corank.descent.parameters import Settings
-from corank.descent.runs import Runs
-from corank.descent.task import Task, Views, distinct_share
+from corank.descent.task import Task, columns_of_views
 from corank.errors import InputError
+from corank.graphs import Laplacian, query_factors
 from corank.kernels import LinearKernel
-from corank.views import as_views
+from corank.parameters import Rules, boolean, is_whole, items, number, whole
+from corank.views import View, as_views
 
 Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FittedViews(Fitted):
+    """
+    A linear model of several views, see the attributes of `LCRA`.
+
+    Attributes
+    ----------
+    views, view_coefs, view_gap
+        What each view sees, its weights, and how far views are apart.
+    """
+
+    views: list[View]
+    view_coefs: Floats
+    view_gap: float
 
 
 class LCRA(LinearDescent):
@@ -47,207 +64,197 @@ class LCRA(LinearDescent):
         Number of views that the columns are dealt to at random, or the columns of each (see `corank.views.as_views`).
     coupling : float
         Weight of the disagreement on unscored pairs (the paper's μ).
+    loss : {"squared", "hinge", "logistic", "squared_hinge"}
+        ℓ, see `corank.losses.Loss`.
+    mix : float
+        Share of regression, between 0 and 1.
+    alpha : float, optional
+        Weight of ½‖w_v‖² beside the mean loss (the paper's λ). None chooses, from the size and number of the
+        differences of rows, see `corank.exact.penalty`.
     batch : int
         Scored examples of a step (the paper's k).
     unscored_batch : int
         Unscored pairs of a step (the paper's l).
-    loss : {"hinge", "squared", "logistic", "squared_hinge"}
-        ℓ, see `corank.losses.Loss`.
-    mix : float
-        Share of regression, between 0 and 1.
-    alpha : float
-        Weight of ½‖w_v‖² (the paper's λ).
-    l1 : float
-        Weight of ‖w‖₁; above 0, weights become exactly zero.
-    rate : {"pegasos", "constant", "sqrt", "adagrad"}
-        η_i = 1/(alpha (i − 1) + 1/eta0), eta0, eta0/√i, or one rate per weight.
-    eta0 : float, optional
-        First rate. None takes one over the largest curvature among sampled examples, with which no step overshoots;
-        1/alpha is the 1/(alpha i) of the Pegasos paper, whose first steps are wild where alpha is small.
-    n_steps : int
-        Stochastic steps of a call of ``fit`` or ``partial_fit``.
-    average : bool, optional
-        Whether the weights are the mean of all iterates. None takes the mean except where nothing can be averaged: with
-        `l1`, whose zeros it would undo, and with AdaGrad, which averages pulls already.
-    project : bool
-        Whether to keep w in the ball of radius 1/√alpha, as Pegasos may.
-    sampling : {"pairs", "query", "rows"}
-        Law of the pairs, see `corank.PairSampler`.
-    solver : {"auto", "sgd", "exact"}
-        ``"exact"`` finds the optimum for the squared loss. ``"auto"`` does so where it is cheap, see
-        `corank.descent.solvers.can_solve`, and else descends.
-    tol : float, optional
-        Stop when the disagreement error on held-out queries has not fallen by more than `tol` in `n_iter_no_change`
-        of the 20 checks that a call makes, and keep the best weights. None takes all steps.
-    validation_fraction : float
-        Share of the queries (of the rows, where there is one query) held out for `tol`.
-    n_iter_no_change : int
-        Patience of `tol`, in checks.
-    warm_start : bool
-        Whether ``fit`` continues where the last one ended, as ``partial_fit`` does.
-    n_jobs : int, optional
-        Number of threads, each with a run of its own and a share of the steps; the weights of the runs are averaged.
-        The result depends on the seed and on `n_jobs`, on nothing else. None is 1, −1 every processor.
-    random_state : int, RandomState or None
-        Seed.
-    verbose : bool
-        Whether to show a progress bar, on a terminal only.
     fit_intercept : bool
         Whether each view has a bias, learnt from the regression part only.
+    solver : {"auto", "sgd", "exact"}
+        ``"exact"`` finds the optimum for the squared loss; ``"auto"`` as in `corank.SPD`.
+    l1, query_weight, draw, scale, tol, rate, eta0, n_steps, average, project, warm_start
+        As in `corank.SPD`.
+    early_stopping, validation_fraction, n_iter_no_change, random_state, n_jobs, verbose
+        As in `corank.SPD`.
 
     Attributes
     ----------
     coef_ : array of shape (n_features,)
-        Weights.
+        Weights of the columns as given, the mean of the views'.
     intercept_ : float
         Bias; the mean of the views' biases, 0 with mix=0.
-    n_steps_ : int
-        Stochastic steps behind the weights; 0 when they were found exactly.
-    n_skipped_queries_ : int
-        Queries that hold no pair, because they have one scored row or equal scores.
-    objective_trace_ : array of shape (n_checks, 2)
-        Steps done and the objective, estimated on a fixed sample of examples (stochastic descent only).
-    eta0_, run_kind_, run_weights_, run_sums_, run_ledger_, run_dice_, run_steps_
-        What `partial_fit` needs to continue bit for bit (stochastic descent only).
-    views_ : list of int arrays
-        Columns of each view.
+    views_ : list of View
+        The columns of each view.
     view_coefs_ : array of shape (n_views, n_features)
-        Weights of each view, zero where it does not see a column; `coef_` is their mean.
-    disagreement_ : float
-        Share of sampled unscored pairs that two views order differently, mean over pairs of views; NaN without unscored
-        pairs or coupling (stochastic descent only).
+        Weights of each view, zero where it does not see a column.
+    view_gap_ : float
+        Mean over unscored pairs and pairs of views of the squared difference of their margins; NaN without unscored
+        pairs. After stochastic steps it is estimated on a sample, and NaN without coupling.
+    alpha_, alpha_from_, objective_, n_iter_, n_skipped_queries_
+        As in `corank.SPD`.
+    objective_trace_, validation_errors_, eta0_, run_
+        As in `corank.SPD`.
 
     Examples
     --------
     >>> from corank import LCRA, hide_scores, make_ranking
     >>> problem = make_ranking(100, 20, random_state=0)
     >>> y = hide_scores(problem.y, fraction=0.8, random_state=0)
-    >>> model = LCRA(coupling=0.01, alpha=1e-3, random_state=0).fit(problem.X, y, qid=problem.qid)
+    >>> model = LCRA(coupling=0.01, random_state=0).fit(problem.X, y, qid=problem.qid)
     >>> model.score(problem.X, problem.y, qid=problem.qid) > 0.7
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **LinearDescent._parameter_constraints,
-        "views": [Interval(Integral, 1, None, closed="left"), list, tuple],
-        "coupling": [Interval(Real, 0, None, closed="left")],
-        "batch": [Interval(Integral, 1, None, closed="left")],
-        "unscored_batch": [Interval(Integral, 1, None, closed="left")],
-        "loss": [StrOptions({"hinge", "squared", "logistic", "squared_hinge"})],
-        "mix": [Interval(Real, 0, 1, closed="both")],
-        "fit_intercept": ["boolean"],
+    _rules: ClassVar[Rules] = {
+        **LinearDescent._rules,
+        "views": whole(1) | items,
+        "coupling": number(0),
+        "mix": number(0, 1),
+        "batch": whole(1),
+        "unscored_batch": whole(1),
+        "fit_intercept": boolean,
     }
+
+    views_: list[View]
+    view_coefs_: Floats
 
     def __init__(
         self,
         views: Any = 2,
         coupling: float = 1.0,
-        batch: int = 1,
-        unscored_batch: int = 1,
-        loss: str = "hinge",
-        mix: float = 0.0,
-        alpha: float = 1e-4,
+        loss: str = "squared",
         *,
+        mix: float = 0.0,
+        alpha: float | None = None,
         l1: float = 0.0,
+        query_weight: str = "pairs",
+        draw: str = "pairs",
+        scale: bool = True,
+        solver: str = "auto",
+        tol: float = 1e-6,
         rate: str = "pegasos",
         eta0: float | None = None,
         n_steps: int = 100_000,
+        batch: int = 1,
+        unscored_batch: int = 1,
         average: bool | None = None,
         project: bool = False,
-        sampling: str = "pairs",
-        solver: str = "auto",
-        tol: float | None = None,
+        early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 5,
         warm_start: bool = False,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: bool = False,
         fit_intercept: bool = True,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: bool = False,
     ) -> None:
         self.views = views
         self.coupling = coupling
-        self.batch = batch
-        self.unscored_batch = unscored_batch
         self.loss = loss
         self.mix = mix
         self.alpha = alpha
         self.l1 = l1
+        self.query_weight = query_weight
+        self.draw = draw
+        self.scale = scale
+        self.solver = solver
+        self.tol = tol
         self.rate = rate
         self.eta0 = eta0
         self.n_steps = n_steps
+        self.batch = batch
+        self.unscored_batch = unscored_batch
         self.average = average
         self.project = project
-        self.sampling = sampling
-        self.solver = solver
-        self.tol = tol
+        self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
         self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
         self.fit_intercept = fit_intercept
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
 
-    def _settings(self) -> Settings:
-        return Settings(
-            float(self.mix), float(self.coupling), bool(self.fit_intercept), int(self.batch), int(self.unscored_batch)
-        )
+    def predict_views(self, X: Any) -> Floats:
+        """
+        Score rows with each view.
 
-    def _choose_views(self, n_features: int, rng: np.random.Generator) -> Views:
-        if isinstance(self.views, Integral) and n_features < int(self.views):
+        Parameters
+        ----------
+        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
+            The rows.
+
+        Returns
+        -------
+        array of shape (n_rows, n_views)
+            One column of scores for each view, with the bias that they share; their mean is what ``predict`` gives.
+        """
+        return np.asarray(self._new_rows(X) @ self.view_coefs_.T + self.intercept_, dtype=np.float64)
+
+    @property
+    def _has_optimum(self) -> bool:
+        return self.loss == "squared"
+
+    def _layout(self, data: RankingData, rng: np.random.Generator, goes_on: bool = False) -> Columns:
+        d = data.n_features
+        if is_whole(self.views) and d < self.views:
             raise InputError(
-                f"views={self.views} needs a column for each, but X has n_features = {n_features}; pass fewer views."
+                f"views={self.views} needs a column for each, but X has n_features = {d}; pass fewer views."
             )
-        every = np.arange(n_features)
-        views = as_views(self.views, n_features, rng)
+        views = self.views_ if goes_on else as_views(self.views, d, rng)
         if not all(isinstance(view.kernel, LinearKernel) for view in views):
             raise InputError("LCRA is linear in each view's columns; put Landmarks before it, or use linear views.")
-        return [every if view.columns is None else every[view.columns] for view in views]
+        return columns_of_views(data.X, [np.arange(d) if view.columns is None else view.columns for view in views])
 
-    def _keep_views(self, views: Views | None) -> None:
-        assert views is not None
-        self.views_ = views
-
-    def _kept_views(self) -> Views:
-        return self.views_
-
-    def _store(self, runs: Runs, task: Task, views: Views | None, trace: Floats) -> None:
-        super()._store(runs, task, views, trace)
-        self.disagreement_ = _disagreement(task.sample.unscored @ self.view_coefs_.T)
-
-    def _view_weights(self) -> Floats:
-        return self.view_coefs_
-
-    def _set_weights(self, W: Floats, biases: Floats) -> None:
-        super()._set_weights(W, biases)
-        self.view_coefs_ = W
-
-    def _can_solve(self, data: RankingData) -> bool:
-        return self.loss == "squared" and super()._can_solve(data)
-
-    def _solve(
-        self, data: RankingData, objective: Objective, views: Views | None, weights: Floats | None
-    ) -> tuple[Floats, Floats]:
-        assert views is not None
-        if self.loss != "squared":
-            raise InputError(f"solver='exact' needs the squared loss, but loss is {self.loss!r}; set solver='sgd'.")
-        coupling = objective.coupling * distinct_share(data, weights)
-        solution = exact.squared_views(
-            data, views, mix=objective.mix, alpha=objective.alpha, coupling=coupling,
-            fit_intercept=objective.fit_intercept and objective.mix > 0, weights=weights,
+    def _objective(self, data: RankingData, kept: float | None = None) -> Objective:
+        warn_of_no_agreement(data, self.coupling)
+        # a row drawn twice differs from itself by nothing: P̂ has such pairs, so that a row of weight 2 is worth the row
+        # written twice; they are not drawn, but counted
+        distinct, drawn = _unscored_weight(data, self.query_weight)
+        coupling = self.coupling * distinct / drawn if distinct > 0.0 else 0.0
+        return replace(
+            super()._objective(data, kept),
+            coupling=float(coupling), batch=int(self.batch), unscored_batch=int(self.unscored_batch),
         )  # fmt: skip
-        W = np.zeros((len(views), data.n_features))
-        for row, columns, coef in zip(W, views, solution.view_coefs, strict=True):
-            row[columns] = coef
-        return W, np.array([solution.intercept])
+
+    def _fitted(
+        self, data: RankingData, objective: Objective, W: Floats, biases: Floats, value: float, n_iter: int,
+        columns: Columns, task: Task | None = None,
+    ) -> FittedViews:  # fmt: skip
+        common = super()._fitted(data, objective, W, biases, value, n_iter, columns, task)
+        gap = _view_gap(data, objective.query_weight, W) if task is None else task.sample.view_gap(W)
+        views = [View(chosen) for chosen in columns.of_views]
+        return FittedViews(**vars(common), views=views, view_coefs=W * factors(data), view_gap=gap)
 
 
-def _disagreement(margins: Floats) -> float:
-    n, M = margins.shape
-    if n == 0 or M < 2:
+def _unscored_weight(data: RankingData, query_weight: str) -> tuple[float, float]:
+    """
+    Weight of the pairs of unscored rows of one query, each pair twice, and the same with each row beside itself.
+
+    The second is Σ_q c_q W_q², the first Σ_q c_q (W_q² − Σ w²).
+    """
+    rows = data.unscored_rows
+    w, codes = data.weight_of(rows), data.queries.codes[rows]
+    W_q = np.bincount(codes, weights=w)
+    distinct = W_q**2 - np.bincount(codes, weights=w**2)
+    # a row alone is two copies of itself of half the weight: it counts among rows, though it makes no pair
+    c = 1.0 / np.where(W_q > 0.0, W_q, 1.0) if query_weight == "rows" else query_factors(W_q, query_weight, distinct)
+    return float(c @ distinct), float(c @ W_q**2)
+
+
+def _view_gap(data: RankingData, query_weight: str, W: Floats) -> float:
+    distinct, _ = _unscored_weight(data, query_weight)
+    if len(W) < 2 or distinct == 0.0:
         return float("nan")
-    signs = np.sign(margins)
-    # 1 for opposite orders, ½ where one view ties
-    gaps = np.abs(signs[:, :, None] - signs[:, None, :]).sum(axis=(1, 2)) / 2
-    return float(gaps.mean() / (M * (M - 1)))
+    L = Laplacian.per_query(data, query_weight, "unscored")
+    Q = L.quad(np.asarray(data.X @ W.T))
+    # Σ_{v<u} (m_v − m_u)² = M Σ_v m_v² − (Σ_v m_v)²
+    total = len(W) * float(np.trace(Q)) - float(Q.sum())
+    return max(total, 0.0) / (0.5 * distinct) / (0.5 * len(W) * (len(W) - 1))

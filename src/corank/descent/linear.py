@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import validate_data
 
-from corank.base import OF_COLUMNS, Ranker, as_weights, rng_of
-from corank.core.sgd_parts import Plan, State
+from corank.base import Interrupted, Ranker
+from corank.core.coupled import Columns
+from corank.core.sgd_parts import Plan
 from corank.core.threads import n_threads
 from corank.data.ranking import RankingData
-from corank.data.rows import columns_of
+from corank.descent.fitted import Fitted, factors, judge_of
 from corank.descent.objective import Objective
-from corank.descent.parameters import CONSTRAINTS, RATES, Settings, first_rate, require_sense
 from corank.descent.runs import Runs
 from corank.descent.solvers import can_solve, solve
-from corank.descent.task import Task, Views
-from corank.descent.training import Patience, hold_out, train, view_weights
+from corank.descent.task import RATES, Task, columns_of_views
+from corank.descent.training import train
 from corank.errors import InputError
-from corank.losses import Loss
+from corank.exact.penalty import default_alpha
+from corank.held_out import HeldOut
+from corank.losses import LOSSES, Loss
+from corank.parameters import Rules, boolean, none, number, one_of, seed, whole
+from corank.parameters import n_jobs as jobs
+from corank.sampling import DRAWS, QUERY_WEIGHTS
 
 Floats = NDArray[np.float64]
 
@@ -30,20 +36,24 @@ class LinearDescent(Ranker):
 
     __metadata_request__partial_fit: ClassVar[dict[str, bool]] = {"qid": True}
 
-    n_features_in_: int
-    coef_: Floats
-    intercept_: float
+    # a ranker without these parameters learns from pairs only
+    mix: float = 0.0
+    fit_intercept: bool = False
+
     loss: str
-    alpha: float
+    alpha: float | None
     l1: float
+    query_weight: str
+    draw: str
+    scale: bool
+    solver: str
+    tol: float
     rate: str
     eta0: float | None
     n_steps: int
     average: bool | None
     project: bool
-    sampling: str
-    solver: str
-    tol: float | None
+    early_stopping: bool
     validation_fraction: float
     n_iter_no_change: int
     warm_start: bool
@@ -51,73 +61,36 @@ class LinearDescent(Ranker):
     random_state: Any
     verbose: bool
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = CONSTRAINTS
+    coef_: Floats
+    intercept_: float
+    alpha_: float
+    alpha_from_: str
+    objective_trace_: Floats
+    eta0_: float
+    run_: dict[str, Any]
 
-    def _settings(self) -> Settings:
-        return Settings()
-
-    def _choose_views(self, n_features: int, rng: np.random.Generator) -> Views | None:
-        return None
-
-    def _keep_views(self, views: Views | None) -> None:
-        """Remember the columns of each view, where there are views."""
-
-    def _kept_views(self) -> Views | None:
-        return None
-
-    def _can_solve(self, data: RankingData) -> bool:
-        """Whether ``solver="auto"`` should solve this problem exactly."""
-        return can_solve(data, self.loss, self.alpha)
-
-    def _solve(
-        self, data: RankingData, objective: Objective, views: Views | None, weights: Floats | None
-    ) -> tuple[Floats, Floats]:
-        """Return the weights and the bias of each view, found by an exact solver."""
-        solution = solve(data, objective, weights)
-        return solution.coef[None, :], np.array([solution.intercept])
-
-    def fit(
-        self,
-        X: Any,
-        y: ArrayLike | None = None,
-        *,
-        qid: ArrayLike | None = None,
-        sample_weight: Any = None,
-        pairs: ArrayLike | None = None,
-    ) -> Self:
-        """
-        Learn from scored rows, or from preferences; after Ctrl-C the model holds what the steps so far have learnt.
-
-        Parameters
-        ----------
-        X : array-like, CSR matrix, DataFrame, or RankingData
-            The rows, or a whole problem (then y, qid and pairs stay None); of a memory-mapped problem only the rows
-            drawn are read.
-        y : array-like of shape (n_rows,)
-            Scores, higher is better; NaN marks an unscored row.
-        qid : array-like of shape (n_rows,), optional
-            One query id per row; None puts all rows in one query.
-        sample_weight : array-like of shape (n_rows,), optional
-            A weight of 2 means what writing the row twice means: a pair weighs the product of its rows.
-        pairs : array-like of int, shape (n_pairs, 2), optional
-            Preferences instead of y: row numbers, the preferred row first.
-
-        Returns
-        -------
-        self
-            The fitted ranker.
-        """
-        self._validate_params()
-        require_sense(self)
-        resume = self.warm_start and self.solver != "exact" and hasattr(self, "run_steps_")
-        data = self._given(X, y, qid, pairs, same_columns=resume)
-        weights = as_weights(sample_weight, data.n_rows)
-        if resume:
-            return self._descend(data, weights, resume=True)
-        plain = self.l1 == 0.0 and self.tol is None and self.sampling == "pairs" and not self.warm_start
-        if self.solver == "exact" or (self.solver == "auto" and plain and self._can_solve(data)):
-            return self._solve_exactly(data, weights)
-        return self._descend(data, weights, resume=False)
+    _rules: ClassVar[Rules] = {
+        "loss": one_of(*LOSSES),
+        "alpha": number(0) | none,
+        "l1": number(0),
+        "query_weight": one_of(*QUERY_WEIGHTS),
+        "draw": one_of(*DRAWS),
+        "scale": boolean,
+        "solver": one_of("auto", "sgd", "exact"),
+        "tol": number(0),
+        "rate": one_of(*RATES),
+        "eta0": number(0, inside="()") | none,
+        "n_steps": whole(0),
+        "average": boolean | none,
+        "project": boolean,
+        "early_stopping": boolean,
+        "validation_fraction": number(0, 1, inside="()"),
+        "n_iter_no_change": whole(1),
+        "warm_start": boolean,
+        "n_jobs": jobs,
+        "random_state": seed,
+        "verbose": boolean,
+    }
 
     def partial_fit(
         self,
@@ -127,16 +100,18 @@ class LinearDescent(Ranker):
         qid: ArrayLike | None = None,
         sample_weight: Any = None,
         pairs: ArrayLike | None = None,
+        pair_weight: Any = None,
     ) -> Self:
         """
         Take `n_steps` further stochastic steps, on the same or on other rows.
 
-        Without `tol`, k steps and then m steps on the same data give, bit for bit, what k + m steps give, also when the
-        model was saved and loaded in between. A model that was solved exactly goes on from its weights.
+        Without early stopping, k steps and then m steps on the same data give, bit for bit, what k + m steps give, also
+        when the model was saved and loaded in between. A model that was solved exactly goes on from its weights; alpha,
+        where it was chosen, and what columns are divided by stay those of the first call.
 
         Parameters
         ----------
-        X, y, qid, sample_weight, pairs
+        X, y, qid, sample_weight, pairs, pair_weight
             As in `fit`.
 
         Returns
@@ -144,140 +119,13 @@ class LinearDescent(Ranker):
         self
             The fitted ranker.
         """
-        self._validate_params()
-        require_sense(self)
-        resume = hasattr(self, "run_steps_")
         if self.solver == "exact":
             raise InputError("partial_fit takes stochastic steps, but solver is 'exact'; set solver='sgd' or 'auto'.")
-        solved = hasattr(self, "coef_") and not resume
-        if solved and self.rate == "adagrad":
-            raise InputError("this model was solved exactly, from where AdaGrad cannot go on; choose another rate.")
-        data = self._given(X, y, qid, pairs, same_columns=resume or solved)
-        return self._descend(data, as_weights(sample_weight, data.n_rows), resume, solved)
-
-    def _given(
-        self, X: Any, y: Any, qid: ArrayLike | None, pairs: ArrayLike | None, same_columns: bool = False
-    ) -> RankingData:
-        before = {name: value for name, value in vars(self).items() if name in OF_COLUMNS}
-        data = self._problem(X, y, qid) if pairs is None else self._preferences(X, y, qid, pairs)
-        if same_columns:
-            for name in OF_COLUMNS:
-                self.__dict__.pop(name, None)
-            for name, value in before.items():
-                setattr(self, name, value)
-            validate_data(self, columns_of(X, data.X), skip_check_array=True, reset=False)
-        return data
-
-    def _solve_exactly(self, data: RankingData, weights: Floats | None) -> Self:
-        views, objective = self._choose_views(data.n_features, rng_of(self.random_state).spawn(1)[0]), self._objective()
-        if data.y is not None:
-            scored = data.is_scored
-            objective.loss.require_scores(data.y[scored], data.queries.codes[scored], objective.mix > 0.0)
-        if objective.mix < 1.0:
-            data.require_pairs()
-        W, biases = self._solve(data, objective, views, weights)
-        self._replace(views, W, biases)
-        self.n_steps_ = 0
-        self.n_skipped_queries_ = len(data.single_grade_queries)
-        return self
-
-    def _descend(self, data: RankingData, weights: Floats | None, resume: bool, solved: bool = False) -> Self:
-        # each question its own generator, so that a resumed run holds out and samples what the first one did
-        for_views, for_holding_out, for_sample, for_dice = rng_of(self.random_state).spawn(4)
-        W = self._view_weights() if solved else None
-        views = self._kept_views() if resume or solved else self._choose_views(data.n_features, for_views)
-        patience = None
-        if self.tol is not None:
-            data.require_pairs()
-            data, judge = hold_out(data, self.validation_fraction, for_holding_out)
-            patience = Patience(judge, self.tol, self.n_iter_no_change)
-        task = Task.of(data, self._objective(), views, weights, for_sample)
-        runs = self._resumed(task) if resume else self._started(task, W, for_dice)
-        runs, trace, interrupt = train(runs, task, self.n_steps, patience, self.verbose)
-        if resume:
-            trace = np.concatenate([self.objective_trace_, trace[1:]])
-        self._store(runs, task, views, trace)
-        if interrupt is not None:
-            raise interrupt
-        return self
-
-    def _objective(self) -> Objective:
-        s = self._settings()
-        return Objective(
-            Loss.of(self.loss), s.mix, float(self.alpha), float(self.l1), s.coupling, s.fit_intercept, self.sampling
-        )
-
-    def _plan(self, task: Task, eta0: float) -> Plan:
-        s, o = self._settings(), task.objective
-        return Plan(
-            loss=o.loss.code, rate=RATES[self.rate], alpha=o.alpha, l1=o.l1, eta0=eta0, mix=float(o.mix),
-            coupling=float(o.coupling), batch=int(s.batch), unscored_batch=int(s.unscored_batch),
-            average=self._averages(), project=bool(self.project), fit_intercept=bool(s.fit_intercept),
-        )  # fmt: skip
-
-    def _averages(self) -> bool:
-        return self.l1 == 0.0 and self.rate != "adagrad" if self.average is None else bool(self.average)
-
-    def _started(self, task: Task, W: Floats | None, rng: np.random.Generator) -> Runs:
-        n_views = 1 + int(task.columns.views.max(initial=0))
-        plan = self._plan(task, first_rate(task, n_views, self.rate, self.eta0))
-        n_runs = 1 if self.n_jobs is None else n_threads(self.n_jobs)
-        if W is None:
-            return Runs.start(plan, n_runs, np.zeros(len(task.columns.views)), np.zeros(n_views), rng)
-        weights = W[task.columns.views, task.columns.of_slots]
-        return Runs.start(plan, n_runs, weights, np.full(n_views, self.intercept_), rng)
-
-    def _resumed(self, task: Task) -> Runs:
-        stored = {name: getattr(self, f"run_{name}_") for name in State._fields}
-        if self.n_jobs is not None and n_threads(self.n_jobs) != len(stored["steps"]):
-            raise InputError(
-                f"n_jobs is {self.n_jobs}, but this model was begun with {len(stored['steps'])} runs; "
-                f"set n_jobs={len(stored['steps'])}, or fit it anew."
-            )
-        plan = self._plan(task, self.eta0_)
-        if plan.kind != self.run_kind_:
-            raise InputError(
-                f"this model was begun with {self.run_kind_} weights and cannot go on with {plan.kind} ones; "
-                "keep rate, average, project and whether l1 is zero as they were, or fit it anew."
-            )
-        return Runs.resume(plan, stored)
-
-    def _store(self, runs: Runs, task: Task, views: Views | None, trace: Floats) -> None:
-        W, biases = view_weights(runs, task)
-        if not np.isfinite(W).all():
-            raise InputError(
-                f"the weights overflowed with a first rate of {runs.plan.eta0:g}; "
-                "scale the columns of X, or pass a smaller eta0."
-            )
-        self._replace(views, W, biases)
-        self.n_steps_ = runs.n_steps
-        self.n_skipped_queries_ = task.n_skipped_queries
-        self.objective_trace_ = trace
-        self.eta0_, self.run_kind_ = runs.plan.eta0, runs.plan.kind
-        for name, value in runs.stored().items():
-            setattr(self, f"run_{name}_", value)
-
-    def _view_weights(self) -> Floats:
-        return self.coef_[None, :]
-
-    def _set_weights(self, W: Floats, biases: Floats) -> None:
-        self.coef_ = W.mean(axis=0)
-        self.intercept_ = float(biases.mean())
-
-    def _replace(self, views: Views | None, W: Floats, biases: Floats) -> None:
-        """Put a new model in the place of an old one, at once: what fails or is broken off leaves the old one whole."""
-        self._forget()
-        self._keep_views(views)
-        self._set_weights(W, biases)
-
-    def _preferences(self, X: Any, y: Any, qid: ArrayLike | None, pairs: ArrayLike) -> RankingData:
-        if y is not None:
-            raise InputError("y came beside pairs; pass scores or preferences, not both.")
-        data = RankingData.of_pairs(X, pairs, qid)
-        self._problem(data, None, None)
-        if hasattr(X, "columns"):
-            validate_data(self, X, skip_check_array=True)
-        return data
+        goes_on = hasattr(self, "coef_")
+        if goes_on:
+            self._require_same_kind()
+        descend = partial(self._descend, goes_on=goes_on)
+        return self._learn((X, y, qid, pairs), (sample_weight, pair_weight), goes_on=goes_on, fit=descend)
 
     def predict(self, X: Any) -> Floats:
         """
@@ -294,3 +142,161 @@ class LinearDescent(Ranker):
             w · x + b, higher is better.
         """
         return np.asarray(self._new_rows(X) @ self.coef_ + self.intercept_, dtype=np.float64)
+
+    @property
+    def _needs_pairs(self) -> bool:  # type: ignore[override]
+        return self.mix < 1.0
+
+    @property
+    def _learns_from_differences(self) -> bool:  # type: ignore[override]
+        return self.mix == 0.0
+
+    @property
+    def _goes_on(self) -> bool:
+        return self.warm_start and self.solver != "exact" and hasattr(self, "run_")
+
+    def _require_sense(self) -> None:
+        if self.rate == "adagrad" and (self.average or self.project):
+            raise InputError("rate='adagrad' already averages pulls; leave average and project False.")
+        if self.l1 > 0.0 and (self.average or self.project):
+            raise InputError("l1 asks for exact zeros, which average and project would undo; leave both False.")
+        if self.project and self.alpha == 0.0:
+            raise InputError("project needs alpha above 0, since the ball has radius 1/√alpha; set project=False.")
+        if self.draw == "rows" and self.query_weight != "pairs":
+            raise InputError(
+                f"draw='rows' knows no weights of queries, but query_weight is {self.query_weight!r}; "
+                "set query_weight='pairs', or draw='pairs'."
+            )
+        if self._goes_on:
+            self._require_same_kind()
+        if self.solver != "exact":
+            return
+        if self.l1 > 0.0 or self.early_stopping or self.draw != "pairs":
+            raise InputError(
+                "solver='exact' minimises the mean over all pairs without l1 or early stopping; "
+                "set l1=0, early_stopping=False and draw='pairs', or choose solver='sgd'."
+            )
+        if not self._has_optimum:
+            raise InputError(
+                f"solver='exact' knows no solver of {type(self).__name__} for the {self.loss} loss; choose "
+                "loss='squared', or solver='sgd'."
+            )
+
+    @property
+    def _has_optimum(self) -> bool:
+        """Whether the optimum can be computed."""
+        return Loss.of(self.loss).exact is not None
+
+    def _require_same_kind(self) -> None:
+        """Raise one sentence where a fitted model cannot learn more under the parameters as they are now."""
+        if hasattr(self, "column_scale_") != bool(self.scale):
+            raise InputError(f"scale is {self.scale}, but this model was begun with {not self.scale}; fit it anew.")
+        if not hasattr(self, "run_"):
+            if self.rate == "adagrad":
+                raise InputError("this model was solved exactly, from where AdaGrad cannot go on; choose another rate.")
+            return
+        n_runs = len(self.run_["steps"])
+        if self.n_jobs is not None and n_threads(self.n_jobs) != n_runs:
+            raise InputError(
+                f"n_jobs is {self.n_jobs}, but this model was begun with {n_runs} runs; "
+                f"set n_jobs={n_runs}, or fit it anew."
+            )
+
+    def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> Fitted:
+        is_quick = self.l1 == 0.0 and self.alpha != 0.0 and self.draw == "pairs" and self._has_optimum
+        is_quick = is_quick and held is None and not self.warm_start and can_solve(data, Loss.of(self.loss))
+        if self._goes_on or self.solver == "sgd" or (self.solver == "auto" and not is_quick):
+            return self._descend(data, held, rng, self._goes_on)
+        columns, objective = self._layout(data, rng.spawn(1)[0]), self._objective(data)
+        return self._fitted(data, objective, *solve(data, objective, columns.of_views, self.tol), columns)
+
+    def _descend(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator, goes_on: bool) -> Fitted:
+        """Take stochastic steps, from where the fitted model ended where it `goes_on`."""
+        data = data if held is None else held.train
+        # each question its own generator, so that a resumed run samples what the first one did
+        for_views, for_sample, for_dice = rng.spawn(3)
+        objective = self._objective(data, self.alpha_ if goes_on else None)
+        task = Task.of(data, objective, self._layout(data, for_views, goes_on), for_sample)
+        resumes = goes_on and hasattr(self, "run_")
+        runs = self._resumed(task) if resumes else self._started(task, data, for_dice, goes_on)
+        judge = None if held is None else judge_of(held, self.loss)
+        went = train(runs, task, self.n_steps, judge, self.n_iter_no_change, self.verbose)
+        if went.interrupted and went.runs.n_steps == 0:
+            raise KeyboardInterrupt
+        W, biases = went.runs.weights(task.columns)
+        if not np.isfinite(W).all():
+            raise InputError(
+                f"the weights overflowed with a first rate of {runs.plan.eta0:g}; "
+                "scale the columns of X, or pass a smaller eta0."
+            )
+        value = task.sample.objective(objective, W, biases)
+        fitted = replace(
+            self._fitted(data, objective, W, biases, value, went.runs.n_steps, task.columns, task),
+            eta0=runs.plan.eta0,
+            objective_trace=np.concatenate([self.objective_trace_, went.trace[1:]]) if resumes else went.trace,
+            validation_errors=None if held is None else went.errors,
+            run=went.runs.stored(),
+        )
+        if went.interrupted:
+            raise Interrupted(fitted)
+        return fitted
+
+    def _fitted(
+        self, data: RankingData, objective: Objective, W: Floats, biases: Floats, value: float, n_iter: int,
+        columns: Columns, task: Task | None = None,
+    ) -> Fitted:  # fmt: skip
+        """Return the model of weights W of the columns as `_fit` saw them; a descent also hands its task."""
+        return Fitted(
+            coef=W.mean(axis=0) * factors(data),
+            intercept=float(biases.mean()),
+            alpha=objective.alpha,
+            alpha_from=objective.alpha_from,
+            objective=float(value),
+            n_iter=int(n_iter),
+            n_skipped_queries=len(data.single_grade_queries) if self._needs_pairs else 0,
+        )
+
+    def _objective(self, data: RankingData, kept: float | None = None) -> Objective:
+        """Return what is minimised; where alpha is chosen, a model that goes on has `kept` its own."""
+        if self.alpha is not None:
+            alpha, source = self.alpha, "given"
+        elif kept is not None:
+            alpha, source = kept, self.alpha_from_
+        else:
+            alpha, source = default_alpha(data, self.query_weight), "pair differences"
+        objective = Objective(
+            Loss.of(self.loss), float(alpha), source, float(self.l1), float(self.mix),
+            fit_intercept=bool(self.fit_intercept), query_weight=self.query_weight, draw=self.draw,
+        )  # fmt: skip
+        objective.require_scores(data)
+        return objective
+
+    def _layout(self, data: RankingData, rng: np.random.Generator, goes_on: bool = False) -> Columns:
+        """Return which views see which columns: here, one view sees all."""
+        return columns_of_views(data.X, [np.arange(data.n_features)])
+
+    def _started(self, task: Task, data: RankingData, rng: np.random.Generator, solved: bool) -> Runs:
+        columns = task.columns
+        plan = self._plan(task.objective, task.first_rate(self.rate, self.eta0))
+        weights, biases = np.zeros(len(columns.views)), np.zeros(len(columns.of_views))
+        if solved:
+            W = np.atleast_2d(getattr(self, "view_coefs_", self.coef_)) / factors(data)
+            weights, biases = W[columns.views, columns.of_slots], biases + self.intercept_
+        return Runs.start(plan, 1 if self.n_jobs is None else n_threads(self.n_jobs), weights, biases, rng)
+
+    def _resumed(self, task: Task) -> Runs:
+        plan = self._plan(task.objective, self.eta0_)
+        if plan.kind != self.run_["kind"]:
+            raise InputError(
+                f"this model was begun with {self.run_['kind']} weights and cannot go on with {plan.kind} ones; "
+                "keep rate, average, project and whether l1 is zero as they were, or fit it anew."
+            )
+        return Runs.resume(plan, self.run_)
+
+    def _plan(self, objective: Objective, eta0: float) -> Plan:
+        o = objective
+        average = o.l1 == 0.0 and self.rate != "adagrad" if self.average is None else bool(self.average)
+        return Plan(
+            o.loss.code, RATES[self.rate], o.alpha, o.l1, eta0, o.mix, o.coupling, o.batch, o.unscored_batch,
+            average, bool(self.project), o.fit_intercept,
+        )  # fmt: skip

@@ -9,17 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from corank.core.sgd_parts import RowIndex
 from corank.data.ranking import RankingData
+from corank.errors import InputError
 from corank.exact.solution import require_products
 from corank.losses import Loss
-from corank.sampling import PairSampler
 
 Floats = NDArray[np.float64]
-
-# pairs by which the first rate and the trace of the objective are measured, and the most numbers they may hold
-_SAMPLE = 1000
-_SAMPLE_NUMBERS = 2**23
 
 
 @dataclass(frozen=True)
@@ -31,21 +26,48 @@ class Objective:
     ----------
     loss : Loss
         ℓ.
-    mix, alpha, l1, coupling : float
+    alpha : float
+        As in the formula.
+    alpha_from : str
+        What alpha was chosen from.
+    l1, mix, coupling : float
         As in the formula.
     fit_intercept : bool
         Whether the regression part has a bias.
-    sampling : str
-        The law of the pairs, see `PairSampler`.
+    query_weight, draw : str
+        The law of the pairs, see `corank.PairSampler`.
+    batch, unscored_batch : int
+        Examples and unscored pairs whose means stand for those of the formula in a stochastic step.
     """
 
     loss: Loss
-    mix: float
     alpha: float
-    l1: float
-    coupling: float
-    fit_intercept: bool
-    sampling: str
+    alpha_from: str = "given"
+    l1: float = 0.0
+    mix: float = 0.0
+    coupling: float = 0.0
+    fit_intercept: bool = False
+    query_weight: str = "pairs"
+    draw: str = "pairs"
+    batch: int = 1
+    unscored_batch: int = 1
+
+    def require_scores(self, data: RankingData) -> None:
+        """
+        Raise one sentence where a problem's scores are not what this objective can learn from.
+
+        Parameters
+        ----------
+        data : RankingData
+            The problem.
+        """
+        if data.y is not None:
+            rows = data.scored_rows
+            self.loss.require_scores(data.y[rows], data.queries.codes[rows], self.mix > 0.0)
+        elif self.mix > 0.0:
+            raise InputError(
+                f"mix is {self.mix}, but preference pairs hold no scores to regress on; pass mix=0 or scores."
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,28 +89,6 @@ class Sample:
     row_targets: Floats
     unscored: Any
 
-    @classmethod
-    def of(
-        cls,
-        data: RankingData,
-        objective: Objective,
-        pairs: PairSampler | None,
-        unscored: PairSampler | None,
-        rows: RowIndex,
-        rng: np.random.Generator,
-    ) -> Sample:
-        """Draw from the laws of a task; see `Task.of`."""
-        n = int(np.clip(_SAMPLE_NUMBERS // data.n_features, 1, _SAMPLE))
-        drawn = np.empty((0, 2), dtype=np.int64) if pairs is None else pairs.draw(n, rng)
-        free = np.empty((0, 2), dtype=np.int64) if unscored is None else unscored.draw(n, rng)
-        y = np.empty(0) if data.y is None else data.y
-        gaps = np.ones(len(drawn)) if data.y is None else y[drawn[:, 0]] - y[drawn[:, 1]]
-        single = _draw_rows(rows, n, rng) if len(rows.rows) else np.empty(0, dtype=np.int64)
-        return cls(
-            _differences(data.X, drawn), objective.loss.pair_target(gaps), data.X[single], y[single],
-            _differences(data.X, free),
-        )  # fmt: skip
-
     def objective(self, objective: Objective, W: Floats, biases: Floats) -> float:
         """
         Estimate the objective.
@@ -98,7 +98,7 @@ class Sample:
         objective : Objective
             What is minimised.
         W : array of shape (n_views, n_features)
-            Weights of each view in the columns of X.
+            Weights of each view.
         biases : array of shape (n_views,)
             Bias of each view.
 
@@ -115,11 +115,29 @@ class Sample:
             if objective.mix > 0.0:
                 total += objective.mix * float(objective.loss.value(self.row_targets, self.rows @ w + bias).mean())
         if objective.coupling > 0.0:
-            margins = self.unscored @ W.T
-            # Σ_{v,u} (m_v − m_u)² = 2 M Σ_v m_v² − 2 (Σ_v m_v)²
-            gaps = 2.0 * len(W) * (margins**2).sum(axis=1) - 2.0 * margins.sum(axis=1) ** 2
-            total += objective.coupling * float(gaps.mean())
+            total += objective.coupling * len(W) * (len(W) - 1) * self.view_gap(W)
         return total
+
+    def view_gap(self, W: Floats) -> float:
+        """
+        Estimate how far views are apart.
+
+        Parameters
+        ----------
+        W : array of shape (n_views, n_features)
+            Weights of each view.
+
+        Returns
+        -------
+        float
+            Mean over unscored pairs and pairs of views of (m_v − m_u)²; NaN where nothing was sampled, or of one view.
+        """
+        M, margins = len(W), self.unscored @ W.T
+        if M < 2 or not len(margins):
+            return float("nan")
+        # Σ_{v,u} (m_v − m_u)² = 2 M Σ_v m_v² − 2 (Σ_v m_v)²
+        gaps = 2.0 * M * (margins**2).sum(axis=1) - 2.0 * margins.sum(axis=1) ** 2
+        return float(gaps.mean()) / (M * (M - 1))
 
     def curvature(self, objective: Objective, n_views: int) -> float:
         """
@@ -143,16 +161,6 @@ class Sample:
         bound += 4.0 * objective.coupling * n_views * _largest_square(self.unscored)
         require_products(np.array(bound))
         return bound if bound > 0.0 else 1.0
-
-
-def _draw_rows(law: RowIndex, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    faces = rng.integers(0, len(law.rows), n)
-    keeps = rng.integers(0, 2**64, n, dtype=np.uint64) < law.table[faces, 0]
-    return law.rows[np.where(keeps, faces, law.table[faces, 1].astype(np.int64))].astype(np.int64)
-
-
-def _differences(X: Any, pairs: NDArray[np.int64]) -> Any:
-    return X[pairs[:, 0]] - X[pairs[:, 1]]
 
 
 def _largest_square(rows: Any) -> float:

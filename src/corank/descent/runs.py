@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.core.coupled import descend_coupled
+from corank.core.coupled import Columns, descend_coupled
 from corank.core.descent import descend
 from corank.core.dice import seed_state
 from corank.core.sgd_parts import ADAGRAD, BIAS, BIAS_SUM, MASS, N_DICE, N_ENTRIES, OWED, SCALE, Plan, State
@@ -91,9 +91,14 @@ class Runs:
         n_runs = len(stored["steps"])
         return cls([State(*(np.array(stored[name][j]) for name in State._fields)) for j in range(n_runs)], plan)
 
-    def stored(self) -> dict[str, NDArray[Any]]:
-        """Return the fields of the states, stacked over the runs (copies)."""
-        return {name: np.stack([getattr(state, name) for state in self.states]) for name in State._fields}
+    def stored(self) -> dict[str, Any]:
+        """Return the fields of the states, stacked over the runs (copies), and the kind of the plan."""
+        fields = {name: np.stack([getattr(state, name) for state in self.states]) for name in State._fields}
+        return {"kind": self.plan.kind, **fields}
+
+    def copy(self) -> Runs:
+        """Return runs that go on from here by themselves."""
+        return Runs.resume(self.plan, self.stored())
 
     @property
     def n_steps(self) -> int:
@@ -127,26 +132,27 @@ class Runs:
 
         spread(work, [(j, j + 1) for j in range(n_runs)], n_runs)
 
-    def weights(self, views: NDArray[np.uint64]) -> tuple[Floats, Floats]:
+    def weights(self, columns: Columns) -> tuple[Floats, Floats]:
         """
-        Weights of the slots and biases of the views, averaged over the runs by their steps.
+        Weights and biases of the views, averaged over the runs by their steps.
 
         Parameters
         ----------
-        views : array of uint64, shape (n_slots,)
-            View of each slot.
+        columns : Columns
+            Which views see which columns.
 
         Returns
         -------
-        tuple of (array of shape (n_slots,), array of shape (n_views,))
-            Weights and biases.
+        tuple of (array of shape (n_views, n_features), array of shape (n_views,))
+            Weights, zero where a view does not see a column, and biases.
         """
         shares = np.array([float(state.steps[0]) for state in self.states])
         shares = shares / shares.sum() if shares.any() else np.full(len(shares), 1.0 / len(shares))
-        parts = [_weights(state, self.plan, views) for state in self.states]
-        w = sum(share * part[0] for share, part in zip(shares, parts, strict=True))
-        biases = sum(share * part[1] for share, part in zip(shares, parts, strict=True))
-        return np.asarray(w), np.asarray(biases)
+        parts = [_weights(state, self.plan, columns.views) for state in self.states]
+        biases = np.asarray(sum(share * part[1] for share, part in zip(shares, parts, strict=True)))
+        W = np.zeros((len(biases), len(columns.starts) - 1))
+        W[columns.views, columns.of_slots] = sum(share * part[0] for share, part in zip(shares, parts, strict=True))
+        return W, biases
 
 
 def _weights(state: State, plan: Plan, views: NDArray[np.uint64]) -> tuple[Floats, Floats]:

@@ -9,20 +9,23 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from corank import exact
+from corank.core.scaled import plain
 from corank.data.ranking import RankingData
 from corank.descent.objective import Objective
 from corank.exact.least_squares import MAX_DENSE, MAX_SUMS
 from corank.losses import Loss
 
+Floats = NDArray[np.float64]
+
 MAX_NUMBERS = 10**9
 MAX_PAIRS = 2 * 10**6
 
 
-def can_solve(data: RankingData, loss: str, alpha: float) -> bool:
+def can_solve(data: RankingData, loss: Loss) -> bool:
     """
     Decide for ``solver="auto"`` whether the optimum is cheaper than stochastic steps towards it.
 
-    It is, for alpha > 0 and without l1, early stopping, warm starts or another law than ``sampling="pairs"``:
+    It is, for alpha > 0 and without l1, early stopping, warm starts or ``draw="rows"``:
 
     * squared loss: at most 4000 columns and n d² ≤ 10¹² (one pass over the rows);
     * squared hinge: at most 10⁹ numbers stored in X (some tens of passes);
@@ -33,51 +36,58 @@ def can_solve(data: RankingData, loss: str, alpha: float) -> bool:
     ----------
     data : RankingData
         The problem.
-    loss : str
-        Name of the loss.
-    alpha : float
-        Weight of the penalty.
+    loss : Loss
+        The loss.
 
     Returns
     -------
     bool
         Whether to solve exactly.
     """
-    n, d = data.n_rows, data.n_features
-    numbers = data.X.nnz if sparse.issparse(data.X) else n * d
-    if not alpha > 0.0:
-        return False
-    match Loss.of(loss).exact:
-        case "system":
-            return d <= MAX_DENSE and n * d * d <= MAX_SUMS
-        case "sorted":
-            return bool(numbers <= MAX_NUMBERS)
-        case "pairs":
-            return bool(numbers <= MAX_NUMBERS and data.n_pairs <= MAX_PAIRS)
-        case _:
-            return False
+    n, d, X = data.n_rows, data.n_features, plain(data.X)
+    if loss.exact == "system":
+        return d <= MAX_DENSE and n * d * d <= MAX_SUMS
+    is_small = bool((X.nnz if sparse.issparse(X) else n * d) <= MAX_NUMBERS)
+    return is_small and (loss.exact == "sorted" or (loss.exact == "pairs" and data.n_pairs <= MAX_PAIRS))
 
 
-def solve(data: RankingData, objective: Objective, weights: NDArray[np.float64] | None) -> Any:
+def solve(
+    data: RankingData, objective: Objective, views: list[NDArray[np.int64]], tol: float
+) -> tuple[Floats, Floats, float, int]:
     """
-    Find the optimum of one weight vector.
+    Find the optimum.
 
     Parameters
     ----------
     data : RankingData
         The problem.
     objective : Objective
-        What to minimise.
-    weights : array of shape (n_rows,), optional
-        Row weights.
+        What to minimise; of several views, with the squared loss.
+    views : list of int arrays
+        Columns of each view.
+    tol : float
+        Relative size of the gradient at which Newton's method stops.
 
     Returns
     -------
-    corank.exact.Solution
-        The optimum.
+    W : array of shape (n_views, n_features)
+        Weights of each view.
+    biases : array of shape (1,)
+        Their mean bias.
+    value : float
+        The objective there.
+    n_iter : int
+        Steps of the solver.
     """
-    alpha, mix = objective.alpha, objective.mix
-    bias = objective.fit_intercept and mix > 0.0
-    if objective.loss.exact == "system":
-        return exact.squared(data, mix=mix, alpha=alpha, fit_intercept=bias, weights=weights)
-    return exact.smooth_loss(data, objective.loss.name, mix=mix, alpha=alpha, fit_intercept=bias, weights=weights)
+    o = objective
+    how: dict[str, Any] = {
+        "mix": o.mix, "alpha": o.alpha, "fit_intercept": o.fit_intercept, "query_weight": o.query_weight,
+    }  # fmt: skip
+    if o.loss.exact == "system":
+        found = exact.squared_views(data, views, coupling=o.coupling, **how)
+    else:
+        found = exact.smooth_loss(data, o.loss.name, tol=tol, **how)
+    W = np.zeros((len(views), data.n_features))
+    for w, columns, coef in zip(W, views, found.view_coefs or (found.coef,), strict=True):
+        w[columns] = coef
+    return W, np.array([found.intercept]), found.objective, found.n_iter

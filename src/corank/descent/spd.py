@@ -5,29 +5,44 @@ SPD: stochastic pairwise descent (Sculley, 2009).
 
 over the pairs P of rows of one query with different scores, which are drawn, never built. A step costs O(nnz(a − b)),
 at any number of rows. D. Sculley, Large Scale Learning to Rank, NIPS Workshop on Advances in Ranking, 2009.
+
+The paper has the hinge. The squared hinge, corank's default, orders as well, and its optimum over all pairs is found
+without a stochastic step: no seed, no rate, and the order of the rows changes nothing.
 """
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
-from sklearn.utils._param_validation import StrOptions
+from typing import Any
 
 from corank.descent.linear import LinearDescent
 
 
 class SPD(LinearDescent):
     """
-    Linear ranker learnt by stochastic pairwise descent.
+    Linear ranker learnt from pairs, by stochastic descent or, where that is quick, to the optimum.
 
     Parameters
     ----------
-    loss : {"hinge", "squared", "logistic", "squared_hinge"}
-        ℓ, see `corank.losses.Loss`; ``"logistic"`` needs scores that differ by at most 1 inside a query.
-    alpha : float
-        Weight of ½‖w‖².
+    loss : {"squared_hinge", "hinge", "squared", "logistic"}
+        ℓ, see `corank.losses.Loss`; ``"logistic"`` needs scores that differ by at most 1 inside a query. The paper's is
+        ``"hinge"``.
+    alpha : float, optional
+        Weight of ½‖w‖² beside the mean loss over pairs. None chooses, from the size and number of the
+        differences of rows, see `corank.exact.penalty`.
     l1 : float
         Weight of ‖w‖₁; above 0, weights become exactly zero.
+    query_weight : {"pairs", "equal", "rows"}
+        What a query counts: as many as its pairs, as any other, or as its rows; see `corank.PairSampler`.
+    draw : {"pairs", "rows"}
+        ``"rows"`` draws a row, then a partner: the law of sofia-ml, for stochastic steps with query_weight="pairs".
+    scale : bool
+        Whether columns are divided by their deviation inside queries before learning; coef_ is that of the columns as
+        given.
+    solver : {"auto", "sgd", "exact"}
+        ``"exact"`` finds the optimum for every loss but the hinge. ``"auto"`` does so where it is cheap, see
+        `corank.descent.solvers.can_solve`, and else descends.
+    tol : float
+        Newton's method, where it finds the optimum, stops when the gradient is below `tol` times its first size.
     rate : {"pegasos", "constant", "sqrt", "adagrad"}
         η_i = 1/(alpha (i − 1) + 1/eta0), eta0, eta0/√i, or one rate per weight.
     eta0 : float, optional
@@ -40,92 +55,96 @@ class SPD(LinearDescent):
         `l1`, whose zeros it would undo, and with AdaGrad, which averages pulls already.
     project : bool
         Whether to keep w in the ball of radius 1/√alpha, as Pegasos may.
-    sampling : {"pairs", "query", "rows"}
-        Law of the pairs, see `corank.PairSampler`.
-    solver : {"auto", "sgd", "exact"}
-        ``"exact"`` finds the optimum for every loss but the hinge. ``"auto"`` does so where it is cheap, see
-        `corank.descent.solvers.can_solve`, and else descends.
-    tol : float, optional
-        Stop when the disagreement error on held-out queries has not fallen by more than `tol` in `n_iter_no_change`
-        of the 20 checks that a call makes, and keep the best weights. None takes all steps.
+    early_stopping : bool
+        Whether to descend until the error on judgements held out has not fallen in `n_iter_no_change` of the 20 checks
+        that a call makes, and to keep the best weights.
     validation_fraction : float
-        Share of the queries (of the rows, where there is one query) held out for `tol`.
+        Share of the queries (of the rows, where there is one query) held out.
     n_iter_no_change : int
-        Patience of `tol`, in checks.
+        Patience of early stopping, in checks.
     warm_start : bool
-        Whether ``fit`` continues where the last one ended, as ``partial_fit`` does.
+        Whether ``fit`` descends, and continues where the last one ended, as ``partial_fit`` does.
+    random_state : int, RandomState or None
+        Seed.
     n_jobs : int, optional
         Number of threads, each with a run of its own and a share of the steps; the weights of the runs are averaged.
         The result depends on the seed and on `n_jobs`, on nothing else. None is 1, −1 every processor.
-    random_state : int, RandomState or None
-        Seed.
     verbose : bool
         Whether to show a progress bar, on a terminal only.
 
     Attributes
     ----------
     coef_ : array of shape (n_features,)
-        Weights.
+        Weights of the columns as given.
     intercept_ : float
-        Bias; 0, since a constant cancels in pairs.
-    n_steps_ : int
-        Stochastic steps behind the weights; 0 when they were found exactly.
+        0: a bias cancels in pairs.
+    alpha_ : float
+        The weight of the penalty.
+    alpha_from_ : str
+        What it was chosen from, ``"given"`` where it was not.
+    objective_ : float
+        What was minimised, as it is for these weights; after stochastic steps, estimated on a fixed sample of examples.
+    n_iter_ : int
+        Steps behind the weights: stochastic ones, or those of Newton's method, 0 where one linear system was solved.
     n_skipped_queries_ : int
         Queries that hold no pair, because they have one scored row or equal scores.
     objective_trace_ : array of shape (n_checks, 2)
-        Steps done and the objective, estimated on a fixed sample of examples (stochastic descent only).
-    eta0_, run_kind_, run_weights_, run_sums_, run_ledger_, run_dice_, run_steps_
-        What `partial_fit` needs to continue bit for bit (stochastic descent only).
+        Steps done and the estimated objective (stochastic descent only).
+    validation_errors_ : array of shape (n_checks,)
+        Error on what was held out (early stopping only).
+    eta0_, run_
+        First rate, and what `partial_fit` needs to continue bit for bit (stochastic descent only).
 
     Examples
     --------
     >>> from corank import SPD, make_ranking
     >>> problem = make_ranking(100, 20, random_state=0)
-    >>> model = SPD(random_state=0).fit(problem.X, problem.y, qid=problem.qid)
+    >>> model = SPD().fit(problem.X, problem.y, qid=problem.qid)
     >>> model.score(problem.X, problem.y, qid=problem.qid) > 0.8
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **LinearDescent._parameter_constraints,
-        "loss": [StrOptions({"hinge", "squared", "logistic", "squared_hinge"})],
-    }
-
     def __init__(
         self,
-        loss: str = "hinge",
-        alpha: float = 1e-4,
+        loss: str = "squared_hinge",
+        alpha: float | None = None,
         *,
         l1: float = 0.0,
+        query_weight: str = "pairs",
+        draw: str = "pairs",
+        scale: bool = True,
+        solver: str = "auto",
+        tol: float = 1e-6,
         rate: str = "pegasos",
         eta0: float | None = None,
         n_steps: int = 100_000,
         average: bool | None = None,
         project: bool = False,
-        sampling: str = "pairs",
-        solver: str = "auto",
-        tol: float | None = None,
+        early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 5,
         warm_start: bool = False,
-        n_jobs: int | None = None,
         random_state: Any = None,
+        n_jobs: int | None = None,
         verbose: bool = False,
     ) -> None:
         self.loss = loss
         self.alpha = alpha
         self.l1 = l1
+        self.query_weight = query_weight
+        self.draw = draw
+        self.scale = scale
+        self.solver = solver
+        self.tol = tol
         self.rate = rate
         self.eta0 = eta0
         self.n_steps = n_steps
         self.average = average
         self.project = project
-        self.sampling = sampling
-        self.solver = solver
-        self.tol = tol
+        self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
         self.warm_start = warm_start
-        self.n_jobs = n_jobs
         self.random_state = random_state
+        self.n_jobs = n_jobs
         self.verbose = verbose

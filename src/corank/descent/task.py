@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from corank.core import sgd_parts
 from corank.core.coupled import Columns
 from corank.core.dice import alias_table
 from corank.core.pairs import LISTED, PairIndex
 from corank.core.rows import as_core_rows
+from corank.core.scaled import plain
 from corank.core.sgd_parts import Examples, RowIndex
 from corank.data.ranking import RankingData
 from corank.descent.objective import Objective, Sample
 from corank.errors import InputError
 from corank.sampling import PairSampler
 
-Floats = NDArray[np.float64]
-Views = list[NDArray[np.int64]]
+RATES = {
+    "pegasos": sgd_parts.PEGASOS,
+    "constant": sgd_parts.CONSTANT,
+    "sqrt": sgd_parts.SQRT,
+    "adagrad": sgd_parts.ADAGRAD,
+}
+
+# examples by which the first rate and the trace of the objective are measured, and the most numbers they may hold
+_SAMPLE = 1000
+_SAMPLE_NUMBERS = 2**23
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,36 +40,26 @@ class Task:
 
     Attributes
     ----------
-    rows : ndarray or CSRRows
+    objective : Objective
+        What is minimised.
+    rows : DenseRows or CSRRows
         The rows of X.
     examples : Examples
         The laws.
     columns : Columns
         Which views see which columns.
-    n_skipped_queries : int
-        Queries that hold no pair.
-    objective : Objective
-        What is minimised; coupling is 0 where there is no unscored pair.
     sample : Sample
         What the objective is estimated on.
     """
 
+    objective: Objective
     rows: Any
     examples: Examples
     columns: Columns
-    n_skipped_queries: int
-    objective: Objective
     sample: Sample
 
     @classmethod
-    def of(
-        cls,
-        data: RankingData,
-        objective: Objective,
-        views: Views | None,
-        weights: Floats | None,
-        rng: np.random.Generator,
-    ) -> Task:
+    def of(cls, data: RankingData, objective: Objective, columns: Columns, rng: np.random.Generator) -> Task:
         """
         Index a problem.
 
@@ -69,10 +69,8 @@ class Task:
             The problem.
         objective : Objective
             What is to be minimised.
-        views : list of int arrays, optional
-            Columns of each view; one view of all columns by default.
-        weights : array of shape (n_rows,), optional
-            Row weights.
+        columns : Columns
+            Which views see which columns.
         rng : numpy.random.Generator
             Draws the sample.
 
@@ -81,72 +79,85 @@ class Task:
         Task
             The indexed problem.
         """
-        if data.y is not None:
-            scored = data.is_scored
-            objective.loss.require_scores(data.y[scored], data.queries.codes[scored], objective.mix > 0.0)
-        pairs = None if objective.mix >= 1.0 else PairSampler.of(data, objective.sampling, weights=weights)
-        unscored = _unscored(data, weights) if objective.coupling > 0.0 else None
-        share = 0.0 if unscored is None else distinct_share(data, weights)
-        objective = replace(objective, coupling=objective.coupling * share)
-        rows = _row_law(data, weights) if objective.mix > 0.0 else _no_rows()
-        examples = Examples(
-            np.empty(0) if data.y is None else data.y,
-            _nothing() if pairs is None else pairs.index,
-            _nothing() if unscored is None else unscored.index,
-            rows,
-        )
-        sample = Sample.of(data, objective, pairs, unscored, rows, rng)
-        skipped = 0 if pairs is None else pairs.n_skipped_queries
-        return cls(as_core_rows(data.X), examples, _columns(data.X, views), skipped, objective, sample)
+        n = int(np.clip(_SAMPLE_NUMBERS // data.n_features, 1, _SAMPLE))
+        y = np.empty(0) if data.y is None else data.y
+        pairs, drawn = _nothing(), np.empty((0, 2), dtype=np.int64)
+        free, unscored = _nothing(), drawn
+        rows, single = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+        if objective.mix < 1.0:
+            law = PairSampler.of(data, objective.query_weight, objective.draw)
+            pairs, drawn = law.index, law.draw(n, rng)
+        if objective.coupling > 0.0:
+            law = PairSampler.of(data, objective.query_weight, unscored=True)
+            free, unscored = law.index, law.draw(n, rng)
+        if objective.mix > 0.0:
+            rows = data.scored_rows
+            w = data.weight_of(rows)
+            single = rng.choice(rows, n, p=w / w.sum())
+        table = alias_table(data.weight_of(rows)) if len(rows) else np.empty((0, 2), dtype=np.uint64)
+        gaps = y[drawn[:, 0]] - y[drawn[:, 1]] if len(y) else np.ones(len(drawn))
+        sample = Sample(
+            _differences(data.X, drawn), objective.loss.pair_target(gaps), data.X[single], y[single],
+            _differences(data.X, unscored),
+        )  # fmt: skip
+        examples = Examples(y, pairs, free, RowIndex(table, rows.astype(np.uint32)))
+        return cls(objective, as_core_rows(data.X), examples, columns, sample)
+
+    def first_rate(self, rate: str, eta0: float | None) -> float:
+        """
+        Choose the first rate.
+
+        Parameters
+        ----------
+        rate : str
+            One of `RATES`.
+        eta0 : float, optional
+            What the user asked for; None leaves the choice to this function (see `corank.SPD`).
+
+        Returns
+        -------
+        float
+            eta0.
+        """
+        alpha, chosen = self.objective.alpha, eta0
+        if chosen is None:
+            curvature = self.sample.curvature(self.objective, len(self.columns.of_views))
+            # AdaGrad divides by the size of the pulls, so its rate has the unit of a weight
+            chosen = curvature**-0.5 if rate == "adagrad" else 1.0 / curvature
+        if rate == "pegasos" and alpha > 0.0:
+            return min(float(chosen), 1.0 / alpha)
+        if rate != "adagrad" and chosen * alpha >= 1.0:
+            if eta0 is None:
+                return 0.5 / alpha
+            raise InputError(
+                f"eta0 · alpha is {eta0 * alpha:g}, so a step would wipe out the weights; keep the product below 1."
+            )
+        return float(chosen)
 
 
-def distinct_share(data: RankingData, weights: Floats | None) -> float:
+def columns_of_views(X: Any, views: list[NDArray[np.int64]]) -> Columns:
     """
-    Probability that two unscored rows of one query, drawn independently ∝ their weights, are two different rows.
-
-    A row drawn twice differs from itself by nothing, so the mean over P̂ is this share of the mean over distinct pairs;
-    counting it keeps a row of weight 2 worth the row written twice.
+    Lay out which views see which columns.
 
     Parameters
     ----------
-    data : RankingData
-        The problem.
-    weights : array of shape (n_rows,), optional
-        Row weights.
+    X : ndarray, CSR matrix or ScaledRows
+        The rows.
+    views : list of int arrays
+        Columns of each view.
 
     Returns
     -------
-    float
-        1 − Σ w² / Σ_q W_q², W_q the weight of the unscored rows of query q; 0 without unscored rows.
+    Columns
+        The layout.
     """
-    w = np.where(data.is_scored, 0.0, 1.0 if weights is None else weights)
-    of_queries = np.bincount(data.queries.codes, weights=w)
-    return 1.0 - float(np.sum(w * w) / np.sum(of_queries**2)) if w.any() else 0.0
-
-
-def _unscored(data: RankingData, weights: Floats | None) -> PairSampler | None:
-    """Law of the unscored pairs; None where no query holds two unscored rows of positive weight."""
-    free = ~data.is_scored if weights is None else ~data.is_scored & (weights > 0)
-    if not (np.bincount(data.queries.codes[free], minlength=1) > 1).any():
-        return None
-    return PairSampler.of(data, unscored=True, weights=weights)
-
-
-def _row_law(data: RankingData, weights: Floats | None) -> RowIndex:
-    if data.y is None:
-        raise InputError("mix above 0 learns the scores of rows, but preference pairs carry none; set mix=0 or pass y.")
-    rows = np.flatnonzero(data.is_scored)
-    if not len(rows):
-        raise InputError(f"y is NaN for all {data.n_rows} rows; score at least two rows of one query.")
-    w = np.ones(len(rows)) if weights is None else weights[rows]
-    rows, w = rows[w > 0], w[w > 0]
-    if not len(rows):
-        raise InputError("sample_weight is 0 for every scored row; give some scored rows a positive weight.")
-    return RowIndex(alias_table(w), rows.astype(np.uint32))
-
-
-def _no_rows() -> RowIndex:
-    return RowIndex(np.empty((0, 2), dtype=np.uint64), np.empty(0, dtype=np.uint32))
+    rows, d = plain(X), X.shape[1]
+    width = int(min(d, 2 * np.diff(rows.indptr).max(initial=0))) if sparse.issparse(rows) else d
+    columns = np.concatenate(views)
+    slots = np.argsort(columns, kind="stable")
+    starts = np.searchsorted(columns[slots], np.arange(d + 1))
+    view = np.repeat(np.arange(len(views)), [len(v) for v in views])[slots]
+    return Columns(starts.astype(np.uint64), view.astype(np.uint64), width)
 
 
 def _nothing() -> PairIndex:
@@ -155,13 +166,5 @@ def _nothing() -> PairIndex:
     return PairIndex(LISTED, words, np.empty((0, 4), dtype=np.uint32), narrow, narrow, np.empty((0, 3)))
 
 
-def _columns(X: Any, views: Views | None) -> Columns:
-    d = X.shape[1]
-    width = d if not sparse.issparse(X) else int(min(d, 2 * np.diff(X.indptr).max(initial=0)))
-    if views is None:
-        return Columns(np.arange(d + 1, dtype=np.uint64), np.zeros(d, dtype=np.uint64), width)
-    columns = np.concatenate(views)
-    slots = np.argsort(columns, kind="stable")
-    starts = np.searchsorted(columns[slots], np.arange(d + 1))
-    view = np.repeat(np.arange(len(views)), [len(v) for v in views])[slots]
-    return Columns(starts.astype(np.uint64), view.astype(np.uint64), width)
+def _differences(X: Any, pairs: NDArray[np.int64]) -> Any:
+    return X[pairs[:, 0]] - X[pairs[:, 1]]

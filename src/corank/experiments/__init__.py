@@ -1,5 +1,5 @@
 """
-The papers' tables, one module each, on real data: each has a ``run(settings)`` that returns a `Report`.
+The papers' tables, one module each, on real data: each has a ``run(options)`` that returns a `Report`.
 
 A module is imported when its experiment is asked for; `EXPERIMENTS` is all that has to change for a new one.
 """
@@ -10,20 +10,20 @@ from collections.abc import Callable
 from importlib import import_module
 
 from corank.errors import InputError
+from corank.experiments.options import ExperimentOptions
 from corank.experiments.report import Report
-from corank.experiments.settings import Settings
 
 EXPERIMENTS = {
-    "co-rankrls": "corank.experiments.co_rankrls",
-    "crr-letor": "corank.experiments.crr_letor",
-    "crr-text": "corank.experiments.crr_text",
-    "lcra": "corank.experiments.lcra",
-    "ranking-pursuit": "corank.experiments.ranking_pursuit",
+    "co-rankrls": "corank.experiments.co_rankrls.run",
+    "crr-letor": "corank.experiments.crr.letor",
+    "crr-text": "corank.experiments.crr.text",
+    "lcra": "corank.experiments.lcra.run",
+    "ranking-pursuit": "corank.experiments.ranking_pursuit.run",
 }
 """Each experiment's name and the module that runs it."""
 
 
-def find(name: str) -> Callable[[Settings], Report]:
+def find(name: str) -> Callable[[ExperimentOptions], Report]:
     """
     Look up an experiment.
 
@@ -35,9 +35,9 @@ def find(name: str) -> Callable[[Settings], Report]:
     Returns
     -------
     callable
-        Takes `Settings`, runs the experiment and returns its `Report`.
+        Takes `ExperimentOptions`, runs the experiment and returns its `Report`.
     """
     if name not in EXPERIMENTS:
         raise InputError(f"there is no experiment {name!r}; corank knows {', '.join(EXPERIMENTS)}.")
-    run: Callable[[Settings], Report] = import_module(EXPERIMENTS[name]).run
+    run: Callable[[ExperimentOptions], Report] = import_module(EXPERIMENTS[name]).run
     return run

@@ -9,6 +9,9 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from corank.data.atomic import atomic_file
 
 Cell = str | int | float | None
@@ -26,7 +29,7 @@ img { max-width: 100%; }
 
 
 @dataclass(frozen=True)
-class Table:
+class ReportTable:
     """
     One table.
 
@@ -45,7 +48,7 @@ class Table:
 
     Examples
     --------
-    >>> print(Table("Two runs", ("method", "MAP"), (("SPD", 0.47912), ("LCRA", None)), digits=3).markdown())
+    >>> print(ReportTable("Two runs", ("method", "MAP"), (("SPD", 0.47912), ("LCRA", None)), digits=3).markdown())
     **Two runs**
     <BLANKLINE>
     | method | MAP |
@@ -149,7 +152,7 @@ class Report:
         Name of the experiment in words.
     about : str
         Data, protocol and source of the paper's figures, a paragraph.
-    tables : tuple of Table
+    tables : tuple of ReportTable
         The results.
     findings : tuple of str
         What the tables say, one sentence each.
@@ -159,7 +162,7 @@ class Report:
 
     title: str
     about: str
-    tables: tuple[Table, ...]
+    tables: tuple[ReportTable, ...]
     findings: tuple[str, ...] = ()
     plots: tuple[Path, ...] = field(default=())
 
@@ -228,3 +231,27 @@ class Report:
 def _without_nan(rows: tuple[tuple[Cell, ...], ...]) -> list[list[Cell]]:
     """JSON has no NaN: a cell without a value is null."""
     return [[None if isinstance(cell, float) and math.isnan(cell) else cell for cell in row] for row in rows]
+
+
+def wilcoxon(differences: NDArray[np.float64]) -> float:
+    """
+    Test whether paired differences lie around zero, by Wilcoxon's signed ranks.
+
+    Parameters
+    ----------
+    differences : array
+        One for each pair.
+
+    Returns
+    -------
+    float
+        The p-value; 1 where nothing differs.
+
+    Examples
+    --------
+    >>> wilcoxon(np.array([1.0, 2.0, 3.0, 4.0, 5.0]))
+    0.0625
+    """
+    from scipy import stats
+
+    return float(stats.wilcoxon(differences).pvalue) if differences.any() else 1.0

@@ -1,151 +1,126 @@
-"""Metrics that know relevant and irrelevant rows only: AP, P@k, RR, BEP and AUC, per query."""
+"""Metrics that know relevant and irrelevant rows only: AP, P@k, R@k, Success@k, RR, BEP, Bpref, RBP and AUC."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.core.ranked import first_relevant, precision_at_r, precision_sums
+from corank.core.ranked import first_relevant, irrelevant_above, precision_at_r, precision_sums
 from corank.core.top_k import BLOCK, RELEVANT
 from corank.errors import InputError
 from corank.metrics.earnings import depth, earnings, tie_code
-from corank.metrics.judgements import Judgements, PerQuery
+from corank.metrics.judgements import Judgements, PerQuery, ratio
+from corank.metrics.measure import measure
 from corank.metrics.pairwise import pair_counts
 
 
-def ap_per_query(judged: Judgements, cut: int | None, rel: float | None) -> PerQuery:
+@measure("AP", "MAP")
+def average_precision(judged: Judgements, k: int | None = None, rel: float | None = None) -> PerQuery:
     """
-    AP@k = (1/R) Σ over relevant rows at ranks i ≤ k of the precision at i; NaN without a relevant row.
+    Average precision: (1/R) Σ over relevant rows at ranks i ≤ k of the precision at i; its mean is MAP.
 
-    R is the number of relevant rows, or min(R, k) where the convention says so.
-
-    Parameters
-    ----------
-    judged : Judgements
-        Grades and scores.
-    cut : int or None
-        k; the whole list if None.
-    rel : float or None
-        The lowest relevant grade; the convention's if None.
-
-    Returns
-    -------
-    PerQuery
-        Values in [0, 1].
+    R is the number of relevant rows, or min(R, k) where the convention says so; NaN without a relevant row.
     """
     block = judged.convention.ap_ties == "block"
-    if block and cut is not None:
+    if block and k is not None:
         raise InputError(
-            f"AP@{cut} is not defined by the convention {judged.convention.name!r}, whose tied rows arrive at once; "
+            f"AP@{k} is not defined by the convention {judged.convention.name!r}, whose tied rows arrive at once; "
             "use AP, or another convention."
         )
-    relevant, scores = _relevant(judged, judged.ranked.grades, rel), judged.ranked.scores
-    ties, deepest = BLOCK if block else tie_code(judged), depth(judged, cut)
-    out = np.empty((len(judged.ids), 2))
-    judged.run(lambda first, last: precision_sums(relevant, scores, judged.starts, first, last, deepest, ties, out))
-    divisors = out[:, 1]
-    if cut is not None and judged.convention.ap_cut == "possible":
-        # min(R, k, n) = min(R, k), since a query of n rows has R <= n
-        divisors = np.minimum(divisors, cut)
-    values = np.full(len(divisors), np.nan)
-    np.divide(out[:, 0], divisors, out=values, where=divisors > 0)
-    return PerQuery(values)
+    ties = BLOCK if block else tie_code(judged)
+    out = judged.walk(precision_sums, _relevant(judged, rel), depth(judged, k), ties, columns=(2,))
+    # min(R, k, n) = min(R, k), since a query of n rows has R <= n
+    limit = k if k is not None and judged.convention.ap_cut == "possible" else np.inf
+    return PerQuery(ratio(out[:, 0], np.minimum(out[:, 1], limit)))
 
 
-def precision_per_query(judged: Judgements, cut: int, rel: float | None) -> PerQuery:
-    """
-    P@k = (number of relevant rows among the first k)/k; NaN without a relevant row.
-
-    Parameters
-    ----------
-    judged : Judgements
-        Grades and scores.
-    cut : int
-        The depth k.
-    rel : float or None
-        The lowest relevant grade; the convention's if None.
-
-    Returns
-    -------
-    PerQuery
-        Values in [0, 1].
-    """
-    threshold = judged.convention.relevant_from if rel is None else rel
-    hits, possible = earnings(judged, RELEVANT, np.ones(depth(judged, cut)), threshold)
-    values = np.where(possible > 0, hits / cut, np.nan)
+@measure("P")
+def precision(judged: Judgements, k: int, rel: float | None = None) -> PerQuery:
+    """Precision: the share of relevant rows among the first k; NaN without a relevant row."""
+    hits, possible = earnings(judged, RELEVANT, np.ones(depth(judged, k)), _threshold(judged, rel))
+    values = np.where(possible > 0, hits / k, np.nan)
     if judged.convention.short_precision == "zero":
-        values[(judged.sizes < cut) & (possible > 0)] = 0.0
+        values[(judged.sizes < k) & (possible > 0)] = 0.0
     return PerQuery(values)
 
 
-def rr_per_query(judged: Judgements, cut: int | None, rel: float | None) -> PerQuery:
+@measure("R")
+def recall(judged: Judgements, k: int, rel: float | None = None) -> PerQuery:
+    """Recall: the share of the relevant rows that stand among the first k; NaN without a relevant row."""
+    threshold = _threshold(judged, rel)
+    hits, _ = earnings(judged, RELEVANT, np.ones(depth(judged, k)), threshold)
+    return PerQuery(ratio(hits, judged.only(judged.grades >= threshold).sizes.astype(np.float64)))
+
+
+@measure("Success")
+def success(judged: Judgements, k: int, rel: float | None = None) -> PerQuery:
     """
-    RR@k = 1/(rank of the first relevant row), 0 where that is beyond k; NaN without a relevant row.
+    Success: 1 if a relevant row stands among the first k, else 0; NaN without a relevant row.
 
-    Parameters
-    ----------
-    judged : Judgements
-        Grades and scores.
-    cut : int or None
-        k; the whole list if None.
-    rel : float or None
-        The lowest relevant grade; the convention's if None.
-
-    Returns
-    -------
-    PerQuery
-        Values in [0, 1].
+    In ties by expectation: the probability of it.
     """
-    relevant, scores = _relevant(judged, judged.ranked.grades, rel), judged.ranked.scores
-    deepest, ties, out = depth(judged, cut), tie_code(judged), np.empty(len(judged.ids))
-    judged.run(lambda first, last: first_relevant(relevant, scores, judged.starts, first, last, deepest, ties, out))
-    return PerQuery(out)
+    weights = np.ones(depth(judged, k))
+    return PerQuery(judged.walk(first_relevant, _relevant(judged, rel), weights, tie_code(judged)))
 
 
-def bep_per_query(judged: Judgements, rel: float | None) -> PerQuery:
+@measure("RR", "MRR")
+def reciprocal_rank(judged: Judgements, k: int | None = None, rel: float | None = None) -> PerQuery:
+    """Inverse rank of the first relevant row, 0 where that is beyond k; NaN without one; its mean is MRR."""
+    weights = 1.0 / np.arange(1.0, depth(judged, k) + 1)
+    return PerQuery(judged.walk(first_relevant, _relevant(judged, rel), weights, tie_code(judged)))
+
+
+@measure("BEP", "Rprec")
+def break_even_point(judged: Judgements, rel: float | None = None) -> PerQuery:
+    """Precision at rank R, where it equals recall, for R relevant rows (R-precision); NaN without one."""
+    return PerQuery(judged.walk(precision_at_r, _relevant(judged, rel), tie_code(judged)))
+
+
+@measure("Bpref")
+def bpref(judged: Judgements, rel: float | None = None) -> PerQuery:
     """
-    BEP, the break-even point: precision at rank R, where it equals recall, for R relevant rows (R-precision).
+    Binary preference: (1/R) Σ over relevant rows of 1 − min(irrelevant rows above it, R)/min(N, R).
 
-    Parameters
-    ----------
-    judged : Judgements
-        Grades and scores.
-    rel : float or None
-        The lowest relevant grade; the convention's if None.
-
-    Returns
-    -------
-    PerQuery
-        Values in [0, 1], NaN without a relevant row.
+    R and N are the numbers of rows judged relevant and irrelevant. Unjudged rows are passed over in every
+    convention, and so are negative grades where the convention gives them no gain. NaN without a relevant row.
     """
-    relevant, scores = _relevant(judged, judged.ranked.grades, rel), judged.ranked.scores
-    ties, out = tie_code(judged), np.empty(len(judged.ids))
-    judged.run(lambda first, last: precision_at_r(relevant, scores, judged.starts, first, last, ties, out))
-    return PerQuery(out)
+    skipped = judged.grades < 0.0 if judged.convention.negative == "zero" else np.zeros(len(judged.grades), bool)
+    if judged.unjudged is not None:
+        skipped |= judged.unjudged
+    pooled = judged.only(~skipped) if skipped.any() else judged
+    return PerQuery(pooled.walk(irrelevant_above, _relevant(pooled, rel), tie_code(pooled)))
 
 
-def auc_per_query(judged: Judgements, rel: float | None) -> PerQuery:
+@measure("RBP")
+def rank_biased_precision(
+    judged: Judgements, k: int | None = None, p: float = 0.8, rel: float | None = None
+) -> PerQuery:
     """
-    AUC: the share of (relevant, irrelevant) pairs in the right order, a tie counting ½ in every convention.
+    Rank-biased precision: (1 − p) Σ over relevant rows at ranks i ≤ k of p^(i−1); NaN without a relevant row.
 
-    Parameters
-    ----------
-    judged : Judgements
-        Grades and scores.
-    rel : float or None
-        The lowest relevant grade; the convention's if None.
-
-    Returns
-    -------
-    PerQuery
-        Values in [0, 1], NaN where all rows are relevant or none is; weights are numbers of pairs.
+    A reader goes on from each row to the next with probability p.
     """
-    relevant = _relevant(judged, judged.ranked.grades, rel).astype(np.float64)
-    loss, pairs, _ = pair_counts(judged, relevant, 0.0)
-    values = np.full(len(loss), np.nan)
-    np.divide(pairs - loss, pairs, out=values, where=pairs > 0)
-    return PerQuery(values, pairs)
+    if not 0.0 <= p < 1.0:
+        raise InputError(f"RBP has p {p:g}; pass a number from 0 up to, but not including, 1.")
+    weights = (1.0 - p) * np.power(float(p), np.arange(depth(judged, k), dtype=np.float64))
+    earned, possible = earnings(judged, RELEVANT, weights, _threshold(judged, rel))
+    return PerQuery(np.where(possible > 0, earned, np.nan))
 
 
-def _relevant(judged: Judgements, grades: NDArray[np.float64], rel: float | None) -> NDArray[np.uint8]:
-    return (grades >= (judged.convention.relevant_from if rel is None else rel)).astype(np.uint8)
+@measure("AUC", fills_empty=False)
+def auc(judged: Judgements, rel: float | None = None) -> PerQuery:
+    """
+    Share of (relevant, irrelevant) pairs in the right order, a tie counting ½ in every convention.
+
+    NaN where all rows are relevant or none is; weights are numbers of pairs.
+    """
+    loss, pairs, _ = pair_counts(judged, _relevant(judged, rel).astype(np.float64), 0.0)
+    return PerQuery(ratio(pairs - loss, pairs), pairs)
+
+
+def _threshold(judged: Judgements, rel: float | None) -> float:
+    return judged.convention.relevant_from if rel is None else rel
+
+
+def _relevant(judged: Judgements, rel: float | None) -> NDArray[np.uint8]:
+    return (judged.ranked.grades >= _threshold(judged, rel)).astype(np.uint8)

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.errors import InputError
-from corank.metrics.evaluate import Evaluation, Result
+from corank.metrics.evaluate import Evaluation
+from corank.metrics.measure import Result
 
 # resampled entries held in memory at once
 _BLOCK = 4_000_000

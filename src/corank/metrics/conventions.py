@@ -119,7 +119,7 @@ def known(wrong: str, right: Mapping[str, str] | Iterable[str]) -> str:
     wrong : str
         What came.
     right : iterable of str, or mapping from str to str
-        The known names; a mapping also says how to show each.
+        The known names; a mapping also says how to list each, once if several are listed alike.
 
     Returns
     -------
@@ -130,4 +130,4 @@ def known(wrong: str, right: Mapping[str, str] | Iterable[str]) -> str:
     folded = {name.casefold(): name for name in shown}
     close = difflib.get_close_matches(wrong.casefold(), folded, n=1)
     guess = f"did you mean {folded[close[0]]!r}? " if close else ""
-    return f"{guess}known are {', '.join(shown.values())}"
+    return f"{guess}known are {', '.join(dict.fromkeys(shown.values()))}"

@@ -38,18 +38,18 @@ def earnings(
     earned, ideal : arrays of float64, shape (n_queries,)
         What the order earns (in ties by expectation: on average), and what the best order earns.
     """
-    out, ties = np.empty((len(judged.ids), 2)), tie_code(judged)
+    ties = tie_code(judged)
     if len(discounts) <= SELECT_AT_MOST:
         grades = gradable(judged, judged.grades, gain) if gain in (EXPONENTIAL, LINEAR) else judged.grades
-        starts = judged.starts.view(np.uint64)
+        starts, out = judged.starts.view(np.uint64), np.empty((len(judged.ids), 2))
         judged.run(
             lambda first, last: top_gains(
                 grades, judged.scores, starts, first, last, discounts, gain, threshold, ties, out
             )
         )
     else:
-        gains, scores = ranked_gain_values(judged, gain, threshold), judged.ranked.scores
-        judged.run(lambda first, last: ranked_gains(gains, scores, judged.starts, first, last, discounts, ties, out))
+        gains = ranked_gain_values(judged, gain, threshold)
+        out = judged.walk(ranked_gains, gains, discounts, ties, columns=(2,))
     return out[:, 0], out[:, 1]
 
 

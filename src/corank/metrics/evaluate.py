@@ -13,37 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from corank.errors import InputError
 from corank.metrics.conventions import Convention, find_convention
 from corank.metrics.judgements import Judgements
-from corank.metrics.names import Metric, parse_metric
-
-
-@dataclass(frozen=True, eq=False)
-class Result:
-    """
-    One metric of an evaluation.
-
-    Attributes
-    ----------
-    metric : Metric
-        What was computed.
-    values : array of float64, shape (n_queries,)
-        One value per query, in the order of the evaluation's `query_ids`; NaN where the query is left out.
-    mean : float
-        Mean over the queries that are not left out; NaN if there is none.
-    micro : float or None
-        Mean weighted by pairs (measures of pairs) or rows (MSE, MAE); None for the others.
-    n_used : int
-        Queries in the mean.
-    n_empty : int
-        Queries with judged rows for which the metric is not defined: no relevant row, no pair. They are left
-        out, or score what the convention says.
-    """
-
-    metric: Metric
-    values: NDArray[np.float64]
-    mean: float
-    micro: float | None
-    n_used: int
-    n_empty: int
+from corank.metrics.measure import Result
+from corank.metrics.names import parse_metric
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,26 +139,9 @@ def evaluate(
     return Evaluation(
         rules,
         judged.ids,
-        MappingProxyType({str(metric): _result(metric, judged) for metric in wanted}),
+        MappingProxyType({str(metric): metric.result(judged) for metric in wanted}),
         n_rows=int(np.size(y)),
         n_unjudged_rows=judged.n_unjudged_rows,
         n_unjudged_queries=int(np.count_nonzero(judged.sizes == 0)),
         n_single_grade=int(np.count_nonzero(lowest == highest)),
     )
-
-
-def _result(metric: Metric, judged: Judgements) -> Result:
-    values, weights = metric.per_query(judged)
-    undefined = np.isnan(values) & (judged.sizes > 0)
-    micro = None
-    if weights is not None:
-        defined = ~np.isnan(values)
-        total = float(weights[defined].sum())
-        micro = float(weights[defined] @ values[defined]) / total if total > 0 else float("nan")
-    if metric.measure.fills_empty and judged.convention.empty != "skip":
-        values = np.where(undefined, 0.0 if judged.convention.empty == "zero" else 1.0, values)
-    used = ~np.isnan(values)
-    n_used = int(np.count_nonzero(used))
-    mean = float(values[used].mean()) if n_used else float("nan")
-    values.setflags(write=False)
-    return Result(metric, values, mean, micro, n_used, int(np.count_nonzero(undefined)))

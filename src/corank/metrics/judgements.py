@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -48,6 +48,25 @@ class PerQuery(NamedTuple):
     weights: NDArray[np.float64] | None = None
 
 
+def ratio(part: NDArray[np.float64], whole: NDArray[np.float64]) -> NDArray[np.float64]:
+    """
+    Divide, query by query.
+
+    Parameters
+    ----------
+    part, whole : arrays of float64, shape (n_queries,)
+        What is divided by what.
+
+    Returns
+    -------
+    array of float64, shape (n_queries,)
+        part/whole, NaN where whole is not above 0.
+    """
+    out = np.full(len(whole), np.nan)
+    np.divide(part, whole, out=out, where=whole > 0)
+    return out
+
+
 @dataclass(frozen=True, eq=False)
 class Judgements:
     """
@@ -63,6 +82,9 @@ class Judgements:
         Finite grades, and scores; score -inf marks a row that was not retrieved.
     convention : Convention
         How they are read.
+    unjudged : array of bool, or None
+        Which rows have a grade that nobody gave, where the convention reads them as irrelevant; None where there
+        are none.
     n_unjudged_rows : int
         Rows whose grade was NaN.
     n_jobs : int or None
@@ -74,6 +96,7 @@ class Judgements:
     grades: NDArray[np.float64]
     scores: NDArray[np.float64]
     convention: Convention
+    unjudged: NDArray[np.bool_] | None
     n_unjudged_rows: int
     n_jobs: int | None
 
@@ -128,16 +151,13 @@ class Judgements:
         by_docid = convention.ties == "docid"
         if by_docid or not (codes[1:] >= codes[:-1]).all():
             order = _by_docid(codes, docids) if by_docid else queries.order
-            grades, numbers, codes = grades[order], numbers[order], codes[order]
-        starts, unjudged = queries.starts, np.isnan(grades)
+            grades, numbers = grades[order], numbers[order]
+        unjudged = np.isnan(grades)
         n_unjudged = int(np.count_nonzero(unjudged))
+        judged = cls(queries.ids, queries.starts, grades, numbers, convention, None, n_unjudged, n_jobs)
         if n_unjudged and convention.unjudged == "irrelevant":
-            grades = np.where(unjudged, 0.0, grades)
-        elif n_unjudged:
-            grades, numbers = grades[~unjudged], numbers[~unjudged]
-            starts = np.zeros_like(starts)
-            np.cumsum(np.bincount(codes[~unjudged], minlength=len(queries)), out=starts[1:])
-        return cls(queries.ids, starts, grades, numbers, convention, n_unjudged, n_jobs)
+            return replace(judged, grades=np.where(unjudged, 0.0, grades), unjudged=unjudged)
+        return judged.only(~unjudged) if n_unjudged else judged
 
     @cached_property
     def sizes(self) -> NDArray[np.int64]:
@@ -159,6 +179,51 @@ class Judgements:
         keys = -self.scores
         self.run(lambda first, last: sort_blocks(keys, order, self.starts, first, last))
         return Ranked(self.grades[order], self.scores[order])
+
+    def only(self, kept: NDArray[np.bool_]) -> Judgements:
+        """
+        Leave out rows, as if they had never been there; the queries stay.
+
+        Parameters
+        ----------
+        kept : array of bool, shape (n_rows,)
+            The rows that stay, all of them judged.
+
+        Returns
+        -------
+        Judgements
+            What is left.
+        """
+        before = np.concatenate([[0], np.cumsum(kept)])
+        return replace(
+            self, starts=before[self.starts], grades=self.grades[kept], scores=self.scores[kept], unjudged=None
+        )
+
+    def walk(
+        self, kernel: Callable[..., None], values: NDArray[Any], *options: Any, columns: tuple[int, ...] = ()
+    ) -> NDArray[np.float64]:
+        """
+        Let a kernel walk over the ranked rows of every query, on threads.
+
+        Parameters
+        ----------
+        kernel : callable
+            A kernel of `corank.core` that takes values, scores, starts, first, last, the options and the output.
+        values : array
+            What stands at the rows of `ranked`.
+        *options : object
+            What else the kernel takes.
+        columns : tuple of int
+            Shape of what it writes for a query.
+
+        Returns
+        -------
+        array of float64, shape (n_queries, *columns)
+            What it wrote.
+        """
+        scores, out = self.ranked.scores, np.empty((len(self.ids), *columns))
+        self.run(lambda first, last: kernel(values, scores, self.starts, first, last, *options, out))
+        return out
 
     def run(self, work: Callable[[int, int], object]) -> None:
         """

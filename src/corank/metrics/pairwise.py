@@ -1,4 +1,4 @@
-"""Metrics of pairs and of rows: disagreement, k-partite error, Kendall's τ-b, MSE and MAE, per query."""
+"""Metrics of pairs and of rows: disagreement, k-partite error, Kendall's τ-b, MSE and MAE."""
 
 from __future__ import annotations
 
@@ -7,68 +7,37 @@ from numpy.typing import NDArray
 
 from corank.core.inversions import pair_losses
 from corank.errors import InputError
-from corank.metrics.judgements import Judgements, PerQuery
+from corank.metrics.judgements import Judgements, PerQuery, ratio
+from corank.metrics.measure import measure
 
 
-def disagreement_per_query(judged: Judgements) -> PerQuery:
-    """
-    Disagreement error: of the pairs with different grades, the share ordered wrongly, a predicted tie counting ½.
-
-    Parameters
-    ----------
-    judged : Judgements
-        Grades and scores.
-
-    Returns
-    -------
-    PerQuery
-        Values in [0, 1], NaN without such a pair; weights are numbers of pairs.
-    """
-    return kpartite_per_query(judged, 0.0)
+@measure("disagreement", larger_is_better=False, fills_empty=False)
+def disagreement_error(judged: Judgements) -> PerQuery:
+    """Share of the pairs of different grade that are ordered wrongly, a predicted tie counting ½; NaN without one."""
+    loss, pairs, _ = pair_counts(judged, judged.ranked.grades, 0.0)
+    return PerQuery(ratio(loss, pairs), pairs)
 
 
-def kpartite_per_query(judged: Judgements, alpha: float) -> PerQuery:
+@measure("kpartite", "k-partite", larger_is_better=False, fills_empty=False)
+def kpartite_error(judged: Judgements, alpha: float = 1.0) -> PerQuery:
     """
     R̂_α = (1/C) Σ_{l<m} Σ (m − l)^α [wrong + ½ tie], C the number of pairs with different grades l < m.
 
     O(n log n) for α = 0 (the disagreement error) and α = 1; O(n K + n log n) for K grades otherwise. Grades
     count with their values, so α > 0 makes an exchange of grades 4 and 0 worse than one of 1 and 0.
-
-    Parameters
-    ----------
-    judged : Judgements
-        Grades and scores.
-    alpha : float
-        The weight's exponent, ≥ 0.
-
-    Returns
-    -------
-    PerQuery
-        Values ≥ 0, NaN without such a pair; weights are numbers of pairs.
     """
     if alpha < 0.0:
         raise InputError(f"kpartite has alpha {alpha:g}; pass a number >= 0.")
     loss, pairs, _ = pair_counts(judged, judged.ranked.grades, alpha)
-    values = np.full(len(loss), np.nan)
-    np.divide(loss, pairs, out=values, where=pairs > 0)
-    return PerQuery(values, pairs)
+    return PerQuery(ratio(loss, pairs), pairs)
 
 
-def kendall_per_query(judged: Judgements) -> PerQuery:
+@measure("kendall", fills_empty=False)
+def kendall_tau(judged: Judgements) -> PerQuery:
     """
-    Kendall's τ-b = (right − wrong)/√(pairs that differ in grade · pairs that differ in score).
+    Kendall's τ-b: (right − wrong)/√(pairs that differ in grade · pairs that differ in score).
 
     A query of one grade is NaN; equal scores for rows of several grades give 0, as no order was predicted.
-
-    Parameters
-    ----------
-    judged : Judgements
-        Grades and scores.
-
-    Returns
-    -------
-    PerQuery
-        Values in [−1, 1].
     """
     loss, pairs, ordered = pair_counts(judged, judged.ranked.grades, 0.0)
     # loss = wrong + tie/2 and right + wrong + tie = pairs, hence right − wrong = pairs − 2 loss
@@ -77,37 +46,15 @@ def kendall_per_query(judged: Judgements) -> PerQuery:
     return PerQuery(values)
 
 
-def mse_per_query(judged: Judgements) -> PerQuery:
-    """
-    Mean of (y − score)² over the rows of a query.
-
-    Parameters
-    ----------
-    judged : Judgements
-        Grades and scores.
-
-    Returns
-    -------
-    PerQuery
-        Values ≥ 0; weights are numbers of rows, so the micro average is the error over all rows.
-    """
+@measure("MSE", larger_is_better=False, fills_empty=False)
+def mean_squared_error(judged: Judgements) -> PerQuery:
+    """Mean of (y − score)² over the rows of a query; the micro average is the error over all rows."""
     return _mean_of(judged, _errors(judged) ** 2)
 
 
-def mae_per_query(judged: Judgements) -> PerQuery:
-    """
-    Mean of |y − score| over the rows of a query.
-
-    Parameters
-    ----------
-    judged : Judgements
-        Grades and scores.
-
-    Returns
-    -------
-    PerQuery
-        Values ≥ 0; weights are numbers of rows, so the micro average is the error over all rows.
-    """
+@measure("MAE", larger_is_better=False, fills_empty=False)
+def mean_absolute_error(judged: Judgements) -> PerQuery:
+    """Mean of |y − score| over the rows of a query; the micro average is the error over all rows."""
     return _mean_of(judged, np.abs(_errors(judged)))
 
 
@@ -124,15 +71,14 @@ def pair_counts(
     grades : array of float64
         Grades of the rows of ``judged.ranked``.
     power : float
-        The α of `kpartite_per_query`.
+        The α of `kpartite_error`.
 
     Returns
     -------
     loss, pairs, ordered : arrays of float64, shape (n_queries,)
         See `corank.core.inversions.pair_losses`.
     """
-    scores, out = judged.ranked.scores, np.empty((len(judged.ids), 3))
-    judged.run(lambda first, last: pair_losses(grades, scores, judged.starts, first, last, float(power), out))
+    out = judged.walk(pair_losses, grades, float(power), columns=(3,))
     return out[:, 0], out[:, 1], out[:, 2]
 
 

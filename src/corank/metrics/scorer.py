@@ -1,35 +1,101 @@
-"""A metric as a scorer for scikit-learn's model selection, with the query ids routed to it."""
+"""A metric as a scorer for scikit-learn's model selection, with the query ids routed to it and to `predict`."""
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from corank.data.routing import how_to_pass_qid, predict_with_qid
 from corank.metrics.conventions import Convention, find_convention
-from corank.metrics.evaluate import evaluate
+from corank.metrics.judgements import Judgements
+from corank.metrics.measure import Metric
 from corank.metrics.names import parse_metric
 
 
-@dataclass(frozen=True)
-class _Mean:
-    """A picklable function of (y, scores, qid): the mean of one metric."""
+@dataclass(frozen=True, repr=False)
+class Scorer:
+    """
+    What `scorer` makes: a picklable function of an estimator and the rows to judge it by.
 
-    metric: str
+    Attributes
+    ----------
+    metric : Metric
+        What is computed.
+    convention : Convention
+        How it is read.
+    """
+
+    metric: Metric
     convention: Convention
 
-    def __call__(self, y: ArrayLike, scores: NDArray[np.float64], qid: ArrayLike | None = None) -> float:
-        return evaluate(y, scores, qid, self.metric, convention=self.convention)[self.metric].mean
+    def __call__(self, estimator: Any, X: Any, y: ArrayLike, *, qid: ArrayLike | None = None) -> float:
+        """
+        Judge an estimator.
+
+        Parameters
+        ----------
+        estimator : estimator
+            A fitted ranker, regressor, pipeline of them, or search over them.
+        X : array-like of shape (n_rows, n_features)
+            The rows.
+        y : array-like of shape (n_rows,)
+            Their grades.
+        qid : array-like of shape (n_rows,), optional
+            One query id per row; without it all rows are one query.
+
+        Returns
+        -------
+        float
+            The mean over queries, negated where smaller is better.
+        """
+        import sklearn
+
+        # with routing on, a qid that was given would have come
+        if qid is None and not sklearn.get_config()["enable_metadata_routing"]:
+            warnings.warn(
+                f"{self.metric} took all rows as one query, as no qid came; {how_to_pass_qid()}.", stacklevel=2
+            )
+        judged = Judgements.of(y, predict_with_qid(estimator, X, qid), qid, self.convention)
+        mean = self.metric.result(judged).mean
+        return mean if self.metric.measure.larger_is_better else -mean
+
+    @property
+    def __name__(self) -> str:
+        return str(self.metric)
+
+    def __repr__(self) -> str:
+        return f"scorer({str(self.metric)!r}, convention={self.convention.name!r})"
+
+    def get_metadata_routing(self) -> Any:
+        """
+        Tell scikit-learn that the scorer asks for `qid`.
+
+        Returns
+        -------
+        sklearn.utils.metadata_routing.MetadataRequest
+            The request.
+        """
+        from sklearn.utils.metadata_routing import MetadataRequest
+
+        request = MetadataRequest(owner=self)
+        request.score.add_request(param="qid", alias=True)
+        return request
+
+    def _accept_sample_weight(self) -> bool:
+        # scikit-learn asks this of every scorer where routing is off
+        return False
 
 
-def scorer(metric: str, *, convention: str | Convention = "corank") -> Any:
+def scorer(metric: str, *, convention: str | Convention = "corank") -> Scorer:
     """
     Make a scorer for `GridSearchCV`, `cross_validate` and the like that asks for `qid`.
 
-    Larger is better for the scorer: errors such as ``disagreement`` come out negated, as scikit-learn does it.
-    Metadata routing must be on where `qid` is passed: ``sklearn.set_config(enable_metadata_routing=True)``.
+    The query ids go to the metric, and to those steps of a pipeline that ask for them, such as `QueryScaler`. Larger
+    is better for the scorer: errors such as ``disagreement`` come out negated, as scikit-learn does it. Metadata
+    routing must be on where `qid` is passed to a search: ``sklearn.set_config(enable_metadata_routing=True)``.
 
     Parameters
     ----------
@@ -40,26 +106,14 @@ def scorer(metric: str, *, convention: str | Convention = "corank") -> Any:
 
     Returns
     -------
-    scorer
+    Scorer
         A callable ``scorer(estimator, X, y, qid=qid)``.
 
     Examples
     --------
-    >>> import sklearn
     >>> from sklearn.linear_model import Ridge
     >>> X, y, qid = [[1.0], [2.0], [1.0], [0.0]], [0, 1, 1, 0], [1, 1, 2, 2]
-    >>> with sklearn.config_context(enable_metadata_routing=True):
-    ...     scorer("nDCG@10")(Ridge().fit(X, y), X, y, qid=qid)
+    >>> scorer("nDCG@10")(Ridge().fit(X, y), X, y, qid=qid)
     1.0
     """
-    # imported here, since most users of metrics never need it and it is slow to import
-    import sklearn
-    from sklearn.metrics import make_scorer
-
-    wanted = parse_metric(metric)
-    made = make_scorer(
-        _Mean(str(wanted), find_convention(convention)), greater_is_better=wanted.measure.larger_is_better
-    )
-    # a request can be set only while routing is on; the scorer may be made before it is switched on
-    with sklearn.config_context(enable_metadata_routing=True):
-        return made.set_score_request(qid=True)
+    return Scorer(parse_metric(metric), find_convention(convention))

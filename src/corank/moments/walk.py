@@ -12,7 +12,6 @@ from scipy import sparse
 
 from corank.core.moments import Slots, add_pair_squares, fold
 from corank.core.products import Gram
-from corank.core.rows import as_core_rows
 from corank.core.scaled import plain as plain_rows
 from corank.core.threads import cut
 from corank.data.ranking import RankingData
@@ -114,7 +113,7 @@ class RowWalk:
         """
         if not sparse.issparse(self.X):
             out = np.zeros(self.width - 1)
-            add_pair_squares(as_core_rows(self.X), self.order, self.slots, first, last, out)
+            add_pair_squares(np.ascontiguousarray(self.X), self.order, self.slots, first, last, out)
             return out
         X, leaf = self.X[self.order[first:last]].astype(np.float64), slice(first, last)
         whole, weight = X.power(2).T @ self.slots.diagonal[leaf], self.slots.weight[leaf]

@@ -1,4 +1,4 @@
-"""Save and load fitted rankers: safetensors and JSON, never pickle."""
+"""Save and load fitted rankers and pipelines: safetensors and JSON, never pickle."""
 
 from corank.persist.files import load, save
 

@@ -3,21 +3,42 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import math
+from importlib import import_module
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn import config_context
+from sklearn.base import BaseEstimator
+from sklearn.pipeline import Pipeline
 
 import corank
 from corank import kernels, views
 from corank.base import Ranker
-from corank.errors import InputError
+from corank.data.scale import QueryScaler
+from corank.errors import InputError, reason
+from corank.landmarks import Landmarks
 
-# the modules whose dataclasses may stand inside a saved model
 HOMES: tuple[ModuleType, ...] = (kernels, views)
+"""The modules whose dataclasses may stand inside a saved model."""
+
+FROM_SKLEARN = {
+    "Pipeline": "sklearn.pipeline",
+    "StandardScaler": "sklearn.preprocessing",
+    "MinMaxScaler": "sklearn.preprocessing",
+    "MaxAbsScaler": "sklearn.preprocessing",
+}
+"""The classes of scikit-learn that may be built from a file, besides corank's rankers and transformers."""
+
+METHODS = (
+    "fit", "partial_fit", "predict", "predict_proba", "predict_log_proba", "decision_function", "score", "transform",
+    "inverse_transform",
+)  # fmt: skip
+"""The methods whose metadata requests are kept."""
 
 
 def encode(value: Any, name: str, tensors: dict[str, NDArray[Any]]) -> Any:
@@ -27,8 +48,8 @@ def encode(value: Any, name: str, tensors: dict[str, NDArray[Any]]) -> Any:
     Parameters
     ----------
     value : object
-        None, bool, number, string, slice, array, CSR matrix, a corank noun or ranker, or lists, tuples and dicts of
-        these.
+        None, bool, number, string, slice, array, CSR matrix, a corank noun, an estimator that can be built again, or
+        lists, tuples and dicts of these.
     name : str
         What to call the value in names and messages.
     tensors : dict
@@ -45,21 +66,21 @@ def encode(value: Any, name: str, tensors: dict[str, NDArray[Any]]) -> Any:
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else {"float": repr(value)}
-    if isinstance(value, np.ndarray):
+    if type(value) in (np.ndarray, np.memmap):
         return _encode_array(value, name, tensors)
     if sparse.issparse(value):
         csr = value.tocsr()
         parts = {part: encode(getattr(csr, part), f"{name}.{part}", tensors) for part in ("data", "indices", "indptr")}
         return {"csr": {**parts, "shape": list(csr.shape)}}
-    if isinstance(value, list | tuple):
+    if type(value) in (list, tuple):
         items = [encode(item, f"{name}.{i}", tensors) for i, item in enumerate(value)]
         return items if isinstance(value, list) else {"tuple": items}
-    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+    if type(value) is dict and all(isinstance(key, str) for key in value):
         return {"dict": {key: encode(item, f"{name}.{key}", tensors) for key, item in value.items()}}
     if isinstance(value, slice):
         return {"slice": [encode(part, name, tensors) for part in (value.start, value.stop, value.step)]}
-    if isinstance(value, Ranker):
-        return {"ranker": encode_ranker(value, f"{name}.", tensors)}
+    if isinstance(value, BaseEstimator):
+        return {"estimator": encode_estimator(value, name, tensors)}
     if dataclasses.is_dataclass(value) and type(value) in _nouns().values():
         fields = {
             f.name: encode(getattr(value, f.name), f"{name}.{f.name}", tensors) for f in dataclasses.fields(value)
@@ -94,47 +115,61 @@ def decode(value: Any, tensors: dict[str, NDArray[Any]]) -> Any:
     try:
         ((kind, body),) = value.items()
         return _decode_kind(kind, body, tensors)
+    except InputError:
+        raise
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(f"the model file describes a value wrongly ({error}); save the model again.") from error
 
 
-def encode_ranker(model: Ranker, prefix: str, tensors: dict[str, NDArray[Any]]) -> dict[str, Any]:
+def encode_estimator(model: Any, name: str, tensors: dict[str, NDArray[Any]]) -> dict[str, Any]:
     """
-    Turn a ranker, fitted or not, into JSON: its class, parameters and fitted attributes.
+    Turn an estimator, fitted or not, into JSON: its class, parameters, fitted attributes and metadata requests.
 
     Parameters
     ----------
-    model : Ranker
-        A ranker that corank exports.
-    prefix : str
-        What the names of its arrays start with.
+    model : estimator
+        Of a class that `decode_estimator` builds.
+    name : str
+        What to call it in names and messages; the model itself has none.
     tensors : dict
         Receives the arrays.
 
     Returns
     -------
     dict
-        ``class``, ``params`` and ``state``.
+        ``class``, ``params``, ``state`` and ``requests``.
     """
-    name = type(model).__name__
-    if getattr(corank, name, None) is not type(model):
-        raise InputError(f"{name} is not a ranker that corank exports, so a saved file could not be loaded again.")
-    params, state = model.get_params(deep=False), {key: value for key, value in vars(model).items() if _is_state(key)}
+    kind, prefix = type(model), f"{name}." if name else ""
+    if _buildable(kind.__name__) is not kind:
+        raise InputError(
+            f"{name or 'the model'} is a {kind.__name__}, which could not be loaded again; save takes corank's rankers "
+            f"and transformers, {', '.join(FROM_SKLEARN)}."
+        )
+    if "_sklearn_output_config" in vars(model):
+        raise InputError(f"{name or 'the model'} was told set_output, which a file does not keep; save it without.")
+    params = model.get_params(deep=False)
+    state = {key: value for key, value in vars(model).items() if _is_state(key)}
+    encoded = {key: encode(value, prefix + key, tensors) for key, value in params.items() if key != "steps"}
+    if kind is Pipeline:
+        # joblib keeps pickles in that folder, and would run them
+        _require_no_memory(params.get("memory"), name or "the model")
+        encoded["steps"] = [{"tuple": [step, encode(part, prefix + step, tensors)]} for step, part in model.steps]
     return {
-        "class": name,
-        "params": {key: encode(value, prefix + key, tensors) for key, value in params.items()},
+        "class": kind.__name__,
+        "params": encoded,
         "state": {key: encode(value, prefix + key, tensors) for key, value in state.items()},
+        "requests": _requests(model),
     }
 
 
-def decode_ranker(body: dict[str, Any], tensors: dict[str, NDArray[Any]], where: str) -> Ranker:
+def decode_estimator(body: dict[str, Any], tensors: dict[str, NDArray[Any]], where: str) -> Any:
     """
-    Turn what `encode_ranker` made back into a ranker.
+    Turn what `encode_estimator` made back into an estimator.
 
     Parameters
     ----------
     body : dict
-        ``class``, ``params`` and ``state``.
+        ``class``, ``params``, ``state`` and ``requests``.
     tensors : dict
         The arrays that it names.
     where : str
@@ -142,19 +177,20 @@ def decode_ranker(body: dict[str, Any], tensors: dict[str, NDArray[Any]], where:
 
     Returns
     -------
-    Ranker
-        Of a class that corank exports; nothing else can be built.
+    estimator
+        A ranker or transformer that corank exports, or one of `FROM_SKLEARN`; nothing else can be built.
     """
-    name = body["class"]
-    kind = getattr(corank, name, None) if name in corank.__all__ else None
-    if not (isinstance(kind, type) and issubclass(kind, Ranker)):
+    kind = _buildable(body["class"])
+    if kind is None:
         raise InputError(
-            f"{where} holds a {name}, a ranker that corank {corank.__version__} does not have; upgrade corank."
+            f"{where} holds a {body['class']}, which corank {corank.__version__} does not build; upgrade corank."
         )
     params = {key: decode(value, tensors) for key, value in body["params"].items()}
     unknown = set(params) - set(kind._get_param_names())
     if unknown:
         raise InputError(f"{where} sets {', '.join(sorted(unknown))}, which {kind.__name__} does not know.")
+    if kind is Pipeline:
+        _require_no_memory(params.get("memory"), where)
     model = kind(**params)
     for key, value in body["state"].items():
         if not (key.isidentifier() and _is_state(key)):
@@ -162,7 +198,45 @@ def decode_ranker(body: dict[str, Any], tensors: dict[str, NDArray[Any]], where:
                 f"{where} holds {key!r}, which is no name of a fitted attribute; the file was tampered with."
             )
         setattr(model, key, decode(value, tensors))
+    _ask(model, body["requests"], where)
     return model
+
+
+def _ask(model: Any, requests: dict[str, dict[str, Any]], where: str) -> None:
+    with config_context(enable_metadata_routing=True):
+        for method, wanted in requests.items():
+            setter = getattr(model, f"set_{method}_request", None) if method in METHODS else None
+            try:
+                setter(**wanted)  # type: ignore[misc]
+            except (TypeError, ValueError) as error:
+                raise InputError(
+                    f"{where} asks for metadata wrongly ({reason(error)}); save the model again."
+                ) from error
+
+
+def _buildable(name: Any) -> Any:
+    """The class of an estimator that may be built from a file, or None."""
+    if not isinstance(name, str):
+        return None
+    if name in FROM_SKLEARN:
+        return getattr(import_module(FROM_SKLEARN[name]), name)
+    kind = getattr(corank, name) if name in corank.__all__ else None
+    is_ours = isinstance(kind, type) and issubclass(kind, Ranker | QueryScaler | Landmarks)
+    return kind if is_ours and not inspect.isabstract(kind) else None
+
+
+def _require_no_memory(memory: Any, name: str) -> None:
+    if memory is not None:
+        raise InputError(f"{name} is a Pipeline with memory={memory!r}, which a file does not keep; leave it out.")
+
+
+def _requests(model: Any) -> dict[str, dict[str, Any]]:
+    """What a user asked for with ``set_fit_request`` and its like, by method."""
+    if "_metadata_request" not in vars(model):
+        return {}
+    routing = model.get_metadata_routing()
+    found = {method: dict(getattr(routing, method).requests) for method in METHODS}
+    return {method: requests for method, requests in found.items() if requests}
 
 
 def _is_state(name: str) -> bool:
@@ -185,9 +259,9 @@ def _decode_kind(kind: str, body: Any, tensors: dict[str, NDArray[Any]]) -> Any:
         case "dict":
             return {key: decode(item, tensors) for key, item in body.items()}
         case "slice":
-            return slice(*body)
-        case "ranker":
-            return decode_ranker(body, tensors, "the model file")
+            return slice(*(decode(part, tensors) for part in body))
+        case "estimator":
+            return decode_estimator(body, tensors, "the model file")
         case "noun":
             fields = {key: decode(item, tensors) for key, item in body["fields"].items()}
             return _nouns()[body["name"]](**fields)
@@ -195,11 +269,15 @@ def _decode_kind(kind: str, body: Any, tensors: dict[str, NDArray[Any]]) -> Any:
 
 
 def _encode_array(value: NDArray[Any], name: str, tensors: dict[str, NDArray[Any]]) -> Any:
-    if value.dtype.kind in "biuf":
-        tensors[name] = np.asarray(value, order="C")
+    if value.dtype.kind in "biuf" and value.dtype.itemsize <= 8:
+        # keys of dicts may hold dots, which make two names one, or what is not Unicode
+        name = name.encode(errors="backslashreplace").decode()
+        while name in tensors:
+            name += "'"
+        tensors[name] = np.asarray(value, dtype=value.dtype.newbyteorder("="), order="C")
         return {"array": name}
     if value.ndim == 1 and all(isinstance(item, str) for item in value):
-        return {"strings": {"items": value.tolist(), "dtype": "object" if value.dtype.kind == "O" else value.dtype.str}}
+        return {"strings": {"items": value.tolist(), "dtype": value.dtype.str if value.dtype.kind == "U" else "object"}}
     raise InputError(f"{name} is an array of type {value.dtype}, which cannot be saved; use numbers or strings.")
 
 

@@ -1,9 +1,9 @@
 """
-Save and load a fitted ranker: one safetensors file with a JSON header, never pickle.
+Save and load a fitted ranker or pipeline: one safetensors file with a JSON header, never pickle.
 
-The header's ``corank`` entry is a JSON object: format, version, class, params, state and the SHA-256 of everything
-else. Arrays live as tensors and are named in the JSON; nothing in a file is ever executed, and only the classes that
-corank exports can be built from one.
+The header's ``corank`` entry is a JSON object: format, version, class, params, state, requests and the SHA-256 of
+everything else. Arrays live as tensors and are named in the JSON; nothing in a file is ever executed, and only corank's
+rankers and transformers, pipelines and three scalers of scikit-learn can be built from one.
 """
 
 from __future__ import annotations
@@ -17,27 +17,33 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
 
 import corank
 from corank.base import Ranker
 from corank.data.atomic import atomic_file
 from corank.errors import InputError, reason
-from corank.persist.codec import decode_ranker, encode_ranker
+from corank.persist.codec import decode_estimator, encode_estimator
 
 FORMAT = 1
-FIELDS: dict[str, type] = {"format": int, "version": str, "class": str, "params": dict, "state": dict, "sha256": str}
+FIELDS: dict[str, type] = {
+    "format": int, "version": str, "class": str, "params": dict, "state": dict, "requests": dict, "sha256": str,
+}  # fmt: skip
 
 Tensors = dict[str, NDArray[Any]]
 
 
-def save(model: Ranker, path: str | Path) -> None:
+def save(model: Ranker | Pipeline, path: str | Path) -> None:
     """
-    Write a fitted ranker to a file, which appears whole or not at all.
+    Write a fitted ranker or pipeline to a file, which appears whole or not at all.
 
     Parameters
     ----------
-    model : Ranker
-        A fitted ranker.
+    model : Ranker or Pipeline
+        A fitted ranker, or a pipeline of `QueryScaler`, `Landmarks`, scikit-learn's StandardScaler, MinMaxScaler and
+        MaxAbsScaler, and a ranker; anything that `load` could not read back is refused.
     path : str or Path
         The file; ``.safetensors`` is the usual suffix.
 
@@ -46,9 +52,8 @@ def save(model: Ranker, path: str | Path) -> None:
     ``save(SPD().fit(X, y, qid=qid), "model.safetensors")``
     """
     tensors: Tensors = {}
-    header = {"format": FORMAT, "version": corank.__version__, **encode_ranker(model, "", tensors)}
-    if not header["state"]:
-        raise InputError(f"this {type(model).__name__} is not fitted; call fit before saving it.")
+    header = {"format": FORMAT, "version": corank.__version__, **encode_estimator(model, "", tensors)}
+    _require_fitted(model, "this")
     header["sha256"] = _digest(header, tensors)
     with atomic_file(path) as scratch:
         try:
@@ -57,9 +62,9 @@ def save(model: Ranker, path: str | Path) -> None:
             raise InputError(f"{path} cannot be written ({reason(error)}); nothing was kept.") from error
 
 
-def load(path: str | Path) -> Ranker:
+def load(path: str | Path) -> Ranker | Pipeline:
     """
-    Read a ranker that `save` wrote.
+    Read a ranker or pipeline that `save` wrote.
 
     Parameters
     ----------
@@ -68,11 +73,24 @@ def load(path: str | Path) -> Ranker:
 
     Returns
     -------
-    Ranker
-        A fitted ranker with the same predictions.
+    Ranker or Pipeline
+        A fitted model with the same predictions.
     """
     header, tensors = _read(Path(path))
-    return decode_ranker(header, tensors, str(path))
+    model: Ranker | Pipeline = decode_estimator(header, tensors, str(path))
+    return model
+
+
+def _require_fitted(model: Any, name: str) -> None:
+    if isinstance(model, Pipeline):
+        for step, part in model.steps:
+            if part is not None and part != "passthrough":
+                _require_fitted(part, f"step {step!r}, a")
+        return
+    try:
+        check_is_fitted(model)
+    except NotFittedError:
+        raise InputError(f"{name} {type(model).__name__} is not fitted; call fit before saving it.") from None
 
 
 def _read(path: Path) -> tuple[dict[str, Any], Tensors]:

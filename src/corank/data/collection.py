@@ -1,0 +1,90 @@
+"""Collection: rows with their scores, queries and documents, as a file gives them; what every reader returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corank.data.queries import Queries
+from corank.data.ranking import RankingData
+
+
+def _nothing() -> None:
+    return None
+
+
+@dataclass(frozen=True, eq=False)
+class Collection:
+    """
+    Rows with their scores, queries and documents.
+
+    What takes work (the index in `data`, the strings of `docids`) is made when it is first asked for.
+
+    Attributes
+    ----------
+    X : ndarray or CSR matrix, shape (n_rows, n_features)
+        The rows.
+    y : array of float64, shape (n_rows,)
+        Scores; NaN marks an unscored row.
+    names : list of str or None
+        Names of the features, where the file has them.
+    """
+
+    X: Any
+    y: NDArray[np.float64]
+    names: list[str] | None = None
+    _qid: Callable[[], NDArray[Any] | None] = _nothing
+    _docids: Callable[[], NDArray[np.object_] | None] = _nothing
+    _comments: Callable[[], NDArray[np.object_] | None] = _nothing
+    _data: Callable[[], RankingData | None] = _nothing
+
+    @cached_property
+    def qid(self) -> NDArray[Any] | None:
+        """Query id of each row, integers where all of them are, or None where the rows came without."""
+        return self._qid()
+
+    @cached_property
+    def docids(self) -> NDArray[np.object_] | None:
+        """Document of each row, a string, or None where the rows came without."""
+        return self._docids()
+
+    @cached_property
+    def comments(self) -> NDArray[np.object_] | None:
+        """What LETOR text has behind ``#`` in each row ("" where nothing stands there), or None without any."""
+        return self._comments()
+
+    @cached_property
+    def data(self) -> RankingData:
+        """The rows as a checked and indexed ranking problem."""
+        ready = self._data()
+        return ready or RankingData.of_checked(self.X, self.y, Queries.of(self.qid, len(self.y)))
+
+    def revised(self, X: Any, y: NDArray[np.float64], *, one_query: bool) -> Collection:
+        """
+        Make a collection of the same rows in other numbers.
+
+        Parameters
+        ----------
+        X : ndarray or CSR matrix
+            Finite rows.
+        y : array of float64
+            Their scores.
+        one_query : bool
+            Whether the query ids are dropped.
+
+        Returns
+        -------
+        Collection
+            With the same documents and names.
+        """
+
+        def data() -> RankingData:
+            return RankingData.of_checked(X, y, Queries.of(None, len(y)) if one_query else self.data.queries)
+
+        qid = _nothing if one_query else self._qid
+        return Collection(X, y, self.names, qid, self._docids, self._comments, data)

@@ -1,0 +1,170 @@
+"""Read rows from files, whatever their format: LETOR text, a store, Parquet or CSV, told apart by what they are."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from scipy import sparse
+
+from corank.data.collection import Collection
+from corank.data.compressed import SUFFIXES, first_line
+from corank.data.frames import read_csv, read_parquet
+from corank.data.letor import as_precision, read_letor
+from corank.data.rows import require_finite
+from corank.data.store import open_store
+from corank.errors import InputError
+
+PARQUET_MAGIC = b"PAR1"
+
+Kind = Literal["text", "store", "parquet", "csv"]
+
+
+def read(
+    path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    *,
+    unscored: float | None = None,
+    qid: str | Literal[False] | None = None,
+    n_features: int | None = None,
+    dtype: Literal["float32", "float64"] | None = None,
+    layout: Literal["auto", "dense", "csr"] = "auto",
+) -> Collection:
+    """
+    Read rows, scores, query ids and document ids from files.
+
+    Parameters
+    ----------
+    path : path or sequence of paths
+        LETOR text (plain, gzip, xz or zstandard; several files are put one after the other), a store, a Parquet
+        file, or a table as text (CSV, TSV) whose first line names the columns.
+    unscored : float, optional
+        Score that marks an unscored row; it becomes NaN.
+    qid : str or False, optional
+        The column of query ids in a table, "qid" by default; False puts all rows in one query.
+    n_features : int, optional
+        Number of columns of X where LETOR text leaves it open; the largest feature id by default.
+    dtype : {"float32", "float64"}, optional
+        Type of X; by default float32 from LETOR text, and as it is otherwise.
+    layout : {"auto", "dense", "csr"}, default "auto"
+        Whether X is an array or a CSR matrix; "auto" chooses by density in LETOR text, and keeps what is otherwise.
+
+    Returns
+    -------
+    Collection
+        The rows; ``.data`` is what rankers fit.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "tiny.csv")
+    >>> _ = path.write_text("label,qid,f1\\n2,7,0.5\\n-1,7,0.25\\n1,7,0.75\\n")
+    >>> rows = read(path, unscored=-1)
+    >>> rows.X.tolist(), rows.y.tolist(), rows.qid.tolist(), rows.data.n_pairs
+    ([[0.5], [0.25], [0.75]], [2.0, nan, 1.0], [7, 7, 7], 1)
+    """
+    paths = [Path(path)] if isinstance(path, str | os.PathLike) else [Path(one) for one in path]
+    if not paths:
+        raise InputError("no file to read; pass at least one path.")
+    kind = one_kind(paths)
+    if isinstance(qid, str) and kind not in ("parquet", "csv"):
+        raise InputError(f"qid={qid!r} names a column, but {paths[0]} is no table; leave it out.")
+    as_precision(dtype or "float32", layout)
+    if kind == "text":
+        rows = read_letor(paths, unscored=unscored, n_features=n_features, dtype=dtype or "float32", layout=layout)
+    elif kind == "store":
+        rows = open_store(paths[0])
+    else:
+        rows = (read_parquet if kind == "parquet" else read_csv)(paths[0], qid=qid or None)
+    X, y = _laid_out(rows.X, dtype, layout), rows.y
+    hidden = np.zeros(len(y), dtype=bool) if unscored is None else y == unscored
+    if X is rows.X and qid is not False and not hidden.any():
+        return rows
+    return rows.revised(X, np.where(hidden, np.nan, y), one_query=qid is False)
+
+
+def one_kind(paths: Sequence[Path]) -> Kind:
+    """
+    Say what a file is, or several that can be read as one.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+        The files.
+
+    Returns
+    -------
+    {"text", "store", "parquet", "csv"}
+        LETOR text is "text".
+    """
+    kinds = [kind_of(path) for path in paths]
+    if len(paths) > 1 and set(kinds) != {"text"}:
+        other = next(path for path, kind in zip(paths, kinds, strict=True) if kind != "text")
+        raise InputError(f"{len(paths)} inputs came, {other} among them, but only LETOR text is joined; pass one.")
+    return kinds[0]
+
+
+def kind_of(path: Path) -> Kind:
+    """
+    Say what a file is.
+
+    Parameters
+    ----------
+    path : Path
+        A file or folder.
+
+    Returns
+    -------
+    {"text", "store", "parquet", "csv"}
+        What it looks like inside, or else by its suffix; what cannot be told is "text".
+    """
+    if path.is_dir():
+        return "store"
+    if not path.exists():
+        raise InputError(f"there is no file {path}; check the name.")
+    with path.open("rb") as file:
+        if file.read(len(PARQUET_MAGIC)) == PARQUET_MAGIC:
+            return "parquet"
+    suffix = Path(path.stem).suffix if path.suffix in SUFFIXES else path.suffix
+    if suffix in (".parquet", ".csv", ".tsv"):
+        return "parquet" if suffix == ".parquet" else "csv"
+    line = first_line(path, comment=b"#")
+    # a line of LETOR text begins with a number and a blank, the first of a table with a name and a mark
+    is_table = any(mark in line for mark in (b",", b"\t", b";")) and not is_number(line.split()[0])
+    return "csv" if is_table else "text"
+
+
+def is_number(word: bytes) -> bool:
+    """
+    Say whether a word of text is a number.
+
+    Parameters
+    ----------
+    word : bytes
+        The word.
+
+    Returns
+    -------
+    bool
+        True where `float` reads it.
+    """
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
+def _laid_out(X: Any, dtype: str | None, layout: str) -> Any:
+    if layout == "dense" and sparse.issparse(X):
+        X = X.toarray()
+    elif layout == "csr" and not sparse.issparse(X):
+        X = sparse.csr_matrix(X)
+    if dtype is None or X.dtype == dtype:
+        return X
+    with np.errstate(over="ignore"):
+        X = X.astype(dtype)
+    require_finite(X)  # a float64 may be too large for float32
+    return X

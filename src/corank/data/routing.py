@@ -1,0 +1,63 @@
+"""How query ids travel through scikit-learn's tools, and what to say where they did not arrive."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+
+def how_to_pass_qid() -> str:
+    """
+    Say how query ids reach the steps of a pipeline, a splitter or a scorer.
+
+    Returns
+    -------
+    str
+        The last part of a message, without a full stop.
+    """
+    import sklearn
+
+    if sklearn.get_config()["enable_metadata_routing"]:
+        return "pass qid, one query id per row"
+    return (
+        "pass qid, one query id per row; pipelines, searches and cross-validation hand it on only after "
+        "sklearn.set_config(enable_metadata_routing=True), and corank.QuerySearchCV always"
+    )
+
+
+def predict_with_qid(estimator: Any, X: Any, qid: ArrayLike | None) -> NDArray[np.float64]:
+    """
+    Predict, handing query ids to whatever inside an estimator asks for them.
+
+    A ranker's ``predict`` takes rows only; a pipeline with a `QueryScaler` needs query ids. Metadata routing is
+    switched on for the time of the call.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A fitted ranker, regressor, pipeline of them, or search over them.
+    X : array-like of shape (n_rows, n_features)
+        The rows.
+    qid : array-like of shape (n_rows,), or None
+        One query id per row.
+
+    Returns
+    -------
+    array of shape (n_rows,)
+        Scores.
+    """
+    if qid is None:
+        return np.asarray(estimator.predict(X))
+    # slow to import, and most users of metrics never need it
+    import sklearn
+    from sklearn.utils.metadata_routing import get_routing_for_object
+
+    # scikit-learn's searches predict by their best estimator, but take no qid
+    while hasattr(estimator, "best_estimator_"):
+        estimator = estimator.best_estimator_
+    with sklearn.config_context(enable_metadata_routing=True):
+        asks = get_routing_for_object(estimator).consumes("predict", ["qid"])
+        found = estimator.predict(X, qid=qid) if asks else estimator.predict(X)
+    return np.asarray(found)

@@ -1,0 +1,103 @@
+"""Fitted: the model that a fit of SPD, CRR or LCRA returns, and how weights become predictions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corank.core.scaled import factors_of
+from corank.data.ranking import RankingData
+from corank.descent.training import Judge
+from corank.held_out import HeldOut
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """
+    A linear model, see the attributes of `corank.SPD`.
+
+    Attributes
+    ----------
+    coef, intercept, alpha, alpha_from, objective, n_iter, n_skipped_queries
+        Of every model.
+    eta0, objective_trace, validation_errors, run
+        Of a stochastic descent.
+    """
+
+    coef: Floats
+    intercept: float
+    alpha: float
+    alpha_from: str
+    objective: float
+    n_iter: int
+    n_skipped_queries: int
+    eta0: float | None = None
+    objective_trace: Floats | None = None
+    validation_errors: Floats | None = None
+    run: dict[str, Any] | None = None
+
+
+def factors(data: RankingData) -> Floats | float:
+    """
+    Return what weights of columns as a learner sees them are multiplied by, to be those of the columns as given.
+
+    Parameters
+    ----------
+    data : RankingData
+        The problem, its columns scaled or not.
+
+    Returns
+    -------
+    array of float64, shape (n_features,), or 1
+        One factor for each column.
+    """
+    scaled = factors_of(data.X)
+    return 1.0 if scaled is None else scaled
+
+
+def judge_of(held: HeldOut, loss: str) -> Judge:
+    """
+    Return what early stopping asks.
+
+    Parameters
+    ----------
+    held : HeldOut
+        Judgements that were set aside.
+    loss : str
+        Name of the loss.
+
+    Returns
+    -------
+    callable
+        Takes weights and biases of the views, and returns the error on what was held out.
+    """
+    rows = held.test.X[held.rows]
+
+    def error(W: Floats, biases: Floats) -> float:
+        scores = rows @ W.mean(axis=0) + biases.mean()
+        # what a logistic margin predicts is a probability
+        return held.error(logistic(scores) if held.by_squares and loss == "logistic" else scores)
+
+    return error
+
+
+def logistic(margins: Floats) -> Floats:
+    """
+    Return probabilities.
+
+    Parameters
+    ----------
+    margins : array of float64
+        m.
+
+    Returns
+    -------
+    array of float64
+        σ(m) = (1 + tanh(m/2))/2, which does not overflow.
+    """
+    return 0.5 * (1.0 + np.tanh(0.5 * margins))

@@ -1,0 +1,179 @@
+"""One trial of co-regularised ranking: every point of the grids fitted exactly, one chosen by cross-validation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypedDict
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from corank.data.queries import Queries
+from corank.data.ranking import RankingData
+from corank.data.split import hide_scores
+from corank.experiments.lcra.problems import ProblemSource, SplitRepeat
+from corank.metrics import evaluate
+from corank.moments import Moments
+
+ALPHAS = (0.001, 0.01, 0.03, 0.1, 0.3, 1.0)
+COUPLINGS = (0.01, 0.1, 1.0, 10.0)
+N_FOLDS = 5
+SMALLEST = 4
+"""Scored rows that are kept at the least, however small the fraction."""
+
+Floats = NDArray[np.float64]
+GRIDS: dict[str, list[tuple[float, float]]] = {
+    "SPD": [(alpha, 0.0) for alpha in ALPHAS],
+    "SPD-MV": [(alpha, 0.0) for alpha in ALPHAS],
+    "LCRA": [(alpha, coupling) for alpha in ALPHAS for coupling in COUPLINGS],
+}
+"""Points (alpha, coupling) of each method."""
+
+
+class GridOutcome(TypedDict):
+    """The point that cross-validation chose, and the test value of every point."""
+
+    chosen: int
+    values: list[float]
+
+
+Outcomes = dict[str, GridOutcome]
+"""Method to outcome."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """
+    All that the squared loss of any views needs of a problem, so that a grid costs one pass over its rows.
+
+    Attributes
+    ----------
+    A, b : arrays of shape (d, d) and (d,)
+        Means of p pᵀ and (y_a − y_b) p over scored pairs p = a − b; zero where there is no pair.
+    U : array of shape (d, d)
+        Mean of p pᵀ over two unscored rows drawn from one query, which may be one row twice (then p = 0).
+    """
+
+    A: Floats
+    b: Floats
+    U: Floats
+
+    @classmethod
+    def of(cls, data: RankingData) -> Sums:
+        """
+        Sum over a problem.
+
+        Parameters
+        ----------
+        data : RankingData
+            The problem.
+
+        Returns
+        -------
+        Sums
+            Its means.
+        """
+        scored, unscored = Moments.of(data), Moments.of(data, rows="unscored")
+        S = scored.pair / max(scored.pair_weight, 1.0)
+        n_draws = unscored.pair_weight + (data.n_rows - data.n_scored) / 2.0
+        return cls(S[:-1, :-1], S[:-1, -1], unscored.pair[:-1, :-1] / max(n_draws, 1.0))
+
+    def solve(self, views: Sequence[NDArray[np.int64]], alpha: float, coupling: float) -> Floats:
+        """
+        Find the weights that ``LCRA(loss="squared", solver="exact")`` finds; with one view, those of SPD.
+
+        Parameters
+        ----------
+        views : sequence of int arrays
+            Columns of the views, which share none.
+        alpha, coupling : float
+            Weights of the penalty and of the agreement.
+
+        Returns
+        -------
+        array of shape (d,)
+            The mean over views of each view's weights.
+        """
+        view = np.empty(len(self.b), dtype=np.int64)
+        for number, columns in enumerate(views):
+            view[columns] = number
+        same = view[:, None] == view[None, :]
+        # block (v, u): δ_vu (A_vv + alpha I) + 4 coupling (M δ_vu − 1) U_vu
+        B = self.A * same + 4.0 * coupling * (len(views) * same - 1.0) * self.U
+        B[np.diag_indices_from(B)] += alpha
+        return np.asarray(linalg.solve(B, self.b, assume_a="pos")) / len(views)
+
+
+def draw_repeat(problem: ProblemSource, fraction: float, repeat: int, seed: int) -> tuple[SplitRepeat, Floats]:
+    """
+    SplitRepeat a repeat, and hide most of its training scores.
+
+    Parameters
+    ----------
+    problem : ProblemSource
+        What is drawn from.
+    fraction : float
+        Share of the training rows that keep their score.
+    repeat, seed : int
+        Which repeat.
+
+    Returns
+    -------
+    tuple of (SplitRepeat, array)
+        The repeat, and the scores of its training rows, NaN where hidden.
+    """
+    draw = problem.draw(np.random.default_rng([seed, repeat]))
+    y = draw.y[draw.train]
+    hidden = min(1.0 - fraction, 1.0 - SMALLEST / len(y))
+    return draw, hide_scores(y, fraction=hidden, random_state=repeat)
+
+
+def try_grids(problem: ProblemSource, fraction: float, repeat: int, seed: int) -> Outcomes:
+    """
+    Fit and test every point of every grid, and choose one by cross-validation.
+
+    Parameters
+    ----------
+    problem : ProblemSource
+        What is drawn from.
+    fraction : float
+        Share of the training rows that keep their score.
+    repeat, seed : int
+        Which repeat.
+
+    Returns
+    -------
+    dict
+        Method to outcome.
+    """
+    draw, y = draw_repeat(problem, fraction, repeat, seed)
+    X, queries = draw.X[draw.train], Queries.of(draw.qid[draw.train], len(draw.train))
+    fold = _folds(queries, seed)
+    whole = Sums.of(RankingData.of_checked(X, y, queries))
+    parts = [
+        Sums.of(RankingData.of_checked(X, np.where(fold == number, np.nan, y), queries)) for number in range(N_FOLDS)
+    ]
+    outcomes: Outcomes = {}
+    for method, grid in GRIDS.items():
+        views = [np.arange(X.shape[1])] if method == "SPD" else draw.views
+        errors = []
+        for point in grid:
+            weights = np.array([part.solve(views, *point) for part in parts])
+            errors.append(_error(y, np.einsum("ij,ij->i", X, weights[fold]), queries))
+        values = [problem.measure(draw, draw.X[draw.test] @ whole.solve(views, *point)) for point in grid]
+        outcomes[method] = {"chosen": int(np.argmin(errors)), "values": values}
+    return outcomes
+
+
+def _folds(queries: Queries, seed: int) -> NDArray[np.int64]:
+    """Deal queries to folds; where there is only one, its rows."""
+    groups = queries.codes if len(queries) > 1 else np.arange(len(queries.codes))
+    return np.asarray((np.random.default_rng(seed).permutation(int(groups.max()) + 1) % N_FOLDS)[groups])
+
+
+def _error(y: Floats, scores: Floats, queries: Queries) -> float:
+    """Disagreement over all pairs of scored rows; one half where there is none."""
+    error = evaluate(y, scores, queries.codes, "disagreement", n_jobs=1)["disagreement"].micro
+    return 0.5 if error is None or np.isnan(error) else error

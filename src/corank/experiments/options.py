@@ -1,0 +1,109 @@
+"""How an experiment is run, and the results it has already, so that a second run goes on where one ended."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from corank._version import __version__
+from corank.errors import InputError
+
+
+@dataclass(frozen=True)
+class ExperimentOptions:
+    """
+    How long an experiment may take, its seed, and the folder that keeps its results.
+
+    Parameters
+    ----------
+    folder : Path
+        Where finished results (``results.jsonl``), tables and plots are kept; created when missing.
+    quick : bool
+        Whether a shortened version is wanted: it shows the shape of the result, not its digits.
+    seed : int
+        Every random choice of the experiment follows from it.
+    repeats : int, optional
+        Number of repeats where the experiment has any; its own default otherwise.
+    expect : callable
+        Takes the number of different results that are about to be asked for; numbers add up.
+    tell : callable
+        Takes the name of each different result, once, when it is there.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> ExperimentOptions(folder).result({"alpha": 0.1}, lambda: [1.0, 2.0])
+    [1.0, 2.0]
+    >>> ExperimentOptions(folder).result({"alpha": 0.1}, lambda: 1 / 0)  # known already
+    [1.0, 2.0]
+    """
+
+    folder: Path
+    quick: bool = False
+    seed: int = 0
+    repeats: int | None = None
+    expect: Callable[[int], None] = field(default=lambda n: None, compare=False)
+    tell: Callable[[str], None] = field(default=lambda name: None, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.repeats is not None and self.repeats < 1:
+            raise InputError(f"repeats is {self.repeats}; at least 1 is needed.")
+        self.folder.mkdir(parents=True, exist_ok=True)
+
+    def result(self, key: dict[str, Any], compute: Callable[[], Any]) -> Any:
+        """
+        Return a result that is known already, or compute and keep it.
+
+        Parameters
+        ----------
+        key : dict
+            Everything the result depends on besides the seed and corank's version; JSON values only.
+        compute : callable
+            Gives the result, a JSON value.
+
+        Returns
+        -------
+        object
+            The result as JSON gives it back: lists, dicts, numbers, strings.
+        """
+        name = json.dumps({**key, "seed": self.seed, "corank": __version__}, sort_keys=True)
+        if name not in self._known:
+            line = json.dumps({"key": name, "value": compute()})
+            with self._log.open("a", encoding="utf-8") as log:
+                log.write(line + "\n")
+                log.flush()
+                os.fsync(log.fileno())
+            self._known[name] = json.loads(line)["value"]
+        if name not in self._told:
+            self._told.add(name)
+            self.tell(" ".join(map(str, key.values())))
+        return self._known[name]
+
+    @property
+    def _log(self) -> Path:
+        return self.folder / "results.jsonl"
+
+    @cached_property
+    def _told(self) -> set[str]:
+        return set()
+
+    @cached_property
+    def _known(self) -> dict[str, Any]:
+        """What earlier runs finished; a last line that was cut off by a crash is cut away, the rest must be whole."""
+        if not self._log.exists():
+            return {}
+        text = self._log.read_bytes()
+        whole = text[: text.rfind(b"\n") + 1]
+        if len(whole) < len(text):
+            os.truncate(self._log, len(whole))
+        try:
+            entries = [json.loads(line) for line in whole.splitlines()]
+            return {entry["key"]: entry["value"] for entry in entries}
+        except (ValueError, TypeError, KeyError) as error:
+            raise InputError(f"{self._log} is damaged ({error}); remove it and run the experiment again.") from error

@@ -1,0 +1,89 @@
+"""Evaluate a run: documents retrieved for queries, held against judged documents by name, as trec_eval does."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from corank.data.collection import Collection
+from corank.data.trec import Qrels, Run, join_run, read_qrels, read_run
+from corank.errors import InputError
+from corank.metrics.conventions import Convention
+from corank.metrics.evaluate import Evaluation, evaluate
+
+
+def evaluate_run(
+    qrels: str | os.PathLike[str] | Qrels | Collection,
+    run: str | os.PathLike[str] | Run,
+    metrics: str | Sequence[str] = ("nDCG@10", "AP"),
+    *,
+    convention: str | Convention = "corank",
+    n_jobs: int | None = None,
+) -> Evaluation:
+    """
+    Evaluate a run against judgements, query by query.
+
+    As in trec_eval, only queries that are in both are evaluated, and a judged document that the run did not retrieve
+    counts among those it could have found. Queries and documents are matched by their names, as strings.
+
+    Parameters
+    ----------
+    qrels : path, Qrels or Collection
+        Judged documents: a TREC qrels file, what `corank.data.trec.read_qrels` made of one, or a collection that
+        names its documents.
+    run : path or Run
+        Retrieved documents: a TREC run file, or what `corank.data.trec.read_run` made of one.
+    metrics : str or sequence of str
+        Names such as ``nDCG@10``; see `corank.metrics.names.parse_metric`.
+    convention : str or Convention
+        One of `corank.metrics.conventions.CONVENTIONS`, such as "trec_eval", or your own.
+    n_jobs : int, optional
+        Number of threads; every available processor by default.
+
+    Returns
+    -------
+    Evaluation
+        Values per query, means and counts.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> _ = (folder / "qrels").write_text("q1 0 a 1\\nq1 0 b 0\\n")
+    >>> _ = (folder / "run").write_text("q1 Q0 b 1 0.9 mine\\nq1 Q0 a 2 0.5 mine\\n")
+    >>> evaluate_run(folder / "qrels", folder / "run", "RR", convention="trec_eval").means
+    {'RR': 0.5}
+    """
+    its_name, judged_name = (
+        str(given) if isinstance(given, str | os.PathLike) else usual
+        for given, usual in ((run, "the run"), (qrels, "the truth"))
+    )
+    found = run if isinstance(run, Run) else read_run(Path(run))
+    truth = qrels if isinstance(qrels, Qrels | Collection) else read_qrels(Path(qrels))
+    if truth.docids is None or truth.qid is None:
+        missing = "documents" if truth.docids is None else "queries"
+        raise InputError(f"{judged_name} names no {missing}, so {its_name} cannot be matched; evaluate scores instead.")
+    names = np.array([str(query) for query in truth.qid.tolist()], dtype=object)
+    in_truth, in_run = set(names.tolist()), set(found.qid.tolist())
+    if not in_truth & in_run:
+        raise InputError(f"{its_name} and {judged_name} have no query in common; check that their query ids agree.")
+    kept = np.array([query in in_truth for query in found.qid.tolist()])
+    judged = ~np.isnan(truth.y) & np.array([query in in_run for query in names.tolist()])
+    joined = join_run(
+        Run(found.qid[kept], found.docids[kept], found.scores[kept], found.tag),
+        Qrels(names[judged], truth.docids[judged], truth.y[judged]),
+    )
+    n_missed = len(joined.missed_y)
+    return evaluate(
+        np.concatenate([joined.y, joined.missed_y]),
+        np.concatenate([joined.scores, np.zeros(n_missed)]),
+        np.concatenate([joined.qid, joined.missed_qid]),
+        metrics,
+        convention=convention,
+        docids=np.concatenate([joined.docids, np.full(n_missed, "", dtype=object)]),
+        retrieved=np.arange(len(joined.y) + n_missed) < len(joined.y),
+        n_jobs=n_jobs,
+    )

@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from corank.data.mq2008 import folds, read_parts
+from corank.experiments.co_rankrls import run
+from corank.experiments.options import ExperimentOptions
+from corank.experiments.report import ReportTable
+from corank.metrics import evaluate
+from corank.rls import RankRLS
+
+
+def test_the_report_joins_folds_views_and_curves(tmp_path, monkeypatch):
+    asked = []
+
+    def table(name):
+        def make(options, *how):
+            asked.append((name, *how))
+            one = ReportTable(name, ("a",), ((1.0,),))
+            return (one, (f"about {how[1]}",)) if name == "views" else one
+
+        return make
+
+    monkeypatch.setattr(run, "folds_table", table("folds"))
+    monkeypatch.setattr(run, "views_table", table("views"))
+    monkeypatch.setattr(run, "curve_table", table("curve"))
+    report = run.run(ExperimentOptions(tmp_path, quick=True))
+    assert [one.title for one in report.tables] == ["folds", "views", "views", "curve", "curve"]
+    assert report.findings == ("about 0.5", "about 0.95")
+    assert ("views", 1, 0.5) in asked
+    run.run(ExperimentOptions(tmp_path, repeats=3))
+    assert ("curve", 3, 0.95) in asked
+
+
+@pytest.mark.usefixtures("real_data")
+def test_the_linear_row_is_the_mean_of_the_folds(tmp_path, monkeypatch):
+    monkeypatch.setattr(run, "BASES", (5,))
+    monkeypatch.setattr(run, "LETOR_ALPHAS", (1.0, 100.0))
+    table = run.folds_table(ExperimentOptions(tmp_path, quick=True))
+    assert [row[0] for row in table.rows[:2]] == ["RankRLS, linear", "RankRLS, Gaussian, r = 5"]
+    expected = []
+    for fold in folds():
+        train, test = read_parts(fold.train), read_parts((fold.test,))
+        model = RankRLS(alphas=(1.0, 100.0), metric="AP").fit(train.X, train.y, qid=train.qid)
+        expected.append(evaluate(test.y, model.predict(test.X), test.qid, "AP", convention="letor4")["AP"].mean)
+    assert table.rows[0][1] == pytest.approx(np.mean(expected))

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import numpy as np
+
+from corank.data.reuters import Stories
+from corank.experiments.crr import text
+from corank.experiments.options import ExperimentOptions
+
+
+def test_topics_are_spread_over_frequencies_rarest_first():
+    sizes = {"rare": 6, "few": 20, "some": 60, "many": 200, "unseen in the test part": 50, "too rare": 3}
+    topics, is_test = [], []
+    for name, n in sizes.items():
+        topics += [frozenset({name})] * (n + 5)
+        is_test += [False] * n + ([False] * 5 if name.startswith("unseen") else [True] * 5)
+    stories = Stories([""] * len(topics), topics, np.array(is_test))
+    assert text._topics(stories, 10) == ["rare", "few", "some", "many"]
+    assert text._topics(stories, 2) == ["rare", "many"]
+
+
+def test_counts_of_topics_on_which_crr_is_best():
+    # AUC loss and MSE of regression, ranking and CRR
+    values = np.array(
+        [
+            [[0.30, 0.10], [0.20, 0.50], [0.20, 0.09]],  # best on both
+            [[0.30, 0.10], [0.20, 0.50], [0.2009, 0.1]],  # within 0.001 on one, best on the other
+            [[0.30, 0.10], [0.20, 0.50], [0.25, 0.09]],  # 0.05 off on one
+        ]
+    )
+    close, best = text._counts(values)
+    assert "on 2 of 3 topics" in close
+    assert "0.0500 in AUC loss" in close
+    assert "best on both on 1 topics" in best
+
+
+def test_a_run_on_stories_made_of_words(monkeypatch, tmp_path):
+    rng = np.random.default_rng(0)
+    words = [f"{a}{b}{c}" for a in "bcdfg" for b in "aeiou" for c in "lmnrs"]
+    topics, texts = [], []
+    for _ in range(400):
+        topic = "tin" if rng.random() < 0.06 else "gold" if rng.random() < 0.5 else ""
+        signal = [f"about{topic}"] if topic and rng.random() < 0.8 else []
+        texts.append(" ".join([*rng.choice(words, 12), *signal]))
+        topics.append(frozenset({topic} - {""}))
+    stories = Stories(texts, topics, rng.random(400) < 0.3)
+    monkeypatch.setattr(text, "read_modapte", lambda: stories)
+    monkeypatch.setattr(text, "ALPHAS", (1e-2, 1e-3))
+    text._features.cache_clear()
+    report = text.run(ExperimentOptions(tmp_path, quick=True))
+    text._features.cache_clear()
+    assert [row[0] for row in report.tables[0].rows] == ["tin", "gold"]
+    for row in report.tables[0].rows:
+        # worse than chance, or no better than always saying the base rate, would be a mistake somewhere
+        assert max(row[2::2]) < 0.35
+        assert max(row[3], row[7]) < 0.25
+    assert "on the 1 topics under 10%" in report.findings[2]
