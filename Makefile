@@ -2,13 +2,13 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test bench lint clean
+.PHONY: demo test bench lint fresh clean
 
 demo: .venv/.run
 	$(BIN)/corank demo
 
 # two workers on two cores: threads of BLAS would only wait for each other
-test: lint
+test: lint .venv/.kernels
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/pytest -q -n 2
 
 lint: .venv/.dev
@@ -19,6 +19,10 @@ lint: .venv/.dev
 
 bench: .venv/.bench
 	for room in benchmarks/bench_*.py; do $(BIN)/python $$room || exit 1; done
+
+# forget compiled kernels: numba looks at the file of a kernel, not at those of the functions it calls
+fresh:
+	find src -name '*.nb[ci]' -delete
 
 clean:
 	rm -rf .venv
@@ -39,4 +43,8 @@ $(BIN)/python:
 
 .venv/.bench: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[bench]'
+	touch $@
+
+.venv/.kernels: $(wildcard src/corank/core/*.py) | .venv/.dev
+	$(MAKE) fresh
 	touch $@

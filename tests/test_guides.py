@@ -1,50 +1,109 @@
-"""What README and the guides show runs as shown, and every public name exists."""
+"""
+What README, CONTRIBUTING and the guides show runs as shown.
+
+The blocks of a page run one after the other in one namespace and one empty folder: sessions (`>>>`) as doctests, other
+Python as it stands, and commands through the same entry as the shell's. A block that cannot run says why in a comment
+on the line before it, `<!-- not run: ... -->`; there may be few of those, and their commands must still be understood.
+"""
 
 from __future__ import annotations
 
 import doctest
 import re
+import shlex
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
+import typer
+from typer.testing import CliRunner
 
-import corank
+from corank.cli import app
 
 ROOT = Path(__file__).resolve().parent.parent
-GUIDES = sorted((ROOT / "docs" / "guide").glob("*.md"))
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs" / "guide").glob("*.md"))]
+FENCE = re.compile(r"(?:<!-- not run: ([^\n]+) -->\n)?^```(\w*)\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
+MOST_NOT_RUN = 2
 
 
-def python_blocks(path):
-    return re.findall(r"```python\n(.*?)```", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+class Block(NamedTuple):
+    language: str
+    text: str
+    line: int
+    excuse: str | None
 
 
-def test_the_example_of_the_readme_runs(capsys, monkeypatch, tmp_path):
-    (example,) = python_blocks(ROOT / "README.md")
-    monkeypatch.chdir(tmp_path)  # it may save a model
-    exec(compile(example, "README.md", "exec"), {})
+def blocks(page):
+    text = page.read_text(encoding="utf-8")
+    for found in FENCE.finditer(text):
+        yield Block(found[2], found[3], 1 + text.count("\n", 0, found.start(3)), found[1])
+
+
+def commands(block):
+    """The words of each line, comments left out, lines that end in a backslash joined."""
+    lines = block.text.replace("\\\n", " ").splitlines()
+    return [words for line in lines if (words := shlex.split(line, comments=True))]
+
+
+def run_session(page, block, namespace):
+    test = doctest.DocTestParser().get_doctest(block.text, {}, page.name, str(page), block.line - 1)
+    test.globs = namespace
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+    said = []
+    assert runner.run(test, out=said.append, clear_globs=False).failed == 0, "".join(said)
+
+
+def run_command(program, *words):
+    if program == "make":
+        targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE)
+        assert set(words) <= set(targets), f"the Makefile makes {targets}"
+        return
+    assert program == "corank", f"no test knows what {program} does; mark the block as not run"
+    result = CliRunner().invoke(app, words, catch_exceptions=False)
+    assert result.exit_code == 0, f"corank {shlex.join(words)}\n{result.output}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_block_of_a_page_runs(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    namespace = {"__name__": "__main__"}
+    for block in blocks(page):
+        if block.excuse is not None:
+            continue
+        if block.language == "sh":
+            for words in commands(block):
+                run_command(*words)
+        elif block.text.startswith(">>> "):
+            run_session(page, block, namespace)
+        elif block.language == "python":
+            # as many empty lines before it as it has on its page, so that errors name the line
+            exec(compile("\n" * (block.line - 1) + block.text, str(page), "exec"), namespace)
+        else:
+            assert not block.language, f"{page.name}, line {block.line}: no test runs {block.language}"
+
+
+def test_few_blocks_are_not_run_and_their_commands_are_understood():
+    left_out = [block for page in PAGES for block in blocks(page) if block.excuse is not None]
+    assert len(left_out) <= MOST_NOT_RUN
+    verbs = typer.main.get_command(app)
+    for block in left_out:
+        assert block.language == "sh", "Python runs"
+        for program, *words in commands(block):
+            if program == "corank":
+                verbs.commands[words[0]].make_context(words[0], words[1:])
+            else:
+                assert program == "export"
+
+
+def test_nothing_that_looks_like_a_block_escapes():
+    for page in PAGES:
+        assert page.read_text(encoding="utf-8").count("```") == 2 * len(list(blocks(page))), page.name
+
+
+def test_the_example_of_the_readme_prints_an_evaluation(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    example = next(block for block in blocks(ROOT / "README.md") if block.language == "python")
+    exec(compile(example.text, "README.md", "exec"), {})
     said = capsys.readouterr().out
     assert re.search(r"^nDCG@10 +0\.\d{4} ", said, flags=re.MULTILINE)
     assert "convention corank; " in said
-
-
-@pytest.mark.parametrize("path", GUIDES, ids=lambda path: path.stem)
-def test_the_sessions_of_the_guides_answer_as_printed(path):
-    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-    outcome = doctest.testfile(str(path), module_relative=False, optionflags=flags, encoding="utf-8")
-    assert outcome.failed == 0
-
-
-def test_the_guide_to_data_is_a_session():
-    blocks = python_blocks(ROOT / "docs" / "guide" / "data.md")
-    assert len(blocks) > 5
-    assert all(block.startswith(">>> ") for block in blocks)
-
-
-def test_the_example_of_the_guide_to_metrics_runs():
-    (example,) = python_blocks(ROOT / "docs" / "guide" / "metrics.md")
-    exec(compile(example, "metrics.md", "exec"), {"y": [2, 0, 1], "scores": [0.3, 0.2, 0.1], "qid": [1, 1, 1]})
-
-
-@pytest.mark.parametrize("name", corank.__all__)
-def test_every_public_name_is_where_corank_looks_for_it(name):
-    assert getattr(corank, name) is not None

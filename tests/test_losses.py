@@ -127,8 +127,15 @@ def test_the_exact_optimum_has_no_slope(loss, mix):
     assert mix == 0.0 or objective(found.coef, found.intercept + 1e-3) > found.objective
 
 
-def test_a_loss_with_corners_has_no_exact_solver():
-    assert all((loss.exact is None) == np.isinf(loss.curvature) for loss in LOSSES.values())
+@smooth
+def test_newton_has_a_bend_wherever_the_loss_pulls(loss):
+    assert np.isfinite(loss.curvature)
+    for t in TARGETS[loss.scores]:
+        _, pull, bend = loss.costs(t, MARGINS)
+        assert (bend[pull != 0] > 0).all()
+
+
+def test_a_loss_without_an_exact_solver_says_so():
     with pytest.raises(InputError, match="knows no solver for the hinge loss; choose 'squared_hinge', or solver='sgd'"):
         smooth_loss(RankingData.of([[0.0], [1.0]], [0, 1]), "hinge", alpha=1.0)
 

@@ -3,9 +3,61 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from corank._version import __version__
+
+if TYPE_CHECKING:
+    # what an editor and a type checker see of the names below; a test compares the two lists
+    # isort: off
+    from corank import (
+        base as base,
+        calibration as calibration,
+        data as data,
+        descent as descent,
+        errors as errors,
+        exact as exact,
+        graphs as graphs,
+        kernels as kernels,
+        landmarks as landmarks,
+        losses as losses,
+        metrics as metrics,
+        moments as moments,
+        persist as persist,
+        pursuit as pursuit,
+        rls as rls,
+        sampling as sampling,
+        svm as svm,
+        views as views,
+    )
+    from corank.base import Ranker as Ranker
+    from corank.calibration import Calibrated as Calibrated, reliability_curve as reliability_curve
+    from corank.data.letor import read_letor as read_letor
+    from corank.data.letor_writer import write_letor as write_letor
+    from corank.data.make import make_ranking as make_ranking
+    from corank.data.ranking import RankingData as RankingData
+    from corank.data.scale import QueryScaler as QueryScaler
+    from corank.data.split import (
+        QueryKFold as QueryKFold,
+        QueryShuffleSplit as QueryShuffleSplit,
+        hide_scores as hide_scores,
+    )
+    from corank.data.store import open_store as open_store, write_store as write_store
+    from corank.descent import CRR as CRR, LCRA as LCRA, SPD as SPD
+    from corank.landmarks import Landmarks as Landmarks
+    from corank.metrics import Evaluation as Evaluation, evaluate as evaluate
+    from corank.persist import load as load, save as save
+    from corank.pursuit import (
+        CoRankingPursuit as CoRankingPursuit,
+        RankingPursuit as RankingPursuit,
+        fit_many as fit_many,
+        fit_many_views as fit_many_views,
+    )
+    from corank.rls import CoRankRLS as CoRankRLS, RankRLS as RankRLS
+    from corank.sampling import PairSampler as PairSampler
+    from corank.svm import RankSVM as RankSVM
+    from corank.views import View as View
+    # isort: on
 
 # each public name and the module it lives in; nothing is imported before it is used
 _HOMES = {
@@ -45,14 +97,23 @@ _HOMES = {
     "write_store": "corank.data.store",
 }
 
+# what else is reached by `import corank` alone
+_ROOMS = (
+    "base", "calibration", "data", "descent", "errors", "exact", "graphs", "kernels", "landmarks", "losses", "metrics",
+    "moments", "persist", "pursuit", "rls", "sampling", "svm", "views",
+)  # fmt: skip
+
 __all__ = ["__version__", *_HOMES]
 
+if not TYPE_CHECKING:  # which would take any name for an Any
 
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
-    raise AttributeError(f"module 'corank' has no attribute {name!r}")
+    def __getattr__(name: str) -> Any:
+        if name in _HOMES:
+            return getattr(import_module(_HOMES[name]), name)
+        if name in _ROOMS:
+            return import_module(f"corank.{name}")
+        raise AttributeError(f"module 'corank' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+    return sorted([*__all__, *_ROOMS])

@@ -79,6 +79,7 @@ class Ranker(BaseEstimator, ABC):
     # whether there must be a pair to learn from, or single scores do
     _needs_pairs: bool = True
 
+    validation_fraction: float
     n_features_in_: int
     column_scale_: NDArray[np.float64]
 
@@ -201,8 +202,7 @@ class Ranker(BaseEstimator, ABC):
         self, given: tuple[Any, ...], weights: tuple[Any, Any], *, goes_on: bool, fit: Callable[..., Any] | None = None
     ) -> Self:
         """Check, compute (by `fit`, else `_fit`), install; `goes_on` where a model learns more from its columns."""
-        check_values({name: getattr(self, name) for name in self._rules}, self._rules)
-        self._require_sense()
+        self._check()
         data, columns = self._problem(*given)
         if goes_on and columns:
             validate_data(self, columns_of(given[0], data.X), skip_check_array=True, reset=False)
@@ -215,13 +215,17 @@ class Ranker(BaseEstimator, ABC):
         for_holding_out, rng = rng_of(getattr(self, "random_state", None)).spawn(2)
         held = None
         if getattr(self, "early_stopping", False):
-            held = hold_out(data, self.validation_fraction, for_holding_out, by_squares=not self._needs_pairs)  # type: ignore[attr-defined]
+            held = hold_out(data, self.validation_fraction, for_holding_out, by_squares=not self._needs_pairs)
         try:
             fitted = (fit or self._fit)(data, held, rng)
         except Interrupted as stop:
             self._install(stop.fitted, found)
             raise KeyboardInterrupt from None
         return self._install(fitted, found)
+
+    def _check(self) -> None:
+        check_values({name: getattr(self, name) for name in self._rules}, self._rules)
+        self._require_sense()
 
     def _install(self, fitted: Any, found: dict[str, Any]) -> Self:
         """Put a new model in the place of an old one, in one assignment."""
@@ -276,7 +280,7 @@ class Ranker(BaseEstimator, ABC):
             )
         notes = _Columns()
         validate_data(notes, columns_of(X, rows), skip_check_array=True)
-        return vars(notes)
+        return dict(vars(notes))
 
     def _new_rows(self, X: Any) -> Any:
         """Check the rows ``predict`` was given against the columns seen in ``fit``."""

@@ -43,7 +43,7 @@ class Loss:
         at most 1).
     exact : {"system", "sorted", "pairs", None}
         How the optimum over all pairs is found: one linear system; truncated Newton that counts pairs by sorting, or
-        that visits every pair; not at all.
+        that visits every pair; not at all, where ℓ pulls along a straight line and Newton's method finds no bend.
 
     Examples
     --------

@@ -63,8 +63,9 @@ def number(low: float | None = None, high: float | None = None, *, inside: str =
     def allows(value: Any) -> bool:
         if isinstance(value, bool | np.bool_) or not isinstance(value, Real) or not np.isfinite(float(value)):
             return False
-        fits_low = low is None or (value >= low if inside[0] == "[" else value > low)
-        return bool(fits_low and (high is None or (value <= high if inside[1] == "]" else value < high)))
+        x = float(value)
+        fits_low = low is None or (x >= low if inside[0] == "[" else x > low)
+        return fits_low and (high is None or (x <= high if inside[1] == "]" else x < high))
 
     return Rule(f"a number{above}{' and' if above and below else ''}{below}", allows)
 

@@ -180,5 +180,7 @@ def test_bad_input(monkeypatch):
     with pytest.raises(InputError, match="logistic loss needs scores that differ by at most 1"):
         smooth_loss(RankingData.of(X, y * 9, qid), "logistic", alpha=1.0)
     monkeypatch.setattr(smooth, "MAX_PAIRS", 3)
-    with pytest.raises(InputError, match="visits at most 3; use solver='sgd'"):
-        smooth_loss(data, "logistic", alpha=1.0)
+    for loss in ("logistic", "squared"):
+        with pytest.raises(InputError, match=f"exact {loss} solver visits at most 3; use solver='sgd'"):
+            smooth_loss(data, loss, alpha=1.0)
+    assert smooth_loss(data, "squared_hinge", alpha=1.0).objective > 0.0

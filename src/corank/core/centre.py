@@ -104,6 +104,6 @@ def _mean_of_vector(V, rows, begin, end):  # type: ignore[no-untyped-def]
 def _centre_vector(V, out, rows, begin, end, is_whole, left, k, mean):  # type: ignore[no-untyped-def]
     """Write a run of one unweighted column."""
     zero = np.uint64(0)
-    own = mean if is_whole else _mean_of_vector(V, rows, begin, end)  # type: ignore[no-untyped-call]
+    own = mean if is_whole else _mean_of_vector(V, rows, begin, end)
     for p in range(begin, end):
         out[rows[p], zero] = left * (k * (V[rows[p], zero] - own) + (own - mean))

@@ -39,9 +39,9 @@ class ScaledRows:
         return (int(self.X.shape[0]), int(self.X.shape[1]))
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> Any:
         """Type of the numbers, that of X."""
-        return np.dtype(self.X.dtype)
+        return self.X.dtype
 
     def __getitem__(self, rows: Any) -> Any:
         """Return chosen rows, scaled: an array or CSR matrix as X is."""

@@ -80,7 +80,7 @@ def smooth_loss(
             f"solver='exact' knows no solver for the {name} loss; choose 'squared_hinge', or solver='sgd'."
         )
     require(data, mix, alpha, "above zero")
-    if mix < 1.0 and loss.exact == "pairs" and data.n_pairs > MAX_PAIRS:
+    if mix < 1.0 and loss.exact != "sorted" and data.n_pairs > MAX_PAIRS:
         raise InputError(
             f"the problem has {data.n_pairs} pairs, and the exact {name} solver visits at most {MAX_PAIRS}; "
             "use solver='sgd', or loss='squared'."

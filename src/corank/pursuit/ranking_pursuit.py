@@ -232,7 +232,7 @@ class RankingPursuit(Ranker):
         errors: Floats | None,
     ) -> _Pursued:
         factors = factors_of(data.X) if candidates.basis is None else None
-        solutions = [
+        solutions: list[dict[str, Any]] = [
             {
                 "terms": candidates.numbers[path.indices],
                 "path": path.coefs if factors is None else path.coefs * factors[path.indices],

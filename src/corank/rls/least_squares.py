@@ -19,7 +19,7 @@ from corank.errors import InputError
 from corank.graphs import QUERY_WEIGHTS
 from corank.kernels import LinearKernel
 from corank.metrics import parse_metric
-from corank.parameters import Rules, boolean, check_parameters, listing, none, number, one_of, text, whole
+from corank.parameters import Rules, boolean, listing, none, number, one_of, text, whole
 from corank.rls.frame import Frame
 from corank.rls.penalty import candidates
 from corank.rls.summary import Summary
@@ -92,8 +92,7 @@ class LeastSquares(Ranker):
         Summary
             The sums.
         """
-        check_parameters(self, self._rules)
-        self._require_sense()
+        self._check()
         data, _ = self._problem(X, y, qid, pairs)
         data = data.weighted(sample_weight, pair_weight)
         if like is not None:
@@ -122,8 +121,7 @@ class LeastSquares(Ranker):
         self
             The fitted ranker.
         """
-        check_parameters(self, self._rules)
-        self._require_sense()
+        self._check()
         lists = [name for name in ("alphas", "couplings") if getattr(self, name, None) is not None]
         if lists:
             raise InputError(

@@ -1,0 +1,92 @@
+"""What `import corank` alone gives: lazily at run time, with real types to an editor."""
+
+from __future__ import annotations
+
+import ast
+import pkgutil
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import corank
+
+ROOT = Path(__file__).resolve().parent.parent
+
+SNIPPET = """
+import corank
+
+reveal_type(corank.SPD())
+reveal_type(corank.RankRLS().fit([[0.0], [1.0]], [0, 1]))
+corank.SPD(alhpa=3)
+corank.SDP
+reveal_type(corank.kernels.GaussianKernel())
+corank.kernels.Gausian
+reveal_type(corank.data.trec.read_run("run.txt"))
+corank.data.trek
+"""
+
+
+def declared(module):
+    """Names that the block for type checkers imports, with the modules they come from."""
+    tree = ast.parse(Path(module.__file__).read_text(encoding="utf-8"))
+    (block,) = (node for node in tree.body if isinstance(node, ast.If) and isinstance(node.test, ast.Name))
+    return {alias.asname: line.module for line in block.body for alias in line.names if alias.asname == alias.name}
+
+
+def test_a_type_checker_is_told_of_every_name():
+    assert declared(corank.data) == dict.fromkeys(corank.data._FILES, "corank.data")
+    assert declared(corank) == {**corank._HOMES, **dict.fromkeys(corank._ROOMS, "corank")}
+
+
+def test_a_misspelt_parameter_and_a_misspelt_name_are_type_errors(tmp_path, monkeypatch):
+    api = pytest.importorskip("mypy.api", reason="needs mypy: pip install 'corank[dev]'")
+    path = tmp_path / "snippet.py"
+    path.write_text(SNIPPET)
+    monkeypatch.chdir(ROOT)  # its settings, and what it remembers of the last `make lint`
+    said, complaint, _ = api.run([str(path), "--no-error-summary", "--hide-error-context"])
+    assert not complaint
+    found = [line.split(":", 1)[1] for line in said.splitlines()]
+    revealed = [line.split('"')[1] for line in found if "Revealed" in line]
+    assert revealed == [
+        "corank.descent.spd.SPD",
+        "corank.rls.rankrls.RankRLS",
+        "corank.kernels.radial.GaussianKernel",
+        "corank.data.trec.Run",
+    ]
+    errors = [(int(line.split(":")[0]), line.split("[")[-1]) for line in found if ": error: " in line]
+    assert errors == [(6, "call-arg]"), (7, "attr-defined]"), (9, "attr-defined]"), (11, "attr-defined]")]
+    assert 'Unexpected keyword argument "alhpa"' in said
+
+
+def test_every_room_for_users_is_reached_without_importing_it():
+    rooms = {module.name for module in pkgutil.iter_modules(corank.__path__)}
+    assert set(corank._ROOMS) == rooms - {"_version", "core", "cli", "experiments"}
+    reach = "import corank, sys\nassert 'corank.metrics' not in sys.modules\n"
+    for room in corank._ROOMS:
+        reach += f"assert corank.{room}.__name__ == 'corank.{room}'\n"
+    for file in corank.data._FILES:
+        reach += f"assert corank.data.{file}.__name__ == 'corank.data.{file}'\n"
+    subprocess.run([sys.executable, "-c", reach], check=True)
+
+
+@pytest.mark.parametrize("name", corank.__all__)
+def test_every_public_name_is_where_corank_looks_for_it(name):
+    thing = getattr(corank, name)
+    assert name == "__version__" or thing is getattr(import_module(corank._HOMES[name]), name)
+
+
+def test_dir_lists_names_and_rooms_and_nothing_else():
+    assert set(dir(corank)) == {*corank.__all__, *corank._ROOMS}
+    assert set(dir(corank.data)) == set(corank.data._FILES)
+    with pytest.raises(AttributeError, match="module 'corank' has no attribute 'SDP'"):
+        _ = corank.SDP
+    with pytest.raises(AttributeError, match=r"module 'corank\.data' has no attribute 'trek'"):
+        _ = corank.data.trek
+
+
+def test_importing_corank_imports_nothing_heavy():
+    heavy = "import corank, sys\nassert not {'numpy', 'numba', 'scipy', 'sklearn'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", heavy], check=True)
