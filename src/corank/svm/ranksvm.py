@@ -217,7 +217,8 @@ class RankSVM(Ranker):
 
 def _seen_by(phi: FeatureMap, data: RankingData) -> RankingData:
     """The same problem on the rows of Φ; rows that are not learnt from stay zero."""
-    assert phi.basis is not None and phi.T is not None
+    assert phi.basis is not None
+    assert phi.T is not None
     features, numbers = np.zeros((data.n_rows, phi.n_features)), data.scored_rows
     for piece, K in phi.basis.blocks(data.X, numbers):
         features[numbers[piece]] = K @ phi.T
