@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corank.core.descent import descend
-from corank.core.rows import as_core_rows
 from corank.core.dice import alias_table, seed_state
+from corank.core.rows import as_core_rows
 from corank.core.sgd_parts import CONSTANT, N_DICE, N_ENTRIES, SCALE, Examples, Plan, RowIndex, State
 from corank.data.make import make_ranking
 from corank.data.ranking import RankingData

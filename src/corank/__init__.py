@@ -104,8 +104,8 @@ _HOMES = {
 
 # what else is reached by `import corank` alone
 _ROOMS = (
-    "base", "basis", "calibration", "data", "descent", "errors", "exact", "graphs", "kernels", "landmarks", "losses", "metrics",
-    "moments", "persist", "pursuit", "rls", "sampling", "svm", "views",
+    "base", "basis", "calibration", "data", "descent", "errors", "exact", "graphs", "kernels", "landmarks", "losses",
+    "metrics", "moments", "persist", "pursuit", "rls", "sampling", "svm", "views",
 )  # fmt: skip
 
 __all__ = ["__version__", *_HOMES]
