@@ -33,12 +33,12 @@ from corank.kernels import Kernel, LinearKernel
 from corank.parameters import Rules, items, listing, none, number, whole
 from corank.progress import progress
 from corank.rls.frame import Frame
+from corank.rls.judge import best, candidates, metric_for
 from corank.rls.least_squares import LeastSquares, raw_weights
-from corank.rls.penalty import best, candidates, judge
-from corank.rls.spectrum import solve_one
+from corank.rls.spectrum import Spectrum, solve_one
 from corank.rls.summary import Summary
 from corank.rls.systems import FeatureSystem
-from corank.views import View, as_views
+from corank.views import View, as_views, kernels_of
 
 Floats = NDArray[np.float64]
 
@@ -148,7 +148,7 @@ class CoRankRLS(LeastSquares):
     def __init__(
         self,
         views: Any = 2,
-        coupling: float = 1.0,
+        coupling: float = 0.1,
         alpha: float | None = None,
         *,
         kernel: Any = "linear",
@@ -186,18 +186,14 @@ class CoRankRLS(LeastSquares):
     @property
     def _kernels(self) -> list[Any]:
         """The kernels of all views, as given."""
-        entries = self.views if isinstance(self.views, list | tuple) else [None]
-        return [
-            entry.kernel if isinstance(entry, View) else entry if isinstance(entry, Kernel) else self.kernel
-            for entry in entries
-        ]
+        return kernels_of(self.views, self.kernel)
 
     def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> FittedCoRankRLS:
         frame = Frame.of(data, self.query_weight, self.ties)
         summary = Summary.of(self._maps(data, frame, rng), data, frame)
         if self.alphas is None and self.couplings is None:
             return self._solve(summary)
-        return self._choose(FeatureSystem(data, frame, summary))
+        return self._choose(FeatureSystem(data, frame, None, summary))
 
     def _maps(self, data: RankingData, frame: Frame, rng: np.random.Generator) -> tuple[FeatureMap, ...]:
         """One map for each view, each with its own dice."""
@@ -222,9 +218,9 @@ class CoRankRLS(LeastSquares):
     def _solve(self, summary: Summary) -> FittedCoRankRLS:
         coupling = float(self.coupling)
         _warn_of_idle(summary, coupling)
-        alpha, source = self._alpha(summary.closed_alpha())
-        A, b, _ = summary.equations(coupling)
-        w, jitter = solve_one(A, b, alpha)
+        equations = summary.equations(coupling)
+        alpha, source = self._alpha(equations)
+        w, jitter = solve_one(equations.A, equations.b, alpha)
         return _fitted(summary, w, alpha=alpha, alpha_from=source, coupling=coupling, jitter=jitter)
 
     def _choose(self, system: FeatureSystem) -> FittedCoRankRLS:
@@ -234,13 +230,14 @@ class CoRankRLS(LeastSquares):
                 "alphas and couplings are chosen by leaving out one query at a time, and only one has scored rows to "
                 "compare; pass alpha and coupling."
             )
-        alpha, source = self._alpha(summary.closed_alpha())
-        alphas = np.array([alpha]) if self.alphas is None else candidates(self.alphas, "alphas")
         couplings = np.array([float(self.coupling)])
         if self.couplings is not None:
             couplings = candidates(self.couplings, "couplings")
         _warn_of_idle(summary, couplings.max())
-        spectra, metric = [summary.spectrum(float(one)) for one in couplings], judge(self.metric, frame)
+        systems = [summary.equations(float(one)) for one in couplings]
+        alpha, source = self._alpha(systems[0])
+        alphas = np.array([alpha]) if self.alphas is None else candidates(self.alphas, "alphas")
+        spectra, metric = [Spectrum.of(A, b) for A, b, _ in systems], metric_for(self.metric, frame)
         with progress(int(frame.starts[-1]), "rows left out", self.verbose) as advance:
             held = system.views_out(spectra, alphas, advance)
         scores = np.stack([frame.scores(one, metric) for one in held])

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from corank.data.ranking import RankingData
 from corank.errors import InputError
+from corank.exact.penalty import free_differences
 from corank.graphs import Laplacian, QueryLaplacian, weigh_queries
 from corank.metrics import evaluate, parse_metric
 
@@ -40,6 +41,8 @@ class Frame(ABC):
         How much a query counts, see `corank.graphs.weigh_queries`.
     ties : bool
         Whether two rows of equal score make a pair too.
+    free : float
+        Differences that the rows leave free, see `corank.exact.penalty.free_differences`.
     """
 
     rows: NDArray[np.int64]
@@ -47,6 +50,7 @@ class Frame(ABC):
     shares: Floats
     query_weight: str
     ties: bool
+    free: float
 
     @staticmethod
     def of(data: RankingData, query_weight: str, ties: bool) -> Frame:
@@ -73,11 +77,6 @@ class Frame(ABC):
     def n_queries(self) -> int:
         """Number of queries in which something is compared."""
         return len(self.shares)
-
-    @property
-    def n_differences(self) -> int:
-        """Number of rows less one for each query: the differences that can be learnt from."""
-        return len(self.rows) - self.n_queries
 
     @abstractmethod
     def design(self, first: int, last: int, X: Any, features: Features) -> tuple[Floats, Floats]:
@@ -218,7 +217,8 @@ def _row_frame(data: RankingData, query_weight: str, ties: bool) -> RowFrame:
     whole = Laplacian.per_query(data, query_weight, "scored", ties=ties)
     L, total = whole.of_queries(0, len(whole.scale)), float(whole.pair_weight.sum())
     L = replace(L, scale=L.scale / total, pair_weight=L.pair_weight / total)
-    return RowFrame(whole.order, L.starts, L.pair_weight, query_weight, ties, data.y[whole.order], L)
+    free = free_differences(data, ties)
+    return RowFrame(whole.order, L.starts, L.pair_weight, query_weight, ties, free, data.y[whole.order], L)
 
 
 def _pair_frame(data: RankingData, query_weight: str, ties: bool) -> PairFrame:
@@ -231,4 +231,4 @@ def _pair_frame(data: RankingData, query_weight: str, ties: bool) -> PairFrame:
     starts, w = np.append(0, np.cumsum(sizes[sizes > 0])), w[order] / w.sum()
     shares = np.add.reduceat(w, starts[:-1]) if len(w) else w
     rows = np.unique(np.concatenate([winners, losers]))
-    return PairFrame(rows, starts, shares, query_weight, ties, winners, losers, w)
+    return PairFrame(rows, starts, shares, query_weight, ties, free_differences(data, ties), winners, losers, w)

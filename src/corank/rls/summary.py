@@ -10,7 +10,7 @@ the rows again.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from typing import Any
 
@@ -20,19 +20,15 @@ from numpy.typing import ArrayLike, NDArray
 from corank.basis import FeatureMap, beside
 from corank.core.scaled import factors_of
 from corank.data.ranking import RankingData
-from corank.errors import InputError, reason
-from corank.graphs import weigh_queries
+from corank.errors import InputError
+from corank.exact.penalty import alpha_of
 from corank.kernels import LinearKernel
 from corank.moments import Moments
 from corank.rls.frame import Frame
-from corank.rls.penalty import Equations, closed_alpha
-from corank.rls.spectrum import Spectrum
-from corank.rls.summary_file import Tensors, pack_map, read_tensors, unpack_map, write_tensors
+from corank.rls.spectrum import Equations
+from corank.rls.summary_file import read_record, write_record
 
 Floats = NDArray[np.float64]
-
-# what is saved beside arrays
-_NUMBERS = ("n_differences", "query_weight", "ties", "n_features")
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,8 +44,8 @@ class Summary:
         Sums over pairs of scored rows, or preferences.
     unscored : Moments or None
         Sums over pairs of unscored rows, where there are views to agree.
-    n_differences : int
-        Number of compared rows less one for each query.
+    free : float
+        Differences that the compared rows leave free, see `corank.exact.penalty.free_differences`.
     query_weight : {"pairs", "equal", "rows"}
         How much a query counts in the sums.
     ties : bool
@@ -71,7 +67,7 @@ class Summary:
     maps: tuple[FeatureMap, ...]
     scored: Moments
     unscored: Moments | None
-    n_differences: int
+    free: float
     query_weight: str
     ties: bool
     factors: Floats | None = None
@@ -96,17 +92,13 @@ class Summary:
         Summary
             The sums.
         """
-        how: dict[str, Any] = {"features": beside(maps)}
+        how: dict[str, Any] = {"features": beside(maps), "query_weight": frame.query_weight}
         # sums beyond float64 get their sentence when they are solved
         with np.errstate(over="ignore", invalid="ignore"):
-            scored = Moments.of(weigh_queries(data, frame.query_weight, ties=frame.ties), ties=frame.ties, **how)
-            unscored = None
-            if len(maps) > 1:
-                unscored = Moments.of(data, rows="unscored", query_weight=frame.query_weight, **how)
+            scored = Moments.of(data, ties=frame.ties, **how)
+            unscored = Moments.of(data, rows="unscored", **how) if len(maps) > 1 else None
         n_features = data.n_features if data.X.ndim == 2 else None
-        return cls(
-            maps, scored, unscored, frame.n_differences, frame.query_weight, frame.ties, factors_of(data.X), n_features
-        )
+        return cls(maps, scored, unscored, frame.free, frame.query_weight, frame.ties, factors_of(data.X), n_features)
 
     def __add__(self, other: Summary) -> Summary:
         alike = len(self.maps) == len(other.maps) and all(map(FeatureMap.is_like, self.maps, other.maps))
@@ -123,7 +115,7 @@ class Summary:
         unscored = None if self.unscored is None or other.unscored is None else self.unscored + other.unscored
         return replace(
             self, scored=self.scored + other.scored, unscored=unscored,
-            n_differences=self.n_differences + other.n_differences,
+            free=self.free + other.free,
         )  # fmt: skip
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -135,16 +127,7 @@ class Summary:
         path : path
             Where; an existing file is replaced. Kernels that are functions cannot be saved.
         """
-        tensors: Tensors = {"scored": self.scored.pair}
-        if self.unscored is not None:
-            tensors["unscored"] = self.unscored.pair
-        if self.factors is not None:
-            tensors["factors"] = self.factors
-        header = {name: getattr(self, name) for name in _NUMBERS}
-        header["scored_weight"] = self.scored.pair_weight
-        header["unscored_weight"] = None if self.unscored is None else self.unscored.pair_weight
-        header["maps"] = [pack_map(phi, f"map{v}", tensors) for v, phi in enumerate(self.maps)]
-        write_tensors(path, header, tensors)
+        write_record(path, {one.name: getattr(self, one.name) for one in fields(self)})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Summary:
@@ -161,17 +144,7 @@ class Summary:
         Summary
             The sums.
         """
-        header, tensors = read_tensors(path)
-        try:
-            maps = tuple(unpack_map(one, f"map{v}", tensors) for v, one in enumerate(header["maps"]))
-            scored = Moments(tensors["scored"], None, header["scored_weight"])
-            unscored = None
-            if "unscored" in tensors:
-                unscored = Moments(tensors["unscored"], None, header["unscored_weight"])
-            numbers = {name: header[name] for name in _NUMBERS}
-        except (KeyError, TypeError, ValueError) as error:
-            raise InputError(f"{path} describes a summary wrongly ({reason(error)}); save it again.") from error
-        return cls(maps, scored, unscored, factors=tensors.get("factors"), **numbers)
+        return cls(**read_record(path, {one.name for one in fields(cls)}))
 
     def require_pairs(self) -> None:
         """Raise one sentence when no part held a pair to learn from; a single part may well hold none."""
@@ -216,47 +189,18 @@ class Summary:
         A = np.zeros_like(sums[:-1, :-1])
         for block in self.blocks:
             A[block, block] = sums[block, block]
-        trace = float(np.trace(A))
+        squares = np.diag(A).copy()
+        closed = [
+            alpha_of(float(squares[block].sum()), _columns(phi), self.free)
+            for phi, block in zip(self.maps, self.blocks, strict=True)
+        ]
         if self.unscored is not None and self.agrees and coupling > 0.0:
             # the loss has its ½, the sum over (v, u) has every pair of views twice: a slope of 4
             U = (4.0 * coupling / self.unscored.pair_weight) * self.unscored.pair[:-1, :-1]
             A -= U
             for block in self.blocks:
                 A[block, block] += M * U[block, block]
-        return Equations(A, sums[:-1, -1].copy(), trace)
-
-    def spectrum(self, coupling: float = 0.0) -> Spectrum:
-        """
-        Decompose the system once for every alpha.
-
-        Parameters
-        ----------
-        coupling : float
-            As in `equations`.
-
-        Returns
-        -------
-        Spectrum
-            Solves for weights of Φ.
-        """
-        A, b, _ = self.equations(coupling)
-        return Spectrum.of(A, b)
-
-    def closed_alpha(self) -> float:
-        """
-        Choose alpha by the closed rule, see `corank.rls.penalty.closed_alpha`; the mean over views.
-
-        Returns
-        -------
-        float
-            The weight of the penalty.
-        """
-        squares = np.diag(self.scored.pair) / self.scored.pair_weight
-        alphas = [
-            closed_alpha(float(squares[block].sum()), self.n_differences, _columns(phi))
-            for phi, block in zip(self.maps, self.blocks, strict=True)
-        ]
-        return float(np.mean(alphas))
+        return Equations(A, sums[:-1, -1].copy(), float(np.mean(closed)))
 
     def gap(self, w: ArrayLike) -> float:
         """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -17,129 +17,70 @@ from scipy import sparse
 from corank.basis import Basis, FeatureMap
 from corank.data.atomic import atomic_file
 from corank.errors import InputError, reason
-from corank.kernels import KERNELS, CallableKernel
+from corank.kernels import KERNELS
+from corank.moments import Moments
 from corank.views import View
 
 Tensors = dict[str, NDArray[Any]]
 
 _HEADER = "corank-summary"
-_CSR = ("data", "indices", "indptr")
+_NOUNS = {kind.__name__: kind for kind in (Basis, FeatureMap, Moments, View, *KERNELS.values())}
 
 
-def write_tensors(path: str | os.PathLike[str], header: dict[str, Any], tensors: Tensors) -> None:
-    """
-    Write arrays and what belongs to them, whole or not at all.
-
-    Parameters
-    ----------
-    path : path
-        The file.
-    header : dict
-        What json.dumps can write.
-    tensors : dict of arrays
-        The arrays.
-    """
-    kept = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
+def write_record(path: str | os.PathLike[str], record: dict[str, Any]) -> None:
+    """Write a record of numbers, words, arrays and corank's nouns, whole or not at all."""
+    tensors: Tensors = {}
+    header = json.dumps({name: _pack(value, name, tensors) for name, value in record.items()})
     with atomic_file(path) as scratch:
         try:
-            save_file(kept, scratch, metadata={_HEADER: json.dumps(header)})
+            save_file(tensors, scratch, metadata={_HEADER: header})
         except SafetensorError as error:  # what it makes of a full disk
             raise InputError(f"{path} cannot be written ({reason(error)}); nothing was kept.") from error
 
 
-def read_tensors(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Tensors]:
-    """
-    Read what `write_tensors` wrote.
-
-    Parameters
-    ----------
-    path : path
-        The file.
-
-    Returns
-    -------
-    header : dict
-        What came with the arrays.
-    tensors : dict of arrays
-        The arrays.
-    """
+def read_record(path: str | os.PathLike[str], names: set[str]) -> dict[str, Any]:
+    """Read a record of these names that `write_record` wrote."""
     if not Path(path).is_file():
         raise InputError(f"{path} is not a file; pass the path that a summary was saved to.")
     try:
         with safe_open(path, framework="np") as file:
             header = json.loads((file.metadata() or {}).get(_HEADER, "null"))
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
-    except (SafetensorError, ValueError) as error:
-        raise InputError(f"{path} is truncated or no summary ({reason(error)}); save the summary again.") from error
-    if not isinstance(header, dict):
-        raise InputError(f"{path} is a safetensors file but no summary of corank; pass what Summary.save wrote.")
-    return header, tensors
+        if not isinstance(header, dict) or set(header) != names:
+            raise ValueError("it has no header of a summary")
+        return {name: _unpack(value, tensors) for name, value in header.items()}
+    except (SafetensorError, ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            f"{path} is no summary that this corank saved, or is damaged ({reason(error)}); save the summary again."
+        ) from error
 
 
-def pack_map(phi: FeatureMap, name: str, tensors: Tensors) -> dict[str, Any]:
-    """
-    Take a map apart.
-
-    Parameters
-    ----------
-    phi : FeatureMap
-        The map.
-    name : str
-        What the names of its arrays begin with.
-    tensors : dict of arrays
-        Receives them.
-
-    Returns
-    -------
-    dict
-        What else it is made of, for JSON.
-    """
-    kernel = phi.view.kernel
-    if isinstance(kernel, CallableKernel):
-        raise InputError("a kernel that is a function cannot be saved; use one of corank's own kernels.")
-    arrays = {"columns": phi.view.columns, "view_basis": phi.view.basis, "T": phi.T}
-    header = {
-        "kernel": {"name": type(kernel).__name__, **asdict(kernel)},
-        "n_features": phi.n_features,
-        "shape": None,
-    }
-    if phi.basis is not None:
-        arrays["numbers"], rows = phi.basis.numbers, phi.basis.rows
-        if sparse.issparse(rows):
-            arrays |= {part: getattr(rows, part) for part in _CSR}
-            header["shape"] = list(rows.shape)
-        else:
-            arrays["rows"] = rows
-    tensors |= {f"{name}.{key}": array for key, array in arrays.items() if array is not None}
-    return header
+def _pack(value: Any, name: str, tensors: Tensors) -> Any:
+    if sparse.issparse(value):
+        parts = {part: _pack(getattr(value, part), f"{name}.{part}", tensors) for part in ("data", "indices", "indptr")}
+        return {"csr": {**parts, "shape": list(value.shape)}}
+    if isinstance(value, np.ndarray) and value.dtype.kind in "if":
+        tensors[name] = np.ascontiguousarray(value)
+        return {"array": name}
+    if isinstance(value, tuple):
+        return {"tuple": [_pack(one, f"{name}.{i}", tensors) for i, one in enumerate(value)]}
+    if type(value) in _NOUNS.values():
+        parts = {one.name: _pack(getattr(value, one.name), f"{name}.{one.name}", tensors) for one in fields(value)}
+        return {type(value).__name__: parts}
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise InputError(f"{name} is a {type(value).__name__}, which cannot be saved; use one of corank's own kernels.")
 
 
-def unpack_map(header: dict[str, Any], name: str, tensors: Tensors) -> FeatureMap:
-    """
-    Put a map together again.
-
-    Parameters
-    ----------
-    header : dict
-        What `pack_map` returned.
-    name : str
-        What the names of its arrays begin with.
-    tensors : dict of arrays
-        The arrays.
-
-    Returns
-    -------
-    FeatureMap
-        The map.
-    """
-    arrays = {key.removeprefix(f"{name}."): array for key, array in tensors.items() if key.startswith(f"{name}.")}
-    given = dict(header["kernel"])
-    kind = {kind.__name__: kind for kind in KERNELS.values()}[given.pop("name")]
-    view = View(arrays.get("columns"), kind(**given), arrays.get("view_basis"))
-    basis = None
-    if "numbers" in arrays:
-        rows: Any = arrays.get("rows")
-        if header["shape"] is not None:
-            rows = sparse.csr_array(tuple(arrays[part] for part in _CSR), shape=tuple(header["shape"]))
-        basis = Basis(view, arrays["numbers"], rows)
-    return FeatureMap(view, basis, arrays.get("T"), header["n_features"])
+def _unpack(value: Any, tensors: Tensors) -> Any:
+    if not isinstance(value, dict):
+        return value
+    ((kind, body),) = value.items()
+    if kind == "array":
+        return tensors[body]
+    if kind == "tuple":
+        return tuple(_unpack(one, tensors) for one in body)
+    parts = {name: _unpack(one, tensors) for name, one in body.items()}
+    if kind == "csr":
+        return sparse.csr_array((parts["data"], parts["indices"], parts["indptr"]), shape=tuple(parts["shape"]))
+    return _NOUNS[kind](**parts)
