@@ -253,8 +253,7 @@ def _view_gap(data: RankingData, query_weight: str, W: Floats) -> float:
     distinct, _ = _unscored_weight(data, query_weight)
     if len(W) < 2 or distinct == 0.0:
         return float("nan")
-    L = Laplacian.per_query(data, query_weight, "unscored")
-    Q = L.quad(np.asarray(data.X @ W.T))
-    # Σ_{v<u} (m_v − m_u)² = M Σ_v m_v² − (Σ_v m_v)²
-    total = len(W) * float(np.trace(Q)) - float(Q.sum())
-    return max(total, 0.0) / (0.5 * distinct) / (0.5 * len(W) * (len(W) - 1))
+    # Σ_{v<u} (m_v − m_u)² = M Σ_v (m_v − their mean)²
+    apart = np.asarray(data.X @ (W - W.mean(axis=0)).T)
+    squares = np.trace(Laplacian.per_query(data, query_weight, "unscored").quad(apart))
+    return 2.0 / (len(W) - 1) * float(squares) / (0.5 * distinct)

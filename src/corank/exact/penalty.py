@@ -4,13 +4,15 @@ The weight of the penalty where a user gives none: a closed rule from the sizes 
 With A the weighted mean over compared pairs of (a − b)(a − b)ᵀ, d columns, and m the number of differences that the
 compared rows leave free, Σ over queries of (rows − 1):
 
-    alpha = 10 trace(A) / max(m, d).
+    alpha = 10 trace(A) / max(m, d),
+
+and 10 trace(A) / m for a kernel, with A in its space.
 
 It follows the units of X: trace(A)/d is the mean squared difference of a column, and the fewer differences there are
 for each column, the less they are trusted, up to ten times that size. Rule and constant are those that lost least, in
 AP, nDCG and disagreement, against the best alpha known from test rows, with 2 to 100 % of the rows judged: MQ2008,
-MSLR, Jester, Reuters, the ordinal sets and generated problems, columns brought to one size. Fixed shares of trace(A)/d,
-cross-validation, leave-query-out and the evidence lost more, on small problems much more.
+MSLR, Jester, Reuters, the ordinal sets and generated problems, columns brought to one size, for every loss. Fixed
+shares of trace(A)/d, cross-validation, leave-query-out and the evidence lost more, on small problems much more.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ from corank.moments import pair_squares
 SHARE = 10.0
 
 
-def default_alpha(data: RankingData, query_weight: str = "pairs", ties: bool = False) -> float:
+def default_alpha(
+    data: RankingData, query_weight: str = "pairs", ties: bool = False, n_columns: int | None = None
+) -> float:
     """
     Choose alpha for a model that is linear in the columns of X, in one pass and without a d × d matrix.
 
@@ -39,6 +43,8 @@ def default_alpha(data: RankingData, query_weight: str = "pairs", ties: bool = F
         How much a query counts.
     ties : bool
         Whether two rows of equal score make a pair too.
+    n_columns : int, optional
+        d, the number of columns by default; 0 where they stand for a kernel, which is not bounded by columns.
 
     Returns
     -------
@@ -57,7 +63,7 @@ def default_alpha(data: RankingData, query_weight: str = "pairs", ties: bool = F
         squares, pair_weight = pair_squares(data, ties=True, query_weight=query_weight)
     require_products(squares)
     trace = float(np.sum(squares)) / pair_weight if pair_weight > 0.0 else 0.0
-    return alpha_of(trace, data.n_features, free_differences(data, ties))
+    return alpha_of(trace, data.n_features if n_columns is None else n_columns, free_differences(data, ties))
 
 
 def alpha_of(trace: float, n_columns: int, free: float) -> float:
@@ -69,7 +75,7 @@ def alpha_of(trace: float, n_columns: int, free: float) -> float:
     trace : float
         Mean squared length of the difference of a compared pair, in the space where the penalty is ‖f‖².
     n_columns : int
-        Dimensions of that space that the model may use.
+        d; 0 for a kernel.
     free : float
         m, see `free_differences`.
 
