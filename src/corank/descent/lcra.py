@@ -129,7 +129,7 @@ class LCRA(LinearDescent):
     def __init__(
         self,
         views: Any = 2,
-        coupling: float = 1.0,
+        coupling: float = 0.1,
         loss: str = "squared",
         *,
         mix: float = 0.0,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from corank.data.ranking import RankingData
 from corank.errors import InputError
-from corank.exact.penalty import free_differences
+from corank.exact.penalty import Freedom, freedom
 from corank.graphs import Laplacian, QueryLaplacian, weigh_queries
 from corank.metrics import evaluate, parse_metric
 
@@ -41,8 +41,8 @@ class Frame(ABC):
         How much a query counts, see `corank.graphs.weigh_queries`.
     ties : bool
         Whether two rows of equal score make a pair too.
-    free : float
-        Differences that the rows leave free, see `corank.exact.penalty.free_differences`.
+    free : Freedom
+        How much there is to learn from.
     """
 
     rows: NDArray[np.int64]
@@ -50,7 +50,7 @@ class Frame(ABC):
     shares: Floats
     query_weight: str
     ties: bool
-    free: float
+    free: Freedom
 
     @staticmethod
     def of(data: RankingData, query_weight: str, ties: bool) -> Frame:
@@ -217,7 +217,7 @@ def _row_frame(data: RankingData, query_weight: str, ties: bool) -> RowFrame:
     whole = Laplacian.per_query(data, query_weight, "scored", ties=ties)
     L, total = whole.of_queries(0, len(whole.scale)), float(whole.pair_weight.sum())
     L = replace(L, scale=L.scale / total, pair_weight=L.pair_weight / total)
-    free = free_differences(data, ties)
+    free = freedom(data, ties)
     return RowFrame(whole.order, L.starts, L.pair_weight, query_weight, ties, free, data.y[whole.order], L)
 
 
@@ -231,4 +231,4 @@ def _pair_frame(data: RankingData, query_weight: str, ties: bool) -> PairFrame:
     starts, w = np.append(0, np.cumsum(sizes[sizes > 0])), w[order] / w.sum()
     shares = np.add.reduceat(w, starts[:-1]) if len(w) else w
     rows = np.unique(np.concatenate([winners, losers]))
-    return PairFrame(rows, starts, shares, query_weight, ties, free_differences(data, ties), winners, losers, w)
+    return PairFrame(rows, starts, shares, query_weight, ties, freedom(data, ties), winners, losers, w)
