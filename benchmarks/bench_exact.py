@@ -23,6 +23,7 @@ from sklearn.svm import LinearSVC
 
 from corank import CRR, RankingData
 from corank.exact import smooth_loss, squared
+from corank.exact.penalty import default_alpha
 from corank.moments import Moments
 
 ALPHA, MIX, ROWS_PER_QUERY, COLUMNS = 1e-4, 0.5, 100, 46
@@ -68,6 +69,9 @@ def whole_problem(n: int, n_steps: int, repeats: int) -> None:
     X, y, qid = arrays(n)
     seconds, cpu, _ = timed(lambda: Moments.of(RankingData.of(X, y, qid)), repeats)
     report(figure="moments with indexing", rows=n, seconds=seconds, cpu_seconds=cpu)
+    data = RankingData.of(X, y, qid)
+    seconds, cpu, _ = timed(lambda: default_alpha(data), repeats)
+    report(figure="default alpha", rows=n, seconds=seconds, cpu_seconds=cpu)
 
     def exact() -> Any:
         data = RankingData.of(X, y, qid)
@@ -75,9 +79,11 @@ def whole_problem(n: int, n_steps: int, repeats: int) -> None:
 
     seconds, cpu, best = timed(exact, repeats)
     steps, steps_cpu, model = timed(
-        lambda: CRR(mix=MIX, alpha=ALPHA, solver="sgd", n_steps=n_steps, random_state=0).fit(X, y, qid=qid), 1
+        lambda: CRR(mix=MIX, alpha=ALPHA, scale=False, solver="sgd", n_steps=n_steps, random_state=0).fit(
+            X, y, qid=qid
+        ),
+        1,
     )
-    data = RankingData.of(X, y, qid)
     reached = objective(data, model.coef_, float(model.intercept_))
     report(
         figure="CRR, squared loss, with indexing", rows=n, seconds=seconds, cpu_seconds=cpu, objective=best.objective,

@@ -87,13 +87,13 @@ def bench_drawing(quick: bool, repeats: int) -> None:
     state = seed_state(np.random.default_rng(0))
     plain = NumpyPairs(data)
     few = draws // 10
-    for scheme in ("pairs", "query", "rows"):
-        sampler = PairSampler.of(data, scheme)
-        name = f"draw a pair, scheme {scheme}, {n_rows} rows, {n_queries} queries"
+    for law in (("pairs", "pairs"), ("equal", "pairs"), ("rows", "pairs"), ("pairs", "rows")):
+        sampler = PairSampler.of(data, *law)
+        name = f"draw a pair, query_weight {law[0]}, draw {law[1]}, {n_rows} rows, {n_queries} queries"
         works = {"corank": (lambda s=sampler: s.draw(draws, state), draws), "other": (lambda: plain.draw(few), few)}
-        report(name, repeats, "numpy searchsorted, scheme pairs", **works)
+        report(name, repeats, "numpy searchsorted, all pairs alike", **works)
     w = np.random.default_rng(2).random(n_rows)
-    weighted, sampler = NumpyPairs(data, w), PairSampler.of(data, weights=w)
+    weighted, sampler = NumpyPairs(data, w), PairSampler.of(data.weighted(w))
     works = {"corank": (lambda: sampler.draw(few, state), few), "other": (lambda: weighted.draw_weighted(few), few)}
     report(f"draw a pair, weighted rows, {n_rows} rows", repeats, "numpy searchsorted", **works)
     by_difference = PairSampler.of(data, differences=True)

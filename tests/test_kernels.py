@@ -88,7 +88,7 @@ def test_sparse_rows_give_the_dense_result_or_a_sentence(kernel, kind):
 @pytest.mark.parametrize(
     ("kernel", "distance", "at_median"),
     [
-        (GaussianKernel(), lambda x, z: np.sum((x - z) ** 2), 0.5),
+        (GaussianKernel(), lambda x, z: np.sum((x - z) ** 2), 0.125),
         (LaplacianKernel(), lambda x, z: np.sum(np.abs(x - z)), 1.0),
         (ChiSquareKernel(), chi_square, 1.0),
     ],

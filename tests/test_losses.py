@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from corank.core.descent import descend
 from corank.core.dice import alias_table, seed_state
+from corank.core.rows import as_core_rows
 from corank.core.sgd_parts import CONSTANT, N_DICE, N_ENTRIES, SCALE, Examples, Plan, RowIndex, State
 from corank.data.make import make_ranking
 from corank.data.ranking import RankingData
@@ -91,7 +92,7 @@ def test_steps_of_the_compiled_descent_follow_the_formula(loss, mix):
         # the only pair, or the only row
         t, x = (PLAIN[loss.name][1](0.7), 1.5) if mix == 0.0 else (-0.3, 2.0)
         w = (1 - 0.17 * 0.1) * w + 0.17 * plain_pull(loss, t, w * x) * x
-        descend(state, plan, examples, data.X, 1)
+        descend(state, plan, examples, as_core_rows(data.X), 1)
         assert state.weights[0] * ledger[0, SCALE] == pytest.approx(w, abs=1e-7)
 
 

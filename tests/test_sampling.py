@@ -20,11 +20,15 @@ QID = np.array([3, 1, 1, 3, 1, 2, 2, 1, 4, 3, 5, 5, 5, 1, 6, 6, 6, 6, 3])
 Y = np.array([0, 1, 0, 1, 2, 1, 1, 1, 3, NAN, NAN, NAN, NAN, NAN, -0.5, 0.25, 7.5, 0.3, NAN])
 
 
-def problem(y=Y, qid=QID):
-    return RankingData.of(np.zeros((len(y), 1)), y, qid)
+LAWS = [("pairs", "pairs"), ("equal", "pairs"), ("rows", "pairs"), ("pairs", "rows")]
+laws = pytest.mark.parametrize(("query_weight", "draw"), LAWS)
 
 
-def enumerated(y, qid, scheme, unscored=False, differences=False, w=None):
+def problem(y=Y, qid=QID, w=None):
+    return RankingData.of(np.zeros((len(y), 1)), y, qid, w)
+
+
+def enumerated(y, qid, query_weight, draw="pairs", unscored=False, differences=False, w=None):
     """Probability of each unordered pair, by the words of the definition."""
     n = len(y)
     w = np.ones(n) if w is None else np.asarray(w, dtype=float)
@@ -33,17 +37,17 @@ def enumerated(y, qid, scheme, unscored=False, differences=False, w=None):
         together = np.isnan(y[a]) and np.isnan(y[b]) if unscored else abs(y[a] - y[b]) > 0
         if qid[a] == qid[b] and together:
             weight[a, b] = weight[b, a] = w[a] * w[b] * (abs(y[a] - y[b]) if differences else 1.0)
-    if scheme == "rows":
+    if draw == "rows":
         given_a = np.divide(weight, w[:, None], out=np.zeros_like(weight), where=w[:, None] > 0)
         totals = given_a.sum(axis=1)
         first = np.where(totals > 0, w, 0.0)
         p = first[:, None] * np.divide(given_a, totals[:, None], out=np.zeros_like(given_a), where=given_a > 0)
         return (p + p.T) / max(first.sum(), 1e-300)
-    if scheme == "query":
-        for q in set(qid.tolist()):
-            inside = qid == q
-            total = weight[np.ix_(inside, inside)].sum()
-            weight[inside] /= total if total else 1.0
+    for q in set(qid.tolist()):
+        inside = qid == q
+        candidates = inside & (np.isnan(y) if unscored else ~np.isnan(y))
+        total = {"pairs": 1.0, "equal": weight[inside].sum(), "rows": w[candidates].sum()}[query_weight]
+        weight[inside] /= total if total else 1.0
     return weight / max(weight.sum() / 2, 1e-300)
 
 
@@ -61,21 +65,21 @@ def check(sampler, expected, y, ordered=True, draws=60_000):
         assert stats.chisquare(counts[possible], draws * expected[possible]).pvalue > 1e-4
 
 
-@pytest.mark.parametrize("scheme", ["pairs", "query", "rows"])
+@laws
 @pytest.mark.parametrize("differences", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_scored_pairs_follow_their_law(scheme, differences, weighted):
+def test_scored_pairs_follow_their_law(query_weight, draw, differences, weighted):
     w = np.random.default_rng(0).integers(0, 4, len(Y)) / 3 if weighted else None
-    sampler = PairSampler.of(problem(), scheme, differences=differences, weights=w)
-    check(sampler, enumerated(Y, QID, scheme, differences=differences, w=w), Y)
+    sampler = PairSampler.of(problem(w=w), query_weight, draw, differences=differences)
+    check(sampler, enumerated(Y, QID, query_weight, draw, differences=differences, w=w), Y)
 
 
-@pytest.mark.parametrize("scheme", ["pairs", "query", "rows"])
+@laws
 @pytest.mark.parametrize("weighted", [False, True])
-def test_unscored_pairs_follow_their_law(scheme, weighted):
+def test_unscored_pairs_follow_their_law(query_weight, draw, weighted):
     w = np.arange(1.0, len(Y) + 1) if weighted else None
-    sampler = PairSampler.of(problem(), scheme, unscored=True, weights=w)
-    check(sampler, enumerated(Y, QID, scheme, unscored=True, w=w), Y, ordered=False)
+    sampler = PairSampler.of(problem(w=w), query_weight, draw, unscored=True)
+    check(sampler, enumerated(Y, QID, query_weight, draw, unscored=True, w=w), Y, ordered=False)
     first = sampler.draw(4000, np.random.default_rng(1))
     assert 1500 < (first[:, 0] < first[:, 1]).sum() < 2500
 
@@ -84,35 +88,48 @@ PAIRS = np.array([[0, 1], [0, 2], [2, 1], [4, 3], [0, 1]])
 PAIR_QID = np.array([0, 0, 0, 1, 1, 1])
 
 
-@pytest.mark.parametrize("scheme", ["pairs", "query", "rows"])
+@laws
 @pytest.mark.parametrize("w", [None, np.array([1.0, 2.0, 0.0, 3.0, 0.5, 1.0])])
-def test_given_pairs_follow_their_law(scheme, w):
-    data = RankingData.of_pairs(np.zeros((6, 1)), PAIRS, PAIR_QID)
-    weight = np.ones(6) if w is None else w
-    p = np.array([weight[a] * weight[b] for a, b in PAIRS])
-    if scheme == "query":
-        inside = PAIR_QID[PAIRS[:, 0]]
-        p = np.array([v / p[inside == q].sum() for v, q in zip(p, inside, strict=True)])
-    elif scheme == "rows":
-        p = np.zeros(len(PAIRS))
+@pytest.mark.parametrize("own", [None, np.array([1.0, 3.0, 0.5, 2.0, 4.0])])
+def test_given_pairs_follow_their_law(query_weight, draw, w, own):
+    data = RankingData.of_pairs(np.zeros((6, 1)), PAIRS, PAIR_QID, w, own)
+    weight, pair_weight = np.ones(6) if w is None else w, np.ones(5) if own is None else own
+    p = np.array([v * weight[a] * weight[b] for v, (a, b) in zip(pair_weight, PAIRS, strict=True)])
+    if draw == "rows":
+        q = np.zeros(len(PAIRS))
         for row in range(6):
             mine = [(k, b if a == row else a) for k, (a, b) in enumerate(PAIRS) if row in (a, b)]
-            total = sum(weight[other] for _, other in mine)
+            total = sum(pair_weight[k] * weight[other] for k, other in mine)
             for k, other in mine:
-                p[k] += weight[row] * weight[other] / total if total else 0.0
+                q[k] += weight[row] * pair_weight[k] * weight[other] / total if total else 0.0
+        p = q
+    elif query_weight != "pairs":
+        named = sorted({row for (a, b), v in zip(PAIRS, p, strict=True) if v > 0 for row in (a, b)})
+        query = PAIR_QID[PAIRS[:, 0]]
+        share = {
+            "equal": [2 * p[query == k].sum() for k in range(2)],
+            "rows": [sum(weight[row] for row in named if PAIR_QID[row] == k) for k in range(2)],
+        }[query_weight]
+        p = np.array([v / share[k] for v, k in zip(p, query, strict=True)])
     expected = np.zeros((6, 6))
     np.add.at(expected, (PAIRS.min(axis=1), PAIRS.max(axis=1)), p / p.sum())
-    sampler = PairSampler.of(data, scheme, weights=w)
+    sampler = PairSampler.of(data, query_weight, draw)
     check(sampler, expected, np.zeros(6), ordered=False)
     drawn = set(map(tuple, sampler.draw(500, np.random.default_rng(0)).tolist()))
     assert drawn <= set(map(tuple, PAIRS.tolist()))
+
+
+def test_beside_preferences_rows_that_none_names_are_unscored():
+    data = RankingData.of_pairs(np.zeros((7, 1)), [[0, 1], [2, 1]], np.zeros(7, dtype=int), pair_weights=[1.0, 0.0])
+    drawn = PairSampler.of(data, unscored=True).draw(2000, np.random.default_rng(0))
+    assert set(drawn.ravel().tolist()) == {2, 3, 4, 5, 6}
 
 
 def test_queries_without_a_pair_are_counted():
     assert PairSampler.of(problem()).n_skipped_queries == 2  # queries 2 and 4
     assert PairSampler.of(problem(), unscored=True).n_skipped_queries == 1  # query 1 has one unscored row
     w = np.where(QID == 6, 0.0, 1.0)
-    assert PairSampler.of(problem(), weights=w).n_skipped_queries == 3
+    assert PairSampler.of(problem(w=w)).n_skipped_queries == 3
 
 
 small = st.lists(
@@ -122,17 +139,17 @@ small = st.lists(
 
 
 @settings(deadline=None, max_examples=60)
-@given(small, st.sampled_from(["pairs", "query", "rows"]), st.booleans(), st.booleans())
-def test_only_pairs_of_the_problem_are_drawn(table, scheme, differences, weighted):
+@given(small, st.sampled_from(LAWS), st.booleans(), st.booleans())
+def test_only_pairs_of_the_problem_are_drawn(table, law, differences, weighted):
     qid, y = np.array([q for q, _ in table]), np.array([v for _, v in table])
-    data = problem(y, qid)
     w = np.linspace(0, 1, len(y)) if weighted else None
-    expected = enumerated(y / 4, qid, scheme, w=w) if data.n_pairs else np.zeros((1, 1))
+    data = problem(y, qid, w)
+    expected = enumerated(y / 4, qid, *law, w=w) if data.n_pairs else np.zeros((1, 1))
     if not expected.any():
         with pytest.raises(InputError, match=r"pair|NaN"):
-            PairSampler.of(data, scheme, differences=differences, weights=w)
+            PairSampler.of(data, *law, differences=differences)
         return
-    pairs = PairSampler.of(data, scheme, differences=differences, weights=w).draw(50, np.random.default_rng(0))
+    pairs = PairSampler.of(data, *law, differences=differences).draw(50, np.random.default_rng(0))
     assert (y[pairs[:, 0]] > y[pairs[:, 1]]).all()
     assert (qid[pairs[:, 0]] == qid[pairs[:, 1]]).all()
     assert w is None or (w[pairs] > 0).all()
@@ -172,14 +189,10 @@ def test_a_large_query_does_not_overflow():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"scheme": "pair"}, "scheme is 'pair'; choose one of pairs, query, rows"),
+        ({"query_weight": "query"}, "query_weight is 'query'; choose one of pairs, equal, rows"),
+        ({"draw": "row"}, "draw is 'row'; choose one of pairs, rows"),
+        ({"draw": "rows", "query_weight": "equal"}, "query_weight is 'equal', but draw='rows' draws a row before"),
         ({"unscored": True, "differences": True}, "differences=True needs scores"),
-        ({"weights": [1.0]}, r"weights has shape \(1,\) for 19 rows"),
-        ({"weights": -np.ones(19)}, "weights is -1.0 at row 0"),
-        ({"weights": np.full(19, np.inf)}, "weights is inf at row 0"),
-        ({"weights": np.zeros(19)}, "weights is zero for all 19 rows"),
-        ({"weights": ["a"] * 19}, "weights must hold numbers"),
-        ({"weights": (QID == 2) * 1.0}, "none of the 5 queries with candidate rows holds a pair"),
     ],
 )
 def test_bad_input_is_refused_in_a_sentence(options, message):
@@ -190,6 +203,10 @@ def test_bad_input_is_refused_in_a_sentence(options, message):
 def test_a_problem_without_pairs_is_refused():
     with pytest.raises(InputError, match="no two of the 2 scored rows"):
         PairSampler.of(problem(np.array([1.0, 1.0]), np.array([0, 0])))
+    with pytest.raises(InputError, match="the weights leave no pair of positive weight"):
+        PairSampler.of(problem(w=(QID == 2) * 1.0))
+    with pytest.raises(InputError, match="none of the 3 queries with candidate rows holds a pair"):
+        PairSampler.of(problem(w=(QID == 2) * 1.0), unscored=True)
     with pytest.raises(InputError, match="keep two unscored rows"):
         PairSampler.of(problem(np.array([1.0, NAN]), np.array([0, 0])), unscored=True)
     with pytest.raises(InputError, match="preference pairs carry none"):

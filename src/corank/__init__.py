@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     # isort: off
     from corank import (
         base as base,
+        basis as basis,
         calibration as calibration,
         data as data,
         descent as descent,
@@ -32,10 +33,12 @@ if TYPE_CHECKING:
     )
     from corank.base import Ranker as Ranker
     from corank.calibration import Calibrated as Calibrated, reliability_curve as reliability_curve
+    from corank.data.collection import Collection as Collection
     from corank.data.letor import read_letor as read_letor
     from corank.data.letor_writer import write_letor as write_letor
     from corank.data.make import make_ranking as make_ranking
     from corank.data.ranking import RankingData as RankingData
+    from corank.data.read import read as read
     from corank.data.scale import QueryScaler as QueryScaler
     from corank.data.split import (
         QueryKFold as QueryKFold,
@@ -45,7 +48,7 @@ if TYPE_CHECKING:
     from corank.data.store import open_store as open_store, write_store as write_store
     from corank.descent import CRR as CRR, LCRA as LCRA, SPD as SPD
     from corank.landmarks import Landmarks as Landmarks
-    from corank.metrics import Evaluation as Evaluation, evaluate as evaluate
+    from corank.metrics import Evaluation as Evaluation, evaluate as evaluate, evaluate_run as evaluate_run
     from corank.persist import load as load, save as save
     from corank.pursuit import (
         CoRankingPursuit as CoRankingPursuit,
@@ -53,8 +56,9 @@ if TYPE_CHECKING:
         fit_many as fit_many,
         fit_many_views as fit_many_views,
     )
-    from corank.rls import CoRankRLS as CoRankRLS, RankRLS as RankRLS
+    from corank.rls import CoRankRLS as CoRankRLS, RankRLS as RankRLS, Summary as Summary
     from corank.sampling import PairSampler as PairSampler
+    from corank.search import QuerySearchCV as QuerySearchCV
     from corank.svm import RankSVM as RankSVM
     from corank.views import View as View
     # isort: on
@@ -80,6 +84,7 @@ _HOMES = {
     "RankingData": "corank.data.ranking",
     "RankingPursuit": "corank.pursuit",
     "SPD": "corank.descent",
+    "Summary": "corank.rls",
     "View": "corank.views",
     "evaluate": "corank.metrics",
     "evaluate_run": "corank.metrics",
@@ -99,8 +104,8 @@ _HOMES = {
 
 # what else is reached by `import corank` alone
 _ROOMS = (
-    "base", "calibration", "data", "descent", "errors", "exact", "graphs", "kernels", "landmarks", "losses", "metrics",
-    "moments", "persist", "pursuit", "rls", "sampling", "svm", "views",
+    "base", "basis", "calibration", "data", "descent", "errors", "exact", "graphs", "kernels", "landmarks", "losses",
+    "metrics", "moments", "persist", "pursuit", "rls", "sampling", "svm", "views",
 )  # fmt: skip
 
 __all__ = ["__version__", *_HOMES]

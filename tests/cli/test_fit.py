@@ -15,7 +15,7 @@ from corank.errors import InputError
     ("words", "model"),
     [
         (["--model", "spd", "--lambda", "0.01", "--iterations", "3000", "--loop", "query-norm-rank"],
-         SPD(alpha=0.01, n_steps=3000, sampling="query", random_state=0)),
+         SPD(alpha=0.01, n_steps=3000, query_weight="equal", random_state=0)),
         (["--model", "crr", "--loss", "squared", "--mix", "0.3", "--set", "solver=exact"],
          CRR(loss="squared", mix=0.3, solver="exact")),
         (["--model", "lcra", "--views", "1-5/6-10", "--coupling", "0.5", "--loss", "squared", "--seed", "7", "--eta",
@@ -39,12 +39,12 @@ def test_the_closing_line_tells_the_training_error(says, made, y, text, tmp_path
     assert f"{1 - model.score(made.X, y, made.qid):.4f}" in said
 
 
-def test_the_closing_line_tells_alpha_and_what_it_was_chosen_from(says, text, tmp_path, monkeypatch):
-    words = ["fit", text, "-m", "crr", "--unscored", "-1", "-o", tmp_path / "m"]
-    monkeypatch.setattr(CRR, "alpha_", 0.01234567, raising=False)
-    assert "alpha" not in says(*words)
-    monkeypatch.setattr(CRR, "alpha_from_", "pair differences", raising=False)
-    assert says(*words).endswith("; alpha 0.01235 (pair differences)\n")
+def test_the_closing_line_tells_alpha_and_what_it_was_chosen_from(says, text, tmp_path):
+    said = says("fit", text, "-m", "crr", "--unscored", "-1", "-o", tmp_path / "m")
+    model = corank.load(tmp_path / "m")
+    assert said.endswith(f"; alpha {model.alpha_:.4g} (pair differences)\n")
+    assert says("fit", text, "-m", "spd", "--lambda", "0.25", "-o", tmp_path / "m").endswith("; alpha 0.25 (given)\n")
+    assert "alpha" not in says("fit", text, "-m", "ranking-pursuit", "-o", tmp_path / "m")
 
 
 @pytest.mark.parametrize("method", ["minmax", "zscore"])

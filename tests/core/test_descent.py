@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -11,6 +13,7 @@ from corank.core.descent import descend
 from corank.core.dice import seed_state
 from corank.core.margins import HINGE, LOGISTIC, SQUARED, SQUARED_HINGE
 from corank.core.pairs import draw_pairs
+from corank.core.scaled import ScaledRows
 from corank.core.sgd_parts import (
     ADAGRAD,
     CONSTANT,
@@ -26,13 +29,14 @@ from corank.data.ranking import RankingData
 from corank.data.split import hide_scores
 from corank.descent.objective import Objective
 from corank.descent.runs import Runs
-from corank.descent.task import Task
+from corank.descent.task import Task, columns_of_views
 from corank.losses import LOSSES
 
 PROBLEM = make_ranking(15, (2, 8), random_state=1)
 Y = hide_scores(PROBLEM.y / PROBLEM.y.max(), fraction=0.4, random_state=2)
 X = np.where(np.random.default_rng(0).random(PROBLEM.X.shape) < 0.5, PROBLEM.X, 0.0)[:, :8]
 DATA = RankingData.of(X, Y, PROBLEM.qid)
+ONE = [np.arange(X.shape[1])]
 VIEWS = [np.array([0, 1, 2, 3]), np.array([3, 4, 5]), np.array([6, 7])]
 
 
@@ -45,12 +49,13 @@ def plan(**changes):
 
 
 def task(p, views=None, data=DATA):
-    objective = Objective(list(LOSSES.values())[p.loss], p.mix, p.alpha, p.l1, p.coupling, True, "pairs")
-    return Task.of(data, objective, views, None, np.random.default_rng(5))
+    loss = next(loss for loss in LOSSES.values() if loss.code == p.loss)
+    objective = Objective(loss, p.alpha, l1=p.l1, mix=p.mix, coupling=p.coupling, fit_intercept=True)
+    return Task.of(data, objective, columns_of_views(data.X, views or ONE), np.random.default_rng(5))
 
 
 def started(p, t, seed=3):
-    n_views = 1 + int(t.columns.views.max())
+    n_views = len(t.columns.of_views)
     return Runs.start(p, 1, np.zeros(len(t.columns.views)), np.zeros(n_views), np.random.default_rng(seed))
 
 
@@ -90,6 +95,8 @@ def reference(p, t, n, views):
     examples, free = draws(t, p, n)
     for i in range(1, n + 1):
         eta = {PEGASOS: 1 / (p.alpha * (i - 1) + 1 / p.eta0), SQRT: p.eta0 / np.sqrt(i)}.get(p.rate, p.eta0)
+        # no penalty bends the bias, so it does not slow down as the weights do under a large alpha
+        eta_b = 1 / (min(p.alpha, p.mix / 8) * (i - 1) + 1 / p.eta0) if p.rate == PEGASOS else eta
         changes, change_b = [], np.zeros(M)
         for a, c in examples[i - 1]:
             if c == NO_PARTNER:
@@ -121,7 +128,7 @@ def reference(p, t, n, views):
         if p.project:
             norms = np.linalg.norm(W, axis=1) * np.sqrt(p.alpha)
             W = W / np.maximum(norms, 1)[:, None]
-        b = b + eta * change_b
+        b = b + eta_b * change_b
         total, total_b = total + W, total_b + b
     return (total / n, total_b / n) if p.average else (W, b)
 
@@ -132,13 +139,9 @@ def learnt(p, t, n, kernel="coupled"):
         descend(runs.states[0], p, t.examples, t.rows, n)
     else:
         descend_coupled(runs.states[0], p, t.columns, t.examples, t.rows, n)
-    w, b = runs.weights(t.columns.views)
-    W = np.zeros((len(b), X.shape[1]))
-    W[t.columns.views, t.columns.of_slots] = w
-    return W, b
+    return runs.weights(t.columns)
 
 
-ONE = [np.arange(X.shape[1])]
 PLAIN = {
     "hinge": plan(),
     "squared": plan(loss=SQUARED, eta0=0.05),
@@ -150,6 +153,7 @@ PLAIN = {
     "mixed": plan(loss=LOGISTIC, mix=0.4, eta0=0.2),
     "mixed, averaged": plan(loss=SQUARED, mix=0.4, eta0=0.05, average=True),
     "regression only": plan(loss=SQUARED, mix=1.0, eta0=0.05),
+    "regression only, much penalised": plan(loss=SQUARED, mix=1.0, eta0=0.05, alpha=5.0),
     # the scale falls below the smallest allowed every 8 steps
     "folding": plan(rate=CONSTANT, eta0=0.8, alpha=1.0),
     "folding, averaged": plan(rate=CONSTANT, eta0=0.8, alpha=1.0, average=True),
@@ -195,7 +199,7 @@ def test_coupled_loop_is_the_written_out_loop(name, views):
 
 
 @pytest.mark.parametrize("kernel", ["plain", "coupled"])
-@pytest.mark.parametrize("kind", ["csr", "csr with 64-bit indices", "float32", "read-only"])
+@pytest.mark.parametrize("kind", ["csr", "csr with 64-bit indices", "float32", "read-only", "scaled", "scaled csr"])
 def test_every_kind_of_rows_gives_the_same_weights(kernel, kind):
     p = plan(loss=LOGISTIC, mix=0.3, eta0=0.2)
     changed = {
@@ -203,13 +207,18 @@ def test_every_kind_of_rows_gives_the_same_weights(kernel, kind):
         "csr with 64-bit indices": lambda: _wide(sparse.csr_array(X)),
         "float32": lambda: X.astype(np.float32),
         "read-only": lambda: _frozen(X),
+        "scaled": lambda: ScaledRows(X / FACTORS, FACTORS),
+        "scaled csr": lambda: ScaledRows(sparse.csr_array(X / FACTORS), FACTORS),
     }[kind]()
-    data = RankingData.of(changed, Y, PROBLEM.qid)
+    data = replace(DATA, X=changed)
     one, b = learnt(p, task(p), 500, kernel)
     other, c = learnt(p, task(p, data=data), 500, kernel)
     tolerance = 1e-5 if kind == "float32" else 1e-12
     np.testing.assert_allclose(one, other, atol=tolerance)
     np.testing.assert_allclose(b, c, atol=tolerance)
+
+
+FACTORS = 10.0 ** np.arange(-4, 4)
 
 
 def _wide(matrix):

@@ -20,8 +20,8 @@ def test_running_sums_restart_at_every_block():
 def test_partner_weights_are_sums_over_rows_of_other_scores(differences):
     rng = np.random.default_rng(0)
     qid, y, w = rng.integers(0, 3, 25), rng.integers(0, 4, 25) / 2, rng.random(25) + 0.1
-    data = RankingData.of(np.zeros((25, 1)), y, qid)
-    index = PairSampler.of(data, "rows", differences=differences, weights=w).index
+    data = RankingData.of(np.zeros((25, 1)), y, qid, w)
+    index = PairSampler.of(data, draw="rows", differences=differences).index
     slots = np.flatnonzero(np.isin(np.arange(len(index.rows)), np.arange(25) + data.queries.codes[data.order]))
     out = np.empty(len(slots))
     partner_weights(index, slots.astype(np.uint64), out)

@@ -20,21 +20,26 @@ def crr(**changes):
 
 
 @parametrize_with_checks(
-    [crr()],
-    expected_failed_checks=lambda _: {
-        "check_sample_weight_equivalence_on_dense_data": "other draws",
-        "check_sample_weight_equivalence_on_sparse_data": "other draws",
-    },
+    [CRR(), crr()],
+    expected_failed_checks=lambda model: (
+        {}
+        if model.solver == "auto"
+        else {
+            "check_sample_weight_equivalence_on_dense_data": "other draws",
+            "check_sample_weight_equivalence_on_sparse_data": "other draws",
+        }
+    ),
     xfail_strict=False,
 )
 def test_scikit_learn_accepts_the_descent(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize("loss", ["squared", "logistic", "hinge"])
+@pytest.mark.parametrize("loss", ["squared", "logistic", "hinge", "squared_hinge"])
 @pytest.mark.parametrize("mix", [0.0, 0.5, 1.0])
 def test_learns_from_rows_and_pairs(loss, mix):
-    y = {"squared": Y, "logistic": Y / np.nanmax(Y), "hinge": np.where(np.isnan(Y), np.nan, np.where(Y > 1, 1.0, -1.0))}
+    signs = np.where(np.isnan(Y), np.nan, np.where(Y > 1, 1.0, -1.0))
+    y = {"squared": Y, "logistic": Y / np.nanmax(Y), "hinge": signs, "squared_hinge": signs}
     model = crr(loss=loss, mix=mix, n_steps=20_000).fit(X, y[loss], qid=QID)
     assert model.score(X, y[loss], qid=QID) > 0.7
     assert model.objective_trace_[-1, 1] < model.objective_trace_[0, 1]
@@ -83,7 +88,7 @@ def test_one_grade_is_enough_for_regression_alone():
     [
         ({"loss": "logistic"}, Y, r"logistic loss needs scores in \[0, 1\]"),
         ({"loss": "hinge"}, Y, "hinge loss on single rows needs scores −1 and 1"),
-        ({}, np.full(len(Y), np.nan), r"y is NaN for all \d+ rows"),
+        ({}, np.full(len(Y), np.nan), r"y is NaN for all \d+ rows|none of the \d+ rows has a score"),
     ],
 )
 def test_scores_that_do_not_fit_get_one_sentence(changes, y, sentence):
@@ -94,6 +99,15 @@ def test_scores_that_do_not_fit_get_one_sentence(changes, y, sentence):
 
 
 def test_preferences_have_no_scores_to_regress_on():
-    with pytest.raises(InputError, match="preference pairs carry none; set mix=0 or pass y"):
-        crr().fit(X, pairs=[[0, 1]])
+    for mix in (0.5, 1.0):
+        with pytest.raises(InputError, match=r"mix is \S+, but preference pairs hold no scores to regress on"):
+            crr(mix=mix).fit(X, pairs=[[0, 1]])
     assert crr(mix=0.0).fit(X, pairs=[[0, 1]]).predict(X[:2]) @ [1, -1] > 0
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_regression_alone_stops_early_by_the_squared_error(loss):
+    y = Y / np.nanmax(Y)
+    model = crr(loss=loss, mix=1.0, alpha=1e-3, early_stopping=True, n_steps=20_000).fit(X, y, qid=QID)
+    assert (model.validation_errors_ < np.nanvar(y) + np.nanmean(y) ** 2).all()
+    assert model.n_iter_ == 1000 * (np.argmin(model.validation_errors_) + 1)

@@ -7,7 +7,8 @@ from scipy.optimize import minimize
 from corank.data.ranking import RankingData
 from corank.errors import InputError
 from corank.exact import least_squares, smooth, smooth_loss, squared, squared_views
-from corank.moments import Moments
+from corank.exact.penalty import default_alpha
+from corank.moments import Moments, walk
 from explicit_pairs import KINDS, QUERY_WEIGHTS, pairs_of, problem, rows_of
 
 VIEWS = [[0, 1], [2, 3, 1]]
@@ -111,6 +112,19 @@ def test_sums_stand_for_their_problem(kind, query_weight):
     one = squared_views(data, VIEWS, alpha=0.2, coupling=1.0, query_weight=query_weight)
     other = squared_views((sums, unscored), VIEWS, alpha=0.2, coupling=1.0)
     np.testing.assert_allclose(one.coef, other.coef, rtol=1e-8)
+
+
+@pytest.mark.usefixtures("columns")
+@pytest.mark.parametrize("kind", KINDS)
+def test_threads_do_not_change_a_byte(kind, monkeypatch):
+    data = problem(kind, 6, n=300)
+    monkeypatch.setattr(walk, "LEAF", 25)
+    found = []
+    for threads in (1, 2, 10):
+        monkeypatch.setattr("corank.core.threads.n_threads", lambda n_jobs=None, threads=threads: n_jobs or threads)
+        models = (squared(data, alpha=0.1), smooth_loss(data, "squared_hinge", alpha=0.1))
+        found.append([*(model.coef.tobytes() for model in models), default_alpha(data)])
+    assert found[0] == found[1] == found[2]
 
 
 def test_sums_of_parts_give_the_model_of_the_whole():

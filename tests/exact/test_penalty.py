@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -43,6 +44,9 @@ def test_many_columns_are_not_punished_for_few_rows():
     X, y = np.random.default_rng(4).normal(size=(5, 30)), np.arange(5)
     twice = np.hstack([X, X])
     assert default_alpha(RankingData.of(X, y)) == pytest.approx(default_alpha(RankingData.of(twice, y)))
+    differences = [X[i] - X[j] for i, j in itertools.combinations(range(5), 2)]
+    as_kernel = default_alpha(RankingData.of(X, y), n_columns=0)
+    assert as_kernel == pytest.approx(10 * np.mean(np.square(differences).sum(axis=1)) / 4)
 
 
 def test_it_follows_units_and_ignores_offsets_inside_queries():

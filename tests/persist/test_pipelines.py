@@ -26,7 +26,7 @@ TRANSFORMERS = {
     "range": lambda: MinMaxScaler((-1, 2)),
     "largest": lambda: MaxAbsScaler(),
     "landmarks": lambda: corank.Landmarks(5, "gaussian", random_state=0),
-    "landmarks by name": lambda: corank.Landmarks(5, GaussianKernel(0.5), "kmeans++", random_state=1),
+    "landmarks by name": lambda: corank.Landmarks(5, GaussianKernel(0.5), basis="kmeans++", random_state=1),
     "passthrough": lambda: "passthrough",
     "nothing": lambda: None,
     "pipeline": lambda: Pipeline([("inner", corank.QueryScaler()), ("too", StandardScaler())]),
@@ -87,9 +87,10 @@ def test_every_transformer_survives_before_a_ranker(tmp_path, name):
 
 @pytest.mark.parametrize("name", [name for name in TRANSFORMERS if name not in ("passthrough", "nothing")])
 def test_a_transformer_survives_alone(tmp_path, name):
-    model = TRANSFORMERS[name]().fit(MADE.X)
-    again = through(model, tmp_path)
-    np.testing.assert_array_equal(again.transform(MADE.X), model.transform(MADE.X))
+    model = TRANSFORMERS[name]()
+    qid = {"qid": MADE.qid} if model.get_metadata_routing().consumes("transform", ["qid"]) else {}
+    again = through(model.fit(MADE.X, **qid), tmp_path)
+    np.testing.assert_array_equal(again.transform(MADE.X, **qid), model.transform(MADE.X, **qid))
 
 
 def test_query_ids_change_what_a_loaded_pipeline_predicts(tmp_path):
@@ -113,7 +114,7 @@ def test_names_of_columns_survive(tmp_path):
 def test_requests_for_metadata_survive(tmp_path):
     model = Pipeline(
         [
-            ("scale", corank.QueryScaler().set_transform_request(qid=False)),
+            ("scale", StandardScaler().set_fit_request(sample_weight=True)),
             ("rank", corank.CRR(random_state=0).set_fit_request(qid="session", sample_weight=True)),
         ]
     )
@@ -125,7 +126,7 @@ def test_requests_for_metadata_survive(tmp_path):
 
 def fitted(first=None, last=None, **options):
     steps = [("first", first or corank.QueryScaler()), ("last", last or corank.CRR(random_state=0))]
-    return Pipeline(steps, **options).fit(MADE.X, MADE.y)
+    return Pipeline(steps, **options).fit(MADE.X, MADE.y, qid=MADE.qid)
 
 
 class OwnScaler(StandardScaler):

@@ -114,7 +114,7 @@ class Sample:
                 total += (1.0 - objective.mix) * float(costs.mean())
             if objective.mix > 0.0:
                 total += objective.mix * float(objective.loss.value(self.row_targets, self.rows @ w + bias).mean())
-        if objective.coupling > 0.0:
+        if objective.coupling > 0.0 and len(W) > 1:
             total += objective.coupling * len(W) * (len(W) - 1) * self.view_gap(W)
         return total
 
@@ -132,12 +132,11 @@ class Sample:
         float
             Mean over unscored pairs and pairs of views of (m_v − m_u)²; NaN where nothing was sampled, or of one view.
         """
-        M, margins = len(W), self.unscored @ W.T
-        if M < 2 or not len(margins):
+        if len(W) < 2 or not self.unscored.shape[0]:
             return float("nan")
-        # Σ_{v,u} (m_v − m_u)² = 2 M Σ_v m_v² − 2 (Σ_v m_v)²
-        gaps = 2.0 * M * (margins**2).sum(axis=1) - 2.0 * margins.sum(axis=1) ** 2
-        return float(gaps.mean()) / (M * (M - 1))
+        # Σ_{v<u} (m_v − m_u)² = M Σ_v (m_v − their mean)²
+        apart = self.unscored @ (W - W.mean(axis=0)).T
+        return 2.0 / (len(W) - 1) * float(np.mean(np.sum(apart**2, axis=1)))
 
     def curvature(self, objective: Objective, n_views: int) -> float:
         """

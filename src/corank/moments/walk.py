@@ -56,7 +56,7 @@ class RowWalk:
 
     @property
     def pair_weight(self) -> float:
-        """Total weight of the pairs: half the trace of L, whose rows alone in their grade are owed √c_q w_i twice."""
+        """Total weight of the pairs: half the trace of L; of a row alone in its grade, `diagonal` holds c_q w² more."""
         alone = self.slots.grade < 0
         return float(np.sum(self.slots.diagonal) - np.sum(self.slots.weight[alone] ** 2)) / 2
 

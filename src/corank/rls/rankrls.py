@@ -75,9 +75,9 @@ class RankRLS(LeastSquares):
     ----------
     alpha : float, optional
         Weight of ½‖f‖² beside the mean loss ½(error)² of the compared pairs (the paper's λ is alpha times their
-        weight). None chooses: by `alphas` where given, else 10 · D / max(m, d), D the mean squared distance of
+        weight). None chooses: by `alphas` where given, else b · D / max(m, d), D the mean squared distance of
         compared rows in the space of the kernel, m their number less one for each query, d the number of columns of a
-        linear kernel.
+        linear kernel, b = 10, or 1 for a single query (see `corank.exact.penalty`).
     kernel : str, Kernel or callable
         Similarity of rows: "linear", "gaussian" (or "rbf"), "polynomial", "laplacian", "chi-square", "cosine", or
         "precomputed", when X holds similarities to the training rows. A function takes two sequences of rows and

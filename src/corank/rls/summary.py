@@ -9,8 +9,7 @@ the rows again.
 
 from __future__ import annotations
 
-import os
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -21,11 +20,10 @@ from corank.basis import FeatureMap, beside
 from corank.core.scaled import factors_of
 from corank.data.ranking import RankingData
 from corank.errors import InputError
-from corank.exact.penalty import alpha_of, free_differences
+from corank.exact.penalty import Freedom, alpha_of, freedom
 from corank.kernels import LinearKernel
 from corank.moments import Moments
 from corank.rls.spectrum import Equations
-from corank.rls.summary_file import read_record, write_record
 
 Floats = NDArray[np.float64]
 
@@ -43,8 +41,8 @@ class Summary:
         Sums over pairs of scored rows, or preferences.
     unscored : Moments or None
         Sums over pairs of unscored rows, where there are views to agree.
-    free : float
-        Differences that the compared rows leave free, see `corank.exact.penalty.free_differences`.
+    free : Freedom
+        How much there is to learn from.
     query_weight : {"pairs", "equal", "rows"}
         How much a query counts in the sums.
     ties : bool
@@ -66,7 +64,7 @@ class Summary:
     maps: tuple[FeatureMap, ...]
     scored: Moments
     unscored: Moments | None
-    free: float
+    free: Freedom
     query_weight: str
     ties: bool
     factors: Floats | None = None
@@ -101,7 +99,7 @@ class Summary:
         with np.errstate(over="ignore", invalid="ignore"):
             scored = Moments.of(data, ties=ties, **how)
             unscored = Moments.of(data, rows="unscored", **how) if len(maps) > 1 else None
-        n_features, free = data.n_features if data.X.ndim == 2 else None, free_differences(data, ties)
+        n_features, free = data.n_features if data.X.ndim == 2 else None, freedom(data, ties)
         return cls(maps, scored, unscored, free, query_weight, ties, factors_of(data.X), n_features)
 
     def __add__(self, other: Summary) -> Summary:
@@ -121,34 +119,6 @@ class Summary:
             self, scored=self.scored + other.scored, unscored=unscored,
             free=self.free + other.free,
         )  # fmt: skip
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """
-        Write the sums to a file, whole or not at all.
-
-        Parameters
-        ----------
-        path : path
-            Where; an existing file is replaced. Kernels that are functions cannot be saved.
-        """
-        write_record(path, {one.name: getattr(self, one.name) for one in fields(self)})
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Summary:
-        """
-        Read what `save` wrote; nothing in the file is run.
-
-        Parameters
-        ----------
-        path : path
-            The file.
-
-        Returns
-        -------
-        Summary
-            The sums.
-        """
-        return cls(**read_record(path, {one.name for one in fields(cls)}))
 
     def require_pairs(self) -> None:
         """Raise one sentence when no part held a pair to learn from; a single part may well hold none."""

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from corank.basis import Basis, beside
 from corank.data.ranking import RankingData
-from corank.exact.penalty import alpha_of, free_differences
+from corank.exact.penalty import alpha_of, freedom
 from corank.kernels import LinearKernel
 from corank.rls.frame import Frame, RowFrame
 from corank.rls.leave_out import Advance, dual_queries_out, pairs_out, views_out
@@ -98,8 +98,7 @@ class DenseSystem(System):
         for own, (begin, end) in zip(levels, pairwise(frame.starts), strict=True):
             u = np.sqrt(w[begin:end] / w[begin:end].sum())
             M[begin:end, begin:end] += own * np.outer(u, u)
-        free = free_differences(self.data, frame.ties)
-        closed = alpha_of(trace, self.basis.rows.shape[1] if is_linear else 0, free)
+        closed = alpha_of(trace, self.basis.rows.shape[1] if is_linear else 0, freedom(self.data, frame.ties))
         return Equations(M, frame.L.half(frame.y), closed)
 
     def coefficients(self, x: Floats) -> Floats:

@@ -167,14 +167,21 @@ class RankSVM(Ranker):
         if not isinstance(kernel, LinearKernel):
             phi = self._features(kernel, data, rng)
             problem, kernel = _seen_by(phi, data), phi.view.kernel
-        alpha = default_alpha(problem, self.query_weight) if self.alpha is None else float(self.alpha)
+        alpha = self.alpha
+        if alpha is None:
+            alpha = default_alpha(problem, self.query_weight, n_columns=None if phi is None else 0)
         found = exact.smooth_loss(
-            problem, "squared_hinge", alpha=alpha, query_weight=self.query_weight, tol=self.tol, max_iter=self.max_iter
+            problem,
+            "squared_hinge",
+            alpha=float(alpha),
+            query_weight=self.query_weight,
+            tol=self.tol,
+            max_iter=self.max_iter,
         )
         partners = active_partners(data, np.asarray(problem.X @ found.coef, dtype=np.float64))
         factors = factors_of(problem.X)
         return _Margin(
-            alpha=alpha, alpha_from="pair differences" if self.alpha is None else "given", kernel=kernel,
+            alpha=float(alpha), alpha_from="pair differences" if self.alpha is None else "given", kernel=kernel,
             coef=None if phi is not None else found.coef if factors is None else factors * found.coef,
             dual_coef=None if phi is None else phi.coefficients(found.coef), basis=None if phi is None else phi.basis,
             support=np.flatnonzero(partners > 0), n_support_pairs=int(partners.sum()) // 2,

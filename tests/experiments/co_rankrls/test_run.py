@@ -36,12 +36,14 @@ def test_the_report_joins_folds_views_and_curves(tmp_path, monkeypatch):
 @pytest.mark.usefixtures("real_data")
 def test_the_linear_row_is_the_mean_of_the_folds(tmp_path, monkeypatch):
     monkeypatch.setattr(run, "BASES", (5,))
-    monkeypatch.setattr(run, "LETOR_ALPHAS", (1.0, 100.0))
+    monkeypatch.setattr(run, "LETOR_LAMBDAS", (1.0, 100.0))
     table = run.folds_table(ExperimentOptions(tmp_path, quick=True))
     assert [row[0] for row in table.rows[:2]] == ["RankRLS, linear", "RankRLS, Gaussian, r = 5"]
     expected = []
     for fold in folds():
         train, test = read_parts(fold.train), read_parts((fold.test,))
-        model = RankRLS(alphas=(1.0, 100.0), metric="AP").fit(train.X, train.y, qid=train.qid)
+        sizes = np.unique(train.qid, return_counts=True)[1]
+        alphas = np.array([1.0, 100.0]) / np.sum(sizes * (sizes - 1) / 2)
+        model = RankRLS(alphas=alphas, metric="AP", ties=True, scale=False).fit(train.X, train.y, qid=train.qid)
         expected.append(evaluate(test.y, model.predict(test.X), test.qid, "AP", convention="letor4")["AP"].mean)
     assert table.rows[0][1] == pytest.approx(np.mean(expected))

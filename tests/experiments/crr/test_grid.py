@@ -6,9 +6,8 @@ from scipy.optimize import minimize
 
 from corank.data.make import make_ranking
 from corank.data.ranking import RankingData
-from corank.descent import CRR
-from corank.experiments.crr.grid import Grid, Point, solve_sums
-from corank.moments import Moments
+from corank.experiments.crr import grid
+from corank.experiments.crr.grid import Grid, Point
 
 
 @pytest.fixture(scope="module")
@@ -17,20 +16,15 @@ def problem():
     return RankingData.of(made.X, made.y, made.qid)
 
 
+@pytest.mark.parametrize("query_weight", ["pairs", "equal"])
 @pytest.mark.parametrize("mix", [0.0, 0.3, 1.0])
-def test_solve_finds_what_the_estimator_finds(problem, mix):
-    w, b = solve_sums(Moments.of(problem, plain=True), mix, 0.2)
-    model = CRR(loss="squared", mix=mix, alpha=0.2, solver="exact").fit(problem)
-    np.testing.assert_allclose(problem.X @ w + b, model.predict(problem.X), rtol=0, atol=1e-8)
-
-
-@pytest.mark.parametrize("mix", [0.0, 0.3, 1.0])
-def test_solve_finds_the_optimum_where_queries_weigh_alike(problem, mix):
+def test_a_point_is_the_optimum_of_the_objective_it_names(problem, monkeypatch, mix, query_weight):
+    monkeypatch.setattr(grid, "_data", lambda target, parts: problem)
     X, y, qid = problem.X, problem.y, problem.queries.codes
-    w, b = solve_sums(Moments.of(problem, query_weight="equal", plain=True), mix, 0.2)
+    w, b = grid.learn("grades", Point(query_weight, mix, 0.2), (1,))
     pairs = [(i, j) for i in range(len(y)) for j in range(i) if qid[i] == qid[j] and y[i] != y[j]]
     first, second = np.array(pairs).T
-    share = 1.0 / np.bincount(qid[first])[qid[first]]
+    share = 1.0 / np.bincount(qid[first])[qid[first]] if query_weight == "equal" else np.ones(len(first))
 
     def objective(v):
         rows = y - X @ v[:-1] - v[-1]
@@ -46,13 +40,13 @@ def test_solve_finds_the_optimum_where_queries_weigh_alike(problem, mix):
 def test_tuning_looks_at_the_validation_part_only():
     rng = np.random.default_rng(0)
     values = rng.random((4, 5, 2, 3))
-    grid = Grid([Point("pairs", 0.0, float(alpha)) for alpha in range(4)], values)
-    choice = grid.tuned()
+    tried = Grid([Point("pairs", 0.0, float(alpha)) for alpha in range(4)], values)
+    choice = tried.tuned()
     changed = values.copy()
     changed[:, :, 1] = rng.random((4, 5, 3))
-    assert Grid(grid.points, changed).tuned() == choice
+    assert Grid(tried.points, changed).tuned() == choice
     expected = np.mean([values[choice[fold], fold, 1] for fold in range(5)], axis=0)
-    np.testing.assert_allclose(grid.test(choice), expected)
+    np.testing.assert_allclose(tried.test(choice), expected)
 
 
 def test_a_part_of_the_grid_keeps_its_values():

@@ -8,20 +8,25 @@ from corank.data.ranking import RankingData
 from corank.data.split import hide_scores
 from corank.descent import LCRA, SPD
 from corank.experiments.lcra.problems import problems
-from corank.experiments.lcra.trial import GRIDS, Sums, draw_repeat, try_grids
+from corank.experiments.lcra.trial import GRIDS, GridSums, draw_repeat, try_grids
 
 
 @pytest.mark.parametrize("coupling", [0.0, 0.7])
 def test_the_sums_solve_what_the_exact_estimators_solve(coupling):
     made = make_ranking(20, 8, random_state=2)
     y = hide_scores(made.y, fraction=0.5, random_state=0)
-    sums = Sums.of(RankingData.of(made.X, y, made.qid))
-    both = LCRA(views=[v.tolist() for v in made.views], loss="squared", alpha=0.1, coupling=coupling, solver="exact")
+    sums = GridSums.of(RankingData.of(made.X, y, made.qid))
+    both = LCRA(made.views, coupling, alpha=0.1, scale=False, solver="exact")
     np.testing.assert_allclose(
         sums.solve(made.views, 0.1, coupling), both.fit(made.X, y, qid=made.qid).coef_, rtol=0, atol=1e-8
     )
-    one = SPD(loss="squared", alpha=0.1, solver="exact").fit(made.X, y, qid=made.qid)
+    one = SPD(loss="squared", alpha=0.1, scale=False, solver="exact").fit(made.X, y, qid=made.qid)
     np.testing.assert_allclose(sums.solve([np.arange(20)], 0.1, 0.0), one.coef_, rtol=0, atol=1e-8)
+
+
+def test_without_a_scored_pair_nothing_is_learnt():
+    data = RankingData.of([[0.0], [1.0], [2.0]], [1.0, np.nan, np.nan])
+    assert GridSums.of(data).solve([np.arange(1)], 0.1, 1.0).tolist() == [0.0]
 
 
 def test_a_trial_measures_every_point_and_chooses_one():
@@ -34,7 +39,7 @@ def test_a_trial_measures_every_point_and_chooses_one():
     assert np.isclose(np.mean(~np.isnan(y)), 0.1, atol=1e-3)
     at = found["LCRA"]["chosen"]
     alpha, coupling = GRIDS["LCRA"][at]
-    model = LCRA(views=draw.views, loss="squared", alpha=alpha, coupling=coupling, solver="exact")
+    model = LCRA(draw.views, coupling, alpha=alpha, scale=False, solver="exact")
     model.fit(draw.X[draw.train], y, qid=draw.qid[draw.train])
     assert np.isclose(problem.measure(draw, model.predict(draw.X[draw.test])), found["LCRA"]["values"][at], atol=1e-6)
 

@@ -17,10 +17,15 @@ def few(n):
     return np.arange((n + 1) // 2)
 
 
+def rank_rls(c, n, **how):
+    """(y − f)ᵀC(y − f) is n − 1 times the mean of half squares over pairs, those of equal ratings included."""
+    return RankRLS(2.0 * PENALTIES[c] / (n - 1), "precomputed", ties=True, **how)
+
+
 ESTIMATORS = {
     "RLS": lambda c, n: KernelRidge(alpha=PENALTIES[c], kernel="precomputed"),
-    "RankRLS": lambda c, n: RankRLS(PENALTIES[c], "precomputed", query_weight="rows"),
-    "Sparse RankRLS": lambda c, n: RankRLS(PENALTIES[c], "precomputed", query_weight="rows", basis=few(n)),
+    "RankRLS": rank_rls,
+    "Sparse RankRLS": lambda c, n: rank_rls(c, n, basis=few(n)),
     "RankSVM": lambda c, n: RankSVM(SVM_PENALTIES[c], "precomputed", tol=1e-13),
     "Matching pursuit": lambda c, n: RankingPursuit(c + 1, "precomputed", mix=1.0, fit_intercept=False),
     "Ranking pursuit": lambda c, n: RankingPursuit(c + 1, "precomputed"),

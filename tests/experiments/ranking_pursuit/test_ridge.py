@@ -17,9 +17,9 @@ def problem():
     return GaussianKernel(0.2)(rng.normal(size=(23, 4))), rng.integers(0, 5, 23).astype(float)
 
 
-def rank_rls(alpha, **how):
-    """Minimise (y − f)ᵀC(y − f) + alpha ‖f‖², pairs of equal ratings included."""
-    return RankRLS(alpha, "precomputed", query_weight="rows", **how)
+def rank_rls(alpha, n, **how):
+    """(y − f)ᵀC(y − f) is n − 1 times the mean of half squares over pairs, those of equal ratings included."""
+    return RankRLS(2.0 * alpha / (n - 1), "precomputed", ties=True, **how)
 
 
 def test_ridge_on_ratings_is_kernel_ridge(problem):
@@ -32,13 +32,13 @@ def test_ridge_on_ratings_is_kernel_ridge(problem):
 def test_ridge_on_differences_is_rank_rls(problem):
     K, y = problem
     for a, alpha in zip(ridge(K, y, PENALTIES, centred=True).T, PENALTIES, strict=True):
-        np.testing.assert_allclose(K @ a, rank_rls(alpha).fit(K, y).predict(K), rtol=0, atol=1e-8)
+        np.testing.assert_allclose(K @ a, rank_rls(alpha, len(y)).fit(K, y).predict(K), rtol=0, atol=1e-8)
 
 
 def test_the_sparse_ridge_is_rank_rls_on_a_basis(problem):
     K, y = problem
     for a, alpha in zip(sparse_ridge(K[:, :12], y, PENALTIES).T, PENALTIES, strict=True):
-        model = rank_rls(alpha, basis=np.arange(12)).fit(K, y)
+        model = rank_rls(alpha, len(y), basis=np.arange(12)).fit(K, y)
         np.testing.assert_allclose(K[:, :12] @ a, model.predict(K), rtol=0, atol=1e-8)
 
 

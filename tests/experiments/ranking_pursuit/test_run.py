@@ -34,7 +34,7 @@ def test_levelled_squares_are_those_of_scores_moved_by_the_mean_of_what_the_trai
         own, asked = (slice(starts[b], starts[b + 1]) for starts in (users.train_starts, users.test_starts))
         train, y = users.train[own], users.y[own]
         model = RankingPursuit(60, "precomputed").fit(K[np.ix_(train, train)], y)
-        n_terms = min(at + 1, len(model.indices_))
+        n_terms = min(at + 1, len(model.terms_))
         level = np.mean(y - model.predict(K[np.ix_(train, train)], n_terms=n_terms))
         f = model.predict(K[np.ix_(users.test[asked], train)], n_terms=n_terms) + level
         assert cell["levelled"][b] == pytest.approx(np.mean((users.y_test[asked] - f) ** 2), rel=1e-4)

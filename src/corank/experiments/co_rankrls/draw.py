@@ -15,7 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.data.mq2008 import read_parts
+from corank.data.ranking import RankingData
 from corank.data.split import hide_scores
+from corank.graphs import Laplacian
 from corank.kernels import GaussianKernel, Kernel
 from corank.metrics import evaluate
 from corank.views import View
@@ -93,10 +95,49 @@ def draw_views(seed: int, repeat: int, hidden: float) -> ViewsRepeat:
     queries = rng.permutation(np.unique(qid))
     train = np.isin(qid, queries[: round(TRAIN_SHARE * len(queries))])
     y_train = hide_scores(y[train], fraction=hidden, random_state=int(rng.integers(2**31)))
-    kernel = GaussianKernel().fit(X[train], rng)
+    kernel = median_kernel(X[train], rng)
     basis = rng.choice(int(train.sum()), 2 * N_BASIS, replace=False)
     views = [View(None, kernel, np.sort(part)) for part in (basis[:N_BASIS], basis[N_BASIS:])]
     return ViewsRepeat(X[train], y_train, qid[train], X[~train], y[~train], qid[~train], views)
+
+
+def median_kernel(X: Any, rng: np.random.Generator) -> GaussianKernel:
+    """
+    Return a Gaussian kernel whose σ is the median distance of rows; corank's own default is twice as wide.
+
+    Parameters
+    ----------
+    X : ndarray
+        Rows.
+    rng : numpy.random.Generator
+        Draws pairs of them.
+
+    Returns
+    -------
+    GaussianKernel
+        The kernel.
+    """
+    fitted: Any = GaussianKernel().fit(X, rng)
+    return GaussianKernel(4.0 * fitted.gamma)
+
+
+def count_pairs(data: RankingData) -> float:
+    """
+    Count the pairs of scored rows of one query, equal scores included.
+
+    The paper has sums over pairs where corank has means of halves: its λ is alpha times this number.
+
+    Parameters
+    ----------
+    data : RankingData
+        The problem.
+
+    Returns
+    -------
+    float
+        Their number.
+    """
+    return float(Laplacian.per_query(data, rows="scored", ties=True).pair_weight.sum())
 
 
 @cache

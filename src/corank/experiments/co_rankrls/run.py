@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from corank.data.mq2008 import BASELINES, folds, published, read_parts
-from corank.experiments.co_rankrls.draw import N_BASIS
-from corank.experiments.co_rankrls.views import ALPHAS, COUPLINGS, HIDDEN, curve_table, views_table
+from corank.experiments.co_rankrls.draw import N_BASIS, count_pairs, median_kernel
+from corank.experiments.co_rankrls.views import HIDDEN, LAMBDAS, NUS, curve_table, views_table
 from corank.experiments.options import ExperimentOptions
 from corank.experiments.report import Cell, Report, ReportTable
 from corank.metrics import evaluate
@@ -22,7 +22,7 @@ from corank.rls import RankRLS
 
 REPEATS = 5
 METRICS = ("AP", "MeanNDCG", "nDCG@10")
-LETOR_ALPHAS = tuple(10.0**power for power in np.arange(-2.0, 5.1, 0.5))
+LETOR_LAMBDAS = tuple(10.0**power for power in np.arange(-2.0, 5.1, 0.5))
 BASES = (50, 100, 200, 500, 1000)
 DENSE = "Gaussian, dense"
 
@@ -46,9 +46,10 @@ def run(options: ExperimentOptions) -> Report:
     curves = [curve_table(options, repeats, hidden) for hidden in HIDDEN]
     return Report(
         "Least-squares ranking, and views that agree on unscored rows",
-        f"{repeats} repeats; {N_BASIS} random basis rows a view; alpha in {ALPHAS[0]:g} ... {ALPHAS[-1]:g}, coupling "
-        f"in {', '.join(f'{coupling:g}' for coupling in COUPLINGS)}, by fivefold cross-validation over training "
-        "queries (disagreement error). Queries of MQ2008 with one grade are left out of the comparison of views.",
+        f"{repeats} repeats; {N_BASIS} random basis rows a view; λ in {LAMBDAS[0]:g} ... {LAMBDAS[-1]:g}, ν in "
+        f"{', '.join(f'{nu:g}' for nu in NUS)}, by fivefold cross-validation over training queries (disagreement "
+        "error). Queries of MQ2008 with one grade are left out of the comparison of views. λ and ν are the paper's, "
+        "beside sums over the pairs, equal grades included; corank's alpha is λ over their number.",
         (folds_table(options), *(table for table, _ in views), *curves),
         tuple(finding for _, findings in views for finding in findings),
     )
@@ -78,14 +79,14 @@ def folds_table(options: ExperimentOptions) -> ReportTable:
     for name in names:
         cells = [_cell(options, name, fold, bases[-1]) for fold in range(len(folds()))]
         means = [float(np.mean([cell[metric] for cell in cells])) for metric in METRICS]
-        alphas = ", ".join(f"{cell['alpha']:.3g}" for cell in cells)
-        rows.append((f"RankRLS, {name}", *means, alphas))
+        lambdas = ", ".join(f"{cell['lambda']:.3g}" for cell in cells)
+        rows.append((f"RankRLS, {name}", *means, lambdas))
     for method in BASELINES:
         found = published(method)
         rows.append((f"{method} (published)", found["MAP"], found["MeanNDCG"], found["NDCG@10"], ""))
     return ReportTable(
         "MQ2008, mean over the five test parts",
-        ("method", "MAP", "MeanNDCG", "nDCG@10", "alpha by leave-query-out, fold by fold"),
+        ("method", "MAP", "MeanNDCG", "nDCG@10", "λ by leave-query-out, fold by fold"),
         tuple(rows),
         note="Convention letor4. Gaussian kernel of median width, random basis rows, query_weight='pairs'.",
     )
@@ -100,12 +101,15 @@ def _cell(options: ExperimentOptions, name: str, fold: int, largest: int) -> dic
 def _trial(options: ExperimentOptions, name: str, fold: int, largest: int) -> dict[str, float]:
     parts = folds()[fold]
     train, test = read_parts(parts.train), read_parts((parts.test,))
-    how: dict[str, Any] = {"alphas": LETOR_ALPHAS, "metric": "AP", "random_state": options.seed}
+    n_pairs = count_pairs(train.data)
+    how: dict[str, Any] = {"alphas": np.array(LETOR_LAMBDAS) / n_pairs, "metric": "AP"}
     if name == DENSE:
-        alpha = _cell(options, f"Gaussian, r = {largest}", fold, largest)["alpha"]
-        how = {"alpha": alpha, "kernel": "gaussian", "random_state": options.seed}
+        chosen = _cell(options, f"Gaussian, r = {largest}", fold, largest)["lambda"]
+        how = {"alpha": chosen / n_pairs}
     elif name != "linear":
-        how |= {"kernel": "gaussian", "n_basis": int(name.split()[-1])}
-    model = RankRLS(**how).fit(train.data)
+        how |= {"n_basis": int(name.split()[-1])}
+    if name != "linear":
+        how["kernel"] = median_kernel(train.X, np.random.default_rng(options.seed))
+    model = RankRLS(**how, ties=True, scale=False, random_state=options.seed).fit(train.data)
     found = evaluate(test.y, model.predict(test.X), test.qid, METRICS, convention="letor4")
-    return {"alpha": model.alpha_, **{metric: found[metric].mean for metric in METRICS}}
+    return {"lambda": model.alpha_ * n_pairs, **{metric: found[metric].mean for metric in METRICS}}

@@ -1,7 +1,8 @@
 """
 Two views of random basis rows that agree on unscored rows, in the manner of the Co-RankRLS paper, on MQ2008.
 
-Parameters are chosen by fivefold cross-validation over training queries.
+Parameters are chosen by fivefold cross-validation over training queries: the paper's λ and ν, which stand beside sums
+over the pairs, equal scores included.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from corank.data.ranking import RankingData
 from corank.data.split import QueryKFold
-from corank.experiments.co_rankrls.draw import ViewsRepeat, draw_views
+from corank.experiments.co_rankrls.draw import ViewsRepeat, count_pairs, draw_views
 from corank.experiments.options import ExperimentOptions
 from corank.experiments.report import ReportTable, wilcoxon
 from corank.metrics import evaluate
@@ -21,8 +23,9 @@ from corank.rls import CoRankRLS, RankRLS, Summary
 Floats = NDArray[np.float64]
 
 N_FOLDS = 5
-ALPHAS = tuple(10.0**power for power in range(-3, 5))
-COUPLINGS = (0.001, 0.01, 0.1, 1.0, 10.0)
+LAMBDAS = tuple(10.0**power for power in range(-3, 5))
+NUS = (0.001, 0.01, 0.1, 1.0, 10.0)
+"""The paper's weights of ‖f‖² and of the views' disagreement."""
 HIDDEN = (0.5, 0.95)
 """Shares of the training rows without a score: the paper's, and one where scores are scarce."""
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -122,7 +125,7 @@ def _trial(options: ExperimentOptions, repeat: int, hidden: float) -> dict[str, 
         "Sparse RankRLS, 20 basis rows": _ridge(drawn, drawn.views[0].basis),
         "Sparse RankRLS, both bases": _ridge(drawn, both),
         "Two views, not coupled": _coupled(drawn, (0.0,)),
-        "Co-RankRLS": _coupled(drawn, COUPLINGS),
+        "Co-RankRLS": _coupled(drawn, NUS),
     }
 
 
@@ -130,30 +133,35 @@ def _ridge(drawn: ViewsRepeat, basis: NDArray[np.int64] | None) -> dict[str, Any
     """RankRLS on the scored rows; candidates come from one decomposition in each fold."""
 
     def path(y: Floats) -> RankRLS:
-        model = RankRLS(kernel=drawn.kernel, alphas=ALPHAS, basis="random" if basis is None else basis)
-        return model.fit(drawn.X, y, qid=drawn.qid)
+        data = RankingData.of(drawn.X, y, drawn.qid)
+        model = RankRLS(
+            kernel=drawn.kernel, alphas=np.array(LAMBDAS) / count_pairs(data), ties=True, scale=False,
+            basis="random" if basis is None else basis,
+        )  # fmt: skip
+        return model.fit(data)
 
-    errors = np.zeros(len(ALPHAS))
+    errors = np.zeros(len(LAMBDAS))
     for held in _folds(drawn):
         scores = path(np.where(held, np.nan, drawn.y)).predict_path(drawn.X[held])
         errors += [_error(drawn, held, column) for column in scores.T]
     at = int(np.argmin(errors))
     scores = path(drawn.y).predict_path(drawn.X_test)[:, at]
-    return {"errors": _listed(drawn.errors(scores)), "point": f"{ALPHAS[at]:g}"}
+    return {"errors": _listed(drawn.errors(scores)), "point": f"{LAMBDAS[at]:g}"}
 
 
-def _coupled(drawn: ViewsRepeat, couplings: tuple[float, ...]) -> dict[str, Any]:
+def _coupled(drawn: ViewsRepeat, nus: tuple[float, ...]) -> dict[str, Any]:
     """Co-RankRLS; a fold's scored rows are left out of the sums, its unscored rows stay out too."""
-    whole, errors = _summary(drawn), np.zeros((len(couplings), len(ALPHAS)))
+    whole, errors = _summary(drawn), np.zeros((len(nus), len(LAMBDAS)))
     for held in _folds(drawn):
         part = _summary(drawn, ~held, whole)
-        for c, coupling in enumerate(couplings):
-            for a, alpha in enumerate(ALPHAS):
-                errors[c, a] += _error(drawn, held, _scores(drawn, part, alpha, coupling, drawn.X[held]))
-    c, a = (int(at) for at in np.unravel_index(int(np.argmin(errors)), errors.shape))
-    scores = _scores(drawn, whole, ALPHAS[a], couplings[c], drawn.X_test)
-    point = f"{ALPHAS[a]:g}" if len(couplings) == 1 else f"{ALPHAS[a]:g} / {couplings[c]:g}"
-    return {"errors": _listed(drawn.errors(scores)), "point": point, "alpha": ALPHAS[a], "coupling": couplings[c]}
+        for k, nu in enumerate(nus):
+            for j, lam in enumerate(LAMBDAS):
+                errors[k, j] += _error(drawn, held, _scores(drawn, part, lam, nu, drawn.X[held]))
+    k, j = (int(at) for at in np.unravel_index(int(np.argmin(errors)), errors.shape))
+    lam, nu = LAMBDAS[j], nus[k]
+    scores = _scores(drawn, whole, lam, nu, drawn.X_test)
+    point = f"{lam:g}" if len(nus) == 1 else f"{lam:g} / {nu:g}"
+    return {"errors": _listed(drawn.errors(scores)), "point": point, "lambda": lam, "nu": nu}
 
 
 def _curve(options: ExperimentOptions, repeat: int, hidden: float) -> list[tuple[int, float]]:
@@ -165,19 +173,21 @@ def _curve(options: ExperimentOptions, repeat: int, hidden: float) -> list[tuple
         kept = ~np.isnan(drawn.y)
         kept[unscored[: round(share * len(unscored))]] = True
         part = _summary(drawn, kept, whole)
-        scores = _scores(drawn, part, chosen["alpha"], chosen["coupling"], drawn.X_test)
+        scores = _scores(drawn, part, chosen["lambda"], chosen["nu"], drawn.X_test)
         found.append((round(share * len(unscored)), float(np.nanmean(drawn.errors(scores)))))
     return found
 
 
 def _summary(drawn: ViewsRepeat, kept: NDArray[np.bool_] | slice = slice(None), like: Summary | None = None) -> Summary:
-    """Sums over some training rows, for every alpha and coupling; `like` brings the basis rows, which are of all."""
-    model = CoRankRLS(drawn.views, query_weight="pairs")
+    """Sums over some training rows, for every λ and ν; `like` brings the basis rows, which are of all."""
+    model = CoRankRLS(drawn.views, ties=True, scale=False)
     return model.summary(drawn.X[kept], drawn.y[kept], qid=drawn.qid[kept], like=like)
 
 
-def _scores(drawn: ViewsRepeat, summary: Summary, alpha: float, coupling: float, rows: Floats) -> Floats:
-    model = CoRankRLS(drawn.views, coupling=coupling, alpha=alpha, query_weight="pairs")
+def _scores(drawn: ViewsRepeat, summary: Summary, lam: float, nu: float, rows: Floats) -> Floats:
+    assert summary.unscored is not None
+    P, U = summary.scored.pair_weight, summary.unscored.pair_weight
+    model = CoRankRLS(drawn.views, coupling=0.5 * nu * U / P, alpha=lam / P, ties=True, scale=False)
     return model.fit_summary(summary).predict(rows)
 
 

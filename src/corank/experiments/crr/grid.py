@@ -15,7 +15,6 @@ from corank.data.ranking import RankingData
 from corank.descent import CRR
 from corank.experiments.options import ExperimentOptions
 from corank.metrics import evaluate
-from corank.moments import Moments
 
 METRICS = ("AP", "MeanNDCG")
 Floats = NDArray[np.float64]
@@ -161,11 +160,7 @@ def learn(target: str, point: Point, parts: tuple[int, ...]) -> tuple[Floats, fl
     tuple of (array of shape (46,), float)
         Weights and intercept.
     """
-    data = _data(target, parts)
-    if point.query_weight == "equal":
-        # CRR's pairs weigh alike whatever their query
-        return solve_sums(Moments.of(data, query_weight="equal", plain=True), point.mix, point.alpha)
-    model = CRR(loss="squared", mix=point.mix, alpha=point.alpha, solver="exact").fit(data)
+    model = CRR(scale=False, solver="exact", **point._asdict()).fit(_data(target, parts))
     return model.coef_, model.intercept_
 
 
@@ -173,30 +168,3 @@ def learn(target: str, point: Point, parts: tuple[int, ...]) -> tuple[Floats, fl
 def _data(target: str, parts: tuple[int, ...]) -> RankingData:
     rows = read_parts(parts)
     return RankingData.of(rows.X, TARGETS[target](rows.y), rows.qid)
-
-
-def solve_sums(sums: Moments, mix: float, alpha: float) -> tuple[Floats, float]:
-    """
-    Minimise mix · mean_D ½(y − w·x − b)² + (1 − mix) · mean_P ½(y_a − y_b − w·(a − b))² + alpha/2 ‖w‖².
-
-    It is what ``CRR(loss="squared", solver="exact")`` minimises, but with any weights of the queries.
-
-    Parameters
-    ----------
-    sums : Moments
-        Sums over pairs, and over rows (``plain=True``).
-    mix, alpha : float
-        As in the formula.
-
-    Returns
-    -------
-    tuple of (array of shape (n_features,), float)
-        w and b; b is 0 without a regression part.
-    """
-    assert sums.plain is not None
-    R = sums.plain / sums.plain[-1, -1]
-    means = R[:-1, -1]
-    D = R[:-1, :-1] - np.outer(means, means)
-    S = mix * D + (1.0 - mix) * sums.pair / sums.pair_weight
-    w = np.linalg.solve(S[:-1, :-1] + alpha * np.eye(len(S) - 1), S[:-1, -1])
-    return w, float(means[-1] - means[:-1] @ w) if mix > 0 else 0.0

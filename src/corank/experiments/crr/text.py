@@ -123,9 +123,10 @@ def _measure(topic: str, method: str, steps: int, seed: int) -> list[float]:
 
 def _fit(X: Any, y: NDArray[np.float64], method: str, alpha: float, steps: int, seed: int) -> CRR:
     model = CRR(
-        loss="logistic", mix=MIX[method], alpha=alpha, n_steps=steps, average=False, solver="sgd", random_state=seed
-    )
-    return model.fit(X, y)
+        loss="logistic", mix=MIX[method], alpha=alpha, scale=False, n_steps=steps, average=False, solver="sgd",
+        random_state=seed,
+    )  # fmt: skip
+    return model.fit(X, y, qid=np.zeros(len(y)))
 
 
 def _errors(model: CRR, X: Any, y: NDArray[np.float64]) -> tuple[float, float]:

@@ -153,7 +153,7 @@ def _stochastic(options: ExperimentOptions, problem: ProblemSource, repeat: int)
         method, _, unscored_batch = name.partition("-1-")
         alpha, coupling = GRIDS[method][tuned[method]["chosen"]]
         how: dict[str, Any] = {
-            "loss": "squared", "alpha": alpha, "solver": "sgd", "n_steps": N_STEPS, "average": True,
+            "loss": "squared", "alpha": alpha, "scale": False, "solver": "sgd", "n_steps": N_STEPS, "average": True,
             "random_state": repeat,
         }  # fmt: skip
         model: SPD | LCRA = SPD(**how)

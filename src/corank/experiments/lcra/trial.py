@@ -8,11 +8,11 @@ from typing import TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
 
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData
 from corank.data.split import hide_scores
+from corank.exact import squared_views
 from corank.experiments.lcra.problems import ProblemSource, SplitRepeat
 from corank.metrics import evaluate
 from corank.moments import Moments
@@ -44,24 +44,24 @@ Outcomes = dict[str, GridOutcome]
 
 
 @dataclass(frozen=True, eq=False)
-class Sums:
+class GridSums:
     """
     All that the squared loss of any views needs of a problem, so that a grid costs one pass over its rows.
 
     Attributes
     ----------
-    A, b : arrays of shape (d, d) and (d,)
-        Means of p pᵀ and (y_a − y_b) p over scored pairs p = a − b; zero where there is no pair.
-    U : array of shape (d, d)
-        Mean of p pᵀ over two unscored rows drawn from one query, which may be one row twice (then p = 0).
+    scored, unscored : Moments
+        Sums over pairs of scored and of unscored rows.
+    distinct : float
+        Chance that two unscored rows drawn from one query are not the same row: LCRA's agreement is a mean over draws.
     """
 
-    A: Floats
-    b: Floats
-    U: Floats
+    scored: Moments
+    unscored: Moments
+    distinct: float
 
     @classmethod
-    def of(cls, data: RankingData) -> Sums:
+    def of(cls, data: RankingData) -> GridSums:
         """
         Sum over a problem.
 
@@ -72,38 +72,33 @@ class Sums:
 
         Returns
         -------
-        Sums
-            Its means.
+        GridSums
+            Its sums.
         """
-        scored, unscored = Moments.of(data), Moments.of(data, rows="unscored")
-        S = scored.pair / max(scored.pair_weight, 1.0)
+        unscored = Moments.of(data, rows="unscored")
         n_draws = unscored.pair_weight + (data.n_rows - data.n_scored) / 2.0
-        return cls(S[:-1, :-1], S[:-1, -1], unscored.pair[:-1, :-1] / max(n_draws, 1.0))
+        return cls(Moments.of(data), unscored, unscored.pair_weight / max(n_draws, 1.0))
 
     def solve(self, views: Sequence[NDArray[np.int64]], alpha: float, coupling: float) -> Floats:
         """
-        Find the weights that ``LCRA(loss="squared", solver="exact")`` finds; with one view, those of SPD.
+        Find the weights that ``LCRA(scale=False, solver="exact")`` finds; with one view, those of SPD.
 
         Parameters
         ----------
         views : sequence of int arrays
-            Columns of the views, which share none.
+            Columns of the views.
         alpha, coupling : float
             Weights of the penalty and of the agreement.
 
         Returns
         -------
         array of shape (d,)
-            The mean over views of each view's weights.
+            The mean over views of each view's weights; 0 where no pair is scored.
         """
-        view = np.empty(len(self.b), dtype=np.int64)
-        for number, columns in enumerate(views):
-            view[columns] = number
-        same = view[:, None] == view[None, :]
-        # block (v, u): δ_vu (A_vv + alpha I) + 4 coupling (M δ_vu − 1) U_vu
-        B = self.A * same + 4.0 * coupling * (len(views) * same - 1.0) * self.U
-        B[np.diag_indices_from(B)] += alpha
-        return np.asarray(linalg.solve(B, self.b, assume_a="pos")) / len(views)
+        if not self.scored.pair_weight > 0.0:
+            return np.zeros(self.scored.n_features)
+        sums = self.scored, self.unscored
+        return squared_views(sums, views, alpha=alpha, coupling=coupling * self.distinct).coef
 
 
 def draw_repeat(problem: ProblemSource, fraction: float, repeat: int, seed: int) -> tuple[SplitRepeat, Floats]:
@@ -151,9 +146,10 @@ def try_grids(problem: ProblemSource, fraction: float, repeat: int, seed: int) -
     draw, y = draw_repeat(problem, fraction, repeat, seed)
     X, queries = draw.X[draw.train], Queries.of(draw.qid[draw.train], len(draw.train))
     fold = _folds(queries, seed)
-    whole = Sums.of(RankingData.of_checked(X, y, queries))
+    whole = GridSums.of(RankingData.of_checked(X, y, queries))
     parts = [
-        Sums.of(RankingData.of_checked(X, np.where(fold == number, np.nan, y), queries)) for number in range(N_FOLDS)
+        GridSums.of(RankingData.of_checked(X, np.where(fold == number, np.nan, y), queries))
+        for number in range(N_FOLDS)
     ]
     outcomes: Outcomes = {}
     for method, grid in GRIDS.items():
