@@ -9,7 +9,7 @@ def laplacian(qid, weights=None, query_weight="pairs", y=None):
     """
     Mean over the pairs of each query of (e_i − e_j)(e_i − e_j)ᵀ, pair by pair, a pair weighing c_q w_i w_j.
 
-    Negative ids are nobody's; where y is given, rows of equal y are not compared.
+    Negative ids are nobody's; where y is given, rows of equal y are not compared, else a row is a pair with itself too.
     """
     n = len(qid)
     w = np.ones(n) if weights is None else np.asarray(weights, dtype=float)
@@ -19,6 +19,8 @@ def laplacian(qid, weights=None, query_weight="pairs", y=None):
         pairs = [(i, j) for i in rows for j in rows if i < j and (y is None or y[i] != y[j])]
         own = sum(w[i] * w[j] for i, j in pairs)
         size = {"pairs": 1.0, "equal": 2 * own, "rows": w[rows].sum()}[query_weight]
+        if y is None and size > 0:
+            total += sum(w[i] ** 2 for i in rows) / 2 / size
         for i, j in pairs:
             weight = w[i] * w[j] / size
             total += weight

@@ -262,7 +262,7 @@ def test_views_agree_beside_preferences():
 def test_the_papers_weights_are_those_of_sums():
     # (y − f)ᵀL(y − f) + λ‖f‖² + ν Σ_{v,u} (f_v − f_u)ᵀL̂(f_v − f_u), sums over all pairs, those of equal scores included
     scored, unscored = ~np.isnan(Y), np.isnan(Y)
-    P, U = (sum(n * (n - 1) / 2 for n in np.bincount(QID[is_in])) for is_in in (scored, unscored))
+    P, U = (sum(n * n / 2 for n in np.bincount(QID[is_in])) for is_in in (scored, unscored))
     views = [View(None, kernel, EVERY[::4]) for kernel in KERNELS[:2]]
     model = CoRankRLS(views, coupling=0.3, alpha=0.02, ties=True, scale=False).fit(X, Y, qid=QID)
     lam, nu = 0.02 * P, 2 * 0.3 * P / U
@@ -299,12 +299,12 @@ def test_coupling_makes_views_agree():
     assert gaps[-1] < 1e-2 * gaps[0]
     a, b = (fits[0].predict_views(X)[:, v] for v in (0, 1))
     L = unscored_laplacian(Y, QID)
-    assert gaps[0] == pytest.approx((a - b) @ L @ (a - b), rel=1e-9)
+    assert gaps[0] == pytest.approx((a - b) @ L @ (a - b) / (np.trace(L) / 2), rel=1e-9)
 
 
 def test_without_unscored_rows_coupling_has_no_effect_and_says_so():
     alone = CoRankRLS(2, coupling=0.0, alpha=0.04, random_state=0).fit(X, PROBLEM.y, qid=QID)
-    with pytest.warns(UsageWarning, match="coupling is 7, but there is no query with two unscored rows"):
+    with pytest.warns(UsageWarning, match="coupling is 7, but no query holds two unscored rows"):
         coupled = CoRankRLS(2, coupling=7.0, alpha=0.04, random_state=0).fit(X, PROBLEM.y, qid=QID)
     close(alone.predict(X), coupled.predict(X))
     assert np.isnan(coupled.view_gap_)

@@ -11,7 +11,8 @@ their weight, the mean is (y − f)ᵀ L (y − f). Three ways to the same kind 
 * sparse, r basis rows (Tsivtsivadze et al., 2008): (K̄ᵀLK̄ + alpha K̂) a = K̄ᵀL y; O(n r² + r³), one pass, O(r²) memory.
 
 The papers take sums where this takes means, and compare equal scores too: with ``ties=True`` their λ is alpha times the
-weight of all pairs.
+weight of all pairs, Σ_q c_q W_q²/2 for rows of weight W_q. That mean counts a row as a pair with itself, so that a row
+of weight 2 is the row written twice.
 
 A list of `alphas` costs one eigendecomposition in all and O(n²) for each value (d², r²); leaving out every query,
 exactly, costs O(Σ_q n_q² n) more for each value (d, r for n), never a second fit.

@@ -21,6 +21,7 @@ from corank.core.scaled import factors_of
 from corank.data.ranking import RankingData
 from corank.errors import InputError
 from corank.exact.penalty import Freedom, alpha_of, freedom
+from corank.graphs import drawn_weight
 from corank.kernels import LinearKernel
 from corank.moments import Moments
 from corank.rls.spectrum import Equations
@@ -41,6 +42,9 @@ class Summary:
         Sums over pairs of scored rows, or preferences.
     unscored : Moments or None
         Sums over pairs of unscored rows, where there are views to agree.
+    weights : tuple of float
+        What the two sums are divided by: the weight of the pairs. Where equal scores are compared, and among unscored
+        rows, a row is a pair with itself too, see `corank.graphs.drawn_weight`.
     free : Freedom
         How much there is to learn from.
     query_weight : {"pairs", "equal", "rows"}
@@ -64,6 +68,7 @@ class Summary:
     maps: tuple[FeatureMap, ...]
     scored: Moments
     unscored: Moments | None
+    weights: tuple[float, float]
     free: Freedom
     query_weight: str
     ties: bool
@@ -100,7 +105,12 @@ class Summary:
             scored = Moments.of(data, ties=ties, **how)
             unscored = Moments.of(data, rows="unscored", **how) if len(maps) > 1 else None
         n_features, free = data.n_features if data.X.ndim == 2 else None, freedom(data, ties)
-        return cls(maps, scored, unscored, free, query_weight, ties, factors_of(data.X), n_features)
+        drawn = ties and data.pairs is None
+        weights = (
+            drawn_weight(data, query_weight) if drawn else scored.pair_weight,
+            drawn_weight(data, query_weight, "unscored"),
+        )
+        return cls(maps, scored, unscored, weights, free, query_weight, ties, factors_of(data.X), n_features)
 
     def __add__(self, other: Summary) -> Summary:
         alike = len(self.maps) == len(other.maps) and all(map(FeatureMap.is_like, self.maps, other.maps))
@@ -117,6 +127,7 @@ class Summary:
         unscored = None if self.unscored is None or other.unscored is None else self.unscored + other.unscored
         return replace(
             self, scored=self.scored + other.scored, unscored=unscored,
+            weights=(self.weights[0] + other.weights[0], self.weights[1] + other.weights[1]),
             free=self.free + other.free,
         )  # fmt: skip
 
@@ -159,7 +170,7 @@ class Summary:
         Equations
             The matrix without the penalty, and the right side.
         """
-        sums, M = self.scored.pair / self.scored.pair_weight, len(self.maps)
+        sums, M = self.scored.pair / self.weights[0], len(self.maps)
         A = np.zeros_like(sums[:-1, :-1])
         for block in self.blocks:
             A[block, block] = sums[block, block]
@@ -170,7 +181,7 @@ class Summary:
         ]
         if self.unscored is not None and self.agrees and coupling > 0.0:
             # the loss has its ½, the sum over (v, u) has every pair of views twice: a slope of 4
-            U = (4.0 * coupling / self.unscored.pair_weight) * self.unscored.pair[:-1, :-1]
+            U = (4.0 * coupling / self.weights[1]) * self.unscored.pair[:-1, :-1]
             A -= U
             for block in self.blocks:
                 A[block, block] += M * U[block, block]
