@@ -31,7 +31,7 @@ from corank.kernels import GaussianKernel
 
 GAMMA, ROWS_PER_QUERY = 0.05, 40
 KERNEL = GaussianKernel(GAMMA)
-ALPHAS = np.logspace(-5, 5, 30)
+ALPHAS = np.logspace(-9, 1, 30)
 
 
 def report(**figure: object) -> None:
