@@ -103,7 +103,7 @@ def bench_many(n_users: int, repeats: int) -> None:
     def one_by_one() -> None:
         for u in range(n_users):
             rows = slice(u * n_items, (u + 1) * n_items)
-            RankingPursuit(30, kernel).fit(X[items[rows]], y[rows])
+            RankingPursuit(30, kernel, scale=False).fit(X[items[rows]], y[rows])
 
     fit_many(X, items, y, user, n_basis=30, kernel=kernel)
     together, apart = alternate(repeats, lambda: fit_many(X, items, y, user, n_basis=30, kernel=kernel), one_by_one)
