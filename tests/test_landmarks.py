@@ -13,7 +13,7 @@ from corank.kernels import GaussianKernel
 from corank.landmarks import Landmarks
 
 
-@parametrize_with_checks([Landmarks(5), Landmarks(3, "linear", "kmeans++", random_state=0)])
+@parametrize_with_checks([Landmarks(5), Landmarks(3, "linear", basis="kmeans++", random_state=0)])
 def test_scikit_learn_accepts_it(estimator, check):
     check(estimator)
 
@@ -22,26 +22,26 @@ def test_scikit_learn_accepts_it(estimator, check):
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
 def test_it_is_the_kernel_against_chosen_rows(selection, kind):
     X = np.random.default_rng(0).normal(size=(50, 3))
-    found = Landmarks(7, GaussianKernel(0.3), selection, random_state=1).fit(kind(X))
-    chosen = X[found.landmark_rows_]
+    found = Landmarks(7, GaussianKernel(0.3), basis=selection, random_state=1).fit(kind(X))
+    chosen = X[found.basis_.numbers]
     want = np.exp(-0.3 * ((X[:, None, :] - chosen[None, :, :]) ** 2).sum(axis=2))
     np.testing.assert_allclose(found.transform(kind(X)), want, rtol=1e-10)
-    assert len(np.unique(found.landmark_rows_)) == 7
-    again = Landmarks(7, GaussianKernel(0.3), selection, random_state=1).fit(kind(X))
-    np.testing.assert_array_equal(again.landmark_rows_, found.landmark_rows_)
+    assert len(np.unique(found.basis_.numbers)) == 7
+    again = Landmarks(7, GaussianKernel(0.3), basis=selection, random_state=1).fit(kind(X))
+    np.testing.assert_array_equal(again.basis_.numbers, found.basis_.numbers)
 
 
 def test_spread_out_landmarks_reach_every_cluster():
     rng = np.random.default_rng(0)
     X = np.repeat([[0.0], [100.0], [200.0]], [980, 10, 10], axis=0) + rng.normal(size=(1000, 1))
-    found = Landmarks(3, "linear", "kmeans++", random_state=0).fit(X)
-    np.testing.assert_allclose(np.sort(found.landmarks_[:, 0]), [0, 100, 200], atol=5)
+    found = Landmarks(3, "linear", basis="kmeans++", random_state=0).fit(X)
+    np.testing.assert_allclose(np.sort(found.basis_.rows[:, 0]), [0, 100, 200], atol=5)
 
 
 def test_fewer_rows_than_landmarks_and_equal_rows():
     assert Landmarks(100).fit_transform(np.arange(6.0)[:, None]).shape == (6, 6)
     for selection in ("random", "kmeans++"):
-        np.testing.assert_allclose(Landmarks(3, "gaussian", selection).fit_transform(np.ones((5, 2))), 1.0)
+        np.testing.assert_allclose(Landmarks(3, "gaussian", basis=selection).fit_transform(np.ones((5, 2))), 1.0)
 
 
 def test_float32_stays_float32():

@@ -125,7 +125,7 @@ def test_a_nested_ranker_survives_saving(tmp_path):
 def test_bad_input():
     with pytest.raises(InputError, match="ranker is a IsotonicRegression; pass a corank ranker"):
         Calibrated(IsotonicRegression()).fit(X, GRADES, qid=QID)
-    with pytest.raises(ValueError, match="'method' parameter"):
+    with pytest.raises(ValueError, match="method is 'other'; pass 'isotonic' or 'logistic'"):
         Calibrated(ranker(), "other").fit(X, GRADES, qid=QID)
     with pytest.raises(InputError, match="calibration needs scores"):
         Calibrated(ranker()).fit(RankingData.of_pairs(X, [[0, 1]]))
