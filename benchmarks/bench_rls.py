@@ -31,7 +31,7 @@ from corank.kernels import GaussianKernel
 
 GAMMA, ROWS_PER_QUERY = 0.05, 40
 KERNEL = GaussianKernel(GAMMA)
-ALPHAS = np.logspace(-9, 1, 30)
+ALPHAS = np.logspace(-8, 2, 30)
 
 
 def report(**figure: object) -> None:
@@ -87,9 +87,9 @@ def brute_force(n: int, n_alphas: int) -> None:
         for alpha in alphas:
             for q in range(len(data.queries)):
                 kept = qid != q
-                RankRLS(alpha, KERNEL).fit(X[kept], y[kept], qid=qid[kept]).predict(X[~kept])
+                RankRLS(alpha, KERNEL, scale=False).fit(X[kept], y[kept], qid=qid[kept]).predict(X[~kept])
 
-    seconds, cpu, _ = timed(lambda: RankRLS(kernel=KERNEL, alphas=alphas).fit(data))
+    seconds, cpu, _ = timed(lambda: RankRLS(kernel=KERNEL, alphas=alphas, scale=False).fit(data))
     slow, slow_cpu, _ = timed(refit)
     report(
         figure="leave-query-out of a path", rows=n, alphas=len(alphas), seconds=seconds, ratio=slow / seconds,
@@ -100,7 +100,7 @@ def brute_force(n: int, n_alphas: int) -> None:
 def dense(n: int, repeats: int) -> None:
     data = problem(n)
     ridge, ridge_cpu, _ = timed(lambda: KernelRidge(alpha=1.0, kernel="rbf", gamma=GAMMA).fit(data.X, data.y), repeats)
-    model = RankRLS(1.0, KERNEL)
+    model = RankRLS(1e-3, KERNEL)
     seconds, cpu, _ = timed(lambda: model.fit(data), repeats)
     report(
         figure="dense, one alpha", rows=n, seconds=seconds, cpu_seconds=cpu, ratio=ridge / seconds,
@@ -116,7 +116,7 @@ def sparse(sizes: list[int], r: int, unscored: bool) -> None:
         if unscored:
             model: Any = CoRankRLS([KERNEL, KERNEL], n_basis=r // 2, coupling=0.1, random_state=0)
         else:
-            model = RankRLS(1.0, KERNEL, n_basis=r, random_state=0)
+            model = RankRLS(1e-3, KERNEL, n_basis=r, random_state=0)
         seconds, cpu, _ = timed(lambda model=model, data=data: model.fit(data))
         clock.append(seconds)
         processor.append(cpu)
@@ -130,7 +130,7 @@ def sparse(sizes: list[int], r: int, unscored: bool) -> None:
 
 def primal(n: int, repeats: int) -> None:
     data = problem(n, columns=46)
-    seconds, cpu, _ = timed(lambda: RankRLS(1.0).fit(data), repeats)
+    seconds, cpu, _ = timed(lambda: RankRLS(1e-3).fit(data), repeats)
     ridge, ridge_cpu, _ = timed(lambda: Ridge(1.0, solver="cholesky", copy_X=False).fit(data.X, data.y), repeats)
     report(
         figure="primal", rows=n, columns=46, seconds=seconds, cpu_seconds=cpu, ratio=ridge / seconds,
@@ -143,7 +143,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="small sizes: the shape, not the figures")
     quick = parser.parse_args().quick
     RankRLS(kernel=KERNEL, alphas=[0.1, 1.0], metric="nDCG@10").fit(problem(200))
-    RankRLS(1.0, KERNEL, n_basis=20).fit(problem(200))
+    RankRLS(kernel=KERNEL, n_basis=20).fit(problem(200))
     path_and_leave_out(1000 if quick else 4000, 3 if quick else 1)
     brute_force(400, 2 if quick else 5)
     for n in (1000,) if quick else (2000, 5000):

@@ -5,30 +5,46 @@ from __future__ import annotations
 import numpy as np
 
 
-def laplacian(qid, weights=None, query_weight="pairs"):
-    """Sum c_q w_i w_j (e_i − e_j)(e_i − e_j)ᵀ over the pairs of each query, pair by pair; negative ids are nobody's."""
+def laplacian(qid, weights=None, query_weight="pairs", y=None):
+    """
+    Mean over the pairs of each query of (e_i − e_j)(e_i − e_j)ᵀ, pair by pair, a pair weighing c_q w_i w_j.
+
+    Negative ids are nobody's; where y is given, rows of equal y are not compared, else a row is a pair with itself too.
+    """
     n = len(qid)
     w = np.ones(n) if weights is None else np.asarray(weights, dtype=float)
-    L = np.zeros((n, n))
+    L, total = np.zeros((n, n)), 0.0
     for q in np.unique(qid[qid >= 0]):
         rows = np.flatnonzero((qid == q) & (w > 0))
-        total = sum(w[i] * w[j] for i in rows for j in rows if i != j)
-        size = {"pairs": 1.0, "equal": total, "rows": w[rows].sum()}[query_weight]
-        for i in rows:
-            for j in rows:
-                if i < j:
-                    L[[i, j], [i, j]] += w[i] * w[j] / size
-                    L[i, j] -= w[i] * w[j] / size
-                    L[j, i] -= w[i] * w[j] / size
-    return L
+        pairs = [(i, j) for i in rows for j in rows if i < j and (y is None or y[i] != y[j])]
+        own = sum(w[i] * w[j] for i, j in pairs)
+        size = {"pairs": 1.0, "equal": 2 * own, "rows": w[rows].sum()}[query_weight]
+        if y is None and size > 0:
+            total += sum(w[i] ** 2 for i in rows) / 2 / size
+        for i, j in pairs:
+            weight = w[i] * w[j] / size
+            total += weight
+            L[[i, j], [i, j]] += weight
+            L[i, j] -= weight
+            L[j, i] -= weight
+    return L / total if total else L
 
 
-def scored_laplacian(y, qid, **how):
-    return laplacian(np.where(np.isnan(y), -1, qid), **how)
+def scored_laplacian(y, qid, *, ties=False, **how):
+    return laplacian(np.where(np.isnan(y), -1, qid), y=None if ties else y, **how)
 
 
 def unscored_laplacian(y, qid, **how):
     return laplacian(np.where(np.isnan(y), qid, -1), **how)
+
+
+def preference_laplacian(n, pairs, weights):
+    """Mean over given pairs, and what it asks for: L and Bᵀ1 for differences of 1."""
+    B = np.zeros((len(pairs), n))
+    B[np.arange(len(pairs)), pairs[:, 0]] += 1
+    B[np.arange(len(pairs)), pairs[:, 1]] -= 1
+    weights = np.asarray(weights, dtype=float) / np.sum(weights)
+    return B.T @ (weights[:, None] * B), B.T @ weights
 
 
 def dense_coefficients(K, L, y, alpha):
@@ -43,7 +59,7 @@ def sparse_coefficients(K, basis, L, y, alpha):
 
 
 def co_coefficients(grams, bases, L, L_unscored, y, alpha, coupling):
-    """Equation (18) of the paper: one block of rows and columns for each view."""
+    """Equation (18) of the paper for means over pairs, where 4 coupling stands for its 2ν: a block for each view."""
     blocks = [K[:, basis] for K, basis in zip(grams, bases, strict=True)]
     M, target = len(blocks), np.nan_to_num(y)
     rows = []
@@ -52,9 +68,9 @@ def co_coefficients(grams, bases, L, L_unscored, y, alpha, coupling):
         for u, other in enumerate(blocks):
             if u == v:
                 own = B.T @ L @ B + alpha * grams[v][np.ix_(bases[v], bases[v])]
-                row.append(own + 2 * coupling * (M - 1) * B.T @ L_unscored @ B)
+                row.append(own + 4 * coupling * (M - 1) * B.T @ L_unscored @ B)
             else:
-                row.append(-2 * coupling * B.T @ L_unscored @ other)
+                row.append(-4 * coupling * B.T @ L_unscored @ other)
         rows.append(row)
     e = np.concatenate([B.T @ L @ target for B in blocks])
     a = np.linalg.lstsq(np.block(rows), e, rcond=None)[0]

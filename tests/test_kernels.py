@@ -20,6 +20,7 @@ from corank.kernels import (
     as_kernel,
     inverse_root,
     is_precomputed,
+    require_inner_product,
 )
 from corank.persist.codec import decode, encode
 
@@ -87,7 +88,7 @@ def test_sparse_rows_give_the_dense_result_or_a_sentence(kernel, kind):
 @pytest.mark.parametrize(
     ("kernel", "distance", "at_median"),
     [
-        (GaussianKernel(), lambda x, z: np.sum((x - z) ** 2), 0.5),
+        (GaussianKernel(), lambda x, z: np.sum((x - z) ** 2), 0.125),
         (LaplacianKernel(), lambda x, z: np.sum(np.abs(x - z)), 1.0),
         (ChiSquareKernel(), chi_square, 1.0),
     ],
@@ -142,7 +143,7 @@ def test_a_saved_kernel_comes_back_equal(kernel):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: as_kernel("rbf"), "kernel is 'rbf'; choose one of linear, polynomial, gaussian"),
+        (lambda: as_kernel("rbq"), "kernel is 'rbq'; choose one of linear, polynomial, gaussian"),
         (lambda: as_kernel(3), "kernel is 3; choose one of"),
         (lambda: as_kernel(GaussianKernel), "pass a Kernel"),
         (lambda: GaussianKernel("mean"), "gamma is 'mean'; pass a positive number or \"median\""),
@@ -185,12 +186,25 @@ def test_a_function_of_whole_numbers_gives_floats_and_one_of_others_a_sentence()
 
 def test_features_from_the_inverse_root_have_the_products_of_the_kernel():
     K = LinearKernel()(rows(9, 3))
-    T = inverse_root(K.copy(), 1e-12)
+    T = inverse_root(K.copy())
     assert T.shape == (9, 5)
     np.testing.assert_allclose((K @ T) @ (K @ T).T, K, atol=1e-10)
-    for indefinite in (-K, K - 0.5 * np.diag(np.diag(K))):
+
+
+@pytest.mark.parametrize("kernel", [PrecomputedKernel(), CallableKernel(len)])
+def test_what_a_user_brings_must_be_an_inner_product(kernel):
+    K = LinearKernel()(rows(9, 3))
+    require_inner_product(K.copy(), kernel)
+    for bad in (-K, K - 0.5 * np.diag(np.diag(K))):
         with pytest.raises(InputError, match="the kernel is not positive semidefinite"):
-            inverse_root(indefinite.copy(), 1e-12)
+            require_inner_product(bad.copy(), kernel)
+        # the kernels of corank are trusted
+        require_inner_product(bad.copy(), LinearKernel())
+    K[0, 1] += 1.0
+    with pytest.raises(InputError, match="the kernel is not symmetric"):
+        require_inner_product(K, kernel)
+    with pytest.raises(InputError, match=r"NaN|exceed"):
+        require_inner_product(K * np.nan, kernel)
 
 
 def test_precomputed_is_told_by_name_and_by_kernel():

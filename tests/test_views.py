@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
+from corank.core.scaled import ScaledRows
 from corank.errors import InputError
 from corank.kernels import GaussianKernel, LinearKernel
 from corank.persist.codec import decode, encode
@@ -17,17 +18,25 @@ RNG = np.random.default_rng(1)
 
 @pytest.mark.parametrize("columns", [None, [3], [1, 2, 3], [4, 0, 5], slice(1, 6, 2), slice(2)])
 @pytest.mark.parametrize("as_rows", [np.asarray, sparse.csr_array])
-def test_a_view_is_its_kernel_on_its_columns(columns, as_rows):
+def test_a_view_sees_its_columns(columns, as_rows):
     seen = X if columns is None else X[:, columns]
-    view = View(columns, GaussianKernel(0.5))
-    expected = GaussianKernel(0.5)(seen, seen[:3])
-    np.testing.assert_allclose(view.gram(as_rows(X), as_rows(X[:3])), expected)
-    np.testing.assert_allclose(view.gram(as_rows(X)), GaussianKernel(0.5)(seen))
-    np.testing.assert_allclose(view.diag(as_rows(X)), np.ones(8))
-    blocks = [gram for _, gram in view.blocks(as_rows(X), as_rows(X[:3]), rows=3)]
-    np.testing.assert_allclose(np.vstack(blocks), expected)
-    chosen = view.select(as_rows(X))
+    chosen = View(columns, GaussianKernel(0.5)).select(as_rows(X))
     np.testing.assert_array_equal(chosen.toarray() if sparse.issparse(chosen) else chosen, seen)
+    scaled = View(columns).select(ScaledRows(as_rows(X), np.arange(1.0, 7.0)))[:]
+    by_hand = View(columns).select(X * np.arange(1.0, 7.0))
+    np.testing.assert_allclose(scaled.toarray() if sparse.issparse(scaled) else scaled, by_hand)
+
+
+def test_views_are_alike_by_columns_and_kernel():
+    view = View([0, 2], GaussianKernel(0.5))
+    assert view.is_like(View([0, 2], GaussianKernel(0.5), basis=[1]))
+    for other in (
+        View([0, 1], GaussianKernel(0.5)),
+        View(None, GaussianKernel(0.5)),
+        View([0, 2], GaussianKernel(1.0)),
+    ):
+        assert not view.is_like(other)
+    assert View().is_like(View())
 
 
 def test_neighbouring_columns_are_a_window():
@@ -38,16 +47,6 @@ def test_neighbouring_columns_are_a_window():
 def test_fit_resolves_the_kernel_on_the_columns_seen():
     view = View([0, 1], "gaussian").fit(X, np.random.default_rng(2))
     assert view.kernel == GaussianKernel().fit(X[:, :2], np.random.default_rng(2))
-
-
-def test_a_basis_is_taken_from_the_training_rows():
-    view = View([0, 2], "linear", basis=[5, 1])
-    np.testing.assert_allclose(view.gram(X, view.basis_of(X)), X[:, [0, 2]] @ X[[5, 1]][:, [0, 2]].T)
-    given_gram = View(None, "precomputed", basis=[5, 1])
-    np.testing.assert_allclose(given_gram.gram(X @ X.T, given_gram.basis_of(X @ X.T)), (X @ X.T)[:, [5, 1]])
-    assert View().basis_of(X) is X
-    with pytest.raises(InputError, match="basis names row 5, but X has rows 0 to 2"):
-        view.basis_of(X[:3])
 
 
 @given(st.integers(1, 40), st.data())
@@ -88,7 +87,7 @@ def test_a_saved_view_comes_back_equal():
         (lambda: View(slice(1, None)), "pass a slice with 0 <= start < stop"),
         (lambda: View([0], "precomputed"), "sees similarities, not columns"),
         (lambda: View([0], basis=[1, 1]), "basis names row 1 twice"),
-        (lambda: View([7]).gram(X), "a view sees column 7, but X has columns 0 to 5"),
+        (lambda: View([7]).select(X), "a view sees column 7, but X has columns 0 to 5"),
         (lambda: split_columns(3, 4, RNG), "cannot deal 3 columns into 4 views"),
         (lambda: split_columns(3, 0, RNG), "cannot deal 3 columns into 0 views"),
         (lambda: as_views([], 6), "pass a number of views, or a list"),

@@ -5,6 +5,7 @@ import pytest
 from scipy import sparse
 
 from corank.basis.choice import choose_basis
+from corank.core.scaled import ScaledRows
 from corank.errors import InputError
 from corank.rls import RankRLS
 from corank.views import View
@@ -63,16 +64,22 @@ def test_bad_bases_get_one_sentence(basis, sentence):
         choose(basis=basis)
 
 
-def test_kmeans_needs_columns():
+def test_kmeans_needs_columns_and_sees_them_scaled():
     with pytest.raises(InputError, match="use 'random'"):
         choose(basis="kmeans++", view=View(None, "precomputed"))
+    with pytest.raises(InputError, match="use 'random'"):
+        choose(basis="kmeans++", view=View(None, len), rows=np.full(50, "word", dtype=object))
+    factors = np.array([1e-6, 1.0, 1e3])
+    np.testing.assert_array_equal(
+        choose(basis="kmeans++", rows=ScaledRows(X, factors)), choose(basis="kmeans++", rows=X * factors)
+    )
 
 
 def test_a_fit_takes_its_dice_from_a_random_state():
     q, y = np.repeat(np.arange(10), 5), X[:, 0]
     running = np.random.RandomState(3)
     one, later, same = (
-        RankRLS(kernel="gaussian", n_basis=5, random_state=state).fit(X, y, qid=q).basis_
+        RankRLS(kernel="gaussian", n_basis=5, random_state=state).fit(X, y, qid=q).basis_.numbers
         for state in (running, running, np.random.RandomState(3))
     )
     np.testing.assert_array_equal(one, same)

@@ -95,6 +95,8 @@ def reference(p, t, n, views):
     examples, free = draws(t, p, n)
     for i in range(1, n + 1):
         eta = {PEGASOS: 1 / (p.alpha * (i - 1) + 1 / p.eta0), SQRT: p.eta0 / np.sqrt(i)}.get(p.rate, p.eta0)
+        # no penalty bends the bias, so it does not slow down as the weights do under a large alpha
+        eta_b = 1 / (min(p.alpha, p.mix / 8) * (i - 1) + 1 / p.eta0) if p.rate == PEGASOS else eta
         changes, change_b = [], np.zeros(M)
         for a, c in examples[i - 1]:
             if c == NO_PARTNER:
@@ -126,7 +128,7 @@ def reference(p, t, n, views):
         if p.project:
             norms = np.linalg.norm(W, axis=1) * np.sqrt(p.alpha)
             W = W / np.maximum(norms, 1)[:, None]
-        b = b + eta * change_b
+        b = b + eta_b * change_b
         total, total_b = total + W, total_b + b
     return (total / n, total_b / n) if p.average else (W, b)
 
@@ -151,6 +153,7 @@ PLAIN = {
     "mixed": plan(loss=LOGISTIC, mix=0.4, eta0=0.2),
     "mixed, averaged": plan(loss=SQUARED, mix=0.4, eta0=0.05, average=True),
     "regression only": plan(loss=SQUARED, mix=1.0, eta0=0.05),
+    "regression only, much penalised": plan(loss=SQUARED, mix=1.0, eta0=0.05, alpha=5.0),
     # the scale falls below the smallest allowed every 8 steps
     "folding": plan(rate=CONSTANT, eta0=0.8, alpha=1.0),
     "folding, averaged": plan(rate=CONSTANT, eta0=0.8, alpha=1.0, average=True),

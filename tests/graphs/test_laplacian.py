@@ -7,7 +7,7 @@ from scipy import sparse
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData
 from corank.errors import InputError
-from corank.graphs import Laplacian, query_factors
+from corank.graphs import Laplacian, drawn_weight, query_factors
 
 QID = np.array([2, 0, 2, 1, 0, 2])
 LAPLACIANS = [
@@ -77,6 +77,24 @@ def test_queries_of_one_row_have_no_factor():
     assert query_factors([0, 1, 3], "rows").tolist() == [0, 0, 1 / 3]
     assert query_factors([0, 1, 3], "equal").tolist() == [0, 0, 1 / 6]
     assert query_factors([0, 1, 3], "pairs").tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("query_weight", ["pairs", "rows"])
+def test_the_weight_of_drawn_pairs_is_that_of_rows_written_twice(query_weight):
+    y, w = np.array([1, 4, np.nan, np.nan, 4, 1]), np.array([1, 2, 3, 1, 0, 2])
+    rows = np.repeat(np.arange(6), w)
+    once = RankingData.of(np.zeros((6, 1)), y, QID, w)
+    twice = RankingData.of(np.zeros((9, 1)), y[rows], QID[rows])
+    for chosen in ("scored", "unscored"):
+        assert drawn_weight(once, query_weight, chosen) == pytest.approx(drawn_weight(twice, query_weight, chosen))
+        both_ways = [
+            (query_weight == "pairs") + (query_weight == "rows") / np.sum(QID[kept] == QID[i])
+            for kept in [rows[np.isnan(y[rows]) == (chosen == "unscored")]]
+            for i in kept
+            for j in kept
+            if QID[i] == QID[j]
+        ]
+        assert drawn_weight(once, query_weight, chosen) == pytest.approx(sum(both_ways) / 2)
 
 
 @pytest.mark.parametrize(

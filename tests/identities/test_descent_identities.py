@@ -147,6 +147,12 @@ def test_crr_descends_to_the_exact_solution(mix):
     assert model.intercept_ == pytest.approx(exact.intercept_, abs=3e-3)
 
 
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_a_large_penalty_does_not_starve_the_bias(loss):
+    exact, steps = CRR(loss, alpha=5.0, **EXACT), CRR(loss, alpha=5.0, **PLAIN, solver="sgd", random_state=0)
+    assert steps.fit(X, Y, qid=QID).intercept_ == pytest.approx(exact.fit(X, Y, qid=QID).intercept_, abs=0.01)
+
+
 @pytest.mark.parametrize("settings", [EXACT, DESCENT], ids=["exact", "descent"])
 def test_mix_one_is_ridge_and_logistic_regression(settings):
     ridge = Ridge(alpha=0.1 * len(Y)).fit(X, Y)

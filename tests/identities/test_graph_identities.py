@@ -10,7 +10,7 @@ from scipy import sparse
 
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData
-from corank.graphs import Laplacian, laplacian, weigh_queries
+from corank.graphs import Laplacian, query, weigh_queries
 
 WEIGHTINGS = ["pairs", "equal", "rows"]
 
@@ -110,7 +110,7 @@ def test_the_quadratic_form_is_a_sum_over_queries_and_over_pieces(monkeypatch, a
     parts = [Laplacian.one_query((qid == q).sum()).quad(X[qid == q]) for q in range(4)]
     np.testing.assert_allclose(whole, sum(parts), rtol=1e-9)
     # pieces of four rows: most queries span several
-    monkeypatch.setattr(laplacian, "_PIECE", 20)
+    monkeypatch.setattr(query, "_PIECE", 20)
     order = rng.permutation(len(qid))
     pieces = Laplacian.per_query(Queries.of(qid[order], len(qid)))
     np.testing.assert_allclose(pieces.quad(as_rows(X[order])), whole, rtol=1e-9)

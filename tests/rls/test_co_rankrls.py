@@ -21,16 +21,19 @@ MIXED = [View([0, 1, 2, 3], GaussianKernel(0.1)), View(slice(4, 8)), View(None, 
 
 def test_views_of_columns_kernels_and_bases_mix():
     model = CoRankRLS(MIXED, coupling=0.01, random_state=0).fit(X, Y, qid=QID)
-    assert [None if basis is None else basis.shape for basis in model.bases_] == [
-        (model.bases_[0].shape[0], 4),
+    assert [None if basis is None else basis.rows.shape for basis in model.view_bases_] == [
+        (len(model.view_bases_[0]), 4),
         None,
         (3, 8),
     ]
+    # a linear view has weights of all columns, as given, and sees some of them
+    assert (model.view_coefs_[1] != 0).tolist() == [False] * 4 + [True] * 4
+    np.testing.assert_allclose(model.predict_views(X)[:, 1], X @ model.view_coefs_[1])
     np.testing.assert_allclose(model.predict(X), model.predict_views(X).mean(axis=1))
     assert model.score(X, PROBLEM.y, qid=QID) > 0.6
 
 
-@pytest.mark.parametrize("alpha", [0.0, 1e-12, 1.0, 1e12])
+@pytest.mark.parametrize("alpha", [0.0, 1e-14, 1.0, 1e9])
 @pytest.mark.parametrize("coupling", [0.0, 1e-9, 1e9])
 def test_any_weights_give_finite_scores(alpha, coupling):
     model = CoRankRLS(MIXED, coupling=coupling, alpha=alpha, random_state=0).fit(X, Y, qid=QID)
@@ -41,7 +44,7 @@ def test_any_weights_give_finite_scores(alpha, coupling):
 def test_each_view_draws_its_own_basis():
     kernel = GaussianKernel(0.1)
     model = CoRankRLS([kernel, kernel], n_basis=6, coupling=0.01, random_state=0).fit(X, Y, qid=QID)
-    assert not np.array_equal(model.bases_[0], model.bases_[1])
+    assert not np.array_equal(model.view_bases_[0].numbers, model.view_bases_[1].numbers)
     again = CoRankRLS([kernel, kernel], n_basis=6, coupling=0.01, random_state=0).fit(X, Y, qid=QID)
     np.testing.assert_array_equal(model.predict(X), again.predict(X))
 
@@ -72,7 +75,7 @@ def test_mixed_views_are_saved(tmp_path):
         ({"views": [[0], [8]]}, QID, "a view sees column 8, but X has columns 0 to 7"),
         ({"couplings": [1.0, np.inf]}, QID, "couplings is .*; pass a list of one or more finite numbers"),
         ({"views": [PrecomputedKernel()] * 2}, QID, "needs the Gram matrix of the training rows, but X has shape"),
-        ({"alphas": [1.0, 2.0]}, None, "only one has scored rows to compare; pass alpha and coupling"),
+        ({"alphas": [1.0, 2.0]}, np.zeros(len(Y)), "only one has scored rows to compare; pass alpha and coupling"),
     ],
 )
 def test_mistakes_get_one_sentence(params, qid, sentence):

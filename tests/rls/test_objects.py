@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from corank.data.rows import as_objects, is_table
 from corank.errors import InputError
 from corank.kernels import PrecomputedKernel
 from corank.rls import CoRankRLS, RankRLS
-from corank.rls.objects import as_objects, is_table
 from corank.views import View
 from explicit_rls import co_coefficients, scored_laplacian, unscored_laplacian
 
@@ -23,7 +23,7 @@ def shared_letters(A, B):
 
 def test_strings_learn_like_their_gram_matrix():
     K = np.array(shared_letters(WORDS, WORDS), dtype=float)
-    for how in ({}, {"basis": [0, 3, 5, 9]}, {"alphas": [0.1, 1.0]}):
+    for how in ({}, {"basis": [0, 3, 5, 9]}, {"alphas": [1e-3, 0.1]}):
         words = RankRLS(kernel=shared_letters, **how).fit(WORDS, Y, qid=QID)
         gram = RankRLS(kernel="precomputed", **how).fit(K, Y, qid=QID)
         np.testing.assert_allclose(words.predict(WORDS), gram.predict(K), atol=1e-9)
@@ -32,12 +32,12 @@ def test_strings_learn_like_their_gram_matrix():
 
 def test_preferences_between_objects():
     pairs = [[1, 0], [2, 3], [5, 4], [9, 8]]
-    words = RankRLS(kernel=shared_letters).fit(WORDS, pairs=pairs, qid=QID)
+    words = RankRLS(0.1, shared_letters).fit(WORDS, pairs=pairs, qid=QID)
     K = np.array(shared_letters(WORDS, WORDS), dtype=float)
     B = np.zeros((4, 12))
     for row, (winner, loser) in zip(B, pairs, strict=True):
         row[[winner, loser]] = 1, -1
-    a = np.linalg.solve(B.T @ B @ K + np.eye(12), B.T @ np.ones(4))
+    a = np.linalg.solve(B.T @ B @ K / 4 + 0.1 * np.eye(12), B.T @ np.ones(4) / 4)
     np.testing.assert_allclose(words.predict(WORDS), K @ a, atol=1e-9)
 
 
@@ -50,17 +50,20 @@ def test_views_of_objects_learn_like_their_gram_matrices():
     y = np.where(np.arange(12) % 3 == 0, np.nan, Y)
     bases, functions = [np.arange(0, 12, 2), np.arange(1, 12, 3)], [shared_letters, first_letters]
     views = [View(None, function, basis) for function, basis in zip(functions, bases, strict=True)]
-    model = CoRankRLS(views, coupling=0.3, kernel=shared_letters).fit(WORDS, y, qid=QID)
+    model = CoRankRLS(views, 0.3, 0.1).fit(WORDS, y, qid=QID)
     grams = [np.array(function(WORDS, WORDS), dtype=float) for function in functions]
     query = np.repeat([0, 1, 2], 4)
-    a = co_coefficients(grams, bases, scored_laplacian(y, query), unscored_laplacian(y, query), y, 1.0, 0.3)
+    a = co_coefficients(grams, bases, scored_laplacian(y, query), unscored_laplacian(y, query), y, 0.1, 0.3)
     expected = [K[:, basis] @ one for K, basis, one in zip(grams, bases, a, strict=True)]
     np.testing.assert_allclose(model.predict_views(WORDS), np.column_stack(expected), atol=1e-7)
 
 
 def test_views_of_objects_are_functions():
-    for views in (1, 2, [[0], [1]], [View(None, "gaussian")] * 2, [PrecomputedKernel()] * 2):
+    for views in (1, 2, [[0], [1]], [View([0], shared_letters)] * 2):
         with pytest.raises(InputError, match="give each view a function"):
+            CoRankRLS(views, kernel=shared_letters).fit(WORDS, Y, qid=QID)
+    for views in ([View(None, "gaussian")] * 2, [PrecomputedKernel()] * 2):
+        with pytest.raises(InputError, match="pass a table"):
             CoRankRLS(views, kernel=shared_letters).fit(WORDS, Y, qid=QID)
 
 

@@ -40,6 +40,7 @@ from corank.core.sgd_parts import (
     OWED,
     SCALE,
     UNSCORED_DICE,
+    bias_rate_at,
     draw_examples,
     rate_at,
 )
@@ -196,7 +197,7 @@ def _learn(state, plan, y, a, b, pulls):  # type: ignore[no-untyped-def]
     """Turn the margins of an example into pulls divided by the batch, and pull the biases."""
     ledger, t = state.ledger, float(state.steps[0])
     share = 1.0 / plan.batch
-    eta = rate_at(plan.rate, plan.alpha, plan.eta0, t + 1.0)
+    eta = bias_rate_at(plan, t + 1.0)
     for view in range(np.uint64(len(pulls))):
         if b == NO_PARTNER:
             g = share * pull(plan.loss, y[a], pulls[view] + ledger[view, BIAS])

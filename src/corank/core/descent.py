@@ -21,6 +21,7 @@ from corank.core.sgd_parts import (
     MASS,
     NO_PARTNER,
     SCALE,
+    bias_rate_at,
     draw_examples,
     rate_at,
 )
@@ -89,7 +90,7 @@ def descend(state, plan, examples, rows, n):  # type: ignore[no-untyped-def]
                     if average:
                         add_scaled(rows, a, -c * mass, z)
                     if plan.fit_intercept:
-                        bias += eta * g
+                        bias += bias_rate_at(plan, step) * g
                 else:
                     add_difference(rows, a, b, c, v)
                     if average:

@@ -122,8 +122,10 @@ def prefetch_row(rows, i):  # type: ignore[no-untyped-def]
     raise NotImplementedError("for kernels only")
 
 
-def _is(kind: Any, rows: Any) -> bool:
-    return isinstance(rows, types.NamedTuple) and rows.instance_class is kind
+def _choose(rows: Any, dense: Any, csr: Any) -> Any:
+    """Return the body for the kind of rows; None, which the compiler reports, for anything else."""
+    bodies: dict[Any, Any] = {DenseRows: dense, CSRRows: csr}
+    return bodies.get(rows.instance_class) if isinstance(rows, types.NamedTuple) else None
 
 
 def _scaled(value, factors, j):  # type: ignore[no-untyped-def]
@@ -140,182 +142,142 @@ def _scaled_value(value, factors, j):  # type: ignore[no-untyped-def]
 
 @overload(dot, jit_options=_SUMS)
 def _dot(rows, i, w):  # type: ignore[no-untyped-def]
-    if _is(DenseRows, rows):
+    def dense(rows, i, w):  # type: ignore[no-untyped-def]
+        x, f = rows.values, rows.factors
+        total = 0.0
+        for j in range(np.uint64(x.shape[1])):
+            total += _scaled(x[i, j], f, j) * w[j]
+        return total
 
-        def dense(rows, i, w):  # type: ignore[no-untyped-def]
-            x, f = rows.values, rows.factors
-            total = 0.0
-            for j in range(np.uint64(x.shape[1])):
-                total += _scaled(x[i, j], f, j) * w[j]
-            return total
+    def csr(rows, i, w):  # type: ignore[no-untyped-def]
+        x, f = rows.data, rows.factors
+        total = 0.0
+        for k in range(rows.indptr[i], rows.indptr[i + _ONE]):
+            j = rows.indices[k]
+            total += _scaled(x[k], f, j) * w[j]
+        return total
 
-        return dense
-    if _is(CSRRows, rows):
-
-        def csr(rows, i, w):  # type: ignore[no-untyped-def]
-            x, f = rows.data, rows.factors
-            total = 0.0
-            for k in range(rows.indptr[i], rows.indptr[i + _ONE]):
-                j = rows.indices[k]
-                total += _scaled(x[k], f, j) * w[j]
-            return total
-
-        return csr
-    return None
+    return _choose(rows, dense, csr)
 
 
 @overload(dot_difference, jit_options=_SUMS)
 def _dot_difference(rows, a, b, w):  # type: ignore[no-untyped-def]
-    if _is(DenseRows, rows):
+    def dense(rows, a, b, w):  # type: ignore[no-untyped-def]
+        x, f = rows.values, rows.factors
+        total = 0.0
+        for j in range(np.uint64(x.shape[1])):
+            total += _scaled(x[a, j] - x[b, j], f, j) * w[j]
+        return total
 
-        def dense(rows, a, b, w):  # type: ignore[no-untyped-def]
-            x, f = rows.values, rows.factors
-            total = 0.0
-            for j in range(np.uint64(x.shape[1])):
-                total += _scaled(x[a, j] - x[b, j], f, j) * w[j]
-            return total
-
-        return dense
-    if _is(CSRRows, rows):
-        return lambda rows, a, b, w: dot(rows, a, w) - dot(rows, b, w)
-    return None
+    return _choose(rows, dense, lambda rows, a, b, w: dot(rows, a, w) - dot(rows, b, w))
 
 
 @overload(add_scaled, jit_options=_STEPS)
 def _add_scaled(rows, i, scale, w):  # type: ignore[no-untyped-def]
-    if _is(DenseRows, rows):
+    def dense(rows, i, scale, w):  # type: ignore[no-untyped-def]
+        x, f = rows.values, rows.factors
+        for j in range(np.uint64(x.shape[1])):
+            w[j] += scale * _scaled(x[i, j], f, j)
 
-        def dense(rows, i, scale, w):  # type: ignore[no-untyped-def]
-            x, f = rows.values, rows.factors
-            for j in range(np.uint64(x.shape[1])):
-                w[j] += scale * _scaled(x[i, j], f, j)
+    def csr(rows, i, scale, w):  # type: ignore[no-untyped-def]
+        x, f = rows.data, rows.factors
+        for k in range(rows.indptr[i], rows.indptr[i + _ONE]):
+            j = rows.indices[k]
+            w[j] += scale * _scaled(x[k], f, j)
 
-        return dense
-    if _is(CSRRows, rows):
-
-        def csr(rows, i, scale, w):  # type: ignore[no-untyped-def]
-            x, f = rows.data, rows.factors
-            for k in range(rows.indptr[i], rows.indptr[i + _ONE]):
-                j = rows.indices[k]
-                w[j] += scale * _scaled(x[k], f, j)
-
-        return csr
-    return None
+    return _choose(rows, dense, csr)
 
 
 @overload(add_difference, jit_options=_STEPS)
 def _add_difference(rows, a, b, scale, w):  # type: ignore[no-untyped-def]
-    if _is(DenseRows, rows):
+    def dense(rows, a, b, scale, w):  # type: ignore[no-untyped-def]
+        x, f = rows.values, rows.factors
+        for j in range(np.uint64(x.shape[1])):
+            w[j] += scale * _scaled(x[a, j] - x[b, j], f, j)
 
-        def dense(rows, a, b, scale, w):  # type: ignore[no-untyped-def]
-            x, f = rows.values, rows.factors
-            for j in range(np.uint64(x.shape[1])):
-                w[j] += scale * _scaled(x[a, j] - x[b, j], f, j)
+    def csr(rows, a, b, scale, w):  # type: ignore[no-untyped-def]
+        add_scaled(rows, a, scale, w)
+        add_scaled(rows, b, -scale, w)
 
-        return dense
-    if _is(CSRRows, rows):
-
-        def csr(rows, a, b, scale, w):  # type: ignore[no-untyped-def]
-            add_scaled(rows, a, scale, w)
-            add_scaled(rows, b, -scale, w)
-
-        return csr
-    return None
+    return _choose(rows, dense, csr)
 
 
 @overload(list_row, jit_options=_STEPS)
 def _list_row(rows, i, columns, values):  # type: ignore[no-untyped-def]
-    if _is(DenseRows, rows):
+    def dense(rows, i, columns, values):  # type: ignore[no-untyped-def]
+        x, f = rows.values, rows.factors
+        n = np.uint64(0)
+        for j in range(np.uint64(x.shape[1])):
+            columns[n], values[n] = j, _scaled(x[i, j], f, j)
+            n += np.uint64(values[n] != 0.0)
+        return n
 
-        def dense(rows, i, columns, values):  # type: ignore[no-untyped-def]
-            x, f = rows.values, rows.factors
-            n = np.uint64(0)
-            for j in range(np.uint64(x.shape[1])):
-                columns[n], values[n] = j, _scaled(x[i, j], f, j)
-                n += np.uint64(values[n] != 0.0)
-            return n
+    def csr(rows, i, columns, values):  # type: ignore[no-untyped-def]
+        x, f = rows.data, rows.factors
+        n = np.uint64(0)
+        for k in range(rows.indptr[i], rows.indptr[i + _ONE]):
+            j = rows.indices[k]
+            columns[n], values[n] = j, _scaled(x[k], f, j)
+            n += np.uint64(values[n] != 0.0)
+        return n
 
-        return dense
-    if _is(CSRRows, rows):
-
-        def csr(rows, i, columns, values):  # type: ignore[no-untyped-def]
-            x, f = rows.data, rows.factors
-            n = np.uint64(0)
-            for k in range(rows.indptr[i], rows.indptr[i + _ONE]):
-                j = rows.indices[k]
-                columns[n], values[n] = j, _scaled(x[k], f, j)
-                n += np.uint64(values[n] != 0.0)
-            return n
-
-        return csr
-    return None
+    return _choose(rows, dense, csr)
 
 
 @overload(list_difference, jit_options=_STEPS)
 def _list_difference(rows, a, b, columns, values):  # type: ignore[no-untyped-def]
-    if _is(DenseRows, rows):
+    def dense(rows, a, b, columns, values):  # type: ignore[no-untyped-def]
+        x, f = rows.values, rows.factors
+        n = np.uint64(0)
+        for j in range(np.uint64(x.shape[1])):
+            columns[n], values[n] = j, _scaled(x[a, j] - x[b, j], f, j)
+            n += np.uint64(values[n] != 0.0)
+        return n
 
-        def dense(rows, a, b, columns, values):  # type: ignore[no-untyped-def]
-            x, f = rows.values, rows.factors
-            n = np.uint64(0)
-            for j in range(np.uint64(x.shape[1])):
-                columns[n], values[n] = j, _scaled(x[a, j] - x[b, j], f, j)
-                n += np.uint64(values[n] != 0.0)
-            return n
+    def csr(rows, a, b, columns, values):  # type: ignore[no-untyped-def]
+        x, f, indices = rows.data, rows.factors, rows.indices
+        i, i_end = rows.indptr[a], rows.indptr[a + _ONE]
+        j, j_end = rows.indptr[b], rows.indptr[b + _ONE]
+        n = np.uint64(0)
+        # columns ascend inside a row: merge
+        while i < i_end or j < j_end:
+            if j >= j_end or (i < i_end and indices[i] < indices[j]):
+                columns[n], values[n] = indices[i], _scaled(x[i], f, indices[i])
+                i += _ONE
+            elif i >= i_end or indices[j] < indices[i]:
+                columns[n], values[n] = indices[j], -_scaled(x[j], f, indices[j])
+                j += _ONE
+            else:
+                columns[n], values[n] = indices[i], _scaled(x[i] - x[j], f, indices[i])
+                i += _ONE
+                j += _ONE
+            n += np.uint64(values[n] != 0.0)
+        return n
 
-        return dense
-    if _is(CSRRows, rows):
-
-        def csr(rows, a, b, columns, values):  # type: ignore[no-untyped-def]
-            x, f, indices = rows.data, rows.factors, rows.indices
-            i, i_end = rows.indptr[a], rows.indptr[a + _ONE]
-            j, j_end = rows.indptr[b], rows.indptr[b + _ONE]
-            n = np.uint64(0)
-            # columns ascend inside a row: merge
-            while i < i_end or j < j_end:
-                if j >= j_end or (i < i_end and indices[i] < indices[j]):
-                    columns[n], values[n] = indices[i], _scaled(x[i], f, indices[i])
-                    i += _ONE
-                elif i >= i_end or indices[j] < indices[i]:
-                    columns[n], values[n] = indices[j], -_scaled(x[j], f, indices[j])
-                    j += _ONE
-                else:
-                    columns[n], values[n] = indices[i], _scaled(x[i] - x[j], f, indices[i])
-                    i += _ONE
-                    j += _ONE
-                n += np.uint64(values[n] != 0.0)
-            return n
-
-        return csr
-    return None
+    return _choose(rows, dense, csr)
 
 
 @overload(prefetch_row, jit_options=_STEPS)
 def _prefetch_row(rows, i):  # type: ignore[no-untyped-def]
-    if _is(DenseRows, rows):
-        values_a_line = _per_line(rows[0])
+    # constants to the compiler
+    values_a_line, indices_a_line = _per_line(rows[0]), _per_line(rows[1])
 
-        def dense(rows, i):  # type: ignore[no-untyped-def]
-            x = rows.values
-            d = np.uint64(x.shape[1])
-            for j in range(np.uint64(0), d, values_a_line):
-                prefetch(x, i * d + j)  # type: ignore[call-arg]
+    def dense(rows, i):  # type: ignore[no-untyped-def]
+        x = rows.values
+        d = np.uint64(x.shape[1])
+        for j in range(np.uint64(0), d, values_a_line):
+            prefetch(x, i * d + j)  # type: ignore[call-arg]
 
-        return dense
-    if _is(CSRRows, rows):
-        values_a_line, indices_a_line = _per_line(rows[0]), _per_line(rows[1])
+    def csr(rows, i):  # type: ignore[no-untyped-def]
+        begin, end = rows.indptr[i], rows.indptr[i + _ONE]
+        for k in range(begin, end, values_a_line):
+            prefetch(rows.data, k)  # type: ignore[call-arg]
+        for k in range(begin, end, indices_a_line):
+            prefetch(rows.indices, k)  # type: ignore[call-arg]
 
-        def csr(rows, i):  # type: ignore[no-untyped-def]
-            begin, end = rows.indptr[i], rows.indptr[i + _ONE]
-            for k in range(begin, end, values_a_line):
-                prefetch(rows.data, k)  # type: ignore[call-arg]
-            for k in range(begin, end, indices_a_line):
-                prefetch(rows.indices, k)  # type: ignore[call-arg]
-
-        return csr
-    return None
+    return _choose(rows, dense, csr)
 
 
 def _per_line(array: Any) -> np.uint64:
-    """Entries of an array type in one cache line: a constant to the compiler."""
-    return np.uint64(8 * _LINE_BYTES // array.dtype.bitwidth)
+    """Entries of an array type in one cache line; of no array, 1."""
+    return np.uint64(8 * _LINE_BYTES // array.dtype.bitwidth if isinstance(array, types.Array) else 1)

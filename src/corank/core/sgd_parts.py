@@ -149,6 +149,16 @@ def rate_at(rate, alpha, eta0, step):  # type: ignore[no-untyped-def]
     return eta0
 
 
+@inline
+def bias_rate_at(plan, step):  # type: ignore[no-untyped-def]
+    """
+    Return η_i for the bias, which no penalty bends: under a large alpha the rate of the weights would starve it.
+
+    Rows bend the objective along it by mix times ℓ'', of which an eighth is a careful guess for every loss.
+    """
+    return rate_at(plan.rate, min(plan.alpha, 0.125 * plan.mix), plan.eta0, step)
+
+
 @jit
 def draw_examples(dice, mix, examples, scratch, out):  # type: ignore[no-untyped-def]
     """

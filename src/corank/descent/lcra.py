@@ -28,6 +28,7 @@ from corank.data.ranking import RankingData
 from corank.descent.fitted import Fitted, factors
 from corank.descent.linear import LinearDescent
 from corank.descent.objective import Objective
+from corank.descent.solvers import Found
 from corank.descent.task import Task, columns_of_views
 from corank.errors import InputError
 from corank.graphs import Laplacian, query_factors
@@ -128,7 +129,7 @@ class LCRA(LinearDescent):
     def __init__(
         self,
         views: Any = 2,
-        coupling: float = 1.0,
+        coupling: float = 0.1,
         loss: str = "squared",
         *,
         mix: float = 0.0,
@@ -225,13 +226,16 @@ class LCRA(LinearDescent):
         )  # fmt: skip
 
     def _fitted(
-        self, data: RankingData, objective: Objective, W: Floats, biases: Floats, value: float, n_iter: int,
-        columns: Columns, task: Task | None = None,
-    ) -> FittedViews:  # fmt: skip
-        common = super()._fitted(data, objective, W, biases, value, n_iter, columns, task)
+        self, data: RankingData, objective: Objective, columns: Columns, found: Found, task: Task | None = None
+    ) -> FittedViews:
+        W = found.W
         gap = _view_gap(data, objective.query_weight, W) if task is None else task.sample.view_gap(W)
-        views = [View(chosen) for chosen in columns.of_views]
-        return FittedViews(**vars(common), views=views, view_coefs=W * factors(data), view_gap=gap)
+        return FittedViews(
+            **vars(super()._fitted(data, objective, columns, found, task)),
+            views=[View(chosen) for chosen in columns.of_views],
+            view_coefs=W * factors(data),
+            view_gap=gap,
+        )
 
 
 def _unscored_weight(data: RankingData, query_weight: str) -> tuple[float, float]:

@@ -17,15 +17,14 @@ from corank.data.ranking import RankingData
 from corank.descent.fitted import Fitted, factors, judge_of
 from corank.descent.objective import Objective
 from corank.descent.runs import Runs
-from corank.descent.solvers import can_solve, solve
+from corank.descent.solvers import Found, can_solve, solve
 from corank.descent.task import RATES, Task, columns_of_views
 from corank.descent.training import train
 from corank.errors import InputError
 from corank.exact.penalty import default_alpha
 from corank.held_out import HeldOut
 from corank.losses import LOSSES, Loss
-from corank.parameters import Rules, boolean, none, number, one_of, seed, whole
-from corank.parameters import n_jobs as jobs
+from corank.parameters import Rules, boolean, n_jobs, none, number, one_of, seed, whole
 from corank.sampling import DRAWS, QUERY_WEIGHTS
 
 Floats = NDArray[np.float64]
@@ -39,27 +38,6 @@ class LinearDescent(Ranker):
     # a ranker without these parameters learns from pairs only
     mix: float = 0.0
     fit_intercept: bool = False
-
-    loss: str
-    alpha: float | None
-    l1: float
-    query_weight: str
-    draw: str
-    scale: bool
-    solver: str
-    tol: float
-    rate: str
-    eta0: float | None
-    n_steps: int
-    average: bool | None
-    project: bool
-    early_stopping: bool
-    validation_fraction: float
-    n_iter_no_change: int
-    warm_start: bool
-    n_jobs: int | None
-    random_state: Any
-    verbose: bool
 
     coef_: Floats
     intercept_: float
@@ -87,7 +65,7 @@ class LinearDescent(Ranker):
         "validation_fraction": number(0, 1, inside="()"),
         "n_iter_no_change": whole(1),
         "warm_start": boolean,
-        "n_jobs": jobs,
+        "n_jobs": n_jobs,
         "random_state": seed,
         "verbose": boolean,
     }
@@ -106,8 +84,8 @@ class LinearDescent(Ranker):
         Take `n_steps` further stochastic steps, on the same or on other rows.
 
         Without early stopping, k steps and then m steps on the same data give, bit for bit, what k + m steps give, also
-        when the model was saved and loaded in between. A model that was solved exactly goes on from its weights; alpha,
-        where it was chosen, and what columns are divided by stay those of the first call.
+        when the model was saved and loaded in between. A model that was solved exactly goes on from its weights. What
+        columns are divided by, and alpha where it was chosen, stay those of the first call.
 
         Parameters
         ----------
@@ -123,7 +101,7 @@ class LinearDescent(Ranker):
             raise InputError("partial_fit takes stochastic steps, but solver is 'exact'; set solver='sgd' or 'auto'.")
         goes_on = hasattr(self, "coef_")
         if goes_on:
-            self._require_same_kind()
+            self._require_same_scale()
         descend = partial(self._descend, goes_on=goes_on)
         return self._learn((X, y, qid, pairs), (sample_weight, pair_weight), goes_on=goes_on, fit=descend)
 
@@ -168,7 +146,7 @@ class LinearDescent(Ranker):
                 "set query_weight='pairs', or draw='pairs'."
             )
         if self._goes_on:
-            self._require_same_kind()
+            self._require_same_scale()
         if self.solver != "exact":
             return
         if self.l1 > 0.0 or self.early_stopping or self.draw != "pairs":
@@ -187,20 +165,10 @@ class LinearDescent(Ranker):
         """Whether the optimum can be computed."""
         return Loss.of(self.loss).exact is not None
 
-    def _require_same_kind(self) -> None:
-        """Raise one sentence where a fitted model cannot learn more under the parameters as they are now."""
+    def _require_same_scale(self) -> None:
+        """Raise one sentence where a fitted model saw columns otherwise than it would now."""
         if hasattr(self, "column_scale_") != bool(self.scale):
             raise InputError(f"scale is {self.scale}, but this model was begun with {not self.scale}; fit it anew.")
-        if not hasattr(self, "run_"):
-            if self.rate == "adagrad":
-                raise InputError("this model was solved exactly, from where AdaGrad cannot go on; choose another rate.")
-            return
-        n_runs = len(self.run_["steps"])
-        if self.n_jobs is not None and n_threads(self.n_jobs) != n_runs:
-            raise InputError(
-                f"n_jobs is {self.n_jobs}, but this model was begun with {n_runs} runs; "
-                f"set n_jobs={n_runs}, or fit it anew."
-            )
 
     def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> Fitted:
         is_quick = self.l1 == 0.0 and self.alpha != 0.0 and self.draw == "pairs" and self._has_optimum
@@ -208,7 +176,7 @@ class LinearDescent(Ranker):
         if self._goes_on or self.solver == "sgd" or (self.solver == "auto" and not is_quick):
             return self._descend(data, held, rng, self._goes_on)
         columns, objective = self._layout(data, rng.spawn(1)[0]), self._objective(data)
-        return self._fitted(data, objective, *solve(data, objective, columns.of_views, self.tol), columns)
+        return self._fitted(data, objective, columns, solve(data, objective, columns.of_views, self.tol))
 
     def _descend(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator, goes_on: bool) -> Fitted:
         """Take stochastic steps, from where the fitted model ended where it `goes_on`."""
@@ -229,9 +197,9 @@ class LinearDescent(Ranker):
                 f"the weights overflowed with a first rate of {runs.plan.eta0:g}; "
                 "scale the columns of X, or pass a smaller eta0."
             )
-        value = task.sample.objective(objective, W, biases)
+        found = Found(W, biases, task.sample.objective(objective, W, biases), went.runs.n_steps)
         fitted = replace(
-            self._fitted(data, objective, W, biases, value, went.runs.n_steps, task.columns, task),
+            self._fitted(data, objective, task.columns, found, task),
             eta0=runs.plan.eta0,
             objective_trace=np.concatenate([self.objective_trace_, went.trace[1:]]) if resumes else went.trace,
             validation_errors=None if held is None else went.errors,
@@ -242,17 +210,16 @@ class LinearDescent(Ranker):
         return fitted
 
     def _fitted(
-        self, data: RankingData, objective: Objective, W: Floats, biases: Floats, value: float, n_iter: int,
-        columns: Columns, task: Task | None = None,
-    ) -> Fitted:  # fmt: skip
-        """Return the model of weights W of the columns as `_fit` saw them; a descent also hands its task."""
+        self, data: RankingData, objective: Objective, columns: Columns, found: Found, task: Task | None = None
+    ) -> Fitted:
+        """Return the model of weights that were found for the columns as `_fit` saw them; a descent adds its task."""
         return Fitted(
-            coef=W.mean(axis=0) * factors(data),
-            intercept=float(biases.mean()),
+            coef=found.W.mean(axis=0) * factors(data),
+            intercept=float(found.biases.mean()),
             alpha=objective.alpha,
             alpha_from=objective.alpha_from,
-            objective=float(value),
-            n_iter=int(n_iter),
+            objective=float(found.objective),
+            n_iter=int(found.n_iter),
             n_skipped_queries=len(data.single_grade_queries) if self._needs_pairs else 0,
         )
 
@@ -279,13 +246,20 @@ class LinearDescent(Ranker):
         columns = task.columns
         plan = self._plan(task.objective, task.first_rate(self.rate, self.eta0))
         weights, biases = np.zeros(len(columns.views)), np.zeros(len(columns.of_views))
+        if solved and self.rate == "adagrad":
+            raise InputError("this model was solved exactly, from where AdaGrad cannot go on; choose another rate.")
         if solved:
             W = np.atleast_2d(getattr(self, "view_coefs_", self.coef_)) / factors(data)
             weights, biases = W[columns.views, columns.of_slots], biases + self.intercept_
         return Runs.start(plan, 1 if self.n_jobs is None else n_threads(self.n_jobs), weights, biases, rng)
 
     def _resumed(self, task: Task) -> Runs:
-        plan = self._plan(task.objective, self.eta0_)
+        plan, n_runs = self._plan(task.objective, self.eta0_), len(self.run_["steps"])
+        if self.n_jobs is not None and n_threads(self.n_jobs) != n_runs:
+            raise InputError(
+                f"n_jobs is {self.n_jobs}, but this model was begun with {n_runs} runs; "
+                f"set n_jobs={n_runs}, or fit it anew."
+            )
         if plan.kind != self.run_["kind"]:
             raise InputError(
                 f"this model was begun with {self.run_['kind']} weights and cannot go on with {plan.kind} ones; "

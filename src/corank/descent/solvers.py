@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,28 @@ Floats = NDArray[np.float64]
 
 MAX_NUMBERS = 10**9
 MAX_PAIRS = 2 * 10**6
+
+
+class Found(NamedTuple):
+    """
+    Weights, exact or descended to.
+
+    Attributes
+    ----------
+    W : array of shape (n_views, n_features)
+        Weights of each view.
+    biases : array of shape (n,)
+        Biases of the views, or their mean.
+    objective : float
+        The objective there.
+    n_iter : int
+        Steps taken.
+    """
+
+    W: Floats
+    biases: Floats
+    objective: float
+    n_iter: int
 
 
 def can_solve(data: RankingData, loss: Loss) -> bool:
@@ -51,9 +73,7 @@ def can_solve(data: RankingData, loss: Loss) -> bool:
     return is_small and (loss.exact == "sorted" or (loss.exact == "pairs" and data.n_pairs <= MAX_PAIRS))
 
 
-def solve(
-    data: RankingData, objective: Objective, views: list[NDArray[np.int64]], tol: float
-) -> tuple[Floats, Floats, float, int]:
+def solve(data: RankingData, objective: Objective, views: list[NDArray[np.int64]], tol: float) -> Found:
     """
     Find the optimum.
 
@@ -70,14 +90,8 @@ def solve(
 
     Returns
     -------
-    W : array of shape (n_views, n_features)
-        Weights of each view.
-    biases : array of shape (1,)
-        Their mean bias.
-    value : float
-        The objective there.
-    n_iter : int
-        Steps of the solver.
+    Found
+        The optimum; of the views' biases, the mean.
     """
     o = objective
     how: dict[str, Any] = {
@@ -90,4 +104,4 @@ def solve(
     W = np.zeros((len(views), data.n_features))
     for w, columns, coef in zip(W, views, found.view_coefs or (found.coef,), strict=True):
         w[columns] = coef
-    return W, np.array([found.intercept]), found.objective, found.n_iter
+    return Found(W, np.array([found.intercept]), found.objective, found.n_iter)

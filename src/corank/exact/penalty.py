@@ -17,6 +17,8 @@ shares of trace(A)/d, cross-validation, leave-query-out and the evidence lost mo
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from corank.data.queries import Queries
@@ -25,7 +27,30 @@ from corank.exact.solution import require_products
 from corank.graphs import weigh_queries
 from corank.moments import pair_squares
 
-SHARE = 10.0
+# b
+_MANY_QUERIES, _ONE_QUERY = 10.0, 1.0
+
+
+@dataclass(frozen=True)
+class Freedom:
+    """
+    How much there is to learn from; that of parts that share no query adds up.
+
+    Attributes
+    ----------
+    differences : float
+        m, the differences that compared rows leave free: Σ over queries that hold a pair of (W_q − 1). W_q is the
+        weight of the rows that take part, so that a row of weight 2 counts like the row written twice; below 2,
+        W_q / 2 stands for W_q − 1, which light rows would make negative.
+    n_queries : int
+        Queries that hold a pair.
+    """
+
+    differences: float
+    n_queries: int
+
+    def __add__(self, other: Freedom) -> Freedom:
+        return Freedom(self.differences + other.differences, self.n_queries + other.n_queries)
 
 
 def default_alpha(
@@ -55,7 +80,7 @@ def default_alpha(
     --------
     >>> data = RankingData.of([[0.0], [1.0], [2.0]], [0, 1, 2])  # three pairs, mean square 2, two free differences
     >>> default_alpha(data)
-    10.0
+    1.0
     """
     squares, pair_weight = pair_squares(data, ties=ties, query_weight=query_weight)
     if not pair_weight > 0.0 and data.y is not None:
@@ -63,10 +88,10 @@ def default_alpha(
         squares, pair_weight = pair_squares(data, ties=True, query_weight=query_weight)
     require_products(squares)
     trace = float(np.sum(squares)) / pair_weight if pair_weight > 0.0 else 0.0
-    return alpha_of(trace, data.n_features if n_columns is None else n_columns, free_differences(data, ties))
+    return alpha_of(trace, data.n_features if n_columns is None else n_columns, freedom(data, ties))
 
 
-def alpha_of(trace: float, n_columns: int, free: float) -> float:
+def alpha_of(trace: float, n_columns: int, free: Freedom) -> float:
     """
     Apply the rule.
 
@@ -76,23 +101,21 @@ def alpha_of(trace: float, n_columns: int, free: float) -> float:
         Mean squared length of the difference of a compared pair, in the space where the penalty is ‖f‖².
     n_columns : int
         d; 0 for a kernel.
-    free : float
-        m, see `free_differences`.
+    free : Freedom
+        m, and the number of queries.
 
     Returns
     -------
     float
         alpha; 1 where no pair differs, since then nothing is learnt at any.
     """
-    return SHARE * trace / max(free, n_columns) if trace > 0.0 else 1.0
+    share = _MANY_QUERIES if free.n_queries > 1 else _ONE_QUERY
+    return share * trace / max(free.differences, n_columns) if trace > 0.0 else 1.0
 
 
-def free_differences(data: RankingData, ties: bool = False) -> float:
+def freedom(data: RankingData, ties: bool = False) -> Freedom:
     """
-    Count the differences that compared rows leave free: Σ over queries that hold a pair of (W_q − 1).
-
-    W_q is the weight of the rows that take part, so that a row of weight 2 counts like the row written twice; below 2,
-    W_q / 2 stands for W_q − 1, which light rows would make negative.
+    Count what a problem leaves free.
 
     Parameters
     ----------
@@ -103,13 +126,13 @@ def free_differences(data: RankingData, ties: bool = False) -> float:
 
     Returns
     -------
-    float
-        m.
+    Freedom
+        The counts.
 
     Examples
     --------
-    >>> free_differences(RankingData.of([[0.0], [1.0], [2.0], [5.0]], [0, 1, 2, 1], [1, 1, 1, 2]))
-    2.0
+    >>> freedom(RankingData.of([[0.0], [1.0], [2.0], [5.0]], [0, 1, 2, 1], [1, 1, 1, 2]))
+    Freedom(differences=2.0, n_queries=1)
     """
     rows = data.scored_rows
     codes, n_queries = data.queries.codes[rows], len(data.queries)
@@ -119,4 +142,4 @@ def free_differences(data: RankingData, ties: bool = False) -> float:
         weights = weigh_queries(data, "equal", ties=ties).weights
         assert weights is not None
         W_q = W_q * (np.bincount(codes, weights=weights[rows], minlength=n_queries) > 0.0)
-    return float(np.sum(np.maximum(W_q - 1.0, W_q / 2.0)))
+    return Freedom(float(np.sum(np.maximum(W_q - 1.0, W_q / 2.0))), int(np.count_nonzero(W_q)))

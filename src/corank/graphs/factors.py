@@ -97,6 +97,40 @@ def weigh_queries(data: RankingData, query_weight: str, *, ties: bool = False, r
     return replace(data, weights=np.sqrt(c)[codes] * data.weight_of(np.arange(data.n_rows)))
 
 
+def drawn_weight(data: RankingData, query_weight: str, rows: str = "scored") -> float:
+    """
+    Weigh all pairs of rows of one query, each row being a pair with itself too: Σ_q c_q W_q² / 2.
+
+    A mean over these does not change when a row of weight 2 is written twice; the pair that the two copies make has
+    been counted.
+
+    Parameters
+    ----------
+    data : RankingData
+        The problem.
+    query_weight : {"pairs", "equal", "rows"}
+        c_q, see `query_factors`.
+    rows : {"scored", "unscored"}
+        Whose pairs.
+
+    Returns
+    -------
+    float
+        The weight.
+
+    Examples
+    --------
+    >>> drawn_weight(RankingData.of([[0.0], [1.0], [3.0]], [0, 1, 1]), "pairs")
+    4.5
+    """
+    members = data.scored_rows if rows == "scored" else data.unscored_rows
+    codes, w = data.queries.codes[members], data.weight_of(members)
+    W_q = np.bincount(codes, w)
+    if query_weight == "rows":
+        return float(W_q.sum()) / 2
+    return float(query_factors(W_q, query_weight, W_q**2 - np.bincount(codes, w * w)) @ W_q**2) / 2
+
+
 def _require_known(query_weight: str) -> None:
     if query_weight not in QUERY_WEIGHTS:
         raise InputError(f"query_weight is {query_weight!r}; choose one of {', '.join(QUERY_WEIGHTS)}.")

@@ -79,7 +79,8 @@ def require_inner_product(K: NDArray[np.float64], kernel: Kernel) -> None:
         # columns before the block were compared by earlier blocks
         if (np.abs(K[rows, start:] - K[start:, rows].T) > allowed).any():
             raise InputError("the kernel is not symmetric; use one with k(a, b) = k(b, a).")
-        K[rows, start:] = K[start:, rows].T
+        mean = (K[rows, start:] + K[start:, rows].T) / 2.0
+        K[rows, start:], K[start:, rows] = mean, mean.T
     shifted = K.copy()
     shifted[np.diag_indices_from(shifted)] += INDEFINITE * float(np.linalg.norm(K)) or 1.0
     try:

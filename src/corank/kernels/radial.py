@@ -63,7 +63,7 @@ class _Radial(Kernel):
 @dataclass(frozen=True)
 class GaussianKernel(_Radial):
     """
-    k(x, z) = exp(−gamma ‖x − z‖²); "median" gamma is 1 / (2σ²), σ the median distance.
+    k(x, z) = exp(−gamma ‖x − z‖²); "median" gamma is 1 / (2σ²), σ twice the median distance.
 
     Parameters
     ----------
@@ -74,12 +74,13 @@ class GaussianKernel(_Radial):
     --------
     >>> kernel = GaussianKernel().fit([[0.0], [2.0]], np.random.default_rng(0))
     >>> kernel
-    GaussianKernel(gamma=0.125)
+    GaussianKernel(gamma=0.03125)
     >>> round(float(kernel([[0.0]], [[2.0]])[0, 0]), 4)
-    0.6065
+    0.8825
     """
 
-    at_median: ClassVar[float] = 0.5
+    # with half of σ, rankers of few judgements lost up to .02 in AP against the best width
+    at_median: ClassVar[float] = 0.125
 
     def _gram(self, X: Any, Z: Any) -> Gram:
         return np.asarray(pairwise.rbf_kernel(X, Z, gamma=self._number()))

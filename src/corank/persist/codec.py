@@ -17,13 +17,14 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
 import corank
-from corank import basis, kernels, views
+from corank import basis, kernels, moments, views
 from corank.base import Ranker
 from corank.data.scale import QueryScaler
 from corank.errors import InputError, reason
+from corank.exact import penalty
 from corank.landmarks import Landmarks
 
-HOMES: tuple[ModuleType, ...] = (basis, kernels, views)
+HOMES: tuple[ModuleType, ...] = (basis, kernels, moments, penalty, views)
 """The modules whose dataclasses may stand inside a saved model."""
 
 FROM_SKLEARN = {

@@ -1,5 +1,5 @@
 """
-Save and load a fitted ranker or pipeline: one safetensors file with a JSON header, never pickle.
+Save and load a fitted ranker or pipeline, or a summary: one safetensors file with a JSON header, never pickle.
 
 The header's ``corank`` entry is a JSON object: format, version, class, params, state, requests and the SHA-256 of
 everything else. Arrays live as tensors and are named in the JSON; nothing in a file is ever executed, and only corank's
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -25,25 +26,28 @@ import corank
 from corank.base import Ranker
 from corank.data.atomic import atomic_file
 from corank.errors import InputError, reason
-from corank.persist.codec import decode_estimator, encode_estimator
+from corank.persist.codec import decode, decode_estimator, encode, encode_estimator
+from corank.rls import Summary
 
 FORMAT = 1
 FIELDS: dict[str, type] = {
     "format": int, "version": str, "class": str, "params": dict, "state": dict, "requests": dict, "sha256": str,
 }  # fmt: skip
 
+_SUMMARY = Summary.__name__
+
 Tensors = dict[str, NDArray[Any]]
 
 
-def save(model: Ranker | Pipeline, path: str | Path) -> None:
+def save(model: Ranker | Pipeline | Summary, path: str | Path) -> None:
     """
-    Write a fitted ranker or pipeline to a file, which appears whole or not at all.
+    Write a fitted ranker or pipeline, or sums to be added to others, to a file, which appears whole or not at all.
 
     Parameters
     ----------
-    model : Ranker or Pipeline
+    model : Ranker, Pipeline or Summary
         A fitted ranker, or a pipeline of `QueryScaler`, `Landmarks`, scikit-learn's StandardScaler, MinMaxScaler and
-        MaxAbsScaler, and a ranker; anything that `load` could not read back is refused.
+        MaxAbsScaler, and a ranker; or a `Summary`. Anything that `load` could not read back is refused.
     path : str or Path
         The file; ``.safetensors`` is the usual suffix.
 
@@ -52,8 +56,13 @@ def save(model: Ranker | Pipeline, path: str | Path) -> None:
     ``save(SPD().fit(X, y, qid=qid), "model.safetensors")``
     """
     tensors: Tensors = {}
-    header = {"format": FORMAT, "version": corank.__version__, **encode_estimator(model, "", tensors)}
-    _require_fitted(model, "this")
+    header: dict[str, Any] = {"format": FORMAT, "version": corank.__version__}
+    if isinstance(model, Summary):
+        sums = {field.name: encode(getattr(model, field.name), field.name, tensors) for field in fields(model)}
+        header |= {"class": _SUMMARY, "params": {}, "state": sums, "requests": {}}
+    else:
+        header |= encode_estimator(model, "", tensors)
+        _require_fitted(model, "this")
     header["sha256"] = _digest(header, tensors)
     with atomic_file(path) as scratch:
         try:
@@ -62,9 +71,9 @@ def save(model: Ranker | Pipeline, path: str | Path) -> None:
             raise InputError(f"{path} cannot be written ({reason(error)}); nothing was kept.") from error
 
 
-def load(path: str | Path) -> Ranker | Pipeline:
+def load(path: str | Path) -> Any:
     """
-    Read a ranker or pipeline that `save` wrote.
+    Read what `save` wrote.
 
     Parameters
     ----------
@@ -73,12 +82,15 @@ def load(path: str | Path) -> Ranker | Pipeline:
 
     Returns
     -------
-    Ranker or Pipeline
-        A fitted model with the same predictions.
+    Ranker, Pipeline or Summary
+        A fitted model with the same predictions, or the sums.
     """
     header, tensors = _read(Path(path))
-    model: Ranker | Pipeline = decode_estimator(header, tensors, str(path))
-    return model
+    if header["class"] != _SUMMARY:
+        return decode_estimator(header, tensors, str(path))
+    if set(header["state"]) != {field.name for field in fields(Summary)}:
+        raise InputError(f"{path} holds other sums than corank {corank.__version__} knows; sum them again.")
+    return Summary(**{name: decode(value, tensors) for name, value in header["state"].items()})
 
 
 def _require_fitted(model: Any, name: str) -> None:

@@ -7,15 +7,15 @@ One function for each of M views, close to the scores on scored rows and to each
         + coupling · Σ_{v,u} mean over unscored pairs of ((f_v(x_i) − f_v(x_j)) − (f_u(x_i) − f_u(x_j)))²
 
 over the pairs of each query; the sum over (v, u) counts each pair of views twice, as in the paper. The paper takes sums
-without the ½ and compares equal scores too: with ``ties=True`` its λ is alpha · P and its ν is 2 coupling · P/U, for P
-scored and U unscored pairs. The prediction is the mean of the views. With r features or basis rows a view, the
+without the ½ and compares equal scores too: with ``ties=True`` its λ is alpha · P and its ν is 2 coupling · P/U. P and
+U are Σ_q n_q²/2 over scored and over unscored rows: such means count a row as a pair with itself, so that a row of
+weight 2 is the row written twice. The prediction is the mean of the views. With r features or basis rows a view, the
 solution costs O(M² r² (n + l) + M³ r³) for n scored and l unscored rows, in one pass over them and O(M² r²) memory;
 every further alpha costs O(M² r²), every further coupling O(M³ r³), and neither sees the rows again.
 """
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, ClassVar
@@ -24,21 +24,22 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from corank.base import warn_of_no_agreement
 from corank.basis import Basis, FeatureMap, score_columns
 from corank.core.scaled import plain
 from corank.data.ranking import RankingData
-from corank.errors import InputError, UsageWarning
+from corank.errors import InputError
 from corank.held_out import HeldOut
 from corank.kernels import Kernel, LinearKernel
 from corank.parameters import Rules, items, listing, none, number, whole
 from corank.progress import progress
 from corank.rls.frame import Frame
+from corank.rls.judge import best, candidates, metric_for
 from corank.rls.least_squares import LeastSquares, raw_weights
-from corank.rls.penalty import best, candidates, judge
-from corank.rls.spectrum import solve_one
+from corank.rls.spectrum import Spectrum, solve_one
 from corank.rls.summary import Summary
 from corank.rls.systems import FeatureSystem
-from corank.views import View, as_views
+from corank.views import View, as_views, kernels_of
 
 Floats = NDArray[np.float64]
 
@@ -77,7 +78,7 @@ class CoRankRLS(LeastSquares):
         or a `View` of columns, kernel and basis rows. Rows that are objects need ``View(None, function)`` for each.
     coupling : float
         Weight of the views' squared difference, a mean over unscored pairs summed over ordered pairs of views (the
-        paper's ν is 2 coupling times the weight of scored over that of unscored pairs); ignored beside `couplings`.
+        paper's ν is 2 coupling · P/U, see `corank.rls.co_rankrls`); ignored beside `couplings`.
     alpha : float, optional
         Weight of ½‖f_v‖² beside the mean loss of the compared pairs (the paper's λ is alpha times their weight). None
         chooses as in `RankRLS`, by the mean over views.
@@ -148,7 +149,7 @@ class CoRankRLS(LeastSquares):
     def __init__(
         self,
         views: Any = 2,
-        coupling: float = 1.0,
+        coupling: float = 0.1,
         alpha: float | None = None,
         *,
         kernel: Any = "linear",
@@ -186,18 +187,15 @@ class CoRankRLS(LeastSquares):
     @property
     def _kernels(self) -> list[Any]:
         """The kernels of all views, as given."""
-        entries = self.views if isinstance(self.views, list | tuple) else [None]
-        return [
-            entry.kernel if isinstance(entry, View) else entry if isinstance(entry, Kernel) else self.kernel
-            for entry in entries
-        ]
+        return kernels_of(self.views, self.kernel)
 
     def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> FittedCoRankRLS:
         frame = Frame.of(data, self.query_weight, self.ties)
-        summary = Summary.of(self._maps(data, frame, rng), data, frame)
+        summary = Summary.of(self._maps(data, frame, rng), data, self.query_weight, self.ties)
+        warn_of_no_agreement(data, self.coupling if self.couplings is None else max(self.couplings))
         if self.alphas is None and self.couplings is None:
             return self._solve(summary)
-        return self._choose(FeatureSystem(data, frame, summary))
+        return self._choose(FeatureSystem(data, frame, None, summary))
 
     def _maps(self, data: RankingData, frame: Frame, rng: np.random.Generator) -> tuple[FeatureMap, ...]:
         """One map for each view, each with its own dice."""
@@ -221,10 +219,9 @@ class CoRankRLS(LeastSquares):
 
     def _solve(self, summary: Summary) -> FittedCoRankRLS:
         coupling = float(self.coupling)
-        _warn_of_idle(summary, coupling)
-        alpha, source = self._alpha(summary.closed_alpha())
-        A, b, _ = summary.equations(coupling)
-        w, jitter = solve_one(A, b, alpha)
+        equations = summary.equations(coupling)
+        alpha, source = self._alpha(equations)
+        w, jitter = solve_one(equations.A, equations.b, alpha)
         return _fitted(summary, w, alpha=alpha, alpha_from=source, coupling=coupling, jitter=jitter)
 
     def _choose(self, system: FeatureSystem) -> FittedCoRankRLS:
@@ -234,13 +231,13 @@ class CoRankRLS(LeastSquares):
                 "alphas and couplings are chosen by leaving out one query at a time, and only one has scored rows to "
                 "compare; pass alpha and coupling."
             )
-        alpha, source = self._alpha(summary.closed_alpha())
-        alphas = np.array([alpha]) if self.alphas is None else candidates(self.alphas, "alphas")
         couplings = np.array([float(self.coupling)])
         if self.couplings is not None:
             couplings = candidates(self.couplings, "couplings")
-        _warn_of_idle(summary, couplings.max())
-        spectra, metric = [summary.spectrum(float(one)) for one in couplings], judge(self.metric, frame)
+        systems = [summary.equations(float(one)) for one in couplings]
+        alpha, source = self._alpha(systems[0])
+        alphas = np.array([alpha]) if self.alphas is None else candidates(self.alphas, "alphas")
+        spectra, metric = [Spectrum.of(A, b) for A, b, _ in systems], metric_for(self.metric, frame)
         with progress(int(frame.starts[-1]), "rows left out", self.verbose) as advance:
             held = system.views_out(spectra, alphas, advance)
         scores = np.stack([frame.scores(one, metric) for one in held])
@@ -306,13 +303,3 @@ def _fitted(summary: Summary, w: Floats, **found: Any) -> FittedCoRankRLS:
 
 def _names_columns(entry: Any) -> bool:
     return entry.columns is not None if isinstance(entry, View) else not isinstance(entry, Kernel)
-
-
-def _warn_of_idle(summary: Summary, coupling: float) -> None:
-    if coupling > 0.0 and summary.unscored is not None and not summary.agrees:
-        warnings.warn(
-            f"coupling is {coupling:g}, but there is no query with two unscored rows for the views to agree on, so it "
-            "does nothing; pass rows with y=NaN, or coupling=0.",
-            UsageWarning,
-            stacklevel=5,
-        )

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from corank.data.ranking import RankingData
 from corank.errors import InputError
-from corank.graphs import Laplacian, QueryLaplacian, weigh_queries
+from corank.graphs import Laplacian, QueryLaplacian, drawn_weight, weigh_queries
 from corank.metrics import evaluate, parse_metric
 
 Floats = NDArray[np.float64]
@@ -35,7 +35,8 @@ class Frame(ABC):
     starts : array of int64, shape (n_queries + 1,)
         Where each query begins.
     shares : array of shape (n_queries,)
-        Weight of each query's pairs; their sum is 1.
+        Weight of each query's pairs over that of all. With `ties`, every row is a pair with itself too, as in
+        `corank.graphs.drawn_weight`, and rows alone in their query hold what is left to 1.
     query_weight : {"pairs", "equal", "rows"}
         How much a query counts, see `corank.graphs.weigh_queries`.
     ties : bool
@@ -73,11 +74,6 @@ class Frame(ABC):
     def n_queries(self) -> int:
         """Number of queries in which something is compared."""
         return len(self.shares)
-
-    @property
-    def n_differences(self) -> int:
-        """Number of rows less one for each query: the differences that can be learnt from."""
-        return len(self.rows) - self.n_queries
 
     @abstractmethod
     def design(self, first: int, last: int, X: Any, features: Features) -> tuple[Floats, Floats]:
@@ -216,9 +212,13 @@ class PairFrame(Frame):
 def _row_frame(data: RankingData, query_weight: str, ties: bool) -> RowFrame:
     assert data.y is not None
     whole = Laplacian.per_query(data, query_weight, "scored", ties=ties)
-    L, total = whole.of_queries(0, len(whole.scale)), float(whole.pair_weight.sum())
-    L = replace(L, scale=L.scale / total, pair_weight=L.pair_weight / total)
-    return RowFrame(whole.order, L.starts, L.pair_weight, query_weight, ties, data.y[whole.order], L)
+    L, of_query = whole.of_queries(0, len(whole.scale)), whole.pair_weight
+    if ties:
+        W_q = np.add.reduceat(L.weights, L.starts[:-1]) if len(L.weights) else np.diff(L.starts)
+        of_query = L.scale * W_q / 2
+    total = drawn_weight(data, query_weight) if ties else float(of_query.sum())
+    L = replace(L, scale=L.scale / total)
+    return RowFrame(whole.order, L.starts, of_query / total, query_weight, ties, data.y[whole.order], L)
 
 
 def _pair_frame(data: RankingData, query_weight: str, ties: bool) -> PairFrame:

@@ -21,7 +21,8 @@ from corank.kernels import LinearKernel
 from corank.metrics import parse_metric
 from corank.parameters import Rules, boolean, listing, none, number, one_of, text, whole
 from corank.rls.frame import Frame
-from corank.rls.penalty import candidates
+from corank.rls.judge import candidates
+from corank.rls.spectrum import Equations
 from corank.rls.summary import Summary
 from corank.views import View
 
@@ -96,16 +97,17 @@ class LeastSquares(Ranker):
         data, _ = self._problem(X, y, qid, pairs)
         data = data.weighted(sample_weight, pair_weight)
         if like is not None:
-            if like.factors is not None and data.n_features != len(like.factors):
+            if data.X.ndim == 2 and data.n_features != like.n_features:
                 raise InputError(
-                    f"X has {data.n_features} columns, but the summary is of {len(like.factors)}; pass as many."
+                    f"X has {data.n_features} columns, but the summary is of {like.n_features}; pass as many."
                 )
             data = data if like.factors is None else replace(data, X=ScaledRows(data.X, like.factors))
-            return Summary.of(like.maps, data, Frame.of(data, self.query_weight, self.ties))
+            return Summary.of(like.maps, data, self.query_weight, self.ties)
         if self._scales_columns(data):
             data = replace(data, X=ScaledRows(data.X, column_factors(data)))
         frame = Frame.of(data, self.query_weight, self.ties)
-        return Summary.of(self._maps(data, frame, rng_of(self.random_state).spawn(2)[1]), data, frame)
+        maps = self._maps(data, frame, rng_of(self.random_state).spawn(2)[1])
+        return Summary.of(maps, data, self.query_weight, self.ties)
 
     def fit_summary(self, summary: Summary) -> Self:
         """
@@ -163,31 +165,13 @@ class LeastSquares(Ranker):
                 "pass its summary as like."
             )
 
-    def _alpha(self, closed: float) -> tuple[float, str]:
+    def _alpha(self, equations: Equations) -> tuple[float, str]:
         """The one alpha to solve for, and where it comes from."""
-        return (closed, "pair differences") if self.alpha is None else (float(self.alpha), "given")
+        return (equations.closed_alpha, "pair differences") if self.alpha is None else (float(self.alpha), "given")
 
 
 def raw_weights(w: Floats, view: View, factors: Floats | None, n_features: int) -> Floats:
-    """
-    Return weights of a view's scaled columns as those of all columns as given.
-
-    Parameters
-    ----------
-    w : array of shape (n_columns,) or (n_columns, m)
-        Weights of the view's columns.
-    view : View
-        The view.
-    factors : array of shape (n_features,), or None
-        What columns were multiplied by.
-    n_features : int
-        Number of all columns.
-
-    Returns
-    -------
-    array of shape (n_features,) or (n_features, m)
-        The weights, 0 where the view sees nothing.
-    """
+    """Return weights of a view's scaled columns as those of all columns as given, 0 where the view sees nothing."""
     out = np.zeros((n_features, *w.shape[1:]))
     out[slice(None) if view.columns is None else view.columns] = w
     return out if factors is None else (out.T * factors).T

@@ -189,8 +189,8 @@ def pairs_out(spectrum: Spectrum, Z: Floats | None, frame: RowFrame, alphas: Flo
     if not len(i):
         return np.full(len(alphas), np.nan)
     W, squares = w.sum() - (w[i] + w[j]), np.sum(w * w) - (w[i] ** 2 + w[j] ** 2)
-    # s of a mean over the pairs of the other rows
-    scales, group = np.unique(2.0 * W / (W**2 - squares), return_inverse=True)
+    # s of a mean over the pairs of the other rows, with ties also those of a row with itself
+    scales, group = np.unique(2.0 * W / (W**2 - (0.0 if frame.ties else squares)), return_inverse=True)
     A = spectrum.vectors if Z is None else Z @ spectrum.vectors
     wrong = np.zeros(len(alphas))
     for g, scale in enumerate(scales):

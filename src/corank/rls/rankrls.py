@@ -11,7 +11,8 @@ their weight, the mean is (y − f)ᵀ L (y − f). Three ways to the same kind 
 * sparse, r basis rows (Tsivtsivadze et al., 2008): (K̄ᵀLK̄ + alpha K̂) a = K̄ᵀL y; O(n r² + r³), one pass, O(r²) memory.
 
 The papers take sums where this takes means, and compare equal scores too: with ``ties=True`` their λ is alpha times the
-weight of all pairs.
+weight of all pairs, Σ_q c_q W_q²/2 for rows of weight W_q. That mean counts a row as a pair with itself, so that a row
+of weight 2 is the row written twice.
 
 A list of `alphas` costs one eigendecomposition in all and O(n²) for each value (d², r²); leaving out every query,
 exactly, costs O(Σ_q n_q² n) more for each value (d, r for n), never a second fit.
@@ -34,9 +35,9 @@ from corank.held_out import HeldOut
 from corank.kernels import Kernel, LinearKernel
 from corank.progress import progress
 from corank.rls.frame import Frame, RowFrame
+from corank.rls.judge import best, candidates, judged, metric_for
 from corank.rls.least_squares import LeastSquares, raw_weights
-from corank.rls.penalty import Equations, best, candidates, judge
-from corank.rls.spectrum import Spectrum, solve_one
+from corank.rls.spectrum import Equations, Spectrum, solve_one
 from corank.rls.summary import Summary
 from corank.rls.systems import DenseSystem, FeatureSystem, System
 from corank.views import View
@@ -75,9 +76,9 @@ class RankRLS(LeastSquares):
     ----------
     alpha : float, optional
         Weight of ½‖f‖² beside the mean loss ½(error)² of the compared pairs (the paper's λ is alpha times their
-        weight). None chooses: by `alphas` where given, else 10 · D / max(m, d), D the mean squared distance of
+        weight). None chooses: by `alphas` where given, else b · D / max(m, d), D the mean squared distance of
         compared rows in the space of the kernel, m their number less one for each query, d the number of columns of a
-        linear kernel.
+        linear kernel, b = 10, or 1 for a single query (see `corank.exact.penalty`).
     kernel : str, Kernel or callable
         Similarity of rows: "linear", "gaussian" (or "rbf"), "polynomial", "laplacian", "chi-square", "cosine", or
         "precomputed", when X holds similarities to the training rows. A function takes two sequences of rows and
@@ -170,21 +171,40 @@ class RankRLS(LeastSquares):
         self.verbose = verbose
 
     def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> FittedRankRLS:
-        frame = Frame.of(data, self.query_weight, self.ties)
         view = View(None, self.kernel).fit(data.X, rng)
-        is_primal = isinstance(view.kernel, LinearKernel) and data.n_features <= len(frame.rows)
+        is_linear = isinstance(view.kernel, LinearKernel) and not self._wants_basis
+        is_primal = is_linear and data.n_features <= len(data.scored_rows)
+        if is_primal and self.alphas is None:
+            phi = FeatureMap.of_columns(view, data.n_features)
+            return self._solve(Summary.of((phi,), data, self.query_weight, self.ties))
+        frame = Frame.of(data, self.query_weight, self.ties)
         if isinstance(frame, RowFrame) and not is_primal and not self._wants_basis:
-            dense = DenseSystem(data, frame, Basis.of(view, data.X, frame.rows))
-            if self.alphas is not None:
-                return self._choose(dense, view, dense.basis)
-            equations = dense.equations()
-            x, found = self._one(equations, dense.closed_alpha(equations.trace))
-            return _fitted(view, dense.basis, dense.coefficients(x), factors_of(data.X), **found)
-        phi = self._map(view, data, frame.rows, rng)
-        summary = Summary.of((phi,), data, frame)
-        if self.alphas is not None:
-            return self._choose(FeatureSystem(data, frame, summary), view, phi.basis)
-        return self._solve(summary)
+
+            def make(data: RankingData, frame: Frame) -> System:
+                assert isinstance(frame, RowFrame)
+                return DenseSystem(data, frame, Basis.of(view, data.X, frame.rows))
+
+        else:
+            phi = self._map(view, data, frame.rows, rng)
+
+            def make(data: RankingData, frame: Frame) -> System:
+                summary = Summary.of((phi,), data, frame.query_weight, frame.ties)
+                return FeatureSystem(data, frame, phi.basis, summary)
+
+        system, factors = make(data, frame), factors_of(data.X)
+        if self.alphas is None:
+            x, found = self._one(system.equations())
+            return _fitted(view, system.basis, system.coefficients(x), factors, **found)
+        A, b, _ = system.equations()
+        spectrum, alphas, metric = Spectrum.of(A, b), candidates(self.alphas, "alphas"), metric_for(self.metric, frame)
+        with progress(int(frame.starts[-1]), "rows left out", self.verbose) as advance:
+            scores, how = judged(system, spectrum, alphas, metric, make, advance)
+        (at,) = best(scores, metric)
+        return _fitted(
+            view, system.basis, system.coefficients(spectrum.solve(alphas)), factors, at, loo_scores=scores,
+            alpha=float(alphas[at]), alpha_from=f"{how} {metric}", rank=len(b),
+            jitter=float(spectrum.shifts(alphas)[at] - alphas[at]),
+        )  # fmt: skip
 
     def _maps(self, data: RankingData, frame: Frame, rng: np.random.Generator) -> tuple[FeatureMap, ...]:
         view = View(None, self.kernel)
@@ -197,29 +217,13 @@ class RankRLS(LeastSquares):
 
     def _solve(self, summary: Summary) -> FittedRankRLS:
         phi = summary.only_map
-        x, found = self._one(summary.equations(), summary.closed_alpha())
+        x, found = self._one(summary.equations())
         return _fitted(phi.view, phi.basis, phi.coefficients(x), summary.factors, **found)
 
-    def _one(self, equations: Equations, closed: float) -> tuple[Floats, dict[str, Any]]:
-        alpha, source = self._alpha(closed)
+    def _one(self, equations: Equations) -> tuple[Floats, dict[str, Any]]:
+        alpha, source = self._alpha(equations)
         x, jitter = solve_one(equations.A, equations.b, alpha)
         return x, {"alpha": alpha, "alpha_from": source, "jitter": jitter, "rank": len(x)}
-
-    def _choose(self, system: System, view: View, basis: Basis | None) -> FittedRankRLS:
-        A, b, _ = system.equations()
-        spectrum, alphas, metric = (
-            Spectrum.of(A, b),
-            candidates(self.alphas, "alphas"),
-            judge(self.metric, system.frame),
-        )
-        with progress(int(system.frame.starts[-1]), "rows left out", self.verbose) as advance:
-            scores, how = system.left_out(spectrum, alphas, metric, advance)
-        (at,) = best(scores, metric)
-        path = system.coefficients(spectrum.solve(alphas))
-        return _fitted(
-            view, basis, path, factors_of(system.data.X), at, loo_scores=scores, alpha=float(alphas[at]), rank=len(b),
-            alpha_from=f"{how} {metric}", jitter=float(spectrum.shifts(alphas)[at] - alphas[at]),
-        )  # fmt: skip
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """

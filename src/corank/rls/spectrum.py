@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +16,25 @@ Floats = NDArray[np.float64]
 
 # λ is raised to this share of the trace of A: below it the answer would be rounding errors
 FLOOR = 1e-13
+
+
+class Equations(NamedTuple):
+    """
+    A symmetric system (A + λI) x = b.
+
+    Attributes
+    ----------
+    A : array of shape (n, n)
+        The matrix.
+    b : array of shape (n,)
+        The right side.
+    closed_alpha : float
+        What the closed rule says of λ, see `corank.exact.penalty.alpha_of`.
+    """
+
+    A: Floats
+    b: Floats
+    closed_alpha: float
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,6 @@ the rows again.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -20,19 +19,14 @@ from numpy.typing import ArrayLike, NDArray
 from corank.basis import FeatureMap, beside
 from corank.core.scaled import factors_of
 from corank.data.ranking import RankingData
-from corank.errors import InputError, reason
-from corank.graphs import weigh_queries
+from corank.errors import InputError
+from corank.exact.penalty import Freedom, alpha_of, freedom
+from corank.graphs import drawn_weight
 from corank.kernels import LinearKernel
 from corank.moments import Moments
-from corank.rls.frame import Frame
-from corank.rls.penalty import Equations, closed_alpha
-from corank.rls.spectrum import Spectrum
-from corank.rls.summary_file import Tensors, pack_map, read_tensors, unpack_map, write_tensors
+from corank.rls.spectrum import Equations
 
 Floats = NDArray[np.float64]
-
-# what is saved beside arrays
-_NUMBERS = ("n_differences", "query_weight", "ties", "n_features")
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,8 +42,11 @@ class Summary:
         Sums over pairs of scored rows, or preferences.
     unscored : Moments or None
         Sums over pairs of unscored rows, where there are views to agree.
-    n_differences : int
-        Number of compared rows less one for each query.
+    weights : tuple of float
+        What the two sums are divided by: the weight of the pairs. Where equal scores are compared, and among unscored
+        rows, a row is a pair with itself too, see `corank.graphs.drawn_weight`.
+    free : Freedom
+        How much there is to learn from.
     query_weight : {"pairs", "equal", "rows"}
         How much a query counts in the sums.
     ties : bool
@@ -71,14 +68,17 @@ class Summary:
     maps: tuple[FeatureMap, ...]
     scored: Moments
     unscored: Moments | None
-    n_differences: int
+    weights: tuple[float, float]
+    free: Freedom
     query_weight: str
     ties: bool
     factors: Floats | None = None
     n_features: int | None = None
 
     @classmethod
-    def of(cls, maps: tuple[FeatureMap, ...], data: RankingData, frame: Frame) -> Summary:
+    def of(
+        cls, maps: tuple[FeatureMap, ...], data: RankingData, query_weight: str = "pairs", ties: bool = False
+    ) -> Summary:
         """
         Sum over a problem, in one pass over the scored and one over the unscored rows.
 
@@ -88,25 +88,29 @@ class Summary:
             The views.
         data : RankingData
             The problem.
-        frame : Frame
-            What is compared in it.
+        query_weight : {"pairs", "equal", "rows"}
+            How much a query counts, see `corank.graphs.weigh_queries`.
+        ties : bool
+            Whether two rows of equal score make a pair too.
 
         Returns
         -------
         Summary
             The sums.
         """
-        how: dict[str, Any] = {"features": beside(maps)}
+        are_columns = len(maps) == 1 and maps[0].basis is None and maps[0].view.columns is None
+        how: dict[str, Any] = {"features": None if are_columns else beside(maps), "query_weight": query_weight}
         # sums beyond float64 get their sentence when they are solved
         with np.errstate(over="ignore", invalid="ignore"):
-            scored = Moments.of(weigh_queries(data, frame.query_weight, ties=frame.ties), ties=frame.ties, **how)
-            unscored = None
-            if len(maps) > 1:
-                unscored = Moments.of(data, rows="unscored", query_weight=frame.query_weight, **how)
-        n_features = data.n_features if data.X.ndim == 2 else None
-        return cls(
-            maps, scored, unscored, frame.n_differences, frame.query_weight, frame.ties, factors_of(data.X), n_features
+            scored = Moments.of(data, ties=ties, **how)
+            unscored = Moments.of(data, rows="unscored", **how) if len(maps) > 1 else None
+        n_features, free = data.n_features if data.X.ndim == 2 else None, freedom(data, ties)
+        drawn = ties and data.pairs is None
+        weights = (
+            drawn_weight(data, query_weight) if drawn else scored.pair_weight,
+            drawn_weight(data, query_weight, "unscored"),
         )
+        return cls(maps, scored, unscored, weights, free, query_weight, ties, factors_of(data.X), n_features)
 
     def __add__(self, other: Summary) -> Summary:
         alike = len(self.maps) == len(other.maps) and all(map(FeatureMap.is_like, self.maps, other.maps))
@@ -123,55 +127,9 @@ class Summary:
         unscored = None if self.unscored is None or other.unscored is None else self.unscored + other.unscored
         return replace(
             self, scored=self.scored + other.scored, unscored=unscored,
-            n_differences=self.n_differences + other.n_differences,
+            weights=(self.weights[0] + other.weights[0], self.weights[1] + other.weights[1]),
+            free=self.free + other.free,
         )  # fmt: skip
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """
-        Write the sums to a file, whole or not at all.
-
-        Parameters
-        ----------
-        path : path
-            Where; an existing file is replaced. Kernels that are functions cannot be saved.
-        """
-        tensors: Tensors = {"scored": self.scored.pair}
-        if self.unscored is not None:
-            tensors["unscored"] = self.unscored.pair
-        if self.factors is not None:
-            tensors["factors"] = self.factors
-        header = {name: getattr(self, name) for name in _NUMBERS}
-        header["scored_weight"] = self.scored.pair_weight
-        header["unscored_weight"] = None if self.unscored is None else self.unscored.pair_weight
-        header["maps"] = [pack_map(phi, f"map{v}", tensors) for v, phi in enumerate(self.maps)]
-        write_tensors(path, header, tensors)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Summary:
-        """
-        Read what `save` wrote; nothing in the file is run.
-
-        Parameters
-        ----------
-        path : path
-            The file.
-
-        Returns
-        -------
-        Summary
-            The sums.
-        """
-        header, tensors = read_tensors(path)
-        try:
-            maps = tuple(unpack_map(one, f"map{v}", tensors) for v, one in enumerate(header["maps"]))
-            scored = Moments(tensors["scored"], None, header["scored_weight"])
-            unscored = None
-            if "unscored" in tensors:
-                unscored = Moments(tensors["unscored"], None, header["unscored_weight"])
-            numbers = {name: header[name] for name in _NUMBERS}
-        except (KeyError, TypeError, ValueError) as error:
-            raise InputError(f"{path} describes a summary wrongly ({reason(error)}); save it again.") from error
-        return cls(maps, scored, unscored, factors=tensors.get("factors"), **numbers)
 
     def require_pairs(self) -> None:
         """Raise one sentence when no part held a pair to learn from; a single part may well hold none."""
@@ -212,51 +170,22 @@ class Summary:
         Equations
             The matrix without the penalty, and the right side.
         """
-        sums, M = self.scored.pair / self.scored.pair_weight, len(self.maps)
+        sums, M = self.scored.pair / self.weights[0], len(self.maps)
         A = np.zeros_like(sums[:-1, :-1])
         for block in self.blocks:
             A[block, block] = sums[block, block]
-        trace = float(np.trace(A))
+        squares = np.diag(A).copy()
+        closed = [
+            alpha_of(float(squares[block].sum()), _columns(phi), self.free)
+            for phi, block in zip(self.maps, self.blocks, strict=True)
+        ]
         if self.unscored is not None and self.agrees and coupling > 0.0:
             # the loss has its ½, the sum over (v, u) has every pair of views twice: a slope of 4
-            U = (4.0 * coupling / self.unscored.pair_weight) * self.unscored.pair[:-1, :-1]
+            U = (4.0 * coupling / self.weights[1]) * self.unscored.pair[:-1, :-1]
             A -= U
             for block in self.blocks:
                 A[block, block] += M * U[block, block]
-        return Equations(A, sums[:-1, -1].copy(), trace)
-
-    def spectrum(self, coupling: float = 0.0) -> Spectrum:
-        """
-        Decompose the system once for every alpha.
-
-        Parameters
-        ----------
-        coupling : float
-            As in `equations`.
-
-        Returns
-        -------
-        Spectrum
-            Solves for weights of Φ.
-        """
-        A, b, _ = self.equations(coupling)
-        return Spectrum.of(A, b)
-
-    def closed_alpha(self) -> float:
-        """
-        Choose alpha by the closed rule, see `corank.rls.penalty.closed_alpha`; the mean over views.
-
-        Returns
-        -------
-        float
-            The weight of the penalty.
-        """
-        squares = np.diag(self.scored.pair) / self.scored.pair_weight
-        alphas = [
-            closed_alpha(float(squares[block].sum()), self.n_differences, _columns(phi))
-            for phi, block in zip(self.maps, self.blocks, strict=True)
-        ]
-        return float(np.mean(alphas))
+        return Equations(A, sums[:-1, -1].copy(), float(np.mean(closed)))
 
     def gap(self, w: ArrayLike) -> float:
         """

@@ -95,10 +95,30 @@ def draw_views(seed: int, repeat: int, hidden: float) -> ViewsRepeat:
     queries = rng.permutation(np.unique(qid))
     train = np.isin(qid, queries[: round(TRAIN_SHARE * len(queries))])
     y_train = hide_scores(y[train], fraction=hidden, random_state=int(rng.integers(2**31)))
-    kernel = GaussianKernel().fit(X[train], rng)
+    kernel = median_kernel(X[train], rng)
     basis = rng.choice(int(train.sum()), 2 * N_BASIS, replace=False)
     views = [View(None, kernel, np.sort(part)) for part in (basis[:N_BASIS], basis[N_BASIS:])]
     return ViewsRepeat(X[train], y_train, qid[train], X[~train], y[~train], qid[~train], views)
+
+
+def median_kernel(X: Any, rng: np.random.Generator) -> GaussianKernel:
+    """
+    Return a Gaussian kernel whose σ is the median distance of rows; corank's own default is twice as wide.
+
+    Parameters
+    ----------
+    X : ndarray
+        Rows.
+    rng : numpy.random.Generator
+        Draws pairs of them.
+
+    Returns
+    -------
+    GaussianKernel
+        The kernel.
+    """
+    fitted: Any = GaussianKernel().fit(X, rng)
+    return GaussianKernel(4.0 * fitted.gamma)
 
 
 def count_pairs(data: RankingData) -> float:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from corank.data.mq2008 import BASELINES, folds, published, read_parts
-from corank.experiments.co_rankrls.draw import N_BASIS, count_pairs
+from corank.experiments.co_rankrls.draw import N_BASIS, count_pairs, median_kernel
 from corank.experiments.co_rankrls.views import HIDDEN, LAMBDAS, NUS, curve_table, views_table
 from corank.experiments.options import ExperimentOptions
 from corank.experiments.report import Cell, Report, ReportTable
@@ -105,9 +105,11 @@ def _trial(options: ExperimentOptions, name: str, fold: int, largest: int) -> di
     how: dict[str, Any] = {"alphas": np.array(LETOR_LAMBDAS) / n_pairs, "metric": "AP"}
     if name == DENSE:
         chosen = _cell(options, f"Gaussian, r = {largest}", fold, largest)["lambda"]
-        how = {"alpha": chosen / n_pairs, "kernel": "gaussian"}
+        how = {"alpha": chosen / n_pairs}
     elif name != "linear":
-        how |= {"kernel": "gaussian", "n_basis": int(name.split()[-1])}
+        how |= {"n_basis": int(name.split()[-1])}
+    if name != "linear":
+        how["kernel"] = median_kernel(train.X, np.random.default_rng(options.seed))
     model = RankRLS(**how, ties=True, scale=False, random_state=options.seed).fit(train.data)
     found = evaluate(test.y, model.predict(test.X), test.qid, METRICS, convention="letor4")
     return {"lambda": model.alpha_ * n_pairs, **{metric: found[metric].mean for metric in METRICS}}

@@ -3,28 +3,31 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from corank.basis import Basis
 from corank.data.ranking import RankingData
 from corank.kernels import GaussianKernel
-from corank.rls.dense import dual_system
 from corank.rls.frame import Frame
+from corank.rls.systems import DenseSystem
 from corank.views import View
 from explicit_rls import laplacian
 
 RNG = np.random.default_rng(0)
 X, QID = RNG.normal(size=(20, 3)), np.repeat([0, 1, 2, 3], 5)
-Y = RNG.normal(size=20)
+Y = np.round(RNG.normal(size=20))
 
 
 @pytest.mark.parametrize("weights", [None, RNG.choice([0.5, 1.0, 2.0], 20)], ids=["plain", "weighted"])
-def test_the_system_has_the_nonzero_spectrum_of_the_papers(weights):
+@pytest.mark.parametrize("ties", [False, True])
+def test_the_system_has_the_nonzero_spectrum_of_the_papers(weights, ties):
     kernel = GaussianKernel(0.2)
-    frame = Frame.of(RankingData.of(X, Y, QID), "pairs", weights)
-    M, t = dual_system(View(None, kernel), X, frame, X[frame.rows])
+    data = RankingData.of(X, Y, QID, weights)
+    frame = Frame.of(data, "pairs", ties)
+    M, t, _ = DenseSystem(data, frame, Basis.of(View(None, kernel), X, frame.rows)).equations()
     np.testing.assert_allclose(M, M.T, atol=1e-12)
-    L = laplacian(QID, weights)
+    L = laplacian(QID, weights, y=None if ties else Y)
     expected = np.sort(np.linalg.eigvals(L @ kernel(X)).real)[4:]
     u = np.zeros((20, 4))
-    w = np.ones(20) if weights is None else weights
+    w = np.ones(20) if weights is None else weights[frame.rows]
     u[np.arange(20), QID] = np.sqrt(w / np.bincount(QID, weights=w)[QID])
     free = np.eye(20) - u @ u.T
     np.testing.assert_allclose(np.sort(np.linalg.eigvalsh(free @ M @ free))[4:], expected, atol=1e-9)
