@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from corank.data.mq2008 import read_parts
 from corank.data.ranking import RankingData
 from corank.data.split import hide_scores
-from corank.graphs import Laplacian
+from corank.graphs import drawn_weight
 from corank.kernels import GaussianKernel, Kernel
 from corank.metrics import evaluate
 from corank.views import View
@@ -123,7 +123,7 @@ def median_kernel(X: Any, rng: np.random.Generator) -> GaussianKernel:
 
 def count_pairs(data: RankingData) -> float:
     """
-    Count the pairs of scored rows of one query, equal scores included.
+    Count the pairs of scored rows of one query, equal scores and half of each row with itself included: Σ_q n_q²/2.
 
     The paper has sums over pairs where corank has means of halves: its λ is alpha times this number.
 
@@ -137,7 +137,7 @@ def count_pairs(data: RankingData) -> float:
     float
         Their number.
     """
-    return float(Laplacian.per_query(data, rows="scored", ties=True).pair_weight.sum())
+    return drawn_weight(data, "pairs")
 
 
 @cache

@@ -185,8 +185,7 @@ def _summary(drawn: ViewsRepeat, kept: NDArray[np.bool_] | slice = slice(None), 
 
 
 def _scores(drawn: ViewsRepeat, summary: Summary, lam: float, nu: float, rows: Floats) -> Floats:
-    assert summary.unscored is not None
-    P, U = summary.scored.pair_weight, summary.unscored.pair_weight
+    P, U = summary.weights
     model = CoRankRLS(drawn.views, coupling=0.5 * nu * U / P, alpha=lam / P, ties=True, scale=False)
     return model.fit_summary(summary).predict(rows)
 
