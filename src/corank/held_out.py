@@ -23,14 +23,9 @@ class HeldOut:
     """
     A problem in two parts; rows are not copied.
 
-    Attributes
-    ----------
-    train : RankingData
-        The problem without the judgements that were set aside: their rows count as unscored.
-    test : RankingData
-        The problem with no other judgements than those.
-    by_squares : bool
-        Whether the squared error judges, rather than the disagreement error.
+    train: the problem without the judgements that were set aside: their rows count as unscored.
+    test: the problem with no other judgements than those.
+    by_squares: whether the squared error judges, rather than the disagreement error.
     """
 
     train: RankingData
@@ -46,15 +41,8 @@ class HeldOut:
         """
         Judge predictions; judgements count alike, whatever they weigh.
 
-        Parameters
-        ----------
-        scores : array of shape (len(rows),)
-            Scores of `rows`.
-
-        Returns
-        -------
-        float
-            Mean squared error, or disagreement error: averaged over queries, a tie counting one half.
+        scores (len(rows): scores of `rows`.
+        Returns: mean squared error, or disagreement error: averaged over queries, a tie counting one half.
         """
         if self.test.pairs is not None:
             winners, losers = np.searchsorted(self.rows, self.test.pairs).T
@@ -73,24 +61,12 @@ def hold_out(data: RankingData, fraction: float, rng: np.random.Generator, *, by
     """
     Set whole queries aside; where only one holds anything to judge by, some of its rows or preferences.
 
-    Parameters
-    ----------
-    data : RankingData
-        The problem.
-    fraction : float
-        Share of the queries, rows or preferences to judge by; rounded, but never so that a part is left without any.
-    rng : numpy.random.Generator
-        Draws them.
-    by_squares : bool
-        Whether the squared error will judge, which needs scores but no pair.
+    fraction: share of the queries, rows or preferences to judge by; rounded, but never so that a part is left without
+        any.
+    rng: draws them.
+    by_squares: whether the squared error will judge, which needs scores but no pair.
+    Returns: the two parts.
 
-    Returns
-    -------
-    HeldOut
-        The two parts.
-
-    Examples
-    --------
     >>> data = RankingData.of(np.zeros((8, 1)), [0, 1] * 4, qid=[1, 1, 2, 2, 3, 3, 4, 4])
     >>> parts = hold_out(data, 0.25, np.random.default_rng(0))
     >>> parts.train.n_scored, parts.test.n_scored

@@ -17,15 +17,9 @@ class Rule:
     """
     What a parameter may be; ``a | b`` allows either.
 
-    Attributes
-    ----------
-    words : str
-        What to pass, as a sentence goes on after "pass".
-    allows : callable
-        Says whether a value is allowed.
+    words: what to pass, as a sentence goes on after "pass".
+    allows: says whether a value is allowed.
 
-    Examples
-    --------
     >>> rule = number(0) | none
     >>> rule.words, rule.allows(-1.0)
     ('a number of at least 0, or None', False)
@@ -45,17 +39,7 @@ def number(low: float | None = None, high: float | None = None, *, inside: str =
     """
     Allow finite numbers of an interval.
 
-    Parameters
-    ----------
-    low, high : float, optional
-        Its ends.
-    inside : {"[]", "()", "[)", "(]"}
-        Which ends belong to it.
-
-    Returns
-    -------
-    Rule
-        The rule.
+    inside {"[]", "()", "[)", "(]"}: which ends belong to it.
     """
     above = "" if low is None else f" of at least {low:g}" if inside[0] == "[" else f" above {low:g}"
     below = "" if high is None else f" up to {high:g}" if inside[1] == "]" else f" below {high:g}"
@@ -71,37 +55,13 @@ def number(low: float | None = None, high: float | None = None, *, inside: str =
 
 
 def whole(low: int | None = None) -> Rule:
-    """
-    Allow whole numbers.
-
-    Parameters
-    ----------
-    low : int, optional
-        The least.
-
-    Returns
-    -------
-    Rule
-        The rule.
-    """
+    """Allow whole numbers."""
     words = "a whole number" + ("" if low is None else f" of at least {low}")
     return Rule(words, lambda value: is_whole(value) and (low is None or value >= low))
 
 
 def one_of(*names: str) -> Rule:
-    """
-    Allow certain words.
-
-    Parameters
-    ----------
-    *names : str
-        The words.
-
-    Returns
-    -------
-    Rule
-        The rule.
-    """
+    """Allow certain words."""
     return Rule(" or ".join(f"{name!r}" for name in names), lambda value: isinstance(value, str) and value in names)
 
 
@@ -109,17 +69,7 @@ def having(words: str, *methods: str) -> Rule:
     """
     Allow objects with certain methods.
 
-    Parameters
-    ----------
-    words : str
-        What such an object is.
-    *methods : str
-        Their names.
-
-    Returns
-    -------
-    Rule
-        The rule.
+    words: what such an object is.
     """
     return Rule(words, lambda value: not isinstance(value, type) and all(hasattr(value, name) for name in methods))
 
@@ -128,15 +78,8 @@ def is_whole(value: Any) -> bool:
     """
     Tell whether a value is a whole number, and no truth value.
 
-    Parameters
-    ----------
-    value : object
-        Any value.
-
-    Returns
-    -------
-    bool
-        Whether it is.
+    value: any value.
+    Returns: whether it is.
     """
     return isinstance(value, Integral) and not isinstance(value, bool | np.bool_)
 
@@ -158,12 +101,8 @@ def check_values(values: Mapping[str, Any], rules: Rules) -> None:
     """
     Raise one sentence for the first value that breaks its rule.
 
-    Parameters
-    ----------
-    values : mapping of str to object
-        What came, by the names of the parameters.
-    rules : mapping of str to Rule
-        One for each of them, and perhaps for more.
+    values: what came, by the names of the parameters.
+    rules: one for each of them, and perhaps for more.
     """
     for name, value in values.items():
         if not rules[name].allows(value):

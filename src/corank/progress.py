@@ -12,19 +12,10 @@ def progress(total: int, what: str, verbose: bool = True) -> Iterator[Callable[[
     """
     Show how far long work has come.
 
-    Parameters
-    ----------
-    total : int
-        How much there is to do.
-    what : str
-        What is counted.
-    verbose : bool
-        Whether to show anything.
-
-    Yields
-    ------
-    callable
-        Takes what was done since the last call.
+    total: how much there is to do.
+    what: what is counted.
+    verbose: whether to show anything.
+    Yields: takes what was done since the last call.
     """
     if not verbose:
         yield lambda done: None

@@ -138,19 +138,7 @@ class Calibrated(Ranker):
         )  # fmt: skip
 
     def predict(self, X: Any) -> Floats:
-        """
-        Score rows on the scale of y.
-
-        Parameters
-        ----------
-        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
-            The rows.
-
-        Returns
-        -------
-        array of shape (n_rows,)
-            Expected grades, or probabilities of 1 where y was 0 and 1.
-        """
+        """Score rows on the scale of y: expected grades, or probabilities of 1 where y was 0 and 1."""
         scores = self.ranker_scores(X)
         if hasattr(self, "levels_"):
             return np.interp(scores, self.scores_, self.levels_)
@@ -193,19 +181,8 @@ class Calibrated(Ranker):
 
     def rank(self, X: Any, qid: ArrayLike | None = None) -> NDArray[np.int64]:
         """
-        Rank rows inside their queries, by the scores of the ranker: those never tie where calibrated ones may.
-
-        Parameters
-        ----------
-        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
-            The rows.
-        qid : array-like of shape (n_rows,), optional
-            One query id per row; None ranks all rows together.
-
-        Returns
-        -------
-        array of int64, shape (n_rows,)
-            1 for the best row of each query.
+        Rank rows inside their queries, by the scores of the ranker: those never tie where calibrated ones may: 1 for
+        the best row of each query.
         """
         rows = self._new_rows(X)
         return np.asarray(self.ranker_.rank(rows, qid))

@@ -38,18 +38,9 @@ def kebab(name: str) -> str:
     """
     Return a class name as it is typed on the command line.
 
-    Parameters
-    ----------
-    name : str
-        Such as "CoRankRLS".
+    name: such as "CoRankRLS".
+    Returns: such as "co-rankrls".
 
-    Returns
-    -------
-    str
-        Such as "co-rankrls".
-
-    Examples
-    --------
     >>> [kebab(name) for name in ("SPD", "RankRLS", "CoRankRLS", "CoRankingPursuit")]
     ['spd', 'rankrls', 'co-rankrls', 'co-ranking-pursuit']
     """
@@ -60,10 +51,7 @@ def rankers() -> list[str]:
     """
     Return the names of every ranker that corank exports and that needs no argument to be made.
 
-    Returns
-    -------
-    list of str
-        Names on the command line.
+    Returns: names on the command line.
     """
     return sorted(kebab(name) for name in corank.__all__ if _ranker(name) is not None)
 
@@ -72,15 +60,7 @@ def find_ranker(name: str) -> type[Ranker]:
     """
     Look up a ranker by its name on the command line; case and hyphens do not matter.
 
-    Parameters
-    ----------
-    name : str
-        Such as "spd".
-
-    Returns
-    -------
-    type
-        Its class.
+    name: such as "spd".
     """
     wanted = name.replace("-", "").replace("_", "").lower()
     # only the room of the wanted ranker is imported
@@ -102,19 +82,9 @@ def build(kind: type[Ranker], options: Mapping[str, tuple[str, Any]], assignment
     """
     Make a ranker from options that were given and from ``name=value`` assignments.
 
-    Parameters
-    ----------
-    kind : type
-        The class.
-    options : mapping
-        Parameter to (option, value); a value of None means that the option was not given.
-    assignments : iterable of str
-        ``name=value``; the value is read as JSON (numbers, true, null, lists) and as a word otherwise.
-
-    Returns
-    -------
-    Ranker
-        Not fitted yet.
+    options: parameter to (option, value); a value of None means that the option was not given.
+    assignments: ``name=value``; the value is read as JSON (numbers, true, null, lists) and as a word otherwise.
+    Returns: not fitted yet.
     """
     names = sorted(inspect.signature(kind).parameters)
     given = {parameter: value for parameter, (_, value) in options.items() if value is not None}
@@ -138,18 +108,9 @@ def parse_views(text: str) -> int | list[list[int]]:
     """
     Read views: a number of random ones, or the features of each.
 
-    Parameters
-    ----------
-    text : str
-        ``2``, or ``1-23/24-46``: views divided by ``/``, 1-based feature ids and ranges divided by ``,``.
+    text: ``2``, or ``1-23/24-46``: views divided by ``/``, 1-based feature ids and ranges divided by ``,``.
+    Returns: the number of views, or the 0-based columns of each.
 
-    Returns
-    -------
-    int or list of lists of int
-        The number of views, or the 0-based columns of each.
-
-    Examples
-    --------
     >>> parse_views("2"), parse_views("1-3/4,6")
     (2, [[0, 1, 2], [3, 5]])
     """
@@ -174,12 +135,8 @@ def require_features(views: int | list[list[int]], n_features: int) -> None:
     """
     Raise one sentence, in the numbers that were typed, where views name features that the data does not have.
 
-    Parameters
-    ----------
-    views : int or list of lists of int
-        As `parse_views` returns them.
-    n_features : int
-        Number of features of the data.
+    views: as `parse_views` returns them.
+    n_features: number of features of the data.
     """
     highest = 0 if isinstance(views, int) else 1 + max(max(columns) for columns in views)
     if highest > n_features:
@@ -190,15 +147,8 @@ def law_of(loop: str | None) -> tuple[str | None, str | None]:
     """
     Return the law of drawing pairs that a ``--loop`` names.
 
-    Parameters
-    ----------
-    loop : str, optional
-        One of `LOOPS`.
-
-    Returns
-    -------
-    query_weight, draw : str or None
-        The parameters of those names; None where there is no loop.
+    loop: one of `LOOPS`.
+    Returns: the parameters of those names; None where there is no loop.
     """
     if loop is None:
         return None, None
@@ -211,15 +161,7 @@ def layout_of(model: Any) -> Literal["auto", "dense"]:
     """
     Say how a model wants its rows.
 
-    Parameters
-    ----------
-    model : Ranker or Pipeline
-        The model.
-
-    Returns
-    -------
-    {"auto", "dense"}
-        The `layout` to read with.
+    Returns: the `layout` to read with.
     """
     return "auto" if get_tags(model).input_tags.sparse else "dense"
 
@@ -228,19 +170,9 @@ def predict(model: Any, X: Any, qid: Any) -> NDArray[np.float64]:
     """
     Score rows with a ranker or a pipeline, whose steps get the query ids they ask for.
 
-    Parameters
-    ----------
-    model : Ranker or Pipeline
-        The fitted model.
-    X : ndarray or CSR matrix
-        The rows.
-    qid : array
-        One query id per row.
-
-    Returns
-    -------
-    array of float64
-        One score per row.
+    model: the fitted model.
+    qid: one query id per row.
+    Returns: one score per row.
     """
     with config_context(enable_metadata_routing=True):
         wants_qid = model.get_metadata_routing().consumes("predict", ["qid"])

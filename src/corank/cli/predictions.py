@@ -21,17 +21,8 @@ def read_truth(path: Path, unscored: float | None) -> Qrels | Collection:
     """
     Read grades from qrels, LETOR text, a store, Parquet or CSV, told apart by what they are.
 
-    Parameters
-    ----------
-    path : Path
-        The file or folder.
-    unscored : float, optional
-        Label that marks an unjudged row.
-
-    Returns
-    -------
-    Qrels or Collection
-        The grades.
+    path: the file or folder.
+    unscored: label that marks an unjudged row.
     """
     kind = kind_of(path)
     if kind in ("text", "csv"):
@@ -49,23 +40,11 @@ def measure(
     """
     Evaluate a score file (one number a line, a line for each row of the truth) or a TREC run.
 
-    Parameters
-    ----------
-    path : Path
-        Where the truth came from, for messages.
-    predictions : Path
-        The file.
-    truth : Qrels or Collection
-        The judged rows.
-    metrics : list of str
-        Names of metrics.
-    convention : str
-        Name of the convention.
-
-    Returns
-    -------
-    Evaluation
-        What was measured.
+    path: where the truth came from, for messages.
+    truth: the judged rows.
+    metrics: names of metrics.
+    convention: name of the convention.
+    Returns: what was measured.
     """
     words = _first_words(predictions)
     if len(words) == len(RUN_COLUMNS):

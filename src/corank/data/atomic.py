@@ -17,19 +17,10 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     """
     Write a file so that a reader sees the old one or the whole new one, never a part.
 
-    Parameters
-    ----------
-    path : path
-        Where the file shall stand; an existing file is replaced, a link is followed.
+    path: where the file shall stand; an existing file is replaced, a link is followed.
+    Yields: A name beside `path` to write to. It takes the place of `path` when the block ends well and is removed when
+        the block raises.
 
-    Yields
-    ------
-    Path
-        A name beside `path` to write to. It takes the place of `path` when the block ends well and is removed
-        when the block raises.
-
-    Examples
-    --------
     >>> import tempfile
     >>> target = Path(tempfile.mkdtemp(), "scores.txt")
     >>> with atomic_file(target) as scratch:
@@ -57,18 +48,10 @@ def atomic_folder(path: str | os.PathLike[str], *, replace: bool = False) -> Ite
     """
     Write a folder so that it appears with all its files or not at all.
 
-    Parameters
-    ----------
-    path : path
-        Where the folder shall stand.
-    replace : bool, default False
-        Whether a folder that stands there is replaced: it is moved aside, and removed once the new one stands.
-
-    Yields
-    ------
-    Path
-        A new, empty folder beside `path` to write into. It takes the place of `path` when the block ends well
-        and is removed, with all it holds, when the block raises.
+    path: where the folder shall stand.
+    replace: whether a folder that stands there is replaced: it is moved aside, and removed once the new one stands.
+    Yields: A new, empty folder beside `path` to write into. It takes the place of `path` when the block ends well and
+        is removed, with all it holds, when the block raises.
     """
     place = _place(path)
     if os.path.lexists(place) and not (replace and place.is_dir()):

@@ -125,10 +125,7 @@ def datasets() -> dict[str, Dataset]:
     """
     Return every data set that corank knows, by name.
 
-    Returns
-    -------
-    dict
-        Name to Dataset.
+    Returns: name to Dataset.
     """
     table = json.loads(resources.files("corank.data").joinpath("catalog.json").read_text(encoding="utf-8"))
     return {row["name"]: Dataset(**{**row, "files": tuple(File(**file) for file in row["files"])}) for row in table}

@@ -34,12 +34,8 @@ class Text:
     """
     The (uncompressed) bytes of a file, in the file cache rather than in this process's own memory.
 
-    Attributes
-    ----------
-    path : Path
-        The file it came from, for messages.
-    mapped : mmap
-        The bytes; searched with `find` and regular expressions.
+    path: the file it came from, for messages.
+    mapped: the bytes; searched with `find` and regular expressions.
     """
 
     path: Path
@@ -59,15 +55,8 @@ class Text:
         """
         Say where a byte stands.
 
-        Parameters
-        ----------
-        position : int
-            Offset of the byte.
-
-        Returns
-        -------
-        line, column : int
-            Both count from 1; columns count bytes.
+        position: offset of the byte.
+        Returns: both count from 1; columns count bytes.
         """
         line_begin = self.mapped.rfind(b"\n", 0, position) + 1
         return self._newlines(line_begin) + 1, position - line_begin + 1
@@ -86,15 +75,8 @@ def open_text(path: str | os.PathLike[str]) -> Text:
     """
     Map a text file; a compressed one is first unpacked to an unnamed temporary file.
 
-    Parameters
-    ----------
-    path : path
-        A plain, gzip, xz or zstandard file, told apart by its first bytes.
-
-    Returns
-    -------
-    Text
-        The bytes of the text.
+    path: A plain, gzip, xz or zstandard file, told apart by its first bytes.
+    Returns: the bytes of the text.
     """
     place = Path(path)
     with _opened(place) as (handle, kind):
@@ -114,17 +96,9 @@ def first_line(path: str | os.PathLike[str], comment: bytes | None = None) -> by
     """
     Read the first line that is not blank, and no further.
 
-    Parameters
-    ----------
-    path : path
-        A plain, gzip, xz or zstandard file.
-    comment : bytes, optional
-        What begins a comment, which is left out of lines.
-
-    Returns
-    -------
-    bytes
-        The line, without what ends it; empty where there is none.
+    path: A plain, gzip, xz or zstandard file.
+    comment: what begins a comment, which is left out of lines.
+    Returns: the line, without what ends it; empty where there is none.
     """
     with _opened(Path(path)) as (handle, kind), _naming_damage(Path(path), kind):
         for whole in handle if kind is None else _unpacking(handle, kind):
@@ -139,15 +113,8 @@ def write_text(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """
     Write a text file whole or not at all, compressed as its suffix says (.gz, .xz, .zst).
 
-    Parameters
-    ----------
-    path : path
-        Where the file shall stand.
-
-    Yields
-    ------
-    binary stream
-        Takes the uncompressed bytes.
+    path: where the file shall stand.
+    Yields: takes the uncompressed bytes.
     """
     with (
         atomic_file(path) as scratch,

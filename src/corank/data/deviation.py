@@ -27,18 +27,9 @@ def column_factors(data: RankingData) -> Floats:
     scored or not. Columns that are zero in more than four rows of five (words of a text, rare flags) share one divisor,
     √(Σ squared deviations / Σ shares of rows where they are not zero): one by one, the rarest would be blown up most.
 
-    Parameters
-    ----------
-    data : RankingData
-        The problem; its rows are read once.
+    data: the problem; its rows are read once.
+    Returns: the factors; 1 for a column that is constant in every query.
 
-    Returns
-    -------
-    array of float64, shape (n_features,)
-        The factors; 1 for a column that is constant in every query.
-
-    Examples
-    --------
     >>> data = RankingData.of([[1.0, 5.0], [3.0, 5.0], [7.0, 9.0], [7.0, 9.0]], [0, 1, 0, 1], qid=[1, 1, 2, 2])
     >>> (column_factors(data) ** 2).round(6).tolist()
     [2.0, 1.0]

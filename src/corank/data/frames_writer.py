@@ -32,20 +32,10 @@ def write_parquet(
     """
     Write dense rows as a Parquet file with columns label, qid, docid and the features, whole or not at all.
 
-    Parameters
-    ----------
-    path : path
-        The file to write.
-    X : ndarray or DataFrame, shape (n_rows, n_features)
-        The rows.
-    y : array-like of shape (n_rows,)
-        Labels; NaN marks an unscored row.
-    qid : array-like of shape (n_rows,), optional
-        Query ids, numbers or strings.
-    docids : array-like of str, shape (n_rows,), optional
-        Documents.
-    names : sequence of str, optional
-        Names of the feature columns; f1, f2, ... by default.
+    path: the file to write.
+    y (n_rows,): labels; NaN marks an unscored row.
+    qid (n_rows,): query ids, numbers or strings.
+    names: names of the feature columns; f1, f2, ... by default.
     """
     arrow, parquet = need("pyarrow", "frames"), need("pyarrow.parquet", "frames")
     rows = as_rows(X)

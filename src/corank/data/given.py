@@ -13,17 +13,7 @@ def as_scores(y: ArrayLike, n_rows: int) -> NDArray[np.float64]:
     """
     Check scores: a vector of numbers, one per row, NaN for unscored rows.
 
-    Parameters
-    ----------
-    y : array-like
-        Scores.
-    n_rows : int
-        Number of rows of X.
-
-    Returns
-    -------
-    array of float64
-        The scores.
+    n_rows: number of rows of X.
     """
     if y is None:
         raise InputError(
@@ -42,19 +32,9 @@ def as_numbers(values: ArrayLike, name: str, what: str) -> NDArray[np.float64]:
     """
     Check a vector of numbers, one per row; what is missing (None, NaN, pandas.NA) is NaN.
 
-    Parameters
-    ----------
-    values : array-like
-        A vector, or a table of one column.
-    name : str
-        How the caller calls it, for the message.
-    what : str
-        What one number is, for the message.
-
-    Returns
-    -------
-    array of float64
-        The numbers.
+    values: A vector, or a table of one column.
+    name: how the caller calls it, for the message.
+    what: what one number is, for the message.
     """
     try:
         given = np.asarray(values)
@@ -77,17 +57,7 @@ def as_pairs(pairs: ArrayLike, codes: NDArray[np.int64]) -> NDArray[np.int64]:
     """
     Check preferences: row numbers, the preferred row first, both of one query.
 
-    Parameters
-    ----------
-    pairs : array-like of int, shape (n_pairs, 2)
-        The preferences.
-    codes : array of int64, shape (n_rows,)
-        Query of each row.
-
-    Returns
-    -------
-    array of int64, shape (n_pairs, 2)
-        The preferences.
+    codes (n_rows,): query of each row.
     """
     values = np.asarray(pairs)
     if values.size == 0:

@@ -21,10 +21,7 @@ def read_ratings() -> NDArray[np.float32]:
     """
     Read all ratings.
 
-    Returns
-    -------
-    array of float32, shape (n_users, 100)
-        Ratings from -9.95 to 10, NaN where a user did not rate a joke.
+    Returns: ratings from -9.95 to 10, NaN where a user did not rate a joke.
     """
     path = dataset("jester").path("jester-data-1.csv")
     table = np.loadtxt(io.BytesIO(bytes(open_text(path).mapped)), delimiter=",", dtype=np.float32)

@@ -14,21 +14,10 @@ def explain(pieces: Pieces, fault: Fault, rules: kernels.Rules, n_features: int 
     """
     Turn a fault into a sentence with file, line and column.
 
-    Parameters
-    ----------
-    pieces : Pieces
-        The texts.
-    fault : Fault
-        Where the parser stopped.
-    rules : Rules
-        How it read.
-    n_features : int, optional
-        The number of features the user asked for.
-
-    Returns
-    -------
-    InputError
-        To be raised.
+    fault: where the parser stopped.
+    rules: how it read.
+    n_features: the number of features the user asked for.
+    Returns: to be raised.
     """
     k = int(np.searchsorted(pieces.bases, fault.position, side="right")) - 1
     text, at = pieces.texts[k], fault.position - int(pieces.bases[k])

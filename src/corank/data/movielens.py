@@ -17,10 +17,7 @@ def read_ratings() -> NDArray[np.float32]:
     """
     Read all ratings.
 
-    Returns
-    -------
-    array of float32, shape (n_users, n_movies)
-        Ratings from 1 to 5, NaN where a user did not rate a movie.
+    Returns: ratings from 1 to 5, NaN where a user did not rate a movie.
     """
     path = dataset("movielens-1m").path("ratings.csv")
     header, _, body = bytes(open_text(path).mapped).partition(b"\n")

@@ -62,15 +62,7 @@ def read_parts(numbers: Sequence[int] = (1, 2, 3, 4, 5)) -> Collection:
     """
     Read parts of the collection, one after the other.
 
-    Parameters
-    ----------
-    numbers : tuple of ints
-        Which of the parts 1 to 5.
-
-    Returns
-    -------
-    Collection
-        Their rows.
+    numbers: which of the parts 1 to 5.
     """
     entry = dataset("mq2008")
     paths = [entry.path(f"S{number}.txt") for number in numbers]

@@ -23,12 +23,7 @@ class Fault(Exception):
     """
     A place in the text that the parser could not read.
 
-    Parameters
-    ----------
-    code : int
-        What `parse_rows` returned.
-    position : int
-        Where.
+    code: what `parse_rows` returned.
     """
 
     def __init__(self, code: int, position: int) -> None:
@@ -42,12 +37,8 @@ class Outcome:
     """
     What parsing a piece, or all pieces, came to.
 
-    Attributes
-    ----------
-    n_values : int
-        Values of the sheet used up to here.
-    largest_id : int
-        Largest feature id.
+    n_values: values of the sheet used up to here.
+    largest_id: largest feature id.
     """
 
     n_values: int
@@ -59,14 +50,9 @@ class Piece:
     """
     Whole lines of a text.
 
-    Attributes
-    ----------
-    bytes : array of uint8
-        Holds the lines, and `PADDING` more bytes.
-    begin, end : int
-        The lines are ``bytes[begin:end]``.
-    shift : int
-        What to add to an offset in `bytes` to get a position.
+    bytes: holds the lines, and `PADDING` more bytes.
+    begin, end: the lines are ``bytes[begin:end]``.
+    shift: what to add to an offset in `bytes` to get a position.
     """
 
     bytes: NDArray[np.uint8]
@@ -80,19 +66,11 @@ class Pieces:
     """
     Texts, end to end, as pieces of whole lines; a position counts bytes from the start of the first text.
 
-    Attributes
-    ----------
-    texts : list of Text
-        The texts.
-    bases : array of int64
-        Position at which each text begins.
-    text_of, rows, colons, later_colons : arrays of int64, one entry a piece
-        Which text a piece belongs to, its rows, its colons outside comments, and those of them that are not the
-        first of their row.
-    largest_id : int
-        Largest number in front of a row's last colon.
-    n_jobs : int or None
-        Number of threads.
+    bases: position at which each text begins.
+    text_of, rows, colons, later_colons: which text a piece belongs to, its rows, its colons outside comments, and those
+        of them that are not the first of their row.
+    largest_id: largest number in front of a row's last colon.
+    n_jobs: number of threads.
     """
 
     texts: list[Text]
@@ -110,17 +88,8 @@ class Pieces:
         """
         Cut texts into pieces and count what they hold.
 
-        Parameters
-        ----------
-        texts : list of Text
-            The texts.
-        n_jobs : int, optional
-            Number of threads.
-
-        Returns
-        -------
-        Pieces
-            The pieces, surveyed.
+        n_jobs: number of threads.
+        Returns: the pieces, surveyed.
         """
         sizes = [len(text.mapped) for text in texts]
         bases = np.cumsum([0, *sizes[:-1]], dtype=np.int64)
@@ -138,19 +107,10 @@ class Pieces:
         """
         Parse every piece into the sheet, and close the gaps where a piece held fewer values than counted.
 
-        Parameters
-        ----------
-        sheet : Sheet
-            Room for all rows and values.
-        rules : Rules
-            How to read.
-        value_counts : array of int64
-            Values each piece holds, at most.
-
-        Returns
-        -------
-        Outcome
-            Values used, and the largest feature id.
+        sheet: room for all rows and values.
+        rules: how to read.
+        value_counts: values each piece holds, at most.
+        Returns: values used, and the largest feature id.
         """
         row_starts = np.concatenate([[0], np.cumsum(self.rows)]).tolist()
         value_starts = np.concatenate([[0], np.cumsum(value_counts)]).tolist()
@@ -174,15 +134,8 @@ class Pieces:
         """
         Say where a text begins.
 
-        Parameters
-        ----------
-        text : Text
-            One of the texts.
-
-        Returns
-        -------
-        int
-            The position of its first byte.
+        text: one of the texts.
+        Returns: the position of its first byte.
         """
         return int(self.bases[self.texts.index(text)])
 
@@ -190,15 +143,8 @@ class Pieces:
         """
         Split rising positions by the text they lie in.
 
-        Parameters
-        ----------
-        positions : array of int64
-            Rising positions.
-
-        Yields
-        ------
-        text, first, last
-            ``positions[first:last]`` lie in `text`.
+        positions: rising positions.
+        Yields: ``positions[first:last]`` lie in `text`.
         """
         cuts = [*np.searchsorted(positions, self.bases).tolist(), len(positions)]
         yield from zip(self.texts, cuts[:-1], cuts[1:], strict=True)
@@ -212,19 +158,9 @@ def cut_lines(text: Text, base: int, size: int) -> Iterator[Piece]:
     """
     Cut a text at newlines; the last lines are copied, so that the kernels' look-ahead stays inside memory.
 
-    Parameters
-    ----------
-    text : Text
-        The text.
-    base : int
-        Position at which the text begins.
-    size : int
-        Bytes a piece should have, about.
-
-    Yields
-    ------
-    Piece
-        Whole lines; the last line ends with a newline even where the text does not.
+    base: position at which the text begins.
+    size: bytes a piece should have, about.
+    Yields: whole lines; the last line ends with a newline even where the text does not.
     """
     mapped, length = text.mapped, len(text.mapped)
     tail = mapped.rfind(b"\n", 0, max(0, length - PADDING)) + 1

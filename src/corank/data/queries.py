@@ -16,19 +16,11 @@ class Queries:
     """
     The rows of a problem grouped by query.
 
-    Attributes
-    ----------
-    ids : array, shape (n_queries,)
-        The distinct ids in the order in which they first appear.
-    codes : array of int64, shape (n_rows,)
-        Position in `ids` of each row's query.
-    order : array of int64, shape (n_rows,)
-        Rows grouped by query; input order is kept inside a query.
-    starts : array of int64, shape (n_queries + 1,)
-        Query q owns ``order[starts[q]:starts[q + 1]]``.
+    ids (n_queries,): the distinct ids in the order in which they first appear.
+    codes (n_rows,): position in `ids` of each row's query.
+    order (n_rows,): rows grouped by query; input order is kept inside a query.
+    starts (n_queries + 1,): query q owns ``order[starts[q]:starts[q + 1]]``.
 
-    Examples
-    --------
     >>> queries = Queries.of(["b", "a", "b"], n_rows=3)
     >>> queries.ids.tolist(), queries.order.tolist(), queries.starts.tolist()
     (['b', 'a'], [0, 2, 1], [0, 2, 3])
@@ -44,17 +36,8 @@ class Queries:
         """
         Group rows by their query id.
 
-        Parameters
-        ----------
-        qid : array-like of shape (n_rows,), optional
-            One id per row, any hashable type, any order; None puts all rows in one query.
-        n_rows : int
-            Number of rows of X.
-
-        Returns
-        -------
-        Queries
-            The grouping.
+        qid (n_rows,): one id per row, any hashable type, any order; None puts all rows in one query.
+        n_rows: number of rows of X.
         """
         if qid is None:
             starts = np.array([0, n_rows] if n_rows else [0], dtype=np.int64)
@@ -79,15 +62,8 @@ class Queries:
         """
         Rank the rows of each query by falling score.
 
-        Parameters
-        ----------
-        scores : array of float64, shape (n_rows,)
-            Higher is better.
-
-        Returns
-        -------
-        array of int64, shape (n_rows,)
-            1 for the best row of each query; equal scores keep their input order.
+        scores (n_rows,): higher is better.
+        Returns: 1 for the best row of each query; equal scores keep their input order.
         """
         order = np.lexsort((-scores, self.codes))
         ranks = np.empty(len(order), dtype=np.int64)
@@ -98,15 +74,8 @@ class Queries:
         """
         Return the ids as a file can keep them: an array of numbers or strings.
 
-        Parameters
-        ----------
-        place : str
-            What shall keep them, for the message.
-
-        Returns
-        -------
-        array, shape (n_queries,)
-            Equal to `ids`.
+        place: what shall keep them, for the message.
+        Returns: equal to `ids`.
         """
         plain = self.ids
         if plain.dtype.kind == "O":
@@ -129,15 +98,8 @@ def is_missing(value: Any) -> bool:
     """
     Say whether a value of a column stands for no value: None, NaN, NaT or pandas.NA.
 
-    Parameters
-    ----------
-    value : object
-        A value, of any type.
-
-    Returns
-    -------
-    bool
-        True where there is no value.
+    value: A value, of any type.
+    Returns: true where there is no value.
     """
     try:
         return value is None or bool(value != value)

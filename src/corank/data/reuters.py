@@ -64,10 +64,7 @@ def read_modapte() -> Stories:
     """
     Read the ModApte split: 9,603 stories to train on, 3,299 to test on.
 
-    Returns
-    -------
-    Stories
-        Texts, topics and split.
+    Returns: texts, topics and split.
     """
     path = dataset("reuters").path("reuters21578.tar")
     pages = []

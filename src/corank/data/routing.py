@@ -12,10 +12,7 @@ def how_to_pass_qid() -> str:
     """
     Say how query ids reach the steps of a pipeline, a splitter or a scorer.
 
-    Returns
-    -------
-    str
-        The last part of a message, without a full stop.
+    Returns: the last part of a message, without a full stop.
     """
     import sklearn
 
@@ -34,19 +31,8 @@ def predict_with_qid(estimator: Any, X: Any, qid: ArrayLike | None) -> NDArray[n
     A ranker's ``predict`` takes rows only; a pipeline with a `QueryScaler` needs query ids. Metadata routing is
     switched on for the time of the call.
 
-    Parameters
-    ----------
-    estimator : estimator
-        A fitted ranker, regressor, pipeline of them, or search over them.
-    X : array-like of shape (n_rows, n_features)
-        The rows.
-    qid : array-like of shape (n_rows,), or None
-        One query id per row.
-
-    Returns
-    -------
-    array of shape (n_rows,)
-        Scores.
+    estimator: A fitted ranker, regressor, pipeline of them, or search over them.
+    qid (n_rows,): one query id per row.
     """
     if qid is None:
         return np.asarray(estimator.predict(X))

@@ -18,15 +18,7 @@ def as_rows(X: Any) -> Any:
     """
     Check rows and return them as a C-ordered float32/float64 array or a CSR matrix, each entry stored once.
 
-    Parameters
-    ----------
-    X : ndarray, sparse matrix, pandas or polars DataFrame, or nested list
-        The rows.
-
-    Returns
-    -------
-    ndarray or CSR matrix
-        X itself when it already has the wanted form.
+    Returns: X itself when it already has the wanted form.
     """
     try:
         rows = check_array(
@@ -48,15 +40,8 @@ def is_table(X: Any) -> bool:
     """
     Tell a table of numbers from a sequence of objects.
 
-    Parameters
-    ----------
-    X : object
-        What the user gave as rows.
-
-    Returns
-    -------
-    bool
-        Whether X is a sparse matrix, a data frame, or an array or nested list of numbers in two dimensions.
+    X: what the user gave as rows.
+    Returns: whether X is a sparse matrix, a data frame, or an array or nested list of numbers in two dimensions.
     """
     if sparse.issparse(X) or hasattr(X, "columns"):
         return True
@@ -68,19 +53,7 @@ def is_table(X: Any) -> bool:
 
 
 def as_objects(X: Any) -> NDArray[np.object_]:
-    """
-    Return a sequence of objects as an array with one object a row.
-
-    Parameters
-    ----------
-    X : sequence
-        Objects.
-
-    Returns
-    -------
-    array of object, shape (n,)
-        The objects.
-    """
+    """Return a sequence of objects as an array with one object a row."""
     if not isinstance(X, Iterable):
         raise InputError(f"X is of type {type(X).__name__}; pass a sequence with one object a row.")
     items = list(X)
@@ -94,30 +67,15 @@ def columns_of(X: Any, rows: Any) -> Any:
     """
     Choose what scikit-learn should read column names and their number from.
 
-    Parameters
-    ----------
-    X : object
-        Rows as the user gave them.
-    rows : ndarray or CSR matrix
-        What `as_rows` made of them.
-
-    Returns
-    -------
-    object
-        The frame itself where X is one, else `rows`.
+    X: rows as the user gave them.
+    rows: what `as_rows` made of them.
+    Returns: the frame itself where X is one, else `rows`.
     """
     return X if hasattr(X, "columns") else rows
 
 
 def require_finite(X: Any) -> None:
-    """
-    Raise one sentence that names the first NaN or infinity of X.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix
-        The rows.
-    """
+    """Raise one sentence that names the first NaN or infinity of X."""
     # a CSR matrix may have room behind its last entry
     values = X.data[: X.indptr[-1]] if sparse.issparse(X) else X
     with warnings.catch_warnings(), np.errstate(all="ignore"):

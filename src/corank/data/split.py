@@ -37,21 +37,10 @@ class _QuerySplit(BaseCrossValidator):
         """
         Yield row numbers of training and test rows; no query is in both.
 
-        Parameters
-        ----------
-        X : array-like of length n_rows
-            The rows; only their number is used.
-        y : object, optional
-            Ignored.
-        groups : array-like of shape (n_rows,), optional
-            Query ids where metadata routing is off.
-        qid : array-like of shape (n_rows,), optional
-            Query ids.
-
-        Yields
-        ------
-        train, test : arrays of int64
-            Row numbers, ascending.
+        X: the rows; only their number is used.
+        groups (n_rows,): query ids where metadata routing is off.
+        qid (n_rows,): query ids.
+        Yields: row numbers, ascending.
         """
         ids = groups if qid is None else qid
         if ids is None:
@@ -68,15 +57,7 @@ class _QuerySplit(BaseCrossValidator):
         """
         Return the number of splits.
 
-        Parameters
-        ----------
-        X, y, groups, qid : object, optional
-            Ignored.
-
-        Returns
-        -------
-        int
-            The number of splits.
+        Returns: the number of splits.
         """
         return self.n_splits
 

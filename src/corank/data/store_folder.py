@@ -26,15 +26,8 @@ def digest(content: dict[str, Any] | NDArray[Any]) -> str:
     """
     SHA-256 of the bytes of an array, or of the canonical JSON of a header.
 
-    Parameters
-    ----------
-    content : array or dict
-        What to sum up.
-
-    Returns
-    -------
-    str
-        64 hexadecimal digits.
+    content: what to sum up.
+    Returns: 64 hexadecimal digits.
     """
     if isinstance(content, dict):
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
@@ -48,15 +41,7 @@ def is_store(path: Path) -> bool:
     """
     Say whether a folder holds a store, of any version.
 
-    Parameters
-    ----------
-    path : Path
-        The folder.
-
-    Returns
-    -------
-    bool
-        True where its header names the format.
+    Returns: true where its header names the format.
     """
     try:
         header = json.loads((path / HEADER).read_bytes())
@@ -70,17 +55,9 @@ def store_folder(path: str | os.PathLike[str], overwrite: bool) -> Iterator[Stor
     """
     Write a store that appears whole or not at all.
 
-    Parameters
-    ----------
-    path : path
-        Where it shall stand.
-    overwrite : bool
-        Whether a store that stands there is replaced; an empty folder always is, anything else never.
-
-    Yields
-    ------
-    StoreFolder
-        Takes the arrays and the header.
+    path: where it shall stand.
+    overwrite: whether a store that stands there is replaced; an empty folder always is, anything else never.
+    Yields: takes the arrays and the header.
     """
     place = Path(path)
     if place.is_dir() and any(place.iterdir()):
@@ -96,10 +73,7 @@ class StoreFolder:
     """
     The arrays of a store that is being written.
 
-    Parameters
-    ----------
-    path : Path
-        An existing, empty folder.
+    path: an existing, empty folder.
     """
 
     def __init__(self, path: Path) -> None:
@@ -111,19 +85,8 @@ class StoreFolder:
         """
         Make a file of zeros to be filled in place, and then `put` under the same name.
 
-        Parameters
-        ----------
-        name : str
-            Name of the array.
-        shape : tuple of int
-            Its shape.
-        dtype : dtype
-            Its type.
-
-        Returns
-        -------
-        ndarray
-            The mapped file.
+        name: name of the array.
+        Returns: the mapped file.
         """
         kind = np.dtype(dtype)
         size = int(np.prod(shape, dtype=object)) * kind.itemsize
@@ -141,12 +104,8 @@ class StoreFolder:
         """
         Write an array; one that already lies in its room is only flushed, and its file cut to its size.
 
-        Parameters
-        ----------
-        name : str
-            Name of the array.
-        array : ndarray
-            What to keep, little-endian and C-ordered on disk.
+        name: name of the array.
+        array: what to keep, little-endian and C-ordered on disk.
         """
         plain = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
         room = self._rooms.pop(name, None)
@@ -163,10 +122,7 @@ class StoreFolder:
         """
         Write the header, which makes the folder a store.
 
-        Parameters
-        ----------
-        **facts
-            What the header says besides the arrays.
+        **facts: what the header says besides the arrays.
         """
         content = {**facts, "arrays": self._arrays}
         header = {"format": FORMAT, "version": VERSION, "sha256": digest(content), "content": content}

@@ -12,24 +12,11 @@ def as_weights(weights: ArrayLike, n: int, what: str = "row", name: str = "weigh
     """
     Check weights.
 
-    Parameters
-    ----------
-    weights : array-like of shape (n,), or number
-        The weights; a number weighs all alike.
-    n : int
-        How many there must be.
-    what : str
-        What is weighted, for the message.
-    name : str
-        How the caller calls the weights, for the message.
+    weights (n,): the weights; a number weighs all alike.
+    n: how many there must be.
+    what: what is weighted, for the message.
+    name: how the caller calls the weights, for the message.
 
-    Returns
-    -------
-    array of float64, shape (n,)
-        The weights.
-
-    Examples
-    --------
     >>> as_weights([1, -2], 2)
     Traceback (most recent call last):
     corank.errors.InputError: weights is -2.0 at row 1; pass finite weights of at least 0.
@@ -53,12 +40,8 @@ def require_weight(total: float, what: str) -> None:
     """
     Raise one sentence where weights leave nothing to learn from.
 
-    Parameters
-    ----------
-    total : float
-        Sum of the weights, or number of those above zero.
-    what : str
-        What they weigh.
+    total: sum of the weights, or number of those above zero.
+    what: what they weigh.
     """
     if not total > 0.0:
         raise InputError(f"the weights leave no {what} of positive weight; give some rows more than zero.")

@@ -21,12 +21,8 @@ class Fitted:
     """
     A linear model, see the attributes of `corank.SPD`.
 
-    Attributes
-    ----------
-    coef, intercept, alpha, alpha_from, objective, n_iter, n_skipped_queries
-        Of every model.
-    eta0, objective_trace, validation_errors, run
-        Of a stochastic descent.
+    coef, intercept, alpha, alpha_from, objective, n_iter, n_skipped_queries: of every model.
+    eta0, objective_trace, validation_errors, run: of a stochastic descent.
     """
 
     coef: Floats
@@ -46,15 +42,8 @@ def factors(data: RankingData) -> Floats | float:
     """
     Return what weights of columns as a learner sees them are multiplied by, to be those of the columns as given.
 
-    Parameters
-    ----------
-    data : RankingData
-        The problem, its columns scaled or not.
-
-    Returns
-    -------
-    array of float64, shape (n_features,), or 1
-        One factor for each column.
+    data: the problem, its columns scaled or not.
+    Returns: one factor for each column.
     """
     scaled = factors_of(data.X)
     return 1.0 if scaled is None else scaled
@@ -64,17 +53,9 @@ def judge_of(held: HeldOut, loss: str) -> Judge:
     """
     Return what early stopping asks.
 
-    Parameters
-    ----------
-    held : HeldOut
-        Judgements that were set aside.
-    loss : str
-        Name of the loss.
-
-    Returns
-    -------
-    callable
-        Takes weights and biases of the views, and returns the error on what was held out.
+    held: judgements that were set aside.
+    loss: name of the loss.
+    Returns: takes weights and biases of the views, and returns the error on what was held out.
     """
     rows = held.test.X[held.rows]
 
@@ -90,14 +71,6 @@ def logistic(margins: Floats) -> Floats:
     """
     Return probabilities.
 
-    Parameters
-    ----------
-    margins : array of float64
-        m.
-
-    Returns
-    -------
-    array of float64
-        σ(m) = (1 + tanh(m/2))/2, which does not overflow.
+    Returns: σ(m) = (1 + tanh(m/2))/2, which does not overflow.
     """
     return 0.5 * (1.0 + np.tanh(0.5 * margins))

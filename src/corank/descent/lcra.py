@@ -44,10 +44,7 @@ class FittedViews(Fitted):
     """
     A linear model of several views, see the attributes of `LCRA`.
 
-    Attributes
-    ----------
-    views, view_coefs, view_gap
-        What each view sees, its weights, and how far views are apart.
+    views, view_coefs, view_gap: what each view sees, its weights, and how far views are apart.
     """
 
     views: list[View]

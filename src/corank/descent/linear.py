@@ -87,15 +87,8 @@ class LinearDescent(Ranker):
         when the model was saved and loaded in between. A model that was solved exactly goes on from its weights. What
         columns are divided by, and alpha where it was chosen, stay those of the first call.
 
-        Parameters
-        ----------
-        X, y, qid, sample_weight, pairs, pair_weight
-            As in `fit`.
-
-        Returns
-        -------
-        self
-            The fitted ranker.
+        X, y, qid, sample_weight, pairs, pair_weight: as in `fit`.
+        Returns: the fitted ranker.
         """
         if self.solver == "exact":
             raise InputError("partial_fit takes stochastic steps, but solver is 'exact'; set solver='sgd' or 'auto'.")
@@ -106,19 +99,7 @@ class LinearDescent(Ranker):
         return self._learn((X, y, qid, pairs), (sample_weight, pair_weight), goes_on=goes_on, fit=descend)
 
     def predict(self, X: Any) -> Floats:
-        """
-        Score rows.
-
-        Parameters
-        ----------
-        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
-            The rows.
-
-        Returns
-        -------
-        array of shape (n_rows,)
-            w · x + b, higher is better.
-        """
+        """Score rows: w · x + b, higher is better."""
         return np.asarray(self._new_rows(X) @ self.coef_ + self.intercept_, dtype=np.float64)
 
     @property

@@ -22,22 +22,12 @@ class Objective:
     """
     Σ_v [mix · mean_D ℓ + (1 − mix) · mean_P ℓ + alpha/2 ‖w_v‖² + l1 ‖w_v‖₁] + coupling · Σ_{v,u} mean_P̂ (m_v − m_u)².
 
-    Attributes
-    ----------
-    loss : Loss
-        ℓ.
-    alpha : float
-        As in the formula.
-    alpha_from : str
-        What alpha was chosen from.
-    l1, mix, coupling : float
-        As in the formula.
-    fit_intercept : bool
-        Whether the regression part has a bias.
-    query_weight, draw : str
-        The law of the pairs, see `corank.PairSampler`.
-    batch, unscored_batch : int
-        Examples and unscored pairs whose means stand for those of the formula in a stochastic step.
+    alpha: as in the formula.
+    alpha_from: what alpha was chosen from.
+    l1, mix, coupling: as in the formula.
+    fit_intercept: whether the regression part has a bias.
+    query_weight, draw: the law of the pairs, see `corank.PairSampler`.
+    batch, unscored_batch: examples and unscored pairs whose means stand for those of the formula in a stochastic step.
     """
 
     loss: Loss
@@ -53,14 +43,7 @@ class Objective:
     unscored_batch: int = 1
 
     def require_scores(self, data: RankingData) -> None:
-        """
-        Raise one sentence where a problem's scores are not what this objective can learn from.
-
-        Parameters
-        ----------
-        data : RankingData
-            The problem.
-        """
+        """Raise one sentence where a problem's scores are not what this objective can learn from."""
         if data.y is not None:
             rows = data.scored_rows
             self.loss.require_scores(data.y[rows], data.queries.codes[rows], self.mix > 0.0)
@@ -75,12 +58,8 @@ class Sample:
     """
     Examples drawn once, by which a model is judged while it learns.
 
-    Attributes
-    ----------
-    pairs, rows, unscored : matrix of shape (n, n_features)
-        Differences of scored pairs, single rows, differences of unscored pairs.
-    pair_targets, row_targets : array of shape (n,)
-        Targets of the first two.
+    pairs, rows, unscored (n, n_features): differences of scored pairs, single rows, differences of unscored pairs.
+    pair_targets, row_targets (n,): targets of the first two.
     """
 
     pairs: Any
@@ -93,19 +72,9 @@ class Sample:
         """
         Estimate the objective.
 
-        Parameters
-        ----------
-        objective : Objective
-            What is minimised.
-        W : array of shape (n_views, n_features)
-            Weights of each view.
-        biases : array of shape (n_views,)
-            Bias of each view.
-
-        Returns
-        -------
-        float
-            The estimate.
+        objective: what is minimised.
+        W (n_views, n_features): weights of each view.
+        biases (n_views,): bias of each view.
         """
         total = 0.5 * objective.alpha * float(np.sum(W * W)) + objective.l1 * float(np.abs(W).sum())
         for w, bias in zip(W, biases, strict=True):
@@ -122,15 +91,9 @@ class Sample:
         """
         Estimate how far views are apart.
 
-        Parameters
-        ----------
-        W : array of shape (n_views, n_features)
-            Weights of each view.
-
-        Returns
-        -------
-        float
-            Mean over unscored pairs and pairs of views of (m_v − m_u)²; NaN where nothing was sampled, or of one view.
+        W (n_views, n_features): weights of each view.
+        Returns: mean over unscored pairs and pairs of views of (m_v − m_u)²; NaN where nothing was sampled, or of one
+            view.
         """
         if len(W) < 2 or not self.unscored.shape[0]:
             return float("nan")
@@ -142,17 +105,8 @@ class Sample:
         """
         Bound how fast a slope of the objective can turn along one sampled example: ℓ'' ‖p‖² + 4 coupling M ‖p̂‖².
 
-        Parameters
-        ----------
-        objective : Objective
-            What is minimised.
-        n_views : int
-            M.
-
-        Returns
-        -------
-        float
-            The bound, 1 where all examples are zero.
+        objective: what is minimised.
+        Returns: the bound, 1 where all examples are zero.
         """
         loss = objective.loss.curvature if np.isfinite(objective.loss.curvature) else 1.0
         single = _largest_square(self.rows) + (1.0 if objective.mix > 0.0 and objective.fit_intercept else 0.0)

@@ -26,12 +26,8 @@ class Runs:
     T steps are dealt to the runs as evenly as can be, so J threads take T steps in the time of T/J, and the result is a
     function of the seed and J alone.
 
-    Attributes
-    ----------
-    states : list of State
-        One per run.
-    plan : Plan
-        What all runs do.
+    states: one per run.
+    plan: what all runs do.
     """
 
     states: list[State]
@@ -42,21 +38,10 @@ class Runs:
         """
         Begin with given weights and fresh dice.
 
-        Parameters
-        ----------
-        plan : Plan
-            What the runs do.
-        n_runs : int
-            J.
-        weights, biases : arrays of shape (n_slots,) and (n_views,)
-            Where every run begins; with AdaGrad, which has no use for them, zero.
-        rng : numpy.random.Generator
-            Seeds the dice.
-
-        Returns
-        -------
-        Runs
-            No step done.
+        plan: what the runs do.
+        weights, biases (n_slots,): where every run begins; with AdaGrad, which has no use for them, zero.
+        rng: seeds the dice.
+        Returns: no step done.
         """
         ledger = np.zeros((len(biases), N_ENTRIES))
         ledger[:, SCALE], ledger[:, BIAS] = 1.0, biases
@@ -76,17 +61,9 @@ class Runs:
         """
         Continue from what `stored` returned; its arrays are copied.
 
-        Parameters
-        ----------
-        plan : Plan
-            What the runs do.
-        stored : dict of str to array
-            Fields of `State`, stacked over the runs.
-
-        Returns
-        -------
-        Runs
-            The runs as they were.
+        plan: what the runs do.
+        stored: fields of `State`, stacked over the runs.
+        Returns: the runs as they were.
         """
         n_runs = len(stored["steps"])
         return cls([State(*(np.array(stored[name][j]) for name in State._fields)) for j in range(n_runs)], plan)
@@ -109,12 +86,8 @@ class Runs:
         """
         Take n more steps, shared by the runs.
 
-        Parameters
-        ----------
-        task : Task
-            What to learn from.
-        n : int
-            Number of steps.
+        task: what to learn from.
+        n: number of steps.
         """
         n_runs, total = len(self.states), self.n_steps + n
         plan = self.plan
@@ -136,15 +109,8 @@ class Runs:
         """
         Weights and biases of the views, averaged over the runs by their steps.
 
-        Parameters
-        ----------
-        columns : Columns
-            Which views see which columns.
-
-        Returns
-        -------
-        tuple of (array of shape (n_views, n_features), array of shape (n_views,))
-            Weights, zero where a view does not see a column, and biases.
+        columns: which views see which columns.
+        Returns: weights, zero where a view does not see a column, and biases.
         """
         shares = np.array([float(state.steps[0]) for state in self.states])
         shares = shares / shares.sum() if shares.any() else np.full(len(shares), 1.0 / len(shares))

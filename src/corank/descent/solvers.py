@@ -25,16 +25,10 @@ class Found(NamedTuple):
     """
     Weights, exact or descended to.
 
-    Attributes
-    ----------
-    W : array of shape (n_views, n_features)
-        Weights of each view.
-    biases : array of shape (n,)
-        Biases of the views, or their mean.
-    objective : float
-        The objective there.
-    n_iter : int
-        Steps taken.
+    W (n_views, n_features): weights of each view.
+    biases (n,): biases of the views, or their mean.
+    objective: the objective there.
+    n_iter: steps taken.
     """
 
     W: Floats
@@ -54,17 +48,7 @@ def can_solve(data: RankingData, loss: Loss) -> bool:
     * logistic loss, and others that visit every pair: at most 2·10⁶ pairs, and 10⁹ numbers stored in X;
     * hinge: never.
 
-    Parameters
-    ----------
-    data : RankingData
-        The problem.
-    loss : Loss
-        The loss.
-
-    Returns
-    -------
-    bool
-        Whether to solve exactly.
+    Returns: whether to solve exactly.
     """
     n, d, X = data.n_rows, data.n_features, plain(data.X)
     if loss.exact == "system":
@@ -77,21 +61,10 @@ def solve(data: RankingData, objective: Objective, views: list[NDArray[np.int64]
     """
     Find the optimum.
 
-    Parameters
-    ----------
-    data : RankingData
-        The problem.
-    objective : Objective
-        What to minimise; of several views, with the squared loss.
-    views : list of int arrays
-        Columns of each view.
-    tol : float
-        Relative size of the gradient at which Newton's method stops.
-
-    Returns
-    -------
-    Found
-        The optimum; of the views' biases, the mean.
+    objective: what to minimise; of several views, with the squared loss.
+    views: columns of each view.
+    tol: relative size of the gradient at which Newton's method stops.
+    Returns: the optimum; of the views' biases, the mean.
     """
     o = objective
     how: dict[str, Any] = {

@@ -38,18 +38,10 @@ class Task:
     """
     What a descent draws from and reads; X is neither copied nor read as a whole.
 
-    Attributes
-    ----------
-    objective : Objective
-        What is minimised.
-    rows : DenseRows or CSRRows
-        The rows of X.
-    examples : Examples
-        The laws.
-    columns : Columns
-        Which views see which columns.
-    sample : Sample
-        What the objective is estimated on.
+    objective: what is minimised.
+    rows: the rows of X.
+    columns: which views see which columns.
+    sample: what the objective is estimated on.
     """
 
     objective: Objective
@@ -63,21 +55,10 @@ class Task:
         """
         Index a problem.
 
-        Parameters
-        ----------
-        data : RankingData
-            The problem.
-        objective : Objective
-            What is to be minimised.
-        columns : Columns
-            Which views see which columns.
-        rng : numpy.random.Generator
-            Draws the sample.
-
-        Returns
-        -------
-        Task
-            The indexed problem.
+        objective: what is to be minimised.
+        columns: which views see which columns.
+        rng: draws the sample.
+        Returns: the indexed problem.
         """
         n = int(np.clip(_SAMPLE_NUMBERS // data.n_features, 1, _SAMPLE))
         y = np.empty(0) if data.y is None else data.y
@@ -107,17 +88,8 @@ class Task:
         """
         Choose the first rate.
 
-        Parameters
-        ----------
-        rate : str
-            One of `RATES`.
-        eta0 : float, optional
-            What the user asked for; None leaves the choice to this function (see `corank.SPD`).
-
-        Returns
-        -------
-        float
-            eta0.
+        rate: one of `RATES`.
+        eta0: what the user asked for; None leaves the choice to this function (see `corank.SPD`).
         """
         alpha, chosen = self.objective.alpha, eta0
         if chosen is None:
@@ -139,17 +111,7 @@ def columns_of_views(X: Any, views: list[NDArray[np.int64]]) -> Columns:
     """
     Lay out which views see which columns.
 
-    Parameters
-    ----------
-    X : ndarray, CSR matrix or ScaledRows
-        The rows.
-    views : list of int arrays
-        Columns of each view.
-
-    Returns
-    -------
-    Columns
-        The layout.
+    views: columns of each view.
     """
     rows, d = plain(X), X.shape[1]
     width = int(min(d, 2 * np.diff(rows.indptr).max(initial=0))) if sparse.issparse(rows) else d

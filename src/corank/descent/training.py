@@ -26,16 +26,10 @@ class Trained:
     """
     What training leaves.
 
-    Attributes
-    ----------
-    runs : Runs
-        The runs to keep, which are those of the best check when stopping early.
-    trace : array of shape (n_checks + 1, 2)
-        Rows of (step, estimated objective).
-    errors : array of shape (n_checks,)
-        Error on what was held out; empty without early stopping.
-    interrupted : bool
-        Whether Ctrl-C broke it off: a kernel always ends its piece, so the runs are whole.
+    runs: the runs to keep, which are those of the best check when stopping early.
+    trace (n_checks + 1, 2): rows of (step, estimated objective).
+    errors (n_checks,): error on what was held out; empty without early stopping.
+    interrupted: whether Ctrl-C broke it off: a kernel always ends its piece, so the runs are whole.
     """
 
     runs: Runs
@@ -48,25 +42,13 @@ def train(runs: Runs, task: Task, n_steps: int, judge: Judge | None, patience: i
     """
     Take steps, and watch.
 
-    Parameters
-    ----------
-    runs : Runs
-        Advanced in place.
-    task : Task
-        What to learn from.
-    n_steps : int
-        Steps to take.
-    judge : callable, optional
-        Takes the weights and biases of the views and returns the error on what was held out; stops early.
-    patience : int
-        Checks without a lower error after which to stop.
-    verbose : bool
-        Whether to show a progress bar, on a terminal only.
-
-    Returns
-    -------
-    Trained
-        The runs and how they went.
+    runs: advanced in place.
+    task: what to learn from.
+    n_steps: steps to take.
+    judge: takes the weights and biases of the views and returns the error on what was held out; stops early.
+    patience: checks without a lower error after which to stop.
+    verbose: whether to show a progress bar, on a terminal only.
+    Returns: the runs and how they went.
     """
     trace, errors = [(runs.n_steps, _estimate(runs, task))], [np.inf]
     best, interrupted = runs, False

@@ -21,18 +21,11 @@ class Comparisons:
     """
     The function ½ zᵀKz − kᵀz + ½ c of the scores z of chosen rows.
 
-    Attributes
-    ----------
-    rows : LinearMap
-        The chosen rows.
-    apply : callable
-        Returns K z.
-    pull : array of float64
-        The vector k.
-    constant : float
-        The number c.
-    diagonal : array of float64
-        Diagonal of K.
+    rows: the chosen rows.
+    apply: returns K z.
+    pull: the vector k.
+    constant: the number c.
+    diagonal: diagonal of K.
     """
 
     rows: LinearMap
@@ -49,21 +42,10 @@ def scored_comparisons(data: RankingData, mix: float, centred: bool, query_weigh
     K = (1 − mix)/W_P (L_q − L_g) + mix/W_D (diag(w) − w wᵀ/W_D): all pairs of a query less those inside a grade,
     each c_q times, and the rows themselves (less their mean where an intercept absorbs it).
 
-    Parameters
-    ----------
-    data : RankingData
-        The problem.
-    mix : float
-        Share of regression.
-    centred : bool
-        Whether an intercept absorbs the mean.
-    query_weight : {"pairs", "equal", "rows"}
-        How much a query counts, see `corank.graphs.weigh_queries`.
-
-    Returns
-    -------
-    Comparisons
-        The quadratic form.
+    mix: share of regression.
+    centred: whether an intercept absorbs the mean.
+    query_weight {"pairs", "equal", "rows"}: how much a query counts, see `corank.graphs.weigh_queries`.
+    Returns: the quadratic form.
     """
     if data.pairs is not None:
         return _preferences(weigh_queries(data, query_weight))
@@ -95,17 +77,8 @@ def unscored_comparisons(data: RankingData, query_weight: str) -> Comparisons | 
     """
     Return the mean square of the differences of unscored rows, K the mean over pairs of (e_a − e_b)(e_a − e_b)ᵀ.
 
-    Parameters
-    ----------
-    data : RankingData
-        The problem.
-    query_weight : {"pairs", "equal", "rows"}
-        How much a query counts.
-
-    Returns
-    -------
-    Comparisons or None
-        The quadratic form; None where no query holds two unscored rows.
+    query_weight {"pairs", "equal", "rows"}: how much a query counts.
+    Returns: the quadratic form; None where no query holds two unscored rows.
     """
     order = data.order[~data.is_scored[data.order]]
     w = weigh_queries(data, query_weight, rows="unscored").weight_of(order)

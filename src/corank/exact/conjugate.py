@@ -33,29 +33,11 @@ def solve_by_products(
     """
     Solve the block system of `corank.exact.squared_views` for the weights of all views, one after the other.
 
-    Parameters
-    ----------
-    data : RankingData
-        The problem.
-    columns : list of arrays of int
-        Columns of each view.
-    mix, alpha, coupling : float
-        Share of regression, weight of the penalty, weight of the agreement.
-    centred : bool
-        Whether an intercept absorbs the mean of the regression part.
-    query_weight : {"pairs", "equal", "rows"}
-        How much a query counts.
-
-    Returns
-    -------
-    theta : array of float64
-        The weights.
-    objective : float
-        Value of the objective.
-    n_iter : int
-        Steps taken.
-    means : (array, float)
-        Means of the scored rows and of their scores.
+    columns: columns of each view.
+    mix, alpha, coupling: share of regression, weight of the penalty, weight of the agreement.
+    centred: whether an intercept absorbs the mean of the regression part.
+    query_weight {"pairs", "equal", "rows"}: how much a query counts.
+    Returns: the weights, the objective, the steps taken, and the means of the scored rows and of their scores.
     """
     loss = scored_comparisons(data, mix, centred, query_weight)
     agreement = unscored_comparisons(data, query_weight) if coupling > 0.0 and len(columns) > 1 else None

@@ -26,15 +26,8 @@ class LinearMap:
     """
     The matrix A whose row k is x_i, i = order[k], as products; X is never copied.
 
-    Attributes
-    ----------
-    X : ndarray, CSR matrix or ScaledRows
-        All rows.
-    order : array of int64, shape (m,)
-        The chosen rows.
+    order (m,): the chosen rows.
 
-    Examples
-    --------
     >>> A = LinearMap(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1]))
     >>> A.scores(np.array([1.0, 1.0])).tolist(), A.gather(np.array([2.0])).tolist()
     ([7.0], [6.0, 8.0])
@@ -47,15 +40,7 @@ class LinearMap:
         """
         Return A w, summed in float64.
 
-        Parameters
-        ----------
-        w : array of float64, shape (n_features,)
-            Weights.
-
-        Returns
-        -------
-        array of float64, shape (m,)
-            Scores of the chosen rows.
+        Returns: scores of the chosen rows.
         """
         rows, order, out = as_core_rows(plain(self.X)), self.order.view(np.uint64), np.empty(len(self.order))
         w = self._scaled(w)
@@ -66,15 +51,8 @@ class LinearMap:
         """
         Return Aᵀ h.
 
-        Parameters
-        ----------
-        h : array of float64, shape (m,)
-            One number per chosen row.
-
-        Returns
-        -------
-        array of float64, shape (n_features,)
-            The sum of the rows, each times its number.
+        h (m,): one number per chosen row.
+        Returns: the sum of the rows, each times its number.
         """
         rows, order, d = as_core_rows(plain(self.X)), self.order.view(np.uint64), self.X.shape[1]
 
@@ -89,15 +67,7 @@ class LinearMap:
         """
         Return Σ_k h_k x_i², column by column.
 
-        Parameters
-        ----------
-        h : array of float64, shape (m,)
-            One number per chosen row.
-
-        Returns
-        -------
-        array of float64, shape (n_features,)
-            The sums.
+        h (m,): one number per chosen row.
         """
         total, X = np.zeros(self.X.shape[1]), plain(self.X)
         for first, last in self._pieces():

@@ -31,14 +31,7 @@ class Slopes(NamedTuple):
     """
     A loss of scores u at one place.
 
-    Attributes
-    ----------
-    value : float
-        The loss.
-    slope : array of float64
-        Its derivative.
-    bend : callable
-        Returns the product of its second derivative and a vector.
+    bend: returns the product of its second derivative and a vector.
     """
 
     value: float
@@ -54,12 +47,8 @@ class Affine:
     """
     Scores u = A w + b of rows as a linear map of θ = (w, b), or of θ = w without an intercept.
 
-    Attributes
-    ----------
-    rows : LinearMap
-        The rows of A.
-    has_intercept : bool
-        Whether b is learnt.
+    rows: the rows of A.
+    has_intercept: whether b is learnt.
     """
 
     rows: LinearMap
@@ -69,15 +58,8 @@ class Affine:
         """
         Return the scores of the rows.
 
-        Parameters
-        ----------
-        theta : array of float64
-            Weights, then the intercept where there is one.
-
-        Returns
-        -------
-        array of float64
-            A w + b.
+        theta: weights, then the intercept where there is one.
+        Returns: A w + b.
         """
         return self.rows.scores(theta[:-1]) + theta[-1] if self.has_intercept else self.rows.scores(theta)
 
@@ -85,15 +67,8 @@ class Affine:
         """
         Return the transposed map.
 
-        Parameters
-        ----------
-        h : array of float64
-            One number per row.
-
-        Returns
-        -------
-        array of float64
-            (Aᵀh, Σ h), or Aᵀh.
+        h: one number per row.
+        Returns: (Aᵀh, Σ h), or Aᵀh.
         """
         return np.append(self.rows.gather(h), h.sum()) if self.has_intercept else self.rows.gather(h)
 
@@ -104,25 +79,12 @@ def minimise(
     """
     Minimise loss(u(θ)) + alpha/2 ‖w‖² over θ.
 
-    Parameters
-    ----------
-    evaluate : callable
-        Takes scores u and returns the loss there.
-    scores : Affine
-        The map u(θ).
-    alpha : float
-        Weight of the penalty.
-    precondition : callable
-        Product with P⁻¹, P near the second derivative in θ.
-    tol : float
-        Stops when √(gᵀP⁻¹g) of the gradient g falls to `tol` times what it was at 0.
-    max_iter : int
-        Most Newton steps; a warning is given when they do not suffice.
-
-    Returns
-    -------
-    Solution
-        The optimum.
+    evaluate: takes scores u and returns the loss there.
+    scores: the map u(θ).
+    alpha: weight of the penalty.
+    precondition: product with P⁻¹, P near the second derivative in θ.
+    tol: stops when √(gᵀP⁻¹g) of the gradient g falls to `tol` times what it was at 0.
+    max_iter: most Newton steps; a warning is given when they do not suffice.
     """
     d = scores.rows.X.shape[1]
     penalty = np.full(d + scores.has_intercept, alpha)

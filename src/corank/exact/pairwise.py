@@ -20,20 +20,10 @@ def pair_loss(data: RankingData, loss: Loss, scale: float) -> Evaluate:
     """
     Return ``scale`` times the mean over pairs of a loss, as a function of scores.
 
-    Parameters
-    ----------
-    data : RankingData
-        The problem, weighted by query. Scores are those of the scored rows in the order of ``data.order``, or of all
+    data: the problem, weighted by query. Scores are those of the scored rows in the order of ``data.order``, or of all
         rows where preference pairs are given.
-    loss : Loss
-        Twice differentiable, but for corners of its slope.
-    scale : float
-        The factor.
-
-    Returns
-    -------
-    callable
-        For `corank.exact.newton.minimise`.
+    loss: twice differentiable, but for corners of its slope.
+    Returns: for `corank.exact.newton.minimise`.
     """
     if data.pairs is not None:
         return _listed(data, loss, scale)
@@ -45,21 +35,9 @@ def row_loss(y: Floats, w: Floats, loss: Loss, scale: float) -> Evaluate:
     """
     Return ``scale`` times the weighted mean over rows of a loss, as a function of scores.
 
-    Parameters
-    ----------
-    y : array of float64
-        Targets.
-    w : array of float64
-        Row weights.
-    loss : Loss
-        As in `pair_loss`.
-    scale : float
-        The factor.
-
-    Returns
-    -------
-    callable
-        For `corank.exact.newton.minimise`.
+    w: row weights.
+    loss: as in `pair_loss`.
+    Returns: for `corank.exact.newton.minimise`.
     """
     share = scale * w / w.sum()
 

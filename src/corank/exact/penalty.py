@@ -36,14 +36,10 @@ class Freedom:
     """
     How much there is to learn from; that of parts that share no query adds up.
 
-    Attributes
-    ----------
-    differences : float
-        m, the differences that compared rows leave free: Σ over queries that hold a pair of (W_q − 1). W_q is the
-        weight of the rows that take part, so that a row of weight 2 counts like the row written twice; below 2,
-        W_q / 2 stands for W_q − 1, which light rows would make negative.
-    n_queries : int
-        Queries that hold a pair.
+    differences: m, the differences that compared rows leave free: Σ over queries that hold a pair of (W_q − 1). W_q is
+        the weight of the rows that take part, so that a row of weight 2 counts like the row written twice; below 2, W_q
+        / 2 stands for W_q − 1, which light rows would make negative.
+    n_queries: queries that hold a pair.
     """
 
     differences: float
@@ -59,25 +55,13 @@ def default_alpha(
     """
     Choose alpha for a model that is linear in the columns of X, in one pass and without a d × d matrix.
 
-    Parameters
-    ----------
-    data : RankingData
-        The problem, its columns scaled as the learner sees them. Without a pair to compare (scores of single rows are
+    data: the problem, its columns scaled as the learner sees them. Without a pair to compare (scores of single rows are
         learnt), all rows count as one query.
-    query_weight : {"pairs", "equal", "rows"}
-        How much a query counts.
-    ties : bool
-        Whether two rows of equal score make a pair too.
-    n_columns : int, optional
-        d, the number of columns by default; 0 where they stand for a kernel, which is not bounded by columns.
+    query_weight {"pairs", "equal", "rows"}: how much a query counts.
+    ties: whether two rows of equal score make a pair too.
+    n_columns: d, the number of columns by default; 0 where they stand for a kernel, which is not bounded by columns.
+    Returns: alpha, above zero.
 
-    Returns
-    -------
-    float
-        alpha, above zero.
-
-    Examples
-    --------
     >>> data = RankingData.of([[0.0], [1.0], [2.0]], [0, 1, 2])  # three pairs, mean square 2, two free differences
     >>> default_alpha(data)
     1.0
@@ -95,19 +79,10 @@ def alpha_of(trace: float, n_columns: int, free: Freedom) -> float:
     """
     Apply the rule.
 
-    Parameters
-    ----------
-    trace : float
-        Mean squared length of the difference of a compared pair, in the space where the penalty is ‖f‖².
-    n_columns : int
-        d; 0 for a kernel.
-    free : Freedom
-        m, and the number of queries.
-
-    Returns
-    -------
-    float
-        alpha; 1 where no pair differs, since then nothing is learnt at any.
+    trace: mean squared length of the difference of a compared pair, in the space where the penalty is ‖f‖².
+    n_columns: d; 0 for a kernel.
+    free: m, and the number of queries.
+    Returns: alpha; 1 where no pair differs, since then nothing is learnt at any.
     """
     share = _MANY_QUERIES if free.n_queries > 1 else _ONE_QUERY
     return share * trace / max(free.differences, n_columns) if trace > 0.0 else 1.0
@@ -117,20 +92,9 @@ def freedom(data: RankingData, ties: bool = False) -> Freedom:
     """
     Count what a problem leaves free.
 
-    Parameters
-    ----------
-    data : RankingData
-        The problem; of preferences, the rows they name take part.
-    ties : bool
-        Whether two rows of equal score make a pair too.
+    data: the problem; of preferences, the rows they name take part.
+    ties: whether two rows of equal score make a pair too.
 
-    Returns
-    -------
-    Freedom
-        The counts.
-
-    Examples
-    --------
     >>> freedom(RankingData.of([[0.0], [1.0], [2.0], [5.0]], [0, 1, 2, 1], [1, 1, 1, 2]))
     Freedom(differences=2.0, n_queries=1)
     """

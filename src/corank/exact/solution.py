@@ -43,16 +43,9 @@ def require(data: RankingData, mix: float, alpha: float, lowest: str = "zero or 
     """
     Raise one sentence where a problem or its parameters cannot be solved.
 
-    Parameters
-    ----------
-    data : RankingData
-        The problem.
-    mix : float
-        Share of regression.
-    alpha : float
-        Weight of the penalty.
-    lowest : {"zero or more", "above zero"}
-        What alpha may be.
+    mix: share of regression.
+    alpha: weight of the penalty.
+    lowest {"zero or more", "above zero"}: what alpha may be.
     """
     require_numbers(mix, alpha, lowest)
     if mix > 0.0 and data.y is None:
@@ -67,14 +60,9 @@ def require_numbers(mix: float, alpha: float, lowest: str = "zero or more") -> N
     """
     Raise one sentence where parameters are out of their ranges.
 
-    Parameters
-    ----------
-    mix : float
-        Share of regression.
-    alpha : float
-        Weight of the penalty.
-    lowest : {"zero or more", "above zero"}
-        What alpha may be.
+    mix: share of regression.
+    alpha: weight of the penalty.
+    lowest {"zero or more", "above zero"}: what alpha may be.
     """
     if not 0.0 <= mix <= 1.0:
         raise InputError(f"mix is {mix}; pass a share of regression between 0 and 1.")
@@ -86,10 +74,7 @@ def require_products(sums: Floats) -> None:
     """
     Raise one sentence where products of the numbers in X overflowed.
 
-    Parameters
-    ----------
-    sums : array of float64
-        Sums of such products.
+    sums: sums of such products.
     """
     if not np.isfinite(sums).all():
         raise InputError("X holds numbers so large that their products overflow; scale its columns.")

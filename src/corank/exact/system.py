@@ -14,18 +14,8 @@ class System:
     """
     The function ½ wᵀAw − bᵀw + ½ c of the weights.
 
-    Attributes
-    ----------
-    A : array of shape (d, d)
-        The matrix.
-    b : array of shape (d,)
-        The vector.
-    c : float
-        The constant.
-    x_mean : array of shape (d,)
-        Mean of the rows; 0 where no intercept is learnt.
-    y_mean : float
-        Mean of the scores; 0 where no intercept is learnt.
+    x_mean (d,): mean of the rows; 0 where no intercept is learnt.
+    y_mean: mean of the scores; 0 where no intercept is learnt.
     """
 
     A: Floats
@@ -39,15 +29,7 @@ class System:
         """
         Return the zero function.
 
-        Parameters
-        ----------
-        d : int
-            Number of weights.
-
-        Returns
-        -------
-        System
-            All zeros.
+        d: number of weights.
         """
         return cls(np.zeros((d, d)), np.zeros(d), 0.0, np.zeros(d), 0.0)
 
@@ -55,17 +37,7 @@ class System:
         """
         Add ``scale`` times ½ Σ (y − w·x)², given by its sums.
 
-        Parameters
-        ----------
-        sums : array of shape (d + 1, d + 1)
-            ``[X y]ᵀ [X y]``.
-        scale : float
-            The factor.
-
-        Returns
-        -------
-        System
-            The sum.
+        sums (d + 1, d + 1): ``[X y]ᵀ [X y]``.
         """
         return System(
             self.A + scale * sums[:-1, :-1],

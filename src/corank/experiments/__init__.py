@@ -27,15 +27,8 @@ def find(name: str) -> Callable[[ExperimentOptions], Report]:
     """
     Look up an experiment.
 
-    Parameters
-    ----------
-    name : str
-        One of `EXPERIMENTS`.
-
-    Returns
-    -------
-    callable
-        Takes `ExperimentOptions`, runs the experiment and returns its `Report`.
+    name: one of `EXPERIMENTS`.
+    Returns: takes `ExperimentOptions`, runs the experiment and returns its `Report`.
     """
     if name not in EXPERIMENTS:
         raise InputError(f"there is no experiment {name!r}; corank knows {', '.join(EXPERIMENTS)}.")

@@ -19,23 +19,13 @@ class ExperimentOptions:
     """
     How long an experiment may take, its seed, and the folder that keeps its results.
 
-    Parameters
-    ----------
-    folder : Path
-        Where finished results (``results.jsonl``), tables and plots are kept; created when missing.
-    quick : bool
-        Whether a shortened version is wanted: it shows the shape of the result, not its digits.
-    seed : int
-        Every random choice of the experiment follows from it.
-    repeats : int, optional
-        Number of repeats where the experiment has any; its own default otherwise.
-    expect : callable
-        Takes the number of different results that are about to be asked for; numbers add up.
-    tell : callable
-        Takes the name of each different result, once, when it is there.
+    folder: where finished results (``results.jsonl``), tables and plots are kept; created when missing.
+    quick: whether a shortened version is wanted: it shows the shape of the result, not its digits.
+    seed: every random choice of the experiment follows from it.
+    repeats: number of repeats where the experiment has any; its own default otherwise.
+    expect: takes the number of different results that are about to be asked for; numbers add up.
+    tell: takes the name of each different result, once, when it is there.
 
-    Examples
-    --------
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
     >>> ExperimentOptions(folder).result({"alpha": 0.1}, lambda: [1.0, 2.0])
@@ -60,17 +50,9 @@ class ExperimentOptions:
         """
         Return a result that is known already, or compute and keep it.
 
-        Parameters
-        ----------
-        key : dict
-            Everything the result depends on besides the seed and corank's version; JSON values only.
-        compute : callable
-            Gives the result, a JSON value.
-
-        Returns
-        -------
-        object
-            The result as JSON gives it back: lists, dicts, numbers, strings.
+        key: everything the result depends on besides the seed and corank's version; JSON values only.
+        compute: gives the result, a JSON value.
+        Returns: the result as JSON gives it back: lists, dicts, numbers, strings.
         """
         name = json.dumps({**key, "seed": self.seed, "corank": __version__}, sort_keys=True)
         if name not in self._known:

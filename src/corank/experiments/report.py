@@ -33,21 +33,11 @@ class ReportTable:
     """
     One table.
 
-    Attributes
-    ----------
-    title : str
-        What it shows.
-    columns : tuple of str
-        Headings.
-    rows : tuple of tuples
-        Cells; floats are shown with `digits` decimals, None as an empty cell.
-    digits : int
-        Decimals of floats.
-    note : str
-        What a reader has to know, below the table.
+    title: what it shows.
+    rows: cells; floats are shown with `digits` decimals, None as an empty cell.
+    digits: decimals of floats.
+    note: what a reader has to know, below the table.
 
-    Examples
-    --------
     >>> print(ReportTable("Two runs", ("method", "MAP"), (("SPD", 0.47912), ("LCRA", None)), digits=3).markdown())
     **Two runs**
     <BLANKLINE>
@@ -72,15 +62,7 @@ class ReportTable:
         """
         Show one cell.
 
-        Parameters
-        ----------
-        cell : str, int, float or None
-            Its value.
-
-        Returns
-        -------
-        str
-            How tables print it.
+        Returns: how tables print it.
         """
         if cell is None or (isinstance(cell, float) and math.isnan(cell)):
             return ""
@@ -90,10 +72,7 @@ class ReportTable:
         """
         Return the table as Markdown.
 
-        Returns
-        -------
-        str
-            Title, table and note.
+        Returns: title, table and note.
         """
         rule = "".join("---:|" if self._is_number(column) else "---|" for column in range(len(self.columns)))
         lines = [f"**{self.title}**", "", "| " + " | ".join(self.columns) + " |", "|" + rule]
@@ -104,10 +83,7 @@ class ReportTable:
         """
         Return the table as HTML.
 
-        Returns
-        -------
-        str
-            A ``table`` with its title as caption, and the note as a paragraph.
+        Returns: A ``table`` with its title as caption, and the note as a paragraph.
         """
 
         def line(tag: str, cells: tuple[Cell, ...]) -> str:
@@ -120,14 +96,7 @@ class ReportTable:
         return "\n".join([*lines, f"<p>{escape(self.note)}</p>"] if self.note else lines)
 
     def rich(self) -> Any:
-        """
-        Return the table as rich prints it.
-
-        Returns
-        -------
-        rich.table.Table
-            The table.
-        """
+        """Return the table as rich prints it."""
         from rich.table import Table as RichTable
 
         table = RichTable(title=self.title, title_justify="left", caption=self.note or None, caption_justify="left")
@@ -146,18 +115,10 @@ class Report:
     """
     What an experiment found.
 
-    Attributes
-    ----------
-    title : str
-        Name of the experiment in words.
-    about : str
-        Data, protocol and source of the paper's figures, a paragraph.
-    tables : tuple of ReportTable
-        The results.
-    findings : tuple of str
-        What the tables say, one sentence each.
-    plots : tuple of Path
-        Pictures, already written.
+    title: name of the experiment in words.
+    about: data, protocol and source of the paper's figures, a paragraph.
+    findings: what the tables say, one sentence each.
+    plots: pictures, already written.
     """
 
     title: str
@@ -167,14 +128,7 @@ class Report:
     plots: tuple[Path, ...] = field(default=())
 
     def markdown(self) -> str:
-        """
-        Return the whole report as Markdown; pictures are named relative to the report.
-
-        Returns
-        -------
-        str
-            The report.
-        """
+        """Return the whole report as Markdown; pictures are named relative to the report."""
         blocks = [f"# {self.title}", self.about, *(table.markdown() for table in self.tables)]
         if self.findings:
             blocks.append("\n".join(f"- {finding}" for finding in self.findings))
@@ -182,14 +136,7 @@ class Report:
         return "\n\n".join(blocks) + "\n"
 
     def html(self) -> str:
-        """
-        Return the whole report as one page of HTML; pictures are named relative to it.
-
-        Returns
-        -------
-        str
-            The page.
-        """
+        """Return the whole report as one page of HTML; pictures are named relative to it."""
         blocks = [f"<h1>{escape(self.title)}</h1>", f"<p>{escape(self.about)}</p>"]
         blocks += [table.html() for table in self.tables]
         if self.findings:
@@ -202,15 +149,8 @@ class Report:
         """
         Write ``report.md``, ``report.html`` and ``report.json``.
 
-        Parameters
-        ----------
-        folder : Path
-            An existing folder.
-
-        Returns
-        -------
-        tuple of Paths
-            The three files.
+        folder: an existing folder.
+        Returns: the three files.
         """
         record = {
             **asdict(self),
@@ -237,18 +177,9 @@ def wilcoxon(differences: NDArray[np.float64]) -> float:
     """
     Test whether paired differences lie around zero, by Wilcoxon's signed ranks.
 
-    Parameters
-    ----------
-    differences : array
-        One for each pair.
+    differences: one for each pair.
+    Returns: the p-value; 1 where nothing differs.
 
-    Returns
-    -------
-    float
-        The p-value; 1 where nothing differs.
-
-    Examples
-    --------
     >>> wilcoxon(np.array([1.0, 2.0, 3.0, 4.0, 5.0]))
     0.0625
     """

@@ -117,14 +117,8 @@ def require_positive(value: Any, name: str, otherwise: str = "") -> None:
     """
     Raise one sentence unless a parameter is a positive number.
 
-    Parameters
-    ----------
-    value : object
-        What came.
-    name : str
-        The parameter.
-    otherwise : str
-        What else may come, for the message.
+    value: what came.
+    otherwise: what else may come, for the message.
     """
     if not isinstance(value, Real) or not 0 < float(value) < np.inf:
         raise InputError(f"{name} is {value!r}; pass a positive number{otherwise}.")

@@ -88,18 +88,8 @@ def find_convention(convention: str | Convention) -> Convention:
     """
     Look up a registered convention; a `Convention` is returned as it is.
 
-    Parameters
-    ----------
-    convention : str or Convention
-        Its name, or the record itself.
+    convention: its name, or the record itself.
 
-    Returns
-    -------
-    Convention
-        The record.
-
-    Examples
-    --------
     >>> find_convention("letor4").short_ndcg
     'zero'
     """
@@ -114,17 +104,9 @@ def known(wrong: str, right: Mapping[str, str] | Iterable[str]) -> str:
     """
     Say which names are known, and which one was probably meant.
 
-    Parameters
-    ----------
-    wrong : str
-        What came.
-    right : iterable of str, or mapping from str to str
-        The known names; a mapping also says how to list each, once if several are listed alike.
-
-    Returns
-    -------
-    str
-        The second half of an error message.
+    wrong: what came.
+    right: the known names; a mapping also says how to list each, once if several are listed alike.
+    Returns: the second half of an error message.
     """
     shown = right if isinstance(right, Mapping) else {name: name for name in right}
     folded = {name.casefold(): name for name in shown}

@@ -22,21 +22,11 @@ def earnings(
     """
     Sum discount(i) · gain(row of rank i) over the first ``len(discounts)`` ranks of each query.
 
-    Parameters
-    ----------
-    judged : Judgements
-        Grouped rows.
-    gain : int
-        A gain code of `corank.core.top_k`.
-    discounts : array of float64
-        Weight of rank 1, 2, ...
-    threshold : float
-        The lowest grade with gain 1, for the code RELEVANT.
-
-    Returns
-    -------
-    earned, ideal : arrays of float64, shape (n_queries,)
-        What the order earns (in ties by expectation: on average), and what the best order earns.
+    judged: grouped rows.
+    gain: A gain code of `corank.core.top_k`.
+    discounts: weight of rank 1, 2, ...
+    threshold: the lowest grade with gain 1, for the code RELEVANT.
+    Returns: what the order earns (in ties by expectation: on average), and what the best order earns.
     """
     ties = tie_code(judged)
     if len(discounts) <= SELECT_AT_MOST:
@@ -57,19 +47,10 @@ def ranked_gain_values(judged: Judgements, gain: int, threshold: float = 0.0) ->
     """
     Gains of the rows in order of falling score.
 
-    Parameters
-    ----------
-    judged : Judgements
-        Grouped rows.
-    gain : int
-        A gain code of `corank.core.top_k`, all but BEST.
-    threshold : float
-        The lowest grade with gain 1, for the code RELEVANT.
-
-    Returns
-    -------
-    array of float64
-        One gain per row of ``judged.ranked``.
+    judged: grouped rows.
+    gain: A gain code of `corank.core.top_k`, all but BEST.
+    threshold: the lowest grade with gain 1, for the code RELEVANT.
+    Returns: one gain per row of ``judged.ranked``.
     """
     if gain == RELEVANT:
         return (judged.ranked.grades >= threshold).astype(np.float64)
@@ -81,19 +62,10 @@ def gradable(judged: Judgements, grades: NDArray[np.float64], gain: int) -> NDAr
     """
     Check that gains exist for these grades: none negative (or as the convention reads them), none too high.
 
-    Parameters
-    ----------
-    judged : Judgements
-        The rows the grades belong to.
-    grades : array of float64
-        Their grades, in any order.
-    gain : int
-        EXPONENTIAL or LINEAR.
-
-    Returns
-    -------
-    array of float64
-        Grades ≥ 0.
+    judged: the rows the grades belong to.
+    grades: their grades, in any order.
+    gain: EXPONENTIAL or LINEAR.
+    Returns: grades ≥ 0.
     """
     lowest, highest = judged.extremes
     ids = judged.ids[judged.sizes > 0]
@@ -118,17 +90,9 @@ def discounts_of(judged: Judgements, cut: int | None) -> NDArray[np.float64]:
     """
     Weight of each rank of a list under the convention, as deep as any list goes.
 
-    Parameters
-    ----------
-    judged : Judgements
-        Grouped rows.
-    cut : int or None
-        The last rank that counts.
-
-    Returns
-    -------
-    array of float64
-        Weights of rank 1, 2, ...
+    judged: grouped rows.
+    cut: the last rank that counts.
+    Returns: weights of rank 1, 2, ...
     """
     ranks = np.arange(1, depth(judged, cut) + 1, dtype=np.float64)
     if judged.convention.discount == "letor":
@@ -140,17 +104,9 @@ def depth(judged: Judgements, cut: int | None) -> int:
     """
     Return how deep a walk must go: to the cut, but not beyond the longest list.
 
-    Parameters
-    ----------
-    judged : Judgements
-        Grouped rows.
-    cut : int or None
-        The last rank that counts.
-
-    Returns
-    -------
-    int
-        At least 1.
+    judged: grouped rows.
+    cut: the last rank that counts.
+    Returns: at least 1.
     """
     longest = max(int(judged.sizes.max(initial=1)), 1)
     return longest if cut is None else min(cut, longest)
@@ -160,14 +116,7 @@ def tie_code(judged: Judgements) -> int:
     """
     Return how kernels treat ties; docid order is already the order of the rows.
 
-    Parameters
-    ----------
-    judged : Judgements
-        Grouped rows.
-
-    Returns
-    -------
-    int
-        A tie code of `corank.core.top_k`.
+    judged: grouped rows.
+    Returns: A tie code of `corank.core.top_k`.
     """
     return EXPECTED if judged.convention.ties == "expectation" else GIVEN

@@ -22,10 +22,7 @@ class Ranked(NamedTuple):
     """
     The rows of each query in order of falling score.
 
-    Attributes
-    ----------
-    grades, scores : arrays of float64
-        Aligned with each other.
+    grades, scores: aligned with each other.
     """
 
     grades: NDArray[np.float64]
@@ -36,12 +33,8 @@ class PerQuery(NamedTuple):
     """
     One number per query, and what it weighs.
 
-    Attributes
-    ----------
-    values : array of float64, shape (n_queries,)
-        The metric, NaN where it is not defined.
-    weights : array of float64, shape (n_queries,), or None
-        Number of pairs or rows behind each value, where a micro average makes sense.
+    values (n_queries,): the metric, NaN where it is not defined.
+    weights (n_queries,): number of pairs or rows behind each value, where a micro average makes sense.
     """
 
     values: NDArray[np.float64]
@@ -52,15 +45,8 @@ def ratio(part: NDArray[np.float64], whole: NDArray[np.float64]) -> NDArray[np.f
     """
     Divide, query by query.
 
-    Parameters
-    ----------
-    part, whole : arrays of float64, shape (n_queries,)
-        What is divided by what.
-
-    Returns
-    -------
-    array of float64, shape (n_queries,)
-        part/whole, NaN where whole is not above 0.
+    part, whole (n_queries,): what is divided by what.
+    Returns: part/whole, NaN where whole is not above 0.
     """
     out = np.full(len(whole), np.nan)
     np.divide(part, whole, out=out, where=whole > 0)
@@ -72,23 +58,14 @@ class Judgements:
     """
     What metrics are computed from: query q owns the entries ``starts[q]`` to ``starts[q + 1]``.
 
-    Attributes
-    ----------
-    ids : array, shape (n_queries,)
-        Query ids in the order in which they first appear.
-    starts : array of int64, shape (n_queries + 1,)
-        Where each query begins; a query whose rows were all unjudged is an empty range.
-    grades, scores : arrays of float64
-        Finite grades, and scores; score -inf marks a row that was not retrieved.
-    convention : Convention
-        How they are read.
-    unjudged : array of bool, or None
-        Which rows have a grade that nobody gave, where the convention reads them as irrelevant; None where there
+    ids (n_queries,): query ids in the order in which they first appear.
+    starts (n_queries + 1,): where each query begins; a query whose rows were all unjudged is an empty range.
+    grades, scores: finite grades, and scores; score -inf marks a row that was not retrieved.
+    convention: how they are read.
+    unjudged: which rows have a grade that nobody gave, where the convention reads them as irrelevant; None where there
         are none.
-    n_unjudged_rows : int
-        Rows whose grade was NaN.
-    n_jobs : int or None
-        Threads to use.
+    n_unjudged_rows: rows whose grade was NaN.
+    n_jobs: threads to use.
     """
 
     ids: NDArray[Any]
@@ -115,28 +92,15 @@ class Judgements:
         """
         Check and group rows.
 
-        Parameters
-        ----------
-        y : array-like of shape (n_rows,)
-            Grades; NaN marks an unjudged row.
-        scores : array-like of shape (n_rows,)
-            Finite scores, higher is better.
-        qid : array-like of shape (n_rows,), optional
-            One query id per row; None puts all rows in one query.
-        convention : Convention
-            Says how ties and unjudged rows are treated.
-        docids : array-like of shape (n_rows,), optional
-            Document ids, needed where ties are ordered by them.
-        retrieved : array-like of bool, shape (n_rows,), optional
-            False marks a judged row that the ranking left out: it counts among the rows that could have been
-            found, and its score is ignored.
-        n_jobs : int, optional
-            Number of threads; every available processor by default.
-
-        Returns
-        -------
-        Judgements
-            The grouped rows.
+        y (n_rows,): grades; NaN marks an unjudged row.
+        scores (n_rows,): finite scores, higher is better.
+        qid (n_rows,): one query id per row; None puts all rows in one query.
+        convention: says how ties and unjudged rows are treated.
+        docids (n_rows,): document ids, needed where ties are ordered by them.
+        retrieved (n_rows,): false marks a judged row that the ranking left out: it counts among the rows that could
+            have been found, and its score is ignored.
+        n_jobs: number of threads; every available processor by default.
+        Returns: the grouped rows.
         """
         numbers = as_numbers(scores, "scores", "number")
         n_rows = len(numbers)
@@ -184,15 +148,8 @@ class Judgements:
         """
         Leave out rows, as if they had never been there; the queries stay.
 
-        Parameters
-        ----------
-        kept : array of bool, shape (n_rows,)
-            The rows that stay, all of them judged.
-
-        Returns
-        -------
-        Judgements
-            What is left.
+        kept (n_rows,): the rows that stay, all of them judged.
+        Returns: what is left.
         """
         before = np.concatenate([[0], np.cumsum(kept)])
         return replace(
@@ -205,21 +162,11 @@ class Judgements:
         """
         Let a kernel walk over the ranked rows of every query, on threads.
 
-        Parameters
-        ----------
-        kernel : callable
-            A kernel of `corank.core` that takes values, scores, starts, first, last, the options and the output.
-        values : array
-            What stands at the rows of `ranked`.
-        *options : object
-            What else the kernel takes.
-        columns : tuple of int
-            Shape of what it writes for a query.
-
-        Returns
-        -------
-        array of float64, shape (n_queries, *columns)
-            What it wrote.
+        kernel: A kernel of `corank.core` that takes values, scores, starts, first, last, the options and the output.
+        values: what stands at the rows of `ranked`.
+        *options: what else the kernel takes.
+        columns: shape of what it writes for a query.
+        Returns: what it wrote.
         """
         scores, out = self.ranked.scores, np.empty((len(self.ids), *columns))
         self.run(lambda first, last: kernel(values, scores, self.starts, first, last, *options, out))
@@ -229,10 +176,7 @@ class Judgements:
         """
         Call a kernel for runs of queries, on threads.
 
-        Parameters
-        ----------
-        work : callable
-            Takes the first query and the one after the last.
+        work: takes the first query and the one after the last.
         """
         spread(work, cut(self.starts, 4 * n_threads(self.n_jobs)), self.n_jobs)
 

@@ -151,17 +151,8 @@ def measure(
     """
     Make a `Measure` of the function below.
 
-    Parameters
-    ----------
-    name, *aliases : str
-        How users type it.
-    larger_is_better, fills_empty : bool
-        See `Measure`.
-
-    Returns
-    -------
-    callable
-        The decorator.
+    name, *aliases: how users type it.
+    larger_is_better, fills_empty: see `Measure`.
     """
     return lambda compute: Measure(compute, name, aliases, larger_is_better=larger_is_better, fills_empty=fills_empty)
 

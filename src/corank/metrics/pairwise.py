@@ -64,19 +64,10 @@ def pair_counts(
     """
     Weighted loss, pairs that differ in grade, pairs that differ in score, of each query.
 
-    Parameters
-    ----------
-    judged : Judgements
-        Grouped rows.
-    grades : array of float64
-        Grades of the rows of ``judged.ranked``.
-    power : float
-        The α of `kpartite_error`.
-
-    Returns
-    -------
-    loss, pairs, ordered : arrays of float64, shape (n_queries,)
-        See `corank.core.inversions.pair_losses`.
+    judged: grouped rows.
+    grades: grades of the rows of ``judged.ranked``.
+    power: the α of `kpartite_error`.
+    Returns: see `corank.core.inversions.pair_losses`.
     """
     out = judged.walk(pair_losses, grades, float(power), columns=(3,))
     return out[:, 0], out[:, 1], out[:, 2]

@@ -20,12 +20,8 @@ class Scorer:
     """
     What `scorer` makes: a picklable function of an estimator and the rows to judge it by.
 
-    Attributes
-    ----------
-    metric : Metric
-        What is computed.
-    convention : Convention
-        How it is read.
+    metric: what is computed.
+    convention: how it is read.
     """
 
     metric: Metric
@@ -35,21 +31,9 @@ class Scorer:
         """
         Judge an estimator.
 
-        Parameters
-        ----------
-        estimator : estimator
-            A fitted ranker, regressor, pipeline of them, or search over them.
-        X : array-like of shape (n_rows, n_features)
-            The rows.
-        y : array-like of shape (n_rows,)
-            Their grades.
-        qid : array-like of shape (n_rows,), optional
-            One query id per row; without it all rows are one query.
-
-        Returns
-        -------
-        float
-            The mean over queries, negated where smaller is better.
+        estimator: A fitted ranker, regressor, pipeline of them, or search over them.
+        qid (n_rows,): one query id per row; without it all rows are one query.
+        Returns: the mean over queries, negated where smaller is better.
         """
         import sklearn
 
@@ -70,14 +54,7 @@ class Scorer:
         return f"scorer({str(self.metric)!r}, convention={self.convention.name!r})"
 
     def get_metadata_routing(self) -> Any:
-        """
-        Tell scikit-learn that the scorer asks for `qid`.
-
-        Returns
-        -------
-        sklearn.utils.metadata_routing.MetadataRequest
-            The request.
-        """
+        """Tell scikit-learn that the scorer asks for `qid`."""
         from sklearn.utils.metadata_routing import MetadataRequest
 
         request = MetadataRequest(owner=self)

@@ -33,16 +33,10 @@ class RowWalk:
     """
     The pairs of rows of a query that differ in score, or all pairs.
 
-    Attributes
-    ----------
-    X, y, features : rows, scores, and what is made of rows
-        See `corank.moments.Moments.of`.
-    order, slots : array of int64, Slots
-        The compared rows by (query, grade), and what they weigh.
-    w : array of float64, or None
-        What they weigh in sums over rows; None where there are none.
-    width, block : int
-        Columns of [Φ y], and rows of a block.
+    X, y, features: see `corank.moments.Moments.of`.
+    order, slots: the compared rows by (query, grade), and what they weigh.
+    w: what they weigh in sums over rows; None where there are none.
+    width, block: columns of [Φ y], and rows of a block.
     """
 
     X: Any
@@ -76,12 +70,7 @@ class RowWalk:
         """
         Add the sums of a leaf.
 
-        Parameters
-        ----------
-        first, last : int
-            The leaf.
-        pair, single : Gram
-            What sums over pairs are added to, and sums over rows.
+        pair, single: what sums over pairs are added to, and sums over rows.
         """
         block = min(self.block, max(last - first, 1))
         shift, sums = np.empty(self.width), np.empty((2, self.width))
@@ -101,15 +90,7 @@ class RowWalk:
         """
         Return a leaf's part of the diagonal of XᵀLX, without visiting the zeros of a CSR matrix.
 
-        Parameters
-        ----------
-        first, last : int
-            The leaf.
-
-        Returns
-        -------
-        array of float64, shape (n_features,)
-            Σ_i d_i x_i² + Σ_g (Σ_g √c w x)² − Σ_q (Σ_q √c w x)².
+        Returns: Σ_i d_i x_i² + Σ_g (Σ_g √c w x)² − Σ_q (Σ_q √c w x)².
         """
         if not sparse.issparse(self.X):
             out = np.zeros(self.width - 1)
@@ -128,14 +109,9 @@ class PreferenceWalk:
     """
     Given preferences, query by query; each asks for a difference of 1.
 
-    Attributes
-    ----------
-    X, features : rows, and what is made of them
-        See `corank.moments.Moments.of`.
-    pairs, w : arrays of shape (n_pairs, 2) and (n_pairs,)
-        Winners and losers, and weights.
-    width, block : int
-        Columns of [Φ 1], and preferences of a block.
+    X, features: see `corank.moments.Moments.of`.
+    pairs, w (n_pairs, 2): winners and losers, and weights.
+    width, block: columns of [Φ 1], and preferences of a block.
     """
 
     X: Any
@@ -162,12 +138,7 @@ class PreferenceWalk:
         """
         Add the sums of a leaf.
 
-        Parameters
-        ----------
-        first, last : int
-            The leaf.
-        pair, single : Gram
-            What sums over pairs are added to; sums over rows, of which there are none.
+        pair, single: what sums over pairs are added to; sums over rows, of which there are none.
         """
         D = np.empty((min(self.block, last - first), self.width))
         for begin in range(first, last, self.block):
@@ -183,15 +154,7 @@ class PreferenceWalk:
         """
         Return a leaf's part of the diagonal of XᵀLX, without visiting the zeros of a CSR matrix.
 
-        Parameters
-        ----------
-        first, last : int
-            The leaf.
-
-        Returns
-        -------
-        array of float64, shape (n_features,)
-            Σ w (x_a − x_b)².
+        Returns: Σ w (x_a − x_b)².
         """
         out = np.zeros(self.width - 1)
         for begin in range(first, last, self.block):
@@ -215,25 +178,12 @@ def walk_over(
     """
     Prepare a pass; see `corank.moments.Moments.of`.
 
-    Parameters
-    ----------
-    data : RankingData
-        The problem.
-    features : callable, optional
-        What is made of rows; None takes the columns as given, before any scaling.
-    rows : {"scored", "unscored"}
-        Whose pairs.
-    ties, plain : bool
-        Whether equal scores make a pair; whether rows are summed too.
-    query_weight : {"pairs", "equal", "rows"}
-        How much a query counts.
-    block : int, optional
-        Rows in memory at a time.
-
-    Returns
-    -------
-    RowWalk or PreferenceWalk
-        What is walked over.
+    features: what is made of rows; None takes the columns as given, before any scaling.
+    rows {"scored", "unscored"}: whose pairs.
+    ties, plain: whether equal scores make a pair; whether rows are summed too.
+    query_weight {"pairs", "equal", "rows"}: how much a query counts.
+    block: rows in memory at a time.
+    Returns: what is walked over.
     """
     X = plain_rows(data.X) if features is None else data.X
     features = features or dense

@@ -46,20 +46,11 @@ def encode(value: Any, name: str, tensors: dict[str, NDArray[Any]]) -> Any:
     """
     Turn a value into JSON; arrays go to `tensors`, under names that start with `name`.
 
-    Parameters
-    ----------
-    value : object
-        None, bool, number, string, slice, array, CSR matrix, a corank noun, an estimator that can be built again, or
+    value: none, bool, number, string, slice, array, CSR matrix, a corank noun, an estimator that can be built again, or
         lists, tuples and dicts of these.
-    name : str
-        What to call the value in names and messages.
-    tensors : dict
-        Receives the arrays.
-
-    Returns
-    -------
-    object
-        What json.dumps can write.
+    name: what to call the value in names and messages.
+    tensors: receives the arrays.
+    Returns: what json.dumps can write.
     """
     if isinstance(value, np.generic):
         value = value.item()
@@ -97,17 +88,8 @@ def decode(value: Any, tensors: dict[str, NDArray[Any]]) -> Any:
     """
     Turn what `encode` made back into the value.
 
-    Parameters
-    ----------
-    value : object
-        Parsed JSON.
-    tensors : dict
-        The arrays that the JSON names.
-
-    Returns
-    -------
-    object
-        The value.
+    value: parsed JSON.
+    tensors: the arrays that the JSON names.
     """
     if isinstance(value, list):
         return [decode(item, tensors) for item in value]
@@ -126,19 +108,10 @@ def encode_estimator(model: Any, name: str, tensors: dict[str, NDArray[Any]]) ->
     """
     Turn an estimator, fitted or not, into JSON: its class, parameters, fitted attributes and metadata requests.
 
-    Parameters
-    ----------
-    model : estimator
-        Of a class that `decode_estimator` builds.
-    name : str
-        What to call it in names and messages; the model itself has none.
-    tensors : dict
-        Receives the arrays.
-
-    Returns
-    -------
-    dict
-        ``class``, ``params``, ``state`` and ``requests``.
+    model: of a class that `decode_estimator` builds.
+    name: what to call it in names and messages; the model itself has none.
+    tensors: receives the arrays.
+    Returns: ``class``, ``params``, ``state`` and ``requests``.
     """
     kind, prefix = type(model), f"{name}." if name else ""
     if _buildable(kind.__name__) is not kind:
@@ -167,19 +140,10 @@ def decode_estimator(body: dict[str, Any], tensors: dict[str, NDArray[Any]], whe
     """
     Turn what `encode_estimator` made back into an estimator.
 
-    Parameters
-    ----------
-    body : dict
-        ``class``, ``params``, ``state`` and ``requests``.
-    tensors : dict
-        The arrays that it names.
-    where : str
-        The file, for messages.
-
-    Returns
-    -------
-    estimator
-        A ranker or transformer that corank exports, or one of `FROM_SKLEARN`; nothing else can be built.
+    body: ``class``, ``params``, ``state`` and ``requests``.
+    tensors: the arrays that it names.
+    where: the file, for messages.
+    Returns: A ranker or transformer that corank exports, or one of `FROM_SKLEARN`; nothing else can be built.
     """
     kind = _buildable(body["class"])
     if kind is None:

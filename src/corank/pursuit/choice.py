@@ -21,23 +21,11 @@ def choose_rows(dictionary: Any, data: RankingData, rng: np.random.Generator) ->
     """
     Choose the rows of a dictionary; rows of weight zero are as if they were not there.
 
-    Parameters
-    ----------
-    dictionary : {"scored", "all"}, int or array-like of int
-        The scored rows (those of pairs, where the problem is given by pairs), all rows, so many random rows, or
-        those named.
-    data : RankingData
-        The problem.
-    rng : numpy.random.Generator
-        Draws random rows.
+    dictionary {"scored", "all"}: the scored rows (those of pairs, where the problem is given by pairs), all rows, so
+        many random rows, or those named.
+    rng: draws random rows.
+    Returns: row numbers, ascending unless the user named them.
 
-    Returns
-    -------
-    array of int64
-        Row numbers, ascending unless the user named them.
-
-    Examples
-    --------
     >>> data = RankingData.of([[0.0], [1.0], [2.0]], [1, 0, float("nan")])
     >>> choose_rows("scored", data, np.random.default_rng(0)).tolist()
     [0, 1]
@@ -70,12 +58,8 @@ class Candidates:
     """
     What terms may stand for: rows as a view sees them, or the columns of X themselves.
 
-    Attributes
-    ----------
-    numbers : array of int64, shape (N,)
-        The rows or columns.
-    basis : Basis or None
-        The rows; None where the columns stand for themselves.
+    numbers (N,): the rows or columns.
+    basis: the rows; None where the columns stand for themselves.
     """
 
     numbers: NDArray[np.int64]
@@ -93,21 +77,9 @@ class Candidates:
         """
         Choose rows and fit the kernel, or take the columns.
 
-        Parameters
-        ----------
-        dictionary : {"scored", "all", "columns"}, int or array-like of int
-            See `choose_rows`; or the columns of X.
-        kernel : str, Kernel or callable
-            How rows are compared.
-        data : RankingData
-            The problem.
-        for_rows, for_kernel : numpy.random.Generator
-            Draw random rows, and resolve the kernel's "median".
-
-        Returns
-        -------
-        Candidates
-            The candidates.
+        dictionary {"scored", "all", "columns"}: see `choose_rows`; or the columns of X.
+        kernel: how rows are compared.
+        for_rows, for_kernel: draw random rows, and resolve the kernel's "median".
         """
         if isinstance(dictionary, str) and dictionary == "columns":
             return cls(np.arange(data.n_features), None)
@@ -118,17 +90,8 @@ class Candidates:
         """
         Make the dictionary.
 
-        Parameters
-        ----------
-        X : ndarray, CSR matrix, ScaledRows or array of objects
-            All rows.
-        rows : array of int64
-            Those that its columns run over.
-
-        Returns
-        -------
-        Dictionary
-            Of N columns.
+        rows: those that its columns run over.
+        Returns: of N columns.
         """
         return feature_columns(X, rows) if self.basis is None else kernel_columns(self.basis, X, rows)
 
@@ -139,25 +102,12 @@ def deal_views(
     """
     Make the views of a problem, each with its dictionary.
 
-    Parameters
-    ----------
-    views : int or list
-        See `corank.views.as_views`.
-    split : {"columns", "dictionary"}
-        What is dealt at random where `views` is a number: the columns, or `rows`.
-    rows : array of int64
-        From `choose_rows`; the dictionary of views that name no basis.
-    n_features : int
-        Number of columns.
-    kernel : str, Kernel or callable
-        Of views that name none.
-    rng : numpy.random.Generator
-        Deals.
-
-    Returns
-    -------
-    list of View
-        The views, each with its basis.
+    views: see `corank.views.as_views`.
+    split {"columns", "dictionary"}: what is dealt at random where `views` is a number: the columns, or `rows`.
+    rows: from `choose_rows`; the dictionary of views that name no basis.
+    n_features: number of columns.
+    kernel: of views that name none.
+    Returns: the views, each with its basis.
     """
     if not isinstance(views, Integral):
         if split == "dictionary":

@@ -20,23 +20,10 @@ def couple(views: list[Basis], data: RankingData, goal: Goal, query_weight: str,
     """
     Make views ready to be searched.
 
-    Parameters
-    ----------
-    views : list of Basis
-        The rows that the terms of each view may stand for.
-    data : RankingData
-        The problem; unscored rows of weight zero need no agreement.
-    goal : Goal
-        What to approximate.
-    query_weight : {"pairs", "equal", "rows"}
-        How much the unscored rows of a query count.
-    coupling : float
-        ν.
-
-    Returns
-    -------
-    Coupled
-        The views.
+    views: the rows that the terms of each view may stand for.
+    data: the problem; unscored rows of weight zero need no agreement.
+    goal: what to approximate.
+    query_weight {"pairs", "equal", "rows"}: how much the unscored rows of a query count.
     """
     rows = data.unscored_rows
     queries = Queries.of(data.queries.codes[rows], len(rows))
@@ -52,19 +39,9 @@ def side_by_side(views: list[Basis], X: Any, rows: NDArray[np.int64]) -> Diction
     """
     Put the dictionaries of all views beside each other, so that one sum over them is the mean of the views.
 
-    Parameters
-    ----------
-    views : list of Basis
-        The rows that the terms of each view may stand for.
-    X : ndarray, CSR matrix, ScaledRows or array of objects
-        All rows.
-    rows : array of int64
-        Those that the columns run over.
-
-    Returns
-    -------
-    Dictionary
-        Columns of the first view, then of the second, ...
+    views: the rows that the terms of each view may stand for.
+    rows: those that the columns run over.
+    Returns: columns of the first view, then of the second, ...
     """
     return Dictionary(np.hstack([part.D / len(views) for part in _columns(views, X, rows)]))
 

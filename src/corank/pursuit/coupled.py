@@ -41,14 +41,7 @@ class Choice(NamedTuple):
     """
     A column in each view, their coefficients, and by how much the objective falls.
 
-    Attributes
-    ----------
-    columns : array of int64, shape (M,)
-        γ.
-    coefs : array of shape (M,)
-        a.
-    gain : float
-        eᵀ(B + C)⁻¹e; 0 where there is nothing to choose.
+    gain: eᵀ(B + C)⁻¹e; 0 where there is nothing to choose.
     """
 
     columns: NDArray[np.int64]
@@ -61,16 +54,8 @@ class Coupled:
     """
     The views of a problem, ready to be searched.
 
-    Attributes
-    ----------
-    scored, unscored : lists of Dictionary
-        The columns of each view over the scored and over the unscored rows.
-    inner : Inner
-        L.
-    agreement : Laplacian
-        L̂.
-    coupling : float
-        ν.
+    scored, unscored: the columns of each view over the scored and over the unscored rows.
+    agreement: L̂.
     """
 
     scored: list[Dictionary]
@@ -95,17 +80,8 @@ class Coupled:
         """
         Return e_γ of all columns of each view.
 
-        Parameters
-        ----------
-        v : list of arrays of shape (n,)
-            Lr of each view.
-        so_far : list of arrays of shape (l,), optional
-            f̄ of each view; given where whole views must agree.
-
-        Returns
-        -------
-        list of arrays
-            e.
+        v (n,): lr of each view.
+        so_far (l,): f̄ of each view; given where whole views must agree.
         """
         e = [dictionary.correlate(one) for dictionary, one in zip(self.scored, v, strict=True)]
         if so_far is None or not self._couples:
@@ -120,17 +96,9 @@ class Coupled:
         """
         Choose a column in each view.
 
-        Parameters
-        ----------
-        e : list of arrays
-            From `correlate`.
-        how : {"joint", "shared"}
-            Whether views choose apart or the same column.
-
-        Returns
-        -------
-        Choice
-            The best found: of all there are, unless three or more views are searched jointly.
+        e: from `correlate`.
+        how {"joint", "shared"}: whether views choose apart or the same column.
+        Returns: the best found: of all there are, unless three or more views are searched jointly.
         """
         if how == "shared":
             return self._shared(e)

@@ -25,13 +25,6 @@ class Dictionary:
     """
     N columns over n rows, held once.
 
-    Attributes
-    ----------
-    D : ndarray or CSC matrix, shape (n, N)
-        The columns.
-
-    Examples
-    --------
     >>> Dictionary(np.array([[1.0, 0.0], [1.0, 2.0]])).correlate(np.array([1.0, 1.0]))
     array([2., 2.])
     """
@@ -45,42 +38,20 @@ class Dictionary:
         """
         Return Dᵀv, the one product over the dictionary that a step costs.
 
-        Parameters
-        ----------
-        v : array of shape (n,)
-            One number per row.
-
-        Returns
-        -------
-        array of shape (N,)
-            One number per column.
+        v (n,): one number per row.
+        Returns: one number per column.
         """
         return np.asarray(self.D.T @ v.astype(self.D.dtype, copy=False), dtype=np.float64)
 
     def column(self, j: int) -> Floats:
-        """
-        Return one column.
-
-        Parameters
-        ----------
-        j : int
-            Its number.
-
-        Returns
-        -------
-        array of shape (n,)
-            A copy.
-        """
+        """Return one column."""
         return _dense(self.D[:, [j]])[:, 0]
 
     def blocks(self) -> Iterator[tuple[slice, Floats]]:
         """
         Go through the columns, a few at a time.
 
-        Yields
-        ------
-        slice, array of shape (n, width)
-            Which columns, and a copy of them.
+        Yields: which columns, and a copy of them.
         """
         width = max(_BLOCK // max(self.D.shape[0], 1), 1)
         for start in range(0, len(self), width):
@@ -91,15 +62,8 @@ class Dictionary:
         """
         Return kᵀL̃k for each column k; 0 for a column that is constant in every query, up to rounding.
 
-        Parameters
-        ----------
-        inner : Inner
-            The inner product.
-
-        Returns
-        -------
-        array of shape (N,)
-            Squared norms.
+        inner: the inner product.
+        Returns: squared norms.
         """
         out = np.concatenate([np.empty(0), *(inner.squares(block) for _, block in self.blocks())])
         return np.where(out > self.rounding(inner), out, 0.0)
@@ -108,15 +72,8 @@ class Dictionary:
         """
         Return what kᵀL̃k may amount to by rounding alone.
 
-        Parameters
-        ----------
-        inner : Inner
-            The inner product.
-
-        Returns
-        -------
-        array of shape (N,)
-            One bound per column.
+        inner: the inner product.
+        Returns: one bound per column.
         """
         unit = (_ROUNDING * np.finfo(self.D.dtype).eps) ** 2 * inner.largest
         plain = [np.einsum("ij,ij->j", block, block) for _, block in self.blocks()]
@@ -127,19 +84,9 @@ def kernel_columns(basis: Basis, X: Any, rows: NDArray[np.int64]) -> Dictionary:
     """
     Make a dictionary of similarities, in blocks of rows: one n × N array and little more.
 
-    Parameters
-    ----------
-    basis : Basis
-        What each column is the similarity to.
-    X : ndarray, CSR matrix, ScaledRows or array of objects
-        All rows.
-    rows : array of int64, shape (n,)
-        Those that the columns run over.
-
-    Returns
-    -------
-    Dictionary
-        Of len(basis) columns, in the precision of X.
+    basis: what each column is the similarity to.
+    rows (n,): those that the columns run over.
+    Returns: of len(basis) columns, in the precision of X.
     """
     D = np.empty((len(rows), len(basis)), dtype=np.float32 if X.dtype == np.float32 else np.float64)
     for piece, K in basis.blocks(X, rows):
@@ -151,17 +98,8 @@ def feature_columns(X: Any, rows: NDArray[np.int64]) -> Dictionary:
     """
     Make a dictionary of the columns of X themselves.
 
-    Parameters
-    ----------
-    X : ndarray or CSR matrix
-        All rows.
-    rows : array of int64, shape (n,)
-        Those that the columns run over.
-
-    Returns
-    -------
-    Dictionary
-        Of as many columns as X.
+    rows (n,): those that the columns run over.
+    Returns: of as many columns as X.
     """
     chosen = X[rows]
     return Dictionary(chosen.tocsc() if sparse.issparse(chosen) else chosen)

@@ -15,16 +15,10 @@ class Pull(NamedTuple):
     """
     What one chosen row (or column) does to a score.
 
-    Attributes
-    ----------
-    chosen : int
-        The training row, or the column of X with ``dictionary="columns"``.
-    coefficient : float
-        Its coefficient, summed over the terms that chose it.
-    similarity : float
-        How similar the explained row is to it, or its value in that column.
-    contribution : float
-        The product: above zero it pulls the score up, below zero down.
+    chosen: the training row, or the column of X with ``dictionary="columns"``.
+    coefficient: its coefficient, summed over the terms that chose it.
+    similarity: how similar the explained row is to it, or its value in that column.
+    contribution: the product: above zero it pulls the score up, below zero down.
     """
 
     chosen: int
@@ -37,22 +31,11 @@ def pulls(chosen: NDArray[np.int64], coefficients: Floats, similarities: Any) ->
     """
     List what pulls a score up and what pulls it down.
 
-    Parameters
-    ----------
-    chosen : array of int64, shape (P,)
-        Rows or columns, each once.
-    coefficients : array of shape (P,)
-        Their coefficients; those of zero are left out.
-    similarities : ndarray or CSR matrix, shape (1, P)
-        Of the explained row to each.
+    chosen (P,): rows or columns, each once.
+    coefficients (P,): their coefficients; those of zero are left out.
+    similarities (1, P): of the explained row to each.
+    Returns: the strongest pull upwards first, the strongest downwards last.
 
-    Returns
-    -------
-    list of Pull
-        The strongest pull upwards first, the strongest downwards last.
-
-    Examples
-    --------
     >>> [pull.contribution for pull in pulls(np.array([3, 7, 9]), np.array([-1.0, 0.0, 2.0]), np.ones((1, 3)))]
     [2.0, -1.0]
     """

@@ -37,21 +37,9 @@ def steps(dictionary: Dictionary, goal: Goal, squares: Floats, fitting: str) -> 
     """
     Choose terms without end, or until no column is left.
 
-    Parameters
-    ----------
-    dictionary : Dictionary
-        The candidates.
-    goal : Goal
-        What to approximate.
-    squares : array of shape (N,)
-        kᵀL̃k of each column; 0 for one that may not be chosen.
-    fitting : {"basic", "back", "pre"}
-        See the module.
-
-    Returns
-    -------
-    iterator of Step
-        The terms.
+    goal: what to approximate.
+    squares (N,): kᵀL̃k of each column; 0 for one that may not be chosen.
+    fitting {"basic", "back", "pre"}: see the module.
     """
     if fitting == "basic":
         return _basic(dictionary, goal, squares)

@@ -23,17 +23,9 @@ class Inner:
     """
     L̃ = β diag(w) + (1 − β) L over the rows that carry information, applied and never built.
 
-    Attributes
-    ----------
-    L : Laplacian
-        Who is compared with whom.
-    mix : float
-        β, the share of regression.
-    weights : array of shape (n,)
-        w.
+    L: who is compared with whom.
+    mix: β, the share of regression.
 
-    Examples
-    --------
     >>> inner = Inner(Laplacian.one_query(3), 0.5, np.ones(3))
     >>> inner.apply(np.array([0.0, 0.0, 2.0]))
     array([-1., -1.,  3.])
@@ -47,15 +39,8 @@ class Inner:
         """
         Return L̃ V.
 
-        Parameters
-        ----------
-        V : array of shape (n,) or (n, r)
-            A vector or a block of columns.
-
-        Returns
-        -------
-        array
-            Of the shape of V.
+        V (n,) or (n, r): A vector or a block of columns.
+        Returns: of the shape of V.
         """
         if self.mix == 0.0:
             return np.asarray(self.L @ V)
@@ -66,15 +51,7 @@ class Inner:
         """
         Return vᵀL̃v for each column, as a sum of squares: no difference of large numbers.
 
-        Parameters
-        ----------
-        V : array of shape (n, r)
-            Columns.
-
-        Returns
-        -------
-        array of shape (r,)
-            Numbers of at least 0.
+        Returns: numbers of at least 0.
         """
         total = np.zeros(V.shape[1])
         if self.mix > 0.0:
@@ -100,16 +77,10 @@ class Goal:
     """
     The scores s as the inner product sees them.
 
-    Attributes
-    ----------
-    rows : array of int64, shape (n,)
-        The rows of X that carry information: scored ones of positive weight, or those of pairs.
-    inner : Inner
-        The inner product over `rows`.
-    v : array of shape (n,)
-        L̃ s.
-    J : float
-        sᵀL̃s, the objective of the empty model.
+    rows (n,): the rows of X that carry information: scored ones of positive weight, or those of pairs.
+    inner: the inner product over `rows`.
+    v (n,): L̃ s.
+    J: sᵀL̃s, the objective of the empty model.
     """
 
     rows: NDArray[np.int64]
@@ -122,19 +93,8 @@ class Goal:
         """
         Read the goal off a problem; a preference asks for a difference of 1.
 
-        Parameters
-        ----------
-        data : RankingData
-            The problem.
-        mix : float
-            Share of regression.
-        query_weight : {"pairs", "equal", "rows"}
-            See `corank.graphs.query_factors`.
-
-        Returns
-        -------
-        Goal
-            The goal.
+        mix: share of regression.
+        query_weight {"pairs", "equal", "rows"}: see `corank.graphs.query_factors`.
         """
         rows = data.scored_rows
         if data.pairs is not None:
@@ -167,10 +127,7 @@ def require_squares(s: Floats) -> None:
     """
     Raise one sentence where scores cannot be squared and summed.
 
-    Parameters
-    ----------
-    s : array
-        Scores, or their distances from a mean; NaN does not count.
+    s: scores, or their distances from a mean; NaN does not count.
     """
     largest = float(np.max(np.abs(s), where=~np.isnan(s), initial=0.0))
     if largest > 0.0 and not 1.0 / _LARGEST < largest < _LARGEST:
@@ -184,18 +141,8 @@ def without_mean(data: RankingData) -> tuple[float, RankingData]:
     """
     Take the mean score of the rows to learn from off all scores.
 
-    Parameters
-    ----------
-    data : RankingData
-        The problem.
+    Returns: the mean, and the problem without it; 0 and the problem itself where it has no scores.
 
-    Returns
-    -------
-    float, RankingData
-        The mean, and the problem without it; 0 and the problem itself where it has no scores.
-
-    Examples
-    --------
     >>> mean, data = without_mean(RankingData.of([[0.0], [1.0], [2.0]], [5.0, 7.0, np.nan]))
     >>> mean, data.y.tolist()
     (6.0, [-1.0, 1.0, nan])

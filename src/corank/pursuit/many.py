@@ -195,19 +195,9 @@ def catalogue_gram(X: Any, kernel: Any, random_state: Any = None) -> Floats:
     """
     Compute the Gram matrix of a catalogue in float64.
 
-    Parameters
-    ----------
-    X : array-like, CSR matrix or DataFrame, shape (N, d)
-        The catalogue.
-    kernel : str, Kernel or callable
-        See `corank.kernels.as_kernel`.
-    random_state : int, RandomState or None
-        Seed of the kernel's "median".
-
-    Returns
-    -------
-    array of float64, shape (N, N)
-        The Gram matrix.
+    kernel: see `corank.kernels.as_kernel`.
+    random_state: seed of the kernel's "median".
+    Returns: the Gram matrix.
     """
     view = View(None, as_kernel(kernel)).fit(X, rng_of(random_state))
     K = np.ascontiguousarray(view.kernel(X), dtype=np.float64)
@@ -221,17 +211,9 @@ def as_items(items: ArrayLike, N: int) -> NDArray[np.int64]:
     """
     Check row numbers of a catalogue.
 
-    Parameters
-    ----------
-    items : array-like of int
-        Row numbers.
-    N : int
-        Number of rows of the catalogue.
-
-    Returns
-    -------
-    array of int64
-        The row numbers.
+    items: row numbers.
+    N: number of rows of the catalogue.
+    Returns: the row numbers.
     """
     rows = np.asarray(items)
     if not rows.size:
@@ -255,25 +237,13 @@ def scores_by_problem(
     """
     Score rows, each by the models of its problem, on threads.
 
-    Parameters
-    ----------
-    score : callable
-        Takes rows grouped by problem, where problems begin, an array to write to, and a run of problems.
-    rows : array of int64, shape (m,)
-        From `as_items`.
-    ids : array of shape (B,)
-        Problems that have models.
-    problem : array-like of shape (m,)
-        The problem of each row.
-    n_columns : int
-        Models of each problem.
-    n_jobs : int, optional
-        Number of threads; every available processor by default.
-
-    Returns
-    -------
-    array of shape (m, n_columns)
-        Scores in input order.
+    score: takes rows grouped by problem, where problems begin, an array to write to, and a run of problems.
+    rows (m,): from `as_items`.
+    ids (B,): problems that have models.
+    problem (m,): the problem of each row.
+    n_columns: models of each problem.
+    n_jobs: number of threads; every available processor by default.
+    Returns: scores in input order.
     """
     asked = Queries.of(problem, len(rows))
     positions = {name: at for at, name in enumerate(ids.tolist())}

@@ -19,14 +19,8 @@ class Step(NamedTuple):
     """
     One more term.
 
-    Attributes
-    ----------
-    chosen : int
-        The column.
-    coefs : array of shape (p,)
-        Coefficients of all p terms so far.
-    gain : float
-        By how much the objective fell.
+    coefs (p,): coefficients of all p terms so far.
+    gain: by how much the objective fell.
     """
 
     chosen: int
@@ -39,14 +33,9 @@ class Path:
     """
     A sequence of models, each with one term more than the last.
 
-    Attributes
-    ----------
-    indices : array of int64, shape (P,)
-        Columns of the dictionary in the order of choice; basic fitting may choose one twice.
-    coefs : array of shape (P, P)
-        ``coefs[p - 1, :p]`` belongs to the model of the first p terms, zeros follow.
-    gains : array of shape (P,)
-        By how much the objective fell at each step.
+    indices (P,): columns of the dictionary in the order of choice; basic fitting may choose one twice.
+    coefs (P, P): ``coefs[p - 1, :p]`` belongs to the model of the first p terms, zeros follow.
+    gains (P,): by how much the objective fell at each step.
     """
 
     indices: NDArray[np.int64]
@@ -60,21 +49,11 @@ class Path:
         """
         Take steps until there are `n_basis`, one gains too little, or `watch` has seen enough.
 
-        Parameters
-        ----------
-        steps : iterator of Step
-            From `corank.pursuit.fits`.
-        n_basis : int
-            Most steps to take.
-        least_gain : float
-            A step that gains no more is not taken.
-        watch : callable
-            Takes the indices and coefficients of a model; returns whether to stop.
-
-        Returns
-        -------
-        Path
-            The steps taken.
+        steps: from `corank.pursuit.fits`.
+        n_basis: most steps to take.
+        least_gain: A step that gains no more is not taken.
+        watch: takes the indices and coefficients of a model; returns whether to stop.
+        Returns: the steps taken.
         """
         taken: list[Step] = []
         for step in steps:
@@ -94,22 +73,11 @@ def as_length(n_terms: Any, P: int, what: str) -> int:
     """
     Check the number of terms that a user asks for.
 
-    Parameters
-    ----------
-    n_terms : int or None
-        What the user gave; None asks for all.
-    P : int
-        The most there are.
-    what : str
-        Who has them, and the verb, for the message.
+    n_terms: what the user gave; None asks for all.
+    P: the most there are.
+    what: who has them, and the verb, for the message.
+    Returns: from 0 to P.
 
-    Returns
-    -------
-    int
-        From 0 to P.
-
-    Examples
-    --------
     >>> as_length(None, 5, "this model has"), as_length(np.int64(2), 5, "this model has")
     (5, 2)
     """
@@ -124,22 +92,11 @@ def add_up(numbers: NDArray[np.int64], indices: NDArray[np.int64], coefs: Floats
     """
     Add up the coefficients of terms that stand for the same row.
 
-    Parameters
-    ----------
-    numbers : array of int64, shape (r,)
-        Rows, ascending.
-    indices : array of int64, shape (p,)
-        The row of each term.
-    coefs : array of shape (p,)
-        The coefficient of each term.
+    numbers (r,): rows, ascending.
+    indices (p,): the row of each term.
+    coefs (p,): the coefficient of each term.
+    Returns: the coefficient of each row.
 
-    Returns
-    -------
-    array of shape (r,)
-        The coefficient of each row.
-
-    Examples
-    --------
     >>> add_up(np.array([2, 5, 9]), np.array([9, 2, 9]), np.array([1.0, 2.0, 3.0]))
     array([2., 0., 4.])
     """

@@ -25,27 +25,13 @@ def alternatives(
     """
     Follow one pursuit after the other, each without what the earlier ones chose.
 
-    Parameters
-    ----------
-    dictionary : Dictionary
-        The candidates.
-    goal : Goal
-        What to approximate.
-    fitting : {"basic", "back", "pre"}
-        See `corank.pursuit.fits`.
-    n_basis : int
-        Most terms of each.
-    tol : float
-        A step that lowers J by no more than this share of its first value is not taken.
-    n_solutions : int
-        Most pursuits.
-    advance : callable
-        Is told of each term.
-
-    Returns
-    -------
-    list of Path
-        The first, which may have no term, and those after it that found one.
+    goal: what to approximate.
+    fitting {"basic", "back", "pre"}: see `corank.pursuit.fits`.
+    n_basis: most terms of each.
+    tol: A step that lowers J by no more than this share of its first value is not taken.
+    n_solutions: most pursuits.
+    advance: is told of each term.
+    Returns: the first, which may have no term, and those after it that found one.
     """
 
     def told(indices: NDArray[np.int64], coefs: NDArray[np.float64]) -> bool:

@@ -13,21 +13,11 @@ class Watch:
     """
     Judge each model of a path; true when enough steps went by without improvement.
 
-    Parameters
-    ----------
-    seen : Dictionary
-        The dictionary over ``held.rows``.
-    held : HeldOut
-        What was set aside.
-    patience : int
-        Steps without improvement.
-    level : float
-        What predictions add to the dictionary's terms.
-
-    Attributes
-    ----------
-    errors : list of float
-        Error with 0, 1, 2, ... terms.
+    seen: the dictionary over ``held.rows``.
+    held: what was set aside.
+    patience: steps without improvement.
+    level: what predictions add to the dictionary's terms.
+    errors: error with 0, 1, 2, ... terms.
     """
 
     def __init__(self, seen: Dictionary, held: HeldOut, patience: int, level: float = 0.0) -> None:

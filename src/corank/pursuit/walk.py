@@ -16,22 +16,10 @@ def walk(coupled: Coupled, v: Floats, how: str, residual: str) -> Iterator[Choic
     """
     Yield one choice after another, each made after the earlier ones were taken.
 
-    Parameters
-    ----------
-    coupled : Coupled
-        The views.
-    v : array of shape (n,)
-        Ls.
-    how : {"joint", "shared"}
-        See `Coupled.search`.
-    residual : {"shared", "separate"}
-        Whether all views approximate what their mean leaves over and steps must agree, or each what it leaves over
-        itself and whole views must agree.
-
-    Yields
-    ------
-    Choice
-        The next step.
+    how {"joint", "shared"}: see `Coupled.search`.
+    residual {"shared", "separate"}: whether all views approximate what their mean leaves over and steps must agree, or
+        each what it leaves over itself and whole views must agree.
+    Yields: the next step.
     """
     M = len(coupled)
     left = [v] * M

@@ -49,10 +49,7 @@ class FittedCoRankRLS:
     """
     What `CoRankRLS` learns; each field is an attribute of the model.
 
-    Attributes
-    ----------
-    alpha, alpha_from, coupling, jitter, rank, views, view_coefs, view_bases, view_gap, loo_scores
-        See `CoRankRLS`.
+    alpha, alpha_from, coupling, jitter, rank, views, view_coefs, view_bases, view_gap, loo_scores: see `CoRankRLS`.
     """
 
     alpha: float
@@ -249,19 +246,7 @@ class CoRankRLS(LeastSquares):
         )  # fmt: skip
 
     def predict(self, X: Any) -> NDArray[np.float64]:
-        """
-        Score rows.
-
-        Parameters
-        ----------
-        X : array-like, CSR matrix, DataFrame or sequence of objects
-            The rows.
-
-        Returns
-        -------
-        array of shape (n_rows,)
-            The mean of the views' scores, higher is better.
-        """
+        """Score rows: the mean of the views' scores, higher is better."""
         return np.asarray(self.predict_views(X).mean(axis=1))
 
     def predict_views(self, X: Any) -> NDArray[np.float64]:

@@ -28,19 +28,12 @@ class Frame(ABC):
     """
     What is compared: scored rows or preferences, grouped by query.
 
-    Attributes
-    ----------
-    rows : array of int64
-        Rows of X that are compared, each once.
-    starts : array of int64, shape (n_queries + 1,)
-        Where each query begins.
-    shares : array of shape (n_queries,)
-        Weight of each query's pairs over that of all. With `ties`, every row is a pair with itself too, as in
-        `corank.graphs.drawn_weight`, and rows alone in their query hold what is left to 1.
-    query_weight : {"pairs", "equal", "rows"}
-        How much a query counts, see `corank.graphs.weigh_queries`.
-    ties : bool
-        Whether two rows of equal score make a pair too.
+    rows: rows of X that are compared, each once.
+    starts (n_queries + 1,): where each query begins.
+    shares (n_queries,): weight of each query's pairs over that of all. With `ties`, every row is a pair with itself
+        too, as in `corank.graphs.drawn_weight`, and rows alone in their query hold what is left to 1.
+    query_weight {"pairs", "equal", "rows"}: how much a query counts, see `corank.graphs.weigh_queries`.
+    ties: whether two rows of equal score make a pair too.
     """
 
     rows: NDArray[np.int64]
@@ -54,19 +47,9 @@ class Frame(ABC):
         """
         Collect what is compared in a problem.
 
-        Parameters
-        ----------
-        data : RankingData
-            The problem.
-        query_weight : {"pairs", "equal", "rows"}
-            How much a query counts.
-        ties : bool
-            Whether two rows of equal score make a pair too.
-
-        Returns
-        -------
-        RowFrame or PairFrame
-            Scored rows, or preferences.
+        query_weight {"pairs", "equal", "rows"}: how much a query counts.
+        ties: whether two rows of equal score make a pair too.
+        Returns: scored rows, or preferences.
         """
         return (_row_frame if data.pairs is None else _pair_frame)(data, query_weight, ties)
 
@@ -80,19 +63,9 @@ class Frame(ABC):
         """
         Compute rows Z and targets t of some queries, so that ‖t − Z w‖² over all is the mean squared error of pairs.
 
-        Parameters
-        ----------
-        first, last : int
-            Queries first to last − 1.
-        X : ndarray, CSR matrix, ScaledRows or array of objects
-            All rows.
-        features : callable
-            Gives Φ for rows of X.
-
-        Returns
-        -------
-        Z, t : arrays
-            As many rows as the queries have in the frame.
+        first, last: queries first to last − 1.
+        features: gives Φ for rows of X.
+        Returns: as many rows as the queries have in the frame.
         """
 
     @abstractmethod
@@ -100,38 +73,17 @@ class Frame(ABC):
         """
         Evaluate predictions Z w, one column for each candidate.
 
-        Parameters
-        ----------
-        held : array of shape (n, m)
-            Predictions for each row of the frame.
-        metric : str
-            Name of a metric, under the default convention.
-
-        Returns
-        -------
-        array of shape (m,)
-            Its mean over the queries.
+        held (n, m): predictions for each row of the frame.
+        metric: name of a metric, under the default convention.
+        Returns: its mean over the queries.
         """
 
     def designs(self, X: Any, features: Features) -> Iterator[Design]:
         """
         Compute the rows of the least-squares problem, some queries at a time.
 
-        Parameters
-        ----------
-        X : ndarray, CSR matrix, ScaledRows or array of objects
-            All rows.
-        features : callable
-            Gives Φ for rows of X.
-
-        Yields
-        ------
-        queries : slice
-            Which queries.
-        starts : array of int64
-            Where each of them begins in Z.
-        Z, t : arrays
-            See `design`.
+        features: gives Φ for rows of X.
+        Yields: which queries, where each of them begins in Z, and Z and t of `design`.
         """
         first = 0
         while first < self.n_queries:
@@ -147,12 +99,8 @@ class RowFrame(Frame):
     """
     Scored rows that are compared with another, query by query.
 
-    Attributes
-    ----------
-    y : array of shape (n,)
-        Scores of `rows`.
-    L : QueryLaplacian
-        Over these rows in this order, divided by the weight of all pairs: Z = H Φ and t = H y with L = HᵀH.
+    y (n,): scores of `rows`.
+    L: over these rows in this order, divided by the weight of all pairs: Z = H Φ and t = H y with L = HᵀH.
     """
 
     y: Floats
@@ -182,12 +130,8 @@ class PairFrame(Frame):
     """
     Preferences, query by query: each asks for a difference of 1.
 
-    Attributes
-    ----------
-    winners, losers : arrays of int64, shape (n,)
-        Row numbers in X.
-    w : array of shape (n,)
-        Weight of each pair, above zero; their sum is 1.
+    winners, losers (n,): row numbers in X.
+    w (n,): weight of each pair, above zero; their sum is 1.
     """
 
     winners: NDArray[np.int64]

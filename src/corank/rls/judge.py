@@ -64,27 +64,12 @@ def judged(
     """
     Judge every alpha by what models say of rows that they did not see.
 
-    Parameters
-    ----------
-    system : System
-        The problem.
-    spectrum : Spectrum
-        Of its equations.
-    alphas : array of shape (m,)
-        Weights of the penalty.
-    metric : str
-        What judges.
-    remake : callable
-        Makes the same kind of system of other scores of the same rows.
-    advance : callable
-        Is told how many rows are done.
-
-    Returns
-    -------
-    scores : array of shape (m,)
-        Means of the metric.
-    how : str
-        What was left out.
+    spectrum: of its equations.
+    alphas (m,): weights of the penalty.
+    metric: what judges.
+    remake: makes the same kind of system of other scores of the same rows.
+    advance: is told how many rows are done.
+    Returns: means of the metric, and what was left out.
     """
     frame = system.frame
     if frame.n_queries > 1:

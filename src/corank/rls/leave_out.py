@@ -37,25 +37,13 @@ def dual_queries_out(
     """
     Predict each query from all others, for the dense dual.
 
-    Parameters
-    ----------
-    spectrum : Spectrum
-        Of H K Hᵀ (made positive along the constants of each query) and t.
-    t : array of shape (n,)
-        H y.
-    starts : array of int64, shape (n_queries + 1,)
-        Where each query begins.
-    shares : array of shape (n_queries,)
-        Share of each query in the weight of all pairs.
-    alphas : array of shape (m,)
-        Weights of the penalty.
-    advance : callable
-        Is told how many rows are done.
-
-    Returns
-    -------
-    array of shape (n, m)
-        H f, each query by the model that did not see it.
+    spectrum: of H K Hᵀ (made positive along the constants of each query) and t.
+    t (n,): H y.
+    starts (n_queries + 1,): where each query begins.
+    shares (n_queries,): share of each query in the weight of all pairs.
+    alphas (m,): weights of the penalty.
+    advance: is told how many rows are done.
+    Returns: H f, each query by the model that did not see it.
     """
     e, held = spectrum.values, np.empty((len(t), len(alphas)))
     for (begin, end), share in zip(pairwise(starts), shares, strict=True):
@@ -77,23 +65,12 @@ def queries_out(
     """
     Predict each query from all others, for features.
 
-    Parameters
-    ----------
-    spectrum : Spectrum
-        Of ZᵀZ (plus what else is penalised) and Zᵀt over all queries.
-    Z, t : arrays of shape (n, k) and (n,)
-        Rows of some queries and their targets.
-    starts : array of int64
-        Where each of these queries begins.
-    shares : array
-        Share of each of these queries in the weight of all pairs.
-    alphas : array of shape (m,)
-        Weights of the penalty.
-
-    Returns
-    -------
-    array of shape (n, m)
-        H f, each query by the model that did not see it.
+    spectrum: of ZᵀZ (plus what else is penalised) and Zᵀt over all queries.
+    Z, t (n, k): rows of some queries and their targets.
+    starts: where each of these queries begins.
+    shares: share of each of these queries in the weight of all pairs.
+    alphas (m,): weights of the penalty.
+    Returns: H f, each query by the model that did not see it.
     """
     A, held = Z @ spectrum.vectors, np.empty((len(t), len(alphas)))
     for (begin, end), share in zip(pairwise(starts), shares, strict=True):
@@ -128,25 +105,13 @@ def views_out(
 
     Leaving out a query takes its rows from every view: its design is block diagonal, M n_q rows of all features.
 
-    Parameters
-    ----------
-    spectra : list of Spectrum
-        Of the whole system, one for each coupling.
-    Z, t : arrays of shape (n, K) and (n,)
-        Rows of some queries, the views' features side by side, and their targets.
-    starts : array of int64
-        Where each of these queries begins.
-    shares : array
-        Share of each of these queries in the weight of all pairs.
-    blocks : list of slice
-        Where the features of each view are.
-    alphas : array of shape (m,)
-        Weights of the penalty.
-
-    Returns
-    -------
-    array of shape (n_couplings, n, m)
-        H f, each query by the models that did not see it.
+    spectra: of the whole system, one for each coupling.
+    Z, t (n, K): rows of some queries, the views' features side by side, and their targets.
+    starts: where each of these queries begins.
+    shares: share of each of these queries in the weight of all pairs.
+    blocks: where the features of each view are.
+    alphas (m,): weights of the penalty.
+    Returns: H f, each query by the models that did not see it.
     """
     M, sizes = len(blocks), np.diff(starts)
     tall = np.zeros((M * len(Z), Z.shape[1]))
@@ -168,21 +133,12 @@ def pairs_out(spectrum: Spectrum, Z: Floats | None, frame: RowFrame, alphas: Flo
     with a free constant and the penalty λ/s; leaving out two rows is then a 2×2 system in I − S, at the penalty that
     belongs to the s of the other rows. O(n² k) for each λ and each different sum of two weights.
 
-    Parameters
-    ----------
-    spectrum : Spectrum
-        Of the whole system.
-    Z : array of shape (n, k), or None
-        Rows HΦ of the query; None for the dense dual.
-    frame : RowFrame
-        The rows of the one query; those of equal score, if any, are compared too.
-    alphas : array of shape (m,)
-        Weights of the penalty.
-
-    Returns
-    -------
-    array of shape (m,)
-        The share of pairs of different scores that are ordered wrongly, a predicted tie counting ½; NaN without any.
+    spectrum: of the whole system.
+    Z (n, k): rows HΦ of the query; None for the dense dual.
+    frame: the rows of the one query; those of equal score, if any, are compared too.
+    alphas (m,): weights of the penalty.
+    Returns: the share of pairs of different scores that are ordered wrongly, a predicted tie counting ½; NaN without
+        any.
     """
     w, y, root = frame.w, frame.y, np.sqrt(frame.w)
     i, j = np.nonzero(np.triu(y[:, None] != y))

@@ -50,10 +50,7 @@ class FittedRankRLS:
     """
     What `RankRLS` learns; each field is an attribute of the model.
 
-    Attributes
-    ----------
-    alpha, alpha_from, jitter, rank, kernel, coef, dual_coef, basis, alpha_path, loo_scores
-        See `RankRLS`.
+    alpha, alpha_from, jitter, rank, kernel, coef, dual_coef, basis, alpha_path, loo_scores: see `RankRLS`.
     """
 
     alpha: float
@@ -226,19 +223,7 @@ class RankRLS(LeastSquares):
         return x, {"alpha": alpha, "alpha_from": source, "jitter": jitter, "rank": len(x)}
 
     def predict(self, X: Any) -> NDArray[np.float64]:
-        """
-        Score rows.
-
-        Parameters
-        ----------
-        X : array-like, CSR matrix, DataFrame or sequence of objects
-            The rows; similarities to the training rows for a precomputed kernel.
-
-        Returns
-        -------
-        array of shape (n_rows,)
-            f(x), higher is better.
-        """
+        """Score rows: f(x), higher is better."""
         check_is_fitted(self)
         return self._scores(X, self.coef_ if isinstance(self.kernel_, LinearKernel) else self.dual_coef_)
 

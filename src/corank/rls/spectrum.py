@@ -22,14 +22,8 @@ class Equations(NamedTuple):
     """
     A symmetric system (A + λI) x = b.
 
-    Attributes
-    ----------
-    A : array of shape (n, n)
-        The matrix.
-    b : array of shape (n,)
-        The right side.
-    closed_alpha : float
-        What the closed rule says of λ, see `corank.exact.penalty.alpha_of`.
+    b (n,): the right side.
+    closed_alpha: what the closed rule says of λ, see `corank.exact.penalty.alpha_of`.
     """
 
     A: Floats
@@ -42,19 +36,10 @@ class Spectrum:
     """
     A = V diag(e) Vᵀ and the right side seen from its eigenvectors: every λ is then O(n²).
 
-    Attributes
-    ----------
-    values : array of shape (n,)
-        e, none below zero.
-    vectors : array of shape (n, n)
-        V, one eigenvector a column.
-    target : array of shape (n,)
-        Vᵀb.
-    floor : float
-        The least λ that is used (`FLOOR` times the trace).
+    values (n,): e, none below zero.
+    vectors (n, n): V, one eigenvector a column.
+    floor: the least λ that is used (`FLOOR` times the trace).
 
-    Examples
-    --------
     >>> spectrum = Spectrum.of(np.diag([1.0, 3.0]), np.array([2.0, 4.0]))
     >>> spectrum.solve([1.0, 5.0]).round(6).tolist()
     [[1.0, 0.333333], [1.0, 0.5]]
@@ -70,17 +55,8 @@ class Spectrum:
         """
         Decompose a system, in O(n³) and twice the memory of A.
 
-        Parameters
-        ----------
-        A : array of shape (n, n)
-            Symmetric, positive semidefinite; destroyed.
-        b : array of shape (n,)
-            The right side.
-
-        Returns
-        -------
-        Spectrum
-            The decomposition.
+        A (n, n): symmetric, positive semidefinite; destroyed.
+        b (n,): the right side.
         """
         floor = FLOOR * _trace(A, b)
         # A is symmetric, so its transpose is the same matrix in the order that LAPACK overwrites
@@ -93,15 +69,7 @@ class Spectrum:
         """
         Return the λ that are used: `alphas`, raised to the floor.
 
-        Parameters
-        ----------
-        alphas : array-like of shape (m,)
-            Weights of the penalty.
-
-        Returns
-        -------
-        array of float64, shape (m,)
-            λ.
+        alphas (m,): weights of the penalty.
         """
         smallest = self.floor if self.floor > 0.0 else np.finfo(np.float64).tiny
         return np.maximum(np.asarray(alphas, dtype=np.float64), smallest)
@@ -110,15 +78,8 @@ class Spectrum:
         """
         Solve for every λ.
 
-        Parameters
-        ----------
-        alphas : array-like of shape (m,)
-            Weights of the penalty.
-
-        Returns
-        -------
-        array of shape (n, m)
-            x for each λ, a column each.
+        alphas (m,): weights of the penalty.
+        Returns: x for each λ, a column each.
         """
         return np.asarray(self.vectors @ self.filtered(alphas))
 
@@ -126,15 +87,8 @@ class Spectrum:
         """
         Return Vᵀx for every λ: Vᵀb / (e + λ).
 
-        Parameters
-        ----------
-        alphas : array-like of shape (m,)
-            Weights of the penalty.
-
-        Returns
-        -------
-        array of shape (n, m)
-            A column for each λ.
+        alphas (m,): weights of the penalty.
+        Returns: A column for each λ.
         """
         return np.asarray(self.target[:, None] / (self.values[:, None] + self.shifts(alphas)))
 
@@ -146,24 +100,10 @@ def solve_one(A: Floats, b: Floats, alpha: float) -> tuple[Floats, float]:
     A is only semidefinite where rows repeat or features are constant, so λ is raised to `FLOOR` times the trace, and
     then tenfold until the factorisation succeeds.
 
-    Parameters
-    ----------
-    A : array of shape (n, n)
-        Symmetric, positive semidefinite; destroyed.
-    b : array of shape (n,)
-        The right side.
-    alpha : float
-        λ.
+    A (n, n): symmetric, positive semidefinite; destroyed.
+    b (n,): the right side.
+    Returns: the solution, and what was added to λ.
 
-    Returns
-    -------
-    x : array of shape (n,)
-        The solution.
-    jitter : float
-        What was added to λ.
-
-    Examples
-    --------
     >>> x, jitter = solve_one(np.diag([1.0, 3.0]), np.array([2.0, 4.0]), 1.0)
     >>> x.round(6).tolist(), jitter
     ([1.0, 1.0], 0.0)

@@ -31,14 +31,8 @@ class System(ABC):
     """
     A problem seen by one view, made ready to be solved for one alpha or many.
 
-    Attributes
-    ----------
-    data : RankingData
-        The problem.
-    frame : Frame
-        What is compared in it.
-    basis : Basis or None
-        The basis rows; None where the features are columns.
+    frame: what is compared in it.
+    basis: the basis rows; None where the features are columns.
     """
 
     data: RankingData
@@ -67,14 +61,8 @@ class DenseSystem(System):
     """
     The dense dual: a coefficient for each scored row.
 
-    Attributes
-    ----------
-    data : RankingData
-        The problem.
-    frame : RowFrame
-        The compared rows.
-    basis : Basis
-        The same rows as one view sees them.
+    frame: the compared rows.
+    basis: the same rows as one view sees them.
     """
 
     frame: RowFrame
@@ -121,10 +109,7 @@ class FeatureSystem(System):
     """
     The system of features: columns, or similarities to basis rows.
 
-    Attributes
-    ----------
-    summary : Summary
-        Sums of the problem.
+    summary: sums of the problem.
     """
 
     summary: Summary

@@ -195,19 +195,7 @@ class RankSVM(Ranker):
         return FeatureMap.on_basis(Basis.of(view, data.X, numbers), data.X)
 
     def predict(self, X: Any) -> Floats:
-        """
-        Score rows.
-
-        Parameters
-        ----------
-        X : array-like, CSR matrix, DataFrame or sequence of objects
-            The rows.
-
-        Returns
-        -------
-        array of shape (n_rows,)
-            f(x), higher is better.
-        """
+        """Score rows: f(x), higher is better."""
         rows = self._new_rows(X)
         # by what was fitted: parameters may have been set since
         if hasattr(self, "basis_"):

@@ -16,20 +16,10 @@ def active_partners(data: RankingData, scores: Floats) -> NDArray[np.int64]:
     """
     Count for each row the rows it is compared with at a margin below 1, in O(n log n).
 
-    Parameters
-    ----------
-    data : RankingData
-        The problem; rows and preferences of weight zero take no part.
-    scores : array of shape (n_rows,)
-        Scores by a model.
+    data: the problem; rows and preferences of weight zero take no part.
+    scores (n_rows,): scores by a model.
+    Returns: number of active partners; each active pair is counted at both of its ends.
 
-    Returns
-    -------
-    array of int64, shape (n_rows,)
-        Number of active partners; each active pair is counted at both of its ends.
-
-    Examples
-    --------
     >>> data = RankingData.of([[0.0], [1.0], [2.0]], [0, 1, 2])
     >>> active_partners(data, np.array([0.0, 0.5, 3.0])).tolist()
     [1, 1, 0]

@@ -31,14 +31,9 @@ class ViewsRepeat:
     """
     One repeat.
 
-    Attributes
-    ----------
-    X, y, qid : arrays
-        Training rows; y is NaN where a score is hidden.
-    X_test, y_test, qid_test : arrays
-        Test rows.
-    views : list of View
-        Two views, each with its basis rows and the kernel.
+    X, y, qid: training rows; y is NaN where a score is hidden.
+    X_test, y_test, qid_test: test rows.
+    views: two views, each with its basis rows and the kernel.
     """
 
     X: Floats
@@ -59,15 +54,8 @@ class ViewsRepeat:
         """
         Return the disagreement error of each test query.
 
-        Parameters
-        ----------
-        scores : array
-            Scores of the test rows.
-
-        Returns
-        -------
-        array
-            NaN where a query has one grade.
+        scores: scores of the test rows.
+        Returns: NaN where a query has one grade.
         """
         return np.asarray(evaluate(self.y_test, scores, self.qid_test, "disagreement")["disagreement"].values)
 
@@ -76,17 +64,9 @@ def draw_views(seed: int, repeat: int, hidden: float) -> ViewsRepeat:
     """
     ViewsRepeat one repeat.
 
-    Parameters
-    ----------
-    seed, repeat : int
-        What the dice follow from.
-    hidden : float
-        Share of the training rows that are unscored.
-
-    Returns
-    -------
-    ViewsRepeat
-        Training and test rows, and views.
+    seed, repeat: what the dice follow from.
+    hidden: share of the training rows that are unscored.
+    Returns: training and test rows, and views.
     """
     rng = np.random.default_rng([seed, repeat])
     X, y, qid = _rows()
@@ -103,17 +83,7 @@ def median_kernel(X: Any, rng: np.random.Generator) -> GaussianKernel:
     """
     Return a Gaussian kernel whose σ is the median distance of rows; corank's own default is twice as wide.
 
-    Parameters
-    ----------
-    X : ndarray
-        Rows.
-    rng : numpy.random.Generator
-        Draws pairs of them.
-
-    Returns
-    -------
-    GaussianKernel
-        The kernel.
+    rng: draws pairs of them.
     """
     fitted: Any = GaussianKernel().fit(X, rng)
     return GaussianKernel(4.0 * fitted.gamma)

@@ -32,15 +32,8 @@ def run(options: ExperimentOptions) -> Report:
     """
     Run the experiment.
 
-    Parameters
-    ----------
-    options : ExperimentOptions
-        5 repeats by default; quick runs make 1, and do without the largest systems.
-
-    Returns
-    -------
-    Report
-        MQ2008's folds, the paper's comparison, and its curve over unscored rows.
+    options: 5 repeats by default; quick runs make 1, and do without the largest systems.
+    Returns: MQ2008's folds, the paper's comparison, and its curve over unscored rows.
     """
     repeats = options.repeats or (1 if options.quick else REPEATS)
     views = [views_table(options, repeats, hidden) for hidden in HIDDEN]
@@ -63,15 +56,8 @@ def folds_table(options: ExperimentOptions) -> ReportTable:
     The penalty is chosen by exact leave-query-out of AP on the training parts, so that the validation part is not
     needed. The dense system takes the penalty of the sparse one with the largest basis: they share the kernel.
 
-    Parameters
-    ----------
-    options : ExperimentOptions
-        Quick runs do without the dense system and the larger bases.
-
-    Returns
-    -------
-    ReportTable
-        Means over the folds, with published methods below.
+    options: quick runs do without the dense system and the larger bases.
+    Returns: means over the folds, with published methods below.
     """
     bases = BASES[:3] if options.quick else BASES
     names = ["linear", *(f"Gaussian, r = {r}" for r in bases), *([] if options.quick else [DENSE])]

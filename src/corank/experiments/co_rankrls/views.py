@@ -44,19 +44,10 @@ def views_table(options: ExperimentOptions, repeats: int, hidden: float) -> tupl
     """
     Compare RankRLS with Co-RankRLS and with what lies between them.
 
-    Parameters
-    ----------
-    options : ExperimentOptions
-        Seed and kept results.
-    repeats : int
-        Number of repeats.
-    hidden : float
-        Share of the training rows that are unscored.
-
-    Returns
-    -------
-    ReportTable, tuple of str
-        Disagreement errors, and Wilcoxon's tests in words.
+    options: seed and kept results.
+    repeats: number of repeats.
+    hidden: share of the training rows that are unscored.
+    Returns: disagreement errors, and Wilcoxon's tests in words.
     """
     options.expect(repeats)
     cells = [_views_cell(options, repeat, hidden) for repeat in range(repeats)]
@@ -79,19 +70,10 @@ def curve_table(options: ExperimentOptions, repeats: int, hidden: float) -> Repo
     """
     Show the error of Co-RankRLS against the number of unscored rows: figure 1 of the paper.
 
-    Parameters
-    ----------
-    options : ExperimentOptions
-        Seed and kept results.
-    repeats : int
-        Number of repeats; each resamples the unscored rows.
-    hidden : float
-        Share of the training rows that are unscored.
-
-    Returns
-    -------
-    ReportTable
-        Mean errors, and their standard deviation over the repeats.
+    options: seed and kept results.
+    repeats: number of repeats; each resamples the unscored rows.
+    hidden: share of the training rows that are unscored.
+    Returns: mean errors, and their standard deviation over the repeats.
     """
     options.expect(repeats)
     cells = [_curve_cell(options, repeat, hidden) for repeat in range(repeats)]

@@ -38,12 +38,8 @@ class Grid:
     """
     All results for one target.
 
-    Attributes
-    ----------
-    points : list of Point
-        What was tried.
-    values : array of shape (n_points, 5 folds, 2 parts, 3 metrics)
-        MAP, MeanNDCG and MSE on the validation and on the test part.
+    points: what was tried.
+    values (n_points, 5 folds, 2 parts, 3 metrics): MAP, MeanNDCG and MSE on the validation and on the test part.
     """
 
     points: list[Point]
@@ -53,15 +49,7 @@ class Grid:
         """
         Return a part of the grid.
 
-        Parameters
-        ----------
-        keep : callable
-            Whether a point belongs to it.
-
-        Returns
-        -------
-        Grid
-            The part.
+        keep: whether a point belongs to it.
         """
         chosen = [at for at, point in enumerate(self.points) if keep(point)]
         return Grid([self.points[at] for at in chosen], self.values[chosen])
@@ -70,15 +58,8 @@ class Grid:
         """
         Choose for each fold the point with the highest validation value.
 
-        Parameters
-        ----------
-        metric : int
-            0 for MAP, 1 for MeanNDCG.
-
-        Returns
-        -------
-        list of int
-            A point per fold.
+        metric: 0 for MAP, 1 for MeanNDCG.
+        Returns: A point per fold.
         """
         return [int(at) for at in self.values[:, :, 0, metric].argmax(axis=0)]
 
@@ -86,15 +67,7 @@ class Grid:
         """
         Return test MAP, MeanNDCG and MSE of a choice, averaged over the folds.
 
-        Parameters
-        ----------
-        choice : list of int
-            A point per fold.
-
-        Returns
-        -------
-        array of three floats
-            The means.
+        choice: A point per fold.
         """
         return np.asarray(self.values[choice, np.arange(self.values.shape[1]), 1].mean(axis=0))
 
@@ -103,19 +76,9 @@ def measure_grid(options: ExperimentOptions, target: str, alphas: list[float], m
     """
     Fit and measure every point that is not known yet.
 
-    Parameters
-    ----------
-    options : ExperimentOptions
-        Keeps the results.
-    target : str
-        What is learnt, one of `TARGETS`.
-    alphas, mixes : sequences of float
-        The sides of the grid.
-
-    Returns
-    -------
-    Grid
-        All results.
+    options: keeps the results.
+    target: what is learnt, one of `TARGETS`.
+    alphas, mixes: the sides of the grid.
     """
     points = [Point(weight, mix, alpha) for weight in ("pairs", "equal") for mix in mixes for alpha in alphas]
     options.expect(len(points))
@@ -146,19 +109,9 @@ def learn(target: str, point: Point, parts: tuple[int, ...]) -> tuple[Floats, fl
     """
     Learn from parts of the collection.
 
-    Parameters
-    ----------
-    target : str
-        What is learnt, one of `TARGETS`.
-    point : Point
-        The parameters.
-    parts : tuple of int
-        Training parts.
-
-    Returns
-    -------
-    tuple of (array of shape (46,), float)
-        Weights and intercept.
+    target: what is learnt, one of `TARGETS`.
+    parts: training parts.
+    Returns: weights and intercept.
     """
     model = CRR(scale=False, solver="exact", **point._asdict()).fit(_data(target, parts))
     return model.coef_, model.intercept_

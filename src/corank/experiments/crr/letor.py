@@ -26,15 +26,8 @@ def run(options: ExperimentOptions) -> Report:
     """
     Run the experiment.
 
-    Parameters
-    ----------
-    options : ExperimentOptions
-        Quick runs try a coarser grid.
-
-    Returns
-    -------
-    Report
-        Tables and findings.
+    options: quick runs try a coarser grid.
+    Returns: tables and findings.
     """
     alphas = [round(float(alpha), 8) for alpha in 10.0 ** np.arange(-4, 0.76, 1.0 if options.quick else 0.25)]
     mixes = (0.0, 0.1, 0.5, 1.0) if options.quick else MIXES

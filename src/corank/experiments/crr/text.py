@@ -34,15 +34,8 @@ def run(options: ExperimentOptions) -> Report:
     """
     Run the experiment.
 
-    Parameters
-    ----------
-    options : ExperimentOptions
-        Quick runs take six topics and fewer steps.
-
-    Returns
-    -------
-    Report
-        A row per topic, and the counts of the paper.
+    options: quick runs take six topics and fewer steps.
+    Returns: A row per topic, and the counts of the paper.
     """
     stories = read_modapte()
     topics = _topics(stories, 6 if options.quick else N_TOPICS)

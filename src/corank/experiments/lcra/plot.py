@@ -16,12 +16,8 @@ def plot_gains(gains: dict[str, list[tuple[float, NDArray[np.float64]]]], path: 
     """
     Plot mean gains with 95 % intervals against the scored share, one panel per problem.
 
-    Parameters
-    ----------
-    gains : dict
-        Name of a problem to (scored share, gains of the repeats).
-    path : Path
-        The PNG file to write.
+    gains: name of a problem to (scored share, gains of the repeats).
+    path: the PNG file to write.
     """
     need("matplotlib", "report")
     # no window system is asked for, and no global state is touched

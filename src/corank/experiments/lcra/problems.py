@@ -28,14 +28,9 @@ class SplitRepeat:
     """
     One repeat of a problem.
 
-    Attributes
-    ----------
-    X, y, qid : arrays
-        All rows with their scores.
-    train, test : arrays of int
-        Rows to learn from and rows to test on.
-    views : list of two int arrays
-        Columns of the views.
+    X, y, qid: all rows with their scores.
+    train, test: rows to learn from and rows to test on.
+    views: columns of the views.
     """
 
     X: Floats
@@ -51,18 +46,11 @@ class ProblemSource:
     """
     A problem that can be drawn repeatedly.
 
-    Attributes
-    ----------
-    name, about : str
-        Its name, and what one repeat is.
-    metric : str
-        "AP" or "disagreement".
-    draw : callable
-        Takes a generator, returns a `SplitRepeat`.
-    least : float
-        The smallest scored fraction that leaves rows to compare.
-    n_draws : int
-        Draws that count as one repeat, where a single one is small.
+    name, about: its name, and what one repeat is.
+    metric: "AP" or "disagreement".
+    draw: takes a generator, returns a `SplitRepeat`.
+    least: the smallest scored fraction that leaves rows to compare.
+    n_draws: draws that count as one repeat, where a single one is small.
     """
 
     name: str
@@ -76,17 +64,8 @@ class ProblemSource:
         """
         Measure scores of the test rows of a draw.
 
-        Parameters
-        ----------
-        draw : SplitRepeat
-            The repeat.
-        scores : array
-            One score per test row.
-
-        Returns
-        -------
-        float
-            The value of the metric.
+        scores: one score per test row.
+        Returns: the value of the metric.
         """
         y, qid = draw.y[draw.test], draw.qid[draw.test]
         return evaluate(y, scores, qid, self.metric, convention="letor4", n_jobs=1)[self.metric].mean
@@ -96,10 +75,7 @@ def problems() -> dict[str, ProblemSource]:
     """
     Return all problems by name.
 
-    Returns
-    -------
-    dict
-        Name to problem.
+    Returns: name to problem.
     """
     listed = (
         ProblemSource("MQ2008", "70 % of 784 queries, 46 features in two random halves", "AP", _mq2008),

@@ -32,15 +32,8 @@ def run(options: ExperimentOptions) -> Report:
     """
     Run the experiment.
 
-    Parameters
-    ----------
-    options : ExperimentOptions
-        20 repeats by default; quick runs make 3, of three fractions.
-
-    Returns
-    -------
-    Report
-        The paper's table for MQ2008, gains by fraction for every problem, and a plot of them.
+    options: 20 repeats by default; quick runs make 3, of three fractions.
+    Returns: the paper's table for MQ2008, gains by fraction for every problem, and a plot of them.
     """
     repeats = options.repeats or (3 if options.quick else 20)
     fractions = (0.02, 0.1, 0.2) if options.quick else FRACTIONS

@@ -49,12 +49,9 @@ class GridSums:
     """
     All that the squared loss of any views needs of a problem, so that a grid costs one pass over its rows.
 
-    Attributes
-    ----------
-    scored, unscored : Moments
-        Sums over pairs of scored and of unscored rows.
-    distinct : float
-        Chance that two unscored rows drawn from one query are not the same row: LCRA's agreement is a mean over draws.
+    scored, unscored: sums over pairs of scored and of unscored rows.
+    distinct: chance that two unscored rows drawn from one query are not the same row: LCRA's agreement is a mean over
+        draws.
     """
 
     scored: Moments
@@ -63,19 +60,7 @@ class GridSums:
 
     @classmethod
     def of(cls, data: RankingData) -> GridSums:
-        """
-        Sum over a problem.
-
-        Parameters
-        ----------
-        data : RankingData
-            The problem.
-
-        Returns
-        -------
-        GridSums
-            Its sums.
-        """
+        """Sum over a problem."""
         unscored, drawn = Moments.of(data, rows="unscored"), drawn_weight(data, "pairs", "unscored")
         return cls(Moments.of(data), unscored, unscored.pair_weight / drawn if drawn > 0.0 else 0.0)
 
@@ -83,17 +68,9 @@ class GridSums:
         """
         Find the weights that ``LCRA(scale=False, solver="exact")`` finds; with one view, those of SPD.
 
-        Parameters
-        ----------
-        views : sequence of int arrays
-            Columns of the views.
-        alpha, coupling : float
-            Weights of the penalty and of the agreement.
-
-        Returns
-        -------
-        array of shape (d,)
-            The mean over views of each view's weights; 0 where no pair is scored.
+        views: columns of the views.
+        alpha, coupling: weights of the penalty and of the agreement.
+        Returns: the mean over views of each view's weights; 0 where no pair is scored.
         """
         if not self.scored.pair_weight > 0.0:
             return np.zeros(self.scored.n_features)
@@ -105,19 +82,10 @@ def draw_repeat(problem: ProblemSource, fraction: float, repeat: int, seed: int)
     """
     SplitRepeat a repeat, and hide most of its training scores.
 
-    Parameters
-    ----------
-    problem : ProblemSource
-        What is drawn from.
-    fraction : float
-        Share of the training rows that keep their score.
-    repeat, seed : int
-        Which repeat.
-
-    Returns
-    -------
-    tuple of (SplitRepeat, array)
-        The repeat, and the scores of its training rows, NaN where hidden.
+    problem: what is drawn from.
+    fraction: share of the training rows that keep their score.
+    repeat, seed: which repeat.
+    Returns: the repeat, and the scores of its training rows, NaN where hidden.
     """
     draw = problem.draw(np.random.default_rng([seed, repeat]))
     y = draw.y[draw.train]
@@ -129,19 +97,10 @@ def try_grids(problem: ProblemSource, fraction: float, repeat: int, seed: int) -
     """
     Fit and test every point of every grid, and choose one by cross-validation.
 
-    Parameters
-    ----------
-    problem : ProblemSource
-        What is drawn from.
-    fraction : float
-        Share of the training rows that keep their score.
-    repeat, seed : int
-        Which repeat.
-
-    Returns
-    -------
-    dict
-        Method to outcome.
+    problem: what is drawn from.
+    fraction: share of the training rows that keep their score.
+    repeat, seed: which repeat.
+    Returns: method to outcome.
     """
     draw, y = draw_repeat(problem, fraction, repeat, seed)
     X, queries = draw.X[draw.train], Queries.of(draw.qid[draw.train], len(draw.train))

@@ -20,12 +20,7 @@ class Grams:
     """
     Similarities exp(−d²/(2 width²)), computed when they are asked for.
 
-    Attributes
-    ----------
-    drawn : UsersRepeat
-        Its distances.
-    width : float
-        Of the Gaussian.
+    width: of the Gaussian.
     """
 
     drawn: UsersRepeat

@@ -37,18 +37,11 @@ class Method:
     """
     A method and its grid.
 
-    Attributes
-    ----------
-    name : str
-        As the paper's tables call it.
-    grid : tuple of str
-        What each column of the scores stands for.
-    scores : callable
-        Takes the Gram matrices and the users, returns scores (n_test, C) and shares (B, C).
-    by_squares : bool
-        Whether parameters are chosen by the squared error rather than the disagreement error.
-    sees_unscored : bool
-        Whether it learns from items whose rating is hidden, too.
+    name: as the paper's tables call it.
+    grid: what each column of the scores stands for.
+    scores: takes the Gram matrices and the users, returns scores (n_test, C) and shares (B, C).
+    by_squares: whether parameters are chosen by the squared error rather than the disagreement error.
+    sees_unscored: whether it learns from items whose rating is hidden, too.
     """
 
     name: str
@@ -62,17 +55,8 @@ def errors_of(scores: Floats, users: Users) -> tuple[Floats, Floats]:
     """
     Judge scores user by user.
 
-    Parameters
-    ----------
-    scores : array of shape (n_test, C)
-        Scores of all test items.
-    users : Users
-        The users.
-
-    Returns
-    -------
-    disagreement, squares : arrays of shape (B, C)
-        Errors of each user.
+    scores (n_test, C): scores of all test items.
+    Returns: errors of each user.
     """
     disagreement, squares = np.empty((2, len(users), scores.shape[1]))
     starts = users.test_starts.view(np.uint64)
@@ -87,19 +71,10 @@ def pursuit(mix: float, query_weight: str = "pairs", fit_intercept: bool = False
     """
     Return a pursuit as a method; its grid is the number of terms.
 
-    Parameters
-    ----------
-    mix : float
-        Share of regression.
-    query_weight : {"pairs", "rows"}
-        Whether the pairs outweigh the rows, as in the paper, or both weigh alike.
-    fit_intercept : bool
-        Whether the mean of a user's ratings is subtracted first; the paper has no such thing.
-
-    Returns
-    -------
-    callable
-        See `Method.scores`.
+    mix: share of regression.
+    query_weight {"pairs", "rows"}: whether the pairs outweigh the rows, as in the paper, or both weigh alike.
+    fit_intercept: whether the mean of a user's ratings is subtracted first; the paper has no such thing.
+    Returns: see `Method.scores`.
     """
 
     def scoring(grams: Grams, users: Users) -> tuple[Floats, Floats]:
@@ -117,18 +92,11 @@ def co_pursuit(couplings: tuple[float, ...], *, by_users: bool = False) -> Scori
     """
     Return a pursuit in two views as a method; its grid is couplings times numbers of terms.
 
-    Parameters
-    ----------
-    couplings : tuple of float
-        Weights of the agreement.
-    by_users : bool
-        Whether each view sees the ratings of half of the reference users, has all items in its dictionary, and whole
-        views must agree; otherwise each has half of the items in its dictionary, and steps must agree, as in the paper.
-
-    Returns
-    -------
-    callable
-        See `Method.scores`.
+    couplings: weights of the agreement.
+    by_users: whether each view sees the ratings of half of the reference users, has all items in its dictionary, and
+        whole views must agree; otherwise each has half of the items in its dictionary, and steps must agree, as in the
+        paper.
+    Returns: see `Method.scores`.
     """
 
     def scoring(grams: Grams, users: Users) -> tuple[Floats, Floats]:
@@ -151,16 +119,9 @@ def one_by_one(solve: Solve) -> Scoring:
     """
     Return a method that learns from each user's Gram matrix, for many penalties at once.
 
-    Parameters
-    ----------
-    solve : callable
-        Takes the Gram matrix and the ratings of a user's training items; returns coefficients of the first items
-        (r, C), and the share of the items that each model rests on (C,).
-
-    Returns
-    -------
-    callable
-        See `Method.scores`.
+    solve: takes the Gram matrix and the ratings of a user's training items; returns coefficients of the first items (r,
+        C), and the share of the items that each model rests on (C,).
+    Returns: see `Method.scores`.
     """
 
     def scoring(grams: Grams, users: Users) -> tuple[Floats, Floats]:

@@ -25,21 +25,10 @@ def ridge(K: Floats, y: Floats, penalties: Sequence[float], *, centred: bool) ->
 
     The optimum is a = C(CKC + alpha I)⁻¹Cy.
 
-    Parameters
-    ----------
-    K : array of shape (n, n)
-        Gram matrix of the items.
-    y : array of shape (n,)
-        Ratings.
-    penalties : sequence of float
-        Values of alpha.
-    centred : bool
-        Whether differences are learnt.
-
-    Returns
-    -------
-    array of shape (n, len(penalties))
-        a, one column for each penalty.
+    K (n, n): gram matrix of the items.
+    penalties: values of alpha.
+    centred: whether differences are learnt.
+    Returns: a, one column for each penalty.
     """
     if not centred:
         return solve_shifted(K, y, penalties)
@@ -54,19 +43,9 @@ def sparse_ridge(K: Floats, y: Floats, penalties: Sequence[float]) -> Floats:
 
     With K̂ = RRᵀ the Gram matrix of the basis and Φ = KR⁻ᵀ, a = R⁻ᵀ(ΦᵀCΦ + alpha I)⁻¹ΦᵀCy.
 
-    Parameters
-    ----------
-    K : array of shape (n, r)
-        Similarities of the items to the first r of them.
-    y : array of shape (n,)
-        Ratings.
-    penalties : sequence of float
-        Values of alpha.
-
-    Returns
-    -------
-    array of shape (r, len(penalties))
-        a, one column for each penalty.
+    K (n, r): similarities of the items to the first r of them.
+    penalties: values of alpha.
+    Returns: a, one column for each penalty.
     """
     r = K.shape[1]
     root = np.linalg.cholesky(K[:r] + _JITTER * np.eye(r))
@@ -83,22 +62,11 @@ def solve_shifted(A: Floats, b: Floats, shifts: Sequence[float]) -> Floats:
     A = Q T Qᵀ with T tridiagonal costs about as much as one or two plain solves, a twentieth of an eigendecomposition
     for some tens of rows; each shift then takes O(n) and one column of a product with Q.
 
-    Parameters
-    ----------
-    A : array of shape (n, n)
-        Symmetric, positive semi-definite.
-    b : array of shape (n,)
-        Right side.
-    shifts : sequence of float
-        Each α > 0.
+    A (n, n): symmetric, positive semi-definite.
+    b (n,): right side.
+    shifts: each α > 0.
+    Returns: x, one column for each shift.
 
-    Returns
-    -------
-    array of shape (n, len(shifts))
-        x, one column for each shift.
-
-    Examples
-    --------
     >>> solve_shifted(np.diag([1.0, 3.0]), np.array([2.0, 2.0]), (1.0,))[:, 0].tolist()
     [1.0, 0.5]
     """

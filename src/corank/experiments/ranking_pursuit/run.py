@@ -67,15 +67,8 @@ def run(options: ExperimentOptions) -> Report:
     """
     Run the experiment.
 
-    Parameters
-    ----------
-    options : ExperimentOptions
-        10 repeats of 300 users by default; quick runs make 1 of 50, and try every third width.
-
-    Returns
-    -------
-    Report
-        The paper's five tables with ours beside, sparsity, and paired tests.
+    options: 10 repeats of 300 users by default; quick runs make 1 of 50, and try every third width.
+    Returns: the paper's five tables with ours beside, sparsity, and paired tests.
     """
     repeats = options.repeats or (1 if options.quick else REPEATS)
     n_users, widths = (QUICK_USERS, WIDTHS[::3]) if options.quick else (USERS, WIDTHS)
@@ -121,21 +114,12 @@ def try_methods(drawn: UsersRepeat, names: tuple[str, ...], widths: tuple[float,
     """
     Choose parameters on the held-out users, and test.
 
-    Parameters
-    ----------
-    drawn : UsersRepeat
-        One repeat.
-    names : tuple of str
-        Methods of `METHODS`.
-    widths : tuple of float
-        Widths of the kernel to choose from.
-
-    Returns
-    -------
-    dict
-        For each method, and each regression method once more as ``"..., by order"``: the width and parameters chosen,
-        the disagreement and squared error of each tested user, as it is and with the level of the scores set to that
-        of the training ratings, and the mean share of training items in use.
+    drawn: one repeat.
+    names: methods of `METHODS`.
+    widths: widths of the kernel to choose from.
+    Returns: for each method, and each regression method once more as ``"..., by order"``: the width and parameters
+        chosen, the disagreement and squared error of each tested user, as it is and with the level of the scores set to
+        that of the training ratings, and the mean share of training items in use.
     """
     # systems of some tens of rows: threads of the linear algebra would only wait for each other
     with threadpool_limits(1, user_api="blas"):

@@ -71,15 +71,8 @@ def tables_of(cells: Cells) -> tuple[tuple[ReportTable, ...], tuple[str, ...]]:
     """
     Lay out all results.
 
-    Parameters
-    ----------
-    cells : dict
-        For each data set, setting and group, the repeats.
-
-    Returns
-    -------
-    tables, findings : tuples
-        For the report.
+    cells: for each data set, setting and group, the repeats.
+    Returns: for the report.
     """
     tables = [
         _errors(cells, "Table 1: Jester, supervised", "Jester", 1.0),

@@ -24,16 +24,10 @@ class Users:
     """
     Small ranking problems, one for each user, over one catalogue.
 
-    Attributes
-    ----------
-    train, test : arrays of int64
-        Items to learn from and to predict, user by user.
-    train_starts, test_starts : arrays of int64, shape (B + 1,)
-        Where users begin.
-    y, y_test : arrays of float64
-        Ratings; NaN for a training item whose rating is hidden.
-    side : array of int64
-        0 or 1 for each training item: the view whose dictionary holds it.
+    train, test: items to learn from and to predict, user by user.
+    train_starts, test_starts (B + 1,): where users begin.
+    y, y_test: ratings; NaN for a training item whose rating is hidden.
+    side: 0 or 1 for each training item: the view whose dictionary holds it.
     """
 
     train: Ints
@@ -61,10 +55,7 @@ class Users:
         """
         Leave out training items whose rating is hidden.
 
-        Returns
-        -------
-        Users
-            What a supervised method sees.
+        Returns: what a supervised method sees.
         """
         kept = ~np.isnan(self.y)
         starts = np.append(0, np.cumsum(np.bincount(self.train_user[kept], minlength=len(self)))).astype(np.int64)
@@ -74,10 +65,7 @@ class Users:
         """
         Have the scored training items predicted in place of the test items.
 
-        Returns
-        -------
-        Users
-            The same problems to learn from.
+        Returns: the same problems to learn from.
         """
         known = self.scored()
         return replace(self, test=known.train, test_starts=known.train_starts, y_test=known.y)
@@ -88,14 +76,10 @@ class UsersRepeat:
     """
     One repeat: a catalogue as reference users see it, users to choose parameters on, and users to test on.
 
-    Attributes
-    ----------
-    distances : array of shape (N, N)
-        Squared distances of the features, ratings by reference users, of all items that one of the users rated.
-    halves : tuple of two such arrays
-        The same by the first and by the second half of the reference users: two views of an item.
-    held_out, tested : Users
-        Problems to choose parameters on, and to report.
+    distances (N, N): squared distances of the features, ratings by reference users, of all items that one of the users
+        rated.
+    halves: the same by the first and by the second half of the reference users: two views of an item.
+    held_out, tested: problems to choose parameters on, and to report.
     """
 
     distances: Floats
@@ -120,23 +104,11 @@ def draw_users(
     """
     UsersRepeat one repeat.
 
-    Parameters
-    ----------
-    ratings : array of shape (n_users, N)
-        NaN where a user did not rate an item.
-    group : tuple of two ints
-        Least and greatest number of ratings of a reference user.
-    n_held_out, n_tested : int
-        Numbers of users.
-    scored : float
-        Share of the training ratings that are known, the others are hidden.
-    rng : numpy.random.Generator
-        Draws everything.
-
-    Returns
-    -------
-    UsersRepeat
-        The repeat.
+    ratings (n_users, N): NaN where a user did not rate an item.
+    group: least and greatest number of ratings of a reference user.
+    n_held_out, n_tested: numbers of users.
+    scored: share of the training ratings that are known, the others are hidden.
+    rng: draws everything.
     """
     counts = (~np.isnan(ratings)).sum(axis=1)
     in_group = np.flatnonzero((counts >= group[0]) & (counts <= group[1]))
