@@ -126,12 +126,40 @@ class QuerySearchCV(MetaEstimatorMixin, BaseEstimator):
         return self
 
     def predict(self, X: Any, qid: ArrayLike | None = None) -> NDArray[np.float64]:
-        """Score rows by the best estimator."""
+        """
+        Score rows by the best estimator.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
+            The rows.
+        qid : array-like of shape (n_rows,), optional
+            One query id per row, for the steps that need it.
+
+        Returns
+        -------
+        array of shape (n_rows,)
+            Scores in input order, higher is better.
+        """
         check_is_fitted(self)
         return predict_with_qid(self.best_estimator_, X, qid)
 
     def rank(self, X: Any, qid: ArrayLike | None = None) -> NDArray[np.int64]:
-        """Rank rows inside their queries: 1 for the best row of each query; equal scores keep their input order."""
+        """
+        Rank rows inside their queries.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
+            The rows.
+        qid : array-like of shape (n_rows,), optional
+            One query id per row; None ranks all rows together.
+
+        Returns
+        -------
+        array of int64, shape (n_rows,)
+            1 for the best row of each query; equal scores keep their input order.
+        """
         scores = self.predict(X, qid)
         return Queries.of(qid, len(scores)).ranks(scores)
 
