@@ -28,6 +28,7 @@ from corank.base import warn_of_no_agreement
 from corank.basis import Basis, FeatureMap, score_columns
 from corank.core.scaled import plain
 from corank.data.ranking import RankingData
+from corank.data.weights import require_weight
 from corank.errors import InputError
 from corank.held_out import HeldOut
 from corank.kernels import Kernel, LinearKernel
@@ -191,6 +192,7 @@ class CoRankRLS(LeastSquares):
 
     def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> FittedCoRankRLS:
         frame = Frame.of(data, self.query_weight, self.ties)
+        require_weight(frame.n_queries, "pair")
         summary = Summary.of(self._maps(data, frame, rng), data, self.query_weight, self.ties)
         warn_of_no_agreement(data, self.coupling if self.couplings is None else max(self.couplings))
         if self.alphas is None and self.couplings is None:

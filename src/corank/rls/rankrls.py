@@ -30,6 +30,7 @@ from sklearn.utils.validation import check_is_fitted
 from corank.basis import Basis, FeatureMap, score_columns
 from corank.core.scaled import factors_of
 from corank.data.ranking import RankingData
+from corank.data.weights import require_weight
 from corank.errors import InputError
 from corank.held_out import HeldOut
 from corank.kernels import Kernel, LinearKernel
@@ -178,6 +179,7 @@ class RankRLS(LeastSquares):
             phi = FeatureMap.of_columns(view, data.n_features)
             return self._solve(Summary.of((phi,), data, self.query_weight, self.ties))
         frame = Frame.of(data, self.query_weight, self.ties)
+        require_weight(frame.n_queries, "pair")
         if isinstance(frame, RowFrame) and not is_primal and not self._wants_basis:
 
             def make(data: RankingData, frame: Frame) -> System:
