@@ -22,19 +22,19 @@ def test_scikit_learn_accepts_it(estimator, check):
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
 def test_it_is_the_kernel_against_chosen_rows(selection, kind):
     X = np.random.default_rng(0).normal(size=(50, 3))
-    found = Landmarks(7, GaussianKernel(0.3), basis=selection, random_state=1).fit(kind(X))
+    found = Landmarks(7, GaussianKernel(0.3), basis=selection, scale=False, random_state=1).fit(kind(X))
     chosen = X[found.basis_.numbers]
     want = np.exp(-0.3 * ((X[:, None, :] - chosen[None, :, :]) ** 2).sum(axis=2))
     np.testing.assert_allclose(found.transform(kind(X)), want, rtol=1e-10)
     assert len(np.unique(found.basis_.numbers)) == 7
-    again = Landmarks(7, GaussianKernel(0.3), basis=selection, random_state=1).fit(kind(X))
+    again = Landmarks(7, GaussianKernel(0.3), basis=selection, scale=False, random_state=1).fit(kind(X))
     np.testing.assert_array_equal(again.basis_.numbers, found.basis_.numbers)
 
 
 def test_spread_out_landmarks_reach_every_cluster():
     rng = np.random.default_rng(0)
     X = np.repeat([[0.0], [100.0], [200.0]], [980, 10, 10], axis=0) + rng.normal(size=(1000, 1))
-    found = Landmarks(3, "linear", basis="kmeans++", random_state=0).fit(X)
+    found = Landmarks(3, "linear", basis="kmeans++", scale=False, random_state=0).fit(X)
     np.testing.assert_allclose(np.sort(found.basis_.rows[:, 0]), [0, 100, 200], atol=5)
 
 
@@ -65,9 +65,26 @@ def test_a_linear_ranker_learns_a_curve():
 
 def test_bad_parameters():
     X = make_ranking(2, 5, random_state=0).X
-    with pytest.raises(ValueError, match="'n' parameter"):
+    with pytest.raises(ValueError, match="n_basis is 0; pass a whole number of at least 1"):
         Landmarks(0).fit(X)
     with pytest.raises(InputError, match="precomputed kernel holds similarities"):
         Landmarks(2, "precomputed").fit(X)
     with pytest.raises(InputError, match="X is sparse"):
         Landmarks(2, "laplacian").fit(sparse.csr_array(X)).transform(sparse.csr_array(X))
+
+
+def test_columns_of_any_size_are_seen_alike():
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    units = np.array([1e-6, 1.0, 1e9])
+    one, other = (Landmarks(5, random_state=0).fit(rows) for rows in (X, X * units))
+    np.testing.assert_allclose(one.transform(X), other.transform(X * units), rtol=1e-8)
+    assert not hasattr(Landmarks(5, "cosine").fit(X), "column_scale_")
+
+
+def test_a_failed_fit_leaves_the_old_landmarks():
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    model = Landmarks(5, random_state=0).fit(X)
+    before = model.transform(X)
+    with pytest.raises(InputError):
+        model.fit(X[:1, :2])
+    np.testing.assert_array_equal(model.transform(X), before)

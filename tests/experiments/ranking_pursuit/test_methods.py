@@ -18,8 +18,8 @@ def few(n):
 
 
 def rank_rls(c, n, **how):
-    """(y − f)ᵀC(y − f) is n − 1 times the mean of half squares over pairs, those of equal ratings included."""
-    return RankRLS(2.0 * PENALTIES[c] / (n - 1), "precomputed", ties=True, **how)
+    """(y − f)ᵀC(y − f) is n times the mean of half squares over two ratings drawn, be they one and the same."""
+    return RankRLS(2.0 * PENALTIES[c] / n, "precomputed", ties=True, **how)
 
 
 ESTIMATORS = {

@@ -15,9 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.data.mq2008 import read_parts
-from corank.data.ranking import RankingData
 from corank.data.split import hide_scores
-from corank.graphs import drawn_weight
 from corank.kernels import GaussianKernel, Kernel
 from corank.metrics import evaluate
 from corank.views import View
@@ -119,25 +117,6 @@ def median_kernel(X: Any, rng: np.random.Generator) -> GaussianKernel:
     """
     fitted: Any = GaussianKernel().fit(X, rng)
     return GaussianKernel(4.0 * fitted.gamma)
-
-
-def count_pairs(data: RankingData) -> float:
-    """
-    Count the pairs of scored rows of one query, equal scores and half of each row with itself included: Σ_q n_q²/2.
-
-    The paper has sums over pairs where corank has means of halves: its λ is alpha times this number.
-
-    Parameters
-    ----------
-    data : RankingData
-        The problem.
-
-    Returns
-    -------
-    float
-        Their number.
-    """
-    return drawn_weight(data, "pairs")
 
 
 @cache

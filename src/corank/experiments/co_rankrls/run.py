@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from corank.data.mq2008 import BASELINES, folds, published, read_parts
-from corank.experiments.co_rankrls.draw import N_BASIS, count_pairs, median_kernel
+from corank.experiments.co_rankrls.draw import N_BASIS, median_kernel
 from corank.experiments.co_rankrls.views import HIDDEN, LAMBDAS, NUS, curve_table, views_table
 from corank.experiments.options import ExperimentOptions
 from corank.experiments.report import Cell, Report, ReportTable
+from corank.graphs import drawn_weight
 from corank.metrics import evaluate
 from corank.rls import RankRLS
 
@@ -49,7 +50,7 @@ def run(options: ExperimentOptions) -> Report:
         f"{repeats} repeats; {N_BASIS} random basis rows a view; λ in {LAMBDAS[0]:g} ... {LAMBDAS[-1]:g}, ν in "
         f"{', '.join(f'{nu:g}' for nu in NUS)}, by fivefold cross-validation over training queries (disagreement "
         "error). Queries of MQ2008 with one grade are left out of the comparison of views. λ and ν are the paper's, "
-        "beside sums over the pairs, equal grades included; corank's alpha is λ over their number.",
+        "beside sums over the pairs, equal grades included; corank's alpha is λ over Σ n²/2, n the rows of a query.",
         (folds_table(options), *(table for table, _ in views), *curves),
         tuple(finding for _, findings in views for finding in findings),
     )
@@ -101,7 +102,8 @@ def _cell(options: ExperimentOptions, name: str, fold: int, largest: int) -> dic
 def _trial(options: ExperimentOptions, name: str, fold: int, largest: int) -> dict[str, float]:
     parts = folds()[fold]
     train, test = read_parts(parts.train), read_parts((parts.test,))
-    n_pairs = count_pairs(train.data)
+    # λ stands beside a sum over pairs, alpha beside its mean
+    n_pairs = drawn_weight(train.data, "pairs")
     how: dict[str, Any] = {"alphas": np.array(LETOR_LAMBDAS) / n_pairs, "metric": "AP"}
     if name == DENSE:
         chosen = _cell(options, f"Gaussian, r = {largest}", fold, largest)["lambda"]

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from corank.data.ranking import RankingData
 from corank.data.split import QueryKFold
-from corank.experiments.co_rankrls.draw import ViewsRepeat, count_pairs, draw_views
+from corank.experiments.co_rankrls.draw import ViewsRepeat, draw_views
 from corank.experiments.options import ExperimentOptions
 from corank.experiments.report import ReportTable, wilcoxon
+from corank.graphs import drawn_weight
 from corank.metrics import evaluate
 from corank.rls import CoRankRLS, RankRLS, Summary
 
@@ -135,7 +136,7 @@ def _ridge(drawn: ViewsRepeat, basis: NDArray[np.int64] | None) -> dict[str, Any
     def path(y: Floats) -> RankRLS:
         data = RankingData.of(drawn.X, y, drawn.qid)
         model = RankRLS(
-            kernel=drawn.kernel, alphas=np.array(LAMBDAS) / count_pairs(data), ties=True, scale=False,
+            kernel=drawn.kernel, alphas=np.array(LAMBDAS) / drawn_weight(data, "pairs"), ties=True, scale=False,
             basis="random" if basis is None else basis,
         )  # fmt: skip
         return model.fit(data)

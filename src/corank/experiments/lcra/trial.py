@@ -14,6 +14,7 @@ from corank.data.ranking import RankingData
 from corank.data.split import hide_scores
 from corank.exact import squared_views
 from corank.experiments.lcra.problems import ProblemSource, SplitRepeat
+from corank.graphs import drawn_weight
 from corank.metrics import evaluate
 from corank.moments import Moments
 
@@ -75,9 +76,8 @@ class GridSums:
         GridSums
             Its sums.
         """
-        unscored = Moments.of(data, rows="unscored")
-        n_draws = unscored.pair_weight + (data.n_rows - data.n_scored) / 2.0
-        return cls(Moments.of(data), unscored, unscored.pair_weight / max(n_draws, 1.0))
+        unscored, drawn = Moments.of(data, rows="unscored"), drawn_weight(data, "pairs", "unscored")
+        return cls(Moments.of(data), unscored, unscored.pair_weight / drawn if drawn > 0.0 else 0.0)
 
     def solve(self, views: Sequence[NDArray[np.int64]], alpha: float, coupling: float) -> Floats:
         """
