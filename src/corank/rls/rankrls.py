@@ -48,14 +48,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class FittedRankRLS:
-    """
-    What `RankRLS` learns; each field is an attribute of the model.
-
-    Attributes
-    ----------
-    alpha, alpha_from, jitter, rank, kernel, coef, dual_coef, basis, alpha_path, loo_scores
-        See `RankRLS`.
-    """
+    """What `RankRLS` learns, see there; each field is an attribute of the model."""
 
     alpha: float
     alpha_from: str
