@@ -206,6 +206,20 @@ def test_summaries_of_other_shapes_get_one_sentence():
         RankRLS(n_basis=3).summary(X, np.full(len(X), np.nan), qid=QID)
 
 
+def test_a_summary_is_solved_for_what_it_was_summed_for():
+    summary = RankRLS(ties=True).summary(X, Y, qid=QID)
+    with pytest.raises(InputError, match="the summary is of ties=True, but ties is False; sum by this model"):
+        RankRLS().fit_summary(summary)
+    with pytest.raises(InputError, match="of query_weight='pairs', but query_weight is 'rows'"):
+        RankRLS(ties=True, query_weight="rows").fit_summary(summary)
+
+
+@pytest.mark.parametrize("make", [lambda: RankRLS(kernel=GAUSSIAN), lambda: CoRankRLS(2, random_state=0)])
+def test_weights_too_different_to_compare_get_one_sentence(make):
+    with pytest.raises(InputError, match="the weights leave no pair of positive weight"):
+        make().fit(X[:2], [0, 1], sample_weight=[1e10, 1e-9])
+
+
 def test_single_precision_rows_are_scored_in_double():
     model, rows = RankRLS().fit(X, Y, qid=QID), X.astype(np.float32)
     np.testing.assert_allclose(model.predict(rows), rows.astype(np.float64) @ model.coef_, rtol=1e-13)

@@ -1,4 +1,4 @@
-"""Kernels: how similar two rows are, as small frozen records that compute Gram matrices, whole or in blocks."""
+"""Kernels: how similar two rows are, as small frozen records that compute Gram matrices."""
 
 from corank.kernels.given import CallableKernel, PrecomputedKernel
 from corank.kernels.grams import (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar
@@ -44,26 +43,6 @@ class Kernel(ABC):
             raise InputError(f"X has {left.shape[1]} columns and Z {right.shape[1]}; pass rows with the same columns.")
         return self._gram(left, right)
 
-    def blocks(self, X: Any, Z: Any = None, rows: int = 1024) -> Iterator[tuple[slice, Gram]]:
-        """
-        Compute the Gram matrix a few rows of X at a time, in O(rows · len(Z)) memory.
-
-        Parameters
-        ----------
-        X, Z : ndarray or CSR matrix
-            Rows; Z is X by default.
-        rows : int
-            Rows of X in a block.
-
-        Yields
-        ------
-        slice, ndarray
-            Which rows of X, and their rows of the Gram matrix.
-        """
-        left = self._rows(X)
-        for piece, block in _cut(left, rows):
-            yield piece, self(block, left if Z is None else Z)
-
     def diag(self, X: Any) -> Gram:
         """
         Compute the similarity of each row with itself.
@@ -78,8 +57,9 @@ class Kernel(ABC):
         ndarray, shape (n,)
             The diagonal of ``kernel(X)``.
         """
-        grams = [self(block) for _, block in _cut(self._rows(X), _DIAGONAL_BLOCK)]
-        return np.concatenate([np.diagonal(gram) for gram in grams])
+        rows = self._rows(X)
+        blocks = (rows[start : start + _DIAGONAL_BLOCK] for start in range(0, rows.shape[0], _DIAGONAL_BLOCK))
+        return np.concatenate([np.diagonal(self(block)) for block in blocks])
 
     def fit(self, X: Any, rng: np.random.Generator) -> Kernel:
         """
@@ -122,9 +102,3 @@ def require_positive(value: Any, name: str, otherwise: str = "") -> None:
     """
     if not isinstance(value, Real) or not 0 < float(value) < np.inf:
         raise InputError(f"{name} is {value!r}; pass a positive number{otherwise}.")
-
-
-def _cut(rows: Any, length: int) -> Iterator[tuple[slice, Any]]:
-    for start in range(0, rows.shape[0], length):
-        piece = slice(start, min(start + length, rows.shape[0]))
-        yield piece, rows[piece]

@@ -28,6 +28,7 @@ from corank.base import warn_of_no_agreement
 from corank.basis import Basis, FeatureMap, score_columns
 from corank.core.scaled import plain
 from corank.data.ranking import RankingData
+from corank.data.weights import require_weight
 from corank.errors import InputError
 from corank.held_out import HeldOut
 from corank.kernels import Kernel, LinearKernel
@@ -46,11 +47,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class FittedCoRankRLS:
-    """
-    What `CoRankRLS` learns; each field is an attribute of the model.
-
-    alpha, alpha_from, coupling, jitter, rank, views, view_coefs, view_bases, view_gap, loo_scores: see `CoRankRLS`.
-    """
+    """What `CoRankRLS` learns, see there; each field is an attribute of the model."""
 
     alpha: float
     alpha_from: str
@@ -188,6 +185,7 @@ class CoRankRLS(LeastSquares):
 
     def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> FittedCoRankRLS:
         frame = Frame.of(data, self.query_weight, self.ties)
+        require_weight(frame.n_queries, "pair")
         summary = Summary.of(self._maps(data, frame, rng), data, self.query_weight, self.ties)
         warn_of_no_agreement(data, self.coupling if self.couplings is None else max(self.couplings))
         if self.alphas is None and self.couplings is None:
@@ -204,22 +202,22 @@ class CoRankRLS(LeastSquares):
         return tuple(self._map(view, data, rows, dice) for view, dice in zip(views, for_maps, strict=True))
 
     def _views(self, data: RankingData, rng: np.random.Generator) -> list[View]:
-        has_columns = data.X.ndim == 2
-        n_features = data.n_features if has_columns else 1
-        if has_columns and isinstance(self.views, Integral) and n_features < int(self.views):
+        if data.X.ndim == 1:
+            if isinstance(self.views, Integral) or any(_names_columns(one) for one in self.views):
+                raise InputError("rows that are objects have no columns; give each view a function: View(None, f).")
+            return as_views(self.views, 1, rng)
+        n_features = data.n_features
+        if isinstance(self.views, Integral) and n_features < int(self.views):
             raise InputError(
-                f"views={self.views} needs a column for each view, but X has n_features = {n_features}; pass fewer."
+                f"views is {self.views}, but X has n_features = {n_features}; pass a column for each view."
             )
-        if not has_columns and (isinstance(self.views, Integral) or any(_names_columns(one) for one in self.views)):
-            raise InputError("rows that are objects have no columns to deal; give each view a function: View(None, f).")
         return as_views(self.views, n_features, rng, self.kernel)
 
     def _solve(self, summary: Summary) -> FittedCoRankRLS:
-        coupling = float(self.coupling)
-        equations = summary.equations(coupling)
+        equations = summary.equations(float(self.coupling))
         alpha, source = self._alpha(equations)
         w, jitter = solve_one(equations.A, equations.b, alpha)
-        return _fitted(summary, w, alpha=alpha, alpha_from=source, coupling=coupling, jitter=jitter)
+        return _fitted(summary, w, alpha=alpha, alpha_from=source, coupling=float(self.coupling), jitter=jitter)
 
     def _choose(self, system: FeatureSystem) -> FittedCoRankRLS:
         summary, frame = system.summary, system.frame
@@ -228,9 +226,7 @@ class CoRankRLS(LeastSquares):
                 "alphas and couplings are chosen by leaving out one query at a time, and only one has scored rows to "
                 "compare; pass alpha and coupling."
             )
-        couplings = np.array([float(self.coupling)])
-        if self.couplings is not None:
-            couplings = candidates(self.couplings, "couplings")
+        couplings = candidates([self.coupling] if self.couplings is None else self.couplings, "couplings")
         systems = [summary.equations(float(one)) for one in couplings]
         alpha, source = self._alpha(systems[0])
         alphas = np.array([alpha]) if self.alphas is None else candidates(self.alphas, "alphas")
@@ -274,12 +270,11 @@ def _fitted(summary: Summary, w: Floats, **found: Any) -> FittedCoRankRLS:
     """Give every view the coefficients of its columns or basis rows."""
     coefs, bases = [], []
     for phi, block in zip(summary.maps, summary.blocks, strict=True):
-        is_linear, own = isinstance(phi.view.kernel, LinearKernel), phi.coefficients(w[block])
-        if is_linear:
-            assert summary.n_features is not None
-            own = raw_weights(own, phi.view, summary.factors, summary.n_features)
+        own, basis = phi.coefficients(w[block]), phi.basis
+        if isinstance(phi.view.kernel, LinearKernel) and summary.n_features is not None:
+            own, basis = raw_weights(own, phi.view, summary.factors, summary.n_features), None
         coefs.append(own)
-        bases.append(None if is_linear else phi.basis)
+        bases.append(basis)
     return FittedCoRankRLS(
         views=[phi.view for phi in summary.maps], view_coefs=coefs, view_bases=bases, view_gap=summary.gap(w),
         rank=len(w), **found,

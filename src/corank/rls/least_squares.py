@@ -114,6 +114,12 @@ class LeastSquares(Ranker):
                 f"{' and '.join(lists)} are chosen by leaving out rows, which a summary does not hold; pass "
                 f"{' and '.join(name.removesuffix('s') for name in lists)}."
             )
+        for name in ("query_weight", "ties"):
+            if getattr(self, name) != getattr(summary, name):
+                raise InputError(
+                    f"the summary is of {name}={getattr(summary, name)!r}, but {name} is {getattr(self, name)!r}; sum "
+                    "by this model, or set its parameter."
+                )
         summary.require_pairs()
         fitted = self._solve(summary)
         found = {"n_features_in_": summary.n_features, "column_scale_": summary.factors}

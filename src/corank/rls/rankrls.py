@@ -30,6 +30,7 @@ from sklearn.utils.validation import check_is_fitted
 from corank.basis import Basis, FeatureMap, score_columns
 from corank.core.scaled import factors_of
 from corank.data.ranking import RankingData
+from corank.data.weights import require_weight
 from corank.errors import InputError
 from corank.held_out import HeldOut
 from corank.kernels import Kernel, LinearKernel
@@ -47,11 +48,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class FittedRankRLS:
-    """
-    What `RankRLS` learns; each field is an attribute of the model.
-
-    alpha, alpha_from, jitter, rank, kernel, coef, dual_coef, basis, alpha_path, loo_scores: see `RankRLS`.
-    """
+    """What `RankRLS` learns, see there; each field is an attribute of the model."""
 
     alpha: float
     alpha_from: str
@@ -175,6 +172,7 @@ class RankRLS(LeastSquares):
             phi = FeatureMap.of_columns(view, data.n_features)
             return self._solve(Summary.of((phi,), data, self.query_weight, self.ties))
         frame = Frame.of(data, self.query_weight, self.ties)
+        require_weight(frame.n_queries, "pair")
         if isinstance(frame, RowFrame) and not is_primal and not self._wants_basis:
 
             def make(data: RankingData, frame: Frame) -> System:
