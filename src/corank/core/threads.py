@@ -22,6 +22,11 @@ def n_threads(n_jobs: int | None = None) -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def threads_for(n_numbers: int) -> int:
+    """Return how many threads to use for a pass over so many numbers: starting one costs as much as 2²⁰ of them."""
+    return 1 if n_numbers < 1 << 20 else n_threads()
+
+
 def cut(starts: NDArray[np.int64], pieces: int) -> list[tuple[int, int]]:
     """
     Cut blocks 0..Q-1 with pointers `starts` (Q+1) into runs of blocks of about equal numbers of rows.

@@ -8,7 +8,7 @@ from scipy import sparse
 
 from corank.core.blocks import add_spread
 from corank.core.scaled import plain
-from corank.core.threads import cut, spread
+from corank.core.threads import cut, spread, threads_for
 from corank.data.ranking import RankingData
 
 Floats = NDArray[np.float64]
@@ -52,7 +52,7 @@ def _dense_spread(data: RankingData, X: NDArray[np.floating], w: Floats) -> Floa
         add_spread(X, w, order, starts, out, first, last)
         return out
 
-    return np.asarray(np.sum(spread(piece, cut(starts, _PIECES)), axis=0))
+    return np.asarray(np.sum(spread(piece, cut(starts, _PIECES), threads_for(X.size)), axis=0))
 
 
 def _sparse_spread(data: RankingData, X: sparse.csr_array, w: Floats) -> Floats:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -13,12 +14,14 @@ from scipy import sparse
 from corank.core.products import gather_rows, score_rows
 from corank.core.rows import as_core_rows
 from corank.core.scaled import factors_of, plain
-from corank.core.threads import spread
+from corank.core.threads import spread, threads_for
 
 Floats = NDArray[np.float64]
 
 # sums are taken over a fixed number of pieces, so that they do not depend on the number of threads
 _PIECES = 8
+# rows that a piece has at least, as long as there are that many
+_ROWS = 512
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,9 +45,8 @@ class LinearMap:
 
         Returns: scores of the chosen rows.
         """
-        rows, order, out = as_core_rows(plain(self.X)), self.order.view(np.uint64), np.empty(len(self.order))
-        w = self._scaled(w)
-        spread(lambda first, last: score_rows(rows, order, w, out, first, last), self._pieces())
+        order, out, w = self.order.view(np.uint64), np.empty(len(self.order)), self._scaled(w)
+        spread(lambda first, last: score_rows(self._rows, order, w, out, first, last), self._pieces, self._n_jobs)
         return out
 
     def gather(self, h: Floats) -> Floats:
@@ -54,14 +56,15 @@ class LinearMap:
         h (m,): one number per chosen row.
         Returns: the sum of the rows, each times its number.
         """
-        rows, order, d = as_core_rows(plain(self.X)), self.order.view(np.uint64), self.X.shape[1]
+        order, d = self.order.view(np.uint64), self.X.shape[1]
 
         def piece(first: int, last: int) -> Floats:
             out = np.zeros(d)
-            gather_rows(rows, order, h, out, first, last)
+            gather_rows(self._rows, order, h, out, first, last)
             return out
 
-        return self._scaled(np.sum(spread(piece, self._pieces()), axis=0) if len(order) else np.zeros(d))
+        parts = spread(piece, self._pieces, self._n_jobs)
+        return self._scaled(np.sum(parts, axis=0) if parts else np.zeros(d))
 
     def gather_squares(self, h: Floats) -> Floats:
         """
@@ -70,7 +73,7 @@ class LinearMap:
         h (m,): one number per chosen row.
         """
         total, X = np.zeros(self.X.shape[1]), plain(self.X)
-        for first, last in self._pieces():
+        for first, last in self._pieces:
             rows = X[self.order[first:last]]
             if sparse.issparse(rows):
                 total += rows.power(2).T @ h[first:last]
@@ -82,6 +85,16 @@ class LinearMap:
         factors = factors_of(self.X)
         return w if factors is None else factors * w
 
+    @cached_property
+    def _rows(self) -> Any:
+        return as_core_rows(plain(self.X))
+
+    @cached_property
+    def _n_jobs(self) -> int:
+        X = plain(self.X)
+        return threads_for(len(self.order) * (X.nnz // max(X.shape[0], 1) if sparse.issparse(X) else X.shape[1]))
+
+    @cached_property
     def _pieces(self) -> list[tuple[int, int]]:
-        ends = np.linspace(0, len(self.order), _PIECES + 1).astype(int)
+        ends = np.linspace(0, len(self.order), min(_PIECES, len(self.order) // _ROWS + 1) + 1).astype(int)
         return [(int(first), int(last)) for first, last in pairwise(ends) if last > first]

@@ -6,7 +6,7 @@ import numpy as np
 
 from corank.core.every_pair import visit, visit_bend
 from corank.core.hinge_pairs import Block, bend, sweep
-from corank.core.threads import cut, spread
+from corank.core.threads import cut, spread, threads_for
 from corank.data.ranking import RankingData
 from corank.exact.newton import Evaluate, Slopes
 from corank.exact.solution import Floats
@@ -64,14 +64,16 @@ def _block(data: RankingData) -> tuple[Block, float]:
 def _sorted(block: Block, factor: float) -> Evaluate:
     runs = cut(block.starts, _PIECES)
     n = len(block.weight)
+    # sorting a row costs about as much as reading this many numbers
+    n_jobs = threads_for(16 * n)
 
     def evaluate(u: Floats) -> Slopes:
         order, slope, degree = np.empty(n, dtype=np.int64), np.empty(n), np.empty(n)
-        losses = spread(lambda first, last: sweep(block, u, first, last, order, slope, degree), runs)
+        losses = spread(lambda first, last: sweep(block, u, first, last, order, slope, degree), runs, n_jobs)
 
         def second(z: Floats) -> Floats:
             out = np.empty(n)
-            spread(lambda first, last: bend(block, u, z, first, last, order, degree, out), runs)
+            spread(lambda first, last: bend(block, u, z, first, last, order, degree, out), runs, n_jobs)
             return factor * out
 
         return Slopes(factor * sum(losses), factor * slope, second)
@@ -81,15 +83,15 @@ def _sorted(block: Block, factor: float) -> Evaluate:
 
 def _visited(block: Block, code: int, factor: float) -> Evaluate:
     runs = cut(block.starts, _PIECES)
-    n = len(block.weight)
+    n, n_jobs = len(block.weight), threads_for(int(np.sum(np.diff(block.starts) ** 2)))
 
     def evaluate(u: Floats) -> Slopes:
         slope = np.empty(n)
-        losses = spread(lambda first, last: visit(code, block, u, first, last, slope), runs)
+        losses = spread(lambda first, last: visit(code, block, u, first, last, slope), runs, n_jobs)
 
         def second(z: Floats) -> Floats:
             out = np.empty(n)
-            spread(lambda first, last: visit_bend(code, block, u, z, first, last, out), runs)
+            spread(lambda first, last: visit_bend(code, block, u, z, first, last, out), runs, n_jobs)
             return factor * out
 
         return Slopes(factor * sum(losses), factor * slope, second)
