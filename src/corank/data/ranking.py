@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from corank.core.blocks import sort_blocks
-from corank.core.threads import cut, n_threads, spread
+from corank.core.threads import cut, n_threads, spread, threads_for
 from corank.data.given import as_pairs, as_scores
 from corank.data.queries import Queries
 from corank.data.rows import as_rows
@@ -175,7 +175,7 @@ class RankingData:
         """
         order, starts = queries.order.copy(), queries.starts
         runs = cut(starts, 4 * n_threads())
-        spread(lambda first, last: sort_blocks(y, order, starts, first, last), runs)
+        spread(lambda first, last: sort_blocks(y, order, starts, first, last), runs, threads_for(16 * len(y)))
         scores = y[order]
         scored_before = np.concatenate([[0], np.cumsum(~np.isnan(scores))])
         scored_stops = starts[:-1] + np.diff(scored_before[starts])

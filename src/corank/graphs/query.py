@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from corank.core.centre import FULL, HALF, HALF_T, INVERSE, centre_blocks
-from corank.core.threads import cut, n_threads, spread
+from corank.core.threads import cut, spread, threads_for
 from corank.graphs.factors import query_factors
 from corank.graphs.laplacian import Laplacian
 from corank.graphs.operands import Array, as_columns, as_dense, as_given, operands
@@ -211,7 +211,7 @@ class QueryLaplacian(Laplacian):
             lambda first, last: centre_blocks(
                 columns, target, rows, starts, runs, owned, keep, weights, scale, form, first, last
             ),
-            cut(self.starts, n_threads()),
+            cut(self.starts, threads_for(columns.size)),
         )
         target[self.idle] = 0.0
         return result

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from corank.core.blocks import sort_blocks
-from corank.core.threads import cut, n_threads, spread
+from corank.core.threads import cut, n_threads, spread, threads_for
 from corank.data.given import as_numbers, as_scores
 from corank.data.queries import Queries
 from corank.errors import InputError
@@ -178,7 +178,8 @@ class Judgements:
 
         work: takes the first query and the one after the last.
         """
-        spread(work, cut(self.starts, 4 * n_threads(self.n_jobs)), self.n_jobs)
+        n_jobs = threads_for(16 * int(self.starts[-1])) if self.n_jobs is None else self.n_jobs
+        spread(work, cut(self.starts, 4 * n_threads(n_jobs)), n_jobs)
 
 
 def _as_ranked_by(
