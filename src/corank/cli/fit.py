@@ -61,15 +61,7 @@ def fit(
     from sklearn import config_context
     from sklearn.pipeline import Pipeline
 
-    from corank.cli.models import (
-        IGNORE_QUERIES,
-        build,
-        find_ranker,
-        law_of,
-        layout_of,
-        parse_views,
-        require_features,
-    )
+    from corank.cli.models import IGNORE_QUERIES, build, find_ranker, law_of, layout_of, parse_views, require_features
     from corank.data.read import read
     from corank.data.routing import predict_with_qid
     from corank.data.scale import QueryScaler

@@ -35,8 +35,7 @@ def read_parquet(
     path : path
         The file.
     y : str or None, default "label"
-        Column of labels; null or NaN marks an unscored row. None takes "label" where there is one, and else no row is
-        scored.
+        Column of labels; null or NaN marks an unscored row. With None, a table need not have "label".
     qid, docid : str, optional
         Columns of query ids and documents; by default those called "qid" and "docid", where there are any.
 
@@ -87,8 +86,7 @@ def read_csv(
     path : path
         The file.
     y : str or None, default "label"
-        Column of labels; nothing, NA or NaN marks an unscored row. None takes "label" where there is one, and else no
-        row is scored.
+        Column of labels; nothing, NA or NaN marks an unscored row. With None, a table need not have "label".
     qid, docid : str, optional
         Columns of query ids and documents; by default those called "qid" and "docid", where there are any.
 
@@ -195,7 +193,8 @@ def _collection(columns: _Columns, roles: _Roles) -> Collection:
             )
     if not names or not columns.n_rows:
         raise InputError(f"{path} has {columns.n_rows} rows and {len(names)} feature columns; both are needed.")
-    X = _features(columns, names, np.dtype(np.float32 if _are_single(arrow, types, names) else np.float64))
+    is_single = all(types.field(name).type in (arrow.float32(), arrow.float16()) for name in names)
+    X = _features(columns, names, np.dtype(np.float32 if is_single else np.float64))
     y = np.full(len(X), np.nan) if roles.y is None else _labels(arrow, columns, roles.y)
     qid = None if roles.qid is None else _ids(columns, roles.qid)
     docids = None if roles.docid is None else _ids(columns, roles.docid).astype(np.str_).astype(object)
@@ -207,10 +206,6 @@ def _labels(arrow: Any, columns: _Columns, name: str) -> NDArray[np.float64]:
     if not _is_number(arrow, labels.type):
         raise InputError(f"{columns.path}: the label column {name!r} holds {labels.type}; expected numbers.")
     return as_scores(_to_numpy(labels.cast(arrow.float64(), safe=False)), columns.n_rows)
-
-
-def _are_single(arrow: Any, types: Any, names: list[str]) -> bool:
-    return all(types.field(name).type in (arrow.float32(), arrow.float16()) for name in names)
 
 
 def _is_number(arrow: Any, kind: Any) -> bool:
