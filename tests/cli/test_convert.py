@@ -107,3 +107,9 @@ def test_a_table_of_text_becomes_anything_and_keeps_its_names(tmp_path: Path) ->
         np.testing.assert_array_equal(rows.y, [1, np.nan])
         assert (rows.qid.tolist(), rows.docids.tolist()) == ([7, 7], ["A", "B"])
     assert table.names == ["bm25", "age"]
+
+
+def test_columns_of_text_are_not_named(tmp_path: Path, text: Path) -> None:
+    for words in (["--label", "grade"], ["--qid", "session"]):
+        with pytest.raises(InputError, match="names a column"):
+            run(text, tmp_path / "s.store", *words)

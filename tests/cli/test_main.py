@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
+import subprocess
+import sys
+import warnings
 
 import pytest
 
+import corank
 from corank import cli
 from corank.errors import InputError, MissingExtra
 
@@ -35,3 +39,17 @@ def test_a_command_that_went_well_says_nothing_more(monkeypatch, capsys):
     monkeypatch.setattr(cli, "app", lambda: None)
     cli.main()
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.filterwarnings("always")
+def test_a_warning_is_one_line_too(monkeypatch, capsys):
+    monkeypatch.setattr(cli, "app", lambda: warnings.warn("nothing to agree on; set coupling=0.", stacklevel=1))
+    shown = warnings.showwarning
+    cli.main()
+    assert capsys.readouterr().err == "corank: nothing to agree on; set coupling=0.\n"
+    assert warnings.showwarning is shown
+
+
+def test_python_m_corank_is_the_command():
+    said = subprocess.run([sys.executable, "-m", "corank", "--version"], capture_output=True, text=True, check=True)
+    assert said.stdout == f"corank {corank.__version__}\n"

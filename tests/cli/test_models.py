@@ -6,8 +6,9 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
-from corank.cli.models import LOOPS, build, find_ranker, kebab, law_of, layout_of, parse_views, predict, rankers
+from corank.cli.models import LOOPS, build, find_ranker, kebab, law_of, layout_of, parse_views, rankers
 from corank.data.make import make_ranking
+from corank.data.routing import predict_with_qid
 from corank.data.scale import QueryScaler
 from corank.descent import CRR, LCRA, SPD
 from corank.errors import InputError
@@ -94,9 +95,9 @@ def test_query_ids_reach_the_steps_that_ask_for_them():
     scaled = QueryScaler().fit_transform(made.X, qid=made.qid)
     ranker = RankRLS(kernel="linear", alpha=1.0).fit(scaled, made.y, qid=made.qid)
     steps = Pipeline([("scale", QueryScaler().fit(made.X)), ("rank", ranker)])
-    np.testing.assert_array_equal(predict(steps, made.X, made.qid), ranker.predict(scaled))
+    np.testing.assert_array_equal(predict_with_qid(steps, made.X, made.qid), ranker.predict(scaled))
     # nobody asks for them here
-    np.testing.assert_array_equal(predict(ranker, made.X, made.qid), ranker.predict(made.X))
+    np.testing.assert_array_equal(predict_with_qid(ranker, made.X, made.qid), ranker.predict(made.X))
     plain = Pipeline([("scale", StandardScaler().fit(made.X)), ("rank", ranker)])
-    np.testing.assert_array_equal(predict(plain, made.X, made.qid), plain.predict(made.X))
+    np.testing.assert_array_equal(predict_with_qid(plain, made.X, made.qid), plain.predict(made.X))
     assert (layout_of(steps), layout_of(ranker)) == ("dense", "auto")

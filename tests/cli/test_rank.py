@@ -62,3 +62,20 @@ def test_what_does_not_rank_is_refused(says, made, text, tmp_path):
     corank.save(corank.QueryScaler().fit(made.X), tmp_path / "m")
     with pytest.raises(InputError, match="m holds a QueryScaler, which does not rank; pass a ranker or a pipeline"):
         says("rank", tmp_path / "m", text)
+
+
+def test_a_table_without_labels_or_with_other_names_does_on_the_command_line(says, made, tmp_path):
+    table = pd.DataFrame(made.X).rename(columns="f{}".format).assign(query=made.qid)
+    table.assign(grade=made.y).to_csv(tmp_path / "graded.csv", index=False)
+    table.to_csv(tmp_path / "bare.csv", index=False)
+    names = ("--label", "grade", "--qid", "query")
+    says("fit", tmp_path / "graded.csv", "-m", "spd", *names, "-o", tmp_path / "m")
+    says("rank", tmp_path / "m", tmp_path / "bare.csv", "--qid", "query", "-o", tmp_path / "bare")
+    says("rank", tmp_path / "m", tmp_path / "graded.csv", *names, "-o", tmp_path / "graded")
+    assert (tmp_path / "bare").read_text() == (tmp_path / "graded").read_text()
+    expected = corank.SPD(random_state=0).fit(made.X.astype(np.float64), made.y, qid=made.qid).predict(made.X)
+    np.testing.assert_allclose(np.loadtxt(tmp_path / "bare"), expected, rtol=1e-4, atol=1e-6)
+    plain = corank.evaluate(made.y, np.loadtxt(tmp_path / "bare"), made.qid, "AP")["AP"].mean
+    assert f"{plain:.4f}" in says("evaluate", tmp_path / "graded.csv", tmp_path / "bare", *names)
+    says("convert", tmp_path / "graded.csv", tmp_path / "same.store", *names)
+    np.testing.assert_array_equal(corank.read(tmp_path / "same.store").y, made.y)

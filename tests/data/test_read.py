@@ -152,6 +152,7 @@ def test_the_width_of_text_can_be_given(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"y": "grade"}, "names a column"),
         ({"qid": "session"}, "qid='session' names a column, but .*a.txt is no table; leave it out"),
         ({"dtype": "int32"}, "dtype is int32; choose float32 or float64"),
         ({"layout": "rows"}, "layout is 'rows'; choose 'auto', 'dense' or 'csr'"),
@@ -179,3 +180,25 @@ def test_numbers_too_large_for_the_type_are_refused(tmp_path):
     assert corank.read(tmp_path / "t.csv").X[1, 0] == 1e300
     with pytest.raises(InputError, match="X contains infinity at row 1, column 0"):
         corank.read(tmp_path / "t.csv", dtype="float32")
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_scores_may_stand_in_another_column_or_nowhere(tmp_path, suffix):
+    table = pd.DataFrame(MADE.X).rename(columns="f{}".format).assign(qid=MADE.qid)
+    write = {".csv": lambda frame, path: frame.to_csv(path, index=False), ".parquet": pd.DataFrame.to_parquet}[suffix]
+    graded, bare = tmp_path / f"graded{suffix}", tmp_path / f"bare{suffix}"
+    write(table.assign(grade=MADE.y), graded)
+    write(table, bare)
+    np.testing.assert_array_equal(corank.read(graded, y="grade").y, MADE.y)
+    unscored = corank.read(bare, y=None)
+    assert np.isnan(unscored.y).all()
+    np.testing.assert_allclose(unscored.X, MADE.X)
+    with pytest.raises(InputError, match=r"has no column 'label'; name one of .* \(--label on the command line\)"):
+        corank.read(graded)
+
+
+def test_a_collection_says_what_it_holds_in_one_line(tmp_path):
+    write(tmp_path / "rows")
+    rows = corank.read(tmp_path / "rows", unscored=-1)
+    n_scored = np.count_nonzero(MADE.y)
+    assert repr(rows) == f"<Collection: {len(Y)} rows, {n_scored} scored, {MADE.X.shape[1]} features>"

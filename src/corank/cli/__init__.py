@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable
 from typing import Annotated
 
@@ -59,7 +60,10 @@ for verb, summary in VERBS:
 def main() -> None:
     """Run the command line; bad input ends in one sentence on standard error and exit code 1."""
     try:
-        app()
+        with warnings.catch_warnings():
+            # a sentence too, without the line of code that it came from
+            warnings.showwarning = lambda message, *_, **__: typer.echo(f"corank: {message}", err=True)
+            app()
         return
     except (InputError, MissingExtra) as error:
         sentence = str(error)

@@ -47,6 +47,8 @@ def convert(
         float | None,
         typer.Option(help="Label that marks unscored rows in text or a table, such as -1.", show_default=False),
     ] = None,
+    label: Annotated[str, typer.Option(help="Column of scores in a table.")] = "label",
+    qid: Annotated[str | None, typer.Option(help="Column of query ids in a table.  [default: qid]")] = None,
     dtype: Annotated[
         Precision | None, typer.Option(help="Type of X; float32 from text, else as it is.", show_default=False)
     ] = None,
@@ -69,11 +71,11 @@ def convert(
     form: dict[str, Any] = {"unscored": unscored, "layout": layout.value, "n_features": n_features}
     # the status is shown on a terminal only, and leaves nothing behind
     with Console(stderr=True).status(f"converting to {target}"):
-        if (kind, _target_kind(target)) == ("text", "store"):
+        if (kind, _target_kind(target), label, qid) == ("text", "store", "label", None):
             store_letor(target, list(source), overwrite=force, dtype=dtype.value if dtype else "float32", **form)
             written: Collection = open_store(target)
         else:
-            written = read(source, dtype=dtype.value if dtype else None, **form)
+            written = read(source, y=label, qid=qid, dtype=dtype.value if dtype else None, **form)
             _write(target, written, unscored, force)
     files = [target] if target.is_file() else list(target.iterdir())
     size = sum(file.stat().st_size for file in files)

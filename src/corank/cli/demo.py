@@ -11,7 +11,7 @@ import typer
 def demo(
     output: Annotated[Path, typer.Option(help="Folder for the files it writes.")] = Path("out/demo"),
     queries: Annotated[int, typer.Option(min=60, help="Number of queries of the synthetic collection.")] = 900,
-    seed: Annotated[int, typer.Option(help="Seed of the synthetic collection and of the learners.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the synthetic collection.")] = 0,
 ) -> None:
     """Learn from a collection with 5 % of its queries judged; compare rankers on held-out queries; save one."""
     import time
@@ -41,13 +41,8 @@ def demo(
     write_store(output / "training.store", file.X[train], judged, file.qid[train], overwrite=True)
     data = open_store(output / "training.store").data
 
-    learners = {
-        "SPD": SPD(loss="squared", alpha=0.01, random_state=seed),
-        "CRR": CRR(loss="squared", alpha=0.01, mix=0.5, random_state=seed),
-        "LCRA": LCRA(
-            views=[view.tolist() for view in problem.views], loss="squared", alpha=0.01, coupling=1.0, random_state=seed
-        ),
-    }
+    views = [view.tolist() for view in problem.views]
+    learners = {"SPD": SPD(), "CRR": CRR(), "LCRA": LCRA(views)}
     scores = {name: learner.fit(data).predict(file.X[test]) for name, learner in learners.items()}
     scores["ideal"] = file.X[test] @ problem.best
     metrics = ("nDCG@10", "AP", "disagreement")

@@ -29,6 +29,8 @@ def evaluate(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
     unscored: Annotated[float | None, typer.Option(help="Grade that marks an unjudged row, such as -1.")] = None,
+    label: Annotated[str, typer.Option(help="Column of scores in a table.")] = "label",
+    qid: Annotated[str | None, typer.Option(help="Column of query ids in a table.  [default: qid]")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the bootstrap of --compare.")] = 0,
 ) -> None:
     """Measure how good a ranking is, and test whether another one differs."""
@@ -38,7 +40,7 @@ def evaluate(
     from corank.data.queries import Queries
     from corank.metrics import compare as paired
 
-    judged, names = read_truth(truth, unscored), metrics or ["nDCG@10", "AP"]
+    judged, names = read_truth(truth, unscored, label, qid), metrics or ["nDCG@10", "AP"]
     evaluation = measure(truth, predictions, judged, names, convention)
     comparisons = []
     if compare is not None:

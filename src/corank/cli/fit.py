@@ -45,6 +45,7 @@ def fit(
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of every random choice.")] = 0,
     unscored: Annotated[float | None, typer.Option(help="Label that marks an unscored row, such as -1.")] = None,
+    label: Annotated[str, typer.Option(help="Column of scores in a table.")] = "label",
     qid: Annotated[
         str | None, typer.Option(help="'none' ignores query ids; otherwise the id column of a table.")
     ] = None,
@@ -60,17 +61,9 @@ def fit(
     from sklearn import config_context
     from sklearn.pipeline import Pipeline
 
-    from corank.cli.models import (
-        IGNORE_QUERIES,
-        build,
-        find_ranker,
-        law_of,
-        layout_of,
-        parse_views,
-        predict,
-        require_features,
-    )
+    from corank.cli.models import IGNORE_QUERIES, build, find_ranker, law_of, layout_of, parse_views, require_features
     from corank.data.read import read
+    from corank.data.routing import predict_with_qid
     from corank.data.scale import QueryScaler
     from corank.errors import InputError
     from corank.metrics import disagreement_error
@@ -96,7 +89,8 @@ def fit(
         ranker.set_params(random_state=seed)
     fitted = ranker if scale is None else Pipeline([("scale", QueryScaler(scale.value)), ("rank", ranker)])
     column = "none" if loop in IGNORE_QUERIES else qid
-    rows = read(data, unscored=unscored, qid=False if column == "none" else column, layout=layout_of(fitted)).data
+    form = layout_of(fitted)
+    rows = read(data, unscored=unscored, y=label, qid=False if column == "none" else column, layout=form).data
     if views is not None:
         require_features(params["views"], rows.n_features)
     began = time.perf_counter()
@@ -115,7 +109,7 @@ def fit(
     outcome = "no training scores to compare"
     if rows.n_pairs:
         codes = rows.queries.codes
-        error = disagreement_error(np.asarray(rows.y), predict(fitted, rows.X, codes), codes)
+        error = disagreement_error(np.asarray(rows.y), predict_with_qid(fitted, rows.X, codes), codes)
         outcome = f"disagreement with the training scores {error:.4f}"
     if hasattr(ranker, "alpha_from_"):
         outcome += f"; alpha {ranker.alpha_:.4g} ({ranker.alpha_from_})"

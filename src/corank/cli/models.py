@@ -8,9 +8,6 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-from sklearn import config_context
 from sklearn.utils import get_tags
 
 import corank
@@ -164,19 +161,6 @@ def layout_of(model: Any) -> Literal["auto", "dense"]:
     Returns: the `layout` to read with.
     """
     return "auto" if get_tags(model).input_tags.sparse else "dense"
-
-
-def predict(model: Any, X: Any, qid: Any) -> NDArray[np.float64]:
-    """
-    Score rows with a ranker or a pipeline, whose steps get the query ids they ask for.
-
-    model: the fitted model.
-    qid: one query id per row.
-    Returns: one score per row.
-    """
-    with config_context(enable_metadata_routing=True):
-        wants_qid = model.get_metadata_routing().consumes("predict", ["qid"])
-        return np.asarray(model.predict(X, qid=qid) if wants_qid else model.predict(X))
 
 
 def _value(text: str) -> Any:

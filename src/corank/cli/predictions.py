@@ -17,12 +17,13 @@ from corank.errors import InputError
 from corank.metrics import Evaluation, evaluate, evaluate_run
 
 
-def read_truth(path: Path, unscored: float | None) -> Qrels | Collection:
+def read_truth(path: Path, unscored: float | None, label: str = "label", qid: str | None = None) -> Qrels | Collection:
     """
     Read grades from qrels, LETOR text, a store, Parquet or CSV, told apart by what they are.
 
     path: the file or folder.
     unscored: label that marks an unjudged row.
+    label, qid: columns of a table.
     """
     kind = kind_of(path)
     if kind in ("text", "csv"):
@@ -31,7 +32,7 @@ def read_truth(path: Path, unscored: float | None) -> Qrels | Collection:
         if len(words) == len(QRELS_COLUMNS) and b":" not in words[1] and (kind == "text" or is_number(words[3])):
             qrels = read_qrels(path)
             return qrels if unscored is None else replace(qrels, y=np.where(qrels.y == unscored, np.nan, qrels.y))
-    return read(path, unscored=unscored)
+    return read(path, unscored=unscored, y=label, qid=qid)
 
 
 def measure(

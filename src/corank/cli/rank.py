@@ -25,6 +25,9 @@ def rank(
     format: Annotated[
         Format, typer.Option(help="One score a line in input order, or a TREC run file.")
     ] = Format.scores,
+    label: Annotated[
+        str | None, typer.Option(help="Column of a table that is no feature; 'label', where there is one.")
+    ] = None,
     qid: Annotated[
         str | None, typer.Option(help="'none' ignores query ids; otherwise the id column of a table.")
     ] = None,
@@ -36,9 +39,10 @@ def rank(
 
     import numpy as np
 
-    from corank.cli.models import layout_of, predict
+    from corank.cli.models import layout_of
     from corank.data.atomic import atomic_file
     from corank.data.read import read
+    from corank.data.routing import predict_with_qid
     from corank.data.trec import write_run
     from corank.errors import InputError
     from corank.persist import load
@@ -49,7 +53,7 @@ def rank(
     if not hasattr(ranker, "predict"):
         raise InputError(f"{model} holds a {type(ranker).__name__}, which does not rank; pass a ranker or a pipeline.")
     wanted = getattr(ranker, "n_features_in_", None)
-    rows = read(data, qid=False if qid == "none" else qid, n_features=wanted, layout=layout_of(ranker))
+    rows = read(data, y=label, qid=False if qid == "none" else qid, n_features=wanted, layout=layout_of(ranker))
     if wanted not in (None, rows.data.n_features):
         raise InputError(
             f"{data[0]} has {rows.data.n_features} features, but {model} was fitted on {wanted}; "
@@ -57,7 +61,7 @@ def rank(
         )
     queries = rows.data.queries
     began = time.perf_counter()
-    scores = predict(ranker, rows.X, queries.codes)
+    scores = predict_with_qid(ranker, rows.X, queries.codes)
     seconds = time.perf_counter() - began
     if output is None:
         sys.stdout.writelines(f"{score!r}\n" for score in scores.tolist())

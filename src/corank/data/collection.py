@@ -18,7 +18,7 @@ def _nothing() -> None:
     return None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Collection:
     """
     Rows with their scores, queries and documents.
@@ -42,6 +42,10 @@ class Collection:
     _docids: Callable[[], NDArray[np.object_] | None] = _nothing
     _comments: Callable[[], NDArray[np.object_] | None] = _nothing
     _data: Callable[[], RankingData | None] = _nothing
+
+    def __repr__(self) -> str:
+        n_scored = np.count_nonzero(~np.isnan(self.y))
+        return f"<{type(self).__name__}: {len(self.y)} rows, {n_scored} scored, {self.X.shape[1]} features>"
 
     @cached_property
     def qid(self) -> NDArray[Any] | None:

@@ -23,7 +23,7 @@ ROWS_AT_ONCE = 1 << 16
 
 
 def read_parquet(
-    path: str | os.PathLike[str], *, y: str = "label", qid: str | None = None, docid: str | None = None
+    path: str | os.PathLike[str], *, y: str | None = "label", qid: str | None = None, docid: str | None = None
 ) -> Collection:
     """
     Read a Parquet file; every column that is not named here is a feature.
@@ -34,8 +34,8 @@ def read_parquet(
     ----------
     path : path
         The file.
-    y : str, default "label"
-        Column of labels; null or NaN marks an unscored row.
+    y : str or None, default "label"
+        Column of labels; null or NaN marks an unscored row. With None, a table need not have "label".
     qid, docid : str, optional
         Columns of query ids and documents; by default those called "qid" and "docid", where there are any.
 
@@ -74,7 +74,7 @@ def read_parquet(
 
 
 def read_csv(
-    path: str | os.PathLike[str], *, y: str = "label", qid: str | None = None, docid: str | None = None
+    path: str | os.PathLike[str], *, y: str | None = "label", qid: str | None = None, docid: str | None = None
 ) -> Collection:
     """
     Read a table as text: names of columns in the first line, then a line a row, parted by commas, tabs or semicolons.
@@ -85,8 +85,8 @@ def read_csv(
     ----------
     path : path
         The file.
-    y : str, default "label"
-        Column of labels; nothing, NA or NaN marks an unscored row.
+    y : str or None, default "label"
+        Column of labels; nothing, NA or NaN marks an unscored row. With None, a table need not have "label".
     qid, docid : str, optional
         Columns of query ids and documents; by default those called "qid" and "docid", where there are any.
 
@@ -152,21 +152,23 @@ def _parsed(content: Any, mark: str, types: dict[str, Any], use_threads: bool = 
 class _Roles:
     """Which column is what."""
 
-    y: str
+    y: str | None
     qid: str | None
     docid: str | None
     features: list[str]
 
     @classmethod
-    def of(cls, names: list[str], path: str | os.PathLike[str], y: str, qid: str | None, docid: str | None) -> _Roles:
+    def of(cls, names: list[str], path: str | os.PathLike[str], *named: str | None) -> _Roles:
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
             raise InputError(f"{path} has two columns {twice!r}; give each a name of its own.")
-        for option, name in {"y": y, "qid": qid, "docid": docid}.items():
+        roles: dict[str, str | None] = {}
+        for option, usual, name in zip(("y", "qid", "docid"), ("label", "qid", "docid"), named, strict=True):
             if name is not None and name not in names:
-                raise InputError(f"{path} has no column {name!r}; name one of {names} with {option}=.")
-        qid, docid = (given or (usual if usual in names else None) for given, usual in ((qid, "qid"), (docid, "docid")))
-        return cls(y, qid, docid, [name for name in names if name not in (y, qid, docid)])
+                shell = "" if option == "docid" else f" (--{usual} on the command line)"
+                raise InputError(f"{path} has no column {name!r}; name one of {names} with {option}={shell}.")
+            roles[option] = name or (usual if usual in names else None)
+        return cls(**roles, features=[name for name in names if name not in roles.values()])
 
 
 @dataclass(frozen=True)
@@ -191,18 +193,19 @@ def _collection(columns: _Columns, roles: _Roles) -> Collection:
             )
     if not names or not columns.n_rows:
         raise InputError(f"{path} has {columns.n_rows} rows and {len(names)} feature columns; both are needed.")
-    labels = columns.column(roles.y)
-    if not _is_number(arrow, labels.type):
-        raise InputError(f"{path}: the label column {roles.y!r} holds {labels.type}; expected numbers.")
-    X = _features(columns, names, np.dtype(np.float32 if _are_single(arrow, types, names) else np.float64))
-    y = as_scores(_to_numpy(labels.cast(arrow.float64(), safe=False)), len(X))
+    is_single = all(types.field(name).type in (arrow.float32(), arrow.float16()) for name in names)
+    X = _features(columns, names, np.dtype(np.float32 if is_single else np.float64))
+    y = np.full(len(X), np.nan) if roles.y is None else _labels(arrow, columns, roles.y)
     qid = None if roles.qid is None else _ids(columns, roles.qid)
     docids = None if roles.docid is None else _ids(columns, roles.docid).astype(np.str_).astype(object)
     return Collection(X, y, names, _qid=lambda: qid, _docids=lambda: docids)
 
 
-def _are_single(arrow: Any, types: Any, names: list[str]) -> bool:
-    return all(types.field(name).type in (arrow.float32(), arrow.float16()) for name in names)
+def _labels(arrow: Any, columns: _Columns, name: str) -> NDArray[np.float64]:
+    labels = columns.column(name)
+    if not _is_number(arrow, labels.type):
+        raise InputError(f"{columns.path}: the label column {name!r} holds {labels.type}; expected numbers.")
+    return as_scores(_to_numpy(labels.cast(arrow.float64(), safe=False)), columns.n_rows)
 
 
 def _is_number(arrow: Any, kind: Any) -> bool:

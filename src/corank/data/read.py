@@ -27,6 +27,7 @@ def read(
     path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,
     unscored: float | None = None,
+    y: str | None = "label",
     qid: str | Literal[False] | None = None,
     n_features: int | None = None,
     dtype: Literal["float32", "float64"] | None = None,
@@ -42,6 +43,8 @@ def read(
         file, or a table as text (CSV, TSV) whose first line names the columns.
     unscored : float, optional
         Score that marks an unscored row; it becomes NaN.
+    y : str or None, default "label"
+        The column of scores in a table; None takes "label" where there is one, and else no row is scored.
     qid : str or False, optional
         The column of query ids in a table, "qid" by default; False puts all rows in one query.
     n_features : int, optional
@@ -69,20 +72,21 @@ def read(
     if not paths:
         raise InputError("no file to read; pass at least one path.")
     kind = one_kind(paths)
-    if isinstance(qid, str) and kind not in ("parquet", "csv"):
-        raise InputError(f"qid={qid!r} names a column, but {paths[0]} is no table; leave it out.")
+    for option, name in (("y", y), ("qid", qid)):
+        if isinstance(name, str) and name != "label" and kind not in ("parquet", "csv"):
+            raise InputError(f"{option}={name!r} names a column, but {paths[0]} is no table; leave it out.")
     as_precision(dtype or "float32", layout)
     if kind == "text":
         rows = read_letor(paths, unscored=unscored, n_features=n_features, dtype=dtype or "float32", layout=layout)
     elif kind == "store":
         rows = open_store(paths[0])
     else:
-        rows = (read_parquet if kind == "parquet" else read_csv)(paths[0], qid=qid or None)
-    X, y = _laid_out(rows.X, dtype, layout), rows.y
-    hidden = np.zeros(len(y), dtype=bool) if unscored is None else y == unscored
+        rows = (read_parquet if kind == "parquet" else read_csv)(paths[0], y=y, qid=qid or None)
+    X, scores = _laid_out(rows.X, dtype, layout), rows.y
+    hidden = np.zeros(len(scores), dtype=bool) if unscored is None else scores == unscored
     if X is rows.X and qid is not False and not hidden.any():
         return rows
-    return rows.revised(X, np.where(hidden, np.nan, y), one_query=qid is False)
+    return rows.revised(X, np.where(hidden, np.nan, scores), one_query=qid is False)
 
 
 def one_kind(paths: Sequence[Path]) -> Kind:

@@ -153,16 +153,11 @@ def write_run(
         raise InputError(f"scores is NaN at row {row}; a run needs a score for every document.")
     ranks = queries.ranks(values)
     order = np.lexsort((ranks, queries.codes))
+    rows = zip(*(part.tolist() for part in (order, queries.codes[order], ranks[order], values[order])), strict=True)
     with write_text(path) as stream:
         stream.writelines(
             f"{names[query]} Q0 {documents[row]} {rank} {score!r} {tag}\n".encode(errors="surrogateescape")
-            for row, query, rank, score in zip(
-                order.tolist(),
-                queries.codes[order].tolist(),
-                ranks[order].tolist(),
-                values[order].tolist(),
-                strict=True,
-            )
+            for row, query, rank, score in rows
         )
 
 
