@@ -72,11 +72,12 @@ def hold_out(data: RankingData, fraction: float, rng: np.random.Generator, *, by
     >>> parts.train.n_scored, parts.test.n_scored
     (6, 2)
     """
+    if data.y is not None and data.weights is not None:
+        data = keep_scores(data, data.weights > 0.0)
     unit, query = _units(data)
     judged = np.flatnonzero(np.bincount(query, minlength=len(data.queries)) > 0)
     if not by_squares:
-        known = data if data.y is None else keep_scores(data, data.weight_of(np.arange(data.n_rows)) > 0.0)
-        judged = np.intersect1d(judged, np.flatnonzero(known.pairs_per_query > 0))
+        judged = np.intersect1d(judged, np.flatnonzero(data.pairs_per_query > 0))
     if len(judged) > 1:
         n = min(max(round(fraction * len(judged)), 1), len(judged) - 1)
         return _parts(data, unit[np.isin(query, rng.choice(judged, n, replace=False))], by_squares)
