@@ -173,11 +173,6 @@ class LinearDescent(Ranker):
         if went.interrupted and went.runs.n_steps == 0:
             raise KeyboardInterrupt
         W, biases = went.runs.weights(task.columns)
-        if not np.isfinite(W).all():
-            raise InputError(
-                f"the weights overflowed with a first rate of {runs.plan.eta0:g}; "
-                "scale the columns of X, or pass a smaller eta0."
-            )
         found = Found(W, biases, task.sample.objective(objective, W, biases), went.runs.n_steps)
         fitted = replace(
             self._fitted(data, objective, task.columns, found, task),
