@@ -202,6 +202,7 @@ def test_a_memory_mapped_problem_is_read_row_by_row(tmp_path):
         ({"rate": "adagrad", "average": True}, "rate='adagrad' already averages pulls"),
         ({"l1": 0.1, "average": True}, "l1 asks for exact zeros, which average and project would undo"),
         ({"project": True, "alpha": 0.0}, "project needs alpha above 0"),
+        ({"n_jobs": -2}, "n_jobs is -2; pass a number of threads, -1 for every processor, or None"),
         ({"n_jobs": 0}, "n_jobs is 0; pass a number of threads, -1 for every processor, or None"),
         ({"draw": "rows", "query_weight": "equal"}, "draw='rows' knows no weights of queries, but query_weight is"),
         ({"solver": "exact", "loss": "squared", "draw": "rows"}, "solver='exact' minimises the mean over all pairs"),
@@ -241,6 +242,12 @@ def test_names_of_columns_outlast_rows_that_have_none():
     frame = pd.DataFrame(X, columns=[f"c{k}" for k in range(X.shape[1])])
     model = spd().fit(frame, Y, qid=QID).partial_fit(X, Y, qid=QID)
     assert model.feature_names_in_.tolist() == frame.columns.tolist()
+
+
+def test_a_rate_is_held_against_a_new_alpha():
+    model = spd(rate="constant").fit(X, Y, qid=QID).set_params(alpha=1e6)
+    with pytest.raises(InputError, match="so a step would wipe out the weights"):
+        model.partial_fit(X, Y, qid=QID)
 
 
 def test_partial_fit_checks_columns_and_solver():
