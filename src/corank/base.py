@@ -244,11 +244,9 @@ class Ranker(BaseEstimator, ABC):
         """Raise one sentence where parameters contradict each other."""
 
     def _require_judgements(self, data: RankingData) -> None:
-        mix = getattr(self, "mix", 0.0)
-        if data.y is None and mix > 0.0:
-            raise InputError(
-                f"mix is {mix:g}, but preference pairs hold no scores to regress on; pass mix=0 or scores."
-            )
+        mix = getattr(self, "mix", 0)
+        if data.y is None and mix > 0:
+            raise InputError(f"mix is {mix}, but preference pairs hold no scores to regress on; pass mix=0 or scores.")
         if self._needs_pairs:
             data.require_pairs()
         elif not len(data.scored_rows):

@@ -1,3 +1,4 @@
+# mypy: disable-error-code="no-untyped-call"
 """Sorting rows and scaling columns inside blocks of rows: the queries of a problem."""
 
 from __future__ import annotations
