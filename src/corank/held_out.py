@@ -104,18 +104,14 @@ def _units(data: RankingData) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def _parts(data: RankingData, chosen: NDArray[np.int64], by_squares: bool) -> HeldOut:
-    if data.pairs is None:
-        is_out = np.zeros(data.n_rows, dtype=bool)
-        is_out[chosen] = True
-        return HeldOut(keep_scores(data, ~is_out), keep_scores(data, is_out), by_squares)
-    is_out = np.zeros(len(data.pairs), dtype=bool)
+    is_out = np.zeros(data.n_rows if data.pairs is None else len(data.pairs), dtype=bool)
     is_out[chosen] = True
-    parts = [
-        replace(
-            data,
-            pairs=data.pairs[part],
-            pair_weights=None if data.pair_weights is None else data.pair_weights[part],
-        )
-        for part in (~is_out, is_out)
-    ]
-    return HeldOut(parts[0], parts[1])
+    return HeldOut(_keep(data, ~is_out), _keep(data, is_out), by_squares)
+
+
+def _keep(data: RankingData, kept: NDArray[np.bool_]) -> RankingData:
+    """Leave only some scores, or preferences, of a problem."""
+    if data.pairs is None:
+        return keep_scores(data, kept)
+    weights = None if data.pair_weights is None else data.pair_weights[kept]
+    return replace(data, pairs=data.pairs[kept], pair_weights=weights)
