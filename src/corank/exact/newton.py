@@ -120,7 +120,7 @@ def minimise(
     if size > tol * first:
         warn(
             f"Newton's method stopped after {n_iter} steps at {size / first:.1e} of the first gradient, above "
-            f"tol={tol}; raise max_iter, or scale X.",
+            f"tol={tol}; raise max_iter, tol or alpha.",
             ConvergenceWarning,
         )
     objective = here.value + 0.5 * float(penalty @ theta**2)
