@@ -72,6 +72,14 @@ def test_what_weighs_nothing_is_not_set_aside(by_squares):
     assert set(QID[hold_out(data, 0.5, np.random.default_rng(0)).rows]) <= {3, 4}
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_both_parts_of_one_query_hold_a_pair_that_weighs_something(seed):
+    y, w = [0, 1, 2, 2, 0, 1, 2, 0], [1, 1, 1, 1, 0, 0, 0, 0]
+    parts = hold_out(RankingData.of(X[:8], y, weights=w), 0.5, np.random.default_rng(seed))
+    parts.train.require_pairs()
+    parts.test.require_pairs()
+
+
 def test_squares_need_no_pair():
     data = RankingData.of(X[:4], np.ones(4))
     parts = hold_out(data, 0.3, np.random.default_rng(0), by_squares=True)

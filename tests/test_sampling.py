@@ -191,7 +191,10 @@ def test_a_large_query_does_not_overflow():
     [
         ({"query_weight": "query"}, "query_weight is 'query'; choose one of pairs, equal, rows"),
         ({"draw": "row"}, "draw is 'row'; choose one of pairs, rows"),
-        ({"draw": "rows", "query_weight": "equal"}, "query_weight is 'equal', but draw='rows' draws a row before"),
+        (
+            {"draw": "rows", "query_weight": "equal"},
+            "draw='rows' knows no weights of queries, but query_weight is 'equal'",
+        ),
         ({"unscored": True, "differences": True}, "differences=True needs scores"),
     ],
 )

@@ -9,7 +9,6 @@ last: a fit that fails or is broken off leaves the old model as it was.
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import fields, replace
@@ -27,7 +26,7 @@ from corank.data.given import as_scores
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData
 from corank.data.rows import as_objects, as_rows, columns_of, is_table
-from corank.errors import InputError, UsageWarning
+from corank.errors import InputError, warn
 from corank.held_out import HeldOut, hold_out
 from corank.kernels import as_kernel, is_precomputed
 from corank.metrics import disagreement_error
@@ -36,6 +35,8 @@ from corank.parameters import Rules, check_values
 # rows and rows a grade from which scores without query ids look like those of many queries
 _MANY_ROWS = 50
 _MANY_ALIKE = 10
+# what scikit-learn notes about columns
+_COLUMN_NOTES = ("n_features_in_", "feature_names_in_")
 
 
 class Interrupted(KeyboardInterrupt):
@@ -203,12 +204,12 @@ class Ranker(BaseEstimator, ABC):
     ) -> Self:
         """Check, compute (by `fit`, else `_fit`), install; `goes_on` where a model learns more from its columns."""
         self._check()
-        data, columns = self._problem(*given)
-        if goes_on and columns:
+        data, found = self._problem(*given)
+        if goes_on and found:
             validate_data(self, columns_of(given[0], data.X), skip_check_array=True, reset=False)
+            found = {name: value for name, value in vars(self).items() if name in _COLUMN_NOTES}
         data = data.weighted(*weights)
         self._require_judgements(data)
-        found: dict[str, Any] = dict(columns)
         if self._scales_columns(data):
             found["column_scale_"] = self.column_scale_ if goes_on else column_factors(data)
             data = replace(data, X=ScaledRows(data.X, found["column_scale_"]))
@@ -243,10 +244,11 @@ class Ranker(BaseEstimator, ABC):
         """Raise one sentence where parameters contradict each other."""
 
     def _require_judgements(self, data: RankingData) -> None:
+        mix = getattr(self, "mix", 0)
+        if data.y is None and mix > 0:
+            raise InputError(f"mix is {mix}, but preference pairs hold no scores to regress on; pass mix=0 or scores.")
         if self._needs_pairs:
             data.require_pairs()
-        elif data.y is None:
-            raise InputError("mix is 1, but preference pairs hold no scores to regress on; pass mix=0 or scores.")
         elif not len(data.scored_rows):
             raise InputError(f"none of the {data.n_rows} rows has a score and a weight above zero; score some rows.")
 
@@ -264,7 +266,7 @@ class Ranker(BaseEstimator, ABC):
         if pairs is not None:
             return RankingData.of_checked_pairs(rows, pairs, queries), columns
         scores = as_scores(y, rows.shape[0])
-        if qid is None:
+        if qid is None and self._needs_pairs:
             _warn_of_one_query(scores)
         return RankingData.of_checked(rows, scores, queries), columns
 
@@ -362,11 +364,9 @@ def warn_of_no_agreement(data: RankingData, coupling: float) -> None:
     """
     rows_of_query = np.bincount(data.queries.codes[data.unscored_rows], minlength=1)
     if coupling > 0.0 and not (rows_of_query > 1).any():
-        warnings.warn(
+        warn(
             f"coupling is {coupling:g}, but no query holds two unscored rows for the views to agree on, so it does "
-            "nothing; mark unscored rows by NaN in y, or set coupling=0.",
-            UsageWarning,
-            stacklevel=5,
+            "nothing; mark unscored rows by NaN in y, or set coupling=0."
         )
 
 
@@ -374,9 +374,7 @@ def _warn_of_one_query(y: NDArray[np.float64]) -> None:
     scored = y[~np.isnan(y)]
     n_grades = len(np.unique(scored))
     if len(scored) >= _MANY_ROWS and n_grades * _MANY_ALIKE <= len(scored):
-        warnings.warn(
+        warn(
             f"no qid came, so all {len(y)} rows count as one query and are compared with each other; pass qid if they "
-            "answer several queries, or qid=numpy.zeros(len(y)) to say that they do not.",
-            UsageWarning,
-            stacklevel=5,
+            "answer several queries, or qid=numpy.zeros(len(y)) to say that they do not."
         )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import sys
+import warnings
 from types import ModuleType
 
 
@@ -43,6 +45,23 @@ def reason(error: Exception) -> str:
     """
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return lines[0].split(". ")[0].rstrip(".")
+
+
+def warn(message: str, category: type[Warning] = UsageWarning) -> None:
+    """
+    Warn at the line of the user's that called corank or scikit-learn, however deep inside them this is said.
+
+    Parameters
+    ----------
+    message : str
+        One sentence.
+    category : type
+        Kind of the warning.
+    """
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(("corank.", "sklearn.")):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
 
 
 def need(module: str, extra: str) -> ModuleType:

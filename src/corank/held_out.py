@@ -72,11 +72,12 @@ def hold_out(data: RankingData, fraction: float, rng: np.random.Generator, *, by
     >>> parts.train.n_scored, parts.test.n_scored
     (6, 2)
     """
+    if data.y is not None and data.weights is not None:
+        data = keep_scores(data, data.weights > 0.0)
     unit, query = _units(data)
     judged = np.flatnonzero(np.bincount(query, minlength=len(data.queries)) > 0)
     if not by_squares:
-        known = data if data.y is None else keep_scores(data, data.weight_of(np.arange(data.n_rows)) > 0.0)
-        judged = np.intersect1d(judged, np.flatnonzero(known.pairs_per_query > 0))
+        judged = np.intersect1d(judged, np.flatnonzero(data.pairs_per_query > 0))
     if len(judged) > 1:
         n = min(max(round(fraction * len(judged)), 1), len(judged) - 1)
         return _parts(data, unit[np.isin(query, rng.choice(judged, n, replace=False))], by_squares)
@@ -103,18 +104,14 @@ def _units(data: RankingData) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def _parts(data: RankingData, chosen: NDArray[np.int64], by_squares: bool) -> HeldOut:
-    if data.pairs is None:
-        is_out = np.zeros(data.n_rows, dtype=bool)
-        is_out[chosen] = True
-        return HeldOut(keep_scores(data, ~is_out), keep_scores(data, is_out), by_squares)
-    is_out = np.zeros(len(data.pairs), dtype=bool)
+    is_out = np.zeros(data.n_rows if data.pairs is None else len(data.pairs), dtype=bool)
     is_out[chosen] = True
-    parts = [
-        replace(
-            data,
-            pairs=data.pairs[part],
-            pair_weights=None if data.pair_weights is None else data.pair_weights[part],
-        )
-        for part in (~is_out, is_out)
-    ]
-    return HeldOut(parts[0], parts[1])
+    return HeldOut(_keep(data, ~is_out), _keep(data, is_out), by_squares)
+
+
+def _keep(data: RankingData, kept: NDArray[np.bool_]) -> RankingData:
+    """Leave only some scores, or preferences, of a problem."""
+    if data.pairs is None:
+        return keep_scores(data, kept)
+    weights = None if data.pair_weights is None else data.pair_weights[kept]
+    return replace(data, pairs=data.pairs[kept], pair_weights=weights)

@@ -94,7 +94,10 @@ seed = Rule(
     "a whole number, a numpy RandomState or None",
     lambda value: value is None or isinstance(value, np.random.RandomState) or (is_whole(value) and value >= 0),
 )
-n_jobs = Rule("a number of threads, -1 for every processor", lambda value: is_whole(value) and value != 0) | none
+n_jobs = (
+    Rule("a number of threads, -1 for every processor", lambda value: is_whole(value) and (value > 0 or value == -1))
+    | none
+)
 
 
 def check_values(values: Mapping[str, Any], rules: Rules) -> None:

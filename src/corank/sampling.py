@@ -97,7 +97,7 @@ class PairSampler:
             raise InputError(f"draw is {draw!r}; choose one of {', '.join(DRAWS)}.")
         if draw == "rows" and query_weight != "pairs":
             raise InputError(
-                f"query_weight is {query_weight!r}, but draw='rows' draws a row before it knows a query; "
+                f"draw='rows' knows no weights of queries, but query_weight is {query_weight!r}; "
                 "set query_weight='pairs', or draw='pairs'."
             )
         if differences and (unscored or data.y is None):
@@ -276,3 +276,7 @@ def _narrow(numbers: Integers) -> NDArray[np.uint32]:
     if numbers.max(initial=0) > np.iinfo(np.uint32).max:
         raise InputError(f"a problem of {numbers.max()} rows is too large to draw from; pass fewer than 2³² rows.")
     return numbers.astype(np.uint32)
+
+
+NO_PAIRS = _index(core.LISTED)
+"""The index of no law at all."""

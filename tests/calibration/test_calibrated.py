@@ -9,9 +9,11 @@ import corank
 from corank.calibration import Calibrated, reliability_curve
 from corank.data.make import make_ranking
 from corank.data.ranking import RankingData
+from corank.data.rows import as_objects
 from corank.data.split import QueryKFold, QueryShuffleSplit
 from corank.descent import SPD
 from corank.errors import InputError
+from corank.rls import RankRLS
 
 METHODS = pytest.mark.parametrize("method", ["isotonic", "logistic"])
 PROBLEM = make_ranking(60, (5, 15), random_state=0)
@@ -120,6 +122,20 @@ def test_a_nested_ranker_survives_saving(tmp_path):
     assert not hasattr(again.ranker, "coef_")
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
     np.testing.assert_array_equal(again.rank(X, QID), model.rank(X, QID))
+
+
+def test_gram_matrices_and_objects_are_calibrated_as_the_rows_they_stand_for():
+    def dot(a, b):
+        return np.array(list(a)) @ np.array(list(b)).T
+
+    rows, y, qid = X[:120], GRADES[:120], QID[:120]
+    wanted = Calibrated(RankRLS(kernel="linear", alpha=0.1, scale=False)).fit(rows, y, qid=qid).predict(rows)
+    gram = Calibrated(RankRLS(kernel="precomputed", alpha=0.1)).fit(rows @ rows.T, y, qid=qid)
+    np.testing.assert_allclose(gram.predict(rows @ rows.T), wanted, atol=1e-6)
+    objects = [tuple(row) for row in rows]
+    found = Calibrated(RankRLS(kernel=dot, alpha=0.1), cv=2).fit(as_objects(objects), y, qid=qid)
+    wanted = Calibrated(RankRLS(kernel="linear", alpha=0.1, scale=False), cv=2).fit(rows, y, qid=qid).predict(rows)
+    np.testing.assert_allclose(found.predict(as_objects(objects)), wanted, atol=1e-6)
 
 
 def test_bad_input():

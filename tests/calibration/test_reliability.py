@@ -49,10 +49,12 @@ def test_a_curve_can_be_drawn():
     ("arguments", "sentence"),
     [
         (([0, 1], [0.5]), "y has 2 scores for 1 rows"),
-        (([0, 1], [0.5, np.nan]), "holds NaN; pass a vector of finite"),
+        (([0, 1], [0.5, np.nan]), "holds NaN or infinity; pass a vector of finite"),
+        (([0, 1], ["a", "b"]), "p cannot be read as numbers"),
+        (([1.0], [0.5], 1.5), "n_bins is 1.5; pass a whole number of at least 1"),
         (([np.nan], [0.5]), "no score to compare"),
         (([1.0], [0.5], 0), "n_bins is 0"),
-        (([1.0], [0.5], 2, "other"), "strategy 'other'; pass"),
+        (([1.0], [0.5], 2, "other"), "strategy is 'other'; pass 'uniform' or 'quantile'"),
     ],
 )
 def test_bad_input(arguments, sentence):

@@ -36,9 +36,10 @@ def test_columns_are_divided_by_their_deviation_and_rare_ones_by_one_of_their_ow
 def test_a_constant_column_keeps_its_size_and_an_offset_costs_nothing():
     shifted = np.column_stack([X[:, 0], np.full(60, 1e9 + 0.1), 1e9 + X[:, 0]])
     for rows in (shifted, sparse.csr_array(shifted)):
-        assert column_factors(RankingData.of(rows, np.zeros(60), QID))[1] == 1.0
-    factors = column_factors(RankingData.of(shifted, np.zeros(60), QID))
-    assert factors[2] == pytest.approx(factors[0], rel=1e-6)
+        for w in (None, W, rng.random(60)):
+            factors = column_factors(RankingData.of(rows, np.zeros(60), QID, w))
+            assert factors[1] == 1.0
+            assert factors[2] == pytest.approx(factors[0], rel=1e-6)
 
 
 def test_it_does_not_depend_on_the_number_of_threads(monkeypatch):

@@ -82,6 +82,7 @@ def test_preferences_know_their_queries():
         (np.empty((0, 2), dtype=int), "pairs is empty"),
         ([[0, 9]], "pairs names row 9, but X has rows 0 to 3"),
         ([[0, -1]], "pairs names row -1"),
+        ([[0, 1], [2]], "pairs has rows of different lengths; pass integers"),
         ([[0, 1], [2, 2]], "pairs compares row 2 with itself at pair 1"),
         ([[0, 3]], "pairs joins rows of two queries at pair 0"),
     ],

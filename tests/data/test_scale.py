@@ -63,8 +63,11 @@ def test_rows_without_query_ids_are_refused_after_queries_warned_of_when_untold_
         pytest.raises(InputError, match=r"one query id per row \(the same id for all if they are one query\)\.$"),
     ):
         scaler.transform(X)
-    with pytest.warns(UserWarning, match=r"QueryScaler scales all rows as one query.*enable_metadata_routing=True"):
+    with pytest.warns(
+        UserWarning, match=r"QueryScaler scales all rows as one query.*enable_metadata_routing=True"
+    ) as caught:
         together = QueryScaler().fit_transform(X)
+    assert [warning.filename for warning in caught] == [__file__]
     np.testing.assert_allclose(together, MinMaxScaler().fit_transform(X), atol=1e-9)
     np.testing.assert_array_equal(scaler.transform(X, qid=np.zeros(60)), together)
     np.testing.assert_array_equal(QueryScaler().fit(X, qid=["all"] * 60).transform(X), together)

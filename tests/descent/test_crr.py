@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -96,6 +98,12 @@ def test_scores_that_do_not_fit_get_one_sentence(changes, y, sentence):
         crr(**changes).fit(X, y, qid=QID)
     with pytest.raises(InputError, match=sentence):
         crr(**changes, mix=1.0).fit(X, y, qid=QID)
+
+
+def test_single_scores_are_compared_with_nothing_so_no_query_ids_are_asked_for():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        crr(mix=1.0).fit(X, np.arange(len(X)) % 2)
 
 
 def test_preferences_have_no_scores_to_regress_on():

@@ -202,6 +202,7 @@ def test_a_memory_mapped_problem_is_read_row_by_row(tmp_path):
         ({"rate": "adagrad", "average": True}, "rate='adagrad' already averages pulls"),
         ({"l1": 0.1, "average": True}, "l1 asks for exact zeros, which average and project would undo"),
         ({"project": True, "alpha": 0.0}, "project needs alpha above 0"),
+        ({"n_jobs": -2}, "n_jobs is -2; pass a number of threads, -1 for every processor, or None"),
         ({"n_jobs": 0}, "n_jobs is 0; pass a number of threads, -1 for every processor, or None"),
         ({"draw": "rows", "query_weight": "equal"}, "draw='rows' knows no weights of queries, but query_weight is"),
         ({"solver": "exact", "loss": "squared", "draw": "rows"}, "solver='exact' minimises the mean over all pairs"),
@@ -211,9 +212,9 @@ def test_a_memory_mapped_problem_is_read_row_by_row(tmp_path):
         ({"rate": "constant", "eta0": 10.0, "alpha": 0.2}, "eta0 · alpha is 2, so a step would wipe out the weights"),
         ({"loss": "logistic"}, "logistic loss needs scores that differ by at most 1 inside a query"),
         ({"loss": "squared", "eta0": 1e3, "rate": "constant", "alpha": 0.0}, "overflowed with a first rate of 1000"),
+        ({"loss": "squared", "eta0": 1e3, "rate": "constant", "alpha": 0.0, "early_stopping": True}, "overflowed with"),
     ],
 )  # fmt: skip
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_contradictions_get_one_sentence(changes, sentence):
     with pytest.raises(InputError, match=sentence):
         spd(**changes).fit(X, Y, qid=QID)
@@ -234,6 +235,19 @@ def test_contradictions_get_one_sentence(changes, sentence):
 def test_parameters_out_of_range(changes, sentence):
     with pytest.raises(InputError, match=sentence):
         spd(**changes).fit(X, Y, qid=QID)
+
+
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+def test_names_of_columns_outlast_rows_that_have_none():
+    frame = pd.DataFrame(X, columns=[f"c{k}" for k in range(X.shape[1])])
+    model = spd().fit(frame, Y, qid=QID).partial_fit(X, Y, qid=QID)
+    assert model.feature_names_in_.tolist() == frame.columns.tolist()
+
+
+def test_a_rate_is_held_against_a_new_alpha():
+    model = spd(rate="constant").fit(X, Y, qid=QID).set_params(alpha=1e6)
+    with pytest.raises(InputError, match="so a step would wipe out the weights"):
+        model.partial_fit(X, Y, qid=QID)
 
 
 def test_partial_fit_checks_columns_and_solver():

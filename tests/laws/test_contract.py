@@ -132,8 +132,9 @@ def test_many_graded_rows_without_query_ids_are_asked_about(make):
     if isinstance(make(), Calibrated):
         pytest.skip("its ranker speaks for itself")
     many = make_ranking(10, 12, random_state=0)
-    with pytest.warns(UsageWarning, match="no qid came, so all 120 rows count as one query"):
+    with pytest.warns(UsageWarning, match="no qid came, so all 120 rows count as one query") as caught:
         make().fit(many.X, many.y)
+    assert {warning.filename for warning in caught} == {__file__}
     with warnings.catch_warnings():
         warnings.simplefilter("error", UsageWarning)
         y = hide_scores(many.y, fraction=0.5, random_state=0)
@@ -144,8 +145,9 @@ def test_many_graded_rows_without_query_ids_are_asked_about(make):
 @pytest.mark.parametrize("name", ["LCRA", "CoRankRLS", "CoRankingPursuit"])
 def test_views_with_nothing_to_agree_on_say_so(name):
     make = LAWFUL[name]
-    with pytest.warns(UsageWarning, match="coupling is .*, but no query holds two unscored rows"):
+    with pytest.warns(UsageWarning, match="coupling is .*, but no query holds two unscored rows") as caught:
         make().set_params(coupling=0.5).fit(X, PROBLEM.y, qid=QID)
+    assert [warning.filename for warning in caught] == [__file__]
     with warnings.catch_warnings():
         warnings.simplefilter("error", UsageWarning)
         make().set_params(coupling=0.0).fit(X, PROBLEM.y, qid=QID)

@@ -122,6 +122,11 @@ class Calibrated(Ranker):
     def _accepts_sparse(self) -> bool:  # type: ignore[override]
         return bool(getattr(self.ranker, "_accepts_sparse", True))
 
+    @property
+    def _kernels(self) -> list[Any]:
+        """The kernels of the ranker, as given."""
+        return getattr(self.ranker, "_kernels", [])
+
     def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> _Curve:
         if data.y is None:
             raise InputError("preference pairs came, but calibration needs scores to calibrate to; pass y.")
@@ -195,10 +200,11 @@ class Calibrated(Ranker):
         for train, test in self._folds(data):
             model = clone(self.ranker)
             w = None if data.weights is None else data.weights[train]
-            model.fit(data.X[train], data.y[train], qid=codes[train], sample_weight=w)
+            X = data.X[:, train] if self._is_pairwise else data.X
+            model.fit(X[train], data.y[train], qid=codes[train], sample_weight=w)
             judged = np.asarray(test)[data.is_scored[test]]
             if len(judged):
-                scores.append(model.predict(data.X[judged]))
+                scores.append(model.predict(X[judged]))
                 rows.append(judged)
         if not rows:
             raise InputError("cv holds out no scored row, so there is nothing to calibrate on; use another splitter.")

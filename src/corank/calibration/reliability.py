@@ -8,8 +8,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from corank.data.given import as_scores
+from corank.data.given import as_numbers, as_scores
 from corank.errors import InputError, need
+from corank.parameters import check_values, one_of, whole
 
 Floats = NDArray[np.float64]
 STRATEGIES = ("uniform", "quantile")
@@ -68,19 +69,15 @@ def reliability_curve(
     >>> curve.observed.tolist(), round(curve.expected_error, 3)
     ([0.5, 1.0], 0.2)
     """
-    predictions = np.asarray(p, dtype=np.float64)
-    if predictions.ndim != 1 or not np.isfinite(predictions).all():
-        raise InputError(f"p has shape {predictions.shape} or holds NaN; pass a vector of finite predictions.")
+    predictions = as_numbers(p, "p", "prediction")
+    if not np.isfinite(predictions).all():
+        raise InputError("p holds NaN or infinity; pass a vector of finite predictions.")
     truth = as_scores(y, len(predictions))
     kept = ~np.isnan(truth)
     truth, predictions = truth[kept], predictions[kept]
     if len(truth) == 0:
         raise InputError("y holds no score to compare predictions with; pass at least one.")
-    if n_bins < 1 or strategy not in STRATEGIES:
-        raise InputError(
-            f"n_bins is {n_bins} and strategy {strategy!r}; pass a number of at least 1 and one of "
-            f"{', '.join(STRATEGIES)}."
-        )
+    check_values({"n_bins": n_bins, "strategy": strategy}, {"n_bins": whole(1), "strategy": one_of(*STRATEGIES)})
     bins = np.searchsorted(_edges(truth, predictions, n_bins, strategy), predictions)
     counts = np.bincount(bins)
     filled = counts > 0

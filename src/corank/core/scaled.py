@@ -58,34 +58,10 @@ class ScaledRows:
 
 
 def plain(X: Any) -> Any:
-    """
-    Return rows as they were given, before any scaling.
-
-    Parameters
-    ----------
-    X : ndarray, CSR matrix or ScaledRows
-        Rows.
-
-    Returns
-    -------
-    ndarray or CSR matrix
-        The rows behind a `ScaledRows`, else X itself.
-    """
+    """Return rows as they were given: those behind a `ScaledRows`, else X itself."""
     return X.X if isinstance(X, ScaledRows) else X
 
 
 def factors_of(X: Any) -> NDArray[np.float64] | None:
-    """
-    Return what the columns of rows are multiplied by.
-
-    Parameters
-    ----------
-    X : ndarray, CSR matrix or ScaledRows
-        Rows.
-
-    Returns
-    -------
-    array of float64, or None
-        The factors of a `ScaledRows`.
-    """
+    """Return what the columns of a `ScaledRows` are multiplied by, None for other rows."""
     return X.factors if isinstance(X, ScaledRows) else None

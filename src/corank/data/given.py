@@ -59,7 +59,10 @@ def as_pairs(pairs: ArrayLike, codes: NDArray[np.int64]) -> NDArray[np.int64]:
 
     codes (n_rows,): query of each row.
     """
-    values = np.asarray(pairs)
+    try:
+        values = np.asarray(pairs)
+    except ValueError as error:
+        raise InputError("pairs has rows of different lengths; pass integers of shape (n_pairs, 2).") from error
     if values.size == 0:
         raise InputError("pairs is empty; pass at least one preference.")
     if values.ndim != 2 or values.shape[1] != 2 or values.dtype.kind not in "iu":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -16,7 +15,7 @@ from corank.core.threads import cut, n_threads, spread
 from corank.data.queries import Queries
 from corank.data.routing import how_to_pass_qid
 from corank.data.rows import as_rows, columns_of
-from corank.errors import InputError
+from corank.errors import InputError, warn
 
 METHODS = {"minmax": MINMAX, "zscore": ZSCORE}
 
@@ -133,7 +132,7 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """Refuse or warn of rows without query ids, unless ``fit`` saw a single query."""
         wanted = f"{how_to_pass_qid()} (the same id for all if they are one query)."
         if self.n_queries_ is None:
-            warnings.warn(f"QueryScaler scales all rows as one query, as no qid came; {wanted}", stacklevel=3)
+            warn(f"QueryScaler scales all rows as one query, as no qid came; {wanted}")
         elif self.n_queries_ > 1:
             raise InputError(
                 f"QueryScaler was fitted with {self.n_queries_} queries and now got rows without qid; {wanted}"

@@ -57,7 +57,7 @@ class CRR(LinearDescent):
         Bias; 0 without `fit_intercept` or with mix=0.
     alpha_, alpha_from_, objective_, n_iter_, n_skipped_queries_
         As in `corank.SPD`.
-    objective_trace_, validation_errors_, eta0_, run_
+    column_scale_, objective_trace_, validation_errors_, eta0_, run_
         As in `corank.SPD`.
 
     Examples

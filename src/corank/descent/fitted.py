@@ -39,12 +39,7 @@ class Fitted:
 
 
 def factors(data: RankingData) -> Floats | float:
-    """
-    Return what weights of columns as a learner sees them are multiplied by, to be those of the columns as given.
-
-    data: the problem, its columns scaled or not.
-    Returns: one factor for each column.
-    """
+    """Return what weights of columns as a learner sees them are multiplied by, to be those of the columns as given."""
     scaled = factors_of(data.X)
     return 1.0 if scaled is None else scaled
 

@@ -97,7 +97,7 @@ class LCRA(LinearDescent):
         pairs. After stochastic steps it is estimated on a sample, and NaN without coupling.
     alpha_, alpha_from_, objective_, n_iter_, n_skipped_queries_
         As in `corank.SPD`.
-    objective_trace_, validation_errors_, eta0_, run_
+    column_scale_, objective_trace_, validation_errors_, eta0_, run_
         As in `corank.SPD`.
 
     Examples

@@ -121,11 +121,6 @@ class LinearDescent(Ranker):
             raise InputError("l1 asks for exact zeros, which average and project would undo; leave both False.")
         if self.project and self.alpha == 0.0:
             raise InputError("project needs alpha above 0, since the ball has radius 1/√alpha; set project=False.")
-        if self.draw == "rows" and self.query_weight != "pairs":
-            raise InputError(
-                f"draw='rows' knows no weights of queries, but query_weight is {self.query_weight!r}; "
-                "set query_weight='pairs', or draw='pairs'."
-            )
         if self._goes_on:
             self._require_same_scale()
         if self.solver != "exact":
@@ -173,11 +168,6 @@ class LinearDescent(Ranker):
         if went.interrupted and went.runs.n_steps == 0:
             raise KeyboardInterrupt
         W, biases = went.runs.weights(task.columns)
-        if not np.isfinite(W).all():
-            raise InputError(
-                f"the weights overflowed with a first rate of {runs.plan.eta0:g}; "
-                "scale the columns of X, or pass a smaller eta0."
-            )
         found = Found(W, biases, task.sample.objective(objective, W, biases), went.runs.n_steps)
         fitted = replace(
             self._fitted(data, objective, task.columns, found, task),
@@ -235,7 +225,8 @@ class LinearDescent(Ranker):
         return Runs.start(plan, 1 if self.n_jobs is None else n_threads(self.n_jobs), weights, biases, rng)
 
     def _resumed(self, task: Task) -> Runs:
-        plan, n_runs = self._plan(task.objective, self.eta0_), len(self.run_["steps"])
+        n_runs = len(self.run_["steps"])
+        plan = self._plan(task.objective, task.first_rate(self.rate, self.eta0_))
         if self.n_jobs is not None and n_threads(self.n_jobs) != n_runs:
             raise InputError(
                 f"n_jobs is {self.n_jobs}, but this model was begun with {n_runs} runs; "

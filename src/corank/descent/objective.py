@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from corank.data.ranking import RankingData
-from corank.errors import InputError
 from corank.exact.solution import require_products
 from corank.losses import Loss
 
@@ -47,10 +46,6 @@ class Objective:
         if data.y is not None:
             rows = data.scored_rows
             self.loss.require_scores(data.y[rows], data.queries.codes[rows], self.mix > 0.0)
-        elif self.mix > 0.0:
-            raise InputError(
-                f"mix is {self.mix}, but preference pairs hold no scores to regress on; pass mix=0 or scores."
-            )
 
 
 @dataclass(frozen=True, eq=False)

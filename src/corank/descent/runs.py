@@ -14,6 +14,7 @@ from corank.core.dice import seed_state
 from corank.core.sgd_parts import ADAGRAD, BIAS, BIAS_SUM, MASS, N_DICE, N_ENTRIES, OWED, SCALE, Plan, State
 from corank.core.threads import spread
 from corank.descent.task import Task
+from corank.errors import InputError
 
 Floats = NDArray[np.float64]
 
@@ -118,6 +119,11 @@ class Runs:
         biases = np.asarray(sum(share * part[1] for share, part in zip(shares, parts, strict=True)))
         W = np.zeros((len(biases), len(columns.starts) - 1))
         W[columns.views, columns.of_slots] = sum(share * part[0] for share, part in zip(shares, parts, strict=True))
+        if not np.isfinite(W).all():
+            raise InputError(
+                f"the weights overflowed with a first rate of {self.plan.eta0:g}; "
+                "scale the columns of X, or pass a smaller eta0."
+            )
         return W, biases
 
 

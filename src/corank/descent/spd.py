@@ -78,6 +78,8 @@ class SPD(LinearDescent):
         Weights of the columns as given.
     intercept_ : float
         0: a bias cancels in pairs.
+    column_scale_ : array of shape (n_features,)
+        What columns are multiplied by before learning; only with `scale`.
     alpha_ : float
         The weight of the penalty.
     alpha_from_ : str

@@ -12,14 +12,13 @@ from scipy import sparse
 from corank.core import sgd_parts
 from corank.core.coupled import Columns
 from corank.core.dice import alias_table
-from corank.core.pairs import LISTED, PairIndex
 from corank.core.rows import as_core_rows
 from corank.core.scaled import plain
 from corank.core.sgd_parts import Examples, RowIndex
 from corank.data.ranking import RankingData
 from corank.descent.objective import Objective, Sample
 from corank.errors import InputError
-from corank.sampling import PairSampler
+from corank.sampling import NO_PAIRS, PairSampler
 
 RATES = {
     "pegasos": sgd_parts.PEGASOS,
@@ -62,9 +61,9 @@ class Task:
         """
         n = int(np.clip(_SAMPLE_NUMBERS // data.n_features, 1, _SAMPLE))
         y = np.empty(0) if data.y is None else data.y
-        pairs, drawn = _nothing(), np.empty((0, 2), dtype=np.int64)
-        free, unscored = _nothing(), drawn
-        rows, single = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+        pairs = free = NO_PAIRS
+        drawn = unscored = np.empty((0, 2), dtype=np.int64)
+        rows = single = np.empty(0, dtype=np.int64)
         if objective.mix < 1.0:
             law = PairSampler.of(data, objective.query_weight, objective.draw)
             pairs, drawn = law.index, law.draw(n, rng)
@@ -120,12 +119,6 @@ def columns_of_views(X: Any, views: list[NDArray[np.int64]]) -> Columns:
     starts = np.searchsorted(columns[slots], np.arange(d + 1))
     view = np.repeat(np.arange(len(views)), [len(v) for v in views])[slots]
     return Columns(starts.astype(np.uint64), view.astype(np.uint64), width)
-
-
-def _nothing() -> PairIndex:
-    words = np.empty((0, 2), dtype=np.uint64)
-    narrow = np.empty(0, dtype=np.uint32)
-    return PairIndex(LISTED, words, np.empty((0, 4), dtype=np.uint32), narrow, narrow, np.empty((0, 3)))
 
 
 def _differences(X: Any, pairs: NDArray[np.int64]) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 from sklearn.exceptions import ConvergenceWarning
 
 from corank.data.ranking import RankingData
+from corank.errors import warn
 from corank.exact.comparisons import scored_comparisons, unscored_comparisons
 from corank.exact.linear import LinearMap
 from corank.exact.solution import Floats
@@ -75,10 +75,9 @@ def solve_by_products(
     P = LinearOperator((len(b), len(b)), matvec=lambda r: inverse * r.ravel(), dtype=np.float64)
     theta, failed = cg(A, b, rtol=TOLERANCE, atol=0.0, maxiter=MAX_STEPS, M=P, callback=lambda _: steps.append(None))
     if failed:
-        warnings.warn(
+        warn(
             f"conjugate gradients stopped after {MAX_STEPS} steps short of the optimum; scale X or raise alpha.",
             ConvergenceWarning,
-            stacklevel=4,
         )
     objective = float(0.5 * theta @ A.matvec(theta) - b @ theta + 0.5 * M * loss.constant)
     return theta, objective, len(steps), _means(data) if centred else (np.zeros(d), 0.0)

@@ -8,7 +8,6 @@ exact optimum after finitely many steps. Reference: Lee and Lin, Large-scale lin
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -16,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from corank.errors import warn
 from corank.exact.linear import LinearMap
 from corank.exact.solution import Floats, Solution
 
@@ -118,11 +118,10 @@ def minimise(
         g = penalty * theta + scores.gather(here.slope)
         size = float(np.sqrt(g @ precondition(g)))
     if size > tol * first:
-        warnings.warn(
+        warn(
             f"Newton's method stopped after {n_iter} steps at {size / first:.1e} of the first gradient, above "
-            f"tol={tol}; raise max_iter, or scale X.",
+            f"tol={tol}; raise max_iter, tol or alpha.",
             ConvergenceWarning,
-            stacklevel=3,
         )
     objective = here.value + 0.5 * float(penalty @ theta**2)
     return Solution(theta[:d], float(theta[d]) if scores.has_intercept else 0.0, objective, n_iter)

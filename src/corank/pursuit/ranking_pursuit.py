@@ -17,7 +17,6 @@ Reference: Tsivtsivadze and Heskes, Semi-supervised ranking pursuit, 2013, secti
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -28,7 +27,7 @@ from corank.base import Ranker
 from corank.basis import Basis
 from corank.core.scaled import factors_of
 from corank.data.ranking import RankingData
-from corank.errors import InputError
+from corank.errors import InputError, warn
 from corank.held_out import HeldOut
 from corank.kernels import Kernel
 from corank.parameters import Rules
@@ -202,10 +201,9 @@ class RankingPursuit(Ranker):
         with progress(n_basis * self.n_solutions, "terms", self.verbose) as advance:
             paths = alternatives(dictionary, goal, self.fitting, n_basis, self.tol, self.n_solutions, advance)
         if len(paths) < self.n_solutions:
-            warnings.warn(
+            warn(
                 f"n_solutions is {self.n_solutions}, but after {len(paths)} nothing is left to choose; pass fewer, a "
-                "smaller n_basis, or a larger dictionary.",
-                stacklevel=4,
+                "smaller n_basis, or a larger dictionary."
             )
         return self._found(data, goal, candidates, paths, intercept, errors)
 
