@@ -64,6 +64,13 @@ def test_scores_come_in_blocks(monkeypatch):
     assert not basis.chosen(np.arange(0)).score(X, np.empty(0)).any()
 
 
+def test_blocks_of_a_large_basis_are_of_few_rows():
+    rows = np.ones((2000, 1))
+    blocks = [K.size for _, K in Basis.of(View(None, "linear"), rows, np.arange(2000)).blocks(rows)]
+    assert sum(blocks) == 2000**2
+    assert max(blocks) <= 2**21
+
+
 def test_what_a_function_returned_is_not_overwritten():
     K = GAUSSIAN(X)
     assert not np.shares_memory(gram(CallableKernel(lambda A, B: K), chosen=np.arange(20)), K)

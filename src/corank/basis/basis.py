@@ -16,8 +16,8 @@ from corank.views import View
 
 Floats = NDArray[np.float64]
 
-# rows whose similarities are held in memory at a time
-_ROWS = 4096
+# most rows, and similarities, that are held in memory at a time: 16 MiB of float64
+_ROWS, _ENTRIES = 4096, 1 << 21
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,8 +167,9 @@ class Basis:
             Where the rows stand among those asked for, and their similarities.
         """
         n = X.shape[0] if numbers is None else len(numbers)
-        for start in range(0, n, _ROWS):
-            piece = slice(start, min(start + _ROWS, n))
+        step = min(_ROWS, max(_ENTRIES // max(len(self), 1), 1))
+        for start in range(0, n, step):
+            piece = slice(start, min(start + step, n))
             yield piece, self.similarities(X[piece if numbers is None else numbers[piece]])
 
     def column_weights(self, coefficients: Floats) -> Floats:
