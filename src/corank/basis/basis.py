@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from corank.core.scaled import ScaledRows
-from corank.kernels import PrecomputedKernel, require_inner_product, require_similarities
+from corank.kernels import CallableKernel, PrecomputedKernel, require_inner_product, require_similarities
 from corank.views import View
 
 Floats = NDArray[np.float64]
 
+# rows that a user's kernel is judged by where no learner needs the similarities of all of them
+_JUDGED = 512
 # most rows, and similarities, that are held in memory at a time: 16 MiB of float64
 _ROWS, _ENTRIES = 4096, 1 << 21
 
@@ -130,6 +132,18 @@ class Basis:
         K = np.array(K, dtype=np.float64, order="C")
         require_inner_product(K, kernel)
         return K
+
+    def judge(self, X: Any) -> None:
+        """
+        Judge a kernel that the user brought as `gram` does, by no more than 512 of the rows.
+
+        Parameters
+        ----------
+        X : ndarray, CSR matrix, ScaledRows or array of objects
+            All training rows.
+        """
+        if isinstance(self.view.kernel, CallableKernel | PrecomputedKernel):
+            self.chosen(np.linspace(0, len(self) - 1, min(len(self), _JUDGED)).astype(np.int64)).gram(X)
 
     def similarities(self, rows: Any) -> Any:
         """
