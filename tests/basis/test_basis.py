@@ -89,7 +89,7 @@ def test_every_ranker_judges_a_kernel_alike(ranker, fault):
         ranker(**how).fit(X, y)
     K = -np.eye(20) if "definite" in fault else np.triu(np.ones((20, 20)))
     how = {"views": [View(None, "precomputed")] * 2} if "views" in how else {"kernel": "precomputed"}
-    with pytest.raises(InputError, match="the kernel is not (symmetric|positive semidefinite); use one"):
+    with pytest.raises(InputError, match=r"the kernel is not (symmetric|positive semidefinite); use one"):
         ranker(**how).fit(K, y)
 
 

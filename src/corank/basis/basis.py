@@ -129,7 +129,7 @@ class Basis:
         with np.errstate(over="ignore", invalid="ignore"):
             K = kernel(X[self.numbers], self.rows) if isinstance(kernel, PrecomputedKernel) else kernel(self.rows)
         # a function may keep what it returned, and callers overwrite it
-        K = np.array(K, dtype=np.float64, order="C")
+        K = np.ascontiguousarray(K.copy() if isinstance(kernel, CallableKernel) else K, dtype=np.float64)
         require_inner_product(K, kernel)
         return K
 

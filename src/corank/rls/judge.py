@@ -112,8 +112,10 @@ def _rows_out(system: System, alphas: Floats, n_parts: int, remake: Remake, adva
             A, b, _ = rest.equations()
             path = rest.coefficients(Spectrum.of(A, b).solve(alphas))
             seen, basis = data.X[rows[out]], rest.basis
-            by_columns = basis is None or isinstance(basis.view.kernel, LinearKernel)
-            f = score_columns(seen, path) if by_columns else basis.score(seen, path)
+            if basis is None or isinstance(basis.view.kernel, LinearKernel):
+                f = score_columns(seen, path)
+            else:
+                f = basis.score(seen, path)
             wrong += np.count_nonzero(f[i] < f[j], axis=0) + np.count_nonzero(f[i] == f[j], axis=0) / 2
             total += len(i)
         advance(len(y[out]))
