@@ -123,9 +123,5 @@ def deal_views(
         return [View(None, kernel, np.sort(part)) for part in np.array_split(rng.permutation(rows), int(views))]
     elif is_precomputed(kernel):
         raise InputError("kernel='precomputed' leaves no columns to deal to views; set split='dictionary'.")
-    elif n_features < int(views):
-        raise InputError(
-            f"views={views} needs a column for each, but X has n_features = {n_features}; pass fewer views."
-        )
     made = as_views(views, n_features, rng, kernel)
     return [replace(view, basis=rows) if view.basis is None else view for view in made]
