@@ -140,7 +140,9 @@ def split_columns(n_features: int, n_views: int, rng: np.random.Generator) -> li
         Ascending columns of each part; every column is in exactly one.
     """
     if not 1 <= n_views <= n_features:
-        raise InputError(f"cannot deal {n_features} columns into {n_views} views; ask for 1 to {n_features} views.")
+        raise InputError(
+            f"views={n_views} needs a column for each, but X has n_features = {n_features}; pass 1 to {n_features}."
+        )
     return [np.sort(part) for part in np.array_split(rng.permutation(n_features), n_views)]
 
 

@@ -10,7 +10,9 @@ from corank.core.scaled import ScaledRows
 from corank.errors import InputError
 from corank.kernels import CallableKernel, GaussianKernel, PolynomialKernel, PrecomputedKernel, grams
 from corank.persist.codec import decode, encode
-from corank.rls import RankRLS
+from corank.pursuit import CoRankingPursuit, RankingPursuit
+from corank.rls import CoRankRLS, RankRLS
+from corank.svm import RankSVM
 from corank.views import View
 
 X = np.random.default_rng(0).normal(size=(20, 3))
@@ -62,6 +64,41 @@ def test_scores_come_in_blocks(monkeypatch):
     np.testing.assert_allclose(score_columns(X, a[:3]), X @ a[:3])
     np.testing.assert_allclose(score_columns(sparse.csr_array(X), a[:3, 0]), X @ a[:3, 0])
     assert not basis.chosen(np.arange(0)).score(X, np.empty(0)).any()
+
+
+def test_blocks_of_a_large_basis_are_of_few_rows():
+    rows = np.ones((2000, 1))
+    blocks = [K.size for _, K in Basis.of(View(None, "linear"), rows, np.arange(2000)).blocks(rows)]
+    assert sum(blocks) == 2000**2
+    assert max(blocks) <= 2**21
+
+
+UNSOUND = {
+    "is not symmetric": lambda A, B: (A @ B.T) * (1.0 + 0.1 * (A[:, :1] > B[:, 0])),
+    "is not positive semidefinite": lambda A, B: -(A @ B.T),
+    "returned NaN or infinity": lambda A, B: np.full((len(A), len(B)), np.nan),
+}
+
+
+@pytest.mark.parametrize("fault", UNSOUND)
+@pytest.mark.parametrize("ranker", [RankRLS, CoRankRLS, RankSVM, RankingPursuit, CoRankingPursuit], ids=str)
+def test_every_ranker_judges_a_kernel_alike(ranker, fault):
+    y, kernel = np.where(np.arange(20) < 15, X[:, 0], np.nan), UNSOUND[fault]
+    how = {"views": [View(None, kernel)] * 2} if "views" in ranker().get_params() else {"kernel": kernel}
+    with pytest.raises(InputError, match=f"the kernel.* {fault}"):
+        ranker(**how).fit(X, y)
+    K = -np.eye(20) if "definite" in fault else np.triu(np.ones((20, 20)))
+    how = {"views": [View(None, "precomputed")] * 2} if "views" in how else {"kernel": "precomputed"}
+    with pytest.raises(InputError, match=r"the kernel is not (symmetric|positive semidefinite); use one"):
+        ranker(**how).fit(K, y)
+
+
+def test_a_large_basis_is_judged_by_some_of_its_rows():
+    seen = []
+    kernel = CallableKernel(lambda A, B: seen.append(len(A)) or A @ B.T)
+    rows = np.ones((1000, 1))
+    Basis.of(View(None, kernel), rows, np.arange(1000)).judge(rows)
+    assert seen == [512]
 
 
 def test_what_a_function_returned_is_not_overwritten():

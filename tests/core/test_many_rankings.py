@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from corank.core.many_rankings import errors_many, score_columns, svm_path
+from corank.core.many_rankings import errors_many, score_alike, svm_path
 from corank.kernels import GaussianKernel
 from corank.metrics import disagreement_error
 from corank.svm import RankSVM
@@ -32,7 +32,7 @@ def test_each_svm_of_a_path_is_a_rank_svm(n):
 def test_equal_rows_get_equal_scores():
     rng = np.random.default_rng(2)
     K, coefs = np.repeat(rng.normal(size=(7, 53)), 11, axis=0), np.asfortranarray(rng.normal(size=(53, 15)))
-    scores = score_columns(K, coefs)
+    scores = score_alike(K, coefs)
     np.testing.assert_allclose(scores, K @ coefs, rtol=0, atol=1e-12)
     assert len(np.unique(scores, axis=0)) == 7
 

@@ -83,6 +83,9 @@ def test_summaries_that_do_not_belong_together_are_refused():
         part(QID < 6) + part(QID >= 6, query_weight="rows")
     with pytest.raises(InputError, match="ties=False and ties=True"):
         part(QID < 6) + part(QID >= 6, ties=True)
+    columns = [CoRankRLS([[0], [1]], scale=False).summary(X[:, :d], Y, qid=QID) for d in (2, 3)]
+    with pytest.raises(InputError, match="n_features=2 and n_features=3"):
+        columns[0] + columns[1]
     scaled = [
         RankRLS(scale=scale).summary(X[half], Y[half], qid=QID[half])
         for scale in (True, False)

@@ -11,13 +11,15 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from corank.core.scaled import ScaledRows
-from corank.kernels import PrecomputedKernel, require_inner_product, require_similarities
+from corank.kernels import CallableKernel, PrecomputedKernel, require_inner_product, require_similarities
 from corank.views import View
 
 Floats = NDArray[np.float64]
 
-# rows whose similarities are held in memory at a time
-_ROWS = 4096
+# rows that a user's kernel is judged by where no learner needs the similarities of all of them
+_JUDGED = 512
+# most rows, and similarities, that are held in memory at a time: 16 MiB of float64
+_ROWS, _ENTRIES = 4096, 1 << 21
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,9 +129,21 @@ class Basis:
         with np.errstate(over="ignore", invalid="ignore"):
             K = kernel(X[self.numbers], self.rows) if isinstance(kernel, PrecomputedKernel) else kernel(self.rows)
         # a function may keep what it returned, and callers overwrite it
-        K = np.array(K, dtype=np.float64, order="C")
+        K = np.ascontiguousarray(K.copy() if isinstance(kernel, CallableKernel) else K, dtype=np.float64)
         require_inner_product(K, kernel)
         return K
+
+    def judge(self, X: Any) -> None:
+        """
+        Judge a kernel that the user brought as `gram` does, by no more than 512 of the rows.
+
+        Parameters
+        ----------
+        X : ndarray, CSR matrix, ScaledRows or array of objects
+            All training rows.
+        """
+        if isinstance(self.view.kernel, CallableKernel | PrecomputedKernel):
+            self.chosen(np.linspace(0, len(self) - 1, min(len(self), _JUDGED)).astype(np.int64)).gram(X)
 
     def similarities(self, rows: Any) -> Any:
         """
@@ -167,8 +181,9 @@ class Basis:
             Where the rows stand among those asked for, and their similarities.
         """
         n = X.shape[0] if numbers is None else len(numbers)
-        for start in range(0, n, _ROWS):
-            piece = slice(start, min(start + _ROWS, n))
+        step = min(_ROWS, max(_ENTRIES // max(len(self), 1), 1))
+        for start in range(0, n, step):
+            piece = slice(start, min(start + step, n))
             yield piece, self.similarities(X[piece if numbers is None else numbers[piece]])
 
     def column_weights(self, coefficients: Floats) -> Floats:

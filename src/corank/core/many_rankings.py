@@ -85,7 +85,7 @@ def svm_path(K, y, alphas, coefs, partners):  # type: ignore[no-untyped-def]
 
 
 @jit
-def score_columns(K, coefs):  # type: ignore[no-untyped-def]
+def score_alike(K, coefs):  # type: ignore[no-untyped-def]
     """
     Return K @ coefs, each row summed in the same order: equal rows get equal scores, which BLAS does not promise.
 

@@ -27,7 +27,7 @@ def pair_loss(data: RankingData, loss: Loss, scale: float) -> Evaluate:
     """
     if data.pairs is not None:
         return _listed(data, loss, scale)
-    block, total = _block(data)
+    block, total = block_of(data)
     return _sorted(block, scale / total) if loss.exact == "sorted" else _visited(block, loss.code, scale / total)
 
 
@@ -48,8 +48,8 @@ def row_loss(y: Floats, w: Floats, loss: Loss, scale: float) -> Evaluate:
     return evaluate
 
 
-def _block(data: RankingData) -> tuple[Block, float]:
-    """The scored rows sorted by (query, score), and the total weight of their pairs."""
+def block_of(data: RankingData) -> tuple[Block, float]:
+    """Return the scored rows sorted by (query, score), as ``data.order`` has them, and the weight of their pairs."""
     assert data.y is not None
     order = data.order[data.is_scored[data.order]]
     w = data.weight_of(order)

@@ -24,7 +24,6 @@ import numpy as np
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData
 from corank.exact.solution import require_products
-from corank.graphs import weigh_queries
 from corank.moments import pair_squares
 
 # b
@@ -101,9 +100,11 @@ def freedom(data: RankingData, ties: bool = False) -> Freedom:
     rows = data.scored_rows
     codes, n_queries = data.queries.codes[rows], len(data.queries)
     W_q = np.bincount(codes, weights=data.weight_of(rows), minlength=n_queries)
-    if data.pairs is None:
-        # a query without a pair weighs nothing when queries weigh alike
-        weights = weigh_queries(data, "equal", ties=ties).weights
-        assert weights is not None
-        W_q = W_q * (np.bincount(codes, weights=weights[rows], minlength=n_queries) > 0.0)
+    if data.y is not None:
+        # a query holds a pair where it has two rows or, sorted by score, its first differs from its last
+        counts = np.bincount(codes, minlength=n_queries)
+        last = np.cumsum(counts) - 1
+        is_in = data.is_scored if data.weights is None else data.is_scored & (data.weights > 0.0)
+        y = np.append(data.y[data.order[is_in[data.order]]], np.nan)
+        W_q = W_q * (counts > 1 if ties else (counts > 1) & (y[last - counts + 1] != y[last]))
     return Freedom(float(np.sum(np.maximum(W_q - 1.0, W_q / 2.0))), int(np.count_nonzero(W_q)))

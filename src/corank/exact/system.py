@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -39,10 +39,5 @@ class System:
 
         sums (d + 1, d + 1): ``[X y]ᵀ [X y]``.
         """
-        return System(
-            self.A + scale * sums[:-1, :-1],
-            self.b + scale * sums[:-1, -1],
-            self.c + scale * float(sums[-1, -1]),
-            self.x_mean,
-            self.y_mean,
-        )
+        A, b, c = sums[:-1, :-1], sums[:-1, -1], float(sums[-1, -1])
+        return replace(self, A=self.A + scale * A, b=self.b + scale * b, c=self.c + scale * c)

@@ -84,7 +84,9 @@ class Candidates:
         if isinstance(dictionary, str) and dictionary == "columns":
             return cls(np.arange(data.n_features), None)
         rows = choose_rows(dictionary, data, for_rows)
-        return cls(rows, Basis.of(View(None, kernel).fit(data.X, for_kernel), data.X, rows))
+        basis = Basis.of(View(None, kernel).fit(data.X, for_kernel), data.X, rows)
+        basis.judge(data.X)
+        return cls(rows, basis)
 
     def over(self, X: Any, rows: NDArray[np.int64]) -> Dictionary:
         """
@@ -121,9 +123,5 @@ def deal_views(
         return [View(None, kernel, np.sort(part)) for part in np.array_split(rng.permutation(rows), int(views))]
     elif is_precomputed(kernel):
         raise InputError("kernel='precomputed' leaves no columns to deal to views; set split='dictionary'.")
-    elif n_features < int(views):
-        raise InputError(
-            f"views={views} needs a column for each, but X has n_features = {n_features}; pass fewer views."
-        )
     made = as_views(views, n_features, rng, kernel)
     return [replace(view, basis=rows) if view.basis is None else view for view in made]

@@ -191,6 +191,8 @@ class CoRankingPursuit(Ranker):
             Basis.of(view.fit(data.X, one), data.X, view.basis)
             for view, one in zip(dealt, for_kernel.spawn(len(dealt)), strict=True)
         ]
+        for basis in views:
+            basis.judge(data.X)
         n_basis, errors = int(self.n_basis), None
         if held is not None:
             watch = self._watched(views, data, held)

@@ -206,12 +206,7 @@ class CoRankRLS(LeastSquares):
             if isinstance(self.views, Integral) or any(_names_columns(one) for one in self.views):
                 raise InputError("rows that are objects have no columns; give each view a function: View(None, f).")
             return as_views(self.views, 1, rng)
-        n_features = data.n_features
-        if isinstance(self.views, Integral) and n_features < int(self.views):
-            raise InputError(
-                f"views is {self.views}, but X has n_features = {n_features}; pass a column for each view."
-            )
-        return as_views(self.views, n_features, rng, self.kernel)
+        return as_views(self.views, data.n_features, rng, self.kernel)
 
     def _solve(self, summary: Summary) -> FittedCoRankRLS:
         equations = summary.equations(float(self.coupling))

@@ -111,9 +111,11 @@ def _rows_out(system: System, alphas: Floats, n_parts: int, remake: Remake, adva
             rest = remake(data, frame)
             A, b, _ = rest.equations()
             path = rest.coefficients(Spectrum.of(A, b).solve(alphas))
-            is_linear = rest.basis is None or isinstance(rest.basis.view.kernel, LinearKernel)
-            seen = data.X[rows[out]]
-            f = score_columns(seen, path) if is_linear or rest.basis is None else rest.basis.score(seen, path)
+            seen, basis = data.X[rows[out]], rest.basis
+            if basis is None or isinstance(basis.view.kernel, LinearKernel):
+                f = score_columns(seen, path)
+            else:
+                f = basis.score(seen, path)
             wrong += np.count_nonzero(f[i] < f[j], axis=0) + np.count_nonzero(f[i] == f[j], axis=0) / 2
             total += len(i)
         advance(len(y[out]))

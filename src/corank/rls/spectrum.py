@@ -81,16 +81,7 @@ class Spectrum:
         alphas (m,): weights of the penalty.
         Returns: x for each λ, a column each.
         """
-        return np.asarray(self.vectors @ self.filtered(alphas))
-
-    def filtered(self, alphas: ArrayLike) -> Floats:
-        """
-        Return Vᵀx for every λ: Vᵀb / (e + λ).
-
-        alphas (m,): weights of the penalty.
-        Returns: A column for each λ.
-        """
-        return np.asarray(self.target[:, None] / (self.values[:, None] + self.shifts(alphas)))
+        return np.asarray(self.vectors @ (self.target[:, None] / (self.values[:, None] + self.shifts(alphas))))
 
 
 def solve_one(A: Floats, b: Floats, alpha: float) -> tuple[Floats, float]:

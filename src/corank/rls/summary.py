@@ -116,11 +116,11 @@ class Summary:
         alike = len(self.maps) == len(other.maps) and all(map(FeatureMap.is_like, self.maps, other.maps))
         if not alike:
             raise InputError("these summaries are of different views or basis rows; sum parts with the same maps.")
-        for name in ("query_weight", "ties"):
+        for name in ("query_weight", "ties", "n_features"):
             if getattr(self, name) != getattr(other, name):
                 raise InputError(
                     f"these summaries are of {name}={getattr(self, name)!r} and {name}={getattr(other, name)!r}; sum "
-                    "parts by models with the same parameters."
+                    "parts by models with the same parameters and columns."
                 )
         if not np.array_equal(np.atleast_1d(self.factors), np.atleast_1d(other.factors)):  # type: ignore[arg-type]
             raise InputError("these summaries scale columns differently; pass the first as like when summing others.")

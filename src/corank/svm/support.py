@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.core.hinge_pairs import Block, sweep
+from corank.core.hinge_pairs import sweep
 from corank.core.threads import cut, n_threads, spread
 from corank.data.ranking import RankingData
+from corank.exact.pairwise import block_of
 
 Floats = NDArray[np.float64]
 
@@ -30,19 +33,11 @@ def active_partners(data: RankingData, scores: Floats) -> NDArray[np.int64]:
         active = (scores[winners] - scores[losers] < 1.0) & (data.pair_weight > 0.0)
         np.add.at(out, data.pairs[active].ravel(), 1)
         return out
-    assert data.y is not None
-    takes_part = np.zeros(data.n_rows, dtype=bool)
-    takes_part[data.scored_rows] = True
-    rows = data.order[takes_part[data.order]]
-    y, query = data.y[rows], data.queries.codes[rows]
-    starts = np.append(0, np.cumsum(np.bincount(query, minlength=len(data.queries)))).astype(np.int64)
-    new = np.ones(len(rows), dtype=np.int64)
-    new[1:] = (query[1:] != query[:-1]) | (y[1:] != y[:-1])
-    level = np.cumsum(new)
-    begin = np.repeat(starts[:-1], np.diff(starts))
-    block = Block(starts, level - level[begin], y, np.ones(len(rows)))
-    s, order = scores[rows], np.empty(len(rows), dtype=np.int64)
-    slope, degree = np.empty(len(rows)), np.empty(len(rows))
-    spread(lambda first, last: sweep(block, s, first, last, order, slope, degree), cut(starts, n_threads()))
+    # with weights of 0 and 1, the weight of partners is their number
+    counted = data if data.weights is None else replace(data, weights=(data.weights > 0.0).astype(np.float64))
+    rows, (block, _) = data.order[data.is_scored[data.order]], block_of(counted)
+    order, slope, degree = np.empty(len(rows), dtype=np.int64), np.empty(len(rows)), np.empty(len(rows))
+    s, runs = scores[rows], cut(block.starts, n_threads())
+    spread(lambda first, last: sweep(block, s, first, last, order, slope, degree), runs)
     out[rows] = np.rint(degree).astype(np.int64)
     return out

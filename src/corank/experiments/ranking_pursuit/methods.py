@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.core.many_rankings import errors_many, score_columns, svm_path
+from corank.core.many_rankings import errors_many, score_alike, svm_path
 from corank.core.threads import cut, n_threads, spread
 from corank.experiments.ranking_pursuit.grams import Grams
 from corank.experiments.ranking_pursuit.ridge import ridge, sparse_ridge
@@ -131,7 +131,7 @@ def one_by_one(solve: Solve) -> Scoring:
             own = slice(users.train_starts[b], users.train_starts[b + 1])
             train, test = users.train[own], users.test[users.test_starts[b] : users.test_starts[b + 1]]
             coefs, share = solve(K[np.ix_(train, train)], users.y[own])
-            return score_columns(K[np.ix_(test, train[: len(coefs)])], np.ascontiguousarray(coefs)), share
+            return score_alike(K[np.ix_(test, train[: len(coefs)])], np.ascontiguousarray(coefs)), share
 
         runs = cut(users.train_starts, 4 * n_threads())
         parts = spread(lambda first, last: [score(b) for b in range(first, last)], runs)
