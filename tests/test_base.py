@@ -10,7 +10,7 @@ from scipy import sparse
 from corank.data.make import make_ranking
 from corank.data.ranking import RankingData
 from corank.data.store import open_store, write_store
-from corank.errors import InputError
+from corank.errors import InputError, UsageWarning
 from plain_ranker import PlainRanker
 
 PROBLEM = make_ranking(6, 5, random_state=0)
@@ -55,3 +55,17 @@ def test_score_refuses_weights():
     model = PlainRanker().fit(PROBLEM.X, PROBLEM.y, qid=PROBLEM.qid)
     with pytest.raises(InputError, match="score counts pairs unweighted"):
         model.score(PROBLEM.X, PROBLEM.y, PROBLEM.qid, np.ones(30))
+
+
+def test_many_grades_without_query_ids_are_asked_about_in_score_too():
+    many = make_ranking(12, 10, random_state=0)
+    model = PlainRanker().fit(many.X, many.y, qid=many.qid)
+    with pytest.warns(UsageWarning, match="no qid came, so all 120 rows count as one query"):
+        model.score(many.X, many.y)
+
+
+def test_a_problem_says_what_it_is_in_one_line():
+    data = RankingData.of(PROBLEM.X, PROBLEM.y, PROBLEM.qid)
+    assert repr(data) == "RankingData(30 rows, 30 scored, 6 queries, X of shape (30, 20))"
+    pairs = RankingData.of_pairs(PROBLEM.X, [[0, 1]])
+    assert repr(pairs) == "RankingData(30 rows, 1 preferences, 1 queries, X of shape (30, 20))"

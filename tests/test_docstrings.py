@@ -36,12 +36,17 @@ def public_things(module_name):
             continue
         home = f"{thing.__module__}.{name}"
         yield home, thing
-        for member, value in vars(thing).items() if inspect.isclass(thing) else ():
-            is_method = isinstance(value, property | classmethod | staticmethod) or inspect.isfunction(value)
-            # a method that a base class documents need not be documented again
-            inherited = any(hasattr(base, member) for base in thing.__mro__[1:])
-            if is_method and not member.startswith("_") and not inherited:
-                yield f"{home}.{member}", value
+        seen: set[str] = set()
+        for owner in thing.__mro__ if inspect.isclass(thing) else ():
+            if not owner.__module__.startswith("corank."):
+                continue
+            for member, value in [item for item in vars(owner).items() if item[0] not in seen]:
+                seen.add(member)
+                is_method = isinstance(value, property | classmethod | staticmethod) or inspect.isfunction(value)
+                # a method that a base class documents need not be documented again
+                inherited = any(hasattr(base, member) for base in owner.__mro__[1:])
+                if is_method and not member.startswith("_") and not inherited:
+                    yield f"{home}.{member}", value
 
 
 def record_fields(thing):

@@ -197,7 +197,10 @@ class Ranker(BaseEstimator, ABC):
         """
         if sample_weight is not None:
             raise InputError("sample_weight came, but score counts pairs unweighted; leave it out.")
-        return 1.0 - disagreement_error(y, self.predict(X), qid)
+        scores = self.predict(X)
+        if qid is None:
+            _warn_of_one_query(as_scores(y, len(scores)))
+        return 1.0 - disagreement_error(y, scores, qid)
 
     def _learn(
         self, given: tuple[Any, ...], weights: tuple[Any, Any], *, goes_on: bool, fit: Callable[..., Any] | None = None

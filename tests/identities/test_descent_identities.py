@@ -217,3 +217,15 @@ def test_lcra_minimises_its_objective(settings, mix):
     found = np.concatenate([w[columns] for w, columns in zip(model.view_coefs_, views, strict=True)])
     np.testing.assert_allclose(found, best[:7], atol=5e-3)
     assert model.intercept_ == pytest.approx(best[7:].mean() if mix else 0.0, abs=5e-3)
+
+
+@pytest.mark.parametrize("query_weight", ["pairs", "equal", "rows"])
+@pytest.mark.parametrize("scale", [True, False])
+def test_agreeing_views_are_one_model_in_two_rooms(query_weight, scale):
+    made = corank.make_ranking(20, 8, random_state=1)
+    y = corank.hide_scores(made.y, fraction=0.5, random_state=0)
+    how = {"views": list(made.views), "coupling": 0.3, "query_weight": query_weight, "scale": scale}
+    one, other = (kind(**how).fit(made.X, y, qid=made.qid) for kind in (corank.LCRA, corank.CoRankRLS))
+    assert one.alpha_ == pytest.approx(other.alpha_)
+    np.testing.assert_allclose(one.predict(made.X), other.predict(made.X), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(one.predict_views(made.X), other.predict_views(made.X), rtol=1e-9, atol=1e-12)

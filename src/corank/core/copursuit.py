@@ -15,20 +15,12 @@ class SmallPair(NamedTuple):
     """
     Many problems of one query each, over the rows of one catalogue, seen in two views.
 
-    Attributes
-    ----------
-    rows : array of uint64
-        Rows of the Gram matrices; problem b owns ``rows[starts[b]:starts[b + 1]]``, its scored rows first.
-    starts : array of uint64, shape (B + 1,)
-        Where problems begin.
-    n_scored : array of uint64, shape (B,)
-        Number of scored rows of each problem.
-    y : array of float64
-        Score of each entry of `rows`; not read for unscored ones.
-    side : array of uint64
-        0 or 1 for each entry of `rows`, the view whose dictionary holds it; 2 where both do.
-    factor : array of float64, shape (B, 2)
-        Weights of the problem's scored and unscored pairs: L = factor (n I − 1 1ᵀ).
+    rows: rows of the Gram matrices; problem b owns ``rows[starts[b]:starts[b + 1]]``, its scored rows first.
+    starts (B + 1,): where problems begin.
+    n_scored (B,): number of scored rows of each problem.
+    y: score of each entry of `rows`; not read for unscored ones.
+    side: 0 or 1 for each entry of `rows`, the view whose dictionary holds it; 2 where both do.
+    factor (B, 2): weights of the problem's scored and unscored pairs: L = factor (n I − 1 1ᵀ).
     """
 
     rows: NDArray[np.uint64]

@@ -57,14 +57,9 @@ class Columns(NamedTuple):
     """
     Which views see which columns.
 
-    Attributes
-    ----------
-    starts : array of uint64, shape (n_features + 1,)
-        Column j owns the slots ``starts[j]`` to ``starts[j + 1]``.
-    views : array of uint64, shape (n_slots,)
-        View of each slot.
-    width : int
-        The most columns that a difference of two rows can have.
+    starts (n_features + 1,): column j owns the slots ``starts[j]`` to ``starts[j + 1]``.
+    views (n_slots,): view of each slot.
+    width: the most columns that a difference of two rows can have.
     """
 
     starts: NDArray[np.uint64]

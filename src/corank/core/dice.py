@@ -19,18 +19,9 @@ def seed_state(rng: np.random.Generator) -> NDArray[np.uint64]:
     The generator is xoshiro256++ (Blackman and Vigna, 2021): 256 bits of state, period 2²⁵⁶ − 1. A kernel
     advances the state in place, so a copy of the four words resumes the sequence bit for bit.
 
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-        Advanced by four 64-bit draws.
+    rng: advanced by four 64-bit draws.
+    Returns: the state; never all zero.
 
-    Returns
-    -------
-    array of uint64, shape (4,)
-        The state; never all zero.
-
-    Examples
-    --------
     >>> state = seed_state(np.random.default_rng(0))
     >>> saved = state.copy()
     >>> first = [int(below(state, 6)) for _ in range(5)]

@@ -20,16 +20,9 @@ class Block(NamedTuple):
     """
     Rows of queries, query by query, in ascending order of their scores.
 
-    Attributes
-    ----------
-    starts : array of int64, shape (n_queries + 1,)
-        Where each query begins.
-    grade : array of int64
-        Rank of a row's score among the different scores of its query, from 0.
-    y : array of float64
-        The scores.
-    weight : array of float64
-        Row weights.
+    starts (n_queries + 1,): where each query begins.
+    grade: rank of a row's score among the different scores of its query, from 0.
+    weight: row weights.
     """
 
     starts: NDArray[np.int64]

@@ -50,15 +50,7 @@ def relaxed(*flags: str) -> Callable[[Kernel], Kernel]:
     """
     Compile a kernel whose arithmetic LLVM may reorder, so that sums and maxima fill the lanes of a vector.
 
-    Parameters
-    ----------
-    *flags : str
-        LLVM's fast-math flags; with ``"nnan"`` no NaN may come in.
-
-    Returns
-    -------
-    callable
-        The decorator.
+    *flags: LLVM's fast-math flags; with ``"nnan"`` no NaN may come in.
     """
     options: Any = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": set(flags)}
     return lambda function: cast(Kernel, numba.njit(**options)(function))

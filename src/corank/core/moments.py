@@ -14,15 +14,10 @@ class Slots(NamedTuple):
     """
     The rows that are compared, sorted by (query, grade), and what they weigh.
 
-    Attributes
-    ----------
-    diagonal : array of float64
-        c_q w_i (W_q − W_g(i)), plus c_q w_i² for a row that is alone in its grade.
-    weight : array of float64
-        √c_q w_i.
-    query, grade : arrays of int64
-        Numbers of the query and of the grade of each row; the grade is -1 where nothing is owed to it: the row is
-        alone in its grade, or equal scores are compared like others.
+    diagonal: c_q w_i (W_q − W_g(i)), plus c_q w_i² for a row that is alone in its grade.
+    weight: √c_q w_i.
+    query, grade: numbers of the query and of the grade of each row; the grade is -1 where nothing is owed to it: the
+        row is alone in its grade, or equal scores are compared like others.
     """
 
     diagonal: NDArray[np.float64]

@@ -34,24 +34,15 @@ class PairIndex(NamedTuple):
     """
     What a kernel needs to draw pairs; arrays that a law does not use are empty.
 
-    Attributes
-    ----------
-    law : int
-        One of GRADES, BLOCKS, WEIGHTED_GRADES, WEIGHTED_BLOCKS, LISTED.
-    table : array of uint64, shape (n_faces, 2)
-        Alias table over the faces (see `corank.core.dice.alias_table`).
-    spans : array of uint32, shape (n_groups, 4)
-        Slots of a group and of its partners: members ``START:STOP``, partners ``LOWER:START`` and
+    law: one of GRADES, BLOCKS, WEIGHTED_GRADES, WEIGHTED_BLOCKS, LISTED.
+    table (n_faces, 2): alias table over the faces (see `corank.core.dice.alias_table`).
+    spans (n_groups, 4): slots of a group and of its partners: members ``START:STOP``, partners ``LOWER:START`` and
         ``STOP:HIGHER``.
-    rows : array of uint32
-        Row number at each slot, sorted by (query, score); for LISTED winner and loser of each pair in turn.
-    groups : array of uint32
-        Group of each slot (weighted laws).
-    sums : array of float64, shape (n_slots, 3)
-        LEVEL of each slot, and the sums of w (MASS) and of w·level (MOMENT) over the slots of its query before
-        it (weighted laws). Partners i..j-1 of slot a weigh
-        ``|level_a (mass_j − mass_i) − (moment_j − moment_i)|``: with levels = scores that is
-        Σ_b w_b |y_a − y_b|, with level 1 and moment 0 it is Σ_b w_b.
+    rows: row number at each slot, sorted by (query, score); for LISTED winner and loser of each pair in turn.
+    groups: group of each slot (weighted laws).
+    sums (n_slots, 3): LEVEL of each slot, and the sums of w (MASS) and of w·level (MOMENT) over the slots of its query
+        before it (weighted laws). Partners i..j-1 of slot a weigh ``|level_a (mass_j − mass_i) − (moment_j −
+        moment_i)|``: with levels = scores that is Σ_b w_b |y_a − y_b|, with level 1 and moment 0 it is Σ_b w_b.
     """
 
     law: int

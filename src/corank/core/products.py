@@ -24,10 +24,7 @@ class Gram:
     """
     A running sum of ± ZᵀZ for blocks Z with d columns.
 
-    Parameters
-    ----------
-    d : int
-        Number of columns.
+    d: number of columns.
     """
 
     def __init__(self, d: int) -> None:

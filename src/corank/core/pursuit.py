@@ -25,18 +25,11 @@ class Small(NamedTuple):
     """
     Many problems of one query each, over the rows of one Gram matrix.
 
-    Attributes
-    ----------
-    rows : array of uint64
-        Rows of the Gram matrix; problem b owns ``rows[starts[b]:starts[b + 1]]``, which are also its dictionary.
-    starts : array of uint64, shape (B + 1,)
-        Where problems begin.
-    y : array of float64
-        Score of each entry of `rows`.
-    mix : float
-        β; problem b has L̃ = β I + factor_b (n_b I − 1 1ᵀ).
-    factor : array of float64, shape (B,)
-        (1 − β) times the weight of the problem's pairs.
+    rows: rows of the Gram matrix; problem b owns ``rows[starts[b]:starts[b + 1]]``, which are also its dictionary.
+    starts (B + 1,): where problems begin.
+    y: score of each entry of `rows`.
+    mix: β; problem b has L̃ = β I + factor_b (n_b I − 1 1ᵀ).
+    factor (B,): (1 − β) times the weight of the problem's pairs.
     """
 
     rows: NDArray[np.uint64]

@@ -24,12 +24,7 @@ class DenseRows(NamedTuple):
     """
     The array of a dense matrix, C-contiguous.
 
-    Attributes
-    ----------
-    values : array of float32 or float64, shape (n_rows, n_features)
-        Values.
-    factors : array of float64, shape (n_features,), or None
-        What each column is multiplied by as it is read; None compiles to no multiplication.
+    factors (n_features,): what each column is multiplied by as it is read; None compiles to no multiplication.
     """
 
     values: NDArray[Any]
@@ -40,16 +35,9 @@ class CSRRows(NamedTuple):
     """
     The arrays of a CSR matrix with unsigned indices.
 
-    Attributes
-    ----------
-    data : array of float32 or float64
-        Values.
-    indices : array of uint32
-        Column of each value, ascending inside a row.
-    indptr : array of uint64, shape (n_rows + 1,)
-        Where each row begins.
-    factors : array of float64, shape (n_features,), or None
-        As in `DenseRows`.
+    indices: column of each value, ascending inside a row.
+    indptr (n_rows + 1,): where each row begins.
+    factors (n_features,): as in `DenseRows`.
     """
 
     data: NDArray[Any]
@@ -62,19 +50,10 @@ def as_core_rows(X: Any) -> DenseRows | CSRRows:
     """
     Hand rows to kernels.
 
-    Parameters
-    ----------
-    X : ndarray, CSR matrix or ScaledRows
-        As `corank.data.rows.as_rows` returns it, or such rows scaled. Values are never copied; 32-bit column numbers
-        and 64-bit row pointers are reinterpreted in place, others are converted.
+    X: as `corank.data.rows.as_rows` returns it, or such rows scaled. Values are never copied; 32-bit column numbers and
+        64-bit row pointers are reinterpreted in place, others are converted.
+    Returns: what `dot` and its siblings take.
 
-    Returns
-    -------
-    DenseRows or CSRRows
-        What `dot` and its siblings take.
-
-    Examples
-    --------
     >>> X = np.eye(2)
     >>> as_core_rows(X).values is X
     True

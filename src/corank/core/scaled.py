@@ -14,15 +14,9 @@ class ScaledRows:
     """
     The matrix X diag(factors): rows are scaled as they are read, so X may be memory-mapped and of any size.
 
-    Attributes
-    ----------
-    X : ndarray or CSR matrix
-        The rows as they were given.
-    factors : array of float64, shape (n_features,)
-        What each column is multiplied by.
+    X: the rows as they were given.
+    factors (n_features,): what each column is multiplied by.
 
-    Examples
-    --------
     >>> rows = ScaledRows(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1.0, 0.5]))
     >>> rows[[1]].tolist(), (rows @ np.array([1.0, 1.0])).tolist()
     ([[3.0, 2.0]], [2.0, 5.0])
@@ -44,9 +38,10 @@ class ScaledRows:
         return self.X.dtype
 
     def __getitem__(self, rows: Any) -> Any:
-        """Return chosen rows, scaled: an array or CSR matrix as X is."""
-        chosen, factors = self.X[rows], self.factors.astype(self.dtype, copy=False)
-        return chosen * factors if isinstance(chosen, np.ndarray) else chosen.multiply(factors[None, :]).tocsr()
+        """Return chosen rows, scaled, in float64: an array or CSR matrix as X is."""
+        chosen = self.X[rows]
+        is_dense = isinstance(chosen, np.ndarray)
+        return chosen * self.factors if is_dense else chosen.multiply(self.factors[None, :]).tocsr()
 
     def select(self, columns: Any) -> ScaledRows:
         """Return some columns of all rows."""

@@ -31,22 +31,14 @@ class Plan(NamedTuple):
     """
     The numbers that stay fixed during a descent.
 
-    Attributes
-    ----------
-    loss, rate : int
-        Codes of `corank.core.margins` and of this module.
-    alpha, l1 : float
-        Weights of ½‖w‖² and ‖w‖₁.
-    eta0 : float
-        First rate.
-    mix : float
-        Probability that a step looks at one row instead of a pair.
-    coupling : float
-        Weight of the disagreement of views; 0 draws no unscored pair.
-    batch, unscored_batch : int
-        Examples and unscored pairs of a step.
-    average, project, fit_intercept : bool
-        Whether to sum the iterates, to stay in the ball of radius 1/√alpha, to learn a bias from rows.
+    loss, rate: codes of `corank.core.margins` and of this module.
+    alpha, l1: weights of ½‖w‖² and ‖w‖₁.
+    eta0: first rate.
+    mix: probability that a step looks at one row instead of a pair.
+    coupling: weight of the disagreement of views; 0 draws no unscored pair.
+    batch, unscored_batch: examples and unscored pairs of a step.
+    average, project, fit_intercept: whether to sum the iterates, to stay in the ball of radius 1/√alpha, to learn a
+        bias from rows.
     """
 
     loss: int
@@ -76,20 +68,13 @@ class State(NamedTuple):
     """
     All that a descent remembers between two steps; kernels change it in place.
 
-    Attributes
-    ----------
-    weights : array of float64, shape (n_slots,)
-        v, where the weights are w = scale · v; with AdaGrad the sum of all pulls.
-    sums : array of float64, shape (n_slots,)
-        One of three, as the plan asks: z of averaging (Σ_k w_k = mass · v + z), what each weight has paid of the L1
-        penalty, or AdaGrad's sums of squares.
-    ledger : array of float64, shape (n_views, N_ENTRIES)
-        Per view: SCALE; MASS = Σ_k scale_k; NORM = ‖v‖²; OWED = Σ_k η_k l1 / scale_k; BIAS; BIAS_SUM for averaging;
-        BIAS_PULL and BIAS_SQUARES for AdaGrad.
-    dice : array of uint64, shape (N_DICE, 4)
-        States of the dice.
-    steps : array of int64, shape (1,)
-        Steps done.
+    weights (n_slots,): v, where the weights are w = scale · v; with AdaGrad the sum of all pulls.
+    sums (n_slots,): one of three, as the plan asks: z of averaging (Σ_k w_k = mass · v + z), what each weight has paid
+        of the L1 penalty, or AdaGrad's sums of squares.
+    ledger (n_views, N_ENTRIES): per view: SCALE; MASS = Σ_k scale_k; NORM = ‖v‖²; OWED = Σ_k η_k l1 / scale_k; BIAS;
+        BIAS_SUM for averaging; BIAS_PULL and BIAS_SQUARES for AdaGrad.
+    dice (N_DICE, 4): states of the dice.
+    steps (1,): steps done.
     """
 
     weights: NDArray[np.float64]
@@ -103,12 +88,8 @@ class RowIndex(NamedTuple):
     """
     A law over single rows.
 
-    Attributes
-    ----------
-    table : array of uint64, shape (n, 2)
-        Alias table.
-    rows : array of uint32, shape (n,)
-        The row of each face.
+    table (n, 2): alias table.
+    rows (n,): the row of each face.
     """
 
     table: NDArray[np.uint64]
@@ -119,14 +100,9 @@ class Examples(NamedTuple):
     """
     What a descent learns from.
 
-    Attributes
-    ----------
-    y : array of float64, shape (n_rows,) or (0,)
-        Scores; empty where pairs carry a difference of 1.
-    pairs, unscored : PairIndex
-        Laws of scored and of unscored pairs.
-    rows : RowIndex
-        Law of single rows.
+    y (n_rows,) or (0,): scores; empty where pairs carry a difference of 1.
+    pairs, unscored: laws of scored and of unscored pairs.
+    rows: law of single rows.
     """
 
     y: NDArray[np.float64]

@@ -31,17 +31,9 @@ def cut(starts: NDArray[np.int64], pieces: int) -> list[tuple[int, int]]:
     """
     Cut blocks 0..Q-1 with pointers `starts` (Q+1) into runs of blocks of about equal numbers of rows.
 
-    Parameters
-    ----------
-    starts : array of int64, shape (Q + 1,)
-        Where each block begins; the last entry is the number of rows.
-    pieces : int
-        Number of runs wanted.
-
-    Returns
-    -------
-    list of (first, last)
-        Half-open runs of blocks that cover all blocks, in order; empty runs are left out.
+    starts (Q + 1,): where each block begins; the last entry is the number of rows.
+    pieces: number of runs wanted.
+    Returns: half-open runs of blocks that cover all blocks, in order; empty runs are left out.
     """
     targets = np.linspace(starts[0], starts[-1], pieces + 1)
     cuts = np.searchsorted(starts, targets, side="left")
@@ -53,19 +45,10 @@ def spread(work: Callable[[int, int], T], runs: list[tuple[int, int]], n_jobs: i
     """
     Call `work(first, last)` for every run, on threads where there is more than one; results in order.
 
-    Parameters
-    ----------
-    work : callable
-        Takes the two ends of a run.
-    runs : list of (first, last)
-        See `cut`.
-    n_jobs : int, optional
-        Number of threads; every available processor by default.
-
-    Returns
-    -------
-    list
-        What `work` returned, run by run.
+    work: takes the two ends of a run.
+    runs: see `cut`.
+    n_jobs: number of threads; every available processor by default.
+    Returns: what `work` returned, run by run.
     """
     threads = min(n_threads(n_jobs), len(runs))
     if threads <= 1:
@@ -81,22 +64,10 @@ def add_up(work: Callable[[int, int], Any], runs: list[tuple[int, int]], n_jobs:
     Which numbers meet depends on the runs alone, so any number of threads gives the same bytes. Two neighbours of the
     tree are added as soon as both are there: about n_jobs · log(runs) parts are kept, not all of them.
 
-    Parameters
-    ----------
-    work : callable
-        Takes the two ends of a run and returns something that can be added.
-    runs : list of (first, last)
-        One or more, see `cut`.
-    n_jobs : int, optional
-        Number of threads; every available processor by default.
+    work: takes the two ends of a run and returns something that can be added.
+    runs: one or more, see `cut`.
+    n_jobs: number of threads; every available processor by default.
 
-    Returns
-    -------
-    object
-        The sum.
-
-    Examples
-    --------
     >>> add_up(lambda first, last: sum(range(first, last)), [(0, 2), (2, 3), (3, 6)])
     15
     """

@@ -39,6 +39,9 @@ class SyntheticRanking:
     views: tuple[NDArray[np.int64], ...]
     best: NDArray[np.float64]
 
+    def __repr__(self) -> str:
+        return f"SyntheticRanking({len(self.y)} rows, {len(np.unique(self.qid))} queries, X of shape {self.X.shape})"
+
 
 def make_ranking(
     n_queries: int = 100,

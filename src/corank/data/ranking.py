@@ -216,6 +216,10 @@ class RankingData:
             v = as_weights(pair_weights, len(self.pairs), "pair", "pair_weight")
         return replace(self, weights=w, pair_weights=v)
 
+    def __repr__(self) -> str:
+        judged = f"{self.n_scored} scored" if self.pairs is None else f"{len(self.pairs)} preferences"
+        return f"RankingData({self.n_rows} rows, {judged}, {len(self.queries)} queries, X of shape {self.X.shape})"
+
     @property
     def n_rows(self) -> int:
         """Number of rows, scored or not."""

@@ -87,8 +87,15 @@ class LinearDescent(Ranker):
         when the model was saved and loaded in between. A model that was solved exactly goes on from its weights. What
         columns are divided by, and alpha where it was chosen, stay those of the first call.
 
-        X, y, qid, sample_weight, pairs, pair_weight: as in `fit`.
-        Returns: the fitted ranker.
+        Parameters
+        ----------
+        X, y, qid, sample_weight, pairs, pair_weight
+            As in `fit`.
+
+        Returns
+        -------
+        self
+            The fitted ranker.
         """
         if self.solver == "exact":
             raise InputError("partial_fit takes stochastic steps, but solver is 'exact'; set solver='sgd' or 'auto'.")

@@ -75,7 +75,7 @@ class CoRankRLS(LeastSquares):
         paper's ν is 2 coupling · P/U, see `corank.rls.co_rankrls`); ignored beside `couplings`.
     alpha : float, optional
         Weight of ½‖f_v‖² beside the mean loss of the compared pairs (the paper's λ is alpha times their weight). None
-        chooses as in `RankRLS`, by the mean over views.
+        chooses as in `RankRLS`, by all views side by side.
     kernel : str, Kernel or callable
         Kernel of the views that name none, see `RankRLS`.
     alphas, couplings : array-like, optional

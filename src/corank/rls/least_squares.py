@@ -81,8 +81,17 @@ class LeastSquares(Ranker):
         """
         Sum over a part of a problem; parts that share no query add up to the whole, see `fit_summary`.
 
-        X, y, qid, sample_weight, pairs, pair_weight: as in `fit`.
-        like: A summary of another part, whose views, basis rows and scale of columns are used; None chooses them here.
+        Parameters
+        ----------
+        X, y, qid, sample_weight, pairs, pair_weight
+            As in `fit`.
+        like : Summary, optional
+            A summary of another part, whose views, basis rows and scale of columns are used; None chooses them here.
+
+        Returns
+        -------
+        Summary
+            The sums.
         """
         self._check()
         data, _ = self._problem(X, y, qid, pairs)
@@ -104,8 +113,15 @@ class LeastSquares(Ranker):
         """
         Solve a system that was summed before: ``fit_summary(summary(A) + summary(B))`` is ``fit`` on A and B.
 
-        summary: sums over all parts.
-        Returns: the fitted ranker.
+        Parameters
+        ----------
+        summary : Summary
+            Sums over all parts.
+
+        Returns
+        -------
+        self
+            The fitted ranker.
         """
         self._check()
         lists = [name for name in ("alphas", "couplings") if getattr(self, name, None) is not None]

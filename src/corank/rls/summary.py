@@ -112,6 +112,10 @@ class Summary:
         )
         return cls(maps, scored, unscored, weights, free, query_weight, ties, factors_of(data.X), n_features)
 
+    def __repr__(self) -> str:
+        widths = ", ".join(str(phi.n_features) for phi in self.maps)
+        return f"Summary(pairs of weight {self.scored.pair_weight:g}, views of {widths} features)"
+
     def __add__(self, other: Summary) -> Summary:
         alike = len(self.maps) == len(other.maps) and all(map(FeatureMap.is_like, self.maps, other.maps))
         if not alike:
@@ -174,18 +178,14 @@ class Summary:
         A = np.zeros_like(sums[:-1, :-1])
         for block in self.blocks:
             A[block, block] = sums[block, block]
-        squares = np.diag(A).copy()
-        closed = [
-            alpha_of(float(squares[block].sum()), _columns(phi), self.free)
-            for phi, block in zip(self.maps, self.blocks, strict=True)
-        ]
+        closed = alpha_of(float(np.trace(A)), sum(map(_columns, self.maps)), self.free)
         if self.unscored is not None and self.agrees and coupling > 0.0:
             # the loss has its ½, the sum over (v, u) has every pair of views twice: a slope of 4
             U = (4.0 * coupling / self.weights[1]) * self.unscored.pair[:-1, :-1]
             A -= U
             for block in self.blocks:
                 A[block, block] += M * U[block, block]
-        return Equations(A, sums[:-1, -1].copy(), float(np.mean(closed)))
+        return Equations(A, sums[:-1, -1].copy(), closed)
 
     def gap(self, w: ArrayLike) -> float:
         """
