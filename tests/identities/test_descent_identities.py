@@ -7,6 +7,7 @@ import pytest
 from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression, Ridge
 
+import corank
 from corank import CRR, LCRA, SPD, RankRLS
 from corank.data.make import make_ranking
 from corank.data.split import hide_scores
