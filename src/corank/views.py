@@ -87,7 +87,7 @@ class View:
         same_columns = np.array_equal(np.atleast_1d(self.columns), np.atleast_1d(other.columns))
         return bool(self.kernel == other.kernel and same_columns)
 
-    def fit(self, X: Any, rng: np.random.Generator) -> View:
+    def fit(self, X: Any, rng: np.random.Generator, weights: NDArray[np.float64] | None = None) -> View:
         """
         Resolve what depends on data: the kernel's parameters.
 
@@ -96,14 +96,16 @@ class View:
         X : ndarray or CSR matrix
             Training rows with all columns.
         rng : numpy.random.Generator
-            Chooses rows to look at.
+            Chooses rows to look at, where they are many.
+        weights : array of shape (n,), optional
+            Row weights.
 
         Returns
         -------
         View
             The view with numbers only.
         """
-        return replace(self, kernel=self.kernel.fit(self.select(X), rng))
+        return replace(self, kernel=self.kernel.fit(self.select(X), rng, weights))
 
     def require_columns(self, n_features: int) -> None:
         """

@@ -22,35 +22,35 @@ LAWFUL: dict[str, Callable[[], Ranker]] = {
     "LCRA": lambda: LCRA(random_state=0),
     "RankRLS": RankRLS,
     "CoRankRLS": lambda: CoRankRLS(random_state=0),
-    "RankingPursuit linear": lambda: RankingPursuit(kernel="linear"),
-    "CoRankingPursuit linear": lambda: CoRankingPursuit(kernel="linear", random_state=0),
+    "RankingPursuit": RankingPursuit,
+    "CoRankingPursuit": lambda: CoRankingPursuit(random_state=0),
     "RankSVM": RankSVM,
     # every query held out by itself: parts of several queries would depend on their order
     "Calibrated": lambda: Calibrated(SPD(loss="squared", alpha=0.1), cv=100),
-    # other settings; a kernel's median would be that of rows drawn in input order
+    # other settings
     "SPD squared": lambda: SPD(loss="squared", alpha=0.1, scale=False),
     "SPD rows": lambda: SPD(loss="squared", query_weight="rows"),
     "SPD squared hinge": lambda: SPD(loss="squared_hinge", alpha=0.1, query_weight="rows"),
     "CRR rows": lambda: CRR(alpha=0.1, mix=0.2, query_weight="rows"),
     "Calibrated logistic": lambda: Calibrated(SPD(loss="squared", alpha=0.1), "logistic", cv=100),
-    "RankRLS gaussian": lambda: RankRLS(kernel=GaussianKernel(0.05)),
+    "RankRLS gaussian": lambda: RankRLS(kernel="gaussian"),
     "RankRLS path": lambda: RankRLS(kernel=GaussianKernel(0.05), alphas=[0.01]),
     "RankRLS ties": lambda: RankRLS(alpha=0.1, ties=True, query_weight="rows"),
     "CoRankRLS gaussian": lambda: CoRankRLS(
         [GaussianKernel(0.05), GaussianKernel(0.02)], coupling=0.1, query_weight="rows"
     ),
-    "RankingPursuit": lambda: RankingPursuit(12, GaussianKernel(0.05)),
+    "RankingPursuit linear": lambda: RankingPursuit(12, "linear"),
     "RankingPursuit back": lambda: RankingPursuit(12, "linear", fitting="back"),
     "RankingPursuit pre": lambda: RankingPursuit(12, GaussianKernel(0.05), 0.5, fitting="pre"),
     "RankingPursuit columns": lambda: RankingPursuit(8, dictionary="columns", fitting="back"),
-    "CoRankingPursuit": lambda: CoRankingPursuit(12, kernel="linear", coupling=0.01, random_state=0),
+    "CoRankingPursuit linear": lambda: CoRankingPursuit(12, kernel="linear", coupling=0.01, random_state=0),
     "CoRankingPursuit shared": lambda: CoRankingPursuit(
         12, [GaussianKernel(0.05), GaussianKernel(0.02)], coupling=0.1, search="shared"
     ),
     "CoRankingPursuit three": lambda: CoRankingPursuit(
         10, [GaussianKernel(0.05), GaussianKernel(0.02), LinearKernel()], coupling=0.01
     ),
-    "RankSVM gaussian": lambda: RankSVM(alpha=0.01, kernel=GaussianKernel(0.05), query_weight="rows"),
+    "RankSVM gaussian": lambda: RankSVM(kernel="gaussian", query_weight="rows"),
 }
 
 

@@ -61,7 +61,7 @@ class Kernel(ABC):
         blocks = (rows[start : start + _DIAGONAL_BLOCK] for start in range(0, rows.shape[0], _DIAGONAL_BLOCK))
         return np.concatenate([np.diagonal(self(block)) for block in blocks])
 
-    def fit(self, X: Any, rng: np.random.Generator) -> Kernel:
+    def fit(self, X: Any, rng: np.random.Generator, weights: NDArray[np.float64] | None = None) -> Kernel:
         """
         Resolve parameters that depend on data.
 
@@ -70,7 +70,9 @@ class Kernel(ABC):
         X : ndarray or CSR matrix
             Rows.
         rng : numpy.random.Generator
-            Chooses rows to look at.
+            Chooses rows to look at, where they are many.
+        weights : array of shape (n,), optional
+            Row weights; rows of weight zero are not looked at.
 
         Returns
         -------

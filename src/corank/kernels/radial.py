@@ -16,7 +16,7 @@ from corank.errors import InputError
 from corank.kernels.kernel import Gram, Kernel, require_positive
 
 # pairs of rows whose distances give the median
-_MEDIAN_PAIRS = 2000
+_MEDIAN_PAIRS = 5000
 
 
 @dataclass(frozen=True)
@@ -31,19 +31,30 @@ class _Radial(Kernel):
         if self.gamma != "median":
             require_positive(self.gamma, "gamma", ' or "median"')
 
-    def fit(self, X: Any, rng: np.random.Generator) -> Kernel:
-        """Replace "median" by ``at_median`` / the median D of random pairs of rows that differ."""
+    def fit(self, X: Any, rng: np.random.Generator, weights: NDArray[np.float64] | None = None) -> Kernel:
+        """Replace "median" by ``at_median`` / the median D of pairs of rows that differ: all, or random ones of many."""
         if self.gamma != "median":
             return self
         rows = X if isinstance(X, ScaledRows) else self._rows(X)
-        n = rows.shape[0]
+        present = np.arange(rows.shape[0]) if weights is None else np.flatnonzero(weights > 0.0)
+        n = len(present)
         if n < 2:
             raise InputError(f"the median distance of {n} rows is undefined; pass gamma as a number.")
-        a = rng.integers(0, n, _MEDIAN_PAIRS)
-        b = (a + rng.integers(1, n, _MEDIAN_PAIRS)) % n
+        if n * (n - 1) // 2 <= _MEDIAN_PAIRS:
+            a, b = np.triu_indices(n, 1)
+        else:
+            a = rng.integers(0, n, _MEDIAN_PAIRS)
+            b = (a + rng.integers(1, n, _MEDIAN_PAIRS)) % n
+        a, b = present[a], present[b]
         D = self._distances(self._rows(rows[a]), self._rows(rows[b]))
         # rows that are all equal are equally similar at any gamma
-        return replace(self, gamma=self.at_median / float(np.median(D[D > 0])) if (D > 0).any() else 1.0)
+        share = (D > 0) if weights is None else (D > 0) * weights[a] * weights[b]
+        if not share.any():
+            return replace(self, gamma=1.0)
+        order = np.argsort(D)
+        reached = np.cumsum(share[order])
+        median = D[order][np.searchsorted(reached, 0.5 * reached[-1])]
+        return replace(self, gamma=self.at_median / float(median))
 
     def diag(self, X: Any) -> Gram:
         """Return 1 for each row."""

@@ -84,7 +84,7 @@ class Candidates:
         if isinstance(dictionary, str) and dictionary == "columns":
             return cls(np.arange(data.n_features), None)
         rows = choose_rows(dictionary, data, for_rows)
-        basis = Basis.of(View(None, kernel).fit(data.X, for_kernel), data.X, rows)
+        basis = Basis.of(View(None, kernel).fit(data.X, for_kernel, data.weights), data.X, rows)
         basis.judge(data.X)
         return cls(rows, basis)
 

@@ -188,7 +188,7 @@ class CoRankingPursuit(Ranker):
         goal = Goal.of(data, 0.0, self.query_weight)
         dealt = self._dealt(data, for_views, for_rows)
         views = [
-            Basis.of(view.fit(data.X, one), data.X, view.basis)
+            Basis.of(view.fit(data.X, one, data.weights), data.X, view.basis)
             for view, one in zip(dealt, for_kernel.spawn(len(dealt)), strict=True)
         ]
         for basis in views:

@@ -198,7 +198,10 @@ class CoRankRLS(LeastSquares):
         n_views = len(self.views) if isinstance(self.views, list | tuple) else int(self.views)
         for_views, *for_maps = rng.spawn(1 + n_views)
         rows = np.union1d(frame.rows, data.unscored_rows)
-        views = [view.fit(data.X, dice) for view, dice in zip(self._views(data, for_views), for_maps, strict=True)]
+        views = [
+            view.fit(data.X, dice, data.weights)
+            for view, dice in zip(self._views(data, for_views), for_maps, strict=True)
+        ]
         return tuple(self._map(view, data, rows, dice) for view, dice in zip(views, for_maps, strict=True))
 
     def _views(self, data: RankingData, rng: np.random.Generator) -> list[View]:

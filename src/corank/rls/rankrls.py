@@ -165,7 +165,7 @@ class RankRLS(LeastSquares):
         self.verbose = verbose
 
     def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> FittedRankRLS:
-        view = View(None, self.kernel).fit(data.X, rng)
+        view = View(None, self.kernel).fit(data.X, rng, data.weights)
         is_linear = isinstance(view.kernel, LinearKernel) and not self._wants_basis
         is_primal = is_linear and data.n_features <= len(data.scored_rows)
         if is_primal and self.alphas is None:
@@ -208,7 +208,7 @@ class RankRLS(LeastSquares):
         if not self._wants_basis:
             raise InputError("a dense system is no sum over queries; set n_basis, or use a linear kernel.")
         self._require_rows(frame)
-        return (self._map(view.fit(data.X, rng), data, frame.rows, rng),)
+        return (self._map(view.fit(data.X, rng, data.weights), data, frame.rows, rng),)
 
     def _solve(self, summary: Summary) -> FittedRankRLS:
         phi = summary.only_map

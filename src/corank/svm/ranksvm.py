@@ -190,7 +190,7 @@ class RankSVM(Ranker):
 
     def _features(self, kernel: Kernel, data: RankingData, rng: np.random.Generator) -> FeatureMap:
         for_kernel, for_rows = rng.spawn(2)
-        view = View(None, kernel).fit(data.X, for_kernel)
+        view = View(None, kernel).fit(data.X, for_kernel, data.weights)
         numbers = choose_basis(view, data.X, data.scored_rows, self.n_basis, self.basis, for_rows)
         return FeatureMap.on_basis(Basis.of(view, data.X, numbers), data.X)
 
