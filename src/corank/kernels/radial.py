@@ -32,7 +32,7 @@ class _Radial(Kernel):
             require_positive(self.gamma, "gamma", ' or "median"')
 
     def fit(self, X: Any, rng: np.random.Generator, weights: NDArray[np.float64] | None = None) -> Kernel:
-        """Replace "median" by ``at_median`` / the median D of pairs of rows that differ: all, or random ones of many."""
+        """Replace "median" by ``at_median`` / the median D of pairs of rows that differ: all pairs, or random ones."""
         if self.gamma != "median":
             return self
         rows = X if isinstance(X, ScaledRows) else self._rows(X)
