@@ -20,21 +20,19 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from corank.advice import warn_of_one_query
 from corank.core.scaled import ScaledRows
 from corank.data.deviation import column_factors
 from corank.data.given import as_scores
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData
 from corank.data.rows import as_objects, as_rows, columns_of, is_table
-from corank.errors import InputError, warn
+from corank.errors import InputError
 from corank.held_out import HeldOut, hold_out
 from corank.kernels import as_kernel, is_precomputed
 from corank.metrics import disagreement_error
-from corank.parameters import Rules, check_values
+from corank.parameters import Rules, check_values, rng_of
 
-# rows and rows a grade from which scores without query ids look like those of many queries
-_MANY_ROWS = 50
-_MANY_ALIKE = 10
 # what scikit-learn notes about columns
 _COLUMN_NOTES = ("n_features_in_", "feature_names_in_")
 
@@ -199,7 +197,7 @@ class Ranker(BaseEstimator, ABC):
             raise InputError("sample_weight came, but score counts pairs unweighted; leave it out.")
         scores = self.predict(X)
         if qid is None:
-            _warn_of_one_query(as_scores(y, len(scores)))
+            warn_of_one_query(as_scores(y, len(scores)))
         return 1.0 - disagreement_error(y, scores, qid)
 
     def _learn(
@@ -270,7 +268,7 @@ class Ranker(BaseEstimator, ABC):
             return RankingData.of_checked_pairs(rows, pairs, queries), columns
         scores = as_scores(y, rows.shape[0])
         if qid is None and self._needs_pairs:
-            _warn_of_one_query(scores)
+            warn_of_one_query(scores)
         return RankingData.of_checked(rows, scores, queries), columns
 
     def _columns(self, X: Any, rows: Any) -> dict[str, Any]:
@@ -333,51 +331,3 @@ class Ranker(BaseEstimator, ABC):
         tags.input_tags.sparse = self._accepts_sparse
         tags.target_tags.required = True
         return tags
-
-
-def rng_of(random_state: Any) -> np.random.Generator:
-    """
-    Make the one generator of a fit.
-
-    Parameters
-    ----------
-    random_state : int, numpy.random.RandomState or None
-        What the user gave.
-
-    Returns
-    -------
-    numpy.random.Generator
-        Seeded by it.
-    """
-    if isinstance(random_state, np.random.RandomState):
-        return np.random.default_rng(random_state.randint(0, 2**32, size=4, dtype=np.uint32))
-    return np.random.default_rng(random_state)
-
-
-def warn_of_no_agreement(data: RankingData, coupling: float) -> None:
-    """
-    Warn where views are to agree on unscored rows, and there are none to agree on.
-
-    Parameters
-    ----------
-    data : RankingData
-        The problem.
-    coupling : float
-        Weight of the agreement.
-    """
-    rows_of_query = np.bincount(data.queries.codes[data.unscored_rows], minlength=1)
-    if coupling > 0.0 and not (rows_of_query > 1).any():
-        warn(
-            f"coupling is {coupling:g}, but no query holds two unscored rows for the views to agree on, so it does "
-            "nothing; mark unscored rows by NaN in y, or set coupling=0."
-        )
-
-
-def _warn_of_one_query(y: NDArray[np.float64]) -> None:
-    scored = y[~np.isnan(y)]
-    n_grades = len(np.unique(scored))
-    if len(scored) >= _MANY_ROWS and n_grades * _MANY_ALIKE <= len(scored):
-        warn(
-            f"no qid came, so all {len(y)} rows count as one query and are compared with each other; pass qid if they "
-            "answer several queries, or qid=numpy.zeros(len(y)) to say that they do not."
-        )

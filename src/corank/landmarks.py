@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from corank.base import rng_of
 from corank.basis import Basis, choose_basis, require_choice
 from corank.core.scaled import ScaledRows
 from corank.data.deviation import column_factors
@@ -22,7 +21,7 @@ from corank.data.ranking import RankingData
 from corank.data.rows import as_rows, columns_of
 from corank.errors import InputError
 from corank.kernels import Kernel, PrecomputedKernel, as_kernel
-from corank.parameters import Rules, boolean, check_values, kernel, listing, seed, text, whole
+from corank.parameters import Rules, boolean, check_values, kernel, listing, rng_of, seed, text, whole
 from corank.views import View
 
 

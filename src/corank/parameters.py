@@ -1,4 +1,4 @@
-"""Parameters: what an estimator's may be, as a table of small rules, and one sentence where one is broken."""
+"""Parameters: what an estimator's may be, as a table of small rules with one sentence each, and what a seed means."""
 
 from __future__ import annotations
 
@@ -110,3 +110,10 @@ def check_values(values: Mapping[str, Any], rules: Rules) -> None:
     for name, value in values.items():
         if not rules[name].allows(value):
             raise InputError(f"{name} is {value!r}; pass {rules[name].words}.")
+
+
+def rng_of(random_state: Any) -> np.random.Generator:
+    """Make the one generator of a fit from what the user gave as a seed."""
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(0, 2**32, size=4, dtype=np.uint32))
+    return np.random.default_rng(random_state)

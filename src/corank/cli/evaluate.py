@@ -36,15 +36,15 @@ def evaluate(
     """Measure how good a ranking is, and test whether another one differs."""
     import numpy as np
 
-    from corank.cli.predictions import measure, read_truth
+    from corank.cli.predictions import hold_against, read_truth
     from corank.data.queries import Queries
     from corank.metrics import compare as paired
 
     judged, names = read_truth(truth, unscored, label, qid), metrics or ["nDCG@10", "AP"]
-    evaluation = measure(truth, predictions, judged, names, convention)
+    evaluation = hold_against(truth, predictions, judged, names, convention)
     comparisons = []
     if compare is not None:
-        other = measure(truth, compare, judged, names, convention)
+        other = hold_against(truth, compare, judged, names, convention)
         rng = np.random.default_rng(seed)
         comparisons = [paired(evaluation, other, name, rng=rng) for name in evaluation]
     if per_query is not None:

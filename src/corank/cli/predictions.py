@@ -35,7 +35,7 @@ def read_truth(path: Path, unscored: float | None, label: str = "label", qid: st
     return read(path, unscored=unscored, y=label, qid=qid)
 
 
-def measure(
+def hold_against(
     path: Path, predictions: Path, truth: Qrels | Collection, metrics: list[str], convention: str
 ) -> Evaluation:
     """

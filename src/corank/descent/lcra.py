@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.base import warn_of_no_agreement
+from corank.advice import warn_of_no_agreement
 from corank.core.coupled import Columns
 from corank.data.ranking import RankingData
 from corank.descent.fitted import Fitted, factors

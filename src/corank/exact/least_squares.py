@@ -26,7 +26,7 @@ from corank.data.weights import require_weight
 from corank.errors import InputError
 from corank.exact.conjugate import solve_by_products
 from corank.exact.solution import Floats, Solution, require, require_numbers, require_products
-from corank.exact.system import System
+from corank.exact.system import Quadratic
 from corank.moments import Moments, dense
 
 MAX_DENSE = 4000
@@ -170,7 +170,7 @@ def _solve(
 
 def _sums(
     data: RankingData | Sums, mix: float, centred: bool, couples: bool, query_weight: str
-) -> tuple[System, Floats | None]:
+) -> tuple[Quadratic, Floats | None]:
     """The system of the loss, and the mean of p pᵀ over unscored pairs where views are coupled."""
     origin = np.zeros(0)
     if isinstance(data, RankingData):
@@ -201,9 +201,9 @@ def _near_mean(data: RankingData) -> Floats:
     return np.asarray(plain(data.X)[rows].mean(axis=0), dtype=np.float64).ravel()
 
 
-def _system(sums: Moments, mix: float, centred: bool) -> System:
+def _system(sums: Moments, mix: float, centred: bool) -> Quadratic:
     """Add both parts, the rows about their mean where an intercept absorbs it."""
-    system = System.zero(sums.n_features)
+    system = Quadratic.zero(sums.n_features)
     if mix < 1.0:
         require_weight(sums.pair_weight, "pair")
         system = system.plus(sums.pair, (1.0 - mix) / sums.pair_weight)
@@ -221,7 +221,7 @@ def _system(sums: Moments, mix: float, centred: bool) -> System:
 
 
 def _factorise(
-    system: System, agreement: Floats | None, columns: list[NDArray[Any]], alpha: float, coupling: float
+    system: Quadratic, agreement: Floats | None, columns: list[NDArray[Any]], alpha: float, coupling: float
 ) -> tuple[Floats, float]:
     """
     Solve the block system of the views.

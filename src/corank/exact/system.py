@@ -10,7 +10,7 @@ from corank.exact.solution import Floats
 
 
 @dataclass(frozen=True, eq=False)
-class System:
+class Quadratic:
     """
     The function ½ wᵀAw − bᵀw + ½ c of the weights.
 
@@ -25,7 +25,7 @@ class System:
     y_mean: float
 
     @classmethod
-    def zero(cls, d: int) -> System:
+    def zero(cls, d: int) -> Quadratic:
         """
         Return the zero function.
 
@@ -33,7 +33,7 @@ class System:
         """
         return cls(np.zeros((d, d)), np.zeros(d), 0.0, np.zeros(d), 0.0)
 
-    def plus(self, sums: Floats, scale: float) -> System:
+    def plus(self, sums: Floats, scale: float) -> Quadratic:
         """
         Add ``scale`` times ½ Σ (y − w·x)², given by its sums.
 

@@ -29,7 +29,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.base import Ranker, warn_of_no_agreement
+from corank.advice import warn_of_no_agreement
+from corank.base import Ranker
 from corank.basis import Basis
 from corank.data.ranking import RankingData
 from corank.errors import InputError
@@ -41,7 +42,7 @@ from corank.pursuit.couple import couple, side_by_side
 from corank.pursuit.coupled import Choice, Coupled
 from corank.pursuit.inner import Floats, Goal
 from corank.pursuit.parameters import CO_PURSUIT
-from corank.pursuit.path import add_up, as_length
+from corank.pursuit.path import as_length, sum_terms
 from corank.pursuit.stopping import Watch
 from corank.pursuit.walk import walk
 from corank.views import View, kernels_of
@@ -278,7 +279,7 @@ class CoRankingPursuit(Ranker):
         p = as_length(n_terms, len(self.term_coefs_), "this model has")
         out = np.zeros((rows.shape[0], len(self.views_)))
         for v, basis in enumerate(self.view_bases_):
-            out[:, v] = basis.score(rows, add_up(basis.numbers, self.terms_[:p, v], self.term_coefs_[:p, v]))
+            out[:, v] = basis.score(rows, sum_terms(basis.numbers, self.terms_[:p, v], self.term_coefs_[:p, v]))
         return out
 
 

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from corank.base import rng_of
 from corank.core.pursuit import BACK, BASIC, PRE, Small, pursue_many, score_many
 from corank.core.threads import cut, n_threads, spread
 from corank.data.given import as_scores
@@ -18,7 +17,7 @@ from corank.data.queries import Queries
 from corank.errors import InputError
 from corank.graphs import query_factors
 from corank.kernels import as_kernel, require_similarities
-from corank.parameters import check_values
+from corank.parameters import check_values, rng_of
 from corank.pursuit.inner import require_squares
 from corank.pursuit.parameters import PURSUIT
 from corank.pursuit.path import as_length

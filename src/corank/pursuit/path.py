@@ -88,7 +88,7 @@ def as_length(n_terms: Any, P: int, what: str) -> int:
     return int(n_terms)
 
 
-def add_up(numbers: NDArray[np.int64], indices: NDArray[np.int64], coefs: Floats) -> Floats:
+def sum_terms(numbers: NDArray[np.int64], indices: NDArray[np.int64], coefs: Floats) -> Floats:
     """
     Add up the coefficients of terms that stand for the same row.
 
@@ -97,7 +97,7 @@ def add_up(numbers: NDArray[np.int64], indices: NDArray[np.int64], coefs: Floats
     coefs (p,): the coefficient of each term.
     Returns: the coefficient of each row.
 
-    >>> add_up(np.array([2, 5, 9]), np.array([9, 2, 9]), np.array([1.0, 2.0, 3.0]))
+    >>> sum_terms(np.array([2, 5, 9]), np.array([9, 2, 9]), np.array([1.0, 2.0, 3.0]))
     array([2., 0., 4.])
     """
     out = np.zeros(len(numbers))

@@ -37,7 +37,7 @@ from corank.pursuit.explain import Pull, pulls
 from corank.pursuit.fits import steps
 from corank.pursuit.inner import Floats, Goal, without_mean
 from corank.pursuit.parameters import PURSUIT
-from corank.pursuit.path import Path, add_up, as_length
+from corank.pursuit.path import Path, as_length, sum_terms
 from corank.pursuit.solutions import alternatives
 from corank.pursuit.stopping import Watch
 
@@ -269,8 +269,8 @@ class RankingPursuit(Ranker):
         rows = self._new_rows(X)
         terms, coefs = self._model(n_terms, solution)
         if not hasattr(self, "basis_"):
-            return np.asarray(rows @ add_up(np.arange(rows.shape[1]), terms, coefs) + self.intercept_)
-        return self.basis_.score(self._as_seen(rows), add_up(self.basis_.numbers, terms, coefs)) + self.intercept_
+            return np.asarray(rows @ sum_terms(np.arange(rows.shape[1]), terms, coefs) + self.intercept_)
+        return self.basis_.score(self._as_seen(rows), sum_terms(self.basis_.numbers, terms, coefs)) + self.intercept_
 
     def explain(self, x: ArrayLike, n_terms: int | None = None, solution: int = 0) -> list[Pull]:
         """
@@ -301,9 +301,9 @@ class RankingPursuit(Ranker):
         terms, coefs = self._model(n_terms, solution)
         if not hasattr(self, "basis_"):
             chosen = np.unique(terms)
-            return pulls(chosen, add_up(chosen, terms, coefs), row[:, chosen])
+            return pulls(chosen, sum_terms(chosen, terms, coefs), row[:, chosen])
         numbers = self.basis_.numbers
-        return pulls(numbers, add_up(numbers, terms, coefs), self.basis_.similarities(self._as_seen(row)[:]))
+        return pulls(numbers, sum_terms(numbers, terms, coefs), self.basis_.similarities(self._as_seen(row)[:]))
 
     def _model(self, n_terms: int | None, solution: int) -> tuple[NDArray[np.int64], Floats]:
         """Terms and coefficients of the model that the user asks for."""

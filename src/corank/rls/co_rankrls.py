@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from corank.base import warn_of_no_agreement
+from corank.advice import warn_of_no_agreement
 from corank.basis import Basis, FeatureMap, score_columns
 from corank.core.scaled import plain
 from corank.data.ranking import RankingData

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from corank import parameters
-from corank.base import Ranker, rng_of
+from corank.base import Ranker
 from corank.basis import Basis, FeatureMap, choose_basis, require_choice
 from corank.core.scaled import ScaledRows
 from corank.data.deviation import column_factors
@@ -19,7 +19,7 @@ from corank.errors import InputError
 from corank.graphs import QUERY_WEIGHTS
 from corank.kernels import LinearKernel
 from corank.metrics import parse_metric
-from corank.parameters import Rules, boolean, listing, none, number, one_of, text, whole
+from corank.parameters import Rules, boolean, listing, none, number, one_of, rng_of, text, whole
 from corank.rls.frame import Frame
 from corank.rls.judge import candidates
 from corank.rls.spectrum import Equations
