@@ -5,7 +5,7 @@ import gzip
 import numpy as np
 import pytest
 
-from corank.cli.predictions import read_truth
+from corank.cli.predictions import hold_against, read_truth
 from corank.data.trec import read_qrels
 from corank.errors import InputError
 
