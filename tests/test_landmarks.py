@@ -88,3 +88,16 @@ def test_a_failed_fit_leaves_the_old_landmarks():
     with pytest.raises(InputError):
         model.fit(X[:1, :2])
     np.testing.assert_array_equal(model.transform(X), before)
+
+
+def test_objects_are_compared_by_a_function():
+    words = ["abc", "bcd", "xyz", "ab", "cd", "yz"]
+
+    def shared(A, B):
+        return [[len(set(a) & set(b)) for b in B] for a in A]
+
+    model = Landmarks(3, shared, basis=[0, 2, 4]).fit(words)
+    np.testing.assert_array_equal(model.transform(["ax", "cdz"]), shared(["ax", "cdz"], ["abc", "xyz", "cd"]))
+    table = np.random.default_rng(0).normal(size=(8, 3))
+    assert model.set_params(kernel="linear").fit(table).n_features_in_ == 3
+    assert not hasattr(model.set_params(kernel=shared).fit(words), "n_features_in_")

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
+from threadpoolctl import threadpool_limits
 
 from corank.core.scaled import ScaledRows
 from corank.data.ranking import RankingData
@@ -153,6 +154,18 @@ def test_threads_do_not_change_a_byte(kind, monkeypatch):
     assert found[0] == found[1] == found[2]
     monkeypatch.setattr(walk, "LEAF", 1 << 16)
     np.testing.assert_allclose(sums.pair, Moments.of(data, ties=kind == "ties").pair, rtol=1e-9, atol=1e-9)
+
+
+def test_threads_of_blas_change_wide_sums_by_rounding_alone(monkeypatch):
+    rng = np.random.default_rng(8)
+    data = RankingData.of(rng.normal(size=(700, 260)) + 3, rng.integers(0, 4, 700), rng.integers(0, 60, 700))
+    monkeypatch.setattr(walk, "LEAF", 100)
+    found = []
+    for threads in (1, 2):
+        monkeypatch.setattr("corank.core.threads.n_threads", lambda n_jobs=None, threads=threads: n_jobs or threads)
+        with threadpool_limits(threads, "blas"):
+            found.append(Moments.of(data).pair)
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-12, atol=1e-12 * np.abs(found[0]).max())
 
 
 def of_preferences(X, qid, n):

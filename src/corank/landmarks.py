@@ -18,7 +18,7 @@ from corank.core.scaled import ScaledRows
 from corank.data.deviation import column_factors
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData
-from corank.data.rows import as_rows, columns_of
+from corank.data.rows import as_objects, as_rows, columns_of, is_table
 from corank.errors import InputError
 from corank.kernels import Kernel, PrecomputedKernel, as_kernel
 from corank.parameters import Rules, boolean, check_values, kernel, listing, rng_of, seed, text, whole
@@ -92,7 +92,7 @@ class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         Parameters
         ----------
         X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
-            The rows.
+            The rows; any objects for a kernel function that understands them.
         y : object, optional
             Ignored.
 
@@ -106,7 +106,7 @@ class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         kernel = as_kernel(self.kernel)
         if isinstance(kernel, PrecomputedKernel):
             raise InputError("landmarks are rows, but a precomputed kernel holds similarities; choose another kernel.")
-        rows = as_rows(X)
+        rows = as_objects(X) if kernel.takes_objects and not is_table(X) else as_rows(X)
         if rows.shape[0] < 2:
             raise InputError("X has 1 sample, which has nothing to be similar to; pass at least two rows.")
         for_kernel, for_basis = rng_of(self.random_state).spawn(2)
@@ -117,8 +117,10 @@ class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         view = View(None, kernel).fit(seen, for_kernel)
         basis = Basis.of(view, seen, choose_basis(view, seen, every, self.n_basis, self.basis, for_basis))
         basis.gram(seen)
-        validate_data(self, columns_of(X, rows), skip_check_array=True)
-        self.__dict__.pop("column_scale_", None)
+        for name in ("column_scale_", "n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(name, None)
+        if rows.ndim == 2:
+            validate_data(self, columns_of(X, rows), skip_check_array=True)
         self.basis_, self.kernel_ = basis, view.kernel
         if factors is not None:
             self.column_scale_ = factors
@@ -139,10 +141,12 @@ class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             φ(x) for each row, dense; float32 for float32 rows.
         """
         check_is_fitted(self)
-        rows = as_rows(X)
-        validate_data(self, columns_of(X, rows), skip_check_array=True, reset=False)
+        sees_columns = hasattr(self, "n_features_in_")
+        rows = as_rows(X) if sees_columns else as_objects(X)
+        if sees_columns:
+            validate_data(self, columns_of(X, rows), skip_check_array=True, reset=False)
         seen = ScaledRows(rows, self.column_scale_) if hasattr(self, "column_scale_") else rows
-        out = np.empty((rows.shape[0], self._n_features_out), dtype=rows.dtype)
+        out = np.empty((rows.shape[0], self._n_features_out), dtype=rows.dtype if sees_columns else np.float64)
         for piece, K in self.basis_.blocks(seen):
             out[piece] = K
         return out
