@@ -258,6 +258,7 @@ class Ranker(BaseEstimator, ABC):
         if isinstance(X, RankingData):
             if y is not None or qid is not None or pairs is not None:
                 raise InputError("y, qid or pairs came beside a RankingData, which already holds them; pass it alone.")
+            X.require_whole()
             return X, self._columns(X.X, X.X)
         if y is not None and pairs is not None:
             raise InputError("y came beside pairs; pass scores or preferences, not both.")

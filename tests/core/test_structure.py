@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -15,14 +15,14 @@ from corank.data.ranking import RankingData
 
 def slowly(indptr, indices, n_columns):
     """What `csr_structure` says, row by row and with Python's own lists."""
-    for i, (begin, end) in enumerate(zip(indptr, indptr[1:], strict=False)):
+    for i, (begin, end) in enumerate(pairwise(indptr)):
         if indptr[0] or not 0 <= begin <= end <= len(indices):
             return structure.BAD_POINTERS, 0 if indptr[0] else i
-    rows = [indices[begin:end] for begin, end in zip(indptr, indptr[1:], strict=False)]
+    rows = [indices[begin:end] for begin, end in pairwise(indptr)]
     for i, row in enumerate(rows):
         if any(not 0 <= column < n_columns for column in row):
             return structure.BAD_COLUMN, i
-    rises = all(a < b for row in rows for a, b in zip(row, row[1:], strict=False))
+    rises = all(a < b for row in rows for a, b in pairwise(row))
     return (structure.ASCENDING if rises else structure.IN_BOUNDS), 0
 
 

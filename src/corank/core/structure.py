@@ -144,7 +144,7 @@ def _index_fault(index, y):  # type: ignore[no-untyped-def]
             score, is_scored = y[by_score], k < stop
             if (score == score) != is_scored:
                 return SCORED_STOPS
-            is_first = k == begin or k == stop
+            is_first = k in (begin, stop)
             last = by_score if is_first else index.order[k - 1]
             if score < y[last] or (not is_first and not score > y[last] and by_score <= last):
                 return ORDER

@@ -13,7 +13,7 @@ from corank.core.blocks import sort_blocks
 from corank.core.threads import cut, n_threads, spread, threads_for
 from corank.data.given import as_pairs, as_scores
 from corank.data.queries import Queries
-from corank.data.rows import as_rows
+from corank.data.rows import as_rows, require_whole
 from corank.data.weights import as_weights
 from corank.errors import InputError
 
@@ -317,6 +317,10 @@ class RankingData:
             )
         if not self._has_weighty_pair:
             raise InputError("the weights leave no pair of positive weight; give some rows more than zero.")
+
+    def require_whole(self) -> None:
+        """Raise one sentence where a file that the problem is mapped from was cut since it was opened."""
+        require_whole(*vars(self).values(), *vars(self.queries).values())
 
     @property
     def _has_weighty_pair(self) -> bool:

@@ -80,6 +80,8 @@ def read(
         rows = read_letor(paths, unscored=unscored, n_features=n_features, dtype=dtype or "float32", layout=layout)
     elif kind == "store":
         rows = open_store(paths[0])
+        if (unscored, dtype, layout) == (None, None, "auto") and qid is not False:
+            return rows  # unread
     else:
         rows = (read_parquet if kind == "parquet" else read_csv)(paths[0], y=y, qid=qid or None)
     X, scores = _laid_out(rows.X, dtype, layout), rows.y

@@ -22,7 +22,7 @@ def as_rows(X: Any) -> Any:
     Returns: X itself when it already has the wanted form.
     """
     require_whole(X)
-    is_canonical = not sparse.issparse(X) or require_structure(X)
+    rises = sparse.issparse(X) and require_structure(X)
     try:
         rows = check_array(
             X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C",
@@ -31,7 +31,7 @@ def as_rows(X: Any) -> Any:
     except (TypeError, ValueError) as error:
         kind = InputTypeError if isinstance(error, TypeError) else InputError
         raise kind(_one_sentence(X, error)) from error
-    if not is_canonical:
+    if sparse.issparse(rows) and not (rises if X.format == "csr" else rows.has_canonical_format):
         # norms of rows would be wrong where an entry is stored in two parts
         rows = rows.copy()
         rows.has_canonical_format = rows.has_sorted_indices = False  # whatever was said of it
@@ -82,7 +82,7 @@ def require_structure(X: Any, name: str = "X") -> bool:
     """
     Raise one sentence where a sparse matrix names rows or columns that it does not have.
 
-    X: of any format; CSR and CSC are followed by kernels and by scipy without a look, others scipy checks itself.
+    X: of any format; scipy follows CSR and CSC without a look, and checks others as they are made.
     name: how the user calls it.
     Returns: whether it is CSR with columns that rise inside rows, each once.
     """
