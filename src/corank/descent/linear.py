@@ -244,7 +244,9 @@ class LinearDescent(Ranker):
                 f"this model was begun with {self.run_['kind']} weights and cannot go on with {plan.kind} ones; "
                 "keep rate, average, project and whether l1 is zero as they were, or fit it anew."
             )
-        return Runs.resume(plan, self.run_)
+        runs = Runs.resume(plan, self.run_)
+        runs.require_room(task.columns)
+        return runs
 
     def _plan(self, objective: Objective, eta0: float) -> Plan:
         o = objective
