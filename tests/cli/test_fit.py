@@ -43,8 +43,8 @@ def test_the_closing_line_tells_alpha_and_what_it_was_chosen_from(says, text, tm
     said = says("fit", text, "-m", "crr", "--unscored", "-1", "-o", tmp_path / "m")
     model = corank.load(tmp_path / "m")
     assert said.endswith(f"; alpha {model.alpha_:.4g} (pair differences)\n")
-    assert says("fit", text, "-m", "spd", "--lambda", "0.25", "-o", tmp_path / "m").endswith("; alpha 0.25 (given)\n")
-    assert "alpha" not in says("fit", text, "-m", "ranking-pursuit", "-o", tmp_path / "m")
+    assert says("fit", text, "-m", "spd", "--lambda", "0.25", "-o", tmp_path / "n").endswith("; alpha 0.25 (given)\n")
+    assert "alpha" not in says("fit", text, "-m", "ranking-pursuit", "-o", tmp_path / "p")
 
 
 @pytest.mark.parametrize("method", ["minmax", "zscore"])

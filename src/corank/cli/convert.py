@@ -103,15 +103,18 @@ def _target_kind(path: Path) -> str:
 
 def _check(source: list[Path], target: Path, unscored: float | None, n_features: int | None, force: bool) -> str:
     """Refuse what cannot be meant; return the kind of the source."""
+    from corank.data.atomic import require_place
+    from corank.data.compressed import require_text_place
     from corank.data.read import one_kind
+    from corank.data.store_folder import require_store_place
 
     target_kind, kind = _target_kind(target), one_kind(source)
     if n_features is not None and kind != "text":
         raise InputError(f"--n-features is for LETOR text, but {source[0]} is a {kind}; leave it out.")
     if unscored is not None and kind == "store" and target_kind != "text":
         raise InputError("--unscored names a label of text or a table, but stores have NaN there; leave it out.")
-    if target_kind != "store" and target.exists() and not force:
-        raise InputError(f"{target} exists already; add --force to replace it.")
+    require = {"text": require_text_place, "store": require_store_place, "parquet": require_place}[target_kind]
+    require(target, overwrite=force)
     return kind
 
 
@@ -124,9 +127,9 @@ def _write(target: Path, rows: Collection, unscored: float | None, force: bool) 
     if target_kind == "store":
         write_store(target, rows.X, rows.y, rows.qid, rows.docids, overwrite=force)
     elif target_kind == "parquet":
-        write_parquet(target, rows.X, rows.y, rows.qid, rows.docids, names=rows.names)
+        write_parquet(target, rows.X, rows.y, rows.qid, rows.docids, names=rows.names, overwrite=force)
     else:
         comments: Any = rows.comments
         if comments is None and rows.docids is not None:
             comments = [f"docid = {docid}" if docid else "" for docid in rows.docids]
-        write_letor(target, rows.X, rows.y, rows.qid, comments, unscored=unscored)
+        write_letor(target, rows.X, rows.y, rows.qid, comments, unscored=unscored, overwrite=force)

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from corank.data.atomic import folder_stands
 from corank.data.collection import Collection
 from corank.data.given import as_scores
 from corank.data.letor import read_letor
@@ -206,7 +207,7 @@ def _put_docids(folder: StoreFolder, docids: NDArray[Any], n_rows: int) -> None:
 
 
 def _header(place: Path) -> dict[str, Any]:
-    if not place.is_dir():
+    if not folder_stands(place):
         raise InputError(f"there is no store {place}; write one with: corank convert SOURCE {place}.")
     if not is_store(place):
         raise InputError(f"{place} is not a store: it has no readable {HEADER} of the format {FORMAT!r}.")
