@@ -184,9 +184,14 @@ def test_an_interrupt_between_the_renames_brings_the_old_folder_back(tmp_path: P
 def test_a_folder_that_was_moved_aside_is_put_back_by_who_asks_for_it(tmp_path: Path, store: Path, monkeypatch) -> None:
     """As after a kill between the two renames: the scratch folder stands, its lock is free, the place is empty."""
     monkeypatch.setattr("shutil.rmtree", lambda *_, **__: None)
-    with pytest.raises(RuntimeError), atomic_folder(store, overwrite=True) as scratch:
-        os.rename(store, scratch.parent / "old")
-        raise RuntimeError("killed")
+
+    def write() -> None:
+        with atomic_folder(store, overwrite=True) as scratch:
+            os.rename(store, scratch.parent / "old")
+            raise RuntimeError("killed")
+
+    with pytest.raises(RuntimeError, match="killed"):
+        write()
     monkeypatch.undo()
     assert not store.exists()
     assert folder_stands(store)
@@ -235,8 +240,9 @@ def test_a_device_or_pipe_is_never_replaced(tmp_path: Path) -> None:
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
 def test_a_full_disk_is_one_sentence_that_names_the_target(tmp_path: Path, number: int) -> None:
     for write in (atomic_file, atomic_folder):
-        with pytest.raises(InputError, match=r"a\.txt cannot be written \(.*\); make room there\."), write(
-            tmp_path / "a.txt"
+        with (
+            pytest.raises(InputError, match=r"a\.txt cannot be written \(.*\); make room there\."),
+            write(tmp_path / "a.txt"),
         ):
             raise OSError(number, os.strerror(number))
     assert listing(tmp_path) == []

@@ -67,7 +67,8 @@ def convert(
     from corank.data.store import open_store, store_letor
 
     begin = time.perf_counter()
-    kind = _check(source, target, unscored, n_features, force)
+    _require_place(target, force)
+    kind = _check(source, target, unscored, n_features)
     form: dict[str, Any] = {"unscored": unscored, "layout": layout.value, "n_features": n_features}
     # the status is shown on a terminal only, and leaves nothing behind
     with Console(stderr=True).status(f"converting to {target}"):
@@ -101,20 +102,24 @@ def _target_kind(path: Path) -> str:
     )
 
 
-def _check(source: list[Path], target: Path, unscored: float | None, n_features: int | None, force: bool) -> str:
-    """Refuse what cannot be meant; return the kind of the source."""
+def _require_place(target: Path, force: bool) -> None:
     from corank.data.atomic import require_place
     from corank.data.compressed import require_text_place
-    from corank.data.read import one_kind
     from corank.data.store_folder import require_store_place
+
+    require = {"text": require_text_place, "store": require_store_place, "parquet": require_place}
+    require[_target_kind(target)](target, overwrite=force)
+
+
+def _check(source: list[Path], target: Path, unscored: float | None, n_features: int | None) -> str:
+    """Refuse what cannot be meant; return the kind of the source."""
+    from corank.data.read import one_kind
 
     target_kind, kind = _target_kind(target), one_kind(source)
     if n_features is not None and kind != "text":
         raise InputError(f"--n-features is for LETOR text, but {source[0]} is a {kind}; leave it out.")
     if unscored is not None and kind == "store" and target_kind != "text":
         raise InputError("--unscored names a label of text or a table, but stores have NaN there; leave it out.")
-    require = {"text": require_text_place, "store": require_store_place, "parquet": require_place}[target_kind]
-    require(target, overwrite=force)
     return kind
 
 
