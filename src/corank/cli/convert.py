@@ -67,7 +67,8 @@ def convert(
     from corank.data.store import open_store, store_letor
 
     begin = time.perf_counter()
-    kind = _check(source, target, unscored, n_features, force)
+    _require_place(target, force)
+    kind = _check(source, target, unscored, n_features)
     form: dict[str, Any] = {"unscored": unscored, "layout": layout.value, "n_features": n_features}
     # the status is shown on a terminal only, and leaves nothing behind
     with Console(stderr=True).status(f"converting to {target}"):
@@ -101,7 +102,16 @@ def _target_kind(path: Path) -> str:
     )
 
 
-def _check(source: list[Path], target: Path, unscored: float | None, n_features: int | None, force: bool) -> str:
+def _require_place(target: Path, force: bool) -> None:
+    from corank.data.atomic import require_place
+    from corank.data.compressed import require_text_place
+    from corank.data.store_folder import require_store_place
+
+    require = {"text": require_text_place, "store": require_store_place, "parquet": require_place}
+    require[_target_kind(target)](target, overwrite=force)
+
+
+def _check(source: list[Path], target: Path, unscored: float | None, n_features: int | None) -> str:
     """Refuse what cannot be meant; return the kind of the source."""
     from corank.data.read import one_kind
 
@@ -110,8 +120,6 @@ def _check(source: list[Path], target: Path, unscored: float | None, n_features:
         raise InputError(f"--n-features is for LETOR text, but {source[0]} is a {kind}; leave it out.")
     if unscored is not None and kind == "store" and target_kind != "text":
         raise InputError("--unscored names a label of text or a table, but stores have NaN there; leave it out.")
-    if target_kind != "store" and target.exists() and not force:
-        raise InputError(f"{target} exists already; add --force to replace it.")
     return kind
 
 
@@ -124,9 +132,9 @@ def _write(target: Path, rows: Collection, unscored: float | None, force: bool) 
     if target_kind == "store":
         write_store(target, rows.X, rows.y, rows.qid, rows.docids, overwrite=force)
     elif target_kind == "parquet":
-        write_parquet(target, rows.X, rows.y, rows.qid, rows.docids, names=rows.names)
+        write_parquet(target, rows.X, rows.y, rows.qid, rows.docids, names=rows.names, overwrite=force)
     else:
         comments: Any = rows.comments
         if comments is None and rows.docids is not None:
             comments = [f"docid = {docid}" if docid else "" for docid in rows.docids]
-        write_letor(target, rows.X, rows.y, rows.qid, comments, unscored=unscored)
+        write_letor(target, rows.X, rows.y, rows.qid, comments, unscored=unscored, overwrite=force)

@@ -33,7 +33,7 @@ def demo(
     began = time.perf_counter()
     output.mkdir(parents=True, exist_ok=True)
     problem = make_ranking(queries, (10, 40), features_per_view=20, random_state=seed)
-    write_letor(output / "collection.txt.gz", problem.X, problem.y, problem.qid)
+    write_letor(output / "collection.txt.gz", problem.X, problem.y, problem.qid, overwrite=True)
     file = read_letor(output / "collection.txt.gz", dtype=np.float64)
     train, test = next(QueryShuffleSplit(1, test_size=1 / 3, random_state=seed).split(file.X, qid=file.qid))
     assert file.qid is not None
@@ -68,7 +68,7 @@ def demo(
         "two views must agree; the ideal ranker knows how the rows were made."
     )
     model = output / "lcra.safetensors"
-    save(learners["LCRA"], model)
+    save(learners["LCRA"], model, overwrite=True)
     if not np.array_equal(load(model).predict(file.X[test]), scores["LCRA"]):
         raise InputError(f"{model} does not predict what it did before it was saved.")
     typer.echo(

@@ -32,14 +32,18 @@ def evaluate(
     label: Annotated[str, typer.Option(help="Column of scores in a table.")] = "label",
     qid: Annotated[str | None, typer.Option(help="Column of query ids in a table.  [default: qid]")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the bootstrap of --compare.")] = 0,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file of --per-query.")] = False,
 ) -> None:
     """Measure how good a ranking is, and test whether another one differs."""
     import numpy as np
 
     from corank.cli.predictions import hold_against, read_truth
+    from corank.data.compressed import require_text_place
     from corank.data.queries import Queries
     from corank.metrics import compare as paired
 
+    if per_query is not None:
+        require_text_place(per_query, overwrite=force)
     judged, names = read_truth(truth, unscored, label, qid), metrics or ["nDCG@10", "AP"]
     evaluation = hold_against(truth, predictions, judged, names, convention)
     comparisons = []
@@ -48,20 +52,20 @@ def evaluate(
         rng = np.random.default_rng(seed)
         comparisons = [paired(evaluation, other, name, rng=rng) for name in evaluation]
     if per_query is not None:
-        _write_per_query(per_query, evaluation)
+        _write_per_query(per_query, evaluation, force)
     # judged queries for which a run has nothing
     n_absent = len(Queries.of(judged.qid, len(judged.y))) - evaluation.n_queries
     (_print_json if as_json else _print_tables)(evaluation, comparisons, n_absent)
 
 
-def _write_per_query(path: Path, evaluation: Evaluation) -> None:
-    from corank.data.atomic import atomic_file
+def _write_per_query(path: Path, evaluation: Evaluation, force: bool) -> None:
+    from corank.data.compressed import write_text
 
     columns = [result.values.tolist() for result in evaluation.values()]
-    with atomic_file(path) as scratch, scratch.open("w", encoding="utf-8", errors="surrogateescape") as file:
-        file.write("\t".join(["qid", *evaluation]) + "\n")
-        for query, *values in zip(evaluation.query_ids.tolist(), *columns, strict=True):
-            file.write("\t".join([str(query), *map(repr, values)]) + "\n")
+    rows = zip(evaluation.query_ids.tolist(), *columns, strict=True)
+    lines = [["qid", *evaluation], *([str(query), *map(repr, values)] for query, *values in rows)]
+    with write_text(path, overwrite=force) as stream:
+        stream.writelines(("\t".join(line) + "\n").encode(errors="surrogateescape") for line in lines)
 
 
 def _print_json(evaluation: Evaluation, comparisons: list[Comparison], n_absent: int) -> None:

@@ -8,6 +8,9 @@ from typing import Annotated
 
 import typer
 
+INTERRUPTED = 130
+"""What a shell says of a command that Ctrl-C ended."""
+
 
 class Scale(StrEnum):
     """What is done to each feature inside a query."""
@@ -52,8 +55,9 @@ def fit(
     assignments: Annotated[
         list[str] | None, typer.Option("--set", help="Any other parameter of the model.", metavar="NAME=VALUE")
     ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
-    """Learn a ranker from scored and unscored rows, and save it."""
+    """Learn a ranker from scored and unscored rows, and save it; Ctrl-C saves the steps taken so far."""
     import sys
     import time
 
@@ -62,6 +66,7 @@ def fit(
     from sklearn.pipeline import Pipeline
 
     from corank.cli.models import IGNORE_QUERIES, build, find_ranker, law_of, layout_of, parse_views, require_features
+    from corank.data.atomic import require_place
     from corank.data.read import read
     from corank.data.routing import predict_with_qid
     from corank.data.scale import QueryScaler
@@ -88,6 +93,7 @@ def fit(
     if params.get("random_state", seed) is None:
         ranker.set_params(random_state=seed)
     fitted = ranker if scale is None else Pipeline([("scale", QueryScaler(scale.value)), ("rank", ranker)])
+    require_place(output, overwrite=force)
     column = "none" if loop in IGNORE_QUERIES else qid
     form = layout_of(fitted)
     rows = read(data, unscored=unscored, y=label, qid=False if column == "none" else column, layout=form).data
@@ -97,15 +103,25 @@ def fit(
     shows_progress = "verbose" in params and sys.stderr.isatty()
     if shows_progress:
         ranker.set_params(verbose=True)
-    if scale is None:
-        ranker.fit(rows)
-    else:
-        with config_context(enable_metadata_routing=True):
-            fitted.fit(rows.X, rows.y, qid=rows.queries.codes)
+    interrupted = False
+    try:
+        if scale is None:
+            ranker.fit(rows)
+        else:
+            with config_context(enable_metadata_routing=True):
+                fitted.fit(rows.X, rows.y, qid=rows.queries.codes)
+    except KeyboardInterrupt:
+        if not hasattr(ranker, "n_iter_"):
+            typer.echo(f"corank: interrupted before there was a model; {output} was not written.", err=True)
+            raise typer.Exit(INTERRUPTED) from None
+        interrupted = True
     seconds = time.perf_counter() - began
     if shows_progress:  # the file does not depend on where it was made
         ranker.set_params(verbose=params["verbose"])
-    save(fitted, output)
+    save(fitted, output, overwrite=force)
+    if interrupted:
+        typer.echo(f"corank: interrupted; {output} keeps the {ranker.n_iter_} steps taken so far.", err=True)
+        raise typer.Exit(INTERRUPTED)
     outcome = "no training scores to compare"
     if rows.n_pairs:
         codes = rows.queries.codes

@@ -19,7 +19,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.data.atomic import atomic_file
+from corank.data.atomic import atomic_file, require_place
 from corank.errors import InputError, need
 
 MAGIC = {"gzip": b"\x1f\x8b", "xz": b"\xfd7zXZ\x00", "zstandard": b"\x28\xb5\x2f\xfd"}
@@ -108,16 +108,29 @@ def first_line(path: str | os.PathLike[str], comment: bytes | None = None) -> by
     return b""
 
 
+def require_text_place(path: str | os.PathLike[str], *, overwrite: bool) -> None:
+    """
+    Refuse, before any work is done, a text that could not be written after it; ``-``, devices and pipes pass.
+
+    path: where it shall stand.
+    overwrite: whether a file that stands there may be replaced.
+    """
+    place = Path(path)
+    if str(path) != "-" and (not place.exists() or place.is_file() or place.is_dir()):
+        require_place(path, overwrite=overwrite)
+
+
 @contextmanager
-def write_text(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+def write_text(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterator[IO[bytes]]:
     """
     Write a text file whole or not at all, compressed as its suffix says (.gz, .xz, .zst).
 
     path: where the file shall stand.
+    overwrite: whether a file that stands there is replaced.
     Yields: takes the uncompressed bytes.
     """
     with (
-        atomic_file(path) as scratch,
+        atomic_file(path, overwrite=overwrite) as scratch,
         scratch.open("wb") as handle,
         _packing(handle, Path(path).suffix) as stream,
     ):

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy import sparse
 
+from corank.data.atomic import folder_stands
 from corank.data.collection import Collection
 from corank.data.compressed import SUFFIXES, first_line
 from corank.data.frames import read_csv, read_parquet
@@ -126,7 +127,7 @@ def kind_of(path: Path) -> Kind:
     {"text", "store", "parquet", "csv"}
         What it looks like inside, or else by its suffix; what cannot be told is "text".
     """
-    if path.is_dir():
+    if folder_stands(path):
         return "store"
     if not path.exists():
         raise InputError(f"there is no file {path}; check the name.")

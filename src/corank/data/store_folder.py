@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from corank.data.atomic import atomic_folder
+from corank.data.atomic import atomic_folder, require_place
 from corank.data.store_header import HEADER, header_text, is_store
 from corank.errors import InputError
 
@@ -40,14 +40,20 @@ def store_folder(path: str | os.PathLike[str], overwrite: bool) -> Iterator[Stor
     overwrite: whether a store that stands there is replaced; an empty folder always is, anything else never.
     Yields: takes the arrays and the header.
     """
-    place = Path(path)
-    if place.is_dir() and any(place.iterdir()):
-        if not is_store(place):
-            raise InputError(f"{place} is a folder but not a store, and is left as it is; choose another name.")
-        if not overwrite:
-            raise InputError(f"{place} is a store already; ask to overwrite it, or choose another name.")
-    with atomic_folder(place, replace=True) as scratch:
+    _require_no_other(Path(path))
+    with atomic_folder(path, overwrite=overwrite) as scratch:
         yield StoreFolder(scratch)
+
+
+def require_store_place(path: str | os.PathLike[str], *, overwrite: bool) -> None:
+    """
+    Refuse, before any work is done, a store that could not be written after it.
+
+    path: where it shall stand.
+    overwrite: whether a store that stands there may be replaced.
+    """
+    _require_no_other(Path(path))
+    require_place(path, overwrite=overwrite, folder=True)
 
 
 class StoreFolder:
@@ -109,6 +115,11 @@ class StoreFolder:
 
     def _file(self, name: str) -> Path:
         return self.path / f"{name}.bin"
+
+
+def _require_no_other(place: Path) -> None:
+    if place.is_dir() and any(place.iterdir()) and not is_store(place):
+        raise InputError(f"{place} is a folder but not a store, and is left as it is; choose another name.")
 
 
 def _pieces(array: NDArray[Any]) -> Iterator[memoryview]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from reprlib import repr as short
 from typing import Any
 
+from corank.data.atomic import folder_stands
 from corank.errors import InputError
 
 FORMAT = "corank store"
@@ -84,7 +85,7 @@ def read_header(place: Path) -> dict[str, Any]:
     place: the folder.
     Returns: what it says: exactly the facts, and the arrays with their types, shapes and checksums.
     """
-    if not place.is_dir():
+    if not folder_stands(place):
         raise InputError(f"there is no store {place}; write one with: corank convert SOURCE {place}.")
     header = _parsed(place)
     if header is None:

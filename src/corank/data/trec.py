@@ -128,7 +128,13 @@ def read_qrels(path: str | os.PathLike[str]) -> Qrels:
 
 
 def write_run(
-    path: str | os.PathLike[str], qid: ArrayLike, docids: ArrayLike, scores: ArrayLike, tag: str = "corank"
+    path: str | os.PathLike[str],
+    qid: ArrayLike,
+    docids: ArrayLike,
+    scores: ArrayLike,
+    tag: str = "corank",
+    *,
+    overwrite: bool = False,
 ) -> None:
     """
     Write a run file, each query's documents by falling score and numbered from 1, whole or not at all.
@@ -143,6 +149,8 @@ def write_run(
         Higher is better; rows with equal scores keep their order.
     tag : str, default "corank"
         Name of the run.
+    overwrite : bool, default False
+        Whether a file that stands at `path` is replaced.
     """
     documents = _names(docids, "docids")
     queries = Queries.of(qid, len(documents))
@@ -154,14 +162,16 @@ def write_run(
     ranks = queries.ranks(values)
     order = np.lexsort((ranks, queries.codes))
     rows = zip(*(part.tolist() for part in (order, queries.codes[order], ranks[order], values[order])), strict=True)
-    with write_text(path) as stream:
+    with write_text(path, overwrite=overwrite) as stream:
         stream.writelines(
             f"{names[query]} Q0 {documents[row]} {rank} {score!r} {tag}\n".encode(errors="surrogateescape")
             for row, query, rank, score in rows
         )
 
 
-def write_qrels(path: str | os.PathLike[str], qid: ArrayLike, docids: ArrayLike, y: ArrayLike) -> None:
+def write_qrels(
+    path: str | os.PathLike[str], qid: ArrayLike, docids: ArrayLike, y: ArrayLike, *, overwrite: bool = False
+) -> None:
     """
     Write a qrels file, whole or not at all.
 
@@ -173,11 +183,13 @@ def write_qrels(path: str | os.PathLike[str], qid: ArrayLike, docids: ArrayLike,
         Query and document of each row, without blanks.
     y : array-like of shape (n_rows,)
         Grades; rows with NaN are unjudged and left out.
+    overwrite : bool, default False
+        Whether a file that stands at `path` is replaced.
     """
     documents = _names(docids, "docids")
     queries = Queries.of(qid, len(documents))
     names, grades = _names(queries.plain_ids("a TREC file"), "qid"), as_scores(y, len(documents))
-    with write_text(path) as stream:
+    with write_text(path, overwrite=overwrite) as stream:
         stream.writelines(
             f"{names[query]} 0 {document} {grade!r}".removesuffix(".0").encode(errors="surrogateescape") + b"\n"
             for query, document, grade in zip(queries.codes.tolist(), documents, grades.tolist(), strict=True)

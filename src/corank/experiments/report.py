@@ -163,7 +163,7 @@ class Report:
             "report.json": json.dumps(record, indent=1, allow_nan=False) + "\n",
         }
         for name, text in texts.items():
-            with atomic_file(folder / name) as scratch:
+            with atomic_file(folder / name, overwrite=True) as scratch:
                 scratch.write_text(text, encoding="utf-8")
         return tuple(folder / name for name in texts)
 

@@ -48,7 +48,7 @@ _DENSE = 1 << 24
 Tensors = dict[str, NDArray[Any]]
 
 
-def save(model: Ranker | Pipeline | Summary, path: str | Path) -> None:
+def save(model: Ranker | Pipeline | Summary, path: str | Path, *, overwrite: bool = False) -> None:
     """
     Write a fitted ranker or pipeline, or sums to be added to others, to a file, which appears whole or not at all.
 
@@ -59,6 +59,8 @@ def save(model: Ranker | Pipeline | Summary, path: str | Path) -> None:
         MaxAbsScaler, and a ranker; or a `Summary`. Anything that `load` could not read back is refused.
     path : str or Path
         The file; ``.safetensors`` is the usual suffix.
+    overwrite : bool, default False
+        Whether a file that stands at `path` is replaced.
 
     Examples
     --------
@@ -73,7 +75,7 @@ def save(model: Ranker | Pipeline | Summary, path: str | Path) -> None:
         header |= encode_estimator(model, "", tensors)
         _require_fitted(model)
     header["sha256"] = _digest(header, tensors)
-    with atomic_file(path) as scratch:
+    with atomic_file(path, overwrite=overwrite) as scratch:
         try:
             save_file(tensors, scratch, metadata={"corank": json.dumps(header)})
         except SafetensorError as error:  # what it makes of a full disk
