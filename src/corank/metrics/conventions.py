@@ -30,7 +30,7 @@ class Convention:
         compared as strings, highest first.
     empty : {"skip", "zero", "one"}
         What a query without a relevant row scores; "skip" leaves it out of the mean (it is counted). Measures of
-        pairs leave out queries without a pair in every convention.
+        pairs and WTA leave out queries without a pair of different grades in every convention.
     ap_ties : {"as_ranked", "block"}
         Ties in average precision: as in `ties`, or all tied rows arriving at once.
     ap_cut : {"relevant", "possible"}
