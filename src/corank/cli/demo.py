@@ -57,7 +57,7 @@ def demo(
         table.add_column(column)
     first, *_ = found
     for name, evaluation in found.items():
-        test_of = compare(found[first], evaluation, "nDCG@10", rng=np.random.default_rng(seed))
+        test_of = compare(found[first], evaluation, "nDCG@10", random_state=seed)
         gain = f"{test_of.difference:+.3f} ({test_of.low:+.3f} to {test_of.high:+.3f})"
         notes = ("", "") if name == first else (gain, f"{test_of.p_value:.1g}")
         table.add_row(name, *(f"{evaluation[metric].mean:.4f}" for metric in metrics), *notes)

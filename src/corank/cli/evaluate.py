@@ -34,8 +34,6 @@ def evaluate(
     seed: Annotated[int, typer.Option(help="Seed of the bootstrap of --compare.")] = 0,
 ) -> None:
     """Measure how good a ranking is, and test whether another one differs."""
-    import numpy as np
-
     from corank.cli.predictions import hold_against, read_truth
     from corank.data.queries import Queries
     from corank.metrics import compare as paired
@@ -45,8 +43,7 @@ def evaluate(
     comparisons = []
     if compare is not None:
         other = hold_against(truth, compare, judged, names, convention)
-        rng = np.random.default_rng(seed)
-        comparisons = [paired(evaluation, other, name, rng=rng) for name in evaluation]
+        comparisons = [paired(evaluation, other, name, random_state=seed) for name in evaluation]
     if per_query is not None:
         _write_per_query(per_query, evaluation)
     # judged queries for which a run has nothing

@@ -100,16 +100,28 @@ def find_convention(convention: str | Convention) -> Convention:
     raise InputError(f"{convention!r} is not a known convention; {known(str(convention), list(CONVENTIONS))}.")
 
 
-def known(wrong: str, right: Mapping[str, str] | Iterable[str]) -> str:
+def known(wrong: str, right: Mapping[str, str] | Iterable[str], guess: str | None = None) -> str:
     """
     Say which names are known, and which one was probably meant.
 
     wrong: what came.
     right: the known names; a mapping also says how to list each, once if several are listed alike.
+    guess: what was meant, where more than the spelling tells it.
     Returns: the second half of an error message.
     """
     shown = right if isinstance(right, Mapping) else {name: name for name in right}
-    folded = {name.casefold(): name for name in shown}
+    guess = guess or closest(wrong, shown)
+    return (f"did you mean {guess!r}? " if guess else "") + f"known are {', '.join(dict.fromkeys(shown.values()))}"
+
+
+def closest(wrong: str, right: Iterable[str]) -> str | None:
+    """
+    Find the name that is spelled most like what came, in any case.
+
+    wrong: what came.
+    right: the known names.
+    Returns: one of them, or None where none is near.
+    """
+    folded = {name.casefold(): name for name in right}
     close = difflib.get_close_matches(wrong.casefold(), folded, n=1)
-    guess = f"did you mean {folded[close[0]]!r}? " if close else ""
-    return f"{guess}known are {', '.join(dict.fromkeys(shown.values()))}"
+    return folded[close[0]] if close else None
