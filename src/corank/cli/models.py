@@ -12,8 +12,7 @@ from sklearn.utils import get_tags
 
 import corank
 from corank.base import Ranker
-from corank.errors import InputError
-from corank.metrics.conventions import known
+from corank.errors import InputError, known
 
 LOOPS = {
     "pairs": ("pairs", "pairs"),
@@ -150,7 +149,11 @@ def law_of(loop: str | None) -> tuple[str | None, str | None]:
     if loop is None:
         return None, None
     if loop not in LOOPS:
-        raise InputError(f"--loop {loop!r} is unknown; {known(loop, list(LOOPS))}.")
+        alike: dict[object, list[str]] = {}
+        for name, law in LOOPS.items():
+            alike.setdefault((law, name in IGNORE_QUERIES), []).append(name)
+        shown = {name: " or ".join(names) for names in alike.values() for name in names}
+        raise InputError(f"--loop {loop!r} is unknown; {known(loop, shown)}.")
     return LOOPS[loop]
 
 

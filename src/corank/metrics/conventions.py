@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from corank.errors import InputError
+from corank.errors import InputError, known
 
 
 @dataclass(frozen=True)
@@ -98,30 +96,3 @@ def find_convention(convention: str | Convention) -> Convention:
     if convention in CONVENTIONS:
         return CONVENTIONS[convention]
     raise InputError(f"{convention!r} is not a known convention; {known(str(convention), list(CONVENTIONS))}.")
-
-
-def known(wrong: str, right: Mapping[str, str] | Iterable[str], guess: str | None = None) -> str:
-    """
-    Say which names are known, and which one was probably meant.
-
-    wrong: what came.
-    right: the known names; a mapping also says how to list each, once if several are listed alike.
-    guess: what was meant, where more than the spelling tells it.
-    Returns: the second half of an error message.
-    """
-    shown = right if isinstance(right, Mapping) else {name: name for name in right}
-    guess = guess or closest(wrong, shown)
-    return (f"did you mean {guess!r}? " if guess else "") + f"known are {', '.join(dict.fromkeys(shown.values()))}"
-
-
-def closest(wrong: str, right: Iterable[str]) -> str | None:
-    """
-    Find the name that is spelled most like what came, in any case.
-
-    wrong: what came.
-    right: the known names.
-    Returns: one of them, or None where none is near.
-    """
-    folded = {name.casefold(): name for name in right}
-    close = difflib.get_close_matches(wrong.casefold(), folded, n=1)
-    return folded[close[0]] if close else None

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 
-from corank.errors import InputError
+from corank.errors import InputError, closest, known
 from corank.metrics import binary, graded, pairwise
-from corank.metrics.conventions import closest, known
 from corank.metrics.measure import Measure, Metric
 
 MEASURES: dict[str, Measure] = {
