@@ -67,9 +67,12 @@ def test_a_notebook_sees_a_bar_that_goes_away(notebook, capsys):
 
 
 def test_a_bar_goes_away_where_the_work_fails(notebook):
-    with pytest.raises(ZeroDivisionError), progress(2, "steps") as advance:
+    def fail(advance):
         advance(1)
         raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError), progress(2, "steps") as advance:
+        fail(advance)
     (bar,) = notebook
     assert percents(bar) == [0, 50]
     assert bar.drawn[-1]["text/html"] == ""

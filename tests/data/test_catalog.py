@@ -80,7 +80,7 @@ def test_what_has_an_address_is_fetched_and_the_rest_is_named(shelf):
     entry = dataclasses.replace(entry, terms="cite us", files=(*others[:1], *entry.files, *others[1:]))
     with pytest.raises(InputError, match="or get a copy on its terms"):
         entry.path("other0.txt")
-    with pytest.raises(InputError, match="or run: corank data --fetch toy$"):
+    with pytest.raises(InputError, match=r"or run: corank data --fetch toy$"):
         entry.path("part.txt")
     assert catalog.fetch(entry) == [entry.path("part.txt")]
     assert entry.missing == others

@@ -53,7 +53,7 @@ def demo(
         f"{len(np.unique(file.qid[test]))} other queries"
     )
     first, *_ = found
-    rows = []
+    rows: list[tuple[str | float, ...]] = []
     for name, evaluation in found.items():
         test_of = compare(found[first], evaluation, "nDCG@10", random_state=seed)
         gain = f"{test_of.difference:+.3f} ({test_of.low:+.3f} to {test_of.high:+.3f})"

@@ -39,7 +39,7 @@ def rank(
 
     import numpy as np
 
-    from corank.cli.models import layout_of
+    from corank.cli.models import layout_of, warn_of_absent_features
     from corank.data.atomic import atomic_file
     from corank.data.read import read
     from corank.data.routing import predict_with_qid
@@ -59,6 +59,7 @@ def rank(
             f"{data[0]} has {rows.data.n_features} features, but {model} was fitted on {wanted}; "
             "rank rows of the features it knows."
         )
+    warn_of_absent_features(rows.X, data[0], model)
     queries = rows.data.queries
     began = time.perf_counter()
     scores = predict_with_qid(ranker, rows.X, queries.codes)

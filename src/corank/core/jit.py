@@ -74,17 +74,17 @@ class Kept(FunctionCache):
     def load_overload(self, signature: Any, target_context: Any) -> Any:
         """Return the kernel, or None where it has to be compiled."""
         try:
-            return super().load_overload(signature, target_context)
+            return super().load_overload(signature, target_context)  # type: ignore[no-untyped-call]
         except Exception:
             # whatever a damaged file makes of unpickling; an index without entries makes room for whole ones
             with contextlib.suppress(OSError):
-                self.flush()
+                self.flush()  # type: ignore[no-untyped-call]
             return None
 
     def save_overload(self, signature: Any, compiled: Any) -> None:
         """Keep the kernel where that is possible."""
         try:
-            super().save_overload(signature, compiled)
+            super().save_overload(signature, compiled)  # type: ignore[no-untyped-call]
         except Exception as why:
             Unkept(why).save_overload(signature, compiled)
 
@@ -92,7 +92,7 @@ class Kept(FunctionCache):
 def _kernel(function: Kernel, **options: Any) -> Kernel:
     kernel = numba.njit(nogil=True, error_model="numpy", **options)(function)
     try:
-        kernel._cache = Kept(function)
+        kernel._cache = Kept(function)  # type: ignore[no-untyped-call]
     except (RuntimeError, OSError) as why:  # neither the package's folder nor the user's can be written
         kernel._cache = Unkept(why)
     return cast(Kernel, kernel)

@@ -79,9 +79,10 @@ def _meant(text: str) -> str | None:
     also = {other: MEASURES[ours] for ours, others in _ALSO_CALLED.items() for other in others}
     near = ({**also, **_BY_FOLDED_SPELLING}).get(name.casefold())
     near = near or _BY_FOLDED_SPELLING.get(closest(name, _BY_FOLDED_SPELLING) or "")
-    if near is None or near.cut == "none" or (near.cut == "optional" and not depth):
-        return near and near.name
-    return f"{near.name}@{depth or 10}"
+    if near is None:
+        return None
+    without_depth = near.cut == "none" or (near.cut == "optional" and not depth)
+    return near.name if without_depth else f"{near.name}@{depth or 10}"
 
 
 def _shown() -> dict[str, str]:
