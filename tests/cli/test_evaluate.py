@@ -121,6 +121,22 @@ def test_a_run_file_against_letor_text_is_joined_by_document(files):
     assert by_run == by_score
 
 
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_run_is_compared_with_scores_though_its_ids_are_text(files, turned):
+    rows = zip(QID, "abcdefg", BETTER, strict=True)
+    (files / "run").write_text("".join(f"{q} Q0 {d} 1 {s} tag\n" for q, d, s in rows))
+    one, other, run_file = files / "scores.txt", files / "better.txt", files / "run"
+
+    def pairs(first, second):
+        found = run(files / "truth.txt", first, "--unscored=-1", "--compare", second, "--json")
+        return json.loads(found)["comparisons"]
+
+    if turned:
+        assert pairs(run_file, one) == pairs(other, one)
+    else:
+        assert pairs(one, run_file) == pairs(one, other)
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

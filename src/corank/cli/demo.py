@@ -17,9 +17,8 @@ def demo(
     import time
 
     import numpy as np
-    from rich.console import Console
-    from rich.table import Table
 
+    from corank.cli.screen import screen, show
     from corank.data.letor import read_letor
     from corank.data.letor_writer import write_letor
     from corank.data.make import make_ranking
@@ -27,6 +26,7 @@ def demo(
     from corank.data.store import open_store, write_store
     from corank.descent import CRR, LCRA, SPD
     from corank.errors import InputError
+    from corank.experiments.report import ReportTable
     from corank.metrics import compare, evaluate
     from corank.persist import load, save
 
@@ -48,20 +48,18 @@ def demo(
     metrics = ("nDCG@10", "AP", "disagreement")
     found = {name: evaluate(file.y[test], values, file.qid[test], metrics) for name, values in scores.items()}
 
-    table = Table(
-        title=f"{data.n_rows} rows in {len(data.queries)} queries, {data.n_scored} judged; tested on "
-        f"{len(np.unique(file.qid[test]))} other queries",
-        title_justify="left",
+    title = (
+        f"{data.n_rows} rows in {len(data.queries)} queries, {data.n_scored} judged; tested on "
+        f"{len(np.unique(file.qid[test]))} other queries"
     )
-    for column in ("ranker", *metrics, "gain in nDCG@10 over SPD", "p"):
-        table.add_column(column)
     first, *_ = found
+    rows: list[tuple[str | float, ...]] = []
     for name, evaluation in found.items():
-        test_of = compare(found[first], evaluation, "nDCG@10", rng=np.random.default_rng(seed))
+        test_of = compare(found[first], evaluation, "nDCG@10", random_state=seed)
         gain = f"{test_of.difference:+.3f} ({test_of.low:+.3f} to {test_of.high:+.3f})"
         notes = ("", "") if name == first else (gain, f"{test_of.p_value:.1g}")
-        table.add_row(name, *(f"{evaluation[metric].mean:.4f}" for metric in metrics), *notes)
-    Console().print(table)
+        rows.append((name, *(evaluation[metric].mean for metric in metrics), *notes))
+    show(ReportTable(title, ("ranker", *metrics, "gain in nDCG@10 over SPD", "p"), tuple(rows)), screen())
     typer.echo(
         "Gains carry a 95 % bootstrap interval and the p-value of Wilcoxon's signed-rank test over the queries.\n"
         "SPD learns from pairs of judged rows, CRR from their grades too, LCRA also from unjudged rows, on which its "

@@ -35,8 +35,6 @@ def evaluate(
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file of --per-query.")] = False,
 ) -> None:
     """Measure how good a ranking is, and test whether another one differs."""
-    import numpy as np
-
     from corank.cli.predictions import hold_against, read_truth
     from corank.data.compressed import require_text_place
     from corank.data.queries import Queries
@@ -49,8 +47,7 @@ def evaluate(
     comparisons = []
     if compare is not None:
         other = hold_against(truth, compare, judged, names, convention)
-        rng = np.random.default_rng(seed)
-        comparisons = [paired(evaluation, other, name, rng=rng) for name in evaluation]
+        comparisons = [paired(evaluation, other, name, random_state=seed) for name in evaluation]
     if per_query is not None:
         _write_per_query(per_query, evaluation, force)
     # judged queries for which a run has nothing
@@ -100,17 +97,12 @@ def _print_json(evaluation: Evaluation, comparisons: list[Comparison], n_absent:
 
 
 def _print_tables(evaluation: Evaluation, comparisons: list[Comparison], n_absent: int) -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
+    from corank.cli.screen import screen, show
+    from corank.experiments.report import ReportTable
 
-    console = Console()
-    frame = box.HEAVY_HEAD if console.is_terminal else None
-    table = Table("metric", "mean", "micro", "queries", "empty", box=frame)
-    for name, result in evaluation.items():
-        micro = "" if result.micro is None else f"{result.micro:.4f}"
-        table.add_row(name, f"{result.mean:.4f}", micro, str(result.n_used), str(result.n_empty))
-    console.print(table)
+    console = screen()
+    rows = [(name, one.mean, one.micro, one.n_used, one.n_empty) for name, one in evaluation.items()]
+    show(ReportTable("", ("metric", "mean", "micro", "queries", "empty"), tuple(rows)), console)
     typer.echo(
         f"convention {evaluation.convention.name}: {evaluation.n_queries} queries, {evaluation.n_single_grade} of a "
         f"single grade, {evaluation.n_unjudged_queries} unjudged, {n_absent} judged but not in the run; "
@@ -118,13 +110,14 @@ def _print_tables(evaluation: Evaluation, comparisons: list[Comparison], n_absen
     )
     if not comparisons:
         return
-    table = Table("metric", "first", "second", "diff", "low", "high", "p", "+/-", box=frame)
-    for pair in comparisons:
-        table.add_row(
-            pair.metric, f"{pair.base:.4f}", f"{pair.other:.4f}", f"{pair.difference:+.4f}", f"{pair.low:+.4f}",
-            f"{pair.high:+.4f}", f"{pair.p_value:.2g}", f"{pair.n_higher}/{pair.n_lower}",
-        )  # fmt: skip
-    console.print(table)
+    tests = [
+        (
+            pair.metric, pair.base, pair.other, f"{pair.difference:+.4f}", f"{pair.low:+.4f}", f"{pair.high:+.4f}",
+            f"{pair.p_value:.2g}", f"{pair.n_higher}/{pair.n_lower}",
+        )
+        for pair in comparisons
+    ]  # fmt: skip
+    show(ReportTable("", ("metric", "first", "second", "diff", "low", "high", "p", "+/-"), tuple(tests)), console)
     typer.echo(
         f"second minus first, paired by query: {comparisons[0].level:.0%} bootstrap interval of the mean, "
         "Wilcoxon signed-rank p, queries with a higher/lower value"

@@ -22,6 +22,7 @@ def experiment(
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+    from corank.cli.screen import screen, show
     from corank.experiments import EXPERIMENTS, find
     from corank.experiments.options import ExperimentOptions
 
@@ -30,7 +31,7 @@ def experiment(
         return
     run = find(name)
     folder = output or Path("out/experiments") / (f"{name}-quick" if quick else name)
-    console, watched = Console(), Console(stderr=True)
+    console, watched = screen(), Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=watched, transient=True, disable=not watched.is_terminal) as bar:
         task = bar.add_task(name, total=None)
@@ -45,7 +46,7 @@ def experiment(
     console.print(report.title, style="bold")
     console.print(report.about)
     for table in report.tables:
-        console.print(table.rich())
+        show(table, console)
     for finding in report.findings:
         console.print(f"- {finding}")
     written = (*report.write(folder), *report.plots)

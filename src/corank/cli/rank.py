@@ -40,7 +40,7 @@ def rank(
 
     import numpy as np
 
-    from corank.cli.models import layout_of
+    from corank.cli.models import layout_of, warn_of_absent_features
     from corank.data.compressed import require_text_place, write_text
     from corank.data.read import read
     from corank.data.routing import predict_with_qid
@@ -62,6 +62,7 @@ def rank(
             f"{data[0]} has {rows.data.n_features} features, but {model} was fitted on {wanted}; "
             "rank rows of the features it knows."
         )
+    warn_of_absent_features(rows.X, data[0], model)
     queries = rows.data.queries
     began = time.perf_counter()
     scores = predict_with_qid(ranker, rows.X, queries.codes)

@@ -70,7 +70,7 @@ class SPD(LinearDescent):
         Number of threads, each with a run of its own and a share of the steps; the weights of the runs are averaged.
         The result depends on the seed and on `n_jobs`, on nothing else. None is 1, −1 every processor.
     verbose : bool
-        Whether to show a progress bar, on a terminal only.
+        Whether to show a progress bar, on a terminal or in a notebook.
 
     Attributes
     ----------

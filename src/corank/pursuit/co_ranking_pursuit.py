@@ -103,7 +103,7 @@ class CoRankingPursuit(Ranker):
     random_state : int, RandomState or None
         Seed.
     verbose : bool
-        Whether to show a progress bar, on a terminal only.
+        Whether to show a progress bar, on a terminal or in a notebook.
 
     Attributes
     ----------

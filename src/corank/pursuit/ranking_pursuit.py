@@ -97,7 +97,7 @@ class RankingPursuit(Ranker):
     random_state : int, RandomState or None
         Seed of the random rows of the dictionary, of what is set aside, and of the kernel's "median".
     verbose : bool
-        Whether to show a progress bar, on a terminal only.
+        Whether to show a progress bar, on a terminal or in a notebook.
 
     Attributes
     ----------

@@ -98,7 +98,7 @@ class CoRankRLS(LeastSquares):
     random_state : int, RandomState or None
         Seed of the views, the bases and a kernel's median.
     verbose : bool
-        Whether to show on a terminal how far leaving out has come.
+        Whether to show how far leaving out has come, on a terminal or in a notebook.
 
     Attributes
     ----------

@@ -98,7 +98,7 @@ class RankRLS(LeastSquares):
     random_state : int, RandomState or None
         Seed of the basis and of a kernel's median.
     verbose : bool
-        Whether to show on a terminal how far leaving out has come.
+        Whether to show how far leaving out has come, on a terminal or in a notebook.
 
     Attributes
     ----------
