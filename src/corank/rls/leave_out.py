@@ -15,25 +15,36 @@ that the model which alpha belongs to is that of λ = (1 − s) alpha beside sum
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from corank.rls.accuracy import UNIT, Held, Sizes
 from corank.rls.frame import RowFrame
 from corank.rls.spectrum import Spectrum
 
 Floats = NDArray[np.float64]
 Advance = Callable[[int], Any]
 
+# right sides of size one in every direction: what a system makes of them, it makes of rounding errors
+N_PROBES = 8
+SIGNS = np.random.default_rng(0).choice([-1.0, 1.0], 1013)
 # numbers in the matrices I − S_qq, and in the rows scaled for them, that are held at a time
 _ROOM = 1 << 20
 
 
 def dual_queries_out(
-    spectrum: Spectrum, t: Floats, starts: NDArray[np.int64], shares: Floats, alphas: Floats, advance: Advance
-) -> Floats:
+    spectrum: Spectrum,
+    t: Floats,
+    starts: NDArray[np.int64],
+    shares: Floats,
+    alphas: Floats,
+    sizes: Sizes,
+    advance: Advance,
+) -> Held:
     """
     Predict each query from all others, for the dense dual.
 
@@ -42,26 +53,47 @@ def dual_queries_out(
     starts (n_queries + 1,): where each query begins.
     shares (n_queries,): share of each query in the weight of all pairs.
     alphas (m,): weights of the penalty.
+    sizes: what rounding errors are relative to.
     advance: is told how many rows are done.
     Returns: H f, each query by the model that did not see it.
     """
-    e, held = spectrum.values, np.empty((len(t), len(alphas)))
+    e, most, grain = spectrum.values, spectrum.values.max(initial=0.0), sizes.similarities
+    held = Held(np.empty((len(t), len(alphas))), np.empty((len(t), len(alphas))))
     for (begin, end), share in zip(pairwise(starts), shares, strict=True):
         V, t_q = np.ascontiguousarray(spectrum.vectors[begin:end]), t[begin:end]
         shifts = spectrum.shifts((1.0 - share) * alphas)[:, None]
         kept, others = shifts / (e + shifts), spectrum.target - t_q @ V
         residual, from_others = V @ (kept * spectrum.target).T, V @ (e / (e + shifts) * others).T
         for some in _portions(len(alphas), V.size):
-            R = np.stack([(V * row) @ V.T for row in kept[some]])
-            is_large = shifts[some, 0] > e.max()
-            held[begin:end, some] = _held(R, t_q, residual[:, some], from_others[:, some], is_large)
+            scaled = V * kept[some, None, :]
+            R = scaled @ V.T
+            inverse = _inverse(R)
+            error = _apply(inverse, residual[:, some])
+            # the coefficients of the others are those of all less what the query's errors put into them
+            b = np.linalg.norm(kept[some] * (spectrum.target - error.T @ V), axis=1) / shifts[some, 0]
+            through = np.linalg.norm(inverse @ scaled, axis=2).T
+            root = np.sqrt(np.diagonal(R, axis1=1, axis2=2)).T
+            summed = root * (sizes.targets + np.sum(root * np.abs(error), axis=0))
+            noise = grain * through * b + _apply(np.abs(inverse), summed) + np.abs(t_q)[:, None]
+            small = _apply(inverse, from_others[:, some])
+            # what is left of t where λ is above every e is as small as e / λ
+            least = 2.0 * grain / shifts[some, 0] * sizes.targets + np.linalg.norm(small, axis=0)
+            is_large = shifts[some, 0] > most
+            held.values[begin:end, some] = np.where(is_large, small, t_q[:, None] - error)
+            held.noise[begin:end, some] = UNIT * np.where(is_large, np.abs(inverse).sum(axis=2).T * least, noise)
         advance(end - begin)
     return held
 
 
 def queries_out(
-    spectrum: Spectrum, Z: Floats, t: Floats, starts: NDArray[np.int64], shares: Floats, alphas: Floats
-) -> Floats:
+    spectrum: Spectrum,
+    Z: Floats,
+    t: Floats,
+    starts: NDArray[np.int64],
+    shares: Floats,
+    alphas: Floats,
+    sizes: Sizes,
+) -> Held:
     """
     Predict each query from all others, for features.
 
@@ -70,24 +102,43 @@ def queries_out(
     starts: where each of these queries begins.
     shares: share of each of these queries in the weight of all pairs.
     alphas (m,): weights of the penalty.
+    sizes: what rounding errors are relative to.
     Returns: H f, each query by the model that did not see it.
     """
-    A, held = Z @ spectrum.vectors, np.empty((len(t), len(alphas)))
+    A, root = Z @ spectrum.vectors, np.sqrt(spectrum.values.max(initial=0.0))
+    held = Held(np.empty((len(t), len(alphas))), np.empty((len(t), len(alphas))))
     for (begin, end), share in zip(pairwise(starts), shares, strict=True):
         A_q, t_q = A[begin:end], t[begin:end]
         n, k = A_q.shape
         shifts = spectrum.shifts((1.0 - share) * alphas)[:, None]
-        e, others = spectrum.values + shifts, spectrum.target - t_q @ A_q
+        e, others, length = spectrum.values + shifts, spectrum.target - t_q @ A_q, np.linalg.norm(A_q, axis=1)[:, None]
         for some in _portions(len(alphas), n * k):
             if n > k:
                 # with more rows than features, take the query out of the sums instead
                 rest = np.eye(k) * e[some, None, :] - A_q.T @ A_q
-                held[begin:end, some] = A_q @ _solve(rest, others[:, None] * np.ones(len(rest)))
+                probes = SIGNS.take(np.arange(k * N_PROBES), mode="wrap").reshape(k, N_PROBES)
+                sides = np.broadcast_to(np.column_stack([others, probes]), (len(rest), k, 1 + N_PROBES))
+                solved = _solve(rest, sides)
+                w, found = solved[:, :, 0], A_q @ solved
+                values, seen = found[:, :, 0].T, np.sqrt(np.mean(found[:, :, 1:] ** 2, axis=2)).T
+                noise, known = 0.0, 1.0 + length * seen
             else:
-                R = np.eye(n) - (A_q / e[some, None, :]) @ A_q.T
-                residual = t_q[:, None] - A_q @ (spectrum.target / e[some]).T
-                is_large = shifts[some, 0] > spectrum.values.max(initial=0.0)
-                held[begin:end, some] = _held(R, t_q, residual, A_q @ (others / e[some]).T, is_large)
+                scaled = A_q / e[some, None, :]
+                inverse = _inverse(np.eye(n) - scaled @ A_q.T)
+                w = others / e[some]
+                noise = _apply(np.abs(inverse), np.abs(A_q) @ np.abs(w).T)
+                values = _apply(inverse, A_q @ w.T)
+                noise += _apply(np.abs(inverse), np.broadcast_to(np.sum(np.abs(values), axis=0), values.shape))
+                w, seen = w + values.T @ A_q / e[some], np.linalg.norm(inverse @ scaled, axis=2).T
+                known = np.diagonal(inverse, axis1=1, axis2=2).T - shifts[some, 0] * seen**2
+            size = np.linalg.norm(w, axis=1)
+            noise = noise + root * seen * (sizes.targets + root * size) + length * size
+            if sizes.similarities > 0.0:
+                left = sizes.targets**2 - t_q @ t_q - w @ others - shifts[some, 0] * size**2
+                left = np.sqrt(np.maximum(left, UNIT * sizes.targets**2)) / shifts[some, 0]
+                noise = noise + sizes.similarities * np.sqrt(np.maximum(known, 1.0)) * left
+            held.values[begin:end, some] = values
+            held.noise[begin:end, some] = UNIT * noise
     return held
 
 
@@ -99,7 +150,8 @@ def views_out(
     shares: Floats,
     blocks: list[slice],
     alphas: Floats,
-) -> Floats:
+    sizes: Sizes,
+) -> list[Held]:
     """
     Predict each query from all others by the mean of several views.
 
@@ -111,18 +163,20 @@ def views_out(
     shares: share of each of these queries in the weight of all pairs.
     blocks: where the features of each view are.
     alphas (m,): weights of the penalty.
+    sizes: what rounding errors are relative to.
     Returns: H f, each query by the models that did not see it.
     """
-    M, sizes = len(blocks), np.diff(starts)
+    M, lengths = len(blocks), np.diff(starts)
     tall = np.zeros((M * len(Z), Z.shape[1]))
     # row i of view v in query q goes behind the M n of earlier queries and the v n_q of earlier views of q
-    first = np.arange(len(Z)) + np.repeat((M - 1) * starts[:-1], sizes)
-    places = [first + v * np.repeat(sizes, sizes) for v in range(M)]
+    first = np.arange(len(Z)) + np.repeat((M - 1) * starts[:-1], lengths)
+    places = [first + v * np.repeat(lengths, lengths) for v in range(M)]
     targets = np.empty(len(tall))
     for place, block in zip(places, blocks, strict=True):
         tall[place, block], targets[place] = Z[:, block], t
-    held = (queries_out(spectrum, tall, targets, M * starts, shares, alphas) for spectrum in spectra)
-    return np.stack([np.mean([one[place] for place in places], axis=0) for one in held])
+    sizes = replace(sizes, targets=np.sqrt(M) * sizes.targets)
+    held = (queries_out(spectrum, tall, targets, M * starts, shares, alphas, sizes) for spectrum in spectra)
+    return [Held(*(np.mean([part[place] for place in places], axis=0) for part in one)) for one in held]
 
 
 def pairs_out(spectrum: Spectrum, Z: Floats | None, frame: RowFrame, alphas: Floats) -> Floats:
@@ -201,22 +255,27 @@ def _solve_two(a: Floats, b: Floats, c: Floats, side_i: Floats, side_j: Floats) 
     return (b * side_i - c * side_j) / determinant, (a * side_j - c * side_i) / determinant
 
 
-def _held(R: Floats, t: Floats, residual: Floats, from_others: Floats, is_large: NDArray[np.bool_]) -> Floats:
-    """Values of a query that was left out, for R = I − S_qq of each λ; the second form where λ is large."""
-    solved = _solve(R, np.where(is_large, from_others, -residual))
-    return np.asarray(np.where(is_large, solved, t[:, None] + solved))
-
-
 def _portions(n_alphas: int, size: int) -> list[slice]:
     step = max(1, _ROOM // max(size, 1))
     return [slice(start, min(start + step, n_alphas)) for start in range(0, n_alphas, step)]
 
 
-def _solve(systems: Floats, sides: Floats) -> Floats:
-    """Solve one symmetric system for each column of `sides`; least squares where one is singular."""
+def _inverse(systems: Floats) -> Floats:
+    """Invert matrices; those that are singular, as least squares does."""
     try:
-        return np.asarray(np.linalg.solve(systems, sides.T[..., None])[..., 0].T, dtype=np.float64)
+        return np.linalg.inv(systems)
     except np.linalg.LinAlgError:
-        return np.stack(
-            [np.linalg.lstsq(R, side, rcond=None)[0] for R, side in zip(systems, sides.T, strict=True)], axis=1
-        )
+        return np.linalg.pinv(systems, hermitian=True)
+
+
+def _apply(matrices: Floats, columns: Floats) -> Floats:
+    """Multiply one matrix with each column."""
+    return np.asarray((matrices @ columns.T[..., None])[..., 0].T)
+
+
+def _solve(systems: Floats, sides: Floats) -> Floats:
+    """Solve symmetric systems; least squares where one is singular."""
+    try:
+        return np.asarray(np.linalg.solve(systems, sides), dtype=np.float64)
+    except np.linalg.LinAlgError:
+        return np.stack([np.linalg.lstsq(R, side, rcond=None)[0] for R, side in zip(systems, sides, strict=True)])

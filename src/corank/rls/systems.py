@@ -18,6 +18,7 @@ from corank.basis import Basis, beside
 from corank.data.ranking import RankingData
 from corank.exact.penalty import alpha_of, freedom
 from corank.kernels import LinearKernel
+from corank.rls.accuracy import Held
 from corank.rls.frame import Frame, RowFrame
 from corank.rls.leave_out import Advance, dual_queries_out, pairs_out, views_out
 from corank.rls.spectrum import Equations, Spectrum
@@ -48,7 +49,7 @@ class System(ABC):
         """Turn solutions, one a column, into coefficients of the columns (linear kernel) or of the basis rows."""
 
     @abstractmethod
-    def queries_out(self, spectrum: Spectrum, alphas: Floats, advance: Advance) -> Floats:
+    def queries_out(self, spectrum: Spectrum, alphas: Floats, advance: Advance) -> Held:
         """Predict each query from all others, as `Frame.scores` takes it; `advance` is told how many rows are done."""
 
     @abstractmethod
@@ -94,10 +95,10 @@ class DenseSystem(System):
         a = self.frame.L.half_t(x)
         return self.basis.column_weights(a) if isinstance(self.basis.view.kernel, LinearKernel) else a
 
-    def queries_out(self, spectrum: Spectrum, alphas: Floats, advance: Advance) -> Floats:
+    def queries_out(self, spectrum: Spectrum, alphas: Floats, advance: Advance) -> Held:
         """Predict each query from all others."""
-        frame = self.frame
-        return dual_queries_out(spectrum, frame.L.half(frame.y), frame.starts, frame.shares, alphas, advance)
+        frame, sizes = self.frame, self.frame.sizes(self.basis.lengths(self.data.X))
+        return dual_queries_out(spectrum, frame.targets, frame.starts, frame.shares, alphas, sizes, advance)
 
     def pairs_out(self, spectrum: Spectrum, alphas: Floats) -> Floats:
         """Predict each pair of rows of the one query from all others."""
@@ -122,19 +123,19 @@ class FeatureSystem(System):
         """Return coefficients of the columns, or of the basis rows."""
         return self.summary.only_map.coefficients(x)
 
-    def queries_out(self, spectrum: Spectrum, alphas: Floats, advance: Advance) -> Floats:
+    def queries_out(self, spectrum: Spectrum, alphas: Floats, advance: Advance) -> Held:
         """Predict each query from all others."""
-        return np.asarray(self.views_out([spectrum], alphas, advance)[0])
+        return self.views_out([spectrum], alphas, advance)[0]
 
-    def views_out(self, spectra: list[Spectrum], alphas: Floats, advance: Advance) -> Floats:
+    def views_out(self, spectra: list[Spectrum], alphas: Floats, advance: Advance) -> list[Held]:
         """Predict each query from all others by the mean of all views, for the spectrum of each coupling."""
-        frame, blocks = self.frame, self.summary.blocks
-        held = np.empty((len(spectra), int(frame.starts[-1]), len(alphas)))
+        frame, blocks, parts = self.frame, self.summary.blocks, []
+        bases = [phi.basis for phi in self.summary.maps if phi.basis is not None]
+        sizes = frame.sizes(sum(float(np.mean(basis.lengths(self.data.X))) for basis in bases))
         for some, starts, Z, t in frame.designs(self.data.X, beside(self.summary.maps)):
-            part = slice(frame.starts[some.start], frame.starts[some.stop])
-            held[:, part] = views_out(spectra, Z, t, starts, frame.shares[some], blocks, alphas)
+            parts.append(views_out(spectra, Z, t, starts, frame.shares[some], blocks, alphas, sizes))
             advance(len(t))
-        return held
+        return [Held(*map(np.concatenate, zip(*of_one, strict=True))) for of_one in zip(*parts, strict=True)]
 
     def pairs_out(self, spectrum: Spectrum, alphas: Floats) -> Floats:
         """Predict each pair of rows of the one query from all others."""
