@@ -229,7 +229,7 @@ def test_contradictions_get_one_sentence(changes, sentence):
         ({"rate": "adam"}, "rate is 'adam'; pass 'pegasos' or"),
         ({"query_weight": "query"}, "query_weight is 'query'; pass 'pairs' or 'equal' or 'rows'"),
         ({"eta0": 0.0}, "eta0 is 0.0; pass a number above 0, or None"),
-        ({"tol": -1e-3}, "tol is -0.001; pass a number of at least 0"),
+        ({"tol": 0.0}, "tol is 0.0; pass a number above 0 and below 1"),
     ],
 )
 def test_parameters_out_of_range(changes, sentence):

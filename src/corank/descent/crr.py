@@ -44,7 +44,7 @@ class CRR(LinearDescent):
         Whether to learn a bias b, from the regression part only and without penalty.
     solver : {"auto", "sgd", "exact"}
         ``"exact"`` finds the optimum for every loss but the hinge; ``"auto"`` as in `corank.SPD`.
-    l1, query_weight, draw, scale, tol, rate, eta0, n_steps, average, project, warm_start
+    l1, query_weight, draw, scale, tol, max_iter, rate, eta0, n_steps, average, project, warm_start
         As in `corank.SPD`.
     early_stopping, validation_fraction, n_iter_no_change, random_state, n_jobs, verbose
         As in `corank.SPD`.
@@ -82,7 +82,8 @@ class CRR(LinearDescent):
         draw: str = "pairs",
         scale: bool = True,
         solver: str = "auto",
-        tol: float = 1e-6,
+        tol: float = 1e-10,
+        max_iter: int = 100,
         rate: str = "pegasos",
         eta0: float | None = None,
         n_steps: int = 100_000,
@@ -106,6 +107,7 @@ class CRR(LinearDescent):
         self.scale = scale
         self.solver = solver
         self.tol = tol
+        self.max_iter = max_iter
         self.rate = rate
         self.eta0 = eta0
         self.n_steps = n_steps

@@ -77,7 +77,7 @@ class LCRA(LinearDescent):
         Whether each view has a bias, learnt from the regression part only.
     solver : {"auto", "sgd", "exact"}
         ``"exact"`` finds the optimum for the squared loss; ``"auto"`` as in `corank.SPD`.
-    l1, query_weight, draw, scale, tol, rate, eta0, n_steps, average, project, warm_start
+    l1, query_weight, draw, scale, rate, eta0, n_steps, average, project, warm_start
         As in `corank.SPD`.
     early_stopping, validation_fraction, n_iter_no_change, random_state, n_jobs, verbose
         As in `corank.SPD`.
@@ -136,7 +136,6 @@ class LCRA(LinearDescent):
         draw: str = "pairs",
         scale: bool = True,
         solver: str = "auto",
-        tol: float = 1e-6,
         rate: str = "pegasos",
         eta0: float | None = None,
         n_steps: int = 100_000,
@@ -163,7 +162,6 @@ class LCRA(LinearDescent):
         self.draw = draw
         self.scale = scale
         self.solver = solver
-        self.tol = tol
         self.rate = rate
         self.eta0 = eta0
         self.n_steps = n_steps

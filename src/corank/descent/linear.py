@@ -35,9 +35,11 @@ class LinearDescent(Ranker):
 
     __metadata_request__partial_fit: ClassVar[dict[str, bool]] = {"qid": True}
 
-    # a ranker without these parameters learns from pairs only
+    # a ranker without these parameters learns from pairs only, and by no Newton steps
     mix: float = 0.0
     fit_intercept: bool = False
+    tol: float = 1e-10
+    max_iter: int = 100
 
     coef_: Floats
     intercept_: float
@@ -55,7 +57,8 @@ class LinearDescent(Ranker):
         "draw": one_of(*DRAWS),
         "scale": boolean,
         "solver": one_of("auto", "sgd", "exact"),
-        "tol": number(0),
+        "tol": number(0, 1, inside="()"),
+        "max_iter": whole(1),
         "rate": one_of(*RATES),
         "eta0": number(0, inside="()") | none,
         "n_steps": whole(0),
@@ -159,7 +162,8 @@ class LinearDescent(Ranker):
         if self._goes_on or self.solver == "sgd" or (self.solver == "auto" and not is_quick):
             return self._descend(data, held, rng, self._goes_on)
         columns, objective = self._layout(data, rng.spawn(1)[0]), self._objective(data)
-        return self._fitted(data, objective, columns, solve(data, objective, columns.of_views, self.tol))
+        found = solve(data, objective, columns.of_views, self.tol, self.max_iter)
+        return self._fitted(data, objective, columns, found)
 
     def _descend(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator, goes_on: bool) -> Fitted:
         """Take stochastic steps, from where the fitted model ended where it `goes_on`."""

@@ -42,7 +42,10 @@ class SPD(LinearDescent):
         ``"exact"`` finds the optimum for every loss but the hinge. ``"auto"`` does so where it is cheap, see
         `corank.descent.solvers.can_solve`, and else descends.
     tol : float
-        Newton's method, where it finds the optimum, stops when the gradient is below `tol` times its first size.
+        Newton's method stops where the objective is above its minimum by at most `tol` times its value, or times what
+        was gained since all weights were 0, where that is less.
+    max_iter : int
+        Most Newton steps; a `ConvergenceWarning` says where they did not suffice.
     rate : {"pegasos", "constant", "sqrt", "adagrad"}
         η_i = 1/(alpha (i − 1) + 1/eta0), eta0, eta0/√i, or one rate per weight.
     eta0 : float, optional
@@ -116,7 +119,8 @@ class SPD(LinearDescent):
         draw: str = "pairs",
         scale: bool = True,
         solver: str = "auto",
-        tol: float = 1e-6,
+        tol: float = 1e-10,
+        max_iter: int = 100,
         rate: str = "pegasos",
         eta0: float | None = None,
         n_steps: int = 100_000,
@@ -138,6 +142,7 @@ class SPD(LinearDescent):
         self.scale = scale
         self.solver = solver
         self.tol = tol
+        self.max_iter = max_iter
         self.rate = rate
         self.eta0 = eta0
         self.n_steps = n_steps

@@ -36,7 +36,7 @@ def smooth_loss(
     alpha: float,
     fit_intercept: bool = False,
     query_weight: str = "pairs",
-    tol: float = 1e-6,
+    tol: float = 1e-10,
     max_iter: int = 100,
 ) -> Solution:
     """
@@ -59,9 +59,10 @@ def smooth_loss(
     query_weight : {"pairs", "equal", "rows"}
         How much a query counts among the pairs, see `corank.graphs.weigh_queries`.
     tol : float
-        Size of the gradient to stop at, relative to its size at w = 0.
+        Stops where the objective is above its minimum by at most this share of its value, or of what was gained since
+        w = 0, where that is less.
     max_iter : int
-        Most Newton steps.
+        Most Newton steps; a `ConvergenceWarning` says where they did not suffice.
 
     Returns
     -------

@@ -76,7 +76,8 @@ class RankSVM(Ranker):
         Whether columns are divided by their deviation inside queries before learning; `coef_` is that of the columns as
         given.
     tol : float
-        Newton's method stops when the gradient is below `tol` times its first size.
+        Newton's method stops where the objective is above its minimum by at most `tol` times its value, or times what
+        was gained since all weights were 0, where that is less.
     max_iter : int
         Most Newton steps; a `ConvergenceWarning` says where they did not suffice.
     random_state : int, RandomState or None
@@ -140,7 +141,7 @@ class RankSVM(Ranker):
         n_basis: int | None = None,
         basis: Any = "random",
         scale: bool = True,
-        tol: float = 1e-8,
+        tol: float = 1e-10,
         max_iter: int = 100,
         random_state: Any = None,
     ) -> None:
