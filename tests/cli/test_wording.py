@@ -23,6 +23,9 @@ COMMAND = typer.main.get_command(cli.app)
         ("fit", "or set coupling=0.", "or pass --coupling 0."),
         ("fit", "set l1=0, or loss='squared'.", "pass --set l1=0, or --loss 'squared'."),
         ("fit", "use alpha=1e-3 or n_steps=10, scale=False", "use --lambda 1e-3 or --iterations 10, --set scale=False"),
+        ("fit", "alpha is -1.0; pass a number of at least 0.", "--lambda is -1.0; pass a number of at least 0."),
+        ("fit", "tol is -1.0; pass a number.", "tol is -1.0; pass a number."),
+        ("fit", "y is a word; pass numbers.", "y is a word; pass numbers."),
         ("rank", "name it as y= or set coupling=0.", "name it as --label or set coupling=0."),
         ("convert", "read with layout='csr'.", "read with --layout 'csr'."),
         ("fit", "read with layout='csr'.", "read with layout='csr'."),
@@ -54,7 +57,7 @@ def test_main_speaks_of_options(monkeypatch, capsys, tmp_path):
     with pytest.raises(SystemExit) as stop:
         cli.main()
     assert stop.value.code == 1
-    said = f"corank: {tmp_path / 't.csv'} has no column 'label'; name one of score, qid, f1 with --label.\n"
+    said = f"corank: {tmp_path / 't.csv'} has no column 'label'; name one of ['score', 'qid', 'f1'] with --label.\n"
     assert capsys.readouterr().err == said
     with pytest.raises(InputError, match="with y="):
         cli.app(sys.argv[1:], standalone_mode=False)

@@ -24,7 +24,7 @@ def data(
         for path in catalog.fetch(entry):
             typer.echo(f"wrote {path}")
         if entry.missing:
-            raise InputError(f"{catalog.by_hand(entry)}.")
+            raise InputError(catalog.by_hand(entry))
         typer.echo(f"{entry.name} is complete in {entry.home}; terms: {entry.terms}")
         return
     rows = []

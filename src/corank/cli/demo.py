@@ -9,9 +9,9 @@ import typer
 
 
 def demo(
-    output: Annotated[Path, typer.Option(help="Folder for the files it writes.")] = Path("out/demo"),
+    output: Annotated[Path, typer.Option(file_okay=False, help="Folder for the files it writes.")] = Path("out/demo"),
     queries: Annotated[int, typer.Option(min=60, help="Number of queries of the synthetic collection.")] = 900,
-    seed: Annotated[int, typer.Option(help="Seed of the synthetic collection.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the synthetic collection.")] = 0,
 ) -> None:
     """Learn from a collection with 5 % of its queries judged; compare rankers on held-out queries; save one."""
     import time

@@ -31,7 +31,7 @@ def evaluate(
     unscored: Annotated[float | None, typer.Option(help="Grade that marks an unjudged row, such as -1.")] = None,
     label: Annotated[str, typer.Option(help="Column of scores in a table.")] = "label",
     qid: Annotated[str | None, typer.Option(help="Column of query ids in a table.  [default: qid]")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the bootstrap of --compare.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the bootstrap of --compare.")] = 0,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file of --per-query.")] = False,
 ) -> None:
     """Measure how good a ranking is, and test whether another one differs."""
@@ -103,10 +103,11 @@ def _print_tables(evaluation: Evaluation, comparisons: list[Comparison], n_absen
     console = screen()
     rows = [(name, one.mean, one.micro, one.n_used, one.n_empty) for name, one in evaluation.items()]
     show(ReportTable("", ("metric", "mean", "micro", "queries", "empty"), tuple(rows)), console)
+    absent = f", {n_absent} judged but not in the run" if n_absent else ""
     typer.echo(
         f"convention {evaluation.convention.name}: {evaluation.n_queries} queries, {evaluation.n_single_grade} of a "
-        f"single grade, {evaluation.n_unjudged_queries} unjudged, {n_absent} judged but not in the run; "
-        f"{evaluation.n_rows} rows, {evaluation.n_unjudged_rows} unjudged"
+        f"single grade, {evaluation.n_unjudged_queries} unjudged{absent}; {evaluation.n_rows} rows, "
+        f"{evaluation.n_unjudged_rows} unjudged"
     )
     if not comparisons:
         return

@@ -11,11 +11,13 @@ import typer
 def experiment(
     name: Annotated[str | None, typer.Argument(help="Which one; without it, the names are listed.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A short version that shows the shape of the result.")] = False,
-    seed: Annotated[int, typer.Option(help="Seed of every random choice.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of every random choice.")] = 0,
     repeats: Annotated[int | None, typer.Option(help="Number of repeats, where there are any.")] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Folder for results and report; a second run continues there."),
+        typer.Option(
+            "--output", "-o", file_okay=False, help="Folder for results and report; a second run continues there."
+        ),
     ] = None,
 ) -> None:
     """Repeat a paper's experiment on real data; results are kept, so a second run goes on where one ended."""

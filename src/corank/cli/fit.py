@@ -46,7 +46,7 @@ def fit(
         Scale | None,
         typer.Option(help="Scale features inside each query, to [0, 1] or to deviation 1, here and in `corank rank`."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of every random choice.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of every random choice.")] = 0,
     unscored: Annotated[float | None, typer.Option(help="Label that marks an unscored row, such as -1.")] = None,
     label: Annotated[str, typer.Option(help="Column of scores in a table.")] = "label",
     qid: Annotated[

@@ -55,10 +55,12 @@ def hold_against(
                 f"{path} names no {missing}, so the run {predictions} cannot be matched; pass a score file."
             )
         return evaluate_run(truth, predictions, metrics, convention=convention)
+    if len(words) > 1 and b":" in words[1]:
+        raise InputError(f"{predictions} is LETOR text, not predictions; name the truth first, then its predictions.")
     if len(words) != 1:
         raise InputError(
-            f"{predictions} has {len(words)} columns; expected one score a line, or a TREC run: "
-            f"{' '.join(RUN_COLUMNS)}."
+            f"{predictions} has {len(words)} columns; expected one score a line, as corank rank writes it, or a TREC "
+            f"run: {' '.join(RUN_COLUMNS)}."
         )
     scores = _read_scores(predictions)
     if len(scores) != len(truth.y):

@@ -9,6 +9,8 @@ from typing import Any
 
 # an assignment that a sentence recommends: qid=, alpha=0.1, loss='squared'; not one inside quotes or behind --set
 _ASSIGNMENT = re.compile(r"""(?<![\w'"./(-])(?<!--set )(set )?([a-z][a-z0-9_]*)=('[^']*'|[\w.+-]*\w)?""")
+# the parameter that is refused, as the first word of a sentence; columns of a table are not parameters here
+_REFUSED = re.compile(r"(?!y |qid )([a-z][a-z0-9_]*)(?= is [^;]*; pass )")
 # options whose name is not that of the parameter; a pipeline's --scale is no model's scale
 _PARAMETERS = {
     "label": "y", "penalty": "alpha", "iterations": "n_steps", "eta": "rate", "seed": "random_state",
@@ -19,6 +21,8 @@ _PARAMETERS = {
 def in_options(sentence: str, options: Mapping[str, str], settable: Callable[[], Collection[str]]) -> str:
     """
     Turn ``name=value`` into the option of that name, or into ``--set name=value`` where a model has the parameter.
+
+    A parameter that is refused in the first word is its option too.
 
     sentence: what the library says.
     options: parameter to option, as the verb has them.
@@ -41,6 +45,9 @@ def in_options(sentence: str, options: Mapping[str, str], settable: Callable[[],
             return found[0]
         return ("pass " if found[1] else "") + said
 
+    refused = _REFUSED.match(sentence)
+    if refused and refused[1] in options:
+        sentence = options[refused[1]] + sentence[refused.end() :]
     return _ASSIGNMENT.sub(option, sentence)
 
 

@@ -182,15 +182,13 @@ def by_hand(entry: Dataset) -> str:
     Returns
     -------
     str
-        A sentence without its full stop; empty where there is none.
+        One sentence.
     """
     names = [file.name for file in entry.missing if file.url is None]
-    if not names:
-        return ""
     shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
     return (
         f"{shown} of data set {entry.name} cannot be downloaded by corank; "
-        f"get a copy on its terms ({entry.terms}) and put it into {entry.home}"
+        f"get a copy on its terms ({entry.terms}) and put it into {entry.home}."
     )
 
 
@@ -212,7 +210,7 @@ def fetch(entry: Dataset) -> list[Path]:
     """
     missing = entry.missing
     if missing and all(file.url is None for file in missing):
-        raise InputError(f"{by_hand(entry)}.")
+        raise InputError(by_hand(entry))
     written = []
     for file in missing:
         if file.url is None:

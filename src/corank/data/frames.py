@@ -165,7 +165,7 @@ class _Roles:
         roles: dict[str, str | None] = {}
         for option, usual, name in zip(("y", "qid", "docid"), ("label", "qid", "docid"), named, strict=True):
             if name is not None and name not in names:
-                raise InputError(f"{path} has no column {name!r}; name one of {', '.join(names)} with {option}=.")
+                raise InputError(f"{path} has no column {name!r}; name one of {names} with {option}=.")
             roles[option] = name or (usual if usual in names else None)
         return cls(**roles, features=[name for name in names if name not in roles.values()])
 
