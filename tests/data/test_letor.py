@@ -45,7 +45,7 @@ def make_text(rng: np.random.Generator, n_rows: int, n_features: int, density: f
 @pytest.mark.parametrize("density", [0.05, 0.9])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_reading_agrees_with_a_naive_reader(tmp_path: Path, density: float, dtype: type, monkeypatch) -> None:
-    monkeypatch.setattr(pieces, "LEAST_PIECE", 1000)
+    monkeypatch.setattr(pieces, "PIECE", 1000)
     text = make_text(np.random.default_rng(1), 200, 40, density)
     path = tmp_path / "a.txt"
     path.write_bytes(text.encode())
@@ -157,7 +157,7 @@ def test_many_hard_numbers_on_one_line_and_on_many(tmp_path: Path, monkeypatch) 
 
 
 def test_colons_in_query_ids_leave_no_gap(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(pieces, "LEAST_PIECE", 64)
+    monkeypatch.setattr(pieces, "PIECE", 64)
     path = tmp_path / "a.txt"
     path.write_text("".join(f"{k % 2} qid:a:b:{k % 3} {k + 1}:{k}.5 500:1\n" for k in range(100)) + "1 qid:900:x\n")
     file = read_letor(path, layout="csr")

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    truth: Annotated[Path, typer.Argument(help="Grades: LETOR text, a store, Parquet, CSV, or a TREC qrels file.")],
+    truth: Annotated[Path, typer.Argument(help="Grades: LETOR text, store, Parquet, CSV, or TREC qrels; - is stdin.")],
     predictions: Annotated[Path, typer.Argument(help="One score a line, aligned with TRUTH, or a TREC run file.")],
     metrics: Annotated[
         list[str] | None,
@@ -55,13 +55,13 @@ def evaluate(
 
 
 def _write_per_query(path: Path, evaluation: Evaluation) -> None:
-    from corank.data.atomic import atomic_file
+    from corank.data.compressed import write_text
 
     columns = [result.values.tolist() for result in evaluation.values()]
-    with atomic_file(path) as scratch, scratch.open("w", encoding="utf-8", errors="surrogateescape") as file:
-        file.write("\t".join(["qid", *evaluation]) + "\n")
-        for query, *values in zip(evaluation.query_ids.tolist(), *columns, strict=True):
-            file.write("\t".join([str(query), *map(repr, values)]) + "\n")
+    rows = zip(evaluation.query_ids.tolist(), *columns, strict=True)
+    lines = [["qid", *evaluation], *([str(query), *map(repr, values)] for query, *values in rows)]
+    with write_text(path) as stream:
+        stream.writelines(("\t".join(line) + "\n").encode(errors="surrogateescape") for line in lines)
 
 
 def _print_json(evaluation: Evaluation, comparisons: list[Comparison], n_absent: int) -> None:

@@ -19,7 +19,8 @@ class Format(StrEnum):
 def rank(
     model: Annotated[Path, typer.Argument(help="Model file that `corank fit` wrote.")],
     data: Annotated[
-        list[Path], typer.Argument(help="LETOR text (several files are put together), a store, Parquet, CSV.")
+        list[Path],
+        typer.Argument(help="LETOR text (several are joined), a store, Parquet or CSV; - is stdin."),
     ],
     output: Annotated[Path | None, typer.Option("--output", "-o", help="File to write.  [default: screen]")] = None,
     format: Annotated[
@@ -40,7 +41,7 @@ def rank(
     import numpy as np
 
     from corank.cli.models import layout_of
-    from corank.data.atomic import atomic_file
+    from corank.data.compressed import is_stream, write_text
     from corank.data.read import read
     from corank.data.routing import predict_with_qid
     from corank.data.trec import write_run
@@ -48,7 +49,7 @@ def rank(
     from corank.persist import load
 
     if format is Format.trec and output is None:
-        raise InputError("a TREC run is written to a file; name one with --output.")
+        raise InputError("a TREC run is written to a file; name one with --output (- for the screen).")
     ranker = load(model)
     if not hasattr(ranker, "predict"):
         raise InputError(f"{model} holds a {type(ranker).__name__}, which does not rank; pass a ranker or a pipeline.")
@@ -72,6 +73,7 @@ def rank(
         docids = numbers if rows.docids is None else rows.docids
         write_run(output, queries.ids[queries.codes], docids, scores, tag)
     else:
-        with atomic_file(output) as scratch, scratch.open("w", encoding="utf-8") as file:
-            file.writelines(f"{score!r}\n" for score in scores.tolist())
-    typer.echo(f"wrote {output}: {len(scores)} rows in {len(queries)} queries, {seconds:.2f} s")
+        with write_text(output) as stream:
+            stream.writelines(f"{score!r}\n".encode() for score in scores.tolist())
+    if not is_stream(output):
+        typer.echo(f"wrote {output}: {len(scores)} rows in {len(queries)} queries, {seconds:.2f} s")

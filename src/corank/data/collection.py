@@ -18,6 +18,29 @@ def _nothing() -> None:
     return None
 
 
+def as_names(names: list[str]) -> NDArray[Any]:
+    """
+    Make an array of text that costs no more than the text.
+
+    Parameters
+    ----------
+    names : list of str
+        The texts.
+
+    Returns
+    -------
+    ndarray
+        Of numpy's text, or of objects where one long name would widen all, or a NUL at the end would be lost.
+    """
+    lengths = [len(name) for name in names]
+    is_wide = max(lengths, default=0) * len(names) > 8 * sum(lengths) + (1 << 20)
+    if not is_wide and not any(name.endswith("\0") for name in names):
+        return np.array(names, dtype=np.str_)
+    found = np.empty(len(names), dtype=object)
+    found[:] = names
+    return found
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Collection:
     """

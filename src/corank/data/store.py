@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from corank.data.queries import Queries
 from corank.data.ranking import RankingData
 from corank.data.rows import as_rows
 from corank.data.store_folder import FORMAT, HEADER, VERSION, StoreFolder, digest, is_store, store_folder
+from corank.data.text import Source
 from corank.errors import InputError
 
 INDEX = ("order", "scored_stops", "grade_starts", "grade_stops", "query_grades")
@@ -102,7 +104,7 @@ def write_store(
 
 def store_letor(
     path: str | os.PathLike[str],
-    sources: list[str | os.PathLike[str]],
+    sources: Sequence[Source],
     *,
     overwrite: bool = False,
     **options: Any,
@@ -114,7 +116,7 @@ def store_letor(
     ----------
     path : path
         The folder to write.
-    sources : list of paths
+    sources : sequence of paths
         The texts, put one after the other.
     overwrite : bool, default False
         Whether a store that stands at `path` is replaced.
