@@ -41,7 +41,7 @@ def convert(
     target: Annotated[
         Path,
         typer.Argument(
-            help="A store (.store, no suffix), .parquet, text (.txt, .letor, .svm, .dat; + .gz, .xz, .zst), - for stdout."
+            help="A store (.store, no suffix), .parquet, text (.txt, .letor, .svm, .dat; + .gz, .xz, .zst), - (stdout)."
         ),
     ],
     unscored: Annotated[

@@ -44,6 +44,7 @@ def packing_of(handle: IO[bytes]) -> str | None:
     handle: the file, which is put back to its start.
     Returns: a name in `MAGIC`, or None.
     """
+    handle.seek(0)
     head = handle.read(max(map(len, MAGIC.values())))
     handle.seek(0)
     return next((kind for kind, magic in MAGIC.items() if head.startswith(magic)), None)

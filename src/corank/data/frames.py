@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.data.collection import Collection, as_names
+from corank.data.collection import Collection, as_names, as_texts
 from corank.data.compressed import is_stream, require_explained
 from corank.data.frames_writer import write_parquet as write_parquet
 from corank.data.given import as_scores
@@ -63,9 +63,10 @@ def read_parquet(
         raise InputError(f"there is no file {path}; check the name.")
     with _naming_damage(path), parquet.ParquetFile(path) as file:
         roles = _Roles.of(file.schema_arrow.names, path, y, qid, docid)
-        # as it is in the file: a text that many rows share is kept once
         ids = [name for name in (roles.qid, roles.docid) if name is not None]
-        with parquet.ParquetFile(path, metadata=file.metadata, read_dictionary=ids) as opened:
+        texts = [name for name in ids if _is_text(file.schema_arrow.field(name).type)]
+        # texts as they are in the file: one that many rows share is kept once
+        with parquet.ParquetFile(path, metadata=file.metadata, read_dictionary=texts) as opened:
             _require_explained(path, file.metadata)
             return _collection(
                 _Columns(
@@ -220,8 +221,9 @@ def _collection(columns: _Columns, roles: _Roles) -> Collection:
     is_single = all(types.field(name).type in (arrow.float32(), arrow.float16()) for name in names)
     X = _features(columns, names, np.dtype(np.float32 if is_single else np.float64))
     y = np.full(len(X), np.nan) if roles.y is None else _labels(arrow, columns, roles.y)
-    qid = None if roles.qid is None else _ids(columns, roles.qid)
-    docids = None if roles.docid is None else _documents(_ids(columns, roles.docid))
+    ids, documents = (None if name is None else _ids(columns, name) for name in (roles.qid, roles.docid))
+    qid = as_names(ids) if isinstance(ids, list) else ids
+    docids = None if documents is None else as_texts([str(one) for one in documents])
     return Collection(X, y, names, _qid=lambda: qid, _docids=lambda: docids)
 
 
@@ -256,36 +258,38 @@ def _features(columns: _Columns, names: list[str], dtype: np.dtype[Any]) -> NDAr
     return X
 
 
-def _ids(columns: _Columns, name: str) -> NDArray[Any]:
+def _ids(columns: _Columns, name: str) -> list[str] | NDArray[Any]:
     arrow, column = need("pyarrow", "frames"), columns.column(name)
     if column.null_count:
         row = column.is_null().to_pylist().index(True)
         raise InputError(f"{columns.path}: column {name!r} is null at row {row}; every row needs an id there.")
     if arrow.types.is_nested(column.type):
         raise InputError(f"{columns.path}: column {name!r} holds {column.type}; ids are numbers or text.")
-    return as_names(_texts(arrow, column)) if _is_text(arrow, column.type) else _to_numpy(column)
+    if _is_text(column.type):
+        return _texts(column)
+    ids = _to_numpy(column)
+    return [str(one) for one in ids.tolist()] if ids.dtype.kind == "O" else ids
 
 
-def _is_text(arrow: Any, kind: Any) -> bool:
+def _is_text(kind: Any) -> bool:
+    arrow = need("pyarrow", "frames")
     kind = kind.value_type if arrow.types.is_dictionary(kind) else kind
     return kind in (arrow.string(), arrow.large_string(), arrow.binary(), arrow.large_binary())
 
 
-def _texts(arrow: Any, column: Any) -> list[str]:
+def _texts(column: Any) -> list[str]:
     """Texts of a column; bytes that are not UTF-8 are kept as in LETOR text."""
+    arrow = need("pyarrow", "frames")
     found: list[str] = []
     for chunk in column.chunks:
         coded = chunk if arrow.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
         words = coded.dictionary.cast(arrow.large_binary()).to_pylist()
         words = [word.decode(errors="surrogateescape") for word in words]
-        found += [words[code] for code in coded.indices.to_pylist()]
+        codes = coded.indices.to_pylist()
+        if codes and not 0 <= min(codes) <= max(codes) < len(words):
+            raise arrow.ArrowInvalid("a text is not in its dictionary")
+        found += [words[code] for code in codes]
     return found
-
-
-def _documents(ids: NDArray[Any]) -> NDArray[np.object_]:
-    documents = np.empty(len(ids), dtype=object)
-    documents[:] = [str(one) for one in ids.tolist()]
-    return documents
 
 
 def _integers(arrow: Any, column: Any) -> Any:

@@ -18,7 +18,7 @@ from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
 from corank.core.parse import BARE_RETURN, ID_RANGE, INTEGER_QID, NO_QID, QID_POSITIONS, TEXT_QID, Rules, Sheet
-from corank.data.collection import Collection, as_names
+from corank.data.collection import Collection, as_names, as_texts
 from corank.data.letor_faults import LARGEST_ID, USUAL_ID, explain
 from corank.data.letor_writer import write_letor as write_letor
 from corank.data.pieces import Fault, Outcome, Pieces
@@ -55,9 +55,8 @@ class _Hashes:
     def _behind(self, pattern: re.Pattern[bytes]) -> NDArray[np.object_] | None:
         if (self.positions < 0).all():
             return None
-        found = np.empty(len(self.positions), dtype=object)
-        found[:] = [word.decode(errors="surrogateescape") for word in self.pieces.match(pattern, self.positions)]
-        return found
+        words = self.pieces.match(pattern, self.positions)
+        return as_texts([word.decode(errors="surrogateescape") for word in words])
 
 
 def read_letor(

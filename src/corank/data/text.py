@@ -33,7 +33,7 @@ BARE_RETURN = "expected a newline behind every row, found a carriage return alon
 NEWLINE = ord("\n")
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _WORD = re.compile(rb"[^ \t\r\n]*")
-_ROW = re.compile(rb"^[ \t\r\x0b\x0c]*+[^ \t\r\n\x0b\x0c#][^\n#]*", re.MULTILINE)
+_ROW = re.compile(rb"^[ \t\r\x0b\x0c]*+[^ \t\r\n\x0b\x0c#][^\r\n#]*", re.MULTILINE)
 _RETURN = re.compile(rb"\r[^\r\n]")
 _HEAD = 1 << 24
 
@@ -148,7 +148,7 @@ class Text:
             size = min(16 * size or 1 << 12, self.size, _HEAD)
             found = _ROW.search(self.read(0, size).tobytes())
             if found and (found.end() < size or size in (self.size, _HEAD)):
-                return found.group().rstrip(b"\r")
+                return found.group()
         return b""
 
 
