@@ -23,6 +23,11 @@ from corank.errors import InputError, MissingExtra
         (MissingExtra("zstandard is not installed; run: pip"), "corank: zstandard is not installed; run: pip\n"),
         (OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "a.store"), "corank: a.store: No space left on device.\n"),
         (OSError("odd"), "corank: odd.\n"),
+        (
+            MemoryError("Unable to allocate 8.00 GiB for an array"),
+            "corank: there is not enough memory (Unable to allocate 8.00 GiB for an array); "
+            "try fewer rows or features, or a larger machine.\n",
+        ),
     ],
 )
 def test_what_went_wrong_is_one_line_and_exit_code_1(monkeypatch, capsys, error, sentence):

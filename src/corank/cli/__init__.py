@@ -17,7 +17,7 @@ from corank.cli.evaluate import evaluate
 from corank.cli.experiment import experiment
 from corank.cli.fit import fit
 from corank.cli.rank import rank
-from corank.errors import InputError, MissingExtra
+from corank.errors import InputError, MissingExtra, reason
 
 app = typer.Typer(
     name="corank",
@@ -74,6 +74,8 @@ def main() -> None:
         return
     except (InputError, MissingExtra) as error:
         sentence = _spoken(error)
+    except MemoryError as error:
+        sentence = f"there is not enough memory ({reason(error)}); try fewer rows or features, or a larger machine."
     except OSError as error:
         where = "" if error.filename is None else f"{error.filename}: "
         sentence = f"{where}{error.strerror or error}."

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    truth: Annotated[Path, typer.Argument(help="Grades: LETOR text, a store, Parquet, CSV, or a TREC qrels file.")],
+    truth: Annotated[Path, typer.Argument(help="Grades: LETOR text, store, Parquet, CSV, or TREC qrels; - is stdin.")],
     predictions: Annotated[Path, typer.Argument(help="One score a line, aligned with TRUTH, or a TREC run file.")],
     metrics: Annotated[
         list[str] | None,

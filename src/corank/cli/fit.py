@@ -22,7 +22,7 @@ class Scale(StrEnum):
 def fit(
     data: Annotated[
         list[Path],
-        typer.Argument(help="LETOR text (also gz, xz, zst; several files are put together), a store, Parquet, CSV."),
+        typer.Argument(help="LETOR text (or .gz, .xz, .zst; several are joined), a store, Parquet or CSV; - is stdin."),
     ],
     model: Annotated[str, typer.Option("--model", "-m", help="What to learn: spd, crr, lcra, ...")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write.", metavar="MODEL")],

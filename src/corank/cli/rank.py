@@ -19,7 +19,8 @@ class Format(StrEnum):
 def rank(
     model: Annotated[Path, typer.Argument(help="Model file that `corank fit` wrote.")],
     data: Annotated[
-        list[Path], typer.Argument(help="LETOR text (several files are put together), a store, Parquet, CSV.")
+        list[Path],
+        typer.Argument(help="LETOR text (several are joined), a store, Parquet or CSV; - is stdin."),
     ],
     output: Annotated[Path | None, typer.Option("--output", "-o", help="File to write.  [default: screen]")] = None,
     format: Annotated[
@@ -41,7 +42,7 @@ def rank(
     import numpy as np
 
     from corank.cli.models import layout_of, warn_of_absent_features
-    from corank.data.compressed import require_text_place, write_text
+    from corank.data.compressed import is_stream, require_text_place, write_text
     from corank.data.read import read
     from corank.data.routing import predict_with_qid
     from corank.data.trec import write_run
@@ -49,7 +50,7 @@ def rank(
     from corank.persist import load
 
     if format is Format.trec and output is None:
-        raise InputError("a TREC run is written to a file; name one with --output.")
+        raise InputError("a TREC run is written to a file; name one with --output (- for the screen).")
     if output is not None:
         require_text_place(output, overwrite=force)
     ranker = load(model)
@@ -78,4 +79,5 @@ def rank(
     else:
         with write_text(output, overwrite=force) as stream:
             stream.writelines(f"{score!r}\n".encode() for score in scores.tolist())
-    typer.echo(f"wrote {output}: {len(scores)} rows in {len(queries)} queries, {seconds:.2f} s")
+    if not is_stream(output):
+        typer.echo(f"wrote {output}: {len(scores)} rows in {len(queries)} queries, {seconds:.2f} s")

@@ -126,6 +126,8 @@ def naming_faults(path: str | os.PathLike[str], numbers: tuple[int, ...] | None 
 
 
 def _place(path: str | os.PathLike[str]) -> Path:
+    if os.fspath(path) == "-":
+        raise InputError("- is standard output, which takes text only; name a file to write.")
     place = Path(os.path.realpath(path))
     if not place.parent.is_dir():
         raise InputError(f"{path} cannot be written: there is no folder {place.parent}; create it first.")

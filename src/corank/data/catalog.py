@@ -13,7 +13,7 @@ from importlib import resources
 from pathlib import Path
 
 from corank.data.atomic import atomic_file
-from corank.data.compressed import open_text
+from corank.data.text import open_text
 from corank.errors import InputError, known, reason
 
 SUFFIXES = ("", ".gz", ".xz", ".zst")
@@ -166,7 +166,7 @@ def verify(entry: Dataset) -> None:
         path = entry.find(file.name)
         if path is None:
             continue
-        if hashlib.sha256(open_text(path).mapped).hexdigest() != file.sha256:
+        if hashlib.sha256(open_text(path).read().data).hexdigest() != file.sha256:
             raise InputError(f"{path} does not have the checksum of {file.name}; remove it and get it again.")
 
 

@@ -9,6 +9,7 @@ Writing is O(bytes), and whole or not at all.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from corank.data.rows import as_rows
 from corank.data.store_files import INDEX, StoreFiles, map_file
 from corank.data.store_folder import StoreFolder, digest, store_folder
 from corank.data.store_header import read_header
+from corank.data.text import Source
 from corank.errors import InputError
 
 
@@ -114,7 +116,7 @@ def write_store(
 
 def store_letor(
     path: str | os.PathLike[str],
-    sources: list[str | os.PathLike[str]],
+    sources: Sequence[Source],
     *,
     overwrite: bool = False,
     **options: Any,
@@ -126,7 +128,7 @@ def store_letor(
     ----------
     path : path
         The folder to write.
-    sources : list of paths
+    sources : sequence of paths
         The texts, put one after the other.
     overwrite : bool, default False
         Whether a store that stands at `path` is replaced.

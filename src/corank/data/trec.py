@@ -16,15 +16,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from corank.core import columns
-from corank.data.compressed import Text, open_text, write_text
+from corank.core.parse import NEWLINE
+from corank.data.compressed import write_text
 from corank.data.given import as_scores
-from corank.data.pieces import cut_lines
+from corank.data.pieces import Piece, cut_lines
 from corank.data.queries import Queries
+from corank.data.text import BARE_RETURN, Source, Text, open_text
 from corank.errors import InputError
 
 RUN_COLUMNS = ("query", "Q0", "document", "rank", "score", "tag")
 QRELS_COLUMNS = ("query", "iteration", "document", "grade")
-PIECE = 1 << 28
+PIECE = 1 << 24
+EVERY_ROW, FIRST_ROW = slice(None), slice(1)
 _NAME = re.compile(r"[^ \t\r\n]+").fullmatch
 
 
@@ -88,43 +91,58 @@ class JudgedRun:
     missed_y: NDArray[np.float64]
 
 
-def read_run(path: str | os.PathLike[str]) -> Run:
+def read_run(path: Source) -> Run:
     """
     Read a run file of six columns, plain or compressed.
 
     Parameters
     ----------
     path : path
-        The file.
+        The file; "-" is standard input.
 
     Returns
     -------
     Run
         Its rows, in the order of the file.
     """
-    text = open_text(path)
-    spans, fresh, scores = _read(text, RUN_COLUMNS, ("query", "document", "tag"), "score")
-    tag = _decode(text, spans[:1, 2])[0]
-    return Run(_decode(text, spans[:, 0], fresh), _decode(text, spans[:, 1]), scores, tag)
+    kept = {"query": EVERY_ROW, "document": EVERY_ROW, "tag": FIRST_ROW}
+    scores, qid, docids, tags = _read(open_text(path), RUN_COLUMNS, kept, "score")
+    return Run(qid, docids, scores, tags[0])
 
 
-def read_qrels(path: str | os.PathLike[str]) -> Qrels:
+def read_qrels(path: Source) -> Qrels:
     """
     Read a qrels file of four columns, plain or compressed.
 
     Parameters
     ----------
     path : path
-        The file.
+        The file; "-" is standard input.
 
     Returns
     -------
     Qrels
         Its rows, in the order of the file.
     """
-    text = open_text(path)
-    spans, fresh, y = _read(text, QRELS_COLUMNS, ("query", "document"), "grade")
-    return Qrels(_decode(text, spans[:, 0], fresh), _decode(text, spans[:, 1]), y)
+    y, qid, docids = _read(open_text(path), QRELS_COLUMNS, {"query": EVERY_ROW, "document": EVERY_ROW}, "grade")
+    return Qrels(qid, docids, y)
+
+
+def read_scores(path: Source) -> NDArray[np.float64]:
+    """
+    Read a file of one score a line, plain or compressed.
+
+    Parameters
+    ----------
+    path : path
+        The file; "-" is standard input.
+
+    Returns
+    -------
+    array of float64
+        The scores.
+    """
+    return _read(open_text(path), ("score",), {}, "score")[0]
 
 
 def write_run(
@@ -142,7 +160,7 @@ def write_run(
     Parameters
     ----------
     path : path
-        The file to write, compressed as its suffix says.
+        The file to write, compressed as its suffix says; "-" is standard output.
     qid, docids : array-likes of shape (n_rows,)
         Query and document of each row, without blanks.
     scores : array-like of shape (n_rows,)
@@ -178,7 +196,7 @@ def write_qrels(
     Parameters
     ----------
     path : path
-        The file to write, compressed as its suffix says.
+        The file to write, compressed as its suffix says; "-" is standard output.
     qid, docids : array-likes of shape (n_rows,)
         Query and document of each row, without blanks.
     y : array-like of shape (n_rows,)
@@ -239,40 +257,49 @@ def join_run(run: Run, qrels: Qrels, *, unjudged: float = float("nan")) -> Judge
     return JudgedRun(y, run.scores, run.qid, run.docids, missed_qid, np.array([grade for _, grade in missed]))
 
 
-def _read(
-    text: Text, names: tuple[str, ...], kept: tuple[str, ...], number: str
-) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.float64]]:
-    most = text.n_lines
+def _read(text: Text, names: tuple[str, ...], kept: dict[str, slice], number: str) -> list[NDArray[Any]]:
+    """The numbers of a text, and then the strings of each column that is kept, of some rows of each piece."""
+    parts = [_split(piece, names, kept, number) for piece in cut_lines(text, 0, PIECE)]
+    joined = [np.concatenate(column) for column in zip(*parts, strict=True)]
+    if len(joined[0]) == 0:
+        raise InputError(f"{text} has no rows; expected lines of '{' '.join(names)}'.")
+    return joined
+
+
+def _split(piece: Piece, names: tuple[str, ...], kept: dict[str, slice], number: str) -> list[NDArray[Any]]:
+    content = piece.read()
+    most = int(np.count_nonzero(content == NEWLINE))
     fields = columns.Fields(
         np.empty((most, len(kept), 2), dtype=np.int64),
         np.empty(most, dtype=np.bool_),
         np.empty(most),
         np.empty((most, 2), dtype=np.int64),
     )
-    keep = np.array([kept.index(name) if name in kept else -1 for name in names])
-    row = 0
-    for piece in cut_lines(text, 0, PIECE):
-        code, position, row = columns.split_lines(
-            piece.bytes, piece.begin, piece.end, piece.shift, row, keep, names.index(number), fields
-        )
-        if code != columns.DONE:
-            raise _fault(text, code, position, names, number)
-    if row == 0:
-        raise InputError(f"{text.path} has no rows; expected lines of '{' '.join(names)}'.")
+    keep = np.array([list(kept).index(name) if name in kept else -1 for name in names])
+    code, position, row = columns.split_lines(content, 0, piece.length, 0, 0, keep, names.index(number), fields)
+    if code != columns.DONE:
+        raise _fault(piece.text, code, piece.begin + position, names, number)
     numbers = fields.numbers[:row]
     for k in np.flatnonzero(np.isnan(numbers)).tolist():
         begin, end = fields.number_spans[k].tolist()
-        numbers[k] = float(text.mapped[begin:end])
+        numbers[k] = float(content[begin:end].tobytes())
         if np.isinf(numbers[k]):
-            raise _fault(text, columns.BAD_NUMBER, begin, names, number)
-    return fields.spans[:row], fields.fresh[:row], numbers
+            raise _fault(piece.text, columns.BAD_NUMBER, piece.begin + begin, names, number)
+    spans, fresh = fields.spans[:row], fields.fresh[:row]
+    texts = [
+        _decode(content, spans[rows, k], None if k else fresh)  # rows of a query share its name
+        for k, rows in enumerate(kept.values())
+    ]
+    return [numbers, *texts]
 
 
-def _decode(text: Text, spans: NDArray[np.int64], fresh: NDArray[np.bool_] | None = None) -> NDArray[np.object_]:
+def _decode(
+    content: NDArray[np.uint8], spans: NDArray[np.int64], fresh: NDArray[np.bool_] | None
+) -> NDArray[np.object_]:
     """Strings of spans; one that is not fresh is the string before it."""
     wanted = spans if fresh is None else spans[fresh]
     lines = np.empty(int((wanted[:, 1] - wanted[:, 0] + 1).sum()), dtype=np.uint8)
-    columns.gather_lines(text.bytes, wanted, lines)
+    columns.gather_lines(content, wanted, lines)
     found = np.empty(len(wanted), dtype=object)
     found[:] = lines.tobytes().decode(errors="surrogateescape").split("\n")[:-1]
     return found if fresh is None else np.asarray(found[np.cumsum(fresh) - 1])
@@ -280,15 +307,15 @@ def _decode(text: Text, spans: NDArray[np.int64], fresh: NDArray[np.bool_] | Non
 
 def _fault(text: Text, code: int, position: int, names: tuple[str, ...], number: str) -> InputError:
     line, column = text.locate(position)
-    if code == columns.BAD_NUMBER:
-        found = text.mapped[position : position + 40].split(maxsplit=1)[0].decode(errors="replace")
+    if text.has_bare_return(position):
+        problem = BARE_RETURN
+    elif code == columns.BAD_NUMBER:
+        found = text.word(position).decode(errors="replace")[:40]
         problem = f"expected a finite {number}, found {found!r}"
-    elif code == columns.NO_ROOM:
-        problem = "the file changed while it was read; read it again"
     else:
         few = "fewer" if code == columns.FEW_COLUMNS else "more"
         problem = f"expected {len(names)} columns ({' '.join(names)}), found {few}"
-    return InputError(f"{text.path}, line {line}, column {column}: {problem}.")
+    return InputError(f"{text}, line {line}, column {column}: {problem}.")
 
 
 def _names(values: ArrayLike, what: str) -> list[str]:
