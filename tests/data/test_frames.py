@@ -217,6 +217,14 @@ def test_old_line_ends_part_rows_of_a_table(tmp_path: Path) -> None:
     assert (rows.X.tolist(), rows.y.tolist(), rows.names) == ([[2], [3]], [1, 0], ["f"])
 
 
+def test_names_are_taken_as_they_stand(tmp_path: Path) -> None:
+    (tmp_path / "t").write_text("\n\tlabel,f,label\n1,2,3\n")
+    assert read_csv(tmp_path / "t").names == ["\tlabel", "f"]
+    (tmp_path / "t").write_text('label,"f\ng"\n1,2\n')
+    with pytest.raises(InputError, match="t (cannot be read as a table|has a name of a column)"):
+        read_csv(tmp_path / "t")
+
+
 def parquet_of(path: Path, **columns: object) -> Path:
     made = {name: column if isinstance(column, pa.Array) else pa.array(column) for name, column in columns.items()}
     pq.write_table(pa.Table.from_arrays(list(made.values()), names=list(made)), path)

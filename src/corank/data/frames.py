@@ -22,7 +22,7 @@ from corank.data.text import Source, open_text
 from corank.errors import InputError, need, reason
 
 ROWS_AT_ONCE = 1 << 16
-_FIRST_LINE = re.compile(rb"[\s]*+([^\r\n]*)")
+_FIRST_LINE = re.compile(rb"[\r\n]*+([^\r\n]*)")
 
 
 def read_parquet(
@@ -130,7 +130,7 @@ def read_csv(path: Source, *, y: str | None = "label", qid: str | None = None, d
     text = open_text(path)
     content = text.read().data
     header = _FIRST_LINE.match(content)[1]  # type: ignore[index]
-    if not header:
+    if not header.strip():
         raise InputError(f"{text} has no line that names columns, only blank ones; check what it is.")
     mark, names = max(",\t;", key=header.decode(errors="replace").count), []
     try:
@@ -148,6 +148,8 @@ def read_csv(path: Source, *, y: str | None = "label", qid: str | None = None, d
             f"{text} cannot be read as a table ({fault}); it takes UTF-8, a value for each column of the first "
             "line in every other, and numbers except for qid= and docid=."
         ) from error
+    if table.schema.names != names:
+        raise InputError(f"{text} has a name of a column that goes on in the next line; write each in one line.")
     del content  # not beside X as well
     if roles.qid is not None:
         table = table.set_column(names.index(roles.qid), roles.qid, _integers(arrow, table.column(roles.qid)))
