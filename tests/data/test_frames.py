@@ -217,6 +217,14 @@ def test_old_line_ends_part_rows_of_a_table(tmp_path: Path) -> None:
     assert (rows.X.tolist(), rows.y.tolist(), rows.names) == ([[2], [3]], [1, 0], ["f"])
 
 
+def test_names_are_taken_as_they_stand(tmp_path: Path) -> None:
+    (tmp_path / "t").write_text("\n\tlabel,f,label\n1,2,3\n")
+    assert read_csv(tmp_path / "t").names == ["\tlabel", "f"]
+    (tmp_path / "t").write_text('label,"f\ng"\n1,2\n')
+    with pytest.raises(InputError, match=r"t (cannot be read as a table|has a name of a column)"):
+        read_csv(tmp_path / "t")
+
+
 def parquet_of(path: Path, **columns: object) -> Path:
     made = {name: column if isinstance(column, pa.Array) else pa.array(column) for name, column in columns.items()}
     pq.write_table(pa.Table.from_arrays(list(made.values()), names=list(made)), path)
@@ -284,7 +292,7 @@ def varint(number: int) -> bytes:
     )
 
 
-@pytest.mark.parametrize("n_rows", [2**40, 2**62, 1235])
+@pytest.mark.parametrize("n_rows", [2**40, 2**62, 1235, 0])
 def test_a_footer_that_speaks_of_rows_that_are_not_there_is_refused(tmp_path: Path, n_rows: int) -> None:
     path = parquet_of(tmp_path / "t", label=np.arange(1234.0), f=np.arange(1234.0))
     content = path.read_bytes()
@@ -293,7 +301,12 @@ def test_a_footer_that_speaks_of_rows_that_are_not_there_is_refused(tmp_path: Pa
     assert footer.count(b"\x16" + varint(1234)) == 4
     footer = footer.replace(b"\x16" + varint(1234), b"\x16" + varint(n_rows))
     path.write_bytes(content[: -8 - size] + footer + len(footer).to_bytes(4, "little") + b"PAR1")
-    with pytest.raises(InputError, match=r"t (has .* bytes and unpacks to more than|is damaged|is not a readable)"):
+    with pytest.raises(InputError, match=r"t (has .* and unpacks to more than|is damaged|is not a rea|has 0 rows)"):
+        read_parquet(path)
+    # only the number of the file, not that of its group of rows
+    first = content.index(b"\x16" + varint(1234), len(content) - 8 - size)
+    path.write_bytes(content[:first] + b"\x16" + varint(1000) + content[first + 3 :])
+    with pytest.raises(InputError, match=r"t is damaged: it has 1234 rows, not 1000"):
         read_parquet(path)
 
 

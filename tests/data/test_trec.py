@@ -8,7 +8,7 @@ import pytrec_eval
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corank.data import trec
+from corank.data import trec_columns
 from corank.data.trec import Qrels, Run, join_run, read_qrels, read_run, read_scores, write_qrels, write_run
 from corank.errors import InputError
 
@@ -174,7 +174,7 @@ def test_bare_returns_and_a_byte_order_mark(tmp_path: Path) -> None:
 
 
 def test_pieces_of_a_run_are_put_together(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(trec, "PIECE", 100)
+    monkeypatch.setattr(trec_columns, "PIECE", 100)
     qid, docids = np.arange(300) // 7, [f"d{k}" for k in range(300)]
     write_run(tmp_path / "run", qid, docids, -np.arange(300.0), tag="mine")
     (tmp_path / "run").write_bytes(b"\n" * 150 + (tmp_path / "run").read_bytes())

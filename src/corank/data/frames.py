@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from corank.data.collection import Collection, as_names, as_texts
 from corank.data.compressed import is_stream, require_explained
+from corank.data.frames_ids import ids_of, integers_of, is_text, to_numpy
 from corank.data.frames_writer import write_parquet as write_parquet
 from corank.data.given import as_scores
 from corank.data.rows import require_finite
@@ -22,7 +23,7 @@ from corank.data.text import Source, open_text
 from corank.errors import InputError, need, reason
 
 ROWS_AT_ONCE = 1 << 16
-_FIRST_LINE = re.compile(rb"[\s]*+([^\r\n]*)")
+_FIRST_LINE = re.compile(rb"[\r\n]*+([^\r\n]*)")
 
 
 def read_parquet(
@@ -64,7 +65,7 @@ def read_parquet(
     with _naming_damage(path), parquet.ParquetFile(path) as file:
         roles = _Roles.of(file.schema_arrow.names, path, y, qid, docid)
         ids = [name for name in (roles.qid, roles.docid) if name is not None]
-        texts = [name for name in ids if _is_text(file.schema_arrow.field(name).type)]
+        texts = [name for name in ids if is_text(file.schema_arrow.field(name).type)]
         # texts as they are in the file: one that many rows share is kept once
         with parquet.ParquetFile(path, metadata=file.metadata, read_dictionary=texts) as opened:
             _require_explained(path, file.metadata)
@@ -130,7 +131,7 @@ def read_csv(path: Source, *, y: str | None = "label", qid: str | None = None, d
     text = open_text(path)
     content = text.read().data
     header = _FIRST_LINE.match(content)[1]  # type: ignore[index]
-    if not header:
+    if not header.strip():
         raise InputError(f"{text} has no line that names columns, only blank ones; check what it is.")
     mark, names = max(",\t;", key=header.decode(errors="replace").count), []
     try:
@@ -148,9 +149,11 @@ def read_csv(path: Source, *, y: str | None = "label", qid: str | None = None, d
             f"{text} cannot be read as a table ({fault}); it takes UTF-8, a value for each column of the first "
             "line in every other, and numbers except for qid= and docid=."
         ) from error
+    if table.schema.names != names:
+        raise InputError(f"{text} has a name of a column that goes on in the next line; write each in one line.")
     del content  # not beside X as well
     if roles.qid is not None:
-        table = table.set_column(names.index(roles.qid), roles.qid, _integers(arrow, table.column(roles.qid)))
+        table = table.set_column(names.index(roles.qid), roles.qid, integers_of(table.column(roles.qid)))
     return _collection(
         _Columns(
             text,
@@ -203,7 +206,16 @@ class _Columns:
     schema: Any
     n_rows: int
     batches: Callable[[list[str]], Iterable[Any]]
-    column: Callable[[str], Any]
+    read: Callable[[str], Any]
+
+    def column(self, name: str) -> Any:
+        found = self.read(name)
+        self.require_rows(len(found))
+        return found
+
+    def require_rows(self, n_rows: int) -> None:
+        if n_rows != self.n_rows:
+            raise InputError(f"{self.path} is damaged: it has {n_rows} rows, not {self.n_rows}; write it again.")
 
 
 def _collection(columns: _Columns, roles: _Roles) -> Collection:
@@ -220,7 +232,10 @@ def _collection(columns: _Columns, roles: _Roles) -> Collection:
     is_single = all(types.field(name).type in (arrow.float32(), arrow.float16()) for name in names)
     X = _features(columns, names, np.dtype(np.float32 if is_single else np.float64))
     y = np.full(len(X), np.nan) if roles.y is None else _labels(arrow, columns, roles.y)
-    ids, documents = (None if name is None else _ids(columns, name) for name in (roles.qid, roles.docid))
+    ids, documents = (
+        None if name is None else ids_of(columns.column(name), f"{path}: column {name!r}")
+        for name in (roles.qid, roles.docid)
+    )
     qid = as_names(ids) if isinstance(ids, list) else ids
     docids = None if documents is None else as_texts([str(one) for one in documents])
     return Collection(X, y, names, _qid=lambda: qid, _docids=lambda: docids)
@@ -230,7 +245,7 @@ def _labels(arrow: Any, columns: _Columns, name: str) -> NDArray[np.float64]:
     labels = columns.column(name)
     if not _is_number(arrow, labels.type):
         raise InputError(f"{columns.path}: the label column {name!r} holds {labels.type}; expected numbers.")
-    return as_scores(_to_numpy(labels.cast(arrow.float64(), safe=False)), columns.n_rows)
+    return as_scores(to_numpy(labels.cast(arrow.float64(), safe=False)), columns.n_rows)
 
 
 def _is_number(arrow: Any, kind: Any) -> bool:
@@ -242,6 +257,8 @@ def _features(columns: _Columns, names: list[str], dtype: np.dtype[Any]) -> NDAr
     X = np.empty((columns.n_rows, len(names)), dtype=dtype)
     begin = 0
     for batch in columns.batches(names):
+        if begin + batch.num_rows > len(X):
+            columns.require_rows(begin + batch.num_rows)
         for k, name in enumerate(names):
             column = batch.column(name)
             if column.null_count:
@@ -249,58 +266,8 @@ def _features(columns: _Columns, names: list[str], dtype: np.dtype[Any]) -> NDAr
                 raise InputError(
                     f"{columns.path}: column {name!r} is null at row {row}; fill or drop missing values first."
                 )
-            X[begin : begin + batch.num_rows, k] = _to_numpy(column)
+            X[begin : begin + batch.num_rows, k] = to_numpy(column)
         begin += batch.num_rows
-    if begin != columns.n_rows:
-        raise InputError(f"{columns.path} is damaged: it has {begin} rows, not {columns.n_rows}; write it again.")
+    columns.require_rows(begin)
     require_finite(X)
     return X
-
-
-def _ids(columns: _Columns, name: str) -> list[str] | NDArray[Any]:
-    arrow, column = need("pyarrow", "frames"), columns.column(name)
-    if column.null_count:
-        row = column.is_null().to_pylist().index(True)
-        raise InputError(f"{columns.path}: column {name!r} is null at row {row}; every row needs an id there.")
-    if arrow.types.is_nested(column.type):
-        raise InputError(f"{columns.path}: column {name!r} holds {column.type}; ids are numbers or text.")
-    if _is_text(column.type):
-        return _texts(column)
-    ids = _to_numpy(column)
-    return [str(one) for one in ids.tolist()] if ids.dtype.kind == "O" else ids
-
-
-def _is_text(kind: Any) -> bool:
-    arrow = need("pyarrow", "frames")
-    kind = kind.value_type if arrow.types.is_dictionary(kind) else kind
-    return kind in (arrow.string(), arrow.large_string(), arrow.binary(), arrow.large_binary())
-
-
-def _texts(column: Any) -> list[str]:
-    """Texts of a column; bytes that are not UTF-8 are kept as in LETOR text."""
-    arrow = need("pyarrow", "frames")
-    found: list[str] = []
-    for chunk in column.chunks:
-        coded = chunk if arrow.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
-        words = coded.dictionary.cast(arrow.large_binary()).to_pylist()
-        words = [word.decode(errors="surrogateescape") for word in words]
-        codes = coded.indices.to_pylist()
-        if codes and not 0 <= min(codes) <= max(codes) < len(words):
-            raise arrow.ArrowInvalid("a text is not in its dictionary")
-        found += [words[code] for code in codes]
-    return found
-
-
-def _integers(arrow: Any, column: Any) -> Any:
-    """Query ids of text: integers where all of them are written as such, and null where nothing is written."""
-    given = need("pyarrow.compute", "frames")
-    column = given.if_else(given.equal(column, ""), None, column)
-    try:
-        numbers = column.cast(arrow.int64())
-    except arrow.ArrowInvalid:
-        return column
-    return numbers if numbers.cast(arrow.string()).equals(column) else column
-
-
-def _to_numpy(column: Any) -> NDArray[Any]:
-    return np.asarray(column.to_numpy(zero_copy_only=False))

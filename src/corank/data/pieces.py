@@ -14,7 +14,7 @@ from corank.core.bytes import PADDING
 from corank.core.threads import spread
 from corank.data.text import Text
 
-PIECE = 1 << 21
+PIECE = 1 << 20
 """Bytes of a piece, about: enough to make a thread worth its while, few enough to stay in a processor's cache."""
 
 HARD_NUMBERS = 4096
