@@ -181,24 +181,50 @@ def test_an_interrupt_between_the_renames_brings_the_old_folder_back(tmp_path: P
     assert listing(tmp_path) == ["store"]
 
 
-def test_a_folder_that_was_moved_aside_is_put_back_by_who_asks_for_it(tmp_path: Path, store: Path, monkeypatch) -> None:
+def move_aside(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As after a kill between the two renames: the scratch folder stands, its lock is free, the place is empty."""
-    monkeypatch.setattr("shutil.rmtree", lambda *_, **__: None)
 
     def write() -> None:
         with atomic_folder(store, overwrite=True) as scratch:
             os.rename(store, scratch.parent / "old")
             raise RuntimeError("killed")
 
-    with pytest.raises(RuntimeError, match="killed"):
-        write()
-    monkeypatch.undo()
+    with monkeypatch.context() as patch:
+        patch.setattr("shutil.rmtree", lambda *_, **__: None)
+        with pytest.raises(RuntimeError, match="killed"):
+            write()
     assert not store.exists()
+
+
+def test_a_folder_that_was_moved_aside_is_put_back_by_who_asks_for_it(tmp_path: Path, store: Path, monkeypatch) -> None:
+    move_aside(store, monkeypatch)
     assert folder_stands(store)
     assert listing(store) == ["old"]
     assert listing(tmp_path) == ["store"]
     assert not folder_stands(tmp_path / "none")
     assert not folder_stands(tmp_path / "none" / "none")
+
+
+def test_a_folder_that_was_moved_aside_stands_in_the_way_of_a_new_one(tmp_path: Path, store: Path, monkeypatch) -> None:
+    move_aside(store, monkeypatch)
+    with pytest.raises(InputError, match="store exists already"):
+        require_place(store, overwrite=False, folder=True)
+    assert listing(store) == ["old"]
+    write_store(store)
+    assert listing(store) == ["new"]
+    assert listing(tmp_path) == ["store"]
+
+
+def test_a_folder_that_was_moved_aside_is_kept_while_it_cannot_be_put_back(store: Path, monkeypatch) -> None:
+    def refuse(source: Path, place: Path) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    move_aside(store, monkeypatch)
+    with monkeypatch.context() as patch:
+        patch.setattr("corank.data.scratch.rename_new", refuse)
+        assert not folder_stands(store)
+    assert folder_stands(store)
+    assert listing(store) == ["old"]
 
 
 def test_places_that_cannot_be_written_are_named(tmp_path: Path) -> None:

@@ -149,8 +149,7 @@ def test_writing_packs_by_suffix(tmp_path: Path, suffix: str, unpack) -> None:
         stream.write(CONTENT)
     assert unpack(path.read_bytes()) == CONTENT
     first = path.read_bytes()
-    path.unlink()
-    with write_text(path) as stream:
+    with write_text(path, overwrite=True) as stream:
         stream.write(CONTENT)
     assert path.read_bytes() == first
 

@@ -38,6 +38,7 @@ CHANGES = {
     "unlink", "write", "write_table",
 }  # fmt: skip
 RENAMES = {"rename", "replace"}
+WRITES = {"posix_fallocate", "serialize_file", "write", "write_table"}
 NAMES = (
     "convert to text", "convert to packed text", "convert to store", "convert to store without exchange",
     "convert to Parquet", "fit", "save", "experiment",
@@ -103,15 +104,17 @@ def events_of(work: Callable[[], None], folder: Path) -> list[str]:
 
 
 def chosen(names: list[list[str]], kills: int) -> list[tuple[int, int]]:
-    """Which events to die at, without and with an old version: all, or those around renames and others between."""
-    events = [(begin, last) for begin in range(2) for last in range(len(names[begin]))]
-    n = kills - kills // 4
+    """Which events to die at, without and with an old version: all, or those around renames and then at writes."""
+    events = [(has_old, last) for has_old in range(2) for last in range(len(names[has_old]))]
     if 2 * kills >= len(events):
         return events
-    first = [(begin, last) for begin, last in events if RENAMES & set(names[begin][max(last - 1, 0) : last + 1])]
-    others = [event for event in events if event not in first]
-    others = [others[k * len(others) // n] for k in range(n)]
-    return [*first, *others][:n]
+
+    def rank(event: tuple[int, int]) -> int:
+        has_old, last = event
+        around = set(names[has_old][max(last - 1, 0) : last + 1])
+        return 0 if around & RENAMES else 1 if names[has_old][last] in WRITES else 2
+
+    return sorted(events, key=rank)[: kills - kills // 4]
 
 
 def kill(writer: Writer, kills: int, rng: random.Random) -> dict[str, Any]:
@@ -135,7 +138,7 @@ def kill(writer: Writer, kills: int, rng: random.Random) -> dict[str, Any]:
     outcome |= {"killed": 0, "old": 0, "new": 0, "between": 0, "faults": []}
     for has_old, last in instants:
         folder = prepared(root, old if has_old else None)
-        after = rng.random() * seconds * 1.5 if last is None else None
+        after = rng.random() * seconds if last is None else None
         code = killed(writer, folder, bool(has_old), last, after)
         outcome["killed"] += code == -signal.SIGKILL
         folder_stands(folder / writer.target)  # as every reader of a folder asks

@@ -11,7 +11,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from corank.data.renames import exchange, rename_new
@@ -43,7 +43,7 @@ def atomic_file(path: str | os.PathLike[str], *, overwrite: bool = False) -> Ite
         yield scratch
         with naming_faults(path):
             _flush(scratch)
-            os.chmod(scratch, _mode(place) if place.exists() else mode_of_new_file(folder))
+            _set_mode(scratch, _mode(place) if place.exists() else mode_of_new_file(folder))
             try:
                 (os.replace if overwrite else rename_new)(scratch, place)
             except FileExistsError:
@@ -72,7 +72,7 @@ def atomic_folder(path: str | os.PathLike[str], *, overwrite: bool = False) -> I
                     _flush(entry)
             _flush_folder(scratch)
             if place.exists():
-                os.chmod(scratch, _mode(place))
+                _set_mode(scratch, _mode(place))
             try:
                 os.rename(scratch, place)  # in the place of nothing, or of an empty folder
             except OSError as error:
@@ -147,9 +147,10 @@ def _file_place(path: str | os.PathLike[str], overwrite: bool) -> Path:
 
 def _folder_place(path: str | os.PathLike[str], overwrite: bool) -> Path:
     place = _place(path)
-    if os.path.lexists(place) and not place.is_dir():
+    stands = folder_stands(place)
+    if os.path.lexists(place) and not stands:
         raise InputError(f"{path} is a file, and a folder is to be written; choose another name.")
-    if not overwrite and place.is_dir() and any(place.iterdir()):
+    if not overwrite and stands and any(place.iterdir()):
         raise _taken(path)
     return place
 
@@ -184,6 +185,12 @@ def _replace(scratch: Path, place: Path, old: Path) -> None:
 
 def _mode(place: Path) -> int:
     return place.stat().st_mode & 0o777
+
+
+def _set_mode(scratch: Path, mode: int) -> None:
+    if _mode(scratch) != mode:
+        with suppress(OSError):  # a file system without permissions
+            scratch.chmod(mode)
 
 
 def _flush(path: Path) -> None:

@@ -224,7 +224,7 @@ def fetch(entry: Dataset) -> list[Path]:
             raise InputError(f"{file.url} did not answer with the content of {file.name}; nothing was written.")
         path = entry.home / file.name
         path.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_file(path) as scratch:
+        with atomic_file(path, overwrite=True) as scratch:
             scratch.write_bytes(content)
         written.append(path)
     return written

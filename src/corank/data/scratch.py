@@ -59,12 +59,20 @@ def sweep(place: Path) -> None:
         try:
             is_surely_dead = handle is not None and f".{_host()}-" in folder.name
             if is_surely_dead or time.time() - _last_touched(folder) > _DAY:
-                with suppress(OSError):  # nothing was moved aside, or something stands there again
-                    rename_new(folder / OLD, place)
-                shutil.rmtree(folder, ignore_errors=True)
+                _clear(folder, place)
         finally:
             if handle is not None:
                 os.close(handle)
+
+
+def _clear(folder: Path, place: Path) -> None:
+    try:
+        rename_new(folder / OLD, place)
+    except (FileNotFoundError, FileExistsError):  # nothing was moved aside, or something stands there again
+        pass
+    except OSError:  # it may be the only one, and stays where it is
+        return
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def mode_of_new_file(folder: Path) -> int:
