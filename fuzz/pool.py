@@ -172,7 +172,7 @@ class _Worker:
             )
             return False
         reason = "hang" if hung else signal.Signals(-code).name if code < 0 else f"exit {code}"
-        total.note(Failure(f"{reason} {_where(stack)}", stack[-2000:]), self.board.input())
+        total.note(Failure(f"{reason} {_where(stack)}", _frames(stack)), self.board.input())
         self.board.counts[1] = self.board.counts[0]
         shutil.rmtree(self.folder / "scratch")
         (self.folder / "scratch").mkdir()
@@ -236,6 +236,11 @@ def _limit_memory() -> None:
         pages = int(Path("/proc/self/statm").read_text().split()[0])
         most = pages * os.sysconf("SC_PAGE_SIZE") + MEMORY
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
+
+
+def _frames(stack: str) -> str:
+    """The innermost frames of what faulthandler wrote, or the words of an abort."""
+    return " < ".join(re.findall(r'([^"/]+", line \d+ in \S+)', stack)[:6]) or stack[:300]
 
 
 def _where(stack: str) -> str:

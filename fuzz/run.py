@@ -19,9 +19,11 @@ CORPUS = Path(__file__).parent / "corpus"
 def formats() -> dict[str, Format]:
     """Every format by name; imported here, since each brings libraries of its own."""
     from fuzz.letor import Letor
+    from fuzz.model import Model
+    from fuzz.store import Store
     from fuzz.trec import qrels, runs
 
-    return {form.name: form for form in (Letor(), runs(), qrels())}
+    return {form.name: form for form in (Letor(), runs(), qrels(), Store(), Model())}
 
 
 def main() -> None:
@@ -32,6 +34,7 @@ def main() -> None:
     parser.add_argument("--count", type=int, help="inputs of each format, instead of a time")
     parser.add_argument("--seed", type=int, default=None, help="with a number it gives an input again")
     parser.add_argument("--number", type=int, help="print this input of one format, and what becomes of it")
+    parser.add_argument("--corpus", type=Path, default=CORPUS, help="folder of what failed before, and is added to")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="workers")
     options = parser.parse_args()
     if unknown := set(options.names) - set(known):
@@ -46,13 +49,13 @@ def main() -> None:
     print(f"seed {seed}\n{'format':<10}{'inputs':>10}{'accepted':>10}{'refused':>10}{'failures':>10}{'a second':>10}")
     failed = False
     for form in chosen:
-        replayed = run(form, [lambda skip, form=form: _kept(form, skip)])  # type: ignore[misc]
+        replayed = run(form, [lambda skip, form=form: _kept(options.corpus / form.name, form, skip)])  # type: ignore[misc]
         _report(f"{form.name}/", replayed)
         failed |= bool(replayed.failures)
         stop_at = float("inf") if options.count else time.monotonic() + (options.minutes or 1) * 60 * form.share / shares
         round_ = run(form, [_drawn(form, seed, k, options.jobs, options.count) for k in range(options.jobs)], stop_at)
         _report(form.name, round_)
-        _keep(form, round_)
+        _keep(options.corpus / form.name, form, round_)
         failed |= bool(round_.failures)
     sys.exit(failed)
 
@@ -67,10 +70,9 @@ def _drawn(form: Format, seed: int, first: int, step: int, count: int | None) ->
     return source
 
 
-def _kept(form: Format, skip: int) -> Iterator[Input]:
+def _kept(folder: Path, form: Format, skip: int) -> Iterator[Input]:
     """The corpus of a format, each file in every way."""
-    files = sorted((CORPUS / form.name).glob("*"))
-    cases = [(file, way) for file in files for way in range(form.ways)]
+    cases = [(file, way) for file in sorted(folder.glob("*")) for way in range(form.ways)]
     for number, (file, way) in enumerate(cases[skip:], skip):
         yield Input(number, way, file.read_bytes())
 
@@ -80,19 +82,17 @@ def _report(name: str, tally: Tally) -> None:
     speed = tally.inputs / max(tally.seconds, 1e-9)
     print(f"{name:<10}{tally.inputs:>10}{tally.accepted:>10}{tally.refused:>10}{broken:>10}{speed:>10.0f}", flush=True)
     for kind, found in tally.failures.items():
-        detail = found.failure.detail.strip().splitlines() or [""]
-        print(f"  {found.times} x {kind}\n    {detail[0][:300]}\n    {found.input.content[:160]!r}", flush=True)
+        print(f"  {found.times} x {kind} | {found.failure.detail[:120]!r}", flush=True)
 
 
-def _keep(form: Format, tally: Tally) -> None:
+def _keep(folder: Path, form: Format, tally: Tally) -> None:
     """Put the failing inputs, cut down where they are text, into the corpus."""
-    folder = CORPUS / form.name
     folder.mkdir(parents=True, exist_ok=True)
     for kind, found in tally.failures.items():
         content = _cut_down(form, found.input, kind) if form.is_text else found.input.content
         place = folder / f"found-{zlib.crc32(content):08x}{form.suffix}"
         place.write_bytes(content)
-        print(f"  kept {place.relative_to(CORPUS.parent.parent)}: {kind}", flush=True)
+        print(f"  kept {place.name}: {kind}", flush=True)
 
 
 def _cut_down(form: Format, given: Input, kind: str) -> bytes:
