@@ -18,12 +18,14 @@ CORPUS = Path(__file__).parent / "corpus"
 
 def formats() -> dict[str, Format]:
     """Every format by name; imported here, since each brings libraries of its own."""
+    from fuzz.container import Container
+    from fuzz.frames import Csv, Parquet
     from fuzz.letor import Letor
     from fuzz.model import Model
     from fuzz.store import Store
     from fuzz.trec import qrels, runs
 
-    return {form.name: form for form in (Letor(), runs(), qrels(), Store(), Model())}
+    return {form.name: form for form in (Letor(), runs(), qrels(), Store(), Model(), Parquet(), Csv(), Container())}
 
 
 def main() -> None:
