@@ -16,8 +16,8 @@ from fuzz.format import Format
 from fuzz.letor import Letor, Way, check_text, make_text
 
 WAYS = (Way(piece=1 << 20), Way("float32", route="read"), Way(layout="csr", route="store"), Way(layout="csr", route="cut"))
-MEMORY = 1 << 28
-"""Bytes that an unpacker may take, or an honest text have; what wants more is read without a reference."""
+MEMORY, LONGEST = 1 << 28, 1 << 20
+"""Bytes that an unpacker may take, and that a text may have; what wants more is read without a reference."""
 
 
 class Unclear(Exception):
@@ -122,8 +122,8 @@ def _gunzip(content: bytes) -> bytes:
             at = content.index(b"\0", at) + 1
         at += 2 * bool(flags & 2)
         unpacker = zlib.decompressobj(-15)
-        part = unpacker.decompress(content[at:], MEMORY)
-        if len(part) == MEMORY:
+        part = unpacker.decompress(content[at:], LONGEST)
+        if len(part) == LONGEST:
             raise Unclear
         if not unpacker.eof:
             raise ValueError("cut short")
@@ -141,12 +141,12 @@ def _unxz(content: bytes) -> bytes:
     while content:
         unpacker = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MEMORY)
         try:
-            part = unpacker.decompress(content, MEMORY)
+            part = unpacker.decompress(content, LONGEST)
         except lzma.LZMAError as error:
             if "limit" in str(error).lower():
                 raise Unclear from error
             raise
-        if len(part) == MEMORY:
+        if len(part) == LONGEST:
             raise Unclear
         if not unpacker.eof:
             raise ValueError("cut short")
@@ -170,11 +170,13 @@ def _unzstd(content: bytes) -> bytes:
             content = content[8 + size :]
             continue
         facts = zstandard.get_frame_parameters(content)
-        if facts.window_size > 1 << 23 or (facts.content_size < 1 << 63 and facts.content_size > MEMORY):
+        if facts.window_size > 1 << 23 or LONGEST < facts.content_size < 1 << 63:
             raise Unclear
         unpacker = zstandard.ZstdDecompressor().decompressobj()
         text += unpacker.decompress(content)
         if not unpacker.eof:
             raise ValueError("cut short")
         content = unpacker.unused_data
+        if len(text) > LONGEST:
+            raise Unclear
     return text
