@@ -10,12 +10,19 @@ from random import Random
 
 import zstandard
 
+from corank.data import pieces
+from corank.data import text as texts
 from corank.data.letor import read_letor
 from fuzz.dice import mutate
 from fuzz.format import Format
 from fuzz.letor import Letor, Way, check_text, make_text
 
-WAYS = (Way(piece=1 << 20), Way("float32", route="read"), Way(layout="csr", route="store"), Way(layout="csr", route="cut"))
+WAYS = (
+    Way(piece=1 << 20, held=1 << 20),
+    Way("float32", route="read"),
+    Way(layout="csr", route="store"),
+    Way(layout="csr", route="cut"),
+)
 MEMORY, LONGEST = 1 << 28, 1 << 20
 """Bytes that an unpacker may take, and that a text may have; what wants more is read without a reference."""
 
@@ -44,6 +51,7 @@ class Container(Format):
         try:
             text = unpack(content)
         except Unclear:
+            pieces.PIECE, texts.HELD = LONGEST, LONGEST  # what is long is not cut into lines
             path = folder / "0.txt"
             path.write_bytes(content)
             read_letor(path, n_jobs=1)
@@ -52,7 +60,7 @@ class Container(Format):
 
 
 def unpack(content: bytes) -> bytes | None:
-    """The text of a file that is packed, or is not; None where it is damaged, cut short or followed by something else."""
+    """The text of a file, packed or not; None where it is damaged, cut short or followed by something else."""
     unpackers = {b"\x1f\x8b": _gunzip, b"\xfd7zXZ\x00": _unxz, b"\x28\xb5\x2f\xfd": _unzstd}
     for magic, one in unpackers.items():
         if content.startswith(magic):
@@ -105,8 +113,12 @@ def _zstandard(text: bytes, dice: Random) -> bytes:
 def _damaged(content: bytes, dice: Random) -> bytes:
     if dice.random() < 0.3:  # the first bytes say how much memory it takes
         head = dice.randrange(4, 24)
-        return content[:4] + mutate(content[4:head], dice, [b"\0", b"\xff", b"\x7f", b"\xff\xff\xff\x7f"]) + content[head:]
-    return mutate(content, dice, [b"\0", b"\0\0\0\0", b"\xff", b"abc", b"\x1f\x8b\x08", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd"])
+        return (
+            content[:4] + mutate(content[4:head], dice, [b"\0", b"\xff", b"\x7f", b"\xff\xff\xff\x7f"]) + content[head:]
+        )
+    return mutate(
+        content, dice, [b"\0", b"\0\0\0\0", b"\xff", b"abc", b"\x1f\x8b\x08", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd"]
+    )
 
 
 def _gunzip(content: bytes) -> bytes:
@@ -136,7 +148,7 @@ def _gunzip(content: bytes) -> bytes:
 
 
 def _unxz(content: bytes) -> bytes:
-    """Stream after stream; zeros between them come in fours."""
+    """Stream after stream; zeros may follow each."""
     text = b""
     while content:
         unpacker = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MEMORY)
@@ -151,10 +163,7 @@ def _unxz(content: bytes) -> bytes:
         if not unpacker.eof:
             raise ValueError("cut short")
         text += part
-        rest = unpacker.unused_data
-        content = rest.lstrip(b"\0")
-        if (len(rest) - len(content)) % 4:
-            raise ValueError("padding")
+        content = unpacker.unused_data.lstrip(b"\0")
     return text
 
 

@@ -20,13 +20,13 @@ HARD_NUMBERS = [
     "18446744073709551616", "9999999999999999999", "10000000000000000000", "1e22", "1e23", "8.5e22", "0.3e-22",
     "1.00000000000000011102230246251565404236316680908203125",
     "1.00000000000000011102230246251565404236316680908203124",
-    "1.00000000000000011102230246251565404236316680908203126", "6929495644600919.5", "3.0000000000000000000000000000001",
+    "1.00000000000000011102230246251565404236316680908203126", "6929495644600919.5", "3.00000000000000000000001",
     # odd but fine
     "-0", "+0.0", "00", "+.5", "5.", "-5.e3", "0e0", "0e999999999999999999999", "1E5", "1e+05", "1e-05", ".1e1",
     "0." + "0" * 330 + "1", "1" + "0" * 310, "0" * 40 + "7", "1." + "0" * 197 + "e400", "1" + "0" * 30 + "e-30",
     # no numbers
-    ".", "-", "+", "e5", ".e5", "1e", "1e+", "--1", "+-1", "1..2", "1.2.3", "1e5.0", "0x10", "0x1p3", "1_0", "1,5", "nan",
-    "NaN", "inf", "-inf", "Infinity", "1f", "1d", "1L", "", "²", "٣", "１", "½", "−1", "1\u00a0", "1e²", "True",
+    ".", "-", "+", "e5", ".e5", "1e", "1e+", "--1", "+-1", "1..2", "1.2.3", "1e5.0", "0x10", "0x1p3", "1_0", "1,5",
+    "nan", "NaN", "inf", "-inf", "Infinity", "1f", "1d", "1L", "", "²", "٣", "１", "½", "−1", "1\u00a0", "1e²", "True",
 ]  # fmt: skip
 
 EDGE_INTEGERS = [
@@ -72,13 +72,15 @@ def _half_way(dice: Random) -> str:
         middle = (Decimal(low) + Decimal(nextafter(low, float("inf")))) / 2
     else:
         bits = dice.randrange(0x7F7FFFFF)
-        ends = (struct.unpack("<f", struct.pack("<I", bits + k))[0] for k in (0, 1))
-        middle = sum(map(Decimal, ends)) / 2
+        low, high = (struct.unpack("<f", struct.pack("<I", bits + k))[0] for k in (0, 1))
+        middle = (Decimal(low) + Decimal(high)) / 2
     text = f"{middle:f}" if -5 < middle.adjusted() < 30 else f"{middle:e}"
     return text + dice.choice(("", "1", "0")) if "." in text and "e" not in text else text
 
 
-def mutate(content: bytes, dice: Random, words: list[bytes] = ODD_BYTES, others: Callable[[], bytes] | None = None) -> bytes:
+def mutate(
+    content: bytes, dice: Random, words: list[bytes] = ODD_BYTES, others: Callable[[], bytes] | None = None
+) -> bytes:
     """
     Change bytes in one to four places.
 
@@ -110,8 +112,8 @@ def mutate(content: bytes, dice: Random, words: list[bytes] = ODD_BYTES, others:
 
 
 ODD_VALUES: list[Any] = [
-    None, True, False, 0, 1, -1, 2, 1.5, -0.0, float("nan"), float("inf"), "", "a", "\0", "../x", "é\ud800", [], {}, [0],
-    [[]], {"": 0}, {"a": []}, [None], "0" * 1000, "<f8", "|O", *EDGE_INTEGERS,
+    None, True, False, 0, 1, -1, 2, 1.5, -0.0, float("nan"), float("inf"), "", "a", "\0", "../x", "é\ud800", [], {},
+    [0], [[]], {"": 0}, {"a": []}, [None], "0" * 1000, "<f8", "|O", *EDGE_INTEGERS,
 ]  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 import traceback
 import warnings
@@ -103,9 +104,12 @@ def judge(form: Format, content: bytes, way: int, folder: Path) -> bool | Failur
         except BaseException as error:
             verdict = Failure(f"{type(error).__name__} {_place(error)}", f"way {way}: {error}"[:500])
     leftovers = [name for name in os.listdir(folder) if name.startswith(".") or name.endswith(".part")]
-    if leftovers and not isinstance(verdict, Failure):
-        return Failure("leftovers", f"way {way}: {leftovers}")
-    return verdict
+    if not leftovers:
+        return verdict
+    for name in leftovers:
+        place = folder / name
+        shutil.rmtree(place) if place.is_dir() else place.unlink()
+    return verdict if isinstance(verdict, Failure) else Failure("leftovers", f"way {way}: {leftovers}")
 
 
 def _place(error: BaseException) -> str:

@@ -27,7 +27,7 @@ TEXTS = ("string", "large_string", "dictionary")
 OTHERS = ("binary", "not text", "null", "list", "struct", "date32", "timestamp", "decimal")
 WORDS = ["a", "b", "", "a\0", "é", "\U0001f600", "7", "07", "x" * 50, "nan", " a", "\n", '"']
 VARINTS = [
-    b"\x00", b"\x01", b"\x7f", b"\xff\x01", b"\xff\xff\xff\xff\x0f", b"\xfe\xff\xff\xff\xff\x7f", b"\x15", b"\x16", b"\x19",
+    b"\x00", b"\x01", b"\x7f", b"\xff\x01", b"\xff\xff\xff\xff\x0f", b"\xfe\xff\xff\xff\xff\x7f", b"\x15", b"\x16",
     b"\x80\x80\x80\x80\x80\x80\x80\x01", b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",
 ]  # fmt: skip
 """Pieces of the compact Thrift that Parquet describes itself in."""
@@ -143,7 +143,9 @@ def _plan(dice: Random) -> dict[str, Any]:
     fine = dice.random() < 0.6
     columns = [("label", dice.choice((*INTEGERS, *FLOATS)), dice.random() < 0.3)]
     if dice.random() < 0.7:
-        columns.append(("qid", dice.choice((*INTEGERS, *TEXTS) if fine else (*INTEGERS, *TEXTS, *FLOATS, *OTHERS)), False))
+        columns.append(
+            ("qid", dice.choice((*INTEGERS, *TEXTS) if fine else (*INTEGERS, *TEXTS, *FLOATS, *OTHERS)), False)
+        )
     if dice.random() < 0.5:
         columns.append(("docid", dice.choice(TEXTS if fine else (*INTEGERS, *TEXTS, *OTHERS)), False))
     for k in range(dice.choice((1, 1, 2, 3))):
@@ -152,7 +154,7 @@ def _plan(dice: Random) -> dict[str, Any]:
     if not fine:
         for _ in range(dice.randrange(3)):
             at = dice.randrange(len(columns))
-            name, kind, has_null = columns[at]
+            name, kind, _ = columns[at]
             columns[at] = (dice.choice((name, name, "label", "qid", "x", "", "é", "a\0")), kind, dice.random() < 0.5)
     dice.shuffle(columns)
     return {
@@ -260,7 +262,7 @@ def _table(columns: list[Column]) -> Table | None:
         return None
     X = [list(row) for row in zip(*(part or [] for part in numbers), strict=True)]
     y = [math.nan if value is None else value for value in label]
-    return Table(X, y, qid, docids if docids is None else [str(one) for one in docids])  # type: ignore[arg-type]
+    return Table(X, y, qid, docids if docids is None else [str(one) for one in docids])
 
 
 def _numbers(kind: str, values: list[Any]) -> list[float | None] | None:
@@ -300,7 +302,13 @@ def _cell(dice: Random, name: bytes, fine: bool) -> bytes:
         return dice.choice(words if fine else (*words, b"", b"007", b"\xff", b'"q,1"', b"NA", b"1.0", b"9" * 30, b"\0"))
     if name == b"label" and dice.random() < 0.1:
         return b""
-    return b"%d" % dice.randrange(9) if fine and dice.random() < 0.5 else repr(dice.gauss(0, 1)).encode() if fine else number(dice).encode()
+    return (
+        b"%d" % dice.randrange(9)
+        if fine and dice.random() < 0.5
+        else repr(dice.gauss(0, 1)).encode()
+        if fine
+        else number(dice).encode()
+    )
 
 
 def _read_csv(content: bytes) -> Table | None:
@@ -340,4 +348,3 @@ def _typed(name: str, cells: list[str]) -> tuple[str, list[Any]]:
     if any(value is not None and math.isinf(value) for value in values):
         raise Unclear
     return "float64", values
-

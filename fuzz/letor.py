@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 import corank
-from corank.data import pieces
+from corank.data import pieces, text
 from corank.data.collection import Collection
 from corank.data.letor import read_letor
 from corank.data.letor_writer import write_letor
@@ -35,7 +35,8 @@ class Way:
     """
     A setting of the reader.
 
-    piece, hard: least bytes of a thread's piece, and the numbers it keeps for exact arithmetic.
+    piece, hard, held: bytes of a thread's piece, numbers it keeps for exact arithmetic, and bytes of a text from which
+        on it is left in its file.
     route: whether the text is one file or two, goes through a store or the writer, or is overwritten once it is read.
     """
 
@@ -44,6 +45,7 @@ class Way:
     n_features: int | None = None
     piece: int = 1
     hard: int = 2
+    held: int = 0
     jobs: int = 1
     unscored: float | None = None
     route: str = "file"
@@ -52,7 +54,7 @@ class Way:
 WAYS = (
     Way(),
     Way("float32"),
-    Way(layout="dense", piece=1 << 20, hard=4096),
+    Way(layout="dense", piece=1 << 20, hard=4096, held=1 << 20),
     Way("float32", "csr"),
     Way(layout="csr", n_features=5, piece=40),
     Way("float32", "dense", n_features=5, piece=20),
@@ -61,7 +63,7 @@ WAYS = (
     Way("float32", route="store"),
     Way(route="writer"),
     Way(layout="csr", route="cut"),
-    Way(layout="dense", route="overwritten"),
+    Way(layout="dense", held=1 << 20, route="overwritten"),
     Way("float32", route="read"),
 )
 
@@ -132,19 +134,21 @@ def _number(dice: Random, fine: bool) -> bytes:
 
 
 def _comment(dice: Random) -> bytes:
-    form = dice.choice((b"docid = %s", b"docid=%s inc = 1", b" %s", b"%s 1:2 qid:3", b"docid %s", b" docid\t=\t%s", b"%s#"))
+    form = dice.choice(
+        (b"docid = %s", b"docid=%s inc = 1", b" %s", b"%s 1:2 qid:3", b"docid %s", b" docid\t=\t%s", b"%s#")
+    )
     return form % dice.choice((b"GX1", b"", b"\xc3\xa9", b"\xff", b"a:b", b"\0", b"\x0b", b"x" * 30, b"="))
 
 
-def check_text(content: bytes, text: bytes | None, way: Way, folder: Path) -> bool:
+def check_text(content: bytes, plain: bytes | None, way: Way, folder: Path) -> bool:
     """
     Read a file of LETOR text and compare it with the reference.
 
     content: the file.
-    text: what is in it, unpacked; None where it cannot be unpacked and must be refused.
+    plain: the text in it, unpacked; None where it cannot be unpacked and must be refused.
     Returns: whether it was accepted.
     """
-    pieces.LEAST_PIECE, pieces.HARD_NUMBERS = way.piece, way.hard
+    pieces.PIECE, pieces.HARD_NUMBERS, text.HELD = way.piece, way.hard, way.held
     parts = [content]
     if way.route == "two files" and 0 < (middle := content.find(b"\n", len(content) // 2) + 1) < len(content):
         parts = [content[:middle], content[middle:]]
@@ -154,8 +158,8 @@ def check_text(content: bytes, text: bytes | None, way: Way, folder: Path) -> bo
         path.write_bytes(part)
     limit = LARGEST_SINGLE if way.dtype == "float32" else float("inf")
     rows = None
-    if text is not None:
-        rows = read_slowly(parts if text is content else [text], way.n_features or LARGEST_ID, limit)
+    if plain is not None:
+        rows = read_slowly(parts if plain is content else [plain], way.n_features or LARGEST_ID, limit)
     try:
         found = _read(paths, way, folder)
     except InputError as error:
@@ -207,7 +211,8 @@ def _width(rows: list[Row], way: Way) -> int:
 
 
 def _is_large(rows: list[Row], way: Way) -> bool:
-    return way.layout != "csr" and len(rows) * _width(rows, way) * np.dtype(way.dtype).itemsize > LARGE
+    size = len(rows) * _width(rows, way) * int(np.dtype(way.dtype).itemsize)
+    return way.layout != "csr" and size > LARGE
 
 
 def _compare(found: Collection, rows: list[Row], way: Way) -> None:

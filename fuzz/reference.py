@@ -9,7 +9,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-LARGEST_ID = 2**31 - 1
+LARGEST_ID = 2**24
+"""The largest feature id where the number of features is not given."""
+
 LARGEST_SINGLE = 2.0**128 - 2.0**103
 """The least number that rounds to infinity in float32."""
 
@@ -17,6 +19,8 @@ _NUMBER = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _INTEGER = re.compile(rb"-?[0-9]{1,18}")
 _ID = re.compile(rb"[0-9]{1,10}")
 _BLANKS = re.compile(rb"[ \t\r]+")
+_BARE_RETURN = re.compile(rb"\r[^\r]")
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True)
@@ -49,8 +53,10 @@ def read_letor(texts: list[bytes], last_id: int = LARGEST_ID, too_large: float =
     too_large: least magnitude of a value that is not.
     """
     rows: list[Row] = []
-    for line in (line for text in texts for line in text.removeprefix(b"\xef\xbb\xbf").split(b"\n")):
+    for line in (line for text in texts for line in text.removeprefix(_BYTE_ORDER_MARK).split(b"\n")):
         body, mark, comment = line.partition(b"#")
+        if _BARE_RETURN.search(comment):
+            return None  # rows would be hidden behind it
         words = [word for word in _BLANKS.split(body) if word]
         if not words:
             continue
@@ -95,7 +101,7 @@ def letor_docid(comment: bytes | None) -> str:
 def read_columns(text: bytes, names: tuple[str, ...], number: str) -> list[list[str]] | None:
     """Words of each line of a run or qrels file; those of the column `number` are numbers."""
     table = []
-    for line in text.split(b"\n"):
+    for line in text.removeprefix(_BYTE_ORDER_MARK).split(b"\n"):
         words = [word for word in _BLANKS.split(line) if word]
         if words and (len(words) != len(names) or read_number(words[names.index(number)]) is None):
             return None

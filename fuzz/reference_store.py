@@ -110,9 +110,10 @@ def _array(files: Mapping[str, bytes], name: str, entry: Any) -> np.ndarray[Any,
         size = np.dtype(kind).itemsize * math.prod(shape)
         _require(size == len(content), "size of a file")
         array = np.frombuffer(content, kind).reshape(shape) if size else np.empty(shape, kind)
-        array.tolist()  # text may hold what is no character
-    except (TypeError, ValueError, MemoryError, SystemError) as error:
+    except (TypeError, ValueError, MemoryError) as error:
         raise Unsound("numpy refuses it") from error
+    if array.dtype.kind == "U" and size:
+        _require(int(np.frombuffer(content, "<u4").max()) < 0x110000, "no characters", Unsafe)
     return array
 
 

@@ -51,10 +51,13 @@ def main() -> None:
     print(f"seed {seed}\n{'format':<10}{'inputs':>10}{'accepted':>10}{'refused':>10}{'failures':>10}{'a second':>10}")
     failed = False
     for form in chosen:
-        replayed = run(form, [lambda skip, form=form: _kept(options.corpus / form.name, form, skip)])  # type: ignore[misc]
+        kept = sorted((options.corpus / form.name).glob("*"))
+        replayed = run(form, [_kept(kept, form.ways)])
         _report(f"{form.name}/", replayed)
         failed |= bool(replayed.failures)
-        stop_at = float("inf") if options.count else time.monotonic() + (options.minutes or 1) * 60 * form.share / shares
+        stop_at = (
+            float("inf") if options.count else time.monotonic() + (options.minutes or 1) * 60 * form.share / shares
+        )
         round_ = run(form, [_drawn(form, seed, k, options.jobs, options.count) for k in range(options.jobs)], stop_at)
         _report(form.name, round_)
         _keep(options.corpus / form.name, form, round_)
@@ -72,11 +75,14 @@ def _drawn(form: Format, seed: int, first: int, step: int, count: int | None) ->
     return source
 
 
-def _kept(folder: Path, form: Format, skip: int) -> Iterator[Input]:
-    """The corpus of a format, each file in every way."""
-    cases = [(file, way) for file in sorted(folder.glob("*")) for way in range(form.ways)]
-    for number, (file, way) in enumerate(cases[skip:], skip):
-        yield Input(number, way, file.read_bytes())
+def _kept(files: list[Path], ways: int) -> Source:
+    """The corpus of a format, each file in every way; their numbers are those of the files."""
+
+    def source(skip: int) -> Iterator[Input]:
+        for case in range(skip, len(files) * ways):
+            yield Input(case // ways, case % ways, files[case // ways].read_bytes())
+
+    return source
 
 
 def _report(name: str, tally: Tally) -> None:
@@ -84,13 +90,13 @@ def _report(name: str, tally: Tally) -> None:
     speed = tally.inputs / max(tally.seconds, 1e-9)
     print(f"{name:<10}{tally.inputs:>10}{tally.accepted:>10}{tally.refused:>10}{broken:>10}{speed:>10.0f}", flush=True)
     for kind, found in tally.failures.items():
-        print(f"  {found.times} x {kind} | {found.failure.detail[:120]!r}", flush=True)
+        print(f"  {found.times} x {kind} (number {found.input.number}) {found.failure.detail[:120]!r}", flush=True)
 
 
 def _keep(folder: Path, form: Format, tally: Tally) -> None:
     """Put the failing inputs, cut down where they are text, into the corpus."""
-    folder.mkdir(parents=True, exist_ok=True)
     for kind, found in tally.failures.items():
+        folder.mkdir(parents=True, exist_ok=True)
         content = _cut_down(form, found.input, kind) if form.is_text else found.input.content
         place = folder / f"found-{zlib.crc32(content):08x}{form.suffix}"
         place.write_bytes(content)

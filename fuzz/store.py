@@ -115,7 +115,13 @@ class Store(Format):
 def _bases() -> list[Files]:
     """Small stores of every layout and kind of id, as files."""
     rng = np.random.default_rng(0)
-    qids = [None, [3, 1, 3, 1, 3, 1, 3, 3, 1, 2, 3, 2], list("bbbaaaacccbb"), [0.5, 1.5, 2.5] * 4, ["é\U0001f600", "b"] * 6]
+    qids = [
+        None,
+        [3, 1, 3, 1, 3, 1, 3, 3, 1, 2, 3, 2],
+        list("bbbaaaacccbb"),
+        [0.5, 1.5, 2.5] * 4,
+        ["é\U0001f600", "b"] * 6,
+    ]
     found = []
     for k, qid in enumerate([*qids, *qids]):
         X = rng.normal(size=(12, 5)).astype(np.float32 if k % 3 else np.float64)
