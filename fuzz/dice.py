@@ -9,6 +9,9 @@ from math import nextafter
 from random import Random
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 HARD_NUMBERS = [
     # around the ranges of float64 and float32
     "1.7976931348623157e308", "1.7976931348623158e308", "1.7976931348623159e308", "-1e309", "1e400", "9e999999999999",
@@ -109,6 +112,29 @@ def mutate(
                 other = others()
                 content = content[:at] + other[dice.randrange(len(other) + 1) :]
     return content
+
+
+def damaged_numbers(array: NDArray[Any], dice: Random) -> bytes:
+    """The bytes of a vector with other numbers in some places, moved around, or some numbers more or fewer."""
+    if not len(array):
+        return array.tobytes()
+    if dice.random() < 0.15:
+        return np.roll(array, dice.randrange(len(array))).tobytes()
+    if dice.random() < 0.15:
+        return array[: dice.randrange(len(array) + 1)].tobytes() + array[: dice.choice((0, 1, 3))].tobytes()
+    array = array.copy()
+    for _ in range(dice.choice((1, 1, 2, len(array)))):
+        at = dice.randrange(len(array))
+        if array.dtype.kind in "iu":
+            ends = np.iinfo(array.dtype)
+            value = dice.choice(EDGE_INTEGERS) if dice.random() < 0.6 else dice.randrange(-1, 16)
+            array[at] = min(max(value, ends.min), ends.max)
+        elif array.dtype.kind == "f":
+            with np.errstate(over="ignore"):
+                array[at] = dice.choice((np.nan, np.inf, -np.inf, 0.0, -0.0, 1e300, 5e-324, 1.0, -1.0, 1e-30, 3e38))
+        else:
+            array.view(np.uint8)[dice.randrange(array.nbytes)] = dice.randrange(256)
+    return array.tobytes()
 
 
 ODD_VALUES: list[Any] = [

@@ -19,7 +19,8 @@ CORPUS = Path(__file__).parent / "corpus"
 def formats() -> dict[str, Format]:
     """Every format by name; imported here, since each brings libraries of its own."""
     from fuzz.container import Container
-    from fuzz.frames import Csv, Parquet
+    from fuzz.csv import Csv
+    from fuzz.frames import Parquet
     from fuzz.letor import Letor
     from fuzz.model import Model
     from fuzz.store import Store

@@ -18,7 +18,7 @@ import corank
 from corank.data.letor_writer import write_letor
 from corank.data.store import open_store, write_store
 from corank.errors import InputError
-from fuzz.dice import EDGE_INTEGERS, ODD_VALUES, mutate, mutate_json
+from fuzz.dice import EDGE_INTEGERS, ODD_VALUES, damaged_numbers, mutate, mutate_json
 from fuzz.format import Format, Wrong, judge
 from fuzz.reference_store import Problem, Unsafe, Unsound, read_store, seal
 
@@ -153,10 +153,11 @@ def _damage(files: Files, content: dict[str, Any], dice: Random) -> dict[str, An
     if not isinstance(entry, dict) or file not in files:
         return content
     if kind < 0.65:
-        files[file] = _damaged_array(files[file], entry, dice)
-    elif kind < 0.7:
-        files[file] = mutate(files[file], dice)
-    elif kind < 0.75:
+        try:
+            files[file] = damaged_numbers(np.frombuffer(files[file], entry["dtype"]), dice)
+        except (TypeError, ValueError, KeyError):  # of no type any more
+            files[file] = mutate(files[file], dice)
+    elif kind < 0.72:
         other = dice.choice(list(files))
         files[file], files[other] = files[other], files[file]
     elif kind < 0.78:
@@ -170,30 +171,6 @@ def _damage(files: Files, content: dict[str, Any], dice: Random) -> dict[str, An
     if dice.random() < 0.5:  # make the size right, so that more than the size is tested
         entry = _fitted(entry, files.get(file, b""))
     return content | {"arrays": arrays | {name: entry}}
-
-
-def _damaged_array(body: bytes, entry: dict[str, Any], dice: Random) -> bytes:
-    """Other numbers in some places, or some numbers more or fewer."""
-    try:
-        array = np.frombuffer(body, entry["dtype"]).copy()
-    except (TypeError, ValueError, KeyError):
-        return mutate(body, dice)
-    if len(array) and dice.random() < 0.15:
-        return np.roll(array, dice.randrange(len(array))).tobytes()
-    if dice.random() < 0.15:
-        return array[: dice.randrange(len(array) + 1)].tobytes() + array[: dice.choice((0, 1, 3))].tobytes()
-    for _ in range(dice.choice((1, 1, 2, len(array))) if len(array) else 0):
-        at = dice.randrange(len(array))
-        if array.dtype.kind in "iu":
-            ends = np.iinfo(array.dtype)
-            array[at] = min(max(dice.choice(EDGES), ends.min), ends.max)
-        elif array.dtype.kind == "f":
-            with np.errstate(over="ignore"):
-                array[at] = dice.choice((np.nan, np.inf, -np.inf, 0.0, -0.0, 1e300, 5e-324, 1.0, 1e-30, 3e38))
-        else:
-            size = array.itemsize
-            return body[: at * size] + dice.randbytes(size) + body[(at + 1) * size :]
-    return array.tobytes()
 
 
 def _fitted(entry: dict[str, Any], body: bytes) -> dict[str, Any]:

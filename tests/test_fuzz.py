@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="workers are forked")
 
-TOY = '''
+TOY = """
 import os, sys, time, warnings
 from fuzz import pool, run
 from fuzz.format import Format, Wrong
@@ -52,7 +52,7 @@ class Toy(Format):
 pool.SECONDS_AN_INPUT = 0.2
 run.formats = lambda: {"toy": Toy()}
 run.main()
-'''
+"""
 
 
 def fuzz(*arguments, code="from fuzz.run import main; main()"):
