@@ -50,6 +50,7 @@ class Format(ABC):
     suffix: how files of its corpus end.
     share: its part of the time, beside the others'.
     ways: number of settings that a reader is tried in; every input of the corpus is tried in all of them.
+    quick: how many of them, the first, are tried with most inputs of a round; all of them by default.
     is_text: whether a part of an input is an input too, so that a failing one can be cut down.
     """
 
@@ -57,6 +58,7 @@ class Format(ABC):
     suffix: str
     share: float = 1.0
     ways: int = 1
+    quick: int | None = None
     is_text: bool = False
 
     @property

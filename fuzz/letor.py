@@ -72,7 +72,7 @@ class Letor(Format):
     name = "letor"
     suffix = ".txt"
     share = 3.0
-    ways = len(WAYS)
+    ways, quick = len(WAYS), 6
     is_text = True
     sample = b"2 qid:7 1:0.5 3:1e-3 #docid = GX1 inc = 1\n\n# note\n0 qid:a 2:0.123456789012345678901\r\n"
 

@@ -70,7 +70,8 @@ def read_store(files: Mapping[str, bytes]) -> Problem:
     docids = None
     if "docid_stops" in arrays:
         stops, text = arrays["docid_stops"].tolist(), arrays["docid_bytes"].tobytes()
-        _require(len(stops) == n and all(a <= b for a, b in pairwise([0, *stops, len(text)])), "documents", Unsafe)
+        _require(len(stops) == n and stops[-1:] == [len(text)], "documents")
+        _require(all(a <= b for a, b in pairwise([0, *stops])), "documents", Unsafe)
         docids = [text[a:b].decode(errors="surrogateescape") for a, b in pairwise([0, *stops])]
     return Problem(X, y, [ids[code] for code in index["codes"]] if content["has_qid"] else None, docids)
 

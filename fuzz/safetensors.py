@@ -39,14 +39,16 @@ class Parts:
         """Take a file apart; ValueError and its like where that cannot be."""
         (length,) = struct.unpack("<Q", content[:8])
         outer = json.loads(content[8 : 8 + length])
-        header = json.loads(outer.pop("__metadata__")["corank"])
-        body = content[8 + length :]
-        tensors = {
-            name: (entry["dtype"], entry["shape"], body[slice(*entry["data_offsets"])]) for name, entry in outer.items()
-        }
-        if sum(len(part) for _, _, part in tensors.values()) != len(body):
-            raise ValueError("bytes that no tensor has")
-        return cls(header, tensors)
+        metadata, body, tensors, covered = outer.pop("__metadata__"), content[8 + length :], {}, 0
+        for name, entry in outer.items():
+            begin, end = entry.pop("data_offsets")
+            tensors[name] = (entry.pop("dtype"), entry.pop("shape"), body[begin:end])
+            covered += end - begin
+            if entry or begin < 0:
+                raise ValueError("an entry that says more, or points outside")
+        if set(metadata) != {"corank"} or covered != len(body):
+            raise ValueError("more than a model")
+        return cls(json.loads(metadata["corank"]), tensors)
 
     def digest(self) -> str:
         """The checksum of all that the file says."""

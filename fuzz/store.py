@@ -153,10 +153,9 @@ def _damage(files: Files, content: dict[str, Any], dice: Random) -> dict[str, An
     if not isinstance(entry, dict) or file not in files:
         return content
     if kind < 0.65:
-        try:
-            files[file] = damaged_numbers(np.frombuffer(files[file], entry["dtype"]), dice)
-        except (TypeError, ValueError, KeyError):  # of no type any more
-            files[file] = mutate(files[file], dice)
+        plain = entry.get("dtype") in ("<f4", "<f8", "<i4", "<i8") and len(files[file]) % 8 == 0
+        array = np.frombuffer(files[file], entry["dtype"] if plain else "|S1")
+        files[file] = damaged_numbers(array, dice)
     elif kind < 0.72:
         other = dice.choice(list(files))
         files[file], files[other] = files[other], files[file]
@@ -179,7 +178,9 @@ def _fitted(entry: dict[str, Any], body: bytes) -> dict[str, Any]:
         size = np.dtype(entry["dtype"]).itemsize
     except (TypeError, ValueError, KeyError):
         return entry
-    return entry | {"shape": [len(body) // size]} if size and len(entry.get("shape", [])) == 1 else entry
+    shape = entry.get("shape")
+    is_vector = isinstance(shape, list) and len(shape) == 1
+    return entry | {"shape": [len(body) // size]} if size and is_vector else entry
 
 
 def _damaged_header(body: bytes, dice: Random) -> bytes:
