@@ -149,16 +149,20 @@ def mutate_json(value: Any, dice: Random, odd: list[Any] = ODD_VALUES) -> Any:
 
     odd: what may be put in.
     """
-    places = list(_places(value, ()))
-    path = dice.choice(places)
-    return _changed(value, path, dice, odd)
+    return _changed(value, dice.choice(_places(value)), dice, odd)
 
 
-def _places(value: Any, path: tuple[Any, ...]) -> Any:
-    yield path
-    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, part in inner:
-        yield from _places(part, (*path, key))
+def _places(value: Any) -> list[tuple[Any, ...]]:
+    """The keys that lead to each place of a JSON value; those of the deepest are left out."""
+    found: list[tuple[Any, ...]] = []
+    waiting: list[tuple[tuple[Any, ...], Any]] = [((), value)]
+    while waiting:
+        path, part = waiting.pop()
+        found.append(path)
+        inner = part.items() if isinstance(part, dict) else enumerate(part) if isinstance(part, list) else ()
+        if len(path) < 50:
+            waiting += [((*path, key), one) for key, one in inner]
+    return found
 
 
 def _changed(value: Any, path: tuple[Any, ...], dice: Random, odd: list[Any]) -> Any:
