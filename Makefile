@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test faults bench lint fresh clean
+.PHONY: demo test faults fuzz bench lint fresh clean
 
 demo: .venv/.run
 	$(BIN)/corank demo
@@ -24,6 +24,11 @@ faults: .venv/.kernels
 
 bench: .venv/.bench
 	for room in benchmarks/bench_*.py; do $(BIN)/python $$room || exit 1; done
+
+# hostile files against every reader for so long; what fails is kept in fuzz/corpus and is then a test
+MINUTES ?= 10
+fuzz: .venv/.kernels
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m fuzz --minutes $(MINUTES)
 
 # forget compiled kernels: numba looks at the file of a kernel, not at those of the functions it calls
 fresh:

@@ -1,0 +1,5 @@
+"""`python -m fuzz` runs the fuzzers."""
+
+from fuzz.run import main
+
+main()

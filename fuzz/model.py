@@ -1,0 +1,214 @@
+"""Saved models of every ranker: JSON and tensors changed, with right checksums, then loaded and asked for scores."""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn import config_context
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
+
+import corank
+from corank.errors import InputError
+from fuzz.dice import ODD_VALUES, mutate, mutate_json
+from fuzz.format import Format, Wrong, judge
+from fuzz.safetensors import Parts, damage_tensor, damaged_outer
+
+ROWS = np.random.default_rng(1).normal(size=(7, 5))
+QIDS = ["a", "a", "b", "b", "b", "a", "c"]
+WAYS = ("dense", "sparse", "single", "saved again", "learnt on", "one row")
+
+
+class Model(Format):
+    name = "model"
+    suffix = ".safetensors"
+    share = 4.0
+    ways = len(WAYS)
+
+    @property
+    def sample(self) -> bytes:
+        return next(iter(_bases().values()))
+
+    def prepare(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            for content in _bases().values():
+                for way in range(self.ways):
+                    judge(self, content, way, Path(folder))
+
+    def generate(self, dice: Random) -> bytes:
+        usual = sys.getrecursionlimit()
+        sys.setrecursionlimit(20_000)  # what is nested deeply must be written, but not be read, with more
+        try:
+            return self._generate(dice)
+        finally:
+            sys.setrecursionlimit(usual)
+
+    def _generate(self, dice: Random) -> bytes:
+        parts = Parts.of(dice.choice(list(_bases().values())))
+        for _ in range(dice.choice((0, 1, 1, 1, 1, 2, 3))):
+            if parts.tensors and dice.random() < 0.55:
+                damage_tensor(parts, dice)
+            else:
+                parts.header = _changed_header(parts.header, list(parts.tensors), dice)
+        content = parts.sealed()
+        kind = dice.random()
+        if kind < 0.04:
+            return damaged_outer(content, dice)
+        if kind < 0.07:
+            return mutate(content, dice)
+        return content
+
+    def check(self, content: bytes, way: int, folder: Path) -> bool:
+        path = folder / "model.safetensors"
+        path.write_bytes(content)
+        expected = _known().get(_essence(content))
+        try:
+            model = corank.load(path)
+            scores = _use(model, WAYS[way], folder)
+        except ValueError as error:
+            # scikit-learn's own words where a model is for rows of another width
+            if not isinstance(error, InputError) and not re.match(
+                r"X has 5 features, but \w+ is expecting \d+", str(error)
+            ):
+                raise
+            if expected is not None:
+                raise Wrong("refused", error) from error
+            return False
+        if expected is not None and WAYS[way] == "dense" and scores.tobytes() != expected:
+            raise Wrong("scores", scores)
+        return True
+
+
+@cache
+def _bases() -> dict[str, bytes]:
+    """A saved model of every ranker in the settings of the laws, of pipelines, and of sums."""
+    tests = Path(__file__).resolve().parent.parent / "tests"
+    sys.path[:0] = [str(tests), str(tests / "laws")]
+    from lawful import LAWFUL
+
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(14, 5)), np.r_[rng.integers(0, 3, 10).astype(float), [np.nan] * 4]
+    qid = np.array(list("aaabbbcccaabbc"))
+    made: dict[str, Callable[[], Any]] = {name: make for name, make in LAWFUL.items() if name != "PlainRanker"}
+    made |= {
+        "sgd": lambda: corank.SPD("hinge", 0.1, solver="sgd", n_steps=30, random_state=0),
+        "minmax": lambda: make_pipeline(corank.QueryScaler(), corank.RankRLS(1.0)),
+        "standard": lambda: make_pipeline(StandardScaler(with_mean=False), corank.SPD(alpha=0.1)),
+        "range": lambda: make_pipeline(
+            MinMaxScaler(), MaxAbsScaler(), corank.Landmarks(4, random_state=0), corank.CRR()
+        ),
+    }
+    found = {}
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        warnings.catch_warnings(),
+        config_context(enable_metadata_routing=True),
+    ):
+        warnings.simplefilter("ignore")
+        path = Path(folder, "model")
+        for name, make in made.items():
+            for rows in (X, sparse.csr_matrix(X)):
+                if name not in LAWFUL and rows is not X:
+                    continue  # scaling is for dense rows
+                corank.save(make().fit(rows, y, qid=qid), path)
+                found[f"{name} {type(rows).__name__}"] = path.read_bytes()
+        corank.save(corank.RankRLS(1.0).summary(X, y, qid=qid), path)
+        found["Summary"] = path.read_bytes()
+    return found
+
+
+@cache
+def _known() -> dict[str, bytes]:
+    """The scores of every saved model, by what it says."""
+    known = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for content in _bases().values():
+            path = Path(folder, "model")
+            path.write_bytes(content)
+            known[_essence(content)] = _use(corank.load(path), "dense", Path(folder)).tobytes()
+    return known
+
+
+def _essence(content: bytes) -> str:
+    """All that a file says, in one order; empty where it cannot be taken apart."""
+    try:
+        parts = Parts.of(content)
+        essence = json.dumps(
+            [
+                parts.header,
+                sorted((name, kind, shape, body.hex()) for name, (kind, shape, body) in parts.tensors.items()),
+            ],
+            sort_keys=True,
+        )
+        is_plain = parts.header["sha256"] == parts.digest()
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, struct.error):
+        return ""
+    return essence if is_plain else ""
+
+
+def _use(model: Any, way: str, folder: Path) -> Any:
+    """Scores of rows that the model never saw."""
+    if isinstance(model, corank.Summary):
+        return _scores(corank.RankRLS(1.0).fit_summary(model + model), ROWS)
+    rows: Any = ROWS
+    if way == "sparse" and not isinstance(model, Pipeline):
+        rows = sparse.csr_matrix(ROWS)
+    elif way == "single":
+        rows = ROWS.astype(np.float32)
+    elif way == "one row":
+        rows = ROWS[:1]
+    repr(model)
+    if way == "learnt on" and hasattr(model, "partial_fit"):
+        model.partial_fit(ROWS, np.arange(7.0) % 3, qid=QIDS)
+    if way == "saved again":
+        before = _scores(model, rows)
+        corank.save(model, folder / "again.safetensors")
+        model = corank.load(folder / "again.safetensors")
+        if _scores(model, rows).tobytes() != before.tobytes():
+            raise Wrong("other scores once it is saved again", before)
+    return _scores(model, rows)
+
+
+def _scores(model: Any, rows: Any) -> Any:
+    with config_context(enable_metadata_routing=True):
+        wants_qid = model.get_metadata_routing().consumes("predict", ["qid"])
+        scores = model.predict(rows, qid=QIDS[: rows.shape[0]]) if wants_qid else model.predict(rows)
+    if not isinstance(scores, np.ndarray) or scores.shape != (rows.shape[0],) or scores.dtype.kind != "f":
+        raise Wrong("scores are no vector of numbers", scores)
+    return scores
+
+
+def _changed_header(header: dict[str, Any], names: list[str], dice: Random) -> dict[str, Any]:
+    kind = dice.random()
+    if kind < 0.1:
+        other = Parts.of(dice.choice(list(_bases().values()))).header
+        part = dice.choice(("class", "params", "state", "requests"))
+        return header | {part: other[part]}
+    if kind < 0.12:
+        deep: Any = "deep"
+        for _ in range(dice.choice((50, 300, 900, 3000))):
+            deep = [deep] if dice.random() < 0.5 else {"tuple": [deep]}
+        return header | {"state": header["state"] | {"deep_": deep}}
+    odd: list[Any] = [
+        *ODD_VALUES, {"float": "nan"}, {"float": "x"}, {"tuple": []}, {"slice": [0, 1, 0]}, {"slice": [0, 10**30]},
+        {"dict": {}}, {"array": "x"}, {"strings": {"items": ["a"], "dtype": "<U100000000"}},
+        {"strings": {"items": ["a"], "dtype": "|O"}}, {"strings": {"items": [1], "dtype": "f8,O"}},
+        {"noun": {"name": "View", "fields": {}}}, {"noun": {"name": "GaussianKernel", "fields": {"gamma": -1}}},
+        {"estimator": {}}, {"estimator": {"class": "SPD", "params": {}, "state": {}, "requests": {}}},
+        {"csr": {"data": [1.0], "indices": [9], "indptr": [0, 1], "shape": [1, 5]}}, "SPD", "gaussian", "precomputed",
+    ]  # fmt: skip
+    odd += [{"array": name} for name in names]
+    changed = mutate_json(header, dice, odd)
+    return changed if isinstance(changed, dict) else header

@@ -1,0 +1,132 @@
+"""The command line of the fuzzers: replay the corpus, run a round, print a table, keep what failed."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from fuzz.format import Format
+from fuzz.pool import Input, Source, Tally, draw, run
+
+CORPUS = Path(__file__).parent / "corpus"
+
+
+def formats() -> dict[str, Format]:
+    """Every format by name; imported here, since each brings libraries of its own."""
+    from fuzz.container import Container
+    from fuzz.csv import Csv
+    from fuzz.frames import Parquet
+    from fuzz.letor import Letor
+    from fuzz.model import Model
+    from fuzz.store import Store
+    from fuzz.trec import qrels, runs
+
+    return {form.name: form for form in (Letor(), runs(), qrels(), Store(), Model(), Parquet(), Csv(), Container())}
+
+
+def main() -> None:
+    known = formats()
+    parser = argparse.ArgumentParser(prog="python -m fuzz", description="Hostile files against corank's readers.")
+    parser.add_argument("names", nargs="*", metavar="FORMAT", help=f"of {', '.join(known)}; all by default")
+    parser.add_argument("--minutes", type=float, help="time for all formats together")
+    parser.add_argument("--count", type=int, help="inputs of each format, instead of a time")
+    parser.add_argument("--seed", type=int, default=None, help="with a number it gives an input again")
+    parser.add_argument("--number", type=int, help="print this input of one format, and what becomes of it")
+    parser.add_argument("--corpus", type=Path, default=CORPUS, help="folder of what failed before, and is added to")
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="workers")
+    options = parser.parse_args()
+    if unknown := set(options.names) - set(known):
+        parser.error(f"there is no format {', '.join(sorted(unknown))}; choose from {', '.join(known)}")
+    chosen = [known[name] for name in options.names] or list(known.values())
+    seed = int(time.time()) if options.seed is None else options.seed
+    for form in chosen:
+        form.prepare()
+    if options.number is not None:
+        sys.exit(_show(chosen[0], draw(chosen[0], seed, options.number)))
+    shares = sum(form.share for form in chosen)
+    print(f"seed {seed}\n{'format':<10}{'inputs':>10}{'accepted':>10}{'refused':>10}{'failures':>10}{'a second':>10}")
+    failed = False
+    for form in chosen:
+        kept = sorted((options.corpus / form.name).glob("*"))
+        replayed = run(form, [_kept(kept, form.ways)])
+        _report(f"{form.name}/", replayed)
+        failed |= bool(replayed.failures)
+        stop_at = (
+            float("inf") if options.count else time.monotonic() + (options.minutes or 1) * 60 * form.share / shares
+        )
+        round_ = run(form, [_drawn(form, seed, k, options.jobs, options.count) for k in range(options.jobs)], stop_at)
+        _report(form.name, round_)
+        _keep(options.corpus / form.name, form, round_)
+        failed |= bool(round_.failures)
+    sys.exit(failed)
+
+
+def _drawn(form: Format, seed: int, first: int, step: int, count: int | None) -> Source:
+    def source(skip: int) -> Iterator[Input]:
+        number = first + skip * step
+        while count is None or number < count:
+            yield draw(form, seed, number)
+            number += step
+
+    return source
+
+
+def _kept(files: list[Path], ways: int) -> Source:
+    """The corpus of a format, each file in every way; their numbers are those of the files."""
+
+    def source(skip: int) -> Iterator[Input]:
+        for case in range(skip, len(files) * ways):
+            yield Input(case // ways, case % ways, files[case // ways].read_bytes())
+
+    return source
+
+
+def _report(name: str, tally: Tally) -> None:
+    broken = sum(found.times for found in tally.failures.values())
+    speed = tally.inputs / max(tally.seconds, 1e-9)
+    print(f"{name:<10}{tally.inputs:>10}{tally.accepted:>10}{tally.refused:>10}{broken:>10}{speed:>10.0f}", flush=True)
+    for kind, found in tally.failures.items():
+        print(f"  {found.times} x {kind} (number {found.input.number}) {found.failure.detail[:120]!r}", flush=True)
+
+
+def _keep(folder: Path, form: Format, tally: Tally) -> None:
+    """Put the failing inputs, cut down where they are text, into the corpus."""
+    for kind, found in tally.failures.items():
+        folder.mkdir(parents=True, exist_ok=True)
+        content = _cut_down(form, found.input, kind) if form.is_text else found.input.content
+        place = folder / f"found-{zlib.crc32(content):08x}{form.suffix}"
+        place.write_bytes(content)
+        print(f"  kept {place.name}: {kind}", flush=True)
+
+
+def _cut_down(form: Format, given: Input, kind: str) -> bytes:
+    """Leave out parts, from halves to bytes, as long as the same failure stays; at most half a minute."""
+    content, size, until = given.content, len(given.content) // 2, time.monotonic() + 30
+    while size:
+        begin = 0
+        while begin < len(content) and time.monotonic() < until:
+            shorter = content[:begin] + content[begin + size :]
+            if kind in _one(form, Input(given.number, given.way, shorter)).failures:
+                content = shorter
+            else:
+                begin += size
+        size //= 2
+    return content
+
+
+def _one(form: Format, given: Input) -> Tally:
+    return run(form, [lambda skip: iter([given][skip:])])
+
+
+def _show(form: Format, given: Input) -> int:
+    tally = _one(form, given)
+    sys.stdout.buffer.write(given.content + b"\n")
+    _report(form.name, tally)
+    for found in tally.failures.values():
+        print(found.failure.detail)
+    return bool(tally.failures)

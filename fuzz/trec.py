@@ -1,0 +1,124 @@
+"""TREC runs and qrels: lines of blank-separated columns, read against plain Python, written and read again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from corank.data import trec
+from corank.errors import InputError
+from fuzz.dice import EDGE_INTEGERS, HARD_NUMBERS, ODD_BYTES, mutate, number
+from fuzz.format import Format, Wrong
+from fuzz.reference import read_columns
+
+WORDS = [*ODD_BYTES, *(word.encode() for word in HARD_NUMBERS), b" Q0 ", b" 0 "]
+NAMES = [
+    b"1", b"q", b"d-7", b"\xc3\xa9", b"x" * 30, b"\xff", b"a:b", b"#", b"\x0b", b"\x0c", b"a\x0bb", b"\0", b"\xc2\x85",
+    b"nan", b"\xe2\x80\xa8", b"'", b"\xef\xbb\xbf", *(b"%d" % k for k in EDGE_INTEGERS),
+]  # fmt: skip
+PIECES = (1 << 28, 1, 64, 16)
+"""Bytes that are split at once, by way; the last way also writes what was read."""
+
+
+class Trec(Format):
+    """
+    Runs or qrels.
+
+    columns, number: names of the columns, and the one that is read as a number.
+    """
+
+    suffix = ".txt"
+    share = 1.5
+    ways = len(PIECES)
+    is_text = True
+
+    def __init__(self, name: str, columns: tuple[str, ...], number: str) -> None:
+        self.name, self.columns, self.number = name, columns, number
+
+    @property
+    def sample(self) -> bytes:
+        return b"".join(b" ".join([b"%d" % k] * len(self.columns)) + b"\n" for k in range(5))
+
+    def generate(self, dice: Random) -> bytes:
+        text = self._text(dice)
+        return text if dice.random() < 0.4 else mutate(text, dice, WORDS, lambda: self._text(dice))
+
+    def check(self, content: bytes, way: int, folder: Path) -> bool:
+        trec.PIECE = PIECES[way]
+        path = folder / "in.txt"
+        path.unlink(missing_ok=True)
+        path.write_bytes(content)
+        table = read_columns(content, self.columns, self.number)
+        try:
+            found = self._read(path)
+        except InputError as error:
+            if table is not None:
+                raise Wrong("refused", error) from error
+            return False
+        if table is None:
+            raise Wrong("accepted", "expected a refusal")
+        query, document, numbers = (
+            [row[self.columns.index(name)] for row in table] for name in ("query", "document", self.number)
+        )
+        rows = list(zip(query, document, [repr(float(word)) for word in numbers], strict=True))
+        if (given := _rows(found)) != rows:
+            raise Wrong("rows", f"{given} for {rows}")
+        if self.name == "run" and found.tag != table[0][-1]:
+            raise Wrong("tag", f"{found.tag!r} for {table[0][-1]!r}")
+        if way == len(PIECES) - 1:
+            self._write(folder / "again.txt", found)
+            if sorted(again := _rows(self._read(folder / "again.txt"))) != sorted(rows):
+                raise Wrong("rows written", f"{again} for {rows}")
+            _join(found)
+        return True
+
+    def _text(self, dice: Random) -> bytes:
+        names = NAMES[:5] if dice.random() < 0.5 else NAMES
+        lines = []
+        for _ in range(dice.choice((1, 1, 2, 3, 5, 8, 20))):
+            words = [number(dice).encode() if name == self.number else dice.choice(names) for name in self.columns]
+            lines.append(dice.choice((b" ", b"\t", b"  ")).join(words))
+            if dice.random() < 0.05:
+                lines.append(dice.choice((b"", b" \t\r", b"\r")))
+        end = dice.choice((b"\n", b"\n", b"\r\n", b" \n"))
+        return end.join(lines) + (end if dice.random() < 0.7 else b"")
+
+    def _read(self, path: Path) -> Any:
+        return trec.read_run(path) if self.name == "run" else trec.read_qrels(path)
+
+    def _write(self, path: Path, found: Any) -> None:
+        if self.name == "run":
+            trec.write_run(path, found.qid, found.docids, found.scores, found.tag)
+        else:
+            trec.write_qrels(path, found.qid, found.docids, found.y)
+
+
+def runs() -> Trec:
+    return Trec("run", trec.RUN_COLUMNS, "score")
+
+
+def qrels() -> Trec:
+    return Trec("qrels", trec.QRELS_COLUMNS, "grade")
+
+
+def _rows(found: Any) -> list[tuple[str, str, str]]:
+    numbers = found.scores if isinstance(found, trec.Run) else found.y
+    return list(zip(found.qid.tolist(), found.docids.tolist(), map(repr, numbers.tolist()), strict=True))
+
+
+def _join(found: Any) -> None:
+    """A run joined with its own rows as judgements has its scores as grades, unless a document comes twice."""
+    if not isinstance(found, trec.Run):
+        return
+    keys = set(zip(found.qid, found.docids, strict=True))
+    try:
+        judged = trec.join_run(found, trec.Qrels(found.qid, found.docids, found.scores))
+    except InputError as error:
+        if len(keys) == len(found.scores):
+            raise Wrong("join refused", error) from error
+        return
+    if len(keys) < len(found.scores) or not np.array_equal(judged.y, found.scores) or len(judged.missed_y):
+        raise Wrong("join", judged)

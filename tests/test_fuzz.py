@@ -1,0 +1,99 @@
+"""A short round of every fuzzer, the same each time, and whether broken rules would be noticed at all."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="workers are forked")
+
+TOY = """
+import os, sys, time, warnings
+from fuzz import pool, run
+from fuzz.format import Format, Wrong
+from corank.errors import InputError
+
+class Toy(Format):
+    name, suffix, is_text, sample = "toy", ".txt", True, b"fine"
+    words = [b"fine", b"refused", b"foreign", b"signal", b"hang", b"part", b"memory", b"warning", b"wrong", b"exit"]
+
+    def generate(self, dice):
+        return b"some " + dice.choice(self.words) + b" thing"
+
+    def check(self, content, way, folder):
+        if b"refused" in content:
+            raise InputError("no.")
+        if b"foreign" in content:
+            {}["key"]
+        if b"signal" in content:
+            os.kill(os.getpid(), 11)
+        if b"hang" in content:
+            time.sleep(60)
+        if b"part" in content:
+            (folder / ".x.part").touch()
+        if b"memory" in content:
+            bytearray(2 * pool.MEMORY)
+        if b"warning" in content:
+            warnings.warn("overflow", RuntimeWarning)
+        if b"wrong" in content:
+            raise Wrong("number", 7)
+        if b"exit" in content:
+            os._exit(3)
+        return True
+
+pool.SECONDS_AN_INPUT = 0.2
+run.formats = lambda: {"toy": Toy()}
+run.main()
+"""
+
+
+def fuzz(*arguments, code="from fuzz.run import main; main()"):
+    return subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)], cwd=ROOT, capture_output=True, text=True, timeout=600
+    )
+
+
+@pytest.mark.parametrize(
+    "names", [("letor",), ("run", "qrels", "csv"), ("parquet", "container"), ("store",), ("model",)], ids=" ".join
+)
+def test_a_short_round_and_the_corpus_pass(names, tmp_path):
+    shutil.copytree(ROOT / "fuzz" / "corpus", tmp_path / "corpus")
+    done = fuzz(*names, "--count", 600, "--seed", 0, "--jobs", 1, "--corpus", tmp_path / "corpus")
+    assert done.returncode == 0, done.stdout + done.stderr
+    counts = re.findall(r"^(\w+)/? +(\d+) +(\d+) +(\d+) +(\d+)", done.stdout, flags=re.MULTILINE)
+    rounds = {name: [int(n) for n in numbers] for name, *numbers in counts if int(numbers[0]) == 600}
+    for name in names:
+        inputs, accepted, refused, failures = rounds[name]
+        assert (accepted + refused, failures) == (inputs, 0)
+        # where all is refused, or all is accepted, nothing is tested
+        assert min(accepted, refused) > inputs / 20
+
+
+def test_every_broken_rule_is_noticed_and_its_input_kept(tmp_path):
+    done = fuzz("--count", 60, "--seed", 0, "--jobs", 2, "--corpus", tmp_path, code=TOY)
+    assert done.returncode == 1, done.stderr
+    for kind in (
+        "KeyError in <string> check", "SIGSEGV outside corank", "hang outside corank", "leftovers",
+        "MemoryError in <string> check", "RuntimeWarning in <string> check", "wrong: number", "exit 3 outside corank",
+    ):  # fmt: skip
+        assert f" x {kind}" in done.stdout
+    kept = {file.read_bytes() for file in (tmp_path / "toy").iterdir()}
+    assert kept == {b"foreign", b"signal", b"hang", b"part", b"memory", b"warning", b"wrong", b"exit"}
+    # what was kept is tried first the next time
+    again = fuzz("--count", 0, "--corpus", tmp_path, code=TOY)
+    assert again.returncode == 1
+    assert re.search(r"^toy/ +8 +0 +0 +8 ", again.stdout, flags=re.MULTILINE)
+
+
+def test_seed_and_number_give_an_input_again():
+    first, second = (fuzz("letor", "--seed", 3, "--number", 17) for _ in range(2))
+    other = fuzz("letor", "--seed", 3, "--number", 18)
+    assert first.stdout.splitlines()[0] == second.stdout.splitlines()[0] != other.stdout.splitlines()[0]
