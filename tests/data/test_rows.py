@@ -72,6 +72,7 @@ def test_a_memory_map_is_not_copied(tmp_path):
         (np.array([[1j]]), r"\(Complex data not supported\); convert or drop what is not a number\.$"),
         (pd.DataFrame({"a": [1, pd.NA]}, dtype=object), r"X cannot be read as a table of numbers \(.*NAType"),
         (pd.DataFrame({"a": [1, None]}, dtype="Int64"), "X contains NaN at row 1, column 0; pass finite numbers"),
+        (pl.LazyFrame({"a": [1.0]}), r"X is a LazyFrame, a plan that holds no rows yet; pass X.collect\(\)\.$"),
         (pl.DataFrame({"a": [1.0, None]}), "X contains NaN at row 1, column 0"),
         (sparse.csr_matrix([[1.0, 0.0], [0.0, np.inf]]), "X contains infinity at row 1, column 1"),
     ],

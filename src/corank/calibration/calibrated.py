@@ -229,7 +229,7 @@ class Calibrated(Ranker):
 
 def _fit_sigmoid(scores: Floats, y: Floats, w: Floats) -> tuple[float, float]:
     """Fit (y − low)/(high − low) by σ(a s + b), a not negative: a row of target t is one of 1 and one of 0."""
-    low, high = y.min(), y.max()
+    low, high, w = y.min(), y.max(), w / w.max()
     t = (y - low) / (high - low) if high > low else np.full(len(y), 0.5)
     centre = float(np.average(scores, weights=w))
     spread = float(np.sqrt(np.average((scores - centre) ** 2, weights=w))) or 1.0

@@ -155,6 +155,8 @@ def _one_sentence(X: Any, error: Exception) -> str:
         shape = np.shape(X)
     except ValueError:
         return "X has rows of different lengths; pass a table of shape (n_rows, n_features)."
+    if hasattr(X, "collect"):
+        return f"X is a {type(X).__name__}, a plan that holds no rows yet; pass X.collect()."
     if len(shape) != 2:
         # the last words are those that scikit-learn's contract asks for
         return f"X has shape {shape}; pass a table of shape (n_rows, n_features). Reshape your data."

@@ -24,8 +24,8 @@ class SPD(LinearDescent):
     Parameters
     ----------
     loss : {"squared_hinge", "hinge", "squared", "logistic"}
-        ℓ, see `corank.losses.Loss`; ``"logistic"`` needs scores that differ by at most 1 inside a query. The paper's is
-        ``"hinge"``.
+        ℓ, see `corank.losses.Loss`; ``"logistic"`` learns differences of at most 1: where scores of a query differ by
+        more, all are divided by the widest difference. The paper's is ``"hinge"``.
     alpha : float, optional
         Weight of ½‖w‖² beside the mean loss over pairs. None chooses, from the size and number of the
         differences of rows, see `corank.exact.penalty`.
@@ -87,6 +87,8 @@ class SPD(LinearDescent):
         The weight of the penalty.
     alpha_from_ : str
         What it was chosen from, ``"given"`` where it was not.
+    score_range_ : array of shape (2,)
+        0 and the difference of scores that counts as 1 (logistic loss only).
     objective_ : float
         What was minimised, as it is for these weights; after stochastic steps, estimated on a fixed sample of examples.
     n_iter_ : int

@@ -17,6 +17,7 @@ from corank.exact.comparisons import Comparisons, scored_comparisons
 from corank.exact.newton import Affine, Evaluate, Slopes, Vector, minimise
 from corank.exact.pairwise import pair_loss, row_loss
 from corank.exact.solution import Floats, Solution, require, require_products
+from corank.exact.targets import ordered
 from corank.graphs import weigh_queries
 from corank.losses import Loss
 from corank.moments import Moments
@@ -86,6 +87,8 @@ def smooth_loss(
             f"the problem has {data.n_pairs} pairs, and the exact {name} solver visits at most {MAX_PAIRS}; "
             "use solver='sgd', or loss='squared'."
         )
+    if loss.scores == "signs" and mix == 0.0:
+        data = ordered(data)
     comparisons = scored_comparisons(data, mix, False, query_weight)
     order = comparisons.rows.order
     parts: list[Evaluate] = []
@@ -97,7 +100,13 @@ def smooth_loss(
         parts.append(row_loss(data.y[order], data.weight_of(order), loss, mix))
     learns_b = fit_intercept and mix > 0.0
     precondition = _preconditioner(data, comparisons, mix, alpha, loss.curvature, learns_b, query_weight)
-    return minimise(_sum(parts), Affine(comparisons.rows, learns_b), alpha, precondition, tol, max_iter)
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = minimise(_sum(parts), Affine(comparisons.rows, learns_b), alpha, precondition, tol, max_iter)
+    if not np.isfinite(found.objective):
+        raise InputError(
+            f"the weights overflow with alpha={alpha:g}; scale the columns of X, which are tiny beside it, or raise alpha."
+        )
+    return found
 
 
 def _sum(parts: list[Evaluate]) -> Evaluate:
@@ -122,7 +131,9 @@ def _preconditioner(
     """
     d = data.n_features
     if d > _MAX_FULL:
-        diagonal = alpha + curvature * comparisons.rows.gather_squares(comparisons.diagonal)
+        with np.errstate(over="ignore"):
+            diagonal = alpha + curvature * comparisons.rows.gather_squares(comparisons.diagonal)
+        require_products(diagonal)
         inverse = 1.0 / (np.append(diagonal, curvature * mix) if learns_b else diagonal)
         return lambda r: inverse * r
     with np.errstate(over="ignore", invalid="ignore"):

@@ -128,6 +128,8 @@ class RankSVM(Ranker):
         "random_state": seed,
     }
 
+    _learns_sizes: bool = False
+
     coef_: Floats
     dual_coef_: Floats
     basis_: Basis
