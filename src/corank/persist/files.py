@@ -110,6 +110,8 @@ def _parts(model: Any, name: str = "this") -> Iterator[tuple[str, Any]]:
     if not isinstance(model, Pipeline):
         yield name, model
         return
+    if not model.steps:
+        raise InputError(f"{name} Pipeline has no steps; give it some before saving it.")
     for step, part in model.steps:
         if part is not None and part != "passthrough":
             yield from _parts(part, f"step {step!r}, a")
