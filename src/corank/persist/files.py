@@ -146,9 +146,9 @@ def _try_estimator(model: Any) -> None:
     d = model.n_features_in_
     if type(d) is not int or not 0 < d < 1 << 32:
         raise InputError(f"n_features_in_ is {d!r}")
-    for name, kind in (("column_scale_", "f"), ("feature_names_in_", "O")):
+    for name, kind in (("column_scale_", np.float64), ("feature_names_in_", object)):
         found = getattr(model, name, np.empty(d, dtype=kind))
-        if np.shape(found) != (d,) or np.asarray(found).dtype.kind != kind:
+        if np.shape(found) != (d,) or np.asarray(found).dtype != kind:
             raise InputError(f"{name} is not of {d} columns")
     row = np.zeros((1, d)) if d <= _DENSE else sparse.csr_array((1, d))
     if isinstance(model, Ranker):
