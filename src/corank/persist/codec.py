@@ -228,9 +228,9 @@ def _decode_kind(kind: str, body: Any, tensors: dict[str, NDArray[Any]]) -> Any:
         case "array":
             return tensors.pop(body)
         case "strings":
-            if not all(isinstance(item, str) for item in body):
+            if not (isinstance(body, list) and all(isinstance(item, str) for item in body)):
                 raise TypeError("strings that are none")
-            return np.array(list(body), dtype=object)
+            return np.array(body, dtype=object)
         case "csr":
             parts = [decode(body[part], tensors) for part in ("data", "indices", "indptr")]
             matrix = sparse.csr_array(tuple(parts), shape=tuple(body["shape"]))
@@ -248,7 +248,10 @@ def _decode_kind(kind: str, body: Any, tensors: dict[str, NDArray[Any]]) -> Any:
             fields = {key: decode(item, tensors) for key, item in body["fields"].items()}
             if any(isinstance(value, slice) for value in fields.values()):
                 raise ValueError("a slice may stand for any number of columns")
-            return _nouns()[body["name"]](**fields)
+            try:
+                return _nouns()[body["name"]](**fields)
+            except InputError as error:  # said to a user, who did not write this
+                raise ValueError(reason(error)) from error
     raise ValueError(f"unknown kind {kind!r}")
 
 
