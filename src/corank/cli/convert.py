@@ -69,8 +69,9 @@ def convert(
     from corank.data.store import open_store, store_letor
 
     begin = time.perf_counter()
+    _check_target(target, force)
     sources = [opened(one) for one in source]
-    kind = _check(sources, target, unscored, n_features, force)
+    kind = _check(sources, target, unscored, n_features)
     form: dict[str, Any] = {"unscored": unscored, "layout": layout.value, "n_features": n_features}
     # the status is shown on a terminal only, and leaves nothing behind
     with Console(stderr=True).status(f"converting to {target}"):
@@ -106,9 +107,16 @@ def _target_kind(path: Path) -> str:
     )
 
 
-def _check(source: list[Text | Path], target: Path, unscored: float | None, n_features: int | None, force: bool) -> str:
-    """Refuse what cannot be meant; return the kind of the source."""
+def _check_target(target: Path, force: bool) -> None:
+    """Refuse what cannot be written, before anything is unpacked."""
     from corank.data.compressed import is_stream
+
+    if _target_kind(target) != "store" and target.exists() and not (force or is_stream(target)):
+        raise InputError(f"{target} exists already; add --force to replace it.")
+
+
+def _check(source: list[Text | Path], target: Path, unscored: float | None, n_features: int | None) -> str:
+    """Refuse what cannot be meant; return the kind of the source."""
     from corank.data.read import one_kind
 
     target_kind, kind = _target_kind(target), one_kind(source)
@@ -116,8 +124,6 @@ def _check(source: list[Text | Path], target: Path, unscored: float | None, n_fe
         raise InputError(f"--n-features is for LETOR text, but {source[0]} is a {kind}; leave it out.")
     if unscored is not None and kind == "store" and target_kind != "text":
         raise InputError("--unscored names a label of text or a table, but stores have NaN there; leave it out.")
-    if target_kind != "store" and target.exists() and not (force or is_stream(target)):
-        raise InputError(f"{target} exists already; add --force to replace it.")
     return kind
 
 
