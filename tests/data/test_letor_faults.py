@@ -69,6 +69,14 @@ def test_the_first_of_several_faults_is_named(tmp_path: Path, monkeypatch) -> No
         read_letor(path)
 
 
+def test_a_fault_at_the_end_of_a_file_is_not_that_of_the_next(tmp_path: Path) -> None:
+    paths = [tmp_path / "a.txt", tmp_path / "b.txt"]
+    paths[0].write_text("1 qid:1 1:1\n1 qid:1 12:")
+    paths[1].write_text("1 qid:1 1:1\n")
+    with pytest.raises(InputError, match=r"a\.txt, line 2, column 12: expected a finite value, found the end"):
+        read_letor(paths)
+
+
 def test_an_id_beyond_n_features_is_named(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("1 1:1 5:1\n")

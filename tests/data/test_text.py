@@ -93,7 +93,10 @@ def test_a_full_disk_is_named(tmp_path: Path, monkeypatch) -> None:
 
     monkeypatch.setattr(texts.tempfile, "SpooledTemporaryFile", lambda size: Full())
     (tmp_path / "a.gz").write_bytes(gzip.compress(b"1 1:1\n"))
-    with pytest.raises(InputError, match=r"a\.gz does not fit into .* \(No space left on device\); .* TMPDIR"):
+    with pytest.raises(
+        InputError,
+        match=r"a\.gz does not fit into the folder .* \(No space left on device\); .* TMPDIR",
+    ):
         open_text(tmp_path / "a.gz")
 
 
@@ -169,6 +172,15 @@ print(ends["refused"])
     assert int(said.stdout) > 0
 
 
+def test_a_small_file_that_changes_while_it_is_read_is_refused(tmp_path: Path, monkeypatch) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(b"1 1:1\n" * 100)
+    stamps = iter([(600, 1), (600, 2)])
+    monkeypatch.setattr(texts, "_stamp", lambda _: next(stamps))
+    with pytest.raises(InputError, match="a was overwritten after it was read"):
+        open_text(path)
+
+
 def write_later(path: Path, content: bytes) -> threading.Thread:
     writer = threading.Thread(target=path.write_bytes, args=(content,))
     writer.start()
@@ -196,5 +208,5 @@ def test_a_hyphen_is_standard_input(monkeypatch) -> None:
     with pytest.raises(InputError, match="standard input is empty"):
         open_text(Path("-"))
     monkeypatch.setattr(sys, "stdin", None)
-    with pytest.raises(InputError, match="standard input is closed; name a file"):
+    with pytest.raises(InputError, match="there is no standard input here; name a file"):
         open_text("-")

@@ -110,8 +110,9 @@ def write_text(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iter
     Yields: takes the uncompressed bytes.
     """
     if is_stream(path):
-        with _stream(path) as handle, _packing(handle, Path(path).suffix) as stream:
-            yield stream
+        with _stream(path) as handle:
+            with _packing(handle, Path(path).suffix) as stream:
+                yield stream
             handle.flush()
         return
     with (
@@ -138,10 +139,11 @@ def is_stream(path: str | os.PathLike[str]) -> bool:
 def _stream(path: str | os.PathLike[str]) -> AbstractContextManager[IO[bytes]]:
     if os.fspath(path) != STANDARD:
         return open(path, "ab")  # what the stream has already stays
-    if sys.stdout is None:
-        raise InputError("standard output is closed; name a file to write.")
+    buffer = getattr(sys.stdout, "buffer", None)  # a notebook has none
+    if buffer is None:
+        raise InputError("there is no standard output here; name a file to write.")
     sys.stdout.flush()
-    return nullcontext(sys.stdout.buffer)
+    return nullcontext(buffer)
 
 
 def _packing(handle: IO[bytes], suffix: str) -> AbstractContextManager[IO[bytes]]:

@@ -82,7 +82,7 @@ class Piece:
 @dataclass(frozen=True, eq=False)
 class Pieces:
     """
-    Texts, end to end, as pieces of whole lines; a position counts bytes from the start of the first text.
+    Texts, end to end, as pieces of whole lines; a position counts bytes and ends of texts from the first.
 
     bases: position at which each text begins.
     rows, colons, later_colons: of each piece, its rows, its colons outside comments, and those of them that are not
@@ -110,7 +110,8 @@ class Pieces:
         n_jobs: number of threads.
         Returns: the pieces, surveyed.
         """
-        bases = np.cumsum([0, *(text.size for text in texts[:-1])], dtype=np.int64)
+        # the end of a text is a position of its own
+        bases = np.cumsum([0, *(text.size + 1 for text in texts[:-1])], dtype=np.int64)
         pieces = [
             piece for text, base in zip(texts, bases.tolist(), strict=True) for piece in cut_lines(text, base, PIECE)
         ]

@@ -24,6 +24,9 @@ from corank.errors import InputError
 HELD = 1 << 23
 """Bytes up to which a text is held in memory; a larger one stays in its file, or in an unnamed one."""
 
+LONGEST_LINE = 1 << 30
+"""Bytes of a line: three times those of a row that names every feature up to 2²⁴."""
+
 STANDARD_INPUT = "standard input"
 """What ``-`` is called in messages."""
 
@@ -85,7 +88,7 @@ class Text:
                 done += n
             stamp = None if self._stamp is None else _stamp(self._file.fileno())
         if done < count or stamp != self._stamp:
-            raise InputError(f"{self} was overwritten after it was read; read it again.")
+            raise _overwritten(str(self))
         return found
 
     def line_end(self, position: int) -> int:
@@ -95,12 +98,15 @@ class Text:
         position: offset of the byte.
         Returns: offset behind the newline, or behind the last byte.
         """
+        most, step = position + LONGEST_LINE, 1 << 12
         while position < self.size:
-            stop = min(position + (1 << 12), self.size)
+            if position > most:
+                raise InputError(f"{self} has a line of more than {LONGEST_LINE:,} bytes; check what it is.")
+            stop = min(position + step, self.size)
             found = self.read(position, stop).tobytes().find(b"\n")
             if found >= 0:
                 return position + found + 1
-            position = stop
+            position, step = stop, min(2 * step, PIECE)
         return self.size
 
     def locate(self, position: int) -> tuple[int, int]:
@@ -208,18 +214,25 @@ def _called(path: Path) -> str:
 def _reading(path: Path) -> AbstractContextManager[IO[bytes]]:
     if str(path) != STANDARD:
         return path.open("rb")
-    if sys.stdin is None:
-        raise InputError("standard input is closed; name a file to read.")
-    return nullcontext(sys.stdin.buffer)
+    buffer = getattr(sys.stdin, "buffer", None)  # a notebook has none
+    if buffer is None:
+        raise InputError("there is no standard input here; name a file to read.")
+    return nullcontext(buffer)
 
 
 def _held(handle: IO[bytes]) -> tuple[io.BytesIO | _Open, tuple[int, int] | None]:
     """A small file is read at once: what happens to it later does not matter."""
     stamp = _stamp(handle.fileno())
     content = handle.read(HELD + 1)
-    if len(content) <= HELD:
-        return io.BytesIO(content), None
-    return _Open(os.dup(handle.fileno())), stamp
+    if len(content) > HELD:
+        return _Open(os.dup(handle.fileno())), stamp
+    if _stamp(handle.fileno()) != stamp:
+        raise _overwritten(handle.name)
+    return io.BytesIO(content), None
+
+
+def _overwritten(name: str) -> InputError:
+    return InputError(f"{name} was overwritten after it was read; read it again.")
 
 
 def _stamp(descriptor: int) -> tuple[int, int]:
@@ -235,8 +248,8 @@ def _spooled(pieces: Iterable[bytes], name: str) -> io.BytesIO | _Open:
                 spool.flush()
             except OSError as error:
                 raise InputError(
-                    f"{name} does not fit into {tempfile.gettempdir()} ({error.strerror}); "
-                    "name a larger folder in the environment variable TMPDIR."
+                    f"{name} does not fit into the folder of temporary files ({error.strerror}); "
+                    "name a larger one in the environment variable TMPDIR."
                 ) from error
         if spool.tell() > HELD:
             return _Open(os.dup(spool.fileno()))
