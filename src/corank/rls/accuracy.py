@@ -13,6 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from corank.core.blocks import sort_blocks
+
 Floats = NDArray[np.float64]
 
 UNIT = 8.0 * float(np.finfo(np.float64).eps)
@@ -44,22 +46,29 @@ class Held(NamedTuple):
     values: Floats
     noise: Floats
 
+    @classmethod
+    def empty(cls, n: int, m: int) -> Held:
+        """Make room for n predictions of m candidates."""
+        return cls(np.empty((n, m)), np.empty((n, m)))
 
-def level(values: Floats, noise: Floats, group: NDArray[np.int64]) -> Floats:
+
+def level(values: Floats, noise: Floats, starts: NDArray[np.int64]) -> Floats:
     """
-    Make values equal that rounding errors cannot tell apart: neighbours in a group nearer than both their errors.
+    Make values equal that rounding errors cannot tell apart: neighbours in a query nearer than both their errors.
 
     values, noise (n,): one candidate's.
-    group (n,): the query of each value.
+    starts (n_queries + 1,): where each query begins.
     Returns: the values, those that are equal given that of the lowest of them.
 
-    >>> level(np.array([0.3, 0.1, 0.1 + 1e-16]), np.full(3, 1e-15), np.zeros(3, dtype=int)).tolist()
+    >>> level(np.array([0.3, 0.1, 0.1 + 1e-16]), np.full(3, 1e-15), np.array([0, 3])).tolist()
     [0.3, 0.1, 0.1]
     """
-    order = np.lexsort((values, group))
-    f, u, q = values[order], noise[order], group[order]
+    order = np.arange(len(values))
+    sort_blocks(values, order, starts, 0, len(starts) - 1)
+    f, u = values[order], noise[order]
     is_new = np.ones(len(f), dtype=bool)
-    is_new[1:] = (q[1:] != q[:-1]) | (f[1:] - f[:-1] > u[1:] + u[:-1])
+    is_new[1:] = f[1:] - f[:-1] > u[1:] + u[:-1]
+    is_new[starts[:-1]] = True
     out = np.empty_like(f)
     out[order] = f[is_new][np.cumsum(is_new) - 1]
     return out

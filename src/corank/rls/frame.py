@@ -149,7 +149,7 @@ class RowFrame(Frame):
         """Return the mean of a metric over the queries, for predictions H f."""
         query = np.repeat(np.arange(self.n_queries), np.diff(self.starts))
         columns = zip(self.L.half_inverse(held.values).T, self._noise(held.noise).T, strict=True)
-        predicted = (level(f, noise, query) for f, noise in columns)
+        predicted = (level(f, noise, self.starts) for f, noise in columns)
         return np.array([evaluate(self.y, column, query, metric)[metric].mean for column in predicted])
 
     def _noise(self, of_half: Floats) -> Floats:

@@ -8,11 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.basis import score_columns
 from corank.data.ranking import RankingData
 from corank.data.split import keep_scores
 from corank.errors import InputError
-from corank.kernels import LinearKernel
 from corank.metrics import parse_metric
 from corank.rls.frame import Frame, RowFrame
 from corank.rls.leave_out import Advance
@@ -110,13 +108,8 @@ def _rows_out(system: System, alphas: Floats, n_parts: int, remake: Remake, adva
         if len(i) and frame.n_queries:
             rest = remake(data, frame)
             A, b, _ = rest.equations()
-            path = rest.coefficients(Spectrum.of(A, b).solve(alphas))
-            seen, basis = data.X[rows[out]], rest.basis
-            if basis is None or isinstance(basis.view.kernel, LinearKernel):
-                f = score_columns(seen, path)
-            else:
-                f = basis.score(seen, path)
-            wrong += np.count_nonzero(f[i] < f[j], axis=0) + np.count_nonzero(f[i] == f[j], axis=0) / 2
+            f, noise = rest.rows_out(Spectrum.of(A, b), data.X[rows[out]], alphas)
+            wrong += np.where(np.abs(f[i] - f[j]) <= noise[i] + noise[j], 0.5, f[i] < f[j]).sum(axis=0)
             total += len(i)
         advance(len(y[out]))
     return wrong / total if total else np.full(len(alphas), np.nan)

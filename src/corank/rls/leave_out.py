@@ -23,15 +23,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.rls.accuracy import UNIT, Held, Sizes
-from corank.rls.frame import RowFrame
 from corank.rls.spectrum import Spectrum
 
 Floats = NDArray[np.float64]
 Advance = Callable[[int], Any]
 
-# right sides of size one in every direction: what a system makes of them, it makes of rounding errors
-N_PROBES = 8
-SIGNS = np.random.default_rng(0).choice([-1.0, 1.0], 1013)
+# right sides that stand for rounding errors
+N_PROBES = 4
 # numbers in the matrices I − S_qq, and in the rows scaled for them, that are held at a time
 _ROOM = 1 << 20
 
@@ -58,29 +56,33 @@ def dual_queries_out(
     Returns: H f, each query by the model that did not see it.
     """
     e, most, grain = spectrum.values, spectrum.values.max(initial=0.0), sizes.similarities
-    held = Held(np.empty((len(t), len(alphas))), np.empty((len(t), len(alphas))))
+    held, signs = Held.empty(len(t), len(alphas)), _signs(len(e))
     for (begin, end), share in zip(pairwise(starts), shares, strict=True):
         V, t_q = np.ascontiguousarray(spectrum.vectors[begin:end]), t[begin:end]
         shifts = spectrum.shifts((1.0 - share) * alphas)[:, None]
         kept, others = shifts / (e + shifts), spectrum.target - t_q @ V
         residual, from_others = V @ (kept * spectrum.target).T, V @ (e / (e + shifts) * others).T
         for some in _portions(len(alphas), V.size):
-            scaled = V * kept[some, None, :]
-            R = scaled @ V.T
-            inverse = _inverse(R)
-            error = _apply(inverse, residual[:, some])
-            # the coefficients of the others are those of all less what the query's errors put into them
-            b = np.linalg.norm(kept[some] * (spectrum.target - error.T @ V), axis=1) / shifts[some, 0]
-            through = np.linalg.norm(inverse @ scaled, axis=2).T
-            root = np.sqrt(np.diagonal(R, axis1=1, axis2=2)).T
-            summed = root * (sizes.targets + np.sum(root * np.abs(error), axis=0))
-            noise = grain * through * b + _apply(np.abs(inverse), summed) + np.abs(t_q)[:, None]
-            small = _apply(inverse, from_others[:, some])
-            # what is left of t where λ is above every e is as small as e / λ
-            least = 2.0 * grain / shifts[some, 0] * sizes.targets + np.linalg.norm(small, axis=0)
+            R, probes = np.empty((some.stop - some.start, len(V), len(V))), []
+            for at, row in enumerate(kept[some]):
+                scaled = V * row
+                np.matmul(scaled, V.T, out=R[at])
+                probes.append(scaled @ signs)
             is_large = shifts[some, 0] > most
-            held.values[begin:end, some] = np.where(is_large, small, t_q[:, None] - error)
-            held.noise[begin:end, some] = UNIT * np.where(is_large, np.abs(inverse).sum(axis=2).T * least, noise)
+            side = np.where(is_large, from_others[:, some], residual[:, some]).T[..., None]
+            root, most_kept = np.sqrt(np.diagonal(R, axis1=1, axis2=2)), np.sqrt(kept[some].max(axis=1))
+            unit = root[..., None] * signs[: len(V)]
+            solved = _solve(R, np.concatenate([side, np.stack(probes), unit], axis=2))
+            error = solved[:, :, 0]
+            # the coefficients of the others are those of all less what the query's errors put into them
+            b = np.linalg.norm(kept[some] * (spectrum.target - error @ V), axis=1) / shifts[some, 0]
+            through, own = _seen(solved[:, :, 1:])
+            summed = most_kept * sizes.targets + np.sum(root * np.abs(error), axis=1)
+            noise = grain * through * b + own * summed + np.abs(t_q).max()
+            # what is left of t where λ is above every e is as small as e / λ
+            small = own * (2.0 * grain / shifts[some, 0] * sizes.targets + np.linalg.norm(error, axis=1))
+            held.values[begin:end, some] = np.where(is_large, error.T, t_q[:, None] - error.T)
+            held.noise[begin:end, some] = UNIT * np.where(is_large, small, noise)
         advance(end - begin)
     return held
 
@@ -105,40 +107,37 @@ def queries_out(
     sizes: what rounding errors are relative to.
     Returns: H f, each query by the model that did not see it.
     """
-    A, root = Z @ spectrum.vectors, np.sqrt(spectrum.values.max(initial=0.0))
-    held = Held(np.empty((len(t), len(alphas))), np.empty((len(t), len(alphas))))
+    A, root, held = Z @ spectrum.vectors, np.sqrt(spectrum.values.max(initial=0.0)), Held.empty(len(t), len(alphas))
+    signs = _signs(A.shape[1])
     for (begin, end), share in zip(pairwise(starts), shares, strict=True):
         A_q, t_q = A[begin:end], t[begin:end]
         n, k = A_q.shape
         shifts = spectrum.shifts((1.0 - share) * alphas)[:, None]
-        e, others, length = spectrum.values + shifts, spectrum.target - t_q @ A_q, np.linalg.norm(A_q, axis=1)[:, None]
+        e, others, length = spectrum.values + shifts, spectrum.target - t_q @ A_q, np.linalg.norm(A_q, axis=1).max()
         for some in _portions(len(alphas), n * k):
             if n > k:
                 # with more rows than features, take the query out of the sums instead
                 rest = np.eye(k) * e[some, None, :] - A_q.T @ A_q
-                probes = SIGNS.take(np.arange(k * N_PROBES), mode="wrap").reshape(k, N_PROBES)
-                sides = np.broadcast_to(np.column_stack([others, probes]), (len(rest), k, 1 + N_PROBES))
-                solved = _solve(rest, sides)
+                sides = np.column_stack([others, signs])
+                solved = _solve(rest, np.broadcast_to(sides, (len(rest), *sides.shape)))
                 w, found = solved[:, :, 0], A_q @ solved
-                values, seen = found[:, :, 0].T, np.sqrt(np.mean(found[:, :, 1:] ** 2, axis=2)).T
-                noise, known = 0.0, 1.0 + length * seen
+                values, (seen,) = found[:, :, 0], _seen(found[:, :, 1:])
+                own = 1.0 + length * seen
             else:
                 scaled = A_q / e[some, None, :]
-                inverse = _inverse(np.eye(n) - scaled @ A_q.T)
-                w = others / e[some]
-                noise = _apply(np.abs(inverse), np.abs(A_q) @ np.abs(w).T)
-                values = _apply(inverse, A_q @ w.T)
-                noise += _apply(np.abs(inverse), np.broadcast_to(np.sum(np.abs(values), axis=0), values.shape))
-                w, seen = w + values.T @ A_q / e[some], np.linalg.norm(inverse @ scaled, axis=2).T
-                known = np.diagonal(inverse, axis1=1, axis2=2).T - shifts[some, 0] * seen**2
+                # one product for all that is multiplied from the right
+                right = scaled @ np.column_stack([A_q.T, others, signs])
+                unit = np.broadcast_to(signs[:n], (len(scaled), n, N_PROBES))
+                solved = _solve(np.eye(n) - right[:, :, :n], np.concatenate([right[:, :, n:], unit], axis=2))
+                values, (seen, own) = solved[:, :, 0], _seen(solved[:, :, 1:])
+                w = (others + values @ A_q) / e[some]
             size = np.linalg.norm(w, axis=1)
-            noise = noise + root * seen * (sizes.targets + root * size) + length * size
+            noise = root * seen * (sizes.targets + root * size) + own * (length * size + np.abs(values).sum(axis=1))
             if sizes.similarities > 0.0:
                 left = sizes.targets**2 - t_q @ t_q - w @ others - shifts[some, 0] * size**2
                 left = np.sqrt(np.maximum(left, UNIT * sizes.targets**2)) / shifts[some, 0]
-                noise = noise + sizes.similarities * np.sqrt(np.maximum(known, 1.0)) * left
-            held.values[begin:end, some] = values
-            held.noise[begin:end, some] = UNIT * noise
+                noise += sizes.similarities * np.sqrt(own) * left
+            held.values[begin:end, some], held.noise[begin:end, some] = values.T, UNIT * noise
     return held
 
 
@@ -179,80 +178,28 @@ def views_out(
     return [Held(*(np.mean([part[place] for place in places], axis=0) for part in one)) for one in held]
 
 
-def pairs_out(spectrum: Spectrum, Z: Floats | None, frame: RowFrame, alphas: Floats) -> Floats:
+def rows_out(spectrum: Spectrum, A: Floats, alphas: Floats, sizes: Sizes, length: float, is_dual: bool) -> Held:
     """
-    Disagreement error over pairs of rows of one query, each pair predicted by the model that saw neither row.
+    Predict rows that a system does not hold, up to a constant.
 
-    Where all rows of the query are compared, L = s (diag(w) − w wᵀ/W) makes the system that of weighted least squares
-    with a free constant and the penalty λ/s; leaving out two rows is then a 2×2 system in I − S, at the penalty that
-    belongs to the s of the other rows. O(n² k) for each λ and each different sum of two weights.
-
-    spectrum: of the whole system.
-    Z (n, k): rows HΦ of the query; None for the dense dual.
-    frame: the rows of the one query; those of equal score, if any, are compared too.
+    A (n, k): the rows seen from the eigenvectors: similarities to the rows of the dense dual (times H), or features.
     alphas (m,): weights of the penalty.
-    Returns: the share of pairs of different scores that are ordered wrongly, a predicted tie counting ½; NaN without
-        any.
+    sizes: what rounding errors are relative to.
+    length: mean k(x, x) of similarities.
+    Returns: f.
     """
-    w, y, root = frame.w, frame.y, np.sqrt(frame.w)
-    i, j = np.nonzero(np.triu(y[:, None] != y))
-    if not len(i):
-        return np.full(len(alphas), np.nan)
-    W, squares = w.sum() - (w[i] + w[j]), np.sum(w * w) - (w[i] ** 2 + w[j] ** 2)
-    # s of a mean over the pairs of the other rows, with ties also those of a row with itself
-    scales, group = np.unique(2.0 * W / (W**2 - (0.0 if frame.ties else squares)), return_inverse=True)
-    A = spectrum.vectors if Z is None else Z @ spectrum.vectors
-    wrong = np.zeros(len(alphas))
-    for g, scale in enumerate(scales):
-        pairs = (i[group == g], j[group == g])
-        for at, shift in enumerate(spectrum.shifts(alphas * (frame.L.scale[0] / scale))):
-            if shift > spectrum.values.max(initial=0.0):
-                S = (A * ((spectrum.values if Z is None else 1.0) / (spectrum.values + shift))) @ A.T
-                margin = _small_margins(S, y, root, *pairs)
-            elif Z is None:
-                margin = _margins((A * (shift / (spectrum.values + shift))) @ A.T, y, root, *pairs)
-            else:
-                margin = _margins(np.eye(len(A)) - (A / (spectrum.values + shift)) @ A.T, y, root, *pairs)
-            margin *= np.sign(y[pairs[0]] - y[pairs[1]])
-            wrong[at] += np.count_nonzero(margin < 0) + np.count_nonzero(margin == 0) / 2
-    return wrong / len(i)
-
-
-def _margins(R: Floats, y: Floats, root: Floats, i: NDArray[np.int64], j: NDArray[np.int64]) -> Floats:
-    """f_i − f_j without rows i and j, from R = I − S."""
-    u = root / np.linalg.norm(root)
-    # the constant is free: it leaves no residual
-    R -= np.outer(R @ u, u)
-    residual, diagonal = R @ (root * y), np.diag(R)
-    # (R_TT)⁻¹ r_T for T = {i, j}: the errors of the two rows, times √w
-    error_i, error_j = _solve_two(diagonal[i], diagonal[j], R[i, j], residual[i], residual[j])
-    return np.asarray((y[i] - error_i / root[i]) - (y[j] - error_j / root[j]))
-
-
-def _small_margins(S: Floats, y: Floats, root: Floats, i: NDArray[np.int64], j: NDArray[np.int64]) -> Floats:
-    """
-    Return f_i − f_j without rows i and j where λ is above every eigenvalue, and f hardly differs from a constant.
-
-    The constant is m, the mean score of the other rows, and cancels: with z = √w (y − m), what is left of f in
-    T = {i, j} is (I − u uᵀ − S)_TT⁻¹ ((S √w y)_T − S_TT z_T).
-    """
-    u, w = root / np.linalg.norm(root), root * root
-    y = y - np.average(y, weights=w)
-    S -= np.outer(S @ u, u)
-    fitted, diagonal, cross = S @ (root * y), np.diag(S), S[i, j]
-    m = -(w[i] * y[i] + w[j] * y[j]) / (w.sum() - (w[i] + w[j]))
-    z_i, z_j = root[i] * (y[i] - m), root[j] * (y[j] - m)
-    side_i = fitted[i] - (diagonal[i] * z_i + cross * z_j)
-    side_j = fitted[j] - (cross * z_i + diagonal[j] * z_j)
-    kept = 1.0 - u * u - diagonal
-    f_i, f_j = _solve_two(kept[i], kept[j], -u[i] * u[j] - cross, side_i, side_j)
-    return np.asarray(f_i / root[i] - f_j / root[j])
-
-
-def _solve_two(a: Floats, b: Floats, c: Floats, side_i: Floats, side_j: Floats) -> tuple[Floats, Floats]:
-    """Solve [[a, c], [c, b]] x = side for many pairs."""
-    determinant = a * b - c * c
-    return (b * side_i - c * side_j) / determinant, (a * side_j - c * side_i) / determinant
+    A = A - A.mean(axis=0)
+    e, shifts = spectrum.values, spectrum.shifts(alphas)[:, None]
+    w, seen = spectrum.target / (e + shifts), np.sqrt(A**2 @ ((e + shifts) ** -2.0).T)
+    size, grain, most = np.linalg.norm(w, axis=1), sizes.similarities, e.max(initial=0.0)
+    if is_dual:
+        noise = (np.sqrt(grain * length) + grain * seen) * size + seen * sizes.targets
+    else:
+        noise = np.sqrt(most) * seen * (sizes.targets + np.sqrt(most) * size)
+        noise += np.linalg.norm(A, axis=1)[:, None] * size
+        through = np.sqrt(A**2 @ (e / (e + shifts) ** 2.0).T)
+        noise += (np.sqrt(grain * length) + grain * through) * sizes.targets / shifts.T
+    return Held(A @ w.T, UNIT * noise)
 
 
 def _portions(n_alphas: int, size: int) -> list[slice]:
@@ -260,17 +207,16 @@ def _portions(n_alphas: int, size: int) -> list[slice]:
     return [slice(start, min(start + step, n_alphas)) for start in range(0, n_alphas, step)]
 
 
-def _inverse(systems: Floats) -> Floats:
-    """Invert matrices; those that are singular, as least squares does."""
-    try:
-        return np.linalg.inv(systems)
-    except np.linalg.LinAlgError:
-        return np.linalg.pinv(systems, hermitian=True)
+def _signs(n: int) -> Floats:
+    """Right sides of size one in every direction: what a system makes of them, it makes of rounding errors."""
+    return np.random.default_rng(0).choice([-1.0, 1.0], (n, N_PROBES))
 
 
-def _apply(matrices: Floats, columns: Floats) -> Floats:
-    """Multiply one matrix with each column."""
-    return np.asarray((matrices @ columns.T[..., None])[..., 0].T)
+def _seen(probes: Floats) -> list[Floats]:
+    """Sizes that systems made of groups of `N_PROBES` right sides: the root mean square, in the row where it is most."""
+    m, n, _ = probes.shape
+    squares = np.square(probes).reshape(m, n, -1, N_PROBES).sum(axis=3).max(axis=1)
+    return list(np.sqrt(squares.T / N_PROBES))
 
 
 def _solve(systems: Floats, sides: Floats) -> Floats:

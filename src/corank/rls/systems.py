@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +19,10 @@ from corank.basis import Basis, beside
 from corank.data.ranking import RankingData
 from corank.exact.penalty import alpha_of, freedom
 from corank.kernels import LinearKernel
-from corank.rls.accuracy import Held
+from corank.rls.accuracy import Held, Sizes
 from corank.rls.frame import Frame, RowFrame
-from corank.rls.leave_out import Advance, dual_queries_out, pairs_out, views_out
+from corank.rls.leave_out import Advance, dual_queries_out, rows_out, views_out
+from corank.rls.leave_pair_out import pairs_out
 from corank.rls.spectrum import Equations, Spectrum
 from corank.rls.summary import Summary
 
@@ -54,7 +56,11 @@ class System(ABC):
 
     @abstractmethod
     def pairs_out(self, spectrum: Spectrum, alphas: Floats) -> Floats:
-        """Predict each pair of rows of the one query from all others, see `corank.rls.leave_out.pairs_out`."""
+        """Predict each pair of rows of the one query from all others, see `corank.rls.leave_pair_out`."""
+
+    @abstractmethod
+    def rows_out(self, spectrum: Spectrum, rows: Any, alphas: Floats) -> Held:
+        """Predict other rows of the one query, up to a constant."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,12 +103,22 @@ class DenseSystem(System):
 
     def queries_out(self, spectrum: Spectrum, alphas: Floats, advance: Advance) -> Held:
         """Predict each query from all others."""
-        frame, sizes = self.frame, self.frame.sizes(self.basis.lengths(self.data.X))
-        return dual_queries_out(spectrum, frame.targets, frame.starts, frame.shares, alphas, sizes, advance)
+        frame = self.frame
+        return dual_queries_out(spectrum, frame.targets, frame.starts, frame.shares, alphas, self._sizes, advance)
 
     def pairs_out(self, spectrum: Spectrum, alphas: Floats) -> Floats:
         """Predict each pair of rows of the one query from all others."""
-        return pairs_out(spectrum, None, self.frame, alphas)
+        return pairs_out(spectrum, None, self.frame, alphas, self._sizes)
+
+    def rows_out(self, spectrum: Spectrum, rows: Any, alphas: Floats) -> Held:
+        """Predict other rows of the one query, up to a constant."""
+        seen = self.frame.L.half(np.ascontiguousarray(self.basis.similarities(rows).T)).T
+        length = float(np.mean(self.basis.lengths(self.data.X)))
+        return rows_out(spectrum, seen @ spectrum.vectors, alphas, self._sizes, length, is_dual=True)
+
+    @property
+    def _sizes(self) -> Sizes:
+        return self.frame.sizes(self.basis.lengths(self.data.X))
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,9 +145,7 @@ class FeatureSystem(System):
 
     def views_out(self, spectra: list[Spectrum], alphas: Floats, advance: Advance) -> list[Held]:
         """Predict each query from all others by the mean of all views, for the spectrum of each coupling."""
-        frame, blocks, parts = self.frame, self.summary.blocks, []
-        bases = [phi.basis for phi in self.summary.maps if phi.basis is not None]
-        sizes = frame.sizes(sum(float(np.mean(basis.lengths(self.data.X))) for basis in bases))
+        frame, blocks, parts, sizes = self.frame, self.summary.blocks, [], self.frame.sizes(self._length)
         for some, starts, Z, t in frame.designs(self.data.X, beside(self.summary.maps)):
             parts.append(views_out(spectra, Z, t, starts, frame.shares[some], blocks, alphas, sizes))
             advance(len(t))
@@ -141,4 +155,15 @@ class FeatureSystem(System):
         """Predict each pair of rows of the one query from all others."""
         assert isinstance(self.frame, RowFrame)
         Z, _ = self.frame.design(0, 1, self.data.X, self.summary.only_map)
-        return pairs_out(spectrum, Z, self.frame, alphas)
+        return pairs_out(spectrum, Z, self.frame, alphas, self.frame.sizes(self._length))
+
+    def rows_out(self, spectrum: Spectrum, rows: Any, alphas: Floats) -> Held:
+        """Predict other rows of the one query, up to a constant."""
+        seen, sizes = self.summary.only_map(rows) @ spectrum.vectors, self.frame.sizes(self._length)
+        return rows_out(spectrum, seen, alphas, sizes, self._length, is_dual=False)
+
+    @property
+    def _length(self) -> float:
+        """Mean k(x, x) over basis rows, summed over the views that have them."""
+        bases = [phi.basis for phi in self.summary.maps if phi.basis is not None]
+        return sum(float(np.mean(basis.lengths(self.data.X))) for basis in bases)
