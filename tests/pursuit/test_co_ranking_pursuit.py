@@ -270,3 +270,13 @@ def test_a_constant_view_stands_aside(residual):
     alone = RankingPursuit(1, "linear", dictionary="all").fit(X, Y, qid=QID)
     np.testing.assert_allclose(model.predict_views(flat, 1)[:, 1], alone.predict(X), rtol=1e-9)
     assert not model.predict_views(flat)[:, 0].any()
+
+
+@pytest.mark.parametrize("search", ["joint", "shared"])
+@pytest.mark.parametrize("coupling", [1.0, 1e6, 1e12, 1e14, 1e20, 1e300])
+def test_views_that_agree_cost_nothing_however_much_agreement_counts(coupling, search):
+    every, kernel = list(range(X.shape[1])), KERNELS[0]
+    one = RankingPursuit(4, kernel, dictionary="all").fit(X, Y, qid=QID)
+    both = CoRankingPursuit(4, [every, every], kernel, coupling=coupling, search=search).fit(X, Y, qid=QID)
+    assert both.terms_.tolist() == np.column_stack([one.terms_, one.terms_]).tolist()
+    np.testing.assert_allclose(both.predict(X), one.predict(X), rtol=1e-4, atol=1e-6)

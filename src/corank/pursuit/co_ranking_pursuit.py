@@ -74,7 +74,7 @@ class CoRankingPursuit(Ranker):
     kernel : str, Kernel or callable
         Kernel of views that name none.
     coupling : float
-        ν, the weight of the disagreement on unscored rows.
+        ν, the weight of the disagreement on unscored rows; above what outweighs the scores 1e8 times, it counts as that.
     search : {"joint", "shared"}
         Whether each view chooses its own row (all pairs are tried for two views, a coordinate search is made for
         more), or all views the same.
