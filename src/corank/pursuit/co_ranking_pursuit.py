@@ -74,7 +74,8 @@ class CoRankingPursuit(Ranker):
     kernel : str, Kernel or callable
         Kernel of views that name none.
     coupling : float
-        ν, the weight of the disagreement on unscored rows; above what outweighs the scores 1e8 times, it counts as that.
+        ν, the weight of the disagreement on unscored rows; more than lets it outweigh the scores 1e8 times counts as
+        that.
     search : {"joint", "shared"}
         Whether each view chooses its own row (all pairs are tried for two views, a coordinate search is made for
         more), or all views the same.
@@ -217,7 +218,8 @@ class CoRankingPursuit(Ranker):
         watch = Watch(side_by_side(views, data.X, held.rows), held, self.n_iter_no_change)
         goal = Goal.of(held.train, 0.0, self.query_weight)
         coupled = couple(views, held.train, goal, self.query_weight, self.coupling)
-        self._pursue(coupled, goal, int(self.n_basis), watch)
+        with progress(int(self.n_basis), "terms tried", self.verbose) as advance:
+            self._pursue(coupled, goal, int(self.n_basis), watch, advance)
         return watch
 
     def _pursue(
