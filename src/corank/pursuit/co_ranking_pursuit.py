@@ -83,7 +83,8 @@ class CoRankingPursuit(Ranker):
         What is dealt at random to the views where `views` is a number: the columns of X, or the rows of the
         dictionary (the paper's experiments, and the way to views of a precomputed kernel).
     dictionary : {"scored", "all"}, int or array-like of int
-        Rows that a term may stand for in views without a basis of their own (see `RankingPursuit`).
+        Rows that a term may stand for in views without a basis of their own (see `RankingPursuit`); a step compares
+        each with each.
     residual : {"shared", "separate"}
         Whether all views approximate what their mean leaves over and each step's terms must agree (the paper's
         algorithm), or each view what it leaves over itself and whole views must agree (the paper's objective, which
@@ -148,7 +149,7 @@ class CoRankingPursuit(Ranker):
         coupling: float = 1.0,
         search: str = "joint",
         split: str = "columns",
-        dictionary: Any = "all",
+        dictionary: Any = 1000,
         residual: str = "shared",
         query_weight: str = "pairs",
         scale: bool = True,
