@@ -70,7 +70,7 @@ def test_what_is_missing_is_said():
         QuerySearchCV(PIPELINE, GRID).predict(X, qid=QID)
     with pytest.raises(InputError, match="QueryKFold splits queries but qid is missing"):
         QuerySearchCV(PIPELINE, GRID).fit(X, Y)
-    with pytest.raises(InputError, match="X is a RankingData, .* pass its X, y and qid"):
+    with pytest.raises(InputError, match=r"X is a RankingData, .* pass its X, y and qid"):
         QuerySearchCV(PIPELINE, GRID).fit(RankingData.of(X, Y, QID))
     with pytest.raises(InputError, match="y is missing; pass one score per row"):
         QuerySearchCV(PIPELINE, GRID).fit(X, qid=QID)

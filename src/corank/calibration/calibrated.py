@@ -8,7 +8,7 @@ that of ``cv + 1`` fits of the ranker.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -26,7 +26,8 @@ from corank.data.ranking import RankingData
 from corank.data.split import QueryKFold
 from corank.errors import InputError
 from corank.held_out import HeldOut
-from corank.parameters import Rules, having, is_whole, items, one_of, whole
+from corank.parameters import Rules, boolean, having, is_whole, items, one_of, whole
+from corank.progress import progress
 
 Floats = NDArray[np.float64]
 
@@ -70,6 +71,8 @@ class Calibrated(Ranker):
     cv : int, splitter, or list of (train, test)
         Number of parts that queries are held out in (all of them one by one where there are fewer; rows where there
         is one query), or a splitter such as `QueryShuffleSplit`, or row numbers.
+    verbose : bool
+        Whether to show a progress bar, on a terminal only.
 
     Attributes
     ----------
@@ -98,6 +101,7 @@ class Calibrated(Ranker):
         "ranker": having("a corank ranker such as SPD()", "fit", "predict"),
         "method": one_of("isotonic", "logistic"),
         "cv": whole(2) | having("a splitter", "split") | items,
+        "verbose": boolean,
     }
 
     ranker_: Ranker
@@ -109,10 +113,13 @@ class Calibrated(Ranker):
     high_: float
     is_binary_: bool
 
-    def __init__(self, ranker: Any, method: Literal["isotonic", "logistic"] = "isotonic", cv: Any = 5) -> None:
+    def __init__(
+        self, ranker: Any, method: Literal["isotonic", "logistic"] = "isotonic", cv: Any = 5, *, verbose: bool = False
+    ) -> None:
         self.ranker = ranker
         self.method = method
         self.cv = cv
+        self.verbose = verbose
 
     def _require_sense(self) -> None:
         if not isinstance(self.ranker, Ranker):
@@ -130,7 +137,10 @@ class Calibrated(Ranker):
     def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> _Curve:
         if data.y is None:
             raise InputError("preference pairs came, but calibration needs scores to calibrate to; pass y.")
-        scores, targets, w = self._held_out(data)
+        folds = list(self._folds(data))
+        with progress(len(folds) + 1, "fits", self.verbose) as advance:
+            scores, targets, w = self._held_out(data, folds, advance)
+            ranker = clone(self.ranker).fit(data)
         found: dict[str, Any]
         if self.method == "isotonic":
             curve = IsotonicRegression(out_of_bounds="clip").fit(scores, targets, sample_weight=w)
@@ -138,9 +148,8 @@ class Calibrated(Ranker):
         else:
             found = dict(zip(("slope", "offset"), _fit_sigmoid(scores, targets, w), strict=True))
         return _Curve(
-            clone(self.ranker).fit(data), float(targets.min()), float(targets.max()),
-            bool(np.isin(targets, (0.0, 1.0)).all()), **found,
-        )  # fmt: skip
+            ranker, float(targets.min()), float(targets.max()), bool(np.isin(targets, (0.0, 1.0)).all()), **found
+        )
 
     def predict(self, X: Any) -> Floats:
         """Score rows on the scale of y: expected grades, or probabilities of 1 where y was 0 and 1."""
@@ -192,16 +201,19 @@ class Calibrated(Ranker):
         rows = self._new_rows(X)
         return np.asarray(self.ranker_.rank(rows, qid))
 
-    def _held_out(self, data: RankingData) -> tuple[Floats, Floats, Floats]:
+    def _held_out(
+        self, data: RankingData, folds: list[Any], advance: Callable[[int], object]
+    ) -> tuple[Floats, Floats, Floats]:
         """Scores of rows by models that did not see them, with their y and weight."""
         assert data.y is not None
         codes = data.queries.codes
         scores, rows = [], []
-        for train, test in self._folds(data):
+        for train, test in folds:
             model = clone(self.ranker)
             w = None if data.weights is None else data.weights[train]
             X = data.X[:, train] if self._is_pairwise else data.X
             model.fit(X[train], data.y[train], qid=codes[train], sample_weight=w)
+            advance(1)
             judged = np.asarray(test)[data.is_scored[test]]
             if len(judged):
                 scores.append(model.predict(X[judged]))

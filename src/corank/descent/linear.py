@@ -168,7 +168,8 @@ class LinearDescent(Ranker):
         if self._goes_on or self.solver == "sgd" or (self.solver == "auto" and not is_quick):
             return self._descend(data, held, rng, self._goes_on)
         columns, objective = self._layout(data, rng.spawn(1)[0]), self._objective(data)
-        found = solve(objective.targets(data), objective, columns.of_views, self.tol, self.max_iter)
+        newton = {"tol": self.tol, "max_iter": self.max_iter, "verbose": self.verbose}
+        found = solve(objective.targets(data), objective, columns.of_views, **newton)
         return self._fitted(data, objective, columns, found)
 
     def _descend(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator, goes_on: bool) -> Fitted:
@@ -236,8 +237,8 @@ class LinearDescent(Ranker):
         kept = (float(self.score_range_[0]), float(self.score_range_[1]))
         if low < kept[0] or high > kept[1]:
             raise InputError(
-                f"y runs from {low:g} to {high:g}, beyond the {kept[0]:g} to {kept[1]:g} that this model was begun with; "
-                "fit it anew."
+                f"y runs from {low:g} to {high:g}, beyond the {kept[0]:g} to {kept[1]:g} that this model was begun "
+                "with; fit it anew."
             )
         return kept
 

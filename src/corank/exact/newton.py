@@ -81,7 +81,13 @@ class Affine:
 
 
 def minimise(
-    evaluate: Evaluate, scores: Affine, alpha: float, precondition: Vector, tol: float, max_iter: int
+    evaluate: Evaluate,
+    scores: Affine,
+    alpha: float,
+    precondition: Vector,
+    tol: float,
+    max_iter: int,
+    advance: Callable[[int], object],
 ) -> Solution:
     """
     Minimise loss(u(θ)) + alpha/2 ‖w‖² over θ.
@@ -93,6 +99,7 @@ def minimise(
     tol: stops where the objective is above its minimum by at most `tol` times its value, or times what was gained since
         0, where that is less.
     max_iter: most Newton steps; a warning is given when they do not suffice.
+    advance: is told of each step.
     """
     d = scores.rows.X.shape[1]
     penalty = np.full(d + scores.has_intercept, alpha)
@@ -105,6 +112,7 @@ def minimise(
     enough, n_iter = 0.0, 0
     while not left <= enough and n_iter < max_iter:
         n_iter += 1
+        advance(1)
 
         def curve(v: Floats, at: Slopes = here) -> Floats:
             return penalty * v + scores.gather(at.bend(scores.scores(v)))
@@ -112,7 +120,7 @@ def minimise(
         # as well as the last step allows, but never better than the end asks for
         step = _newton_step(curve, -g, precondition, max(min(_LOOSE, left / most), _LEVEL * enough / left))
         moved = scores.scores(step)
-        along = partial(_along, evaluate, u, moved, penalty * theta @ step, penalty @ step**2)
+        along = partial(_along, evaluate, u, moved, float(penalty * theta @ step), float(penalty @ step**2))
         t, here = _length(along, -float(g @ step))
         theta, u = theta + t * step, u + t * moved
         g = penalty * theta + scores.gather(here.slope)

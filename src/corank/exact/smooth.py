@@ -21,6 +21,7 @@ from corank.exact.targets import ordered
 from corank.graphs import weigh_queries
 from corank.losses import Loss
 from corank.moments import Moments
+from corank.progress import progress
 
 MAX_PAIRS = 100_000_000
 """Most pairs that are visited one by one; each Newton step passes over them about ten times."""
@@ -39,6 +40,7 @@ def smooth_loss(
     query_weight: str = "pairs",
     tol: float = 1e-10,
     max_iter: int = 100,
+    verbose: bool = False,
 ) -> Solution:
     """
     Minimise mix · mean_D ℓ(y, w·x + b) + (1 − mix) · mean_P ℓ(t(y_a − y_b), w·(a − b)) + alpha/2 ‖w‖².
@@ -64,6 +66,8 @@ def smooth_loss(
         w = 0, where that is less.
     max_iter : int
         Most Newton steps; a `ConvergenceWarning` says where they did not suffice.
+    verbose : bool
+        Whether to count them in a progress bar, on a terminal only.
 
     Returns
     -------
@@ -100,12 +104,11 @@ def smooth_loss(
         parts.append(row_loss(data.y[order], data.weight_of(order), loss, mix))
     learns_b = fit_intercept and mix > 0.0
     precondition = _preconditioner(data, comparisons, mix, alpha, loss.curvature, learns_b, query_weight)
-    with np.errstate(over="ignore", invalid="ignore"):
-        found = minimise(_sum(parts), Affine(comparisons.rows, learns_b), alpha, precondition, tol, max_iter)
+    scores = Affine(comparisons.rows, learns_b)
+    with np.errstate(over="ignore", invalid="ignore"), progress(max_iter, "Newton steps", verbose) as advance:
+        found = minimise(_sum(parts), scores, alpha, precondition, tol, max_iter, advance)
     if not np.isfinite(found.objective):
-        raise InputError(
-            f"the weights overflow with alpha={alpha:g}; scale the columns of X, which are tiny beside it, or raise alpha."
-        )
+        raise InputError(f"the weights overflow with alpha={alpha:g}; scale the columns of X, or raise alpha.")
     return found
 
 

@@ -82,6 +82,8 @@ class RankSVM(Ranker):
         Most Newton steps; a `ConvergenceWarning` says where they did not suffice.
     random_state : int, RandomState or None
         Seed of the basis and of the kernel's "median".
+    verbose : bool
+        Whether to show a progress bar, on a terminal only.
 
     Attributes
     ----------
@@ -126,6 +128,7 @@ class RankSVM(Ranker):
         "tol": number(0, 1, inside="()"),
         "max_iter": whole(1),
         "random_state": seed,
+        "verbose": boolean,
     }
 
     _learns_sizes: bool = False
@@ -146,6 +149,7 @@ class RankSVM(Ranker):
         tol: float = 1e-10,
         max_iter: int = 100,
         random_state: Any = None,
+        verbose: bool = False,
     ) -> None:
         self.alpha = alpha
         self.kernel = kernel
@@ -156,6 +160,7 @@ class RankSVM(Ranker):
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state
+        self.verbose = verbose
 
     def _require_sense(self) -> None:
         require_choice(self.basis)
@@ -180,6 +185,7 @@ class RankSVM(Ranker):
             query_weight=self.query_weight,
             tol=self.tol,
             max_iter=self.max_iter,
+            verbose=self.verbose,
         )
         partners = active_partners(data, np.asarray(problem.X @ found.coef, dtype=np.float64))
         factors = factors_of(problem.X)
