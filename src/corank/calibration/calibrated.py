@@ -137,9 +137,8 @@ class Calibrated(Ranker):
     def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> _Curve:
         if data.y is None:
             raise InputError("preference pairs came, but calibration needs scores to calibrate to; pass y.")
-        folds = list(self._folds(data))
-        with progress(len(folds) + 1, "fits", self.verbose) as advance:
-            scores, targets, w = self._held_out(data, folds, advance)
+        with progress(self._n_folds(data) + 1, "fits", self.verbose) as advance:
+            scores, targets, w = self._held_out(data, advance)
             ranker = clone(self.ranker).fit(data)
         found: dict[str, Any]
         if self.method == "isotonic":
@@ -201,14 +200,12 @@ class Calibrated(Ranker):
         rows = self._new_rows(X)
         return np.asarray(self.ranker_.rank(rows, qid))
 
-    def _held_out(
-        self, data: RankingData, folds: list[Any], advance: Callable[[int], object]
-    ) -> tuple[Floats, Floats, Floats]:
+    def _held_out(self, data: RankingData, advance: Callable[[int], object]) -> tuple[Floats, Floats, Floats]:
         """Scores of rows by models that did not see them, with their y and weight."""
         assert data.y is not None
         codes = data.queries.codes
         scores, rows = [], []
-        for train, test in folds:
+        for train, test in self._folds(data):
             model = clone(self.ranker)
             w = None if data.weights is None else data.weights[train]
             X = data.X[:, train] if self._is_pairwise else data.X
@@ -224,6 +221,12 @@ class Calibrated(Ranker):
         w = data.weight_of(at)
         kept = w > 0
         return np.concatenate(scores)[kept], data.y[at][kept], w[kept]
+
+    def _n_folds(self, data: RankingData) -> int:
+        """Number of parts, for a progress bar; 1 of a splitter that does not tell."""
+        if not is_whole(self.cv):
+            return len(self.cv) if isinstance(self.cv, list | tuple) else int(getattr(self.cv, "n_splits", 1))
+        return min(int(self.cv), len(data.queries) if len(data.queries) > 1 else data.n_scored)
 
     def _folds(self, data: RankingData) -> Iterable[Any]:
         codes, n_queries = data.queries.codes, len(data.queries)

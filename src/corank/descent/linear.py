@@ -225,7 +225,7 @@ class LinearDescent(Ranker):
         objective = Objective(
             Loss.of(self.loss), float(alpha), source, float(self.l1), float(self.mix),
             fit_intercept=bool(self.fit_intercept), query_weight=self.query_weight, draw=self.draw,
-            score_range=self._score_range(data, goes_on) if self.loss == "logistic" else None,
+            score_range=self._score_range(data, goes_on) if Loss.of(self.loss).scores == "unit" else None,
         )  # fmt: skip
         objective.require_scores(objective.targets(data))
         return objective
