@@ -239,7 +239,7 @@ def test_a_query_weighs_what_its_name_says(query_weight):
         weighed = weigh_queries(RankingData.of(X, y, qid, w), query_weight, rows=rows)
         for q in set(qid):
             alone = RankingData.of(X[qid == q], y[qid == q], None, w[qid == q])
-            of_query = RankingData.of(X[qid == q], y[qid == q], None, weighed.weights[qid == q] + 1e-300)
+            of_query = RankingData.of(X[qid == q], y[qid == q], None, weighed.weights[qid == q] + 1e-30)
             before, after = (Moments.of(each, rows=rows).pair_weight for each in (alone, of_query))
             members = (np.isnan(y) == (rows == "unscored")) & (qid == q)
             want = 0.5 if query_weight == "equal" else before / w[members].sum() if members.any() else 0.0
