@@ -80,7 +80,7 @@ class Model(Format):
         except ValueError as error:
             # scikit-learn's own words where a model is for rows of another width
             if not isinstance(error, InputError) and not re.match(
-                r"X has 5 features, but \w+ is expecting \d+", str(error)
+                r"X has 5 features, but \w+ is expecting \d+ features", str(error)
             ):
                 raise
             if expected is not None:

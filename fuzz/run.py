@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 import time
 import zlib
@@ -99,7 +100,8 @@ def _keep(folder: Path, form: Format, tally: Tally) -> None:
     for kind, found in tally.failures.items():
         folder.mkdir(parents=True, exist_ok=True)
         content = _cut_down(form, found.input, kind) if form.is_text else found.input.content
-        place = folder / f"found-{zlib.crc32(content):08x}{form.suffix}"
+        name = re.sub(r"[^a-z0-9]+", "-", kind.lower()).strip("-")
+        place = folder / f"{name}-{zlib.crc32(content):08x}{form.suffix}"
         place.write_bytes(content)
         print(f"  kept {place.name}: {kind}", flush=True)
 
