@@ -39,7 +39,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=None, help="with a number it gives an input again")
     parser.add_argument("--number", type=int, help="print this input of one format, and what becomes of it")
     parser.add_argument("--corpus", type=Path, default=CORPUS, help="folder of what failed before, and is added to")
-    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="workers")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="workers")
     options = parser.parse_args()
     if unknown := set(options.names) - set(known):
         parser.error(f"there is no format {', '.join(sorted(unknown))}; choose from {', '.join(known)}")
