@@ -171,6 +171,7 @@ def _use(model: Any, way: str, folder: Path) -> Any:
         rows = ROWS[:1]
     repr(model)
     if way == "learnt on" and hasattr(model, "partial_fit"):
+        model.set_params(n_steps=30, n_jobs=None)  # or it may honestly take years
         model.partial_fit(ROWS, np.arange(7.0) % 3, qid=QIDS)
     if way == "saved again":
         before = _scores(model, rows)
