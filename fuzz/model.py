@@ -80,7 +80,7 @@ class Model(Format):
         except ValueError as error:
             # scikit-learn's own words where a model is for rows of another width
             if not isinstance(error, InputError) and not re.match(
-                r"X has 5 features, but \w+ is expecting \d+", str(error)
+                r"X has 5 features, but \w+ is expecting \d+ features", str(error)
             ):
                 raise
             if expected is not None:
@@ -171,6 +171,7 @@ def _use(model: Any, way: str, folder: Path) -> Any:
         rows = ROWS[:1]
     repr(model)
     if way == "learnt on" and hasattr(model, "partial_fit"):
+        model.set_params(n_steps=30, n_jobs=None)  # or it may honestly take years
         model.partial_fit(ROWS, np.arange(7.0) % 3, qid=QIDS)
     if way == "saved again":
         before = _scores(model, rows)

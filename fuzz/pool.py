@@ -7,7 +7,6 @@ read when the worker fell to a signal, or had to be ended because it hung.
 
 from __future__ import annotations
 
-import contextlib
 import faulthandler
 import json
 import mmap
@@ -105,12 +104,15 @@ def run(form: Format, sources: list[Source], stop_at: float = float("inf")) -> T
     began = time.monotonic()
     total = Tally()
     root = Path(tempfile.mkdtemp(prefix="fuzz-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None))
+    workers: list[_Worker] = []
     try:
-        workers = [_Worker(form, source, stop_at, root / str(k)) for k, source in enumerate(sources)]
+        workers += [_Worker(form, source, stop_at, root / str(k)) for k, source in enumerate(sources)]
         while workers:
             time.sleep(0.005)
             workers = [worker for worker in workers if worker.goes_on(total)]
     finally:
+        for worker in workers:
+            worker.end(signal.SIGKILL)
         shutil.rmtree(root, ignore_errors=True)
     total.seconds = time.monotonic() - began
     return total
@@ -158,9 +160,7 @@ class _Worker:
         if pid == 0 and not hung:
             return True
         if hung:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self.pid, signal.SIGABRT)  # its stack is written where it stands
-            _, status = os.waitpid(self.pid, 0)
+            status = self.end(signal.SIGABRT)  # its stack is written where it stands
         code = os.waitstatus_to_exitcode(status)
         stack = (self.folder / "stderr").read_text(errors="replace")
         if code == BROKEN:
@@ -179,6 +179,11 @@ class _Worker:
         (self.folder / "scratch").mkdir()
         self.pid = self._fork()
         return True
+
+    def end(self, how: signal.Signals) -> int:
+        """End the process; returns what it came to."""
+        os.kill(self.pid, how)
+        return os.waitpid(self.pid, 0)[1]
 
     def _collect(self, total: Tally) -> None:
         place = self.folder / "failures"

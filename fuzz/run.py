@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 import time
 import zlib
@@ -38,7 +39,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=None, help="with a number it gives an input again")
     parser.add_argument("--number", type=int, help="print this input of one format, and what becomes of it")
     parser.add_argument("--corpus", type=Path, default=CORPUS, help="folder of what failed before, and is added to")
-    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="workers")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="workers")
     options = parser.parse_args()
     if unknown := set(options.names) - set(known):
         parser.error(f"there is no format {', '.join(sorted(unknown))}; choose from {', '.join(known)}")
@@ -99,7 +100,8 @@ def _keep(folder: Path, form: Format, tally: Tally) -> None:
     for kind, found in tally.failures.items():
         folder.mkdir(parents=True, exist_ok=True)
         content = _cut_down(form, found.input, kind) if form.is_text else found.input.content
-        place = folder / f"found-{zlib.crc32(content):08x}{form.suffix}"
+        name = re.sub(r"[^a-z0-9]+", "-", kind.lower()).strip("-")
+        place = folder / f"{name}-{zlib.crc32(content):08x}{form.suffix}"
         place.write_bytes(content)
         print(f"  kept {place.name}: {kind}", flush=True)
 
