@@ -3,8 +3,8 @@ What README, CONTRIBUTING and the guides show runs as shown.
 
 The blocks of a page run one after the other in one namespace and one empty folder: sessions (`>>>`) as doctests, other
 Python as it stands, commands through the same entry as the shell's, and `bash` in a shell. A block that cannot run says
-why in a comment on the line before it, `<!-- not run: ... -->`; there may be few of those, and their commands must still
-be understood.
+why in a comment on the line before it, `<!-- not run: ... -->`; there may be few of those, and their commands must
+still be understood.
 """
 
 from __future__ import annotations
