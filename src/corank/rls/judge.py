@@ -14,7 +14,7 @@ from corank.errors import InputError
 from corank.metrics import parse_metric
 from corank.rls.frame import Frame, RowFrame
 from corank.rls.leave_out import Advance
-from corank.rls.spectrum import Spectrum
+from corank.rls.spectrum import Ridge, ridge_of
 from corank.rls.systems import System
 
 Floats = NDArray[np.float64]
@@ -57,12 +57,12 @@ def best(scores: Floats, metric: str) -> tuple[int, ...]:
 
 
 def judged(
-    system: System, spectrum: Spectrum, alphas: Floats, metric: str, remake: Remake, advance: Advance
+    system: System, ridge: Ridge, alphas: Floats, metric: str, remake: Remake, advance: Advance
 ) -> tuple[Floats, str]:
     """
     Judge every alpha by what models say of rows that they did not see.
 
-    spectrum: of its equations.
+    ridge: of its equations.
     alphas (m,): weights of the penalty.
     metric: what judges.
     remake: makes the same kind of system of other scores of the same rows.
@@ -71,7 +71,7 @@ def judged(
     """
     frame = system.frame
     if frame.n_queries > 1:
-        return frame.scores(system.queries_out(spectrum, alphas, advance), metric), "leave-query-out"
+        return frame.scores(system.queries_out(ridge, alphas, advance), metric), "leave-query-out"
     if not isinstance(frame, RowFrame) or metric != "disagreement":
         raise InputError(
             f"one query cannot be left out and predicted from others; metric={metric!r} needs two queries or more "
@@ -84,7 +84,7 @@ def judged(
         )
     # one run: equal scores are compared; n runs: there are none
     if len(frame.L.keep) in (1, n):
-        return system.pairs_out(spectrum, alphas), "leave-pair-out"
+        return system.pairs_out(ridge, alphas), "leave-pair-out"
     n_parts = min(_FOLDS, n // 2)
     return _rows_out(system, alphas, n_parts, remake, advance), f"{n_parts}-fold"
 
@@ -107,8 +107,7 @@ def _rows_out(system: System, alphas: Floats, n_parts: int, remake: Remake, adva
         i, j = np.nonzero(y[out][:, None] > y[out])
         if len(i) and frame.n_queries:
             rest = remake(data, frame)
-            A, b, _ = rest.equations()
-            f, noise = rest.rows_out(Spectrum.of(A, b), data.X[rows[out]], alphas)
+            f, noise = rest.rows_out(ridge_of(rest.equations(), alphas), data.X[rows[out]], alphas)
             wrong += np.where(np.abs(f[i] - f[j]) <= noise[i] + noise[j], 0.5, f[i] < f[j]).sum(axis=0)
             total += len(i)
         advance(len(y[out]))

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.rls.accuracy import UNIT, Held, Sizes
-from corank.rls.spectrum import Spectrum
+from corank.rls.spectrum import Ridge, Spectrum
 
 Floats = NDArray[np.float64]
 Advance = Callable[[int], Any]
@@ -35,7 +35,7 @@ _ROOM = 1 << 20
 
 
 def dual_queries_out(
-    spectrum: Spectrum,
+    spectrum: Ridge,
     t: Floats,
     starts: NDArray[np.int64],
     shares: Floats,
@@ -55,7 +55,8 @@ def dual_queries_out(
     advance: is told how many rows are done.
     Returns: H f, each query by the model that did not see it.
     """
-    e, most, grain = spectrum.values, spectrum.values.max(initial=0.0), sizes.similarities
+    assert isinstance(spectrum, Spectrum)
+    e, most, grain = spectrum.values, spectrum.most, sizes.similarities
     held, signs = Held.empty(len(t), len(alphas)), _signs(len(e))
     for (begin, end), share in zip(pairwise(starts), shares, strict=True):
         V, t_q = np.ascontiguousarray(spectrum.vectors[begin:end]), t[begin:end]
@@ -88,7 +89,7 @@ def dual_queries_out(
 
 
 def queries_out(
-    spectrum: Spectrum,
+    ridge: Ridge,
     Z: Floats,
     t: Floats,
     starts: NDArray[np.int64],
@@ -99,7 +100,7 @@ def queries_out(
     """
     Predict each query from all others, for features.
 
-    spectrum: of ZᵀZ (plus what else is penalised) and Zᵀt over all queries.
+    ridge: of ZᵀZ (plus what else is penalised) and Zᵀt over all queries.
     Z, t (n, k): rows of some queries and their targets.
     starts: where each of these queries begins.
     shares: share of each of these queries in the weight of all pairs.
@@ -107,42 +108,43 @@ def queries_out(
     sizes: what rounding errors are relative to.
     Returns: H f, each query by the model that did not see it.
     """
-    A, root, held = Z @ spectrum.vectors, np.sqrt(spectrum.values.max(initial=0.0)), Held.empty(len(t), len(alphas))
+    A, root, held = ridge.seen(Z), np.sqrt(ridge.most), Held.empty(len(t), len(alphas))
     signs = _signs(A.shape[1])
     for (begin, end), share in zip(pairwise(starts), shares, strict=True):
         A_q, t_q = A[begin:end], t[begin:end]
         n, k = A_q.shape
-        shifts = spectrum.shifts((1.0 - share) * alphas)[:, None]
-        e, others, length = spectrum.values + shifts, spectrum.target - t_q @ A_q, np.linalg.norm(A_q, axis=1).max()
+        shifts = ridge.shifts((1.0 - share) * alphas)
+        others, length = ridge.target - t_q @ A_q, np.linalg.norm(A_q, axis=1).max()
         for some in _portions(len(alphas), n * k):
-            if n > k:
+            if n > k or not isinstance(ridge, Spectrum):
                 # with more rows than features, take the query out of the sums instead
-                rest = np.eye(k) * e[some, None, :] - A_q.T @ A_q
+                rest = ridge.matrices(shifts[some]) - A_q.T @ A_q
                 sides = np.column_stack([others, signs])
                 solved = _solve(rest, np.broadcast_to(sides, (len(rest), *sides.shape)))
                 w, found = solved[:, :, 0], A_q @ solved
                 values, (seen,) = found[:, :, 0], _seen(found[:, :, 1:])
                 own = 1.0 + length * seen
             else:
-                scaled = A_q / e[some, None, :]
+                e = ridge.values + shifts[some, None]
+                scaled = A_q / e[:, None, :]
                 # one product for all that is multiplied from the right
                 right = scaled @ np.column_stack([A_q.T, others, signs])
                 unit = np.broadcast_to(signs[:n], (len(scaled), n, N_PROBES))
                 solved = _solve(np.eye(n) - right[:, :, :n], np.concatenate([right[:, :, n:], unit], axis=2))
                 values, (seen, own) = solved[:, :, 0], _seen(solved[:, :, 1:])
-                w = (others + values @ A_q) / e[some]
+                w = (others + values @ A_q) / e
             size = np.linalg.norm(w, axis=1)
             noise = root * seen * (sizes.targets + root * size) + own * (length * size + np.abs(values).sum(axis=1))
             if sizes.similarities > 0.0:
-                left = sizes.targets**2 - t_q @ t_q - w @ others - shifts[some, 0] * size**2
-                left = np.sqrt(np.maximum(left, UNIT * sizes.targets**2)) / shifts[some, 0]
+                left = sizes.targets**2 - t_q @ t_q - w @ others
+                left = np.sqrt(np.maximum(left, UNIT * sizes.targets**2)) / shifts[some]
                 noise += sizes.similarities * np.sqrt(own) * left
             held.values[begin:end, some], held.noise[begin:end, some] = values.T, UNIT * noise
     return held
 
 
 def views_out(
-    spectra: list[Spectrum],
+    ridges: list[Ridge],
     Z: Floats,
     t: Floats,
     starts: NDArray[np.int64],
@@ -156,7 +158,7 @@ def views_out(
 
     Leaving out a query takes its rows from every view: its design is block diagonal, M n_q rows of all features.
 
-    spectra: of the whole system, one for each coupling.
+    ridges: of the whole system, one for each coupling.
     Z, t (n, K): rows of some queries, the views' features side by side, and their targets.
     starts: where each of these queries begins.
     shares: share of each of these queries in the weight of all pairs.
@@ -174,32 +176,31 @@ def views_out(
     for place, block in zip(places, blocks, strict=True):
         tall[place, block], targets[place] = Z[:, block], t
     sizes = replace(sizes, targets=np.sqrt(M) * sizes.targets)
-    held = (queries_out(spectrum, tall, targets, M * starts, shares, alphas, sizes) for spectrum in spectra)
+    held = (queries_out(ridge, tall, targets, M * starts, shares, alphas, sizes) for ridge in ridges)
     return [Held(*(np.mean([part[place] for place in places], axis=0) for part in one)) for one in held]
 
 
-def rows_out(spectrum: Spectrum, A: Floats, alphas: Floats, sizes: Sizes, length: float, is_dual: bool) -> Held:
+def rows_out(ridge: Ridge, A: Floats, alphas: Floats, sizes: Sizes, length: float, is_dual: bool) -> Held:
     """
     Predict rows that a system does not hold, up to a constant.
 
-    A (n, k): the rows seen from the eigenvectors: similarities to the rows of the dense dual (times H), or features.
+    A (n, k): the rows as the system sees them: similarities to the rows of the dense dual (times H), or features.
     alphas (m,): weights of the penalty.
     sizes: what rounding errors are relative to.
     length: mean k(x, x) of similarities.
     Returns: f.
     """
-    A = A - A.mean(axis=0)
-    e, shifts = spectrum.values, spectrum.shifts(alphas)[:, None]
-    w, seen = spectrum.target / (e + shifts), np.sqrt(A**2 @ ((e + shifts) ** -2.0).T)
-    size, grain, most = np.linalg.norm(w, axis=1), sizes.similarities, e.max(initial=0.0)
-    if is_dual:
-        noise = (np.sqrt(grain * length) + grain * seen) * size + seen * sizes.targets
-    else:
-        noise = np.sqrt(most) * seen * (sizes.targets + np.sqrt(most) * size)
-        noise += np.linalg.norm(A, axis=1)[:, None] * size
-        through = np.sqrt(A**2 @ (e / (e + shifts) ** 2.0).T)
-        noise += (np.sqrt(grain * length) + grain * through) * sizes.targets / shifts.T
-    return Held(A @ w.T, UNIT * noise)
+    A, held, grain, root = A - A.mean(axis=0), Held.empty(len(A), len(alphas)), sizes.similarities, np.sqrt(ridge.most)
+    for at, shift in enumerate(ridge.shifts(alphas)):
+        through, w = ridge.through(A, shift), ridge.through(ridge.target, shift)
+        seen, size = np.linalg.norm(through, axis=1), np.linalg.norm(w)
+        if is_dual:
+            noise = (np.sqrt(grain * length) + grain * seen) * size + seen * sizes.targets
+        else:
+            noise = root * seen * (sizes.targets + root * size) + np.linalg.norm(A, axis=1) * size
+            noise += (np.sqrt(grain * length) + grain * root * seen) * sizes.targets / shift
+        held.values[:, at], held.noise[:, at] = A @ w, UNIT * noise
+    return held
 
 
 def _portions(n_alphas: int, size: int) -> list[slice]:

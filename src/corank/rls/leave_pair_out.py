@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from corank.rls.accuracy import UNIT, Sizes
 from corank.rls.frame import RowFrame
-from corank.rls.spectrum import Spectrum
+from corank.rls.spectrum import Ridge, Spectrum
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -38,11 +38,11 @@ class Margins(NamedTuple):
     grown: Floats
 
 
-def pairs_out(spectrum: Spectrum, Z: Floats | None, frame: RowFrame, alphas: Floats, sizes: Sizes) -> Floats:
+def pairs_out(ridge: Ridge, Z: Floats | None, frame: RowFrame, alphas: Floats, sizes: Sizes) -> Floats:
     """
     Disagreement error over pairs of rows of one query; O(n² k) for each λ and each different sum of two weights.
 
-    spectrum: of the whole system.
+    ridge: of the whole system.
     Z (n, k): rows HΦ of the query; None for the dense dual.
     frame: the rows of the one query; those of equal score, if any, are compared too.
     alphas (m,): weights of the penalty.
@@ -50,28 +50,35 @@ def pairs_out(spectrum: Spectrum, Z: Floats | None, frame: RowFrame, alphas: Flo
     Returns: the share of pairs of different scores that are ordered wrongly, a predicted tie counting ½; NaN without
         any.
     """
-    w, y, root, e = frame.w, frame.y, np.sqrt(frame.w), spectrum.values
+    w, y, root = frame.w, frame.y, np.sqrt(frame.w)
     i, j = np.nonzero(np.triu(y[:, None] != y))
     if not len(i):
         return np.full(len(alphas), np.nan)
     W, squares = w.sum() - (w[i] + w[j]), np.sum(w * w) - (w[i] ** 2 + w[j] ** 2)
     # s of a mean over the pairs of the other rows, with ties also those of a row with itself
     scales, group = np.unique(2.0 * W / (W**2 - (0.0 if frame.ties else squares)), return_inverse=True)
-    A, y = spectrum.vectors if Z is None else Z @ spectrum.vectors, y - np.average(y, weights=w)
+    y = y - np.average(y, weights=w)
+    if Z is None:
+        assert isinstance(ridge, Spectrum)
+        A, kept = ridge.vectors, ridge.values
+    else:
+        A, kept = ridge.seen(Z), np.ones(1)
     # H y = √s √w y: all that follows is of √w y
     size = float(np.sqrt(frame.L.scale[0]))
-    coefficients, sizes = spectrum.target / size, replace(sizes, targets=sizes.targets / size)
+    target, sizes = ridge.target / size, replace(sizes, targets=sizes.targets / size)
     wrong = np.zeros(len(alphas))
     for g, scale in enumerate(scales):
         pairs = (i[group == g], j[group == g])
-        for at, shift in enumerate(spectrum.shifts(alphas * (frame.L.scale[0] / scale))):
-            if shift > e.max(initial=0.0):
-                found = _small_margins((A * ((e if Z is None else 1.0) / (e + shift))) @ A.T, y, root, *pairs)
+        for at, shift in enumerate(ridge.shifts(alphas * (frame.L.scale[0] / scale))):
+            through = ridge.through(A, shift)
+            if shift > ridge.largest:
+                found = _small_margins((through * kept) @ A.T, y, root, *pairs)
             elif Z is None:
-                found = _margins((A * (shift / (e + shift))) @ A.T, y, root, *pairs)
+                found = _margins((through * shift) @ A.T, y, root, *pairs)
             else:
-                found = _margins(np.eye(len(A)) - (A / (e + shift)) @ A.T, y, root, *pairs)
-            noise = _noise(spectrum.values, coefficients, A, shift, found, pairs, sizes, Z is None)
+                found = _margins(np.eye(len(A)) - through @ A.T, y, root, *pairs)
+            solution = float(np.linalg.norm(ridge.through(target, shift)))
+            noise = _noise(ridge, through, solution, shift, found, pairs, sizes, Z is None)
             margin = found.values * np.sign(y[pairs[0]] - y[pairs[1]])
             wrong[at] += np.where(np.abs(margin) <= noise, 0.5, margin < 0).sum()
     return wrong / len(i)
@@ -123,26 +130,32 @@ def _turned(a: Floats, b: Floats, c: Floats, root_i: Floats, root_j: Floats) -> 
 
 
 def _noise(
-    e: Floats,
-    target: Floats,
-    A: Floats,
+    ridge: Ridge,
+    through: Floats,
+    solution: float,
     shift: float,
     found: Margins,
     pairs: tuple[Integers, Integers],
     sizes: Sizes,
     is_dual: bool,
 ) -> Floats:
-    """What margins may be wrong by, as `corank.rls.leave_out` has it, for two rows."""
-    (i, j), (p, q), (error_i, error_j), most = pairs, found.turned, np.abs(found.errors), e.max(initial=0.0)
-    own, grain, missed = found.grown, max(sizes.similarities, most), error_i + error_j
-    if shift > most:
+    """
+    What margins may be wrong by, as `corank.rls.leave_out` has it, for two rows.
+
+    through: the rows times (A + λI)⁻¹.
+    solution: size of the solution for all rows.
+    """
+    (i, j), (p, q), (error_i, error_j), own = pairs, found.turned, np.abs(found.errors), found.grown
+    root, missed = np.sqrt(ridge.most), error_i + error_j
+    if shift > ridge.largest:
+        grain = max(sizes.similarities, ridge.largest)
         return np.asarray(UNIT * own * (2.0 * grain / shift * sizes.targets + missed))
-    P = (A / (e + shift) ** 2) @ A.T
+    P = through @ through.T
     length = np.sqrt(np.diag(P))
     seen = np.sqrt(np.maximum(p * p * P[i, i] + q * q * P[j, j] + 2.0 * p * q * P[i, j], 0.0))
-    b = np.linalg.norm(target / (e + shift)) + length[i] * error_i + length[j] * error_j
+    b = solution + length[i] * error_i + length[j] * error_j
     noise = own * (sizes.targets + missed)
     if is_dual:
-        return np.asarray(UNIT * (noise + grain * shift * seen * b))
-    noise += np.sqrt(most) * seen * (sizes.targets + np.sqrt(most) * b)
+        return np.asarray(UNIT * (noise + sizes.similarities * shift * seen * b))
+    noise += root * seen * (sizes.targets + root * b)
     return np.asarray(UNIT * (noise + sizes.similarities / shift * np.sqrt(own) * sizes.targets))
