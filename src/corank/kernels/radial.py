@@ -181,7 +181,9 @@ def _squared_distances(X: Any, Z: Any, allowed: float) -> NDArray[np.float64]:
     left = right if X is Z else _about(centre, X)
     own, others = row_norms(left, squared=True), row_norms(right, squared=True)
     farthest = own.max(initial=0.0) + others.max(initial=0.0)
-    if np.finfo(np.float64).eps * farthest > allowed and not (sparse.issparse(left) or sparse.issparse(right)):
+    are_dense = not (sparse.issparse(left) or sparse.issparse(right))
+    # beyond float64 there are no distances, and callers say so
+    if are_dense and allowed < np.finfo(np.float64).eps * farthest < np.inf:
         return np.asarray(distance.cdist(left, right, "sqeuclidean"))
     norms = {"X_norm_squared": own[:, None], "Y_norm_squared": others[None, :]}
     return np.asarray(pairwise.euclidean_distances(left, right, squared=True, **norms))

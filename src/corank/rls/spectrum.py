@@ -219,7 +219,7 @@ class Equilibrated(Ridge):
     def solve(self, alphas: ArrayLike) -> Floats:
         """Solve for every λ."""
         columns = [self.through(self.target, float(shift)) for shift in self.shifts(alphas)]
-        return np.stack(columns, axis=1) / np.sqrt(self.units)[:, None]
+        return np.asarray(np.stack(columns, axis=1) / np.sqrt(self.units)[:, None])
 
 
 def ridge_of(equations: Equations, alphas: Floats) -> Ridge:
