@@ -200,7 +200,8 @@ class Equilibrated(Ridge):
 
     def shifts(self, alphas: ArrayLike) -> Floats:
         """Return `alphas`, raised to the floor of the smallest column; `matrices` knows those of others."""
-        return np.maximum(np.asarray(alphas, dtype=np.float64), FLOOR * len(self.units) * self.units.min())
+        least = float(FLOOR * len(self.units) * self.units.min())
+        return np.maximum(np.asarray(alphas, dtype=np.float64), least)
 
     def jitter(self, alpha: float) -> float:
         """Return the most that is added to λ for a column."""
