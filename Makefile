@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test bench fuzz lint fresh clean
+.PHONY: demo test faults fuzz bench lint fresh clean
 
 demo: .venv/.run
 	$(BIN)/corank demo
@@ -16,6 +16,11 @@ lint: .venv/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# every writer killed before each of its steps and at random times; the tests take a few of those
+faults: .venv/.kernels
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/pytest -q tests/faults
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 PYTHONPATH=tests $(BIN)/python tests/faults/kill.py --kills 200
 
 bench: .venv/.bench
 	for room in benchmarks/bench_*.py; do $(BIN)/python $$room || exit 1; done

@@ -91,7 +91,7 @@ def own_memory() -> int:
 
 
 def measure_memory(path: Path) -> None:
-    """Read in a fresh process while a thread watches its own memory; mapped text is file cache and not counted."""
+    """Read in a fresh process while a thread watches its own memory."""
     from scipy import sparse
 
     from corank.data.letor import read_letor

@@ -2,15 +2,19 @@
 What README, CONTRIBUTING and the guides show runs as shown.
 
 The blocks of a page run one after the other in one namespace and one empty folder: sessions (`>>>`) as doctests, other
-Python as it stands, and commands through the same entry as the shell's. A block that cannot run says why in a comment
-on the line before it, `<!-- not run: ... -->`; there may be few of those, and their commands must still be understood.
+Python as it stands, commands through the same entry as the shell's, and `bash` in a shell. A block that cannot run says
+why in a comment on the line before it, `<!-- not run: ... -->`; there may be few of those, and their commands must
+still be understood.
 """
 
 from __future__ import annotations
 
 import doctest
+import os
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 from typing import NamedTuple
 
@@ -63,6 +67,14 @@ def run_command(program, *words):
     assert result.exit_code == 0, f"corank {shlex.join(words)}\n{result.output}"
 
 
+def run_script(block):
+    """Lines for a shell, such as pipes, with the command `corank` of this Python."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    script = ["bash", "-euo", "pipefail", "-c", block.text]
+    result = subprocess.run(script, env={**os.environ, "PATH": path}, capture_output=True, text=True, timeout=300)
+    assert result.returncode == 0, result.stderr
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_every_block_of_a_page_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -73,6 +85,8 @@ def test_every_block_of_a_page_runs(page, tmp_path, monkeypatch):
         if block.language == "sh":
             for words in commands(block):
                 run_command(*words)
+        elif block.language == "bash":
+            run_script(block)
         elif block.text.startswith(">>> "):
             run_session(page, block, namespace)
         elif block.language == "python":

@@ -113,6 +113,53 @@ def test_median_gamma_of_sparse_rows_is_that_of_dense_rows():
     np.testing.assert_allclose(dense.gamma, csr.gamma)
 
 
+def long_gaussian(X, Z, gamma):
+    """exp(−gamma ‖x − z‖²) pair by pair, differences before squares, in extended precision."""
+    rows = [np.asarray(A.toarray() if sparse.issparse(A) else A, dtype=np.longdouble) for A in (X, Z)]
+    return np.exp(-np.longdouble(gamma) * ((rows[0][:, None] - rows[1]) ** 2).sum(axis=2)).astype(float)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e4, 1e8, -1e12])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_gaussian_kernel_does_not_see_where_the_origin_is(offset, dtype):
+    rng = np.random.default_rng(0)
+    X, Z = ((rng.normal(size=(n, 4)) + offset).astype(dtype) for n in (30, 9))
+    kernel, exact = GaussianKernel(0.2), np.finfo(dtype).eps
+    pairs = {"dense": (X, Z), "csr": (sparse.csr_array(X), sparse.csr_array(Z))}
+    pairs |= {"mixed": (pairs["csr"][0], Z), "mixed too": (X, pairs["csr"][1]), "itself": (X, X)}
+    for left, right in pairs.values():
+        np.testing.assert_allclose(kernel(left, right), long_gaussian(left, right, 0.2), atol=4 * exact, rtol=0)
+    # distances of the median too: offsets that float64 rows hold leave it alone
+    median = GaussianKernel().fit(X, np.random.default_rng(1)).gamma
+    near = GaussianKernel().fit(X.astype(np.float64) - dtype(offset), np.random.default_rng(1)).gamma
+    assert median == pytest.approx(near, rel=1e-6)
+
+
+def test_a_gaussian_kernel_sees_two_clusters_far_from_each_other():
+    rng = np.random.default_rng(0)
+    X = np.repeat([[0.0], [1e9]], 10, axis=0) + rng.normal(size=(20, 3))
+    np.testing.assert_allclose(GaussianKernel(0.2)(X), long_gaussian(X, X, 0.2), atol=1e-15)
+
+
+def test_a_column_that_few_sparse_rows_lack_may_be_far_from_zero():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20, 6)) * (rng.random((20, 6)) < 0.3)
+    X[:, 2] = 1e7 + rng.normal(size=20)
+    X[4, 2] = 0.0
+    A = sparse.csr_array(X)
+    np.testing.assert_allclose(GaussianKernel(0.2)(A), long_gaussian(X, X, 0.2), atol=1e-14)
+    np.testing.assert_allclose(GaussianKernel(0.2)(A[4:6], A), long_gaussian(X[4:6], X, 0.2), atol=1e-14)
+
+
+@pytest.mark.parametrize(("size", "word"), [(1e200, "large"), (1e-200, "small")])
+@pytest.mark.parametrize("kernel", [GaussianKernel(), ChiSquareKernel()], ids=["gaussian", "chi-square"])
+def test_distances_beyond_float64_are_said_to_be_those_of_the_rows(kernel, size, word):
+    with pytest.raises(InputError, match=f"X has numbers so {word} .* divide the columns by their size"):
+        kernel.fit(rows(10, 2) * size, np.random.default_rng(0))
+    # single precision holds less, but its distances are not computed in it
+    assert 0 < GaussianKernel().fit((rows(10, 2) * 1e30).astype(np.float32), np.random.default_rng(0)).gamma < 1e-59
+
+
 def test_a_precomputed_kernel_hands_back_similarities():
     K = np.ascontiguousarray(rows(4, 0)[:, :4])
     kernel = PrecomputedKernel()

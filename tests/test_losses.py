@@ -113,7 +113,7 @@ def test_the_exact_optimum_has_no_slope(loss, mix):
     rng = np.random.default_rng(1)
     X, qid = rng.normal(size=(24, 3)), rng.integers(0, 3, 24)
     y = rng.choice([-1.0, 1.0] if loss.scores == "signs" else [0.0, 0.5, 1.0], 24)
-    found = smooth_loss(RankingData.of(X, y, qid), loss.name, mix=mix, alpha=0.1, fit_intercept=True, tol=1e-10)
+    found = smooth_loss(RankingData.of(X, y, qid), loss.name, mix=mix, alpha=0.1, fit_intercept=True, tol=1e-14)
     value, target = PLAIN[loss.name]
     winners, losers = np.nonzero((y[:, None] > y) & (qid[:, None] == qid))
 

@@ -198,6 +198,26 @@ def test_squares_are_the_diagonal(query_weight, ties, kind, monkeypatch):
         assert weight == whole.pair_weight
 
 
+@pytest.mark.parametrize("ties", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+def test_sums_of_rows_far_from_the_origin_are_those_of_explicit_pairs(kind, dtype, ties):
+    rng = np.random.default_rng(0)
+    # single precision has steps of 1/16 there, double precision of 1e-7
+    offset = 2.0 ** (20 if dtype is np.float32 else 30)
+    X, y, qid = (rng.normal(size=(60, 3)) + offset).astype(dtype), rng.integers(0, 3, 60) * 1.0, np.repeat(range(6), 10)
+    X[:, 2] = offset + qid
+    F = np.column_stack([X, y]).astype(np.longdouble)
+    pairs = [(i, j) for i in range(60) for j in range(i) if qid[i] == qid[j] and (ties or y[i] != y[j])]
+    expected = sum(np.outer(F[i] - F[j], F[i] - F[j]) for i, j in pairs).astype(float)
+    data = RankingData.of(kind(X), y, qid)
+    np.testing.assert_allclose(Moments.of(data, ties=ties).pair, expected, rtol=1e-12, atol=1e-10)
+    squares, _ = pair_squares(data, ties=ties)
+    np.testing.assert_allclose(squares, np.diag(expected)[:-1], rtol=1e-7)
+    # a column that is constant inside queries leaves nothing at all
+    assert squares[2] == Moments.of(data, ties=ties).pair[2, 2] == 0.0
+
+
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
 def test_scaled_columns_are_columns_multiplied_by_hand(kind):
     X, y, qid, w = problem(11)
@@ -219,7 +239,7 @@ def test_a_query_weighs_what_its_name_says(query_weight):
         weighed = weigh_queries(RankingData.of(X, y, qid, w), query_weight, rows=rows)
         for q in set(qid):
             alone = RankingData.of(X[qid == q], y[qid == q], None, w[qid == q])
-            of_query = RankingData.of(X[qid == q], y[qid == q], None, weighed.weights[qid == q] + 1e-300)
+            of_query = RankingData.of(X[qid == q], y[qid == q], None, weighed.weights[qid == q] + 1e-30)
             before, after = (Moments.of(each, rows=rows).pair_weight for each in (alone, of_query))
             members = (np.isnan(y) == (rows == "unscored")) & (qid == q)
             want = 0.5 if query_weight == "equal" else before / w[members].sum() if members.any() else 0.0

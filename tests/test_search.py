@@ -13,6 +13,7 @@ from sklearn.pipeline import make_pipeline
 
 from corank import CRR, QueryKFold, QueryScaler, QuerySearchCV, QueryShuffleSplit, RankRLS, make_ranking
 from corank.data.queries import Queries
+from corank.data.ranking import RankingData
 from corank.errors import InputError
 from corank.metrics import evaluate, scorer
 
@@ -69,6 +70,10 @@ def test_what_is_missing_is_said():
         QuerySearchCV(PIPELINE, GRID).predict(X, qid=QID)
     with pytest.raises(InputError, match="QueryKFold splits queries but qid is missing"):
         QuerySearchCV(PIPELINE, GRID).fit(X, Y)
+    with pytest.raises(InputError, match=r"X is a RankingData, .* pass its X, y and qid"):
+        QuerySearchCV(PIPELINE, GRID).fit(RankingData.of(X, Y, QID))
+    with pytest.raises(InputError, match="y is missing; pass one score per row"):
+        QuerySearchCV(PIPELINE, GRID).fit(X, qid=QID)
     with pytest.raises(InputError, match="'nDGC' is not a known metric"):
         QuerySearchCV(PIPELINE, GRID, metric="nDGC").fit(X, Y, qid=QID)
     search = QuerySearchCV(PIPELINE, GRID, metric="AUC(rel=0)").fit(X, Y, qid=QID)

@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from corank.advice import warn_of_one_query
 from corank.core.scaled import ScaledRows
 from corank.data.deviation import column_factors
-from corank.data.given import as_scores
+from corank.data.given import as_scores, require_squares
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData
 from corank.data.rows import as_objects, as_rows, columns_of, is_table
@@ -77,6 +77,8 @@ class Ranker(BaseEstimator, ABC):
     _learns_from_differences: bool = True
     # whether there must be a pair to learn from, or single scores do
     _needs_pairs: bool = True
+    # whether it matters by how much scores differ, not only which is the higher
+    _learns_sizes: bool = True
 
     validation_fraction: float
     n_features_in_: int
@@ -248,6 +250,8 @@ class Ranker(BaseEstimator, ABC):
         mix = getattr(self, "mix", 0)
         if data.y is None and mix > 0:
             raise InputError(f"mix is {mix}, but preference pairs hold no scores to regress on; pass mix=0 or scores.")
+        if data.y is not None and self._learns_sizes:
+            require_squares(data.y)
         if self._needs_pairs:
             data.require_pairs()
         elif not len(data.scored_rows):
@@ -258,6 +262,7 @@ class Ranker(BaseEstimator, ABC):
         if isinstance(X, RankingData):
             if y is not None or qid is not None or pairs is not None:
                 raise InputError("y, qid or pairs came beside a RankingData, which already holds them; pass it alone.")
+            X.require_whole()
             return X, self._columns(X.X, X.X)
         if y is not None and pairs is not None:
             raise InputError("y came beside pairs; pass scores or preferences, not both.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 import warnings
+from collections.abc import Iterable, Mapping
 from types import ModuleType
 
 
@@ -45,6 +46,57 @@ def reason(error: Exception) -> str:
     """
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return lines[0].split(". ")[0].rstrip(".")
+
+
+def closest(wrong: str, right: Iterable[str]) -> str | None:
+    """
+    Find the name that is spelled most like what came, in any case.
+
+    Parameters
+    ----------
+    wrong : str
+        What came.
+    right : iterable of str
+        The known names.
+
+    Returns
+    -------
+    str or None
+        One of them, or None where none is near.
+    """
+    import difflib
+
+    folded = {name.casefold(): name for name in right}
+    near = difflib.get_close_matches(wrong.casefold(), folded, n=1)
+    return folded[near[0]] if near else None
+
+
+def known(wrong: str, right: Mapping[str, str] | Iterable[str], guess: str | None = None) -> str:
+    """
+    Say which names are known, and which one was probably meant.
+
+    Parameters
+    ----------
+    wrong : str
+        What came.
+    right : mapping of str to str, or iterable of str
+        The known names; a mapping also says how to list each, once if several are listed alike.
+    guess : str, optional
+        What was meant, where more than the spelling tells it.
+
+    Returns
+    -------
+    str
+        The second half of an error message, without a full stop.
+
+    Examples
+    --------
+    >>> known("lcar", ["spd", "lcra"])
+    "did you mean 'lcra'? known are spd, lcra"
+    """
+    shown = right if isinstance(right, Mapping) else {name: name for name in right}
+    guess = guess or closest(wrong, shown)
+    return (f"did you mean {guess!r}? " if guess else "") + f"known are {', '.join(dict.fromkeys(shown.values()))}"
 
 
 def warn(message: str, category: type[Warning] = UsageWarning) -> None:

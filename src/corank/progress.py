@@ -1,9 +1,10 @@
-"""A progress bar on a terminal, and silence elsewhere."""
+"""A progress bar on a terminal and in a notebook, and silence elsewhere."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from html import escape
 from typing import Any
 
 
@@ -24,6 +25,34 @@ def progress(total: int, what: str, verbose: bool = True) -> Iterator[Callable[[
     from rich.progress import Progress
 
     console = Console(stderr=True)
+    if console.is_jupyter:
+        yield from _in_notebook(total, what)
+        return
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
         job = bar.add_task(what, total=total)
         yield lambda done: bar.advance(job, done)
+
+
+def _in_notebook(total: int, what: str) -> Iterator[Callable[[int], Any]]:
+    """Yield once, as `progress` does; the bar is HTML, which needs no widgets, and is drawn anew at each percent."""
+    from IPython.display import display
+
+    def shown(percent: int) -> dict[str, str]:
+        bar = f'<progress max="100" value="{percent}"></progress> {escape(what)} {percent} %'
+        return {"text/plain": f"{what} {percent} %", "text/html": bar}
+
+    handle = display(shown(0), raw=True, display_id=True)
+    done, percent = 0, 0
+
+    def advance(more: int) -> None:
+        nonlocal done, percent
+        done += more
+        now = min(100, 100 * done // max(total, 1))
+        if now > percent:
+            percent = now
+            handle.update(shown(percent), raw=True)
+
+    try:
+        yield advance
+    finally:
+        handle.update({"text/plain": "", "text/html": ""}, raw=True)

@@ -14,8 +14,10 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from corank.data.queries import Queries
+from corank.data.ranking import RankingData
 from corank.data.routing import predict_with_qid
 from corank.data.split import QueryKFold
+from corank.errors import InputError
 from corank.metrics import Convention, scorer
 
 
@@ -91,7 +93,7 @@ class QuerySearchCV(MetaEstimatorMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any, y: ArrayLike, *, qid: ArrayLike | None = None) -> Self:
+    def fit(self, X: Any, y: ArrayLike | None = None, *, qid: ArrayLike | None = None) -> Self:
         """
         Search, and fit the best on all rows.
 
@@ -109,6 +111,10 @@ class QuerySearchCV(MetaEstimatorMixin, BaseEstimator):
         self
             The fitted search.
         """
+        if isinstance(X, RankingData):
+            raise InputError("X is a RankingData, which folds of rows cannot be cut from; pass its X, y and qid.")
+        if y is None:
+            raise InputError("y is missing; pass one score per row, NaN where unscored.")
         cv = 5 if self.cv is None else self.cv
         search = GridSearchCV(
             self.estimator,

@@ -39,6 +39,17 @@ def test_kmeans_spreads_rows():
     assert {48, 49} <= set(chosen.tolist())
 
 
+def test_kmeans_does_not_see_where_the_origin_is():
+    clusters = np.repeat(np.eye(3) * 100, [48, 1, 1], axis=0) + np.round(X, 1)
+    far = clusters + 2.0**40
+    for seed in range(5):
+        chosen = [
+            choose_basis(View(), rows, np.arange(50), 3, "kmeans++", np.random.default_rng(seed))
+            for rows in (far - 2.0**40, far)
+        ]
+        np.testing.assert_array_equal(*chosen)
+
+
 def test_all_candidates_where_none_or_too_many_are_asked_for():
     np.testing.assert_array_equal(choose(n_basis=None), CANDIDATES)
     np.testing.assert_array_equal(choose(n_basis=99), CANDIDATES)

@@ -1,13 +1,19 @@
 from __future__ import annotations
 
+import os
+import signal
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
+from typer.testing import CliRunner
 
 import corank
+from corank.cli import app
 from corank.data.letor_writer import write_letor
 from corank.data.store import write_store
 from corank.descent import CRR, LCRA, SPD
+from corank.descent.training import Runs
 from corank.errors import InputError
 
 
@@ -43,8 +49,8 @@ def test_the_closing_line_tells_alpha_and_what_it_was_chosen_from(says, text, tm
     said = says("fit", text, "-m", "crr", "--unscored", "-1", "-o", tmp_path / "m")
     model = corank.load(tmp_path / "m")
     assert said.endswith(f"; alpha {model.alpha_:.4g} (pair differences)\n")
-    assert says("fit", text, "-m", "spd", "--lambda", "0.25", "-o", tmp_path / "m").endswith("; alpha 0.25 (given)\n")
-    assert "alpha" not in says("fit", text, "-m", "ranking-pursuit", "-o", tmp_path / "m")
+    assert says("fit", text, "-m", "spd", "--lambda", "0.25", "-o", tmp_path / "n").endswith("; alpha 0.25 (given)\n")
+    assert "alpha" not in says("fit", text, "-m", "ranking-pursuit", "-o", tmp_path / "p")
 
 
 @pytest.mark.parametrize("method", ["minmax", "zscore"])
@@ -105,3 +111,56 @@ def test_bad_words_give_one_sentence_and_no_file(says, text, tmp_path, words, me
     with pytest.raises(InputError, match=message):
         says("fit", text, *words, "-o", tmp_path / "m")
     assert not (tmp_path / "m").exists()
+
+
+SGD = ("--loss", "hinge", "--set", "solver=sgd")
+
+
+def interrupted_fit(monkeypatch, text, path, *words, at=3):
+    """Press Ctrl-C when `at` pieces of the steps are taken."""
+    advance, pieces = Runs.advance, []
+
+    def press(runs, task, n):
+        if len(pieces) == at:
+            signal.raise_signal(signal.SIGINT)
+        pieces.append(n)
+        advance(runs, task, n)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Runs, "advance", press)
+        words = ["fit", text, "-m", "spd", *SGD, "--iterations", 3000, "--unscored", -1, "-o", path, *words]
+        return CliRunner().invoke(app, [str(word) for word in words]), sum(pieces)
+
+
+@pytest.mark.parametrize("words", [[], ["--scale", "zscore"]])
+def test_ctrl_c_saves_the_steps_taken_so_far(monkeypatch, says, made, text, tmp_path, words):
+    result, n_steps = interrupted_fit(monkeypatch, text, tmp_path / "m", *words)
+    assert result.exit_code == 130
+    assert result.stderr == f"corank: interrupted; {tmp_path / 'm'} keeps the {n_steps} steps taken so far.\n"
+    assert 0 < n_steps < 3000
+    says("fit", text, "-m", "spd", *SGD, "--iterations", n_steps, "--unscored", -1, *words, "-o", tmp_path / "short")
+    for name in ("m", "short"):
+        says("rank", tmp_path / name, text, "-o", tmp_path / f"{name}.txt")
+    assert (tmp_path / "m.txt").read_text() == (tmp_path / "short.txt").read_text()
+
+
+def test_ctrl_c_before_there_is_a_model_writes_nothing(monkeypatch, text, tmp_path):
+    (tmp_path / "m").write_text("old")
+    result, n_steps = interrupted_fit(monkeypatch, text, tmp_path / "m", "--force", at=0)
+    assert (result.exit_code, n_steps) == (130, 0)
+    assert result.stderr == f"corank: interrupted before there was a model; {tmp_path / 'm'} was not written.\n"
+    assert (tmp_path / "m").read_text() == "old"
+
+
+def test_a_second_ctrl_c_while_saving_leaves_nothing_half_written(monkeypatch, text, tmp_path):
+    (tmp_path / "m").write_text("old")
+
+    def press(tensors, scratch, metadata):
+        scratch.write_bytes(b"a part")
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr("corank.persist.files.save_file", press)
+    result, _ = interrupted_fit(monkeypatch, text, tmp_path / "m", "--force")
+    assert result.exit_code == 130
+    assert (tmp_path / "m").read_text() == "old"
+    assert sorted(os.listdir(tmp_path)) == ["m", "rows.txt"]

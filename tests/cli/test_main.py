@@ -9,6 +9,7 @@ import sys
 import warnings
 
 import pytest
+from typer.testing import CliRunner
 
 import corank
 from corank import cli
@@ -22,6 +23,11 @@ from corank.errors import InputError, MissingExtra
         (MissingExtra("zstandard is not installed; run: pip"), "corank: zstandard is not installed; run: pip\n"),
         (OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "a.store"), "corank: a.store: No space left on device.\n"),
         (OSError("odd"), "corank: odd.\n"),
+        (
+            MemoryError("Unable to allocate 8.00 GiB for an array"),
+            "corank: there is not enough memory (Unable to allocate 8.00 GiB for an array); "
+            "try fewer rows or features, or a larger machine.\n",
+        ),
     ],
 )
 def test_what_went_wrong_is_one_line_and_exit_code_1(monkeypatch, capsys, error, sentence):
@@ -53,3 +59,19 @@ def test_a_warning_is_one_line_too(monkeypatch, capsys):
 def test_python_m_corank_is_the_command():
     said = subprocess.run([sys.executable, "-m", "corank", "--version"], capture_output=True, text=True, check=True)
     assert said.stdout == f"corank {corank.__version__}\n"
+
+
+@pytest.mark.parametrize("verb", ["fit", "evaluate", "experiment", "demo"])
+def test_a_seed_below_zero_is_refused_by_the_option(verb):
+    words = {"fit": ["a", "-m", "spd", "-o", "c"], "evaluate": ["a", "b"], "experiment": ["lcra"]}.get(verb, [])
+    said = CliRunner().invoke(cli.app, [verb, "--seed", "-1", *words])
+    assert said.exit_code == 2
+    assert "--seed" in said.output
+
+
+@pytest.mark.parametrize("words", [("demo",), ("experiment", "lcra")])
+def test_a_file_is_no_folder_for_output(tmp_path, words):
+    (tmp_path / "file").touch()
+    said = CliRunner().invoke(cli.app, [*words, "--output", str(tmp_path / "file")])
+    assert said.exit_code == 2
+    assert "--output" in said.output

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
-from corank.cli.models import LOOPS, build, find_ranker, kebab, law_of, layout_of, parse_views, rankers
+from corank.cli.models import IGNORE_QUERIES, LOOPS, build, find_ranker, kebab, law_of, layout_of, parse_views, rankers
 from corank.data.make import make_ranking
 from corank.data.routing import predict_with_qid
 from corank.data.scale import QueryScaler
@@ -86,8 +88,17 @@ def test_loops_name_weights_of_queries_and_draws():
     assert {weight for weight, _ in LOOPS.values()} == {"pairs", "equal"}
     assert {draw for _, draw in LOOPS.values()} == {"pairs", "rows"}
     assert law_of(None) == (None, None)
-    with pytest.raises(InputError, match="'stochastic' is unknown"):
-        law_of("stochastic")
+
+
+def test_an_unknown_loop_lists_every_law_once_with_all_its_names():
+    with pytest.raises(InputError) as caught:
+        law_of("roww")
+    found = re.fullmatch(r"--loop 'roww' is unknown; did you mean 'rows'\? known are (.*)\.", str(caught.value))
+    laws = [entry.split(" or ") for entry in found[1].split(", ")]
+    assert sorted(name for names in laws for name in names) == sorted(LOOPS)
+    meanings = [{(law_of(name), name in IGNORE_QUERIES) for name in names} for names in laws]
+    assert all(len(meaning) == 1 for meaning in meanings)
+    assert len(set.union(*meanings)) == len(laws)
 
 
 def test_query_ids_reach_the_steps_that_ask_for_them():

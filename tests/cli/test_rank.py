@@ -3,12 +3,14 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 
 import corank
+from corank.cli.models import warn_of_absent_features
 from corank.data.frames import write_parquet
 from corank.data.store import write_store
 from corank.data.trec import read_run
-from corank.errors import InputError
+from corank.errors import InputError, UsageWarning
 
 
 def test_rank_writes_a_run_that_trec_tools_read(says, made, text, tmp_path):
@@ -35,6 +37,47 @@ def test_rows_with_more_features_than_the_model_are_refused(says, text, tmp_path
     with pytest.raises(InputError, match="11"):
         says("rank", tmp_path / "m", wide, "-o", tmp_path / "scores.txt")
     assert not (tmp_path / "scores.txt").exists()
+
+
+WARNED = pytest.mark.filterwarnings("always::corank.errors.UsageWarning")
+
+
+@WARNED
+@pytest.mark.parametrize("layout", ["dense", "csr"])
+def test_text_of_fewer_features_than_the_model_is_told(layout):
+    rng = np.random.default_rng(0)
+    X = np.zeros((40, 136), dtype=np.float32)
+    X[:, :46] = rng.random((40, 46))
+    X[:, 5:10] = 0.0  # as in MQ2008, where some columns of some queries are 0 throughout
+    rows = sparse.csr_matrix(X) if layout == "csr" else X
+    with pytest.warns(
+        UsageWarning, match=r"^a.txt has no feature beyond 46, but m was fitted on 136: the others count"
+    ):
+        warn_of_absent_features(rows, "a.txt", "m")
+
+
+@WARNED
+@pytest.mark.parametrize("layout", ["dense", "csr"])
+def test_rows_that_may_well_have_all_features_are_not_told(layout, recwarn):
+    rng = np.random.default_rng(0)
+    whole, sparse_text, short = rng.random((9, 30)), np.zeros((9, 3000)), rng.random((9, 30))
+    # a share of a large vocabulary: the last of its words occurs as rarely as others
+    sparse_text[0, rng.choice(2990, 200, replace=False)] = 1.0
+    short[:, 12:14] = short[:, 26:] = 0.0
+    for X in (whole, sparse_text, short, np.eye(3)[:, :1]):
+        warn_of_absent_features(sparse.csr_matrix(X) if layout == "csr" else X, "a.txt", "m")
+    assert not recwarn.list
+
+
+@WARNED
+def test_ranking_goes_on_after_the_warning(says, made, text, tmp_path):
+    says("fit", text, "-m", "crr", "-o", tmp_path / "m")
+    narrow = made.X.copy()
+    narrow[:, 4:] = 0.0
+    corank.write_letor(tmp_path / "narrow.txt", made.X[:, :4], made.y, made.qid)
+    with pytest.warns(UsageWarning, match=r"narrow.txt has no feature beyond 4, but .*m was fitted on 10"):
+        says("rank", tmp_path / "m", tmp_path / "narrow.txt", "-o", tmp_path / "scores")
+    np.testing.assert_allclose(np.loadtxt(tmp_path / "scores"), corank.load(tmp_path / "m").predict(narrow), rtol=1e-6)
 
 
 @pytest.mark.parametrize(("name", "write"), [("narrow.store", write_store), ("narrow.parquet", write_parquet)])

@@ -1,14 +1,21 @@
-"""What a user sees of compiling: one line on a terminal, nothing anywhere else."""
+"""What a user sees of compiling: one line on a terminal, nothing anywhere else; and no cache is no reason to fail."""
 
 from __future__ import annotations
 
+import importlib.util
 import io
+import json
+import os
+import shutil
+import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from corank.core.jit import CompileNotice, jit
+import corank
+from corank.core.jit import CompileNotice, Unkept, jit
 
 
 class Terminal(io.StringIO):
@@ -19,6 +26,20 @@ class Terminal(io.StringIO):
 def compiling(module):
     """The event that numba sends when a function of this module is not in its cache."""
     return SimpleNamespace(data={"dispatcher": SimpleNamespace(py_func=SimpleNamespace(__module__=module))})
+
+
+def made_up(folder, module="corank.core.made_up"):
+    """A kernel from a file of its own, as a new process would see it."""
+    (folder / "made_up.py").write_text("def twice(x):\n    return 2 * x\n")
+    space = {"__name__": module}
+    exec(compile((folder / "made_up.py").read_text(), folder / "made_up.py", "exec"), space)
+    return jit(space["twice"])
+
+
+def compiled(kernel):
+    """Call a kernel, and say whether it had to be compiled."""
+    assert kernel(21) == 42
+    return sum(kernel.stats.cache_misses.values()) == 1
 
 
 def heard(monkeypatch, stream, *modules):
@@ -47,12 +68,68 @@ def test_no_stream_at_all_is_no_error(monkeypatch):
 
 @pytest.mark.parametrize(("module", "calls"), [("corank.core.made_up", 1), ("tests.made_up", 0)])
 def test_numba_tells_when_it_compiles_and_only_then(monkeypatch, tmp_path, module, calls):
-    (tmp_path / "made_up.py").write_text("def twice(x):\n    return 2 * x\n")
-    space = {"__name__": module}
-    exec(compile((tmp_path / "made_up.py").read_text(), tmp_path / "made_up.py", "exec"), space)
-    kernel = jit(space["twice"])
+    kernel = made_up(tmp_path, module)
     stream = Terminal()
     monkeypatch.setattr(sys, "stderr", stream)
     monkeypatch.setattr("corank.core.jit.NOTICE.said", False)
     assert [kernel(1), kernel(2)] == [2, 4]
     assert stream.getvalue().count("compiling") == calls
+
+
+@pytest.mark.parametrize("suffix", [".nbi", ".nbc"])
+@pytest.mark.parametrize("damage", [lambda whole: whole[: len(whole) // 2], lambda whole: b"", lambda whole: b"no\n"])
+def test_a_damaged_cache_is_compiled_again_and_mended(tmp_path, suffix, damage):
+    assert compiled(made_up(tmp_path))
+    assert not compiled(made_up(tmp_path))
+    (kept,) = (tmp_path / "__pycache__").glob(f"*{suffix}")
+    kept.write_bytes(damage(kept.read_bytes()))
+    assert compiled(made_up(tmp_path))
+    assert not compiled(made_up(tmp_path))
+
+
+def test_a_cache_that_can_no_longer_be_written_is_told_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(Unkept, "said", False)
+    kernel = made_up(tmp_path)
+    # a file where the folder was: no user may write into it, not even root
+    shutil.rmtree(tmp_path / "__pycache__")
+    (tmp_path / "__pycache__").touch()
+    with pytest.warns(RuntimeWarning, match=r"cannot be kept \(.*__pycache__.*\).*set .* NUMBA_CACHE_DIR") as told:
+        assert [kernel(1), kernel(1.5)] == [2, 3.0]
+    assert len(told) == 1
+
+
+FIT = """
+import corank
+made = corank.make_ranking(6, 5, random_state=0)
+print(corank.RankRLS(alpha=1.0).fit(made.X, made.y, qid=made.qid).predict(made.X[:3]).tolist())
+"""
+
+
+def fit_in_a_process(*options, **variables):
+    words = [sys.executable, *options]
+    return subprocess.run(words, capture_output=True, text=True, env={**os.environ, **variables}, check=False)
+
+
+def test_an_installation_without_a_writable_folder_fits_and_warns_once(tmp_path):
+    source = Path(importlib.util.find_spec("corank").origin).parent
+    shutil.copytree(source, tmp_path / "corank", ignore=shutil.ignore_patterns("__pycache__"))
+    for folder in [path.parent for path in (tmp_path / "corank").rglob("__init__.py")]:
+        (folder / "__pycache__").touch()
+    (tmp_path / "home").touch()
+    home = {name: str(tmp_path / "home") for name in ("HOME", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR", "LOCALAPPDATA")}
+    found = fit_in_a_process("-c", FIT, PYTHONPATH=str(tmp_path), PYTHONDONTWRITEBYTECODE="1", **home)
+    assert found.returncode == 0, found.stderr
+    assert found.stderr.count("Warning") == found.stderr.count("NUMBA_CACHE_DIR") == 1, found.stderr
+    made = corank.make_ranking(6, 5, random_state=0)
+    expected = corank.RankRLS(alpha=1.0).fit(made.X, made.y, qid=made.qid).predict(made.X[:3])
+    assert json.loads(found.stdout) == pytest.approx(expected.tolist(), rel=1e-9)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no limit on the size of files")
+def test_a_full_disk_is_no_reason_to_fail(tmp_path):
+    # a write beyond the limit fails as one to a full disk does
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))"
+    found = fit_in_a_process("-c", limit + FIT, NUMBA_CACHE_DIR=str(tmp_path), PYTHONPATH=os.pathsep.join(sys.path))
+    assert found.returncode == 0, found.stderr
+    assert found.stderr.count("Warning") == found.stderr.count("cannot be kept") == 1, found.stderr
+    assert not [path for path in tmp_path.rglob("*") if path.is_file() and path.stat().st_size > 64]

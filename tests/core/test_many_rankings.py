@@ -21,7 +21,7 @@ def test_each_svm_of_a_path_is_a_rank_svm(n):
     coefs, partners = np.empty((2, n, 2))
     svm_path(K, y, ALPHAS, coefs, partners)
     for c, alpha in enumerate(ALPHAS if n > 1 else ()):
-        model = RankSVM(alpha, "precomputed", tol=1e-13).fit(K, y)
+        model = RankSVM(alpha, "precomputed", tol=1e-20).fit(K, y)
         np.testing.assert_allclose(K @ coefs[:, c], model.predict(K), rtol=0, atol=1e-8)
         assert set(np.flatnonzero(partners[:, c])) == set(model.support_.tolist())
     # nothing to compare, nothing learnt

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -53,6 +55,16 @@ lines = st.sampled_from(
 )
 
 
+@given(st.text("x\r\n# ", max_size=40))
+def test_a_survey_finds_a_bare_return_in_a_comment(text: str) -> None:
+    comments = [found.span(1) for found in re.finditer(r"#([^\n]*)", text)]
+    bare = [found.start() for found in re.finditer(r"\r[^\r\n]", text)]
+    hidden = [at for at in bare if any(begin <= at < end for begin, end in comments)]
+    found = survey(padded(text), 0, len(text))[4]
+    # one a line is enough
+    assert found == -1 if not hidden else found in hidden and "\n" not in text[hidden[0] : found]
+
+
 @given(st.lists(lines, max_size=12))
 def test_a_survey_counts_rows_colons_and_the_largest_id(chosen: list[str]) -> None:
     text = "".join(line + "\n" for line in chosen)
@@ -63,6 +75,7 @@ def test_a_survey_counts_rows_colons_and_the_largest_id(chosen: list[str]) -> No
         len(features),
         sum(max(len(tokens) - 2, 0) for tokens in bare),
         max((int(token.split(":")[0]) for token in features), default=0),
+        -1,
     )
     assert survey(padded(text), 0, len(text)) == expected
 

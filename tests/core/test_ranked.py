@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import itertools
+from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from corank.core.ranked import (
+    SMALL_TIE,
     cascade,
     first_relevant,
     irrelevant_above,
@@ -176,6 +178,63 @@ def test_a_large_tie_keeps_its_precision():
     value = call(cascade, np.full(m, chance), np.zeros(m), ANY, EXPECTED)
     ranks = np.arange(1, m + 1)
     assert value == pytest.approx(float((chance * (1 - chance) ** (ranks - 1) / ranks).sum()), rel=1e-9)
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_a_tie_of_a_million_rows_is_not_walked_for_every_rank(share):
+    m, chance = 1_000_000, 0.25
+    ranks = np.arange(1.0, m + 1)
+    # one row that stops the reader stands at any rank alike; rows that are all alike have no order
+    one, alike = chance * (1 / ranks).mean(), (chance * (1 - chance) ** (ranks - 1) / ranks).sum()
+    stops = np.where(np.arange(m) < max(share * m, 1), chance, 0.0)
+    assert call(cascade, stops, np.zeros(m), ANY, EXPECTED) == pytest.approx(alike if share else one, rel=1e-12)
+
+
+def quadratic(stops, scores):
+    """The expectation in exact fractions, from the chance to pass j of a tie's rows in random order."""
+    value, reach, s = Fraction(0), Fraction(1), 0
+    for _, tie in itertools.groupby(zip(scores, stops, strict=True), key=lambda row: row[0]):
+        p = [Fraction(1)]
+        for t, (_, chance) in enumerate(tie, 1):
+            longer = [*p, Fraction(0)]
+            u = 1 - Fraction(chance)
+            p = [Fraction(t - j, t) * longer[j] + Fraction(j, t) * u * p[j - 1] for j in range(t + 1)]
+        value += reach * sum((p[j - 1] - p[j]) / (s + j) for j in range(1, len(p)))
+        reach, s = reach * p[-1], s + len(p) - 1
+    return value
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 90), st.integers(0, 90)).filter(any), min_size=1, max_size=3),
+    st.sampled_from([(0.25, 0.75), (1 / 16, 1 / 16), (1 / 1024, 15 / 16), (2.0**-30, 0.5)]),
+)
+@example([(0, 90)], (1.0, 1.0))
+@example([(200, 1)], (0.5, 0.5))
+@example([(0, 5), (1, 199)], (1 / 16, 15 / 16))
+@settings(max_examples=25, deadline=None)
+def test_cascade_through_large_ties_is_the_quadratic_sum(ties, levels):
+    """Each tie has some rows that stop nobody and some of two levels."""
+    stops = [[0.0] * none + [levels[row % 3 == 0] for row in range(some)] for none, some in ties]
+    scores = [float(-t) for t, tie in enumerate(stops) for _ in tie]
+    flat = np.array(list(itertools.chain(*stops)))
+    value = call(cascade, flat, np.array(scores), ANY, EXPECTED)
+    if not flat.any():
+        assert np.isnan(value)
+    else:
+        # a chance of 2^-30 is a difference of two numbers near 1
+        assert value == pytest.approx(float(quadratic(flat, scores)), rel=1e-14 / min(levels))
+
+
+@pytest.mark.parametrize("before", [0, 3])
+def test_cascade_averages_over_every_place_of_two_rows_in_a_large_tie(before):
+    m, chances = SMALL_TIE + 30, (0.25, 0.75)
+    orders = [
+        (1 / (before + min(i, j))) * chances[i > j] + (1 / (before + max(i, j))) * (1 - chances[i > j]) * chances[i < j]
+        for i, j in itertools.permutations(range(1, m + 1), 2)
+    ]
+    stops, scores = np.zeros(before + m), np.zeros(before + m)
+    stops[[before + 5, before + 17]], scores[:before] = chances, 1.0
+    assert call(cascade, stops, scores, ANY, EXPECTED) == pytest.approx(np.mean(orders), rel=1e-12)
 
 
 @pytest.mark.parametrize("ties", [EXPECTED, GIVEN])

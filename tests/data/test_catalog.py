@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import gzip
 import hashlib
 
@@ -69,8 +70,23 @@ def test_what_is_missing_gets_one_sentence(shelf):
     by_hand = Dataset("toy", "toy_folder", "a toy", "cite us", (File("part.txt", "0" * 64),))
     with pytest.raises(InputError, match=r"cannot be downloaded by corank; get a copy on its terms \(cite us\)"):
         catalog.fetch(by_hand)
-    with pytest.raises(InputError, match="there is no data set 'mq2009'; corank knows mq2008"):
+    with pytest.raises(InputError, match=r"there is no data set 'mq2009'; did you mean 'mq2008'\? known are mq2008"):
         catalog.dataset("mq2009")
+
+
+def test_what_has_an_address_is_fetched_and_the_rest_is_named(shelf):
+    entry, _ = shelf
+    others = tuple(File(f"other{k}.txt", "0" * 64) for k in range(5))
+    entry = dataclasses.replace(entry, terms="cite us", files=(*others[:1], *entry.files, *others[1:]))
+    with pytest.raises(InputError, match="or get a copy on its terms"):
+        entry.path("other0.txt")
+    with pytest.raises(InputError, match=r"or run: corank data --fetch toy$"):
+        entry.path("part.txt")
+    assert catalog.fetch(entry) == [entry.path("part.txt")]
+    assert entry.missing == others
+    assert catalog.by_hand(entry).startswith("other0.txt, other1.txt, other2.txt and 2 more of data set toy cannot be")
+    with pytest.raises(InputError, match=r"cannot be downloaded by corank; get a copy on its terms \(cite us\)"):
+        catalog.fetch(entry)
 
 
 def test_real_files_have_their_checksums(real_data):

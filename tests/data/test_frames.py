@@ -6,10 +6,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from scipy import sparse
 
-from corank.data import frames, frames_writer
+from corank.data import compressed, frames, frames_writer
 from corank.data.frames import read_csv, read_parquet, write_parquet
 from corank.errors import InputError
 
@@ -200,7 +202,124 @@ def test_faults_of_text_tables_are_named(tmp_path: Path, text: str, message: str
 
 
 def test_text_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
-    for content in ("label,f\n1,2\n".encode("utf-16"), b"label,qid,f\n1,\xff,2\n", b"label,\xff\n1,2\n"):
+    (tmp_path / "t").write_bytes("label,f\n1,2\n".encode("utf-16"))
+    with pytest.raises(InputError, match="t is text in UTF-16"):
+        read_csv(tmp_path / "t")
+    for content in (b"label,qid,f\n1,\xff,2\n", b"label,\xff\n1,2\n"):
         (tmp_path / "t").write_bytes(content)
         with pytest.raises(InputError, match=r"t cannot be read as a table \(.*(UTF8|utf-8)"):
             read_csv(tmp_path / "t")
+
+
+def test_old_line_ends_part_rows_of_a_table(tmp_path: Path) -> None:
+    (tmp_path / "t").write_bytes(b"\xef\xbb\xbf\rlabel,f\r1,2\r0,3\r")
+    rows = read_csv(tmp_path / "t")
+    assert (rows.X.tolist(), rows.y.tolist(), rows.names) == ([[2], [3]], [1, 0], ["f"])
+
+
+def test_names_are_taken_as_they_stand(tmp_path: Path) -> None:
+    (tmp_path / "t").write_text("\n\tlabel,f,label\n1,2,3\n")
+    assert read_csv(tmp_path / "t").names == ["\tlabel", "f"]
+    (tmp_path / "t").write_text('label,"f\ng"\n1,2\n')
+    with pytest.raises(InputError, match=r"t (cannot be read as a table|has a name of a column)"):
+        read_csv(tmp_path / "t")
+
+
+def parquet_of(path: Path, **columns: object) -> Path:
+    made = {name: column if isinstance(column, pa.Array) else pa.array(column) for name, column in columns.items()}
+    pq.write_table(pa.Table.from_arrays(list(made.values()), names=list(made)), path)
+    return path
+
+
+def test_ids_that_differ_by_a_nul_stay_apart(tmp_path: Path) -> None:
+    ids = ["a\0", "a", "a\0", ""]
+    rows = read_parquet(parquet_of(tmp_path / "t", label=[1.0] * 4, f=[1.0] * 4, qid=ids, docid=ids))
+    assert rows.qid.tolist() == rows.docids.tolist() == ids
+    assert len(rows.data.queries) == 3
+
+
+@pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary(), pa.string(), pa.dictionary(pa.int8(), pa.binary())])
+def test_ids_that_are_not_utf8_are_kept_as_in_other_files(tmp_path: Path, kind: pa.DataType) -> None:
+    plain = pa.array([b"\xff", "é".encode(), b"\xff"])
+    ids = pa.Array.from_buffers(kind, 3, plain.buffers()) if kind == pa.string() else plain.cast(kind)
+    rows = read_parquet(parquet_of(tmp_path / "t", label=[1.0] * 3, f=[1.0] * 3, qid=ids, docid=ids))
+    assert rows.qid.tolist() == rows.docids.tolist() == ["\udcff", "é", "\udcff"]
+
+
+@pytest.mark.parametrize("ids", [[[1], [2, 3]], [{"a": 1}, {"a": 2}]])
+def test_ids_are_numbers_or_text(tmp_path: Path, ids: list) -> None:
+    with pytest.raises(InputError, match=r"column 'qid' holds (list|struct)<.*>; ids are numbers or text"):
+        read_parquet(parquet_of(tmp_path / "t", label=[1.0, 2.0], f=[1.0, 2.0], qid=ids))
+
+
+def test_a_name_that_many_rows_share_is_kept_once(tmp_path: Path) -> None:
+    """As numpy's text the ids would take 8 GB."""
+    long = "x" * 1_000_000
+    ids = pa.DictionaryArray.from_arrays(pa.array([0] * 2000, pa.int32()), [long])
+    path = parquet_of(tmp_path / "t", label=[1.0] * 2000, f=[1.0] * 2000, docid=ids)
+    assert len({id(name) for name in read_parquet(path).docids}) == 1
+
+
+def test_two_columns_of_one_name_are_named(tmp_path: Path) -> None:
+    for names in (["label", "a", "a"], ["label", "label", "a"], ["label", "qid", "qid"]):
+        pq.write_table(pa.Table.from_arrays([pa.array([1.0])] * 3, names=names), tmp_path / "t")
+        with pytest.raises(InputError, match=r"t has two columns '(a|label|qid)'"):
+            read_parquet(tmp_path / "t")
+
+
+def test_damaged_pages_are_refused_or_read(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    columns = {name: rng.random(300) for name in ("label", "f")}
+    path = parquet_of(tmp_path / "t", **columns, qid=[f"é{k}" for k in range(300)], docid=list(range(300)))
+    sound = path.read_bytes()
+    refused = 0
+    for _ in range(500):
+        damaged = bytearray(sound)
+        damaged[rng.integers(4, len(damaged) - 8)] ^= int(rng.integers(1, 256))
+        path.write_bytes(damaged)
+        try:
+            read_parquet(path)
+        except InputError:
+            refused += 1
+    assert refused > 50
+
+
+def varint(number: int) -> bytes:
+    """A number as Parquet's footer has it: its double, seven bits a byte, the least first."""
+    number *= 2
+    return bytes(
+        number >> shift & 127 | 128 * (number >> shift > 127) for shift in range(0, max(number.bit_length(), 1), 7)
+    )
+
+
+@pytest.mark.parametrize("n_rows", [2**40, 2**62, 1235, 0])
+def test_a_footer_that_speaks_of_rows_that_are_not_there_is_refused(tmp_path: Path, n_rows: int) -> None:
+    path = parquet_of(tmp_path / "t", label=np.arange(1234.0), f=np.arange(1234.0))
+    content = path.read_bytes()
+    size = int.from_bytes(content[-8:-4], "little")
+    footer = content[-8 - size : -8]
+    assert footer.count(b"\x16" + varint(1234)) == 4
+    footer = footer.replace(b"\x16" + varint(1234), b"\x16" + varint(n_rows))
+    path.write_bytes(content[: -8 - size] + footer + len(footer).to_bytes(4, "little") + b"PAR1")
+    with pytest.raises(InputError, match=r"t (has .* and unpacks to more than|is damaged|is not a rea|has 0 rows)"):
+        read_parquet(path)
+    # only the number of the file, not that of its group of rows
+    first = content.index(b"\x16" + varint(1234), len(content) - 8 - size)
+    path.write_bytes(content[:first] + b"\x16" + varint(1000) + content[first + 3 :])
+    with pytest.raises(InputError, match=r"t is damaged: it has 1234 rows, not 1000"):
+        read_parquet(path)
+
+
+def test_rows_that_all_are_alike_take_no_room_in_a_file(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(compressed, "LEAST", 1 << 16)
+    path = parquet_of(tmp_path / "t", label=[1.0] * 300_000, f=[1.0] * 300_000)
+    with pytest.raises(InputError, match=r"t has .* bytes and unpacks to more than .* CORANK_UNPACK_GB"):
+        read_parquet(path)
+    monkeypatch.setenv("CORANK_UNPACK_GB", "1")
+    assert read_parquet(path).X.shape == (300_000, 1)
+
+
+def test_parquet_is_no_stream(tmp_path: Path) -> None:
+    for name in ("-", "/dev/stdin", "/dev/null"):
+        with pytest.raises(InputError, match=f"{name} is no file, and Parquet is not read from start to end"):
+            read_parquet(name)

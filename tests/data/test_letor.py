@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import re
 from itertools import pairwise
 from pathlib import Path
@@ -13,6 +14,7 @@ from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
 from corank.data import pieces
+from corank.data import text as texts
 from corank.data.letor import read_letor
 from corank.data.letor_writer import write_letor
 from corank.errors import InputError
@@ -45,7 +47,7 @@ def make_text(rng: np.random.Generator, n_rows: int, n_features: int, density: f
 @pytest.mark.parametrize("density", [0.05, 0.9])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_reading_agrees_with_a_naive_reader(tmp_path: Path, density: float, dtype: type, monkeypatch) -> None:
-    monkeypatch.setattr(pieces, "LEAST_PIECE", 1000)
+    monkeypatch.setattr(pieces, "PIECE", 1000)
     text = make_text(np.random.default_rng(1), 200, 40, density)
     path = tmp_path / "a.txt"
     path.write_bytes(text.encode())
@@ -157,7 +159,7 @@ def test_many_hard_numbers_on_one_line_and_on_many(tmp_path: Path, monkeypatch) 
 
 
 def test_colons_in_query_ids_leave_no_gap(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(pieces, "LEAST_PIECE", 64)
+    monkeypatch.setattr(pieces, "PIECE", 64)
     path = tmp_path / "a.txt"
     path.write_text("".join(f"{k % 2} qid:a:b:{k % 3} {k + 1}:{k}.5 500:1\n" for k in range(100)) + "1 qid:900:x\n")
     file = read_letor(path, layout="csr")
@@ -194,11 +196,13 @@ def strict(text: str) -> tuple[list[dict[int, float]], list[float], list[str | N
     found = [LINE.fullmatch(line) for line in bare if line]
     if not found or None in found or any(np.isinf(float(match["label"])) for match in found):
         return None
+    if any("\r" in line.partition("#")[2].rstrip("\r") for line in text.split("\n")):
+        return None
     qids = [match["qid"] for match in found]
     rows = [[token.split(":") for token in match["features"].split()] for match in found]
     for row in rows:
         ids = [0] + [int(k) for k, _ in row]
-        if any(b <= a for a, b in pairwise(ids)) or any(np.isinf(float(v)) for _, v in row):
+        if any(b <= a for a, b in pairwise(ids)) or ids[-1] > 2**24 or any(np.isinf(float(v)) for _, v in row):
             return None
     if len({q is None for q in qids}) > 1:
         return None
@@ -242,6 +246,15 @@ def test_damaged_text_is_refused_or_read_as_it_stands(tmp_path_factory, damage, 
         assert file.qid.tolist() == ([int(q) for q in qids] if integers else qids)
 
 
+def test_one_long_query_id_does_not_widen_all(tmp_path: Path) -> None:
+    """As numpy's text the ids would take 4 GB."""
+    path, long = tmp_path / "a.txt", "x" * 50_000
+    path.write_text("".join(f"1 qid:{long if k == 7 else 'a'} 1:1\n" for k in range(20_000)))
+    file = read_letor(path)
+    assert file.qid.tolist() == [long if k == 7 else "a" for k in range(20_000)]
+    assert len(file.data.queries) == 2
+
+
 def test_a_cut_gzip_file_is_named(tmp_path: Path) -> None:
     path = tmp_path / "a.txt.gz"
     path.write_bytes(gzip.compress(make_text(np.random.default_rng(4), 50, 9, 0.9).encode())[:-100])
@@ -264,13 +277,36 @@ def test_options_are_checked(tmp_path: Path, options: dict, message: str) -> Non
         read_letor([])
 
 
-def test_comments_of_an_overwritten_file_are_refused(tmp_path: Path) -> None:
+def test_comments_of_a_small_file_outlive_it(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("1 1:1 # one\n" * 1000)
     file = read_letor(path)
-    path.write_text("1 1:1\n")
+    path.write_text("1 1:1 # two\n" * 1000)
+    assert file.docids.tolist() == ["one"] * 1000
+
+
+@pytest.mark.parametrize("content", ["1 1:1 # two\n" * 1000, "1 1:1 # one\n" * 999, "1 1:1 # one\n" * 1001, ""])
+def test_comments_of_a_large_file_that_was_overwritten_are_refused(tmp_path: Path, monkeypatch, content: str) -> None:
+    monkeypatch.setattr(texts, "HELD", 100)
+    path = tmp_path / "a.txt"
+    path.write_text("1 1:1 # one\n" * 1000)
+    os.utime(path, ns=(0, 0))  # as if it were written long ago
+    file = read_letor(path)
+    with path.open("r+") as handle:
+        handle.truncate(0)
+        handle.write(content)
     with pytest.raises(InputError, match="was overwritten after it was read"):
         _ = file.docids
+
+
+def test_comments_of_a_large_file_survive_another_in_its_place(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(texts, "HELD", 100)
+    path = tmp_path / "a.txt"
+    path.write_text("1 1:1 # one\n" * 1000)
+    file = read_letor(path)
+    (tmp_path / "b.txt").write_text("1 1:1 # two\n" * 1000)
+    (tmp_path / "b.txt").rename(path)
+    assert file.docids.tolist() == ["one"] * 1000
 
 
 def test_mq2008_reads_as_sklearn_reads_it(real_data: Path) -> None:

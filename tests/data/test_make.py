@@ -39,10 +39,18 @@ def test_best_equals_the_regression_of_the_utility_inside_queries():
 def test_bad_settings_get_one_sentence():
     with pytest.raises(InputError, match="features_per_view is 2, less than n_latent=5"):
         make_ranking(features_per_view=2)
+    for bad, sentence in (
+        ({"n_queries": 5.5}, r"n_queries is 5\.5; pass a whole number of at least 1"),
+        ({"rows_per_query": 2.5}, r"rows_per_query is 2\.5; pass a whole number of at least 1, or two of them"),
+        ({"rows_per_query": (1, 2.5)}, r"rows_per_query is \(1, 2\.5\); pass a whole number of at least 1, or two"),
+        ({"features_per_view": "7"}, "features_per_view is '7'; pass a whole number"),
+    ):
+        with pytest.raises(InputError, match=sentence):
+            make_ranking(**bad)
     with pytest.raises(InputError, match="n_grades is 1"):
         make_ranking(n_grades=1)
     for wrong in ({"n_queries": 0}, {"rows_per_query": 0}, {"rows_per_query": (5, 3)}, {"n_views": 0}):
-        with pytest.raises(InputError, match="pass numbers of at least 1"):
+        with pytest.raises(InputError, match=r"pass a whole number of at least 1|a range that rises"):
             make_ranking(**wrong)
 
 

@@ -193,7 +193,7 @@ def test_scores_may_stand_in_another_column_or_nowhere(tmp_path, suffix):
     unscored = corank.read(bare, y=None)
     assert np.isnan(unscored.y).all()
     np.testing.assert_allclose(unscored.X, MADE.X)
-    with pytest.raises(InputError, match=r"has no column 'label'; name one of .* \(--label on the command line\)"):
+    with pytest.raises(InputError, match=r"has no column 'label'; name one of .* with y=\."):
         corank.read(graded)
 
 

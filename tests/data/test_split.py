@@ -61,7 +61,10 @@ def test_hiding_rows_and_queries():
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda: QueryKFold(1), "n_splits is 1; at least 2"),
+        (lambda: QueryKFold(1), "n_splits is 1; pass a whole number of at least 2"),
+        (lambda: QueryKFold(2.5), "n_splits is 2.5; pass a whole number of at least 2"),
+        (lambda: QueryShuffleSplit(2.5), "n_splits is 2.5; pass a whole number of at least 1"),
+        (lambda: hide_scores([1.0], fraction=None), "fraction is None; pass a number of at least 0 and up to 1"),
         (lambda: next(QueryKFold(12).split(QID, qid=QID)), "11 queries cannot make 12 folds"),
         (lambda: next(QueryKFold(2).split(QID)), "qid is missing"),
         (lambda: QueryShuffleSplit(test_size=1.5), "test_size is 1.5"),

@@ -98,7 +98,7 @@ def test_only_a_store_is_overwritten_and_only_on_request(tmp_path: Path) -> None
     place = tmp_path / "s"
     place.mkdir()
     write_store(place, X, y, qid)
-    with pytest.raises(InputError, match="is a store already"):
+    with pytest.raises(InputError, match="s exists already"):
         write_store(place, X[:9], y[:9], qid[:9])
     assert open_store(place).data.n_rows == len(y)
     write_store(place, X[:9], y[:9], qid[:9], overwrite=True)
@@ -109,7 +109,7 @@ def test_only_a_store_is_overwritten_and_only_on_request(tmp_path: Path) -> None
     with pytest.raises(InputError, match="not a store, and is left as it is"):
         write_store(other, X, y, qid, overwrite=True)
     (tmp_path / "file").write_text("precious")
-    with pytest.raises(InputError, match="exists already"):
+    with pytest.raises(InputError, match="file is a file, and a folder is to be written"):
         write_store(tmp_path / "file", X, y, qid, overwrite=True)
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["file", "other", "s"]
 

@@ -8,7 +8,8 @@ import pytrec_eval
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corank.data.trec import Qrels, Run, join_run, read_qrels, read_run, write_qrels, write_run
+from corank.data import trec_columns
+from corank.data.trec import Qrels, Run, join_run, read_qrels, read_run, read_scores, write_qrels, write_run
 from corank.errors import InputError
 
 ids = st.text("ab1-#é", min_size=1, max_size=3)
@@ -151,3 +152,42 @@ def test_names_that_are_not_utf8_survive(tmp_path: Path) -> None:
     write_qrels(tmp_path / "qrels2", qrels.qid, qrels.docids, qrels.y)
     assert (tmp_path / "run2").read_bytes() == (tmp_path / "run").read_bytes()
     assert (tmp_path / "qrels2").read_bytes() == (tmp_path / "qrels").read_bytes()
+
+
+@pytest.mark.parametrize("mark", ["\x0b", "\x0c", "\x1c", "\x85"])
+def test_only_blanks_part_columns(tmp_path: Path, mark: str) -> None:
+    path = tmp_path / "qrels"
+    path.write_text(f"1 0 a{mark}b 1\n")
+    assert read_qrels(path).docids.tolist() == [f"a{mark}b"]
+    path.write_text(f"1 0 a {mark}\n")
+    with pytest.raises(InputError, match=r"line 1, column 7: expected a finite grade, found"):
+        read_qrels(path)
+
+
+def test_bare_returns_and_a_byte_order_mark(tmp_path: Path) -> None:
+    path = tmp_path / "qrels"
+    path.write_bytes(b"\xef\xbb\xbf1 0 a 1\r\n2 0 b 0\r\n")
+    assert read_qrels(path).qid.tolist() == ["1", "2"]
+    path.write_bytes(b"1 0 a 1\r2 0 b 0\r")
+    with pytest.raises(InputError, match=r"line 1, column 9: .* found a carriage return alone"):
+        read_qrels(path)
+
+
+def test_pieces_of_a_run_are_put_together(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(trec_columns, "PIECE", 100)
+    qid, docids = np.arange(300) // 7, [f"d{k}" for k in range(300)]
+    write_run(tmp_path / "run", qid, docids, -np.arange(300.0), tag="mine")
+    (tmp_path / "run").write_bytes(b"\n" * 150 + (tmp_path / "run").read_bytes())
+    run = read_run(tmp_path / "run")
+    assert (run.qid.tolist(), run.docids.tolist(), run.tag) == (qid.astype(str).tolist(), docids, "mine")
+    assert run.scores.tolist() == (-np.arange(300.0)).tolist()
+
+
+def test_scores_are_read_one_a_line(tmp_path: Path) -> None:
+    path = tmp_path / "scores"
+    path.write_text("0.5\n\n -1e3 \r\n0.1000000000000000055511151231257827\n")
+    assert read_scores(path).tolist() == [0.5, -1000.0, 0.1]
+    for bad in ("1_0", "nan", "inf", "1 2", "0x1", "1\x0b"):
+        path.write_text(f"1\n{bad}\n")
+        with pytest.raises(InputError, match="scores, line 2, column"):
+            read_scores(path)

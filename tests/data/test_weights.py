@@ -53,3 +53,14 @@ def test_weights_that_leave_nothing_are_refused_in_a_sentence():
     require_weight(0.5, "pair")
     with pytest.raises(InputError, match="the weights leave no pair of positive weight; give some rows more than zero"):
         require_weight(0.0, "pair")
+
+
+@pytest.mark.parametrize("extreme", [1e-308, 1e-200, 1e200, 1e300])
+def test_weights_whose_products_would_be_lost_are_named(extreme):
+    X = np.arange(4.0)[:, None]
+    with pytest.raises(
+        InputError, match=r"sample_weight is 1e.\d+ at row 1, too large or too small .* 1e-40 and 1e\+40"
+    ):
+        RankingData.of(X, [0, 1, 2, 3], weights=[0.0, extreme, 1.0, 1.0])
+    with pytest.raises(InputError, match=r"pair_weight is 1e.\d+ at pair 0, too large or too small"):
+        RankingData.of_pairs(X, [[1, 0], [2, 1]], pair_weights=[extreme, 1.0])

@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import corank
@@ -78,6 +79,41 @@ def test_probabilities_are_the_logistic_function_of_the_score():
         crr().predict_proba(X)
 
 
+@pytest.mark.parametrize("solver", ["exact", "sgd"])
+@pytest.mark.parametrize("mix", [0.0, 0.5, 1.0])
+def test_the_logistic_loss_takes_grades_for_shares(mix, solver):
+    y = np.round(Y)
+    low, high = (np.nanmin(y), np.nanmax(y)) if mix else (0.0, np.nanmax(y) - np.nanmin(y))
+    assert high - low > 1.0
+    how = {"loss": "logistic", "mix": mix, "solver": solver, "alpha": 0.01, "n_steps": 2000}
+    by_grades = crr(**how).fit(X, y, qid=np.zeros(len(y)))
+    by_shares = crr(**how).fit(X, (y - low) / (high - low), qid=np.zeros(len(y)))
+    np.testing.assert_allclose(by_grades.predict(X), by_shares.predict(X), rtol=1e-9)
+    np.testing.assert_allclose(by_grades.score_range_, [low, high])
+    np.testing.assert_array_equal(by_shares.score_range_, [0.0, 1.0])
+    # two grades are two classes, whatever they are called
+    if mix == 1.0 and solver == "exact":
+        top = np.where(np.isnan(y), np.nan, np.where(y > np.nanmedian(y), 7.0, 3.0))
+        D = ~np.isnan(y)
+        model = crr(**{**how, "scale": False, "tol": 1e-14}).fit(X, top)
+        other = LogisticRegression(C=1 / (0.01 * D.sum()), tol=1e-10, max_iter=10_000).fit(X[D], top[D])
+        np.testing.assert_allclose(model.predict_proba(X), other.predict_proba(X), atol=1e-5)
+
+
+def test_a_descent_goes_on_with_the_range_that_it_began_with():
+    y = np.round(Y)
+    how = {"loss": "logistic", "solver": "sgd", "n_steps": 500, "alpha": 0.01, "random_state": 0, "scale": False}
+    once = crr(**{**how, "n_steps": 1000}).fit(X, y, qid=QID)
+    twice = crr(**how).fit(X, y, qid=QID).partial_fit(X, y, qid=QID)
+    np.testing.assert_array_equal(twice.coef_, once.coef_)
+    low, high = twice.score_range_
+    with pytest.raises(InputError, match=f"beyond the {low:g} to {high:g} that this model was begun with; fit it anew"):
+        twice.partial_fit(X, 2 * y, qid=QID)
+    # early stopping judges shares by shares
+    stopped = crr(**{**how, "mix": 1.0, "early_stopping": True}).fit(X, y, qid=QID)
+    assert (stopped.validation_errors_ <= 1.0).all()
+
+
 def test_one_grade_is_enough_for_regression_alone():
     model = crr(mix=1.0).fit(X, np.ones(len(X)), qid=QID)
     assert model.n_skipped_queries_ == 0
@@ -88,7 +124,6 @@ def test_one_grade_is_enough_for_regression_alone():
 @pytest.mark.parametrize(
     ("changes", "y", "sentence"),
     [
-        ({"loss": "logistic"}, Y, r"logistic loss needs scores in \[0, 1\]"),
         ({"loss": "hinge"}, Y, "hinge loss on single rows needs scores −1 and 1"),
         ({}, np.full(len(Y), np.nan), r"y is NaN for all \d+ rows|none of the \d+ rows has a score"),
     ],

@@ -70,7 +70,7 @@ def test_smooth_losses_reach_the_minimum_over_all_pairs(kind, query_weight, loss
         return v @ costs + 0.05 * w @ w, D.T @ (v * slopes) + 0.1 * w
 
     other = minimize(objective, np.zeros(4), jac=True, method="BFGS", options={"gtol": 1e-10})
-    found = smooth_loss(data, loss, alpha=0.1, query_weight=query_weight, tol=1e-10)
+    found = smooth_loss(data, loss, alpha=0.1, query_weight=query_weight, tol=1e-14)
     np.testing.assert_allclose(found.coef, other.x, rtol=1e-5, atol=1e-8)
     assert found.objective == pytest.approx(other.fun)
 

@@ -57,7 +57,7 @@ def test_squared_hinge_is_the_linear_svm_on_differences(kind, grades):
     X, y, qid, weights = problem(grades, grades=grades)
     P = ordered_pairs(y, qid)
     v = weights[P].prod(axis=1)
-    found = smooth_loss(RankingData.of(kind(X), y, qid, weights), "squared_hinge", alpha=0.01, tol=1e-9)
+    found = smooth_loss(RankingData.of(kind(X), y, qid, weights), "squared_hinge", alpha=0.01, tol=1e-14)
     assert found.objective == pytest.approx(hinge_objective(found.coef, X, P, v, 0.01), rel=1e-10)
     D, side = X[P[:, 0]] - X[P[:, 1]], np.where(np.arange(len(P)) % 2, 1.0, -1.0)
     svm = LinearSVC(
@@ -79,7 +79,7 @@ def test_squared_hinge_has_no_slope_at_its_answer(seed, grades, alpha):
     P = ordered_pairs(y, qid)
     if len(P) == 0:
         return
-    found = smooth_loss(RankingData.of(X, y, qid), "squared_hinge", alpha=alpha, tol=1e-10)
+    found = smooth_loss(RankingData.of(X, y, qid), "squared_hinge", alpha=alpha, tol=1e-14)
     D = X[P[:, 0]] - X[P[:, 1]]
     short = np.maximum(0.0, 1.0 - D @ found.coef)
     slope = alpha * found.coef - D.T @ short / len(P)
@@ -100,7 +100,7 @@ def test_logistic_is_the_minimum(kind, mix, fit_intercept):
         mix=mix,
         alpha=0.01,
         fit_intercept=fit_intercept,
-        tol=1e-9,
+        tol=1e-14,
     )
     learns_b = fit_intercept and mix > 0
 
@@ -127,7 +127,7 @@ def test_all_regression_is_logistic_regression(fit_intercept):
         mix=1.0,
         alpha=0.05,
         fit_intercept=fit_intercept,
-        tol=1e-9,
+        tol=1e-14,
     )
     np.testing.assert_allclose(found.coef, other.coef_[0], rtol=1e-4, atol=1e-6)
     assert found.intercept == pytest.approx(np.ravel(other.intercept_)[0] if fit_intercept else 0.0, rel=1e-4)
@@ -136,21 +136,21 @@ def test_all_regression_is_logistic_regression(fit_intercept):
 def test_preferences_equal_the_pairs_that_scores_imply():
     X, y, qid, weights = problem(4)
     P = ordered_pairs(y, qid)
-    by_scores = smooth_loss(RankingData.of(X, y, qid, weights), "squared_hinge", alpha=0.01, tol=1e-10)
-    by_pairs = smooth_loss(RankingData.of_pairs(X, P, qid, weights), "squared_hinge", alpha=0.01, tol=1e-10)
+    by_scores = smooth_loss(RankingData.of(X, y, qid, weights), "squared_hinge", alpha=0.01, tol=1e-14)
+    by_pairs = smooth_loss(RankingData.of_pairs(X, P, qid, weights), "squared_hinge", alpha=0.01, tol=1e-14)
     np.testing.assert_allclose(by_scores.coef, by_pairs.coef, rtol=1e-6)
     # targets of preferences are 1, as are those of scores 0 and 1
     binary = np.where(np.isnan(y), np.nan, y > np.nanmin(y))
     P = ordered_pairs(binary, qid)
-    by_scores = smooth_loss(RankingData.of(X, binary, qid, weights), "logistic", alpha=0.01, tol=1e-10)
-    by_pairs = smooth_loss(RankingData.of_pairs(X, P, qid, weights), "logistic", alpha=0.01, tol=1e-10)
+    by_scores = smooth_loss(RankingData.of(X, binary, qid, weights), "logistic", alpha=0.01, tol=1e-14)
+    by_pairs = smooth_loss(RankingData.of_pairs(X, P, qid, weights), "logistic", alpha=0.01, tol=1e-14)
     np.testing.assert_allclose(by_scores.coef, by_pairs.coef, rtol=1e-6)
 
 
 def test_float32_and_rows_far_from_zero():
     X, y, qid, _ = problem(5)
     for loss in ("squared_hinge", "logistic"):
-        want = smooth_loss(RankingData.of(X, y, qid), loss, alpha=0.01, tol=1e-9)
+        want = smooth_loss(RankingData.of(X, y, qid), loss, alpha=0.01, tol=1e-14)
         near = smooth_loss(RankingData.of(X.astype(np.float32), y, qid), loss, alpha=0.01)
         far = smooth_loss(RankingData.of(X + 1000, y, qid), loss, alpha=0.01)
         np.testing.assert_allclose(near.coef, want.coef, rtol=1e-3, atol=1e-5)
@@ -167,7 +167,7 @@ def test_one_query_of_many_rows_and_scores():
 
 def test_it_says_when_it_stops_short():
     X, y, qid, _ = problem(7)
-    with pytest.warns(ConvergenceWarning, match="stopped after 1 steps at .* raise max_iter"):
+    with pytest.warns(ConvergenceWarning, match="stopped after 1 steps, up to .* raise alpha, tol or max_iter"):
         smooth_loss(RankingData.of(X, y, qid), "squared_hinge", alpha=1e-5, max_iter=1)
 
 

@@ -1,12 +1,10 @@
 from __future__ import annotations
 
-import io
 import json
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from corank.experiments.report import Report, ReportTable
 
@@ -19,15 +17,6 @@ def test_markdown_shows_every_cell_once():
     lines = TABLE.markdown().splitlines()
     assert lines[2:6] == ["| method | MAP | n |", "|---|---:|---:|", "| SPD | 0.12 | 3 |", "| none |  |  |"]
     assert lines[-1] == "A note."
-
-
-def test_rich_prints_the_same_cells():
-    console = Console(width=100, record=True, file=io.StringIO())
-    console.print(TABLE.rich())
-    text = console.export_text()
-    assert "SPD" in text
-    assert "0.12" in text
-    assert "A note." in text
 
 
 def test_a_ragged_row_is_refused():

@@ -31,6 +31,7 @@ LAWFUL: dict[str, Callable[[], Ranker]] = {
     "SPD squared": lambda: SPD(loss="squared", alpha=0.1, scale=False),
     "SPD rows": lambda: SPD(loss="squared", query_weight="rows"),
     "SPD squared hinge": lambda: SPD(loss="squared_hinge", alpha=0.1, query_weight="rows"),
+    "SPD logistic": lambda: SPD("logistic", alpha=0.1, tol=1e-14),
     "CRR rows": lambda: CRR(alpha=0.1, mix=0.2, query_weight="rows"),
     "Calibrated logistic": lambda: Calibrated(SPD(loss="squared", alpha=0.1), "logistic", cv=100),
     "RankRLS gaussian": lambda: RankRLS(kernel="gaussian"),

@@ -69,6 +69,18 @@ def test_a_constant_added_to_a_query_changes_no_order(make):
 
 
 @every
+def test_a_fitted_model_predicts_by_what_was_fitted(make):
+    model = make().fit(X, Y, qid=QID)
+    before, ranks, given = model.predict(X), model.rank(X, qid=QID), model.get_params(deep=False)
+    for name in given:
+        for other in (7, ["precomputed"]) if name == "views" else (None, "precomputed", 7, object()):
+            model.set_params(**{name: other})
+            np.testing.assert_array_equal(model.predict(X), before, err_msg=f"{name}={other!r}")
+            np.testing.assert_array_equal(model.rank(X, qid=QID), ranks, err_msg=f"{name}={other!r}")
+        model.set_params(**given)
+
+
+@every
 def test_rank_is_the_order_of_predict(make):
     model = make().fit(X, Y, qid=QID)
     scores, ranks = model.predict(X), model.rank(X, qid=QID)

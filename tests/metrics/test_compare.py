@@ -19,7 +19,7 @@ def evaluations(names="nDCG@5", n_queries=60, **options):
 
 def test_figures_are_those_of_scipy_on_the_differences():
     base, other = evaluations()
-    result = compare(base, other, "ndcg@5", rng=np.random.default_rng(0))
+    result = compare(base, other, "ndcg@5", random_state=0)
     used = ~np.isnan(base["nDCG@5"].values)
     differences = (other["nDCG@5"].values - base["nDCG@5"].values)[used]
     assert result.metric == "nDCG@5"
@@ -43,7 +43,7 @@ def test_the_interval_covers_the_truth_about_as_often_as_it_says():
         y, qid = np.tile([1.0, 0.0], n), np.repeat(np.arange(n), 2)
         right = rng.random((2, n)) < 0.5
         first, second = (evaluate(y, np.stack([r, ~r], 1).ravel().astype(float), qid, "P@1") for r in right)
-        result = compare(first, second, "P@1", rng=rng, level=0.9, n_resamples=300)
+        result = compare(first, second, "P@1", random_state=rng, level=0.9, n_resamples=300)
         covered += result.low <= 0.0 <= result.high
     assert 0.84 <= covered / 200 <= 0.96
 
@@ -51,32 +51,51 @@ def test_the_interval_covers_the_truth_about_as_often_as_it_says():
 def test_queries_are_matched_by_id_not_by_position():
     y, scores, qid = np.array([1, 0, 0, 1, 2, 0]), np.array([1, 2, 2, 1, 3, 1.0]), np.array([1, 1, 2, 2, 3, 3])
     base, turned = evaluate(y, scores, qid, "RR"), evaluate(y[::-1], scores[::-1], qid[::-1], "RR")
-    result = compare(base, turned, "RR", rng=np.random.default_rng(0))
+    result = compare(base, turned, "RR", random_state=0)
     assert result.difference == result.low == result.high == 0.0
     assert result.p_value == 1.0
 
 
-def test_the_same_generator_gives_the_same_interval():
+def test_the_same_seed_gives_the_same_interval_and_a_generator_goes_on():
     base, other = evaluations()
-    first, second = (compare(base, other, "nDCG@5", rng=np.random.default_rng(5)) for _ in range(2))
-    assert first == second
+    first, second = (compare(base, other, "nDCG@5", random_state=5) for _ in range(2))
+    assert first == second == compare(base, other, "nDCG@5", random_state=np.random.default_rng(5))
+    rng = np.random.default_rng(5)
+    one, two = (compare(base, other, "nDCG@5", random_state=rng) for _ in range(2))
+    assert one == first != two
+    with pytest.raises(InputError, match="random_state is 'x'; pass a whole number"):
+        compare(base, other, "nDCG@5", random_state="x")
+
+
+def test_ids_are_matched_as_text_where_one_side_has_numbers():
+    y, scores, qid = np.array([1, 0, 0, 1, 2, 0]), np.array([1, 2, 2, 1, 3, 1.0]), np.array([10, 10, 2, 2, 3, 3])
+    numbers = evaluate(y, scores, qid, "RR")
+    text = evaluate(y[::-1], -scores[::-1], qid[::-1].astype(str), "RR")
+    alike = evaluate(y[::-1], -scores[::-1], qid[::-1], "RR")
+    for first, second in ((numbers, alike), (alike, numbers)):
+        named = (first, text) if first is numbers else (text, second)
+        assert compare(*named, "RR", random_state=0) == compare(first, second, "RR", random_state=0)
+    # 1 and "1" are two queries of one evaluation: text cannot tell them apart
+    both = evaluate(y[:4], scores[:4], [1, 1, "1", "1"], "RR")
+    assert compare(both, both, "RR").difference == 0.0
+    with pytest.raises(InputError, match="have 2 and 2 queries, such as 1"):
+        compare(both, evaluate(y[:4], scores[:4], [1, 1, 3, 3], "RR"), "RR")
 
 
 def test_bad_input_is_named():
     base, other = evaluations()
-    rng = np.random.default_rng(0)
     with pytest.raises(InputError, match="AP was not evaluated; there are nDCG@5; evaluate both rankings with it"):
-        compare(base, other, "AP", rng=rng)
+        compare(base, other, "AP")
     with pytest.raises(InputError, match="follow the conventions 'corank' and 'letor4'; evaluate both under one"):
-        compare(base, evaluations(convention="letor4")[1], "nDCG@5", rng=rng)
+        compare(base, evaluations(convention="letor4")[1], "nDCG@5")
     with pytest.raises(InputError, match="have 60 and 50 queries, such as 50, which only one of them has"):
-        compare(base, evaluations(n_queries=50)[1], "nDCG@5", rng=rng)
+        compare(base, evaluations(n_queries=50)[1], "nDCG@5")
     with pytest.raises(InputError, match="have 50 and 60 queries; evaluate both on the same rows"):
-        compare(evaluations(n_queries=50)[1], base, "nDCG@5", rng=rng)
+        compare(evaluations(n_queries=50)[1], base, "nDCG@5")
     with pytest.raises(InputError, match=r"level is 95; pass a number between 0 and 1"):
-        compare(base, other, "nDCG@5", rng=rng, level=95)
+        compare(base, other, "nDCG@5", level=95)
     with pytest.raises(InputError, match="n_resamples is 0"):
-        compare(base, other, "nDCG@5", rng=rng, n_resamples=0)
+        compare(base, other, "nDCG@5", n_resamples=0)
     empty = evaluate([0, 0], [1, 2], metrics="AP")
     with pytest.raises(InputError, match="no query has a value of AP in both evaluations"):
-        compare(empty, empty, "AP", rng=rng)
+        compare(empty, empty, "AP")

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corank.errors import InputError
-from corank.metrics import evaluate
+from corank.metrics import CONVENTIONS, evaluate
 
 queries = st.lists(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 9)), min_size=1, max_size=8), min_size=1)
 
@@ -52,6 +52,15 @@ def test_only_the_order_of_the_scores_matters(queries, shift, scale):
 
 def test_winner_take_all_in_a_tie_is_the_share_of_winners():
     assert evaluate([2, 2, 1, 0], [5, 5, 5, 1], None, "WTA")["WTA"].mean == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize("convention", CONVENTIONS)
+def test_winner_take_all_leaves_out_what_measures_of_pairs_leave_out(convention):
+    y, scores, qid = [2, 2, 1, 0, 0, 1, 0], [1, 2, 1, 3, 2, 2, 1], [1, 1, 2, 3, 3, 4, 4]
+    docids = [f"d{row}" for row in range(len(y))]
+    found = evaluate(y, scores, qid, ["WTA", "kendall"], convention=convention, docids=docids)
+    assert np.isnan(found["WTA"].values).tolist() == np.isnan(found["kendall"].values).tolist() == [True] * 3 + [False]
+    assert (found["WTA"].mean, found["WTA"].n_used, found["WTA"].n_empty) == (1.0, 1, 3)
 
 
 def test_the_scale_of_err_ends_at_the_highest_grade_or_where_it_is_said_to():

@@ -69,7 +69,7 @@ def test_it_survives_pickling_as_itself(measure):
 
 
 def test_depths_are_checked(problem):
-    with pytest.raises(InputError, match="'recall' needs a depth; ask for R@10 or k=10"):
+    with pytest.raises(InputError, match="recall needs a depth; pass k=10, for example"):
         metrics.recall(*problem)
     with pytest.raises(InputError, match="'auc' has a depth, but AUC reads whole lists"):
         metrics.auc(*problem, k=3)

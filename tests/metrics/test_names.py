@@ -38,12 +38,12 @@ def test_aliases_defaults_and_blanks(text, canonical):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("nDGC@10", r"'nDGC@10' is not a known metric; did you mean 'nDCG'\? known are nDCG\[@k\], MeanNDCG"),
+        ("nDGC@10", r"'nDGC@10' is not a known metric; did you mean 'nDCG@10'\? known are nDCG\[@k\], MeanNDCG"),
         ("", "'' is not a known metric; known are"),
         ("nDCG@", "not a known metric"),
         ("nDCG@10x", "not a known metric"),
         ("nDCG@0", "'nDCG@0' has the depth 0; pass a whole number of rows, 1 or more"),
-        ("P", "'P' needs a depth; ask for P@10 or k=10"),
+        ("P", "'P' needs a depth; ask for P@10"),
         ("AUC@3", "'AUC@3' has a depth, but AUC reads whole lists; drop the depth 3"),
         ("AP(relevance=2)", "has the parameter 'relevance', which AP does not know; it takes rel"),
         ("nDCG(rel=2)", "it takes none"),
@@ -60,9 +60,14 @@ def test_what_is_wrong_is_said(text, message):
 @pytest.mark.parametrize(
     ("text", "guess"),
     [
-        ("recal@10", "recall"), ("presicion@5", "precision"), ("sucess@1", "Success"), ("b-pref", "Bpref"),
-        ("map_score", None), ("spearman", None), ("F1", None), ("ndgc@5", "nDCG"), ("kendal", "kendall"),
-        ("averageprecision", "average_precision"), ("disagrement", "disagreement"), ("mrrr", "MRR"),
+        ("recal@10", "R@10"), ("presicion@5", "P@5"), ("sucess@1", "Success@1"), ("b-pref", "Bpref"),
+        ("map_score", None), ("spearman", None), ("F1", None), ("ndgc@5", "nDCG@5"), ("kendal", "kendall"),
+        ("averageprecision", "AP"), ("disagrement", "disagreement"), ("mrrr", "RR"), ("recal", "R@10"), ("@10", None),
+        # by what it means: names of trec_eval and of recommenders
+        ("recall_10", "R@10"), ("recall10", "R@10"), ("P_5", "P@5"),
+        ("ndcg_cut_10", "nDCG@10"), ("ndcg_at_3", "nDCG@3"),
+        ("hits@3", "Success@3"), ("HitRate@3", "Success@3"), ("tau", "kendall"), ("rec@10", "R@10"), ("prec@5", "P@5"),
+        ("tau@10", "kendall"), ("pairwise_accuracy", "disagreement"), ("recip_rank", "RR"), ("rec(rel=2)", "R@10"),
     ],
 )  # fmt: skip
 def test_a_near_name_is_suggested_and_a_far_one_is_not(text, guess):

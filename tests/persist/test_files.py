@@ -146,6 +146,6 @@ def test_a_full_disk_gets_one_sentence_and_leaves_the_old_model(path, monkeypatc
     monkeypatch.setattr("corank.persist.files.save_file", full)
     before = path.read_bytes()
     with pytest.raises(InputError, match=r"cannot be written \(.*No space left on device.*\); nothing was kept\.$"):
-        corank.save(PlainRanker().fit(PROBLEM.X, PROBLEM.y, qid=PROBLEM.qid), path)
+        corank.save(PlainRanker().fit(PROBLEM.X, PROBLEM.y, qid=PROBLEM.qid), path, overwrite=True)
     assert path.read_bytes() == before
     assert [entry.name for entry in path.parent.iterdir()] == [path.name]

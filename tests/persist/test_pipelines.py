@@ -192,7 +192,7 @@ def test_what_could_not_be_loaded_is_refused_by_name(tmp_path, monkeypatch, mode
 def test_a_forged_pipeline_builds_nothing(change, sentence):
     tensors = {}
     body = encode_estimator(fitted(), "", tensors)
-    assert decode_estimator(body, tensors, "forged")["first"].method == "minmax"
+    assert decode_estimator(body, dict(tensors), "forged")["first"].method == "minmax"
     change(body)
     with pytest.raises(InputError, match=sentence):
         decode_estimator(body, tensors, "forged")

@@ -13,6 +13,7 @@ from sklearn.model_selection import cross_val_score
 from corank import pursuit
 from corank.data.make import make_ranking
 from corank.data.queries import Queries
+from corank.data.ranking import RankingData
 from corank.data.split import QueryKFold, hide_scores
 from corank.errors import InputError
 from corank.graphs import Laplacian
@@ -270,3 +271,24 @@ def test_a_constant_view_stands_aside(residual):
     alone = RankingPursuit(1, "linear", dictionary="all").fit(X, Y, qid=QID)
     np.testing.assert_allclose(model.predict_views(flat, 1)[:, 1], alone.predict(X), rtol=1e-9)
     assert not model.predict_views(flat)[:, 0].any()
+
+
+@pytest.mark.parametrize("search", ["joint", "shared"])
+@pytest.mark.parametrize("coupling", [1.0, 1e6, 1e12, 1e14, 1e20, 1e300])
+def test_views_that_agree_cost_nothing_however_much_agreement_counts(coupling, search):
+    every, kernel = list(range(X.shape[1])), KERNELS[0]
+    one = RankingPursuit(4, kernel, dictionary="all").fit(X, Y, qid=QID)
+    both = CoRankingPursuit(4, [every, every], kernel, coupling=coupling, search=search).fit(X, Y, qid=QID)
+    assert both.terms_.tolist() == np.column_stack([one.terms_, one.terms_]).tolist()
+    np.testing.assert_allclose(both.predict(X), one.predict(X), rtol=1e-4, atol=1e-6)
+
+
+def test_the_dictionary_is_bounded_as_it_comes():
+    many = make_ranking(150, 10, random_state=0)
+    y = hide_scores(many.y, fraction=0.9, random_state=0)
+    model = CoRankingPursuit(3, [KERNELS[0], KERNELS[1]], random_state=0)
+    rows = pursuit.choice.choose_rows(model.dictionary, RankingData.of(many.X, y, many.qid), np.random.default_rng(0))
+    assert len(rows) == len(np.unique(rows)) == 1000
+    # where there are no more rows than that, all are there
+    every = CoRankingPursuit(4, KERNELS[:2], dictionary="all").fit(X, Y, qid=QID)
+    np.testing.assert_array_equal(CoRankingPursuit(4, KERNELS[:2]).fit(X, Y, qid=QID).terms_, every.terms_)

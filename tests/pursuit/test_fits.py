@@ -72,7 +72,7 @@ def test_each_fit_is_what_brute_force_finds(fitting, mix):
     indices, coefs = brute(D, y, A, 6, fitting)
     assert path.indices.tolist() == indices
     for p in range(6):
-        np.testing.assert_allclose(path.coefs[p, : p + 1], coefs[p], rtol=1e-7, atol=1e-9)
+        np.testing.assert_allclose(path.model(p + 1), coefs[p], rtol=1e-7, atol=1e-9)
         r = y - D[:, indices[: p + 1]] @ coefs[p]
         assert goal.J - path.gains[: p + 1].sum() == pytest.approx(r @ A @ r)
 
@@ -89,7 +89,7 @@ def test_the_objective_never_rises_and_ends_where_least_squares_does(seed, fitti
     squares = dictionary.squares(goal.inner)
     path = Path.follow(steps(dictionary, goal, squares, fitting), 200, 0.0, lambda indices, coefs: False)
     A = dense_form(y, qid, mix, "rows")
-    r = [y - D[:, path.indices[:p]] @ path.coefs[p - 1, :p] for p in range(1, len(path.indices) + 1)]
+    r = [y - D[:, path.indices[:p]] @ path.model(p) for p in range(1, len(path.indices) + 1)]
     J = np.array([goal.J, *(one @ A @ one for one in r)])
     assert (np.diff(J) <= 1e-9 * goal.J).all()
     np.testing.assert_allclose(-np.diff(J), path.gains, atol=1e-7 * goal.J)
@@ -144,7 +144,7 @@ def test_solving_again_stays_sound_for_wide_kernels_and_equal_rows(fitting, gamm
         path = Path.follow(walk, 30, 1e-10 * goal.J, lambda indices, coefs: False)
         A = dense_form(y, data.queries.codes, 0.0)
         for p in range(1, len(path.indices) + 1):
-            r = y - D[:, path.indices[:p]] @ path.coefs[p - 1, :p]
+            r = y - D[:, path.indices[:p]] @ path.model(p)
             assert goal.J - path.gains[:p].sum() == pytest.approx(r @ A @ r, abs=1e-5 * goal.J)
 
 

@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 from sklearn import config_context
 from sklearn.model_selection import cross_val_score
 
@@ -319,3 +320,10 @@ def test_ranking_alone_has_no_intercept():
         rtol=1e-9,
         atol=1e-9,
     )
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+def test_columns_whose_squares_cannot_be_held_are_refused(kind):
+    x = kind(np.array([[1.0, 1e200], [2.0, 0.0], [0.0, 3.0]]))
+    with pytest.raises(InputError, match="products cannot be held; scale its columns"):
+        RankingPursuit(2, dictionary="columns").fit(x, [0, 1, 2])

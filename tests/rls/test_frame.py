@@ -6,6 +6,7 @@ import pytest
 from corank.data.ranking import RankingData
 from corank.errors import InputError
 from corank.rls import frame as module
+from corank.rls.accuracy import Held
 from corank.rls.frame import Frame
 from explicit_rls import scored_laplacian
 
@@ -14,6 +15,10 @@ QID = RNG.integers(0, 8, 40)
 X = RNG.normal(size=(40, 3))
 Y = np.where(RNG.random(40) < 0.3, np.nan, RNG.integers(0, 3, 40))
 W = RNG.choice([0.0, 1.0, 2.0], 40)
+
+
+def exactly(values):
+    return Held(values, np.zeros_like(values))
 
 
 @pytest.mark.parametrize("query_weight", ["pairs", "equal", "rows"])
@@ -44,15 +49,15 @@ def test_designs_are_a_square_root_of_the_mean_over_pairs(monkeypatch, query_wei
 def test_the_metric_sees_predictions_without_their_scale(ties):
     frame = Frame.of(RankingData.of(X, Y, QID, np.maximum(W, 0.5)), "pairs", ties)
     ((*_, t),) = frame.designs(X, np.asarray)
-    assert frame.scores(t[:, None], "disagreement")[0] == 0.0
-    assert frame.scores(-t[:, None], "disagreement")[0] == 1.0
-    assert frame.scores(0 * t[:, None], "disagreement")[0] == 0.5
+    assert frame.scores(exactly(t[:, None]), "disagreement")[0] == 0.0
+    assert frame.scores(exactly(-t[:, None]), "disagreement")[0] == 1.0
+    assert frame.scores(exactly(0 * t[:, None]), "disagreement")[0] == 0.5
     # H f and f are not in one order inside a query where grades weigh differently
     f = np.random.default_rng(0).normal(size=40)
     held = frame.L.half(f[frame.rows])
     np.testing.assert_allclose(
-        frame.scores(held[:, None], "disagreement"),
-        frame.scores(frame.L.half(np.exp(f)[frame.rows])[:, None], "disagreement"),
+        frame.scores(exactly(held[:, None]), "disagreement"),
+        frame.scores(exactly(frame.L.half(np.exp(f)[frame.rows])[:, None]), "disagreement"),
     )
 
 
@@ -79,6 +84,10 @@ def test_pairs_ask_for_a_difference_of_one():
     np.testing.assert_allclose(t, np.array([1, 2, 2]) / 3)
     np.testing.assert_allclose(frame.shares, [1 / 9, 8 / 9])
     assert frame.rows.tolist() == [0, 1, 3, 4, 5]
-    np.testing.assert_allclose(frame.scores(np.array([[1.0, -1], [1, 0], [-1, 1]]), "disagreement"), [0.25, 0.625])
+    values = np.array([[1.0, -1], [1, 0], [-1, 1]])
+    np.testing.assert_allclose(frame.scores(exactly(values), "disagreement"), [0.25, 0.625])
+    # what may be nothing is nothing: the second query is of two ties
+    noise = np.array([[0.5, 0.5], [1, 1], [2, 2]])
+    np.testing.assert_allclose(frame.scores(Held(values, noise), "disagreement"), [0.25, 0.75])
     with pytest.raises(InputError, match="preference pairs have no grades; use metric='disagreement'"):
-        frame.scores(np.ones((3, 1)), "nDCG@5")
+        frame.scores(exactly(np.ones((3, 1))), "nDCG@5")

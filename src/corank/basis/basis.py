@@ -133,6 +133,24 @@ class Basis:
         require_inner_product(K, kernel)
         return K
 
+    def lengths(self, X: Any) -> Floats:
+        """
+        Compute the similarity of each basis row with itself.
+
+        Parameters
+        ----------
+        X : ndarray, CSR matrix, ScaledRows or array of objects
+            All training rows; looked at for a precomputed kernel only.
+
+        Returns
+        -------
+        array of float64, shape (r,)
+            The diagonal of `gram`.
+        """
+        kernel = self.view.kernel
+        own = X[self.numbers, self.numbers] if isinstance(kernel, PrecomputedKernel) else kernel.diag(self.rows)
+        return np.asarray(own, dtype=np.float64)
+
     def judge(self, X: Any) -> None:
         """
         Judge a kernel that the user brought as `gram` does, by no more than 512 of the rows.

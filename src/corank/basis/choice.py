@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.cluster import kmeans_plusplus
 
 from corank.errors import InputError
@@ -62,8 +63,10 @@ def choose_basis(
         return np.sort(rng.choice(candidates, n_basis, replace=False))
     if isinstance(view.kernel, PrecomputedKernel) or X.ndim != 2:
         raise InputError("basis='kmeans++' measures distances of columns, and these rows have none; use 'random'.")
-    seed = int(rng.integers(2**31))
-    _, at = kmeans_plusplus(view.select(X[candidates]), n_basis, random_state=seed)
+    seed, rows = int(rng.integers(2**31)), view.select(X[candidates])
+    # distances are products there, which far from the origin lose what differs
+    rows = rows if sparse.issparse(rows) else rows - rows.mean(axis=0, dtype=np.float64)
+    _, at = kmeans_plusplus(rows, n_basis, random_state=seed)
     return np.sort(candidates[np.unique(at)])
 
 

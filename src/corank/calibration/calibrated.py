@@ -8,7 +8,7 @@ that of ``cv + 1`` fits of the ranker.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -26,7 +26,8 @@ from corank.data.ranking import RankingData
 from corank.data.split import QueryKFold
 from corank.errors import InputError
 from corank.held_out import HeldOut
-from corank.parameters import Rules, having, is_whole, items, one_of, whole
+from corank.parameters import Rules, boolean, having, is_whole, items, one_of, whole
+from corank.progress import progress
 
 Floats = NDArray[np.float64]
 
@@ -70,6 +71,8 @@ class Calibrated(Ranker):
     cv : int, splitter, or list of (train, test)
         Number of parts that queries are held out in (all of them one by one where there are fewer; rows where there
         is one query), or a splitter such as `QueryShuffleSplit`, or row numbers.
+    verbose : bool
+        Whether to show a progress bar, on a terminal only.
 
     Attributes
     ----------
@@ -98,6 +101,7 @@ class Calibrated(Ranker):
         "ranker": having("a corank ranker such as SPD()", "fit", "predict"),
         "method": one_of("isotonic", "logistic"),
         "cv": whole(2) | having("a splitter", "split") | items,
+        "verbose": boolean,
     }
 
     ranker_: Ranker
@@ -109,10 +113,13 @@ class Calibrated(Ranker):
     high_: float
     is_binary_: bool
 
-    def __init__(self, ranker: Any, method: Literal["isotonic", "logistic"] = "isotonic", cv: Any = 5) -> None:
+    def __init__(
+        self, ranker: Any, method: Literal["isotonic", "logistic"] = "isotonic", cv: Any = 5, *, verbose: bool = False
+    ) -> None:
         self.ranker = ranker
         self.method = method
         self.cv = cv
+        self.verbose = verbose
 
     def _require_sense(self) -> None:
         if not isinstance(self.ranker, Ranker):
@@ -130,7 +137,9 @@ class Calibrated(Ranker):
     def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> _Curve:
         if data.y is None:
             raise InputError("preference pairs came, but calibration needs scores to calibrate to; pass y.")
-        scores, targets, w = self._held_out(data)
+        with progress(self._n_folds(data) + 1, "fits", self.verbose) as advance:
+            scores, targets, w = self._held_out(data, advance)
+            ranker = clone(self.ranker).fit(data)
         found: dict[str, Any]
         if self.method == "isotonic":
             curve = IsotonicRegression(out_of_bounds="clip").fit(scores, targets, sample_weight=w)
@@ -138,9 +147,8 @@ class Calibrated(Ranker):
         else:
             found = dict(zip(("slope", "offset"), _fit_sigmoid(scores, targets, w), strict=True))
         return _Curve(
-            clone(self.ranker).fit(data), float(targets.min()), float(targets.max()),
-            bool(np.isin(targets, (0.0, 1.0)).all()), **found,
-        )  # fmt: skip
+            ranker, float(targets.min()), float(targets.max()), bool(np.isin(targets, (0.0, 1.0)).all()), **found
+        )
 
     def predict(self, X: Any) -> Floats:
         """Score rows on the scale of y: expected grades, or probabilities of 1 where y was 0 and 1."""
@@ -192,7 +200,7 @@ class Calibrated(Ranker):
         rows = self._new_rows(X)
         return np.asarray(self.ranker_.rank(rows, qid))
 
-    def _held_out(self, data: RankingData) -> tuple[Floats, Floats, Floats]:
+    def _held_out(self, data: RankingData, advance: Callable[[int], object]) -> tuple[Floats, Floats, Floats]:
         """Scores of rows by models that did not see them, with their y and weight."""
         assert data.y is not None
         codes = data.queries.codes
@@ -202,6 +210,7 @@ class Calibrated(Ranker):
             w = None if data.weights is None else data.weights[train]
             X = data.X[:, train] if self._is_pairwise else data.X
             model.fit(X[train], data.y[train], qid=codes[train], sample_weight=w)
+            advance(1)
             judged = np.asarray(test)[data.is_scored[test]]
             if len(judged):
                 scores.append(model.predict(X[judged]))
@@ -212,6 +221,12 @@ class Calibrated(Ranker):
         w = data.weight_of(at)
         kept = w > 0
         return np.concatenate(scores)[kept], data.y[at][kept], w[kept]
+
+    def _n_folds(self, data: RankingData) -> int:
+        """Number of parts, for a progress bar; 1 of a splitter that does not tell."""
+        if not is_whole(self.cv):
+            return len(self.cv) if isinstance(self.cv, list | tuple) else int(getattr(self.cv, "n_splits", 1))
+        return min(int(self.cv), len(data.queries) if len(data.queries) > 1 else data.n_scored)
 
     def _folds(self, data: RankingData) -> Iterable[Any]:
         codes, n_queries = data.queries.codes, len(data.queries)
@@ -229,7 +244,7 @@ class Calibrated(Ranker):
 
 def _fit_sigmoid(scores: Floats, y: Floats, w: Floats) -> tuple[float, float]:
     """Fit (y − low)/(high − low) by σ(a s + b), a not negative: a row of target t is one of 1 and one of 0."""
-    low, high = y.min(), y.max()
+    low, high, w = y.min(), y.max(), w / w.max()
     t = (y - low) / (high - low) if high > low else np.full(len(y), 0.5)
     centre = float(np.average(scores, weights=w))
     spread = float(np.sqrt(np.average((scores - centre) ** 2, weights=w))) or 1.0

@@ -17,7 +17,7 @@ from corank.cli.evaluate import evaluate
 from corank.cli.experiment import experiment
 from corank.cli.fit import fit
 from corank.cli.rank import rank
-from corank.errors import InputError, MissingExtra
+from corank.errors import InputError, MissingExtra, reason
 
 app = typer.Typer(
     name="corank",
@@ -57,16 +57,25 @@ for verb, summary in VERBS:
     app.command(short_help=summary)(verb)
 
 
+def _spoken(message: Exception | str, whole: typer.Typer = app) -> str:
+    """Return what the library says, in the options of the verb that is run."""
+    from corank.cli.wording import spoken
+
+    return spoken(str(message), typer.main.get_command(whole), sys.argv[1:])
+
+
 def main() -> None:
     """Run the command line; bad input ends in one sentence on standard error and exit code 1."""
     try:
         with warnings.catch_warnings():
             # a sentence too, without the line of code that it came from
-            warnings.showwarning = lambda message, *_, **__: typer.echo(f"corank: {message}", err=True)
+            warnings.showwarning = lambda message, *_, **__: typer.echo(f"corank: {_spoken(message)}", err=True)
             app()
         return
     except (InputError, MissingExtra) as error:
-        sentence = str(error)
+        sentence = _spoken(error)
+    except MemoryError as error:
+        sentence = f"there is not enough memory ({reason(error)}); try fewer rows or features, or a larger machine."
     except OSError as error:
         where = "" if error.filename is None else f"{error.filename}: "
         sentence = f"{where}{error.strerror or error}."

@@ -13,6 +13,7 @@ from corank.errors import InputError
 
 if TYPE_CHECKING:
     from corank.data.collection import Collection
+    from corank.data.text import Text
 
 TEXT = (".txt", ".letor", ".svm", ".dat")
 
@@ -35,12 +36,12 @@ class Precision(StrEnum):
 def convert(
     source: Annotated[
         list[Path],
-        typer.Argument(help="LETOR text (plain, .gz, .xz, .zst; several are joined), a store, Parquet or CSV."),
+        typer.Argument(help="LETOR text (or .gz, .xz, .zst; several are joined), a store, Parquet or CSV; - is stdin."),
     ],
     target: Annotated[
         Path,
         typer.Argument(
-            help="A store (.store or no suffix), .parquet, or text (.txt, .letor, .svm, .dat; + .gz, .xz, .zst)."
+            help="A store (.store, no suffix), .parquet, text (.txt, .letor, .svm, .dat; + .gz, .xz, .zst), - (stdout)."
         ),
     ],
     unscored: Annotated[
@@ -63,20 +64,25 @@ def convert(
     """Convert LETOR text, stores, Parquet and CSV to text, store or Parquet."""
     from rich.console import Console
 
-    from corank.data.read import read
+    from corank.data.compressed import is_stream
+    from corank.data.read import opened, read
     from corank.data.store import open_store, store_letor
 
     begin = time.perf_counter()
-    kind = _check(source, target, unscored, n_features, force)
+    _require_place(target, force)
+    sources = [opened(one) for one in source]
+    kind = _check(sources, target, unscored, n_features)
     form: dict[str, Any] = {"unscored": unscored, "layout": layout.value, "n_features": n_features}
     # the status is shown on a terminal only, and leaves nothing behind
     with Console(stderr=True).status(f"converting to {target}"):
         if (kind, _target_kind(target), label, qid) == ("text", "store", "label", None):
-            store_letor(target, list(source), overwrite=force, dtype=dtype.value if dtype else "float32", **form)
+            store_letor(target, sources, overwrite=force, dtype=dtype.value if dtype else "float32", **form)
             written: Collection = open_store(target)
         else:
-            written = read(source, y=label, qid=qid, dtype=dtype.value if dtype else None, **form)
+            written = read(sources, y=label, qid=qid, dtype=dtype.value if dtype else None, **form)
             _write(target, written, unscored, force)
+    if is_stream(target):
+        return
     files = [target] if target.is_file() else list(target.iterdir())
     size = sum(file.stat().st_size for file in files)
     typer.echo(
@@ -86,10 +92,10 @@ def convert(
 
 
 def _target_kind(path: Path) -> str:
-    from corank.data.compressed import SUFFIXES
+    from corank.data.compressed import SUFFIXES, is_stream
 
     suffix = Path(path.stem).suffix if path.suffix in SUFFIXES else path.suffix
-    if suffix in TEXT:
+    if suffix in TEXT or is_stream(path):
         return "text"
     if path.suffix == ".parquet":
         return "parquet"
@@ -101,7 +107,16 @@ def _target_kind(path: Path) -> str:
     )
 
 
-def _check(source: list[Path], target: Path, unscored: float | None, n_features: int | None, force: bool) -> str:
+def _require_place(target: Path, force: bool) -> None:
+    from corank.data.atomic import require_place
+    from corank.data.compressed import require_text_place
+    from corank.data.store_folder import require_store_place
+
+    require = {"text": require_text_place, "store": require_store_place, "parquet": require_place}
+    require[_target_kind(target)](target, overwrite=force)
+
+
+def _check(source: list[Text | Path], target: Path, unscored: float | None, n_features: int | None) -> str:
     """Refuse what cannot be meant; return the kind of the source."""
     from corank.data.read import one_kind
 
@@ -110,8 +125,6 @@ def _check(source: list[Path], target: Path, unscored: float | None, n_features:
         raise InputError(f"--n-features is for LETOR text, but {source[0]} is a {kind}; leave it out.")
     if unscored is not None and kind == "store" and target_kind != "text":
         raise InputError("--unscored names a label of text or a table, but stores have NaN there; leave it out.")
-    if target_kind != "store" and target.exists() and not force:
-        raise InputError(f"{target} exists already; add --force to replace it.")
     return kind
 
 
@@ -124,9 +137,9 @@ def _write(target: Path, rows: Collection, unscored: float | None, force: bool) 
     if target_kind == "store":
         write_store(target, rows.X, rows.y, rows.qid, rows.docids, overwrite=force)
     elif target_kind == "parquet":
-        write_parquet(target, rows.X, rows.y, rows.qid, rows.docids, names=rows.names)
+        write_parquet(target, rows.X, rows.y, rows.qid, rows.docids, names=rows.names, overwrite=force)
     else:
         comments: Any = rows.comments
         if comments is None and rows.docids is not None:
             comments = [f"docid = {docid}" if docid else "" for docid in rows.docids]
-        write_letor(target, rows.X, rows.y, rows.qid, comments, unscored=unscored)
+        write_letor(target, rows.X, rows.y, rows.qid, comments, unscored=unscored, overwrite=force)

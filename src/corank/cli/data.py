@@ -14,31 +14,33 @@ def data(
     verify: Annotated[bool, typer.Option(help="Check the content of every file that is there.")] = False,
 ) -> None:
     """List the known data sets: what they are, where they were found, terms of use."""
-    from rich.console import Console
-    from rich.table import Table
-
+    from corank.cli.screen import screen, show
     from corank.data import catalog
+    from corank.errors import InputError
+    from corank.experiments.report import ReportTable
 
     if fetch is not None:
         entry = catalog.dataset(fetch)
         for path in catalog.fetch(entry):
             typer.echo(f"wrote {path}")
+        if entry.missing:
+            raise InputError(catalog.by_hand(entry))
         typer.echo(f"{entry.name} is complete in {entry.home}; terms: {entry.terms}")
         return
-    table = Table(title=f"Data sets under {catalog.data_root()}", title_justify="left")
-    for column in ("name", "found", "what it is", "terms of use"):
-        table.add_column(column)
+    rows = []
     for entry in catalog.datasets().values():
         if verify:
             catalog.verify(entry)
-        table.add_row(entry.name, _found(len(entry.files), len(entry.missing), verify), entry.about, entry.terms)
-    Console().print(table)
-    typer.echo("Set CORANK_DATA to the folder that holds them; fetch one with: corank data --fetch NAME")
+        n_files, n_addresses = len(entry.files), sum(file.url is not None for file in entry.files)
+        found = _share(n_files - len(entry.missing), n_files, "verified" if verify else "yes")
+        rows.append((entry.name, found, _share(n_addresses, n_files, "yes"), entry.about, entry.terms))
+    columns = ("name", "found", "fetch", "what it is", "terms of use")
+    show(ReportTable(f"Data sets under {catalog.data_root()}", columns, tuple(rows)), screen())
+    typer.echo(
+        "Set CORANK_DATA to the folder that holds them. 'fetch' says how many files have an address: these are "
+        "downloaded by corank data --fetch NAME, the others you get on their terms."
+    )
 
 
-def _found(n_files: int, n_missing: int, verified: bool) -> str:
-    if n_missing == n_files:
-        return "no"
-    if n_missing:
-        return f"{n_files - n_missing} of {n_files}"
-    return "verified" if verified else "yes"
+def _share(n: int, of: int, all_of_them: str) -> str:
+    return "no" if n == 0 else all_of_them if n == of else f"{n} of {of}"

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    truth: Annotated[Path, typer.Argument(help="Grades: LETOR text, a store, Parquet, CSV, or a TREC qrels file.")],
+    truth: Annotated[Path, typer.Argument(help="Grades: LETOR text, store, Parquet, CSV, or TREC qrels; - is stdin.")],
     predictions: Annotated[Path, typer.Argument(help="One score a line, aligned with TRUTH, or a TREC run file.")],
     metrics: Annotated[
         list[str] | None,
@@ -31,37 +31,38 @@ def evaluate(
     unscored: Annotated[float | None, typer.Option(help="Grade that marks an unjudged row, such as -1.")] = None,
     label: Annotated[str, typer.Option(help="Column of scores in a table.")] = "label",
     qid: Annotated[str | None, typer.Option(help="Column of query ids in a table.  [default: qid]")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the bootstrap of --compare.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the bootstrap of --compare.")] = 0,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file of --per-query.")] = False,
 ) -> None:
     """Measure how good a ranking is, and test whether another one differs."""
-    import numpy as np
-
     from corank.cli.predictions import hold_against, read_truth
+    from corank.data.compressed import require_text_place
     from corank.data.queries import Queries
     from corank.metrics import compare as paired
 
+    if per_query is not None:
+        require_text_place(per_query, overwrite=force)
     judged, names = read_truth(truth, unscored, label, qid), metrics or ["nDCG@10", "AP"]
     evaluation = hold_against(truth, predictions, judged, names, convention)
     comparisons = []
     if compare is not None:
         other = hold_against(truth, compare, judged, names, convention)
-        rng = np.random.default_rng(seed)
-        comparisons = [paired(evaluation, other, name, rng=rng) for name in evaluation]
+        comparisons = [paired(evaluation, other, name, random_state=seed) for name in evaluation]
     if per_query is not None:
-        _write_per_query(per_query, evaluation)
+        _write_per_query(per_query, evaluation, force)
     # judged queries for which a run has nothing
     n_absent = len(Queries.of(judged.qid, len(judged.y))) - evaluation.n_queries
     (_print_json if as_json else _print_tables)(evaluation, comparisons, n_absent)
 
 
-def _write_per_query(path: Path, evaluation: Evaluation) -> None:
-    from corank.data.atomic import atomic_file
+def _write_per_query(path: Path, evaluation: Evaluation, force: bool) -> None:
+    from corank.data.compressed import write_text
 
     columns = [result.values.tolist() for result in evaluation.values()]
-    with atomic_file(path) as scratch, scratch.open("w", encoding="utf-8", errors="surrogateescape") as file:
-        file.write("\t".join(["qid", *evaluation]) + "\n")
-        for query, *values in zip(evaluation.query_ids.tolist(), *columns, strict=True):
-            file.write("\t".join([str(query), *map(repr, values)]) + "\n")
+    rows = zip(evaluation.query_ids.tolist(), *columns, strict=True)
+    lines = [["qid", *evaluation], *([str(query), *map(repr, values)] for query, *values in rows)]
+    with write_text(path, overwrite=force) as stream:
+        stream.writelines(("\t".join(line) + "\n").encode(errors="surrogateescape") for line in lines)
 
 
 def _print_json(evaluation: Evaluation, comparisons: list[Comparison], n_absent: int) -> None:
@@ -96,31 +97,28 @@ def _print_json(evaluation: Evaluation, comparisons: list[Comparison], n_absent:
 
 
 def _print_tables(evaluation: Evaluation, comparisons: list[Comparison], n_absent: int) -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
+    from corank.cli.screen import screen, show
+    from corank.experiments.report import ReportTable
 
-    console = Console()
-    frame = box.HEAVY_HEAD if console.is_terminal else None
-    table = Table("metric", "mean", "micro", "queries", "empty", box=frame)
-    for name, result in evaluation.items():
-        micro = "" if result.micro is None else f"{result.micro:.4f}"
-        table.add_row(name, f"{result.mean:.4f}", micro, str(result.n_used), str(result.n_empty))
-    console.print(table)
+    console = screen()
+    rows = [(name, one.mean, one.micro, one.n_used, one.n_empty) for name, one in evaluation.items()]
+    show(ReportTable("", ("metric", "mean", "micro", "queries", "empty"), tuple(rows)), console)
+    absent = f", {n_absent} judged but not in the run" if n_absent else ""
     typer.echo(
         f"convention {evaluation.convention.name}: {evaluation.n_queries} queries, {evaluation.n_single_grade} of a "
-        f"single grade, {evaluation.n_unjudged_queries} unjudged, {n_absent} judged but not in the run; "
-        f"{evaluation.n_rows} rows, {evaluation.n_unjudged_rows} unjudged"
+        f"single grade, {evaluation.n_unjudged_queries} unjudged{absent}; {evaluation.n_rows} rows, "
+        f"{evaluation.n_unjudged_rows} unjudged"
     )
     if not comparisons:
         return
-    table = Table("metric", "first", "second", "diff", "low", "high", "p", "+/-", box=frame)
-    for pair in comparisons:
-        table.add_row(
-            pair.metric, f"{pair.base:.4f}", f"{pair.other:.4f}", f"{pair.difference:+.4f}", f"{pair.low:+.4f}",
-            f"{pair.high:+.4f}", f"{pair.p_value:.2g}", f"{pair.n_higher}/{pair.n_lower}",
-        )  # fmt: skip
-    console.print(table)
+    tests = [
+        (
+            pair.metric, pair.base, pair.other, f"{pair.difference:+.4f}", f"{pair.low:+.4f}", f"{pair.high:+.4f}",
+            f"{pair.p_value:.2g}", f"{pair.n_higher}/{pair.n_lower}",
+        )
+        for pair in comparisons
+    ]  # fmt: skip
+    show(ReportTable("", ("metric", "first", "second", "diff", "low", "high", "p", "+/-"), tuple(tests)), console)
     typer.echo(
         f"second minus first, paired by query: {comparisons[0].level:.0%} bootstrap interval of the mean, "
         "Wilcoxon signed-rank p, queries with a higher/lower value"

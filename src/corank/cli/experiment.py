@@ -11,17 +11,20 @@ import typer
 def experiment(
     name: Annotated[str | None, typer.Argument(help="Which one; without it, the names are listed.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A short version that shows the shape of the result.")] = False,
-    seed: Annotated[int, typer.Option(help="Seed of every random choice.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of every random choice.")] = 0,
     repeats: Annotated[int | None, typer.Option(help="Number of repeats, where there are any.")] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Folder for results and report; a second run continues there."),
+        typer.Option(
+            "--output", "-o", file_okay=False, help="Folder for results and report; a second run continues there."
+        ),
     ] = None,
 ) -> None:
     """Repeat a paper's experiment on real data; results are kept, so a second run goes on where one ended."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+    from corank.cli.screen import screen, show
     from corank.experiments import EXPERIMENTS, find
     from corank.experiments.options import ExperimentOptions
 
@@ -30,7 +33,7 @@ def experiment(
         return
     run = find(name)
     folder = output or Path("out/experiments") / (f"{name}-quick" if quick else name)
-    console, watched = Console(), Console(stderr=True)
+    console, watched = screen(), Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=watched, transient=True, disable=not watched.is_terminal) as bar:
         task = bar.add_task(name, total=None)
@@ -45,7 +48,7 @@ def experiment(
     console.print(report.title, style="bold")
     console.print(report.about)
     for table in report.tables:
-        console.print(table.rich())
+        show(table, console)
     for finding in report.findings:
         console.print(f"- {finding}")
     written = (*report.write(folder), *report.plots)

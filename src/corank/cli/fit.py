@@ -8,6 +8,9 @@ from typing import Annotated
 
 import typer
 
+INTERRUPTED = 130
+"""What a shell says of a command that Ctrl-C ended."""
+
 
 class Scale(StrEnum):
     """What is done to each feature inside a query."""
@@ -19,7 +22,7 @@ class Scale(StrEnum):
 def fit(
     data: Annotated[
         list[Path],
-        typer.Argument(help="LETOR text (also gz, xz, zst; several files are put together), a store, Parquet, CSV."),
+        typer.Argument(help="LETOR text (or .gz, .xz, .zst; several are joined), a store, Parquet or CSV; - is stdin."),
     ],
     model: Annotated[str, typer.Option("--model", "-m", help="What to learn: spd, crr, lcra, ...")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write.", metavar="MODEL")],
@@ -43,7 +46,7 @@ def fit(
         Scale | None,
         typer.Option(help="Scale features inside each query, to [0, 1] or to deviation 1, here and in `corank rank`."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of every random choice.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of every random choice.")] = 0,
     unscored: Annotated[float | None, typer.Option(help="Label that marks an unscored row, such as -1.")] = None,
     label: Annotated[str, typer.Option(help="Column of scores in a table.")] = "label",
     qid: Annotated[
@@ -52,8 +55,9 @@ def fit(
     assignments: Annotated[
         list[str] | None, typer.Option("--set", help="Any other parameter of the model.", metavar="NAME=VALUE")
     ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
-    """Learn a ranker from scored and unscored rows, and save it."""
+    """Learn a ranker from scored and unscored rows, and save it; Ctrl-C saves the steps taken so far."""
     import sys
     import time
 
@@ -62,6 +66,7 @@ def fit(
     from sklearn.pipeline import Pipeline
 
     from corank.cli.models import IGNORE_QUERIES, build, find_ranker, law_of, layout_of, parse_views, require_features
+    from corank.data.atomic import require_place
     from corank.data.read import read
     from corank.data.routing import predict_with_qid
     from corank.data.scale import QueryScaler
@@ -88,6 +93,7 @@ def fit(
     if params.get("random_state", seed) is None:
         ranker.set_params(random_state=seed)
     fitted = ranker if scale is None else Pipeline([("scale", QueryScaler(scale.value)), ("rank", ranker)])
+    require_place(output, overwrite=force)
     column = "none" if loop in IGNORE_QUERIES else qid
     form = layout_of(fitted)
     rows = read(data, unscored=unscored, y=label, qid=False if column == "none" else column, layout=form).data
@@ -97,15 +103,25 @@ def fit(
     shows_progress = "verbose" in params and sys.stderr.isatty()
     if shows_progress:
         ranker.set_params(verbose=True)
-    if scale is None:
-        ranker.fit(rows)
-    else:
-        with config_context(enable_metadata_routing=True):
-            fitted.fit(rows.X, rows.y, qid=rows.queries.codes)
+    interrupted = False
+    try:
+        if scale is None:
+            ranker.fit(rows)
+        else:
+            with config_context(enable_metadata_routing=True):
+                fitted.fit(rows.X, rows.y, qid=rows.queries.codes)
+    except KeyboardInterrupt:
+        if not hasattr(ranker, "n_iter_"):
+            typer.echo(f"corank: interrupted before there was a model; {output} was not written.", err=True)
+            raise typer.Exit(INTERRUPTED) from None
+        interrupted = True
     seconds = time.perf_counter() - began
     if shows_progress:  # the file does not depend on where it was made
         ranker.set_params(verbose=params["verbose"])
-    save(fitted, output)
+    save(fitted, output, overwrite=force)
+    if interrupted:
+        typer.echo(f"corank: interrupted; {output} keeps the {ranker.n_iter_} steps taken so far.", err=True)
+        raise typer.Exit(INTERRUPTED)
     outcome = "no training scores to compare"
     if rows.n_pairs:
         codes = rows.queries.codes

@@ -8,12 +8,13 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
+import numpy as np
+from scipy import sparse
 from sklearn.utils import get_tags
 
 import corank
 from corank.base import Ranker
-from corank.errors import InputError
-from corank.metrics.conventions import known
+from corank.errors import InputError, known, warn
 
 LOOPS = {
     "pairs": ("pairs", "pairs"),
@@ -29,6 +30,10 @@ LOOPS = {
 
 IGNORE_QUERIES = ("roc", "combined-roc")
 """sofia-ml's loops that compare all rows with each other, whatever their query."""
+
+
+GAP = 4
+"""How much longer than any other gap a gap at the end must be to tell that the file has fewer features."""
 
 
 def kebab(name: str) -> str:
@@ -150,8 +155,39 @@ def law_of(loop: str | None) -> tuple[str | None, str | None]:
     if loop is None:
         return None, None
     if loop not in LOOPS:
-        raise InputError(f"--loop {loop!r} is unknown; {known(loop, list(LOOPS))}.")
+        alike: dict[object, list[str]] = {}
+        for name, law in LOOPS.items():
+            alike.setdefault((law, name in IGNORE_QUERIES), []).append(name)
+        shown = {name: " or ".join(names) for names in alike.values() for name in names}
+        raise InputError(f"--loop {loop!r} is unknown; {known(loop, shown)}.")
     return LOOPS[loop]
+
+
+def warn_of_absent_features(X: Any, source: object, model: object) -> None:
+    """
+    Warn where the last columns never occur, as in text of fewer features than the model knows.
+
+    In sparse text the last feature may well be absent from a file: it is the end that is missing where the columns that
+    are absent there are `GAP` times as many as are absent in a row before.
+
+    X: rows as wide as the model wants them.
+    source, model: the files, for the message.
+    """
+    n = X.shape[1]
+    if sparse.issparse(X):
+        occurs = np.zeros(n, dtype=bool)
+        occurs[X.indices] = True
+    elif X[:, -1].any():
+        return
+    else:
+        occurs = np.array([X[:, column].any() for column in range(n)])
+    # columns that occur, counted from 1, with one before the first
+    found = np.concatenate([[0], np.flatnonzero(occurs) + 1])
+    if n - found[-1] > GAP * (np.diff(found) - 1).max(initial=0):
+        warn(
+            f"{source} has no feature beyond {found[-1]}, but {model} was fitted on {n}: the others count as 0; check "
+            "that the file has the features of the model."
+        )
 
 
 def layout_of(model: Any) -> Literal["auto", "dense"]:

@@ -19,7 +19,8 @@ class Format(StrEnum):
 def rank(
     model: Annotated[Path, typer.Argument(help="Model file that `corank fit` wrote.")],
     data: Annotated[
-        list[Path], typer.Argument(help="LETOR text (several files are put together), a store, Parquet, CSV.")
+        list[Path],
+        typer.Argument(help="LETOR text (several are joined), a store, Parquet or CSV; - is stdin."),
     ],
     output: Annotated[Path | None, typer.Option("--output", "-o", help="File to write.  [default: screen]")] = None,
     format: Annotated[
@@ -32,6 +33,7 @@ def rank(
         str | None, typer.Option(help="'none' ignores query ids; otherwise the id column of a table.")
     ] = None,
     tag: Annotated[str, typer.Option(help="Name of the run in a TREC file.")] = "corank",
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
     """Score rows with a saved model; higher is better."""
     import sys
@@ -39,8 +41,8 @@ def rank(
 
     import numpy as np
 
-    from corank.cli.models import layout_of
-    from corank.data.atomic import atomic_file
+    from corank.cli.models import layout_of, warn_of_absent_features
+    from corank.data.compressed import is_stream, require_text_place, write_text
     from corank.data.read import read
     from corank.data.routing import predict_with_qid
     from corank.data.trec import write_run
@@ -48,7 +50,9 @@ def rank(
     from corank.persist import load
 
     if format is Format.trec and output is None:
-        raise InputError("a TREC run is written to a file; name one with --output.")
+        raise InputError("a TREC run is written to a file; name one with --output (- for the screen).")
+    if output is not None:
+        require_text_place(output, overwrite=force)
     ranker = load(model)
     if not hasattr(ranker, "predict"):
         raise InputError(f"{model} holds a {type(ranker).__name__}, which does not rank; pass a ranker or a pipeline.")
@@ -59,6 +63,7 @@ def rank(
             f"{data[0]} has {rows.data.n_features} features, but {model} was fitted on {wanted}; "
             "rank rows of the features it knows."
         )
+    warn_of_absent_features(rows.X, data[0], model)
     queries = rows.data.queries
     began = time.perf_counter()
     scores = predict_with_qid(ranker, rows.X, queries.codes)
@@ -70,8 +75,9 @@ def rank(
         # a file without document ids: its rows are numbered from 1
         numbers = np.arange(1, len(scores) + 1).astype(str)
         docids = numbers if rows.docids is None else rows.docids
-        write_run(output, queries.ids[queries.codes], docids, scores, tag)
+        write_run(output, queries.ids[queries.codes], docids, scores, tag, overwrite=force)
     else:
-        with atomic_file(output) as scratch, scratch.open("w", encoding="utf-8") as file:
-            file.writelines(f"{score!r}\n" for score in scores.tolist())
-    typer.echo(f"wrote {output}: {len(scores)} rows in {len(queries)} queries, {seconds:.2f} s")
+        with write_text(output, overwrite=force) as stream:
+            stream.writelines(f"{score!r}\n".encode() for score in scores.tolist())
+    if not is_stream(output):
+        typer.echo(f"wrote {output}: {len(scores)} rows in {len(queries)} queries, {seconds:.2f} s")

@@ -79,25 +79,27 @@ def centre_blocks(V, out, rows, starts, runs, block_runs, keep, weights, scale, 
 
 @jit
 def _mean(V, rows, weights, begin, end, form, mean):  # type: ignore[no-untyped-def]
-    """Write Σ w v / Σ w over some positions, with √w in place of the first w where v is of the size of H u."""
+    """Write Σ w v / Σ w over some positions, or Σ √w v / Σ w where v is of the size of H u."""
     mean[:] = 0.0
     total = 0.0
     for p in range(begin, end):
         w = weights[p] if len(weights) > 0 else 1.0
-        share = np.sqrt(w) if form >= HALF_T else w
+        right = np.sqrt(w) if form >= HALF_T else 1.0
         total += w
+        # Welford's update: equal numbers have themselves as mean, to the last bit
+        share = w / (right * total)
         for c in range(len(mean)):
-            mean[c] += share * V[rows[p], c]
-    mean /= total
+            mean[c] += share * (V[rows[p], c] - right * mean[c])
 
 
 @jit
 def _mean_of_vector(V, rows, begin, end):  # type: ignore[no-untyped-def]
     """Return the mean of one unweighted column: without the loop over columns, several times faster."""
-    total = 0.0
+    total, zero = 0.0, np.uint64(0)
+    first = np.float64(V[rows[begin], zero])
     for p in range(begin, end):
-        total += V[rows[p], np.uint64(0)]
-    return total / (end - begin)
+        total += V[rows[p], zero] - first
+    return first + total / (end - begin)
 
 
 @jit

@@ -13,7 +13,7 @@ from corank.core.number import BAD, HARD, read_number
 from corank.core.parse import NEWLINE, is_blank
 
 # what split_lines returns
-DONE, FEW_COLUMNS, MANY_COLUMNS, BAD_NUMBER, NO_ROOM = range(5)
+DONE, FEW_COLUMNS, MANY_COLUMNS, BAD_NUMBER = range(4)
 
 
 class Fields(NamedTuple):
@@ -49,7 +49,7 @@ def split_lines(text, begin, end, shift, row, keep, number, fields):  # type: ig
 
     Column c is kept as column ``keep[c]`` of the spans, or not at all where that is negative; column `number` is
     read as a number. Positions are stored and returned plus `shift`. Returns (code, position, row); blank lines are
-    skipped.
+    skipped, and the fields have room for as many rows as there are lines.
     """
     spans, fresh, numbers, number_spans = fields
     origin = address(text)
@@ -61,8 +61,6 @@ def split_lines(text, begin, end, shift, row, keep, number, fields):  # type: ig
         if is_blank(c) or c == NEWLINE:
             i += 1
             continue
-        if row == len(numbers):
-            return NO_ROOM, i + shift, row
         for column in range(len(keep)):
             c = byte(i)
             while is_blank(c):

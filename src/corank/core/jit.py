@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
+import warnings
 from collections.abc import Callable
 from typing import Any, cast
 
 import numba
 from llvmlite import ir
 from numba.core import event, types
+from numba.core.caching import FunctionCache, NullCache
 from numba.extending import intrinsic
 
 Kernel = Callable[..., Any]
@@ -41,9 +44,63 @@ NOTICE = CompileNotice()
 event.register("numba:compile", NOTICE)  # type: ignore[no-untyped-call]
 
 
+class Unkept(NullCache):
+    """
+    Keeps nothing, and says so once in a process, when the first kernel has been compiled.
+
+    why: what stands in the way.
+    """
+
+    said = False
+
+    def __init__(self, why: Exception) -> None:
+        self.why = why
+
+    def save_overload(self, signature: Any, compiled: Any) -> None:
+        """Warn that this kernel will have to be compiled again."""
+        if not Unkept.said:
+            Unkept.said = True
+            warnings.warn(
+                f"compiled code cannot be kept ({self.why}), so that every process compiles it again, which takes some "
+                "seconds; set the environment variable NUMBA_CACHE_DIR to a folder that can be written.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+
+
+class Kept(FunctionCache):
+    """Keeps a kernel on disk as numba does, but a file that is damaged or cannot be written stops nobody's work."""
+
+    def load_overload(self, signature: Any, target_context: Any) -> Any:
+        """Return the kernel, or None where it has to be compiled."""
+        try:
+            return super().load_overload(signature, target_context)  # type: ignore[no-untyped-call]
+        except Exception:
+            # whatever a damaged file makes of unpickling; an index without entries makes room for whole ones
+            with contextlib.suppress(OSError):
+                self.flush()  # type: ignore[no-untyped-call]
+            return None
+
+    def save_overload(self, signature: Any, compiled: Any) -> None:
+        """Keep the kernel where that is possible."""
+        try:
+            super().save_overload(signature, compiled)  # type: ignore[no-untyped-call]
+        except Exception as why:
+            Unkept(why).save_overload(signature, compiled)
+
+
+def _kernel(function: Kernel, **options: Any) -> Kernel:
+    kernel = numba.njit(nogil=True, error_model="numpy", **options)(function)
+    try:
+        kernel._cache = Kept(function)  # type: ignore[no-untyped-call]
+    except (RuntimeError, OSError) as why:  # neither the package's folder nor the user's can be written
+        kernel._cache = Unkept(why)
+    return cast(Kernel, kernel)
+
+
 def jit(function: Kernel) -> Kernel:
     """Compile a kernel once, keep it on disk, and release the GIL while it runs."""
-    return cast(Kernel, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+    return _kernel(function)
 
 
 def relaxed(*flags: str) -> Callable[[Kernel], Kernel]:
@@ -52,13 +109,12 @@ def relaxed(*flags: str) -> Callable[[Kernel], Kernel]:
 
     *flags: LLVM's fast-math flags; with ``"nnan"`` no NaN may come in.
     """
-    options: Any = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": set(flags)}
-    return lambda function: cast(Kernel, numba.njit(**options)(function))
+    return lambda function: _kernel(function, fastmath=set(flags))
 
 
 def inline(function: Kernel) -> Kernel:
     """Compile a small step that kernels share and that must cost nothing to call."""
-    return cast(Kernel, numba.njit(cache=True, nogil=True, error_model="numpy", inline="always")(function))
+    return _kernel(function, inline="always")
 
 
 @intrinsic

@@ -40,8 +40,11 @@ def cost(loss, target, margin):  # type: ignore[no-untyped-def]
     if loss == LOGISTIC:
         # exp of a number ≤ 0 only: no overflow
         e = math.exp(-abs(margin))
-        p = (1.0 if margin >= 0.0 else e) / (1.0 + e)
-        return max(margin, 0.0) + math.log(1.0 + e) - target * margin, target - p, e / ((1.0 + e) * (1.0 + e))
+        one = 1.0 + e
+        # target - σ(margin), without the cancelling of 1 - σ; a sure margin costs e, not the rounding of log(1 + e)
+        pull = (target - 1.0) + e / one if margin >= 0.0 else target - e / one
+        soft = e if one == 1.0 else math.log(one) * (e / (one - 1.0))
+        return soft + (1.0 - target if margin >= 0.0 else -target) * margin, pull, e / (one * one)
     if loss == SQUARED_HINGE:
         short = max(0.0, 1.0 - target * margin)
         return 0.5 * short * short, target * short, target * target if short > 0.0 else 0.0

@@ -71,11 +71,11 @@ def _mean_of_query(F, slots, first, i, shift):  # type: ignore[no-untyped-def]
     while k < F.shape[0] and slots.query[first + k] == slots.query[first + i]:
         weight = slots.weight[first + k]
         total += weight
+        share = weight / total if total > 0.0 else 0.0
+        # Welford's update: a column that is constant in the query has its value as mean, to the last bit
         for j in range(F.shape[1]):
-            shift[j] += weight * F[k, j]
+            shift[j] += share * (F[k, j] - shift[j])
         k += 1
-    if total > 0:
-        shift /= total
 
 
 @jit
@@ -94,11 +94,11 @@ def add_pair_squares(X, order, slots, first, last, out):  # type: ignore[no-unty
         total = 0.0
         while end < last and slots.query[end] == slots.query[begin]:
             total += slots.weight[end]
+            share = slots.weight[end] / total if total > 0.0 else 0.0
             for j in range(d):
-                mean[j] += slots.weight[end] * X[order[end], j]
+                mean[j] += share * (X[order[end], j] - mean[j])
             end += 1
         if total > 0.0:
-            mean /= total
             for k in range(begin, end):
                 grade = slots.grade[k]
                 for j in range(d):

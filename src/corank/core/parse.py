@@ -30,7 +30,7 @@ from corank.core.jit import jit
 from corank.core.number import BAD, HARD, read_number
 
 TAB, NEWLINE, RETURN, SPACE, HASH, COLON, MINUS = (ord(c) for c in "\t\n\r #:-")
-NEWLINES, HASHES, COLONS = (ONES * np.uint64(ord(c)) for c in "\n#:")
+NEWLINES, RETURNS, HASHES, COLONS = (ONES * np.uint64(ord(c)) for c in "\n\r#:")
 QID = np.uint64(int.from_bytes(b"qid:", "little"))
 FOUR_BYTES = np.uint64(0xFFFFFFFF)
 ONE, THREE = np.uint64(1), np.uint64(3)
@@ -38,9 +38,9 @@ ENDS = np.uint64(sum(1 << ord(c) for c in "\t\n\r #"))
 LONGEST_ID = 10
 LONGEST_QID = 18
 
-# what parse_rows returns
+# what parse_rows returns; the last is for what survey finds
 DONE, PAUSED = 0, 1
-BAD_LABEL, BAD_QID, TEXT_QID, BAD_ID, ID_ORDER, ID_RANGE, BAD_VALUE, LARGE_VALUE, NO_ROOM = range(2, 11)
+BAD_LABEL, BAD_QID, TEXT_QID, BAD_ID, ID_ORDER, ID_RANGE, BAD_VALUE, LARGE_VALUE, NO_ROOM, BARE_RETURN = range(2, 12)
 
 # how query ids are kept
 NO_QID, INTEGER_QID, QID_POSITIONS = 0, 1, 2
@@ -95,14 +95,31 @@ def next_line(i):  # type: ignore[no-untyped-def]
 
 
 @jit
+def skip_comment(i):  # type: ignore[no-untyped-def]
+    """Position behind the next newline, and that of a return before it which no newline or return follows, or 0."""
+    bare = np.int64(0)
+    while True:
+        w, ahead = word(i), word(i + 1)
+        found = matches(w, NEWLINES)
+        returns = matches(w, RETURNS) & ~(matches(ahead, NEWLINES) | matches(ahead, RETURNS))
+        if found:
+            returns &= (found & (~found + ONE)) - ONE
+        if returns:
+            bare = i + np.int64(trailing_zeros(returns) >> THREE)
+        if found:
+            return i + np.int64(trailing_zeros(found) >> THREE) + 1, bare
+        i += 8
+
+
+@jit
 def survey(text, begin, end):  # type: ignore[no-untyped-def]
     """
     Count, in lines begin..end-1, rows, colons outside comments, and such colons behind the first of their row.
 
     A well-formed row has one value a colon, but for that of its query id. Also returns the largest id before a
-    row's last colon.
+    row's last colon, and where a comment has a bare carriage return, which would hide the rows behind it, or -1.
     """
-    rows, colons, later_colons, largest = 0, 0, 0, 0
+    rows, colons, later_colons, largest, bare_return = 0, 0, 0, 0, np.int64(-1)
     origin = address(text)
     i, stop = origin + begin, origin + end
     while i < stop:
@@ -136,8 +153,10 @@ def survey(text, begin, end):  # type: ignore[no-untyped-def]
             feature += d * scale
             scale *= 10
         largest = max(largest, feature)
-        i = next_line(i)
-    return rows, colons, later_colons, largest
+        i, bare = skip_comment(i)
+        if bare and bare_return < 0:
+            bare_return = bare - origin
+    return rows, colons, later_colons, largest, bare_return
 
 
 @jit

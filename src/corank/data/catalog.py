@@ -13,8 +13,8 @@ from importlib import resources
 from pathlib import Path
 
 from corank.data.atomic import atomic_file
-from corank.data.compressed import open_text
-from corank.errors import InputError, reason
+from corank.data.text import open_text
+from corank.errors import InputError, known, reason
 
 SUFFIXES = ("", ".gz", ".xz", ".zst")
 
@@ -96,9 +96,11 @@ class Dataset:
         """
         found = self.find(name)
         if found is None:
+            has_address = any(file.url is not None for file in self.files if file.name == name)
+            how = f"run: corank data --fetch {self.name}" if has_address else f"get a copy on its terms ({self.terms})."
             raise InputError(
                 f"{name} of data set {self.name} is not in {self.home}; set CORANK_DATA to the folder that holds "
-                f"{self.folder}/, or run: corank data --fetch {self.name}"
+                f"{self.folder}/, or {how}"
             )
         return found
 
@@ -145,10 +147,10 @@ def dataset(name: str) -> Dataset:
     Dataset
         Its entry in the catalog.
     """
-    known = datasets()
-    if name not in known:
-        raise InputError(f"there is no data set {name!r}; corank knows {', '.join(known)}.")
-    return known[name]
+    entries = datasets()
+    if name not in entries:
+        raise InputError(f"there is no data set {name!r}; {known(name, entries.keys())}.")
+    return entries[name]
 
 
 def verify(entry: Dataset) -> None:
@@ -164,13 +166,37 @@ def verify(entry: Dataset) -> None:
         path = entry.find(file.name)
         if path is None:
             continue
-        if hashlib.sha256(open_text(path).mapped).hexdigest() != file.sha256:
+        if hashlib.sha256(open_text(path).read().data).hexdigest() != file.sha256:
             raise InputError(f"{path} does not have the checksum of {file.name}; remove it and get it again.")
+
+
+def by_hand(entry: Dataset) -> str:
+    """
+    Say which files of a data set are missing and cannot be downloaded, and what to do.
+
+    Parameters
+    ----------
+    entry : Dataset
+        The data set.
+
+    Returns
+    -------
+    str
+        One sentence.
+    """
+    names = [file.name for file in entry.missing if file.url is None]
+    shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    return (
+        f"{shown} of data set {entry.name} cannot be downloaded by corank; "
+        f"get a copy on its terms ({entry.terms}) and put it into {entry.home}."
+    )
 
 
 def fetch(entry: Dataset) -> list[Path]:
     """
-    Download the files of a data set that are missing; a file appears only with the right checksum.
+    Download the missing files of a data set that have an address; a file appears only with the right checksum.
+
+    Some files have none: they stay missing, and where no missing file has one, that is said in an error.
 
     Parameters
     ----------
@@ -182,16 +208,15 @@ def fetch(entry: Dataset) -> list[Path]:
     list of Path
         What was written.
     """
-    by_hand = [file.name for file in entry.missing if file.url is None]
-    if by_hand:
-        raise InputError(
-            f"{', '.join(by_hand)} of data set {entry.name} cannot be downloaded by corank; "
-            f"get a copy on its terms ({entry.terms}) and put it into {entry.home}."
-        )
+    missing = entry.missing
+    if missing and all(file.url is None for file in missing):
+        raise InputError(by_hand(entry))
     written = []
-    for file in entry.missing:
+    for file in missing:
+        if file.url is None:
+            continue
         try:
-            with urllib.request.urlopen(str(file.url), timeout=60) as answer:
+            with urllib.request.urlopen(file.url, timeout=60) as answer:
                 content = answer.read()
         except (OSError, http.client.HTTPException) as error:
             raise InputError(f"{file.url} cannot be downloaded ({reason(error)}); try again later.") from error
@@ -199,7 +224,7 @@ def fetch(entry: Dataset) -> list[Path]:
             raise InputError(f"{file.url} did not answer with the content of {file.name}; nothing was written.")
         path = entry.home / file.name
         path.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_file(path) as scratch:
+        with atomic_file(path, overwrite=True) as scratch:
             scratch.write_bytes(content)
         written.append(path)
     return written

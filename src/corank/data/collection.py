@@ -13,9 +13,53 @@ from numpy.typing import NDArray
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData
 
+LONG, MANY = 64, 1 << 24
+"""Characters of a name, and of all names at that length, from which numpy's text wastes memory."""
+
 
 def _nothing() -> None:
     return None
+
+
+def as_names(names: list[str]) -> NDArray[Any]:
+    """
+    Make an array of text.
+
+    Parameters
+    ----------
+    names : list of str
+        The texts.
+
+    Returns
+    -------
+    ndarray
+        Of numpy's text, or of objects where one long name would widen all, or a NUL at the end would be lost.
+    """
+    distinct = set(names)
+    longest = max(map(len, distinct), default=0)
+    is_wide = longest > LONG and longest * len(names) > MANY
+    if not is_wide and not any(name.endswith("\0") for name in distinct):
+        return np.array(names, dtype=np.str_)
+    return as_texts(names)
+
+
+def as_texts(names: list[str]) -> NDArray[np.object_]:
+    """
+    Make an array of text of any length.
+
+    Parameters
+    ----------
+    names : list of str
+        The texts.
+
+    Returns
+    -------
+    ndarray of objects
+        The same strings.
+    """
+    found = np.empty(len(names), dtype=object)
+    found[:] = names
+    return found
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -1,127 +1,149 @@
-"""Text files as bytes: mapped into memory, plain or compressed with gzip, xz or zstandard."""
+"""Bytes packed with gzip, xz or zstandard: unpacked piece by piece within bounds, and written as a suffix says."""
 
 from __future__ import annotations
 
 import gzip
-import io
 import lzma
-import mmap
 import os
-import shutil
-import tempfile
+import re
+import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from corank.data.atomic import atomic_file
-from corank.errors import InputError, need
+from corank.data.atomic import atomic_file, require_place
+from corank.errors import InputError, need, reason
 
 MAGIC = {"gzip": b"\x1f\x8b", "xz": b"\xfd7zXZ\x00", "zstandard": b"\x28\xb5\x2f\xfd"}
 SUFFIXES = (".gz", ".xz", ".zst")
 """How the names of compressed files end."""
 
+STANDARD = "-"
+"""The name of standard input and output."""
+
 PIECE = 1 << 20
+MEMORY = 1 << 27
+"""What an unpacker may take, in bytes; the largest presets of xz and zstandard stay within it."""
+
+TIMES, LEAST = 200, 1 << 28
+"""A file may unpack to so many times its size, or so many bytes; rows of text or of a table pack 5 to 20 times."""
+
+ALLOWANCE = "CORANK_UNPACK_GB"
+"""Environment variable: gigabytes that every file may unpack to."""
+
+_LAST_FRAME = b"behind the last frame"
 
 
-@dataclass(frozen=True, eq=False)
-class Text:
+def packing_of(handle: IO[bytes]) -> str | None:
     """
-    The (uncompressed) bytes of a file, in the file cache rather than in this process's own memory.
+    Say how a file is packed.
 
-    path: the file it came from, for messages.
-    mapped: the bytes; searched with `find` and regular expressions.
+    handle: the file, which is put back to its start.
+    Returns: a name in `MAGIC`, or None.
     """
-
-    path: Path
-    mapped: mmap.mmap
-
-    @property
-    def bytes(self) -> NDArray[np.uint8]:
-        """The bytes as a read-only array."""
-        return np.frombuffer(self.mapped, dtype=np.uint8)
-
-    def require_unchanged(self) -> None:
-        """Raise one sentence when the file was cut since it was mapped: its lost pages must not be touched."""
-        if self.mapped.size() < len(self.mapped):
-            raise InputError(f"{self.path} was overwritten after it was read; read it again.")
-
-    def locate(self, position: int) -> tuple[int, int]:
-        """
-        Say where a byte stands.
-
-        position: offset of the byte.
-        Returns: both count from 1; columns count bytes.
-        """
-        line_begin = self.mapped.rfind(b"\n", 0, position) + 1
-        return self._newlines(line_begin) + 1, position - line_begin + 1
-
-    @property
-    def n_lines(self) -> int:
-        """Number of lines, counting the last one even where no newline ends it, and so never less than the rows."""
-        return self._newlines(len(self.mapped)) + 1
-
-    def _newlines(self, end: int) -> int:
-        content = self.bytes[:end]
-        return sum(int(np.count_nonzero(content[k : k + PIECE] == ord("\n"))) for k in range(0, end, PIECE))
+    handle.seek(0)
+    head = handle.read(max(map(len, MAGIC.values())))
+    handle.seek(0)
+    return next((kind for kind, magic in MAGIC.items() if head.startswith(magic)), None)
 
 
-def open_text(path: str | os.PathLike[str]) -> Text:
+def unpack(handle: IO[bytes], kind: str, name: object) -> Iterator[bytes]:
     """
-    Map a text file; a compressed one is first unpacked to an unnamed temporary file.
+    Unpack a file, no further than the pieces are asked for.
 
-    path: A plain, gzip, xz or zstandard file, told apart by its first bytes.
-    Returns: the bytes of the text.
+    handle: the packed file, at its start.
+    kind: a name in `MAGIC`.
+    name: what the file is called in messages.
+    Yields: pieces of about `PIECE` bytes.
     """
-    place = Path(path)
-    with _opened(place) as (handle, kind):
-        if kind is None:
-            return Text(place, _map(handle, place))
-        with tempfile.TemporaryFile() as unpacked:
-            with _naming_damage(place, kind):
-                if kind == "zstandard":
-                    _unpack_zstandard(handle, unpacked)
-                else:
-                    shutil.copyfileobj(_unpacking(handle, kind), unpacked, PIECE)
-            unpacked.flush()
-            return Text(place, _map(unpacked, place))
+    packed = handle.seek(0, os.SEEK_END)
+    handle.seek(0)
+    unpackers = {"gzip": _gzip, "xz": _xz, "zstandard": _zstandard}
+    unpacked = 0
+    with _naming_damage(name, kind):
+        for piece in unpackers[kind](handle):
+            unpacked += len(piece)
+            require_explained(name, packed, unpacked)
+            yield piece
 
 
-def first_line(path: str | os.PathLike[str], comment: bytes | None = None) -> bytes:
+def require_explained(name: object, packed: int, unpacked: int) -> None:
     """
-    Read the first line that is not blank, and no further.
+    Raise one sentence where a file unpacks to more than its size explains.
 
-    path: A plain, gzip, xz or zstandard file.
-    comment: what begins a comment, which is left out of lines.
-    Returns: the line, without what ends it; empty where there is none.
+    name: what the file is called in messages.
+    packed, unpacked: bytes in the file, and bytes that come out of it.
     """
-    with _opened(Path(path)) as (handle, kind), _naming_damage(Path(path), kind):
-        for whole in handle if kind is None else _unpacking(handle, kind):
-            line = whole if comment is None else whole.split(comment)[0]
-            if line.strip():
-                return line.rstrip(b"\r\n")
-    return b""
+    given = os.environ.get(ALLOWANCE)
+    try:
+        most = max(LEAST, TIMES * packed) if given is None else int(float(given) * 1e9)
+    except (ValueError, OverflowError):
+        raise InputError(f"{ALLOWANCE} is {given!r}; set it to a number of gigabytes, such as 10.") from None
+    if unpacked > most:
+        raise InputError(
+            f"{name} has {packed:,} bytes and unpacks to more than {most / 1e9:.2g} GB; where that is meant, set the "
+            f"environment variable {ALLOWANCE} to the gigabytes that it may take."
+        )
+
+
+def require_text_place(path: str | os.PathLike[str], *, overwrite: bool) -> None:
+    """
+    Refuse, before any work is done, a text that could not be written after it; ``-``, devices and pipes pass.
+
+    path: where it shall stand.
+    overwrite: whether a file that stands there may be replaced.
+    """
+    if not is_stream(path):
+        require_place(path, overwrite=overwrite)
 
 
 @contextmanager
-def write_text(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+def write_text(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterator[IO[bytes]]:
     """
-    Write a text file whole or not at all, compressed as its suffix says (.gz, .xz, .zst).
+    Write a text file whole or not at all, or a stream as it comes, compressed as its suffix says (.gz, .xz, .zst).
 
-    path: where the file shall stand.
+    path: where the file shall stand, or a stream.
+    overwrite: whether a file that stands there is replaced.
     Yields: takes the uncompressed bytes.
     """
+    if is_stream(path):
+        with _stream(path) as handle:
+            with _packing(handle, Path(path).suffix) as stream:
+                yield stream
+            handle.flush()
+        return
     with (
-        atomic_file(path) as scratch,
+        atomic_file(path, overwrite=overwrite) as scratch,
         scratch.open("wb") as handle,
         _packing(handle, Path(path).suffix) as stream,
     ):
         yield stream
+
+
+def is_stream(path: str | os.PathLike[str]) -> bool:
+    """
+    Say whether a name stands for something that is read or written from start to end, and not for a file.
+
+    path: the name.
+    Returns: true for ``-``, the open files of the process (``/dev/stdout``, ``/dev/fd/63``), pipes and devices.
+    """
+    name = os.fspath(path)
+    if name == STANDARD or re.fullmatch(r"/dev/(std(in|out|err)|fd/\d+)|/proc/self/fd/\d+", name):
+        return True
+    return os.path.exists(name) and not (os.path.isfile(name) or os.path.isdir(name))
+
+
+def _stream(path: str | os.PathLike[str]) -> AbstractContextManager[IO[bytes]]:
+    if os.fspath(path) != STANDARD:
+        return open(path, "ab")  # what the stream has already stays
+    buffer = getattr(sys.stdout, "buffer", None)  # a notebook has none
+    if buffer is None:
+        raise InputError("there is no standard output here; name a file to write.")
+    sys.stdout.flush()
+    return nullcontext(buffer)
 
 
 def _packing(handle: IO[bytes], suffix: str) -> AbstractContextManager[IO[bytes]]:
@@ -136,60 +158,66 @@ def _packing(handle: IO[bytes], suffix: str) -> AbstractContextManager[IO[bytes]
     return stream  # type: ignore[no-any-return]
 
 
+def _gzip(handle: IO[bytes]) -> Iterator[bytes]:
+    return iter(partial(gzip.GzipFile(fileobj=handle).read, PIECE), b"")
+
+
+def _xz(handle: IO[bytes]) -> Iterator[bytes]:
+    """Stream after stream; the standard library's own reader bounds no memory and takes damage for the end."""
+    packed = handle.read(PIECE)
+    while packed:
+        stream = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MEMORY)
+        while not stream.eof:
+            if stream.needs_input and not packed:
+                raise EOFError("the last stream has no end")
+            yield stream.decompress(packed, PIECE)
+            packed = handle.read(PIECE) if stream.needs_input and not stream.eof else b""
+        # streams may be padded with zeros
+        packed = stream.unused_data.lstrip(b"\0")
+        while not packed and (more := handle.read(PIECE)):
+            packed = more.lstrip(b"\0")
+
+
+class _WithLastFrame:
+    """A file of frames, and one more behind them."""
+
+    def __init__(self, handle: IO[bytes], frame: bytes) -> None:
+        self._handle, self._frame = handle, frame
+
+    def read(self, size: int) -> bytes:
+        if piece := self._handle.read(size):
+            return piece
+        piece, self._frame = self._frame[:size], self._frame[size:]
+        return piece
+
+
+def _zstandard(handle: IO[bytes]) -> Iterator[bytes]:
+    """Frame after frame; the library takes a cut one for the end of the file, and then ours does not come out."""
+    library = need("zstandard", "zst")
+    source = _WithLastFrame(handle, library.ZstdCompressor().compress(_LAST_FRAME))
+    stream = library.ZstdDecompressor(max_window_size=MEMORY).stream_reader(source, read_across_frames=True)
+    kept = b""
+    while piece := stream.read(PIECE):
+        kept += piece
+        yield kept[: -len(_LAST_FRAME)]
+        kept = kept[-len(_LAST_FRAME) :]
+    if kept != _LAST_FRAME:
+        raise EOFError("the last frame has no end")
+
+
 @contextmanager
-def _opened(place: Path) -> Iterator[tuple[IO[bytes], str | None]]:
-    """The file and how it is packed."""
-    try:
-        with place.open("rb") as handle:
-            head = handle.read(max(map(len, MAGIC.values())))
-            handle.seek(0)
-            yield handle, next((kind for kind, magic in MAGIC.items() if head.startswith(magic)), None)
-    except FileNotFoundError:
-        raise InputError(f"there is no file {place}; check the name.") from None
-    except OSError as error:
-        raise InputError(f"{place} cannot be read: {error.strerror or error}.") from error
-
-
-def _map(handle: IO[bytes], path: Path) -> mmap.mmap:
-    if os.fstat(handle.fileno()).st_size == 0:
-        raise InputError(f"{path} is empty; expected at least one line of text.")
-    return mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ)
-
-
-def _unpacking(handle: IO[bytes], kind: str) -> IO[bytes]:
-    stream: Any
-    if kind == "gzip":
-        stream = gzip.GzipFile(fileobj=handle)
-    elif kind == "xz":
-        stream = lzma.LZMAFile(handle)  # noqa: SIM115
-    else:
-        frames = need("zstandard", "zst").ZstdDecompressor().stream_reader(handle, read_across_frames=True)
-        stream = io.BufferedReader(frames)
-    return stream  # type: ignore[no-any-return]
-
-
-@contextmanager
-def _naming_damage(path: Path, kind: str | None) -> Iterator[None]:
+def _naming_damage(name: object, kind: str) -> Iterator[None]:
     damage: tuple[type[Exception], ...] = (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError)
     if kind == "zstandard":
         damage = (EOFError, need("zstandard", "zst").ZstdError)
     try:
         yield
     except damage as error:
+        if "memory" in str(error).lower():
+            raise InputError(
+                f"{name} asks for more than {MEMORY >> 20} MB of memory to be unpacked ({reason(error)}); pack it "
+                "with a smaller window, or unpack it first."
+            ) from error
         raise InputError(
-            f"{path} is damaged or cut short inside its {kind} data ({error}); fetch or write it again."
+            f"{name} is damaged or cut short inside its {kind} data ({reason(error)}); fetch or write it again."
         ) from error
-
-
-def _unpack_zstandard(handle: IO[bytes], unpacked: IO[bytes]) -> None:
-    """Unpack frame after frame; the library's own stream reader takes a cut frame for the end of the file."""
-    decompressor = need("zstandard", "zst").ZstdDecompressor()
-    frame, pending = decompressor.decompressobj(), False
-    while piece := handle.read(PIECE):
-        while piece:
-            unpacked.write(frame.decompress(piece))
-            pending, piece = not frame.eof, b""
-            if frame.eof:
-                piece, frame = frame.unused_data, decompressor.decompressobj()
-    if pending:
-        raise EOFError("the last frame has no end")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,14 +13,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.data.collection import Collection
-from corank.data.compressed import first_line, open_text
+from corank.data.collection import Collection, as_names, as_texts
+from corank.data.compressed import is_stream, require_explained
+from corank.data.frames_ids import ids_of, integers_of, is_text, to_numpy
 from corank.data.frames_writer import write_parquet as write_parquet
 from corank.data.given import as_scores
 from corank.data.rows import require_finite
+from corank.data.text import Source, open_text
 from corank.errors import InputError, need, reason
 
 ROWS_AT_ONCE = 1 << 16
+_FIRST_LINE = re.compile(rb"[\r\n]*+([^\r\n]*)")
 
 
 def read_parquet(
@@ -53,29 +57,48 @@ def read_parquet(
     >>> rows.X.tolist(), rows.y.tolist(), rows.qid.tolist(), rows.names
     ([[0.5, 1.0]], [2.0], ['a'], ['f1', 'f2'])
     """
-    arrow, parquet = need("pyarrow", "frames"), need("pyarrow.parquet", "frames")
+    parquet = need("pyarrow.parquet", "frames")
+    if is_stream(path):
+        raise InputError(f"{path} is no file, and Parquet is not read from start to end; name a file.")
     if not Path(path).is_file():
         raise InputError(f"there is no file {path}; check the name.")
+    with _naming_damage(path), parquet.ParquetFile(path) as file:
+        roles = _Roles.of(file.schema_arrow.names, path, y, qid, docid)
+        ids = [name for name in (roles.qid, roles.docid) if name is not None]
+        texts = [name for name in ids if is_text(file.schema_arrow.field(name).type)]
+        # texts as they are in the file: one that many rows share is kept once
+        with parquet.ParquetFile(path, metadata=file.metadata, read_dictionary=texts) as opened:
+            _require_explained(path, file.metadata)
+            return _collection(
+                _Columns(
+                    path,
+                    file.schema_arrow,
+                    file.metadata.num_rows,
+                    lambda names: opened.iter_batches(ROWS_AT_ONCE, columns=names),
+                    lambda name: opened.read([name]).column(0),
+                ),
+                roles,
+            )
+
+
+@contextmanager
+def _naming_damage(path: str | os.PathLike[str]) -> Iterator[None]:
+    arrow = need("pyarrow", "frames")
     try:
-        opened = parquet.ParquetFile(path)
-    except (arrow.ArrowException, OSError) as error:
+        yield
+    except (arrow.ArrowException, OSError, UnicodeError) as error:
         raise InputError(f"{path} is not a readable Parquet file ({reason(error)}); check what it is.") from error
-    with opened as file:
-        return _collection(
-            _Columns(
-                path,
-                file.schema_arrow,
-                file.metadata.num_rows,
-                lambda names: file.iter_batches(ROWS_AT_ONCE, columns=names),
-                lambda name: file.read([name]).column(0),
-            ),
-            _Roles.of(file.schema_arrow.names, path, y, qid, docid),
-        )
 
 
-def read_csv(
-    path: str | os.PathLike[str], *, y: str | None = "label", qid: str | None = None, docid: str | None = None
-) -> Collection:
+def _require_explained(path: str | os.PathLike[str], metadata: Any) -> None:
+    """Refuse a footer that speaks of more rows or bytes than its file explains."""
+    groups = [metadata.row_group(k) for k in range(metadata.num_row_groups)]
+    packed = [group.column(k).total_uncompressed_size for group in groups for k in range(metadata.num_columns)]
+    unpacked = max(sum(packed), metadata.num_rows * metadata.num_columns * np.dtype(np.float32).itemsize)
+    require_explained(path, os.path.getsize(path), unpacked)
+
+
+def read_csv(path: Source, *, y: str | None = "label", qid: str | None = None, docid: str | None = None) -> Collection:
     """
     Read a table as text: names of columns in the first line, then a line a row, parted by commas, tabs or semicolons.
 
@@ -84,7 +107,7 @@ def read_csv(
     Parameters
     ----------
     path : path
-        The file.
+        The file; "-" is standard input.
     y : str or None, default "label"
         Column of labels; nothing, NA or NaN marks an unscored row. With None, a table need not have "label".
     qid, docid : str, optional
@@ -105,30 +128,35 @@ def read_csv(
     ([[0.5, 1.0], [0.25, 3.0]], [2.0, nan], [7, 7], ['a', 'b'], ['bm25', 'age'])
     """
     arrow = need("pyarrow", "frames")
-    text, header = open_text(path), first_line(path)
-    if not header:
-        raise InputError(f"{path} has no line that names columns, only blank ones; check what it is.")
+    text = open_text(path)
+    content = text.read().data
+    header = _FIRST_LINE.match(content)[1]  # type: ignore[index]
+    if not header.strip():
+        raise InputError(f"{text} has no line that names columns, only blank ones; check what it is.")
     mark, names = max(",\t;", key=header.decode(errors="replace").count), []
     try:
         names = _parsed(header + b"\n", mark, {}).schema.names
-        roles = _Roles.of(names, path, y, qid, docid)
+        roles = _Roles.of(names, text, y, qid, docid)
         # a type for every column: pyarrow would guess it from the first rows
         types = {name: arrow.string() if name in (roles.qid, roles.docid) else arrow.float64() for name in names}
         try:
-            table = _parsed(text.mapped, mark, types)
+            table = _parsed(content, mark, types)
         except arrow.ArrowInvalid:
-            table = _parsed(text.mapped, mark, types, use_threads=False)  # says in which row
-    except (arrow.ArrowInvalid, UnicodeDecodeError) as error:
+            table = _parsed(content, mark, types, use_threads=False)  # says in which row
+    except (arrow.ArrowException, UnicodeDecodeError) as error:
         fault = re.sub(r"CSV column #(\d+)", lambda found: f"column {names[int(found[1])]!r}", reason(error))
         raise InputError(
-            f"{path} cannot be read as a table ({fault}); it takes UTF-8, a value for each column of the first "
+            f"{text} cannot be read as a table ({fault}); it takes UTF-8, a value for each column of the first "
             "line in every other, and numbers except for qid= and docid=."
         ) from error
+    if table.schema.names != names:
+        raise InputError(f"{text} has a name of a column that goes on in the next line; write each in one line.")
+    del content  # not beside X as well
     if roles.qid is not None:
-        table = table.set_column(names.index(roles.qid), roles.qid, _integers(arrow, table.column(roles.qid)))
+        table = table.set_column(names.index(roles.qid), roles.qid, integers_of(table.column(roles.qid)))
     return _collection(
         _Columns(
-            path,
+            text,
             table.schema,
             table.num_rows,
             lambda names: table.select(names).to_batches(max_chunksize=ROWS_AT_ONCE),
@@ -158,15 +186,14 @@ class _Roles:
     features: list[str]
 
     @classmethod
-    def of(cls, names: list[str], path: str | os.PathLike[str], *named: str | None) -> _Roles:
+    def of(cls, names: list[str], path: Source, *named: str | None) -> _Roles:
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
             raise InputError(f"{path} has two columns {twice!r}; give each a name of its own.")
         roles: dict[str, str | None] = {}
         for option, usual, name in zip(("y", "qid", "docid"), ("label", "qid", "docid"), named, strict=True):
             if name is not None and name not in names:
-                shell = "" if option == "docid" else f" (--{usual} on the command line)"
-                raise InputError(f"{path} has no column {name!r}; name one of {names} with {option}={shell}.")
+                raise InputError(f"{path} has no column {name!r}; name one of {names} with {option}=.")
             roles[option] = name or (usual if usual in names else None)
         return cls(**roles, features=[name for name in names if name not in roles.values()])
 
@@ -175,11 +202,20 @@ class _Roles:
 class _Columns:
     """A table of pyarrow's, from a Parquet file or from text."""
 
-    path: str | os.PathLike[str]
+    path: Source
     schema: Any
     n_rows: int
     batches: Callable[[list[str]], Iterable[Any]]
-    column: Callable[[str], Any]
+    read: Callable[[str], Any]
+
+    def column(self, name: str) -> Any:
+        found = self.read(name)
+        self.require_rows(len(found))
+        return found
+
+    def require_rows(self, n_rows: int) -> None:
+        if n_rows != self.n_rows:
+            raise InputError(f"{self.path} is damaged: it has {n_rows} rows, not {self.n_rows}; write it again.")
 
 
 def _collection(columns: _Columns, roles: _Roles) -> Collection:
@@ -196,8 +232,12 @@ def _collection(columns: _Columns, roles: _Roles) -> Collection:
     is_single = all(types.field(name).type in (arrow.float32(), arrow.float16()) for name in names)
     X = _features(columns, names, np.dtype(np.float32 if is_single else np.float64))
     y = np.full(len(X), np.nan) if roles.y is None else _labels(arrow, columns, roles.y)
-    qid = None if roles.qid is None else _ids(columns, roles.qid)
-    docids = None if roles.docid is None else _ids(columns, roles.docid).astype(np.str_).astype(object)
+    ids, documents = (
+        None if name is None else ids_of(columns.column(name), f"{path}: column {name!r}")
+        for name in (roles.qid, roles.docid)
+    )
+    qid = as_names(ids) if isinstance(ids, list) else ids
+    docids = None if documents is None else as_texts([str(one) for one in documents])
     return Collection(X, y, names, _qid=lambda: qid, _docids=lambda: docids)
 
 
@@ -205,7 +245,7 @@ def _labels(arrow: Any, columns: _Columns, name: str) -> NDArray[np.float64]:
     labels = columns.column(name)
     if not _is_number(arrow, labels.type):
         raise InputError(f"{columns.path}: the label column {name!r} holds {labels.type}; expected numbers.")
-    return as_scores(_to_numpy(labels.cast(arrow.float64(), safe=False)), columns.n_rows)
+    return as_scores(to_numpy(labels.cast(arrow.float64(), safe=False)), columns.n_rows)
 
 
 def _is_number(arrow: Any, kind: Any) -> bool:
@@ -217,6 +257,8 @@ def _features(columns: _Columns, names: list[str], dtype: np.dtype[Any]) -> NDAr
     X = np.empty((columns.n_rows, len(names)), dtype=dtype)
     begin = 0
     for batch in columns.batches(names):
+        if begin + batch.num_rows > len(X):
+            columns.require_rows(begin + batch.num_rows)
         for k, name in enumerate(names):
             column = batch.column(name)
             if column.null_count:
@@ -224,31 +266,8 @@ def _features(columns: _Columns, names: list[str], dtype: np.dtype[Any]) -> NDAr
                 raise InputError(
                     f"{columns.path}: column {name!r} is null at row {row}; fill or drop missing values first."
                 )
-            X[begin : begin + batch.num_rows, k] = _to_numpy(column)
+            X[begin : begin + batch.num_rows, k] = to_numpy(column)
         begin += batch.num_rows
+    columns.require_rows(begin)
     require_finite(X)
     return X
-
-
-def _ids(columns: _Columns, name: str) -> NDArray[Any]:
-    column = columns.column(name)
-    if column.null_count:
-        row = column.is_null().to_pylist().index(True)
-        raise InputError(f"{columns.path}: column {name!r} is null at row {row}; every row needs an id there.")
-    ids = _to_numpy(column)
-    return np.array(ids.tolist(), dtype=np.str_) if ids.dtype.kind == "O" else ids
-
-
-def _integers(arrow: Any, column: Any) -> Any:
-    """Query ids of text: integers where all of them are written as such, and null where nothing is written."""
-    given = need("pyarrow.compute", "frames")
-    column = given.if_else(given.equal(column, ""), None, column)
-    try:
-        numbers = column.cast(arrow.int64())
-    except arrow.ArrowInvalid:
-        return column
-    return numbers if numbers.cast(arrow.string()).equals(column) else column
-
-
-def _to_numpy(column: Any) -> NDArray[Any]:
-    return np.asarray(column.to_numpy(zero_copy_only=False))

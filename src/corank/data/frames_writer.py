@@ -28,6 +28,7 @@ def write_parquet(
     docids: ArrayLike | None = None,
     *,
     names: Sequence[str] | None = None,
+    overwrite: bool = False,
 ) -> None:
     """
     Write dense rows as a Parquet file with columns label, qid, docid and the features, whole or not at all.
@@ -36,6 +37,7 @@ def write_parquet(
     y (n_rows,): labels; NaN marks an unscored row.
     qid (n_rows,): query ids, numbers or strings.
     names: names of the feature columns; f1, f2, ... by default.
+    overwrite: whether a file that stands at `path` is replaced.
     """
     arrow, parquet = need("pyarrow", "frames"), need("pyarrow.parquet", "frames")
     rows = as_rows(X)
@@ -54,7 +56,7 @@ def write_parquet(
         columns["docid"] = _as_column(documents, "docids")
     if len(names) != d or len({*names, *columns}) != d + len(columns):
         raise InputError(f"names must be {d} different names other than {list(columns)}; got {len(names)} names.")
-    with atomic_file(path) as scratch, ExitStack() as closing:
+    with atomic_file(path, overwrite=overwrite) as scratch, ExitStack() as closing:
         writer = None
         for begin in range(0, n, ROWS_AT_ONCE):
             block = slice(begin, begin + ROWS_AT_ONCE)

@@ -8,6 +8,9 @@ from numpy.typing import ArrayLike, NDArray
 from corank.data.queries import is_missing
 from corank.errors import InputError, reason
 
+# squares of such scores, summed over all pairs there may be, can still be held
+_LARGEST = 1e130
+
 
 def as_scores(y: ArrayLike, n_rows: int) -> NDArray[np.float64]:
     """
@@ -51,6 +54,20 @@ def as_numbers(values: ArrayLike, name: str, what: str) -> NDArray[np.float64]:
     if numbers.ndim != 1:
         raise InputError(f"{name} has shape {numbers.shape}; pass one {what} per row, a vector of numbers.")
     return numbers
+
+
+def require_squares(s: NDArray[np.float64]) -> None:
+    """
+    Raise one sentence where scores cannot be squared and summed.
+
+    s: scores, or their distances from a mean; NaN does not count.
+    """
+    largest = float(np.max(np.abs(s), where=~np.isnan(s), initial=0.0))
+    if largest > 0.0 and not 1.0 / _LARGEST < largest < _LARGEST:
+        raise InputError(
+            f"the scores reach {largest:.3g}, which is too large or too small to be squared; multiply them by a power "
+            "of ten."
+        )
 
 
 def as_pairs(pairs: ArrayLike, codes: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.data.catalog import dataset
-from corank.data.compressed import open_text
+from corank.data.text import open_text
 from corank.errors import InputError
 
 N_JOKES = 100
@@ -24,7 +24,7 @@ def read_ratings() -> NDArray[np.float32]:
     Returns: ratings from -9.95 to 10, NaN where a user did not rate a joke.
     """
     path = dataset("jester").path("jester-data-1.csv")
-    table = np.loadtxt(io.BytesIO(bytes(open_text(path).mapped)), delimiter=",", dtype=np.float32)
+    table = np.loadtxt(io.BytesIO(open_text(path).read().data), delimiter=",", dtype=np.float32)
     if table.shape[1] != N_JOKES + 1:
         raise InputError(f"{path} has {table.shape[1]} columns, not a count and {N_JOKES} ratings; get it again.")
     ratings = table[:, 1:]

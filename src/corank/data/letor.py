@@ -1,14 +1,13 @@
 """
 LETOR text, which is SVMlight's with query ids: ``label qid:Q id:value id:value ... # comment``, one row a line.
 
-Ids count from 1 and rise along a line; features that are not named are 0. Reading takes two passes over the mapped
-file, both on threads: one counts rows and values, one parses straight into the final arrays. O(bytes) time; the
-memory is that of the result.
+Ids count from 1 and rise along a line; features that are not named are 0. Reading takes two passes over the file,
+both piece by piece on threads: one counts rows and values, one parses straight into the final arrays. O(bytes) time;
+the memory is that of the result, and of a few pieces.
 """
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -18,12 +17,12 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
-from corank.core.parse import ID_RANGE, INTEGER_QID, NO_QID, QID_POSITIONS, TEXT_QID, Rules, Sheet
-from corank.data.collection import Collection
-from corank.data.compressed import Text, open_text
-from corank.data.letor_faults import explain
+from corank.core.parse import BARE_RETURN, ID_RANGE, INTEGER_QID, NO_QID, QID_POSITIONS, TEXT_QID, Rules, Sheet
+from corank.data.collection import Collection, as_names, as_texts
+from corank.data.letor_faults import LARGEST_ID, USUAL_ID, explain
 from corank.data.letor_writer import write_letor as write_letor
-from corank.data.pieces import LARGEST_ID, Fault, Outcome, Pieces
+from corank.data.pieces import Fault, Outcome, Pieces
+from corank.data.text import Source, as_sources, open_text
 from corank.errors import InputError
 
 DENSE_FROM = 0.25
@@ -47,26 +46,21 @@ class _Hashes:
 
     def comments(self) -> NDArray[np.object_] | None:
         """Everything behind ``#``."""
-        return self._behind(lambda text, at: _COMMENT.match(text.mapped, at).group())  # type: ignore[union-attr]
+        return self._behind(_COMMENT)
 
     def docids(self) -> NDArray[np.object_] | None:
         """X in ``#docid = X ...``, else the first word."""
-        return self._behind(lambda text, at: _DOCID.match(text.mapped, at).group(1))  # type: ignore[union-attr]
+        return self._behind(_DOCID)
 
-    def _behind(self, find: Callable[[Text, int], bytes]) -> NDArray[np.object_] | None:
-        rows = np.flatnonzero(self.positions >= 0)
-        if len(rows) == 0:
+    def _behind(self, pattern: re.Pattern[bytes]) -> NDArray[np.object_] | None:
+        if (self.positions < 0).all():
             return None
-        found = np.full(len(self.positions), "", dtype=object)
-        for text, first, last in self.pieces.by_text(self.positions[rows]):
-            text.require_unchanged()
-            places = (self.positions[rows[first:last]] - self.pieces.base(text)).tolist()
-            found[rows[first:last]] = [find(text, at).decode(errors="surrogateescape") for at in places]
-        return found
+        words = self.pieces.match(pattern, self.positions)
+        return as_texts([word.decode(errors="surrogateescape") for word in words])
 
 
 def read_letor(
-    path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    path: Source | Sequence[Source],
     *,
     n_features: int | None = None,
     dtype: DTypeLike = np.float32,
@@ -83,9 +77,9 @@ def read_letor(
     Parameters
     ----------
     path : path or sequence of paths
-        The file, or files whose rows are put one after the other.
+        The file, or files whose rows are put one after the other; "-" is standard input.
     n_features : int, optional
-        Number of columns of X; the largest id in the files by default.
+        Number of columns of X; the largest id in the files by default, which is then at most 16,777,216.
     dtype : float32 or float64, default float32
         Type of X.
     layout : {"auto", "dense", "csr"}, default "auto"
@@ -115,10 +109,8 @@ def read_letor(
     kind = as_precision(dtype, layout)
     if n_features is not None and not 1 <= n_features <= LARGEST_ID:
         raise InputError(f"n_features is {n_features}; pass a number from 1 to {LARGEST_ID}.")
-    paths = [path] if isinstance(path, str | os.PathLike) else list(path)
-    if not paths:
-        raise InputError("no file to read; pass at least one path.")
-    pieces = Pieces.of([open_text(one) for one in paths], n_jobs)
+    sources = as_sources(path)
+    pieces = Pieces.of([open_text(one) for one in sources], n_jobs)
     plan = _Plan.of(pieces, n_features, kind, layout)
     return plan.read(pieces, unscored, allocate or _in_memory)
 
@@ -165,25 +157,26 @@ class _Plan:
 
     @classmethod
     def of(cls, pieces: Pieces, n_features: int | None, dtype: np.dtype[Any], layout: str) -> _Plan:
+        if pieces.bare_return >= 0:
+            raise explain(pieces, Fault(BARE_RETURN, pieces.bare_return), n_features)
         n_rows = int(pieces.rows.sum())
         if n_rows == 0:
-            names = ", ".join(str(text.path) for text in pieces.texts)
+            names = ", ".join(str(text) for text in pieces.texts)
             raise InputError(f"{names} has no rows, only blank lines and comments; expected 'label qid:Q id:value'.")
-        first = pieces.texts[int(pieces.text_of[np.flatnonzero(pieces.rows)[0]])]
-        has_qid = _FIRST_ROW.match(first.mapped) is not None
+        has_qid = _FIRST_ROW.match(pieces.first_row()) is not None
         value_counts = pieces.later_colons if has_qid else pieces.colons
         n_values = int(value_counts.sum())
         width = n_features or pieces.largest_id
         dense = layout == "dense" or (layout == "auto" and n_values >= DENSE_FROM * n_rows * width)
         # an id beyond the limit cannot be laid out; the parser stops there and names it
-        dense &= width <= LARGEST_ID
+        dense &= width <= (n_features or USUAL_ID)
         return cls(n_rows, n_features, width, value_counts, dense, dtype, has_qid)
 
     def read(self, pieces: Pieces, unscored: float | None, allocate: Allocate) -> Collection:
         sheet = self._sheet(allocate)
         rules = Rules(
             width=self.width if self.dense else -1,
-            last_id=self.width if self.dense else self.n_features or LARGEST_ID,
+            last_id=self.width if self.dense else self.n_features or USUAL_ID,
             qids=INTEGER_QID if self.has_qid else NO_QID,
             too_large=_too_large(self.dtype),
         )
@@ -206,7 +199,7 @@ class _Plan:
             if fault.code == ID_RANGE and self.dense and self.n_features is None:
                 # the width is the largest last id of a row: some row is out of order, and CSR shows where
                 replace(self, dense=False).read(pieces, None, _in_memory)
-            raise explain(pieces, fault, rules, self.n_features) from None
+            raise explain(pieces, fault, self.n_features) from None
 
     def _sheet(self, allocate: Allocate) -> Sheet:
         n = self.n_rows
@@ -245,14 +238,11 @@ def _too_large(dtype: np.dtype[Any]) -> float:
     return 2.0**128 - 2.0**103 if dtype == np.float32 else float("inf")
 
 
-def _text_qids(pieces: Pieces, positions: NDArray[np.int64]) -> NDArray[np.str_]:
+def _text_qids(pieces: Pieces, positions: NDArray[np.int64]) -> NDArray[Any]:
     names: list[str] = []
     previous, name = b"", ""
-    for text, first, last in pieces.by_text(positions):
-        base = pieces.base(text)
-        for position in positions[first:last].tolist():
-            token = _TOKEN.match(text.mapped, position - base).group()  # type: ignore[union-attr]
-            if token != previous:
-                previous, name = token, token.decode(errors="surrogateescape")
-            names.append(name)
-    return np.array(names, dtype=np.str_)
+    for token in pieces.match(_TOKEN, positions):
+        if token != previous:
+            previous, name = token, token.decode(errors="surrogateescape")
+        names.append(name)
+    return as_names(names)

@@ -28,6 +28,7 @@ def write_letor(
     comments: Sequence[str] | NDArray[np.object_] | None = None,
     *,
     unscored: float | None = None,
+    overwrite: bool = False,
 ) -> None:
     """
     Write rows as LETOR / SVMlight text, compressed as the suffix says (.gz, .xz, .zst), whole or not at all.
@@ -38,7 +39,7 @@ def write_letor(
     Parameters
     ----------
     path : path
-        The file to write; an existing one is replaced.
+        The file to write.
     X : ndarray, sparse matrix or DataFrame, shape (n_rows, n_features)
         The rows.
     y : array-like of shape (n_rows,)
@@ -49,6 +50,8 @@ def write_letor(
         What to put behind ``#`` in each row; "" or None for nothing.
     unscored : float, optional
         Label to write for unscored rows; no scored row may have it.
+    overwrite : bool, default False
+        Whether a file that stands at `path` is replaced.
 
     Examples
     --------
@@ -64,7 +67,7 @@ def write_letor(
         heads = [f"{head} qid:{name}" for head, name in zip(heads, _names(qid, rows.shape[0]), strict=True)]
     tails = _tails(comments, rows.shape[0])
     bodies = _sparse_bodies(rows) if sparse.issparse(rows) else _dense_bodies(rows)
-    with write_text(path) as stream:
+    with write_text(path, overwrite=overwrite) as stream:
         begin = 0
         for block in bodies:
             end = begin + len(block)

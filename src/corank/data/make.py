@@ -9,6 +9,11 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from corank.errors import InputError
+from corank.parameters import Rule, check_values, whole
+
+_ROWS = whole(1) | Rule(
+    "two of them", lambda value: isinstance(value, tuple) and len(value) == 2 and all(map(whole(1).allows, value))
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,18 +104,18 @@ def make_ranking(
     >>> problem.X.shape, [view.tolist() for view in problem.views][1][:3]
     ((12, 20), [10, 11, 12])
     """
+    sizes = {
+        "n_queries": n_queries, "n_latent": n_latent, "n_views": n_views, "features_per_view": features_per_view,
+        "n_grades": n_grades, "rows_per_query": rows_per_query,
+    }  # fmt: skip
+    check_values(sizes, {**dict.fromkeys(sizes, whole(1)), "n_grades": whole(2), "rows_per_query": _ROWS})
     if features_per_view < n_latent:
         raise InputError(
             f"features_per_view is {features_per_view}, less than n_latent={n_latent}; a view must show all of z."
         )
     low, high = rows_per_query if isinstance(rows_per_query, tuple) else (rows_per_query, rows_per_query)
-    if min(n_queries, low, n_latent, n_views) < 1 or high < low:
-        raise InputError(
-            f"n_queries={n_queries}, rows_per_query={rows_per_query}, n_latent={n_latent} and n_views={n_views} came; "
-            "pass numbers of at least 1, and a range of rows that rises."
-        )
-    if n_grades < 2:
-        raise InputError(f"n_grades is {n_grades}; at least 2 grades are needed to compare rows.")
+    if high < low:
+        raise InputError(f"rows_per_query is {rows_per_query}; pass a number of rows, or a range that rises.")
     rng = np.random.default_rng(random_state)
     qid = np.repeat(np.arange(n_queries), rng.integers(low, high, size=n_queries, endpoint=True))
     n_rows, n_features = len(qid), n_views * features_per_view

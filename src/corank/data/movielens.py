@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.data.catalog import dataset
-from corank.data.compressed import open_text
+from corank.data.text import open_text
 from corank.errors import InputError
 
 
@@ -20,7 +20,7 @@ def read_ratings() -> NDArray[np.float32]:
     Returns: ratings from 1 to 5, NaN where a user did not rate a movie.
     """
     path = dataset("movielens-1m").path("ratings.csv")
-    header, _, body = bytes(open_text(path).mapped).partition(b"\n")
+    header, _, body = open_text(path).read().tobytes().partition(b"\n")
     # one number after the other: many times faster than a parser of tables
     table = np.array(body.replace(b"\n", b",").rstrip(b",").split(b","), dtype=np.int32)
     if header.strip() != b"user,item,rating" or len(table) % 3 or not len(table) or table.min() < 1:

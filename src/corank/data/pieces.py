@@ -1,7 +1,8 @@
-"""Mapped texts cut at newlines into pieces that threads parse side by side."""
+"""Texts cut at newlines into pieces that threads read and parse side by side."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -10,13 +11,13 @@ from numpy.typing import NDArray
 
 from corank.core import parse as kernels
 from corank.core.bytes import PADDING
-from corank.core.threads import n_threads, spread
-from corank.data.compressed import Text
+from corank.core.threads import spread
+from corank.data.text import Text
 
-LEAST_PIECE = 1 << 20
-PIECES_PER_THREAD = 4
+PIECE = 1 << 20
+"""Bytes of a piece, about: enough to make a thread worth its while, few enough to stay in a processor's cache."""
+
 HARD_NUMBERS = 4096
-LARGEST_ID = 2**31 - 1
 
 
 class Fault(Exception):
@@ -50,36 +51,54 @@ class Piece:
     """
     Whole lines of a text.
 
-    bytes: holds the lines, and `PADDING` more bytes.
-    begin, end: the lines are ``bytes[begin:end]``.
-    shift: what to add to an offset in `bytes` to get a position.
+    begin, end: offsets in the text.
+    base: position at which the text begins.
     """
 
-    bytes: NDArray[np.uint8]
+    text: Text
     begin: int
     end: int
-    shift: int
+    base: int
+
+    @property
+    def shift(self) -> int:
+        """What to add to an offset in the bytes of the piece to get a position."""
+        return self.base + self.begin
+
+    @property
+    def length(self) -> int:
+        """Number of bytes; the last line has a newline even where the text does not."""
+        return self.end - self.begin + (self.end == self.text.size)
+
+    def read(self) -> NDArray[np.uint8]:
+        """
+        Read the lines from their file.
+
+        Returns: `length` bytes, and `PADDING` more.
+        """
+        return self.text.read(self.begin, self.end, PADDING + 1)
 
 
 @dataclass(frozen=True, eq=False)
 class Pieces:
     """
-    Texts, end to end, as pieces of whole lines; a position counts bytes from the start of the first text.
+    Texts, end to end, as pieces of whole lines; a position counts bytes and ends of texts from the first.
 
     bases: position at which each text begins.
-    text_of, rows, colons, later_colons: which text a piece belongs to, its rows, its colons outside comments, and those
-        of them that are not the first of their row.
+    rows, colons, later_colons: of each piece, its rows, its colons outside comments, and those of them that are not
+        the first of their row.
     largest_id: largest number in front of a row's last colon.
+    bare_return: position of the first carriage return inside a comment, -1 where there is none.
     n_jobs: number of threads.
     """
 
     texts: list[Text]
     bases: NDArray[np.int64]
-    text_of: NDArray[np.int64]
     rows: NDArray[np.int64]
     colons: NDArray[np.int64]
     later_colons: NDArray[np.int64]
     largest_id: int
+    bare_return: int
     n_jobs: int | None
     _pieces: list[Piece]
 
@@ -91,17 +110,24 @@ class Pieces:
         n_jobs: number of threads.
         Returns: the pieces, surveyed.
         """
-        sizes = [len(text.mapped) for text in texts]
-        bases = np.cumsum([0, *sizes[:-1]], dtype=np.int64)
-        size = max(LEAST_PIECE, sum(sizes) // (PIECES_PER_THREAD * n_threads(n_jobs)) + 1)
-        cut = [list(cut_lines(text, int(base), size)) for text, base in zip(texts, bases, strict=True)]
-        pieces = [piece for part in cut for piece in part]
-        text_of = np.repeat(np.arange(len(texts)), [len(part) for part in cut])
-        surveys = spread(
-            lambda k, _: kernels.survey(pieces[k].bytes, pieces[k].begin, pieces[k].end), _each(pieces), n_jobs
-        )
-        rows, colons, later_colons, largest = np.array(surveys, dtype=np.int64).T
-        return cls(texts, bases, text_of, rows, colons, later_colons, int(largest.max()), n_jobs, pieces)
+        # the end of a text is a position of its own
+        bases = np.cumsum([0, *(text.size + 1 for text in texts[:-1])], dtype=np.int64)
+        pieces = [
+            piece for text, base in zip(texts, bases.tolist(), strict=True) for piece in cut_lines(text, base, PIECE)
+        ]
+        surveys = spread(lambda k, _: _survey(pieces[k]), _each(pieces), n_jobs)
+        rows, colons, later_colons, largest, returns = np.array(surveys, dtype=np.int64).T
+        first = returns[returns >= 0]
+        bare_return = int(first[0]) if len(first) else -1
+        return cls(texts, bases, rows, colons, later_colons, int(largest.max()), bare_return, n_jobs, pieces)
+
+    def first_row(self) -> bytes:
+        """
+        Read the piece in which the first row stands.
+
+        Returns: its lines; blank lines and comments may come before the row.
+        """
+        return self._pieces[int(np.flatnonzero(self.rows)[0])].read().tobytes()
 
     def parse(self, sheet: kernels.Sheet, rules: kernels.Rules, value_counts: NDArray[np.int64]) -> Outcome:
         """
@@ -115,7 +141,7 @@ class Pieces:
         row_starts = np.concatenate([[0], np.cumsum(self.rows)]).tolist()
         value_starts = np.concatenate([[0], np.cumsum(value_counts)]).tolist()
         outcomes = spread(
-            lambda k, _: _parse(self._pieces[k], row_starts[k], value_starts[k], sheet, rules),
+            lambda k, _: _parse(self._pieces[k], row_starts[k : k + 2], value_starts[k], sheet, rules),
             _each(self._pieces),
             self.n_jobs,
         )
@@ -130,24 +156,30 @@ class Pieces:
         used = _close_gaps(sheet, row_starts, value_starts, [outcome.n_values for outcome in good])
         return Outcome(used, largest_id)
 
-    def base(self, text: Text) -> int:
+    def match(self, pattern: re.Pattern[bytes], positions: NDArray[np.int64]) -> Iterator[bytes]:
         """
-        Say where a text begins.
+        Read what stands at a position of each row.
 
-        text: one of the texts.
-        Returns: the position of its first byte.
+        pattern: its last group is read.
+        positions: one a row, inside the row's line; -1 for nothing.
+        Yields: the bytes that matched, of each row; nothing for -1.
         """
-        return int(self.bases[self.texts.index(text)])
+        row_starts = np.concatenate([[0], np.cumsum(self.rows)]).tolist()
+        for piece, first, last in zip(self._pieces, row_starts[:-1], row_starts[1:], strict=True):
+            places = positions[first:last]
+            content = piece.read().tobytes() if (places >= 0).any() else b""
+            for place in places.tolist():
+                found = pattern.match(content, place - piece.shift) if place >= 0 else None
+                yield b"" if found is None else found[pattern.groups]
 
-    def by_text(self, positions: NDArray[np.int64]) -> Iterator[tuple[Text, int, int]]:
+    def locate(self, position: int) -> tuple[Text, int]:
         """
-        Split rising positions by the text they lie in.
+        Say in which text a position lies.
 
-        positions: rising positions.
-        Yields: ``positions[first:last]`` lie in `text`.
+        Returns: the text, and the offset in it.
         """
-        cuts = [*np.searchsorted(positions, self.bases).tolist(), len(positions)]
-        yield from zip(self.texts, cuts[:-1], cuts[1:], strict=True)
+        k = int(np.searchsorted(self.bases, position, side="right")) - 1
+        return self.texts[k], position - int(self.bases[k])
 
 
 def _each(pieces: list[Piece]) -> list[tuple[int, int]]:
@@ -156,34 +188,36 @@ def _each(pieces: list[Piece]) -> list[tuple[int, int]]:
 
 def cut_lines(text: Text, base: int, size: int) -> Iterator[Piece]:
     """
-    Cut a text at newlines; the last lines are copied, so that the kernels' look-ahead stays inside memory.
+    Cut a text at newlines.
 
     base: position at which the text begins.
     size: bytes a piece should have, about.
-    Yields: whole lines; the last line ends with a newline even where the text does not.
+    Yields: whole lines.
     """
-    mapped, length = text.mapped, len(text.mapped)
-    tail = mapped.rfind(b"\n", 0, max(0, length - PADDING)) + 1
     begin = 0
-    while begin < tail:
-        end = mapped.find(b"\n", min(begin + size, tail) - 1, tail) + 1
-        yield Piece(text.bytes, begin, end, base)
+    while begin < text.size:
+        end = text.line_end(min(begin + size, text.size) - 1)
+        yield Piece(text, begin, end, base)
         begin = end
-    last = np.frombuffer(mapped[tail:] + b"\n" * (PADDING + 1), dtype=np.uint8)
-    yield Piece(last, 0, length - tail + 1, base + tail)
 
 
-def _parse(piece: Piece, row: int, at: int, sheet: kernels.Sheet, rules: kernels.Rules) -> Outcome | Fault:
+def _survey(piece: Piece) -> tuple[int, int, int, int, int]:
+    rows, colons, later_colons, largest, bare_return = kernels.survey(piece.read(), 0, piece.length)
+    return rows, colons, later_colons, largest, bare_return + piece.shift if bare_return >= 0 else -1
+
+
+def _parse(piece: Piece, rows: list[int], at: int, sheet: kernels.Sheet, rules: kernels.Rules) -> Outcome | Fault:
     hard = np.empty((HARD_NUMBERS, 3), dtype=np.int64)
-    begin, largest = piece.begin, 0
+    content, begin, largest = piece.read(), 0, 0
+    row, last_row = rows
     while True:
         code, position, row, at, n_hard, top = kernels.parse_rows(
-            piece.bytes, begin, piece.end, piece.shift, row, at, sheet, rules, hard
+            content, begin, piece.length, piece.shift, row, at, sheet, rules, hard
         )
         for first, last, place in hard[:n_hard].tolist():
-            value = float(piece.bytes[first - piece.shift : last - piece.shift].tobytes())
-            if np.isinf(value) and place < 0:
-                return Fault(kernels.BAD_LABEL, first)
+            value = float(content[first - piece.shift : last - piece.shift].tobytes())
+            if np.isinf(value):
+                return Fault(kernels.BAD_LABEL if place < 0 else kernels.BAD_VALUE, first)
             if place < 0:
                 sheet.y[-1 - place] = value
             elif abs(value) < rules.too_large:
@@ -192,7 +226,7 @@ def _parse(piece: Piece, row: int, at: int, sheet: kernels.Sheet, rules: kernels
                 return Fault(kernels.LARGE_VALUE, first)
         largest = max(largest, top)
         if code == kernels.DONE:
-            return Outcome(at, largest)
+            return Outcome(at, largest) if row == last_row else Fault(kernels.NO_ROOM, piece.shift)
         if code != kernels.PAUSED:
             return Fault(code, position)
         if position - piece.shift == begin:  # one line alone fills the list

@@ -84,7 +84,7 @@ class Queries:
             plain = np.array(names) if all(isinstance(name, kinds) for name in names) else plain
             # numpy drops NULs at the end of text and rounds large integers beside floats
             plain = plain if plain.tolist() == names else self.ids
-        if plain.dtype.kind not in "iufUb":
+        if plain.dtype.kind not in "iufUb" or (plain.dtype.kind == "f" and plain.itemsize > 8):
             raise InputError(f"qid holds ids that {place} cannot keep; use numbers or strings.")
         return plain
 

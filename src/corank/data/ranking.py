@@ -13,8 +13,8 @@ from corank.core.blocks import sort_blocks
 from corank.core.threads import cut, n_threads, spread, threads_for
 from corank.data.given import as_pairs, as_scores
 from corank.data.queries import Queries
-from corank.data.rows import as_rows
-from corank.data.weights import as_weights
+from corank.data.rows import as_rows, require_whole
+from corank.data.weights import as_weights, require_moderate
 from corank.errors import InputError
 
 
@@ -210,10 +210,12 @@ class RankingData:
         w, v = self.weights, self.pair_weights
         if weights is not None:
             w = as_weights(weights, self.n_rows, "row", "sample_weight")
+            require_moderate(w, "row", "sample_weight")
         if pair_weights is not None:
             if self.pairs is None:
                 raise InputError("pair_weight came, but no pairs to weigh; pass pairs, or leave it out.")
             v = as_weights(pair_weights, len(self.pairs), "pair", "pair_weight")
+            require_moderate(v, "pair", "pair_weight")
         return replace(self, weights=w, pair_weights=v)
 
     def __repr__(self) -> str:
@@ -317,6 +319,10 @@ class RankingData:
             )
         if not self._has_weighty_pair:
             raise InputError("the weights leave no pair of positive weight; give some rows more than zero.")
+
+    def require_whole(self) -> None:
+        """Raise one sentence where a file that the problem is mapped from was cut since it was opened."""
+        require_whole(*vars(self).values(), *vars(self.queries).values())
 
     @property
     def _has_weighty_pair(self) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -10,12 +9,14 @@ from typing import Any, Literal
 import numpy as np
 from scipy import sparse
 
+from corank.data.atomic import folder_stands
 from corank.data.collection import Collection
-from corank.data.compressed import SUFFIXES, first_line
+from corank.data.compressed import SUFFIXES
 from corank.data.frames import read_csv, read_parquet
 from corank.data.letor import as_precision, read_letor
 from corank.data.rows import require_finite
 from corank.data.store import open_store
+from corank.data.text import Source, Text, as_sources, open_text
 from corank.errors import InputError
 
 PARQUET_MAGIC = b"PAR1"
@@ -24,7 +25,7 @@ Kind = Literal["text", "store", "parquet", "csv"]
 
 
 def read(
-    path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    path: Source | Sequence[Source],
     *,
     unscored: float | None = None,
     y: str | None = "label",
@@ -40,7 +41,8 @@ def read(
     ----------
     path : path or sequence of paths
         LETOR text (plain, gzip, xz or zstandard; several files are put one after the other), a store, a Parquet
-        file, or a table as text (CSV, TSV) whose first line names the columns.
+        file, or a table as text (CSV, TSV) whose first line names the columns. Text may come from a pipe; "-" is
+        standard input.
     unscored : float, optional
         Score that marks an unscored row; it becomes NaN.
     y : str or None, default "label"
@@ -48,7 +50,8 @@ def read(
     qid : str or False, optional
         The column of query ids in a table, "qid" by default; False puts all rows in one query.
     n_features : int, optional
-        Number of columns of X where LETOR text leaves it open; the largest feature id by default.
+        Number of columns of X where LETOR text leaves it open; the largest feature id by default, which is then at
+        most 16,777,216.
     dtype : {"float32", "float64"}, optional
         Type of X; by default float32 from LETOR text, and as it is otherwise.
     layout : {"auto", "dense", "csr"}, default "auto"
@@ -68,20 +71,22 @@ def read(
     >>> rows.X.tolist(), rows.y.tolist(), rows.qid.tolist(), rows.data.n_pairs
     ([[0.5], [0.25], [0.75]], [2.0, nan, 1.0], [7, 7, 7], 1)
     """
-    paths = [Path(path)] if isinstance(path, str | os.PathLike) else [Path(one) for one in path]
-    if not paths:
-        raise InputError("no file to read; pass at least one path.")
-    kind = one_kind(paths)
+    sources = [opened(one) for one in as_sources(path)]
+    kind, first = one_kind(sources), sources[0]
     for option, name in (("y", y), ("qid", qid)):
         if isinstance(name, str) and name != "label" and kind not in ("parquet", "csv"):
-            raise InputError(f"{option}={name!r} names a column, but {paths[0]} is no table; leave it out.")
+            raise InputError(f"{option}={name!r} names a column, but {first} is no table; leave it out.")
     as_precision(dtype or "float32", layout)
     if kind == "text":
-        rows = read_letor(paths, unscored=unscored, n_features=n_features, dtype=dtype or "float32", layout=layout)
-    elif kind == "store":
-        rows = open_store(paths[0])
+        rows = read_letor(sources, unscored=unscored, n_features=n_features, dtype=dtype or "float32", layout=layout)
+    elif isinstance(first, Path):
+        rows = open_store(first)
+        if (unscored, dtype, layout) == (None, None, "auto") and qid is not False:
+            return rows  # unread
+    elif kind == "parquet":
+        rows = read_parquet(first.path, y=y, qid=qid or None)
     else:
-        rows = (read_parquet if kind == "parquet" else read_csv)(paths[0], y=y, qid=qid or None)
+        rows = read_csv(first, y=y, qid=qid or None)
     X, scores = _laid_out(rows.X, dtype, layout), rows.y
     hidden = np.zeros(len(scores), dtype=bool) if unscored is None else scores == unscored
     if X is rows.X and qid is not False and not hidden.any():
@@ -89,52 +94,70 @@ def read(
     return rows.revised(X, np.where(hidden, np.nan, scores), one_query=qid is False)
 
 
-def one_kind(paths: Sequence[Path]) -> Kind:
+def opened(source: Source) -> Text | Path:
+    """
+    Open what rows are read from, so that a pipe can be looked at and then read.
+
+    Parameters
+    ----------
+    source : path
+        A file, a pipe, "-" for standard input, or a folder.
+
+    Returns
+    -------
+    Text or Path
+        The text; a folder as it is.
+    """
+    if isinstance(source, Text) or not folder_stands(Path(source)):
+        return open_text(source)
+    return Path(source)
+
+
+def one_kind(sources: Sequence[Text | Path]) -> Kind:
     """
     Say what a file is, or several that can be read as one.
 
     Parameters
     ----------
-    paths : sequence of Path
-        The files.
+    sources : sequence of Text or Path
+        The files, opened.
 
     Returns
     -------
     {"text", "store", "parquet", "csv"}
         LETOR text is "text".
     """
-    kinds = [kind_of(path) for path in paths]
-    if len(paths) > 1 and set(kinds) != {"text"}:
-        other = next(path for path, kind in zip(paths, kinds, strict=True) if kind != "text")
-        raise InputError(f"{len(paths)} inputs came, {other} among them, but only LETOR text is joined; pass one.")
+    kinds = [kind_of(source) for source in sources]
+    if len(sources) > 1 and set(kinds) != {"text"}:
+        other = next(source for source, kind in zip(sources, kinds, strict=True) if kind != "text")
+        raise InputError(f"{len(sources)} inputs came, {other} among them, but only LETOR text is joined; pass one.")
     return kinds[0]
 
 
-def kind_of(path: Path) -> Kind:
+def kind_of(source: Source) -> Kind:
     """
     Say what a file is.
 
     Parameters
     ----------
-    path : Path
-        A file or folder.
+    source : path
+        A file, opened or not, or a folder.
 
     Returns
     -------
     {"text", "store", "parquet", "csv"}
         What it looks like inside, or else by its suffix; what cannot be told is "text".
     """
-    if path.is_dir():
+    text = opened(source)
+    if isinstance(text, Path):
         return "store"
-    if not path.exists():
-        raise InputError(f"there is no file {path}; check the name.")
-    with path.open("rb") as file:
-        if file.read(len(PARQUET_MAGIC)) == PARQUET_MAGIC:
-            return "parquet"
+    if text.read(0, min(len(PARQUET_MAGIC), text.size)).tobytes() == PARQUET_MAGIC:
+        return "parquet"
+    path = text.path
     suffix = Path(path.stem).suffix if path.suffix in SUFFIXES else path.suffix
     if suffix in (".parquet", ".csv", ".tsv"):
         return "parquet" if suffix == ".parquet" else "csv"
-    line = first_line(path, comment=b"#")
+    line = text.first_line()
     # a line of LETOR text begins with a number and a blank, the first of a table with a name and a mark
     is_table = any(mark in line for mark in (b",", b"\t", b";")) and not is_number(line.split()[0])
     return "csv" if is_table else "text"

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.data.catalog import dataset
-from corank.data.compressed import open_text
+from corank.data.text import open_text
 from corank.errors import InputError
 
 _STORY = re.compile(r"<REUTERS (?P<head>[^>]*)>(?P<body>.*?)</REUTERS>", re.DOTALL)
@@ -68,7 +68,7 @@ def read_modapte() -> Stories:
     """
     path = dataset("reuters").path("reuters21578.tar")
     pages = []
-    with tarfile.open(fileobj=io.BytesIO(bytes(open_text(path).mapped))) as archive:
+    with tarfile.open(fileobj=io.BytesIO(open_text(path).read().data)) as archive:
         for member in sorted(archive.getmembers(), key=lambda entry: entry.name):
             content = archive.extractfile(member) if member.name.endswith(".sgm") else None
             if content is not None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
+from mmap import mmap
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import check_array
 
+from corank.core.structure import ASCENDING, BAD_COLUMN, BAD_POINTERS, all_finite, csr_structure
 from corank.errors import InputError, InputTypeError, reason
 
 
@@ -20,6 +21,8 @@ def as_rows(X: Any) -> Any:
 
     Returns: X itself when it already has the wanted form.
     """
+    require_whole(X)
+    rises = sparse.issparse(X) and require_structure(X)
     try:
         rows = check_array(
             X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C",
@@ -28,9 +31,10 @@ def as_rows(X: Any) -> Any:
     except (TypeError, ValueError) as error:
         kind = InputTypeError if isinstance(error, TypeError) else InputError
         raise kind(_one_sentence(X, error)) from error
-    if sparse.issparse(rows) and not rows.has_canonical_format:
+    if sparse.issparse(rows) and not (rises if X.format == "csr" else rows.has_canonical_format):
         # norms of rows would be wrong where an entry is stored in two parts
         rows = rows.copy()
+        rows.has_canonical_format = rows.has_sorted_indices = False  # whatever was said of it
         rows.sum_duplicates()
     require_finite(rows)
     return rows
@@ -74,15 +78,61 @@ def columns_of(X: Any, rows: Any) -> Any:
     return X if hasattr(X, "columns") else rows
 
 
+def require_structure(X: Any, name: str = "X") -> bool:
+    """
+    Raise one sentence where a sparse matrix names rows or columns that it does not have.
+
+    X: of any format; scipy follows CSR and CSC without a look, and checks others as they are made.
+    name: how the user calls it.
+    Returns: whether it is CSR with columns that rise inside rows, each once.
+    """
+    if X.format not in ("csr", "csc") or X.ndim != 2:
+        return False
+    is_csr = X.format == "csr"
+    (n, d), (line, cross) = (X.shape, ("row", "column")) if is_csr else (X.shape[::-1], ("column", "row"))
+    kind, at = BAD_POINTERS, 0
+    are_vectors = all(part.ndim == 1 for part in (X.data, X.indices, X.indptr))
+    if are_vectors and len(X.data) == len(X.indices) and len(X.indptr) == n + 1 and _are_signed(X.indices, X.indptr):
+        kind, at = csr_structure(X.indptr, X.indices, d)
+    if kind in (BAD_POINTERS, BAD_COLUMN):
+        fault = "does not end among its entries" if kind == BAD_POINTERS else f"names a {cross} that is none of its {d}"
+        raise InputError(f"{name} is a damaged {X.format.upper()} matrix: {line} {at} {fault}; build it anew.")
+    return is_csr and kind == ASCENDING
+
+
+def _are_signed(*arrays: NDArray[Any]) -> bool:
+    return all(array.dtype.kind == "i" and array.dtype.isnative for array in arrays)
+
+
+def require_whole(*arrays: Any) -> None:
+    """
+    Raise one sentence where an array is mapped from a file that was cut since: to read it would end the process.
+
+    arrays: arrays or sparse matrices; anything else is passed over.
+    """
+    for array in arrays:
+        for part in (array.data, array.indices, array.indptr) if getattr(array, "format", "") == "csr" else (array,):
+            while part is not None and not isinstance(part, mmap):
+                part = getattr(part, "base", None)
+            if part is not None and (size := _file_size(part)) < len(part):
+                raise InputError(
+                    f"a file that rows are read from was cut from {len(part)} to {size} bytes since it was opened; "
+                    "write it again and open it anew."
+                )
+
+
+def _file_size(part: mmap) -> int:
+    try:
+        return part.size()
+    except (OSError, ValueError):  # memory of no file
+        return len(part)
+
+
 def require_finite(X: Any) -> None:
     """Raise one sentence that names the first NaN or infinity of X."""
     # a CSR matrix may have room behind its last entry
     values = X.data[: X.indptr[-1]] if sparse.issparse(X) else X
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore", RuntimeWarning)
-        total = values.sum(dtype=np.float64)
-    # a finite sum has finite terms; an infinite one may still come from finite terms, so look closer then
-    if np.isfinite(total) or np.isfinite(values).all():
+    if all_finite(values):
         return
     row, column = _first_bad(X)
     value = float(X[row, column])
@@ -105,6 +155,8 @@ def _one_sentence(X: Any, error: Exception) -> str:
         shape = np.shape(X)
     except ValueError:
         return "X has rows of different lengths; pass a table of shape (n_rows, n_features)."
+    if hasattr(X, "collect"):
+        return f"X is a {type(X).__name__}, a plan that holds no rows yet; pass X.collect()."
     if len(shape) != 2:
         # the last words are those that scikit-learn's contract asks for
         return f"X has shape {shape}; pass a table of shape (n_rows, n_features). Reshape your data."

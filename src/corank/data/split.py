@@ -15,6 +15,7 @@ from corank.data.queries import Queries
 from corank.data.ranking import RankingData
 from corank.data.routing import how_to_pass_qid
 from corank.errors import InputError
+from corank.parameters import check_values, number, whole
 
 Fold = tuple[NDArray[np.int64], NDArray[np.int64]]
 
@@ -88,8 +89,7 @@ class QueryKFold(_QuerySplit):
     """
 
     def __init__(self, n_splits: int = 5, *, shuffle: bool = False, random_state: int | None = None) -> None:
-        if n_splits < 2:
-            raise InputError(f"n_splits is {n_splits}; at least 2 folds are needed.")
+        check_values({"n_splits": n_splits}, {"n_splits": whole(2)})
         self.n_splits = n_splits
         self.shuffle = shuffle
         self.random_state = random_state
@@ -126,10 +126,8 @@ class QueryShuffleSplit(_QuerySplit):
     """
 
     def __init__(self, n_splits: int = 10, *, test_size: float = 0.3, random_state: int | None = None) -> None:
-        if n_splits < 1:
-            raise InputError(f"n_splits is {n_splits}; at least 1 split is needed.")
-        if not 0 < test_size < 1:
-            raise InputError(f"test_size is {test_size}; pass the share of test queries, between 0 and 1.")
+        rules = {"n_splits": whole(1), "test_size": number(0, 1, inside="()")}
+        check_values({"n_splits": n_splits, "test_size": test_size}, rules)
         self.n_splits = n_splits
         self.test_size = test_size
         self.random_state = random_state
@@ -181,8 +179,7 @@ def hide_scores(
     >>> int(np.isnan(hide_scores(np.arange(10), fraction=0.3, random_state=0)).sum())
     3
     """
-    if not 0 <= fraction <= 1:
-        raise InputError(f"fraction is {fraction}; pass the share to hide, between 0 and 1.")
+    check_values({"fraction": fraction}, {"fraction": number(0, 1)})
     hidden = as_numbers(y, "y", "score").copy()
     rng = np.random.default_rng(random_state)
     scored = np.flatnonzero(~np.isnan(hidden))

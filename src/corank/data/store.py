@@ -8,9 +8,9 @@ Writing is O(bytes), and whole or not at all.
 
 from __future__ import annotations
 
-import json
 import os
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +24,14 @@ from corank.data.letor import read_letor
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData
 from corank.data.rows import as_rows
-from corank.data.store_folder import FORMAT, HEADER, VERSION, StoreFolder, digest, is_store, store_folder
+from corank.data.store_files import INDEX, StoreFiles, map_file
+from corank.data.store_folder import StoreFolder, digest, store_folder
+from corank.data.store_header import read_header
+from corank.data.text import Source
 from corank.errors import InputError
 
-INDEX = ("order", "scored_stops", "grade_starts", "grade_stops", "query_grades")
 
-
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Store(Collection):
     """
     An opened store: a collection whose arrays are read-only maps of its files.
@@ -38,20 +39,33 @@ class Store(Collection):
     Attributes
     ----------
     X, y, names
-        As in every collection; a store keeps no names of features.
+        As in every collection, read and checked once, when they are first asked for; a store keeps no names of
+        features.
     path : Path
         The folder.
     header : dict
         What the header says: `n_rows`, `n_features`, `n_queries`, `layout`, `has_qid`, and the `arrays`.
     """
 
+    X: Any = field(init=False)
+    y: NDArray[np.float64] = field(init=False)
     path: Path
     header: dict[str, Any]
+    _files: StoreFiles
+
+    def __getattr__(self, name: str) -> Any:
+        # only what stands nowhere else comes here
+        if name in ("X", "y"):
+            return getattr(self._files, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __repr__(self) -> str:
+        return f"<Store {self.path}: {self.header['n_rows']} rows, {self.header['n_features']} features>"
 
     def verify(self) -> None:
         """Read every file and compare its checksum with the header; raise one sentence on the first that differs."""
         for name, entry in self.header["arrays"].items():
-            if digest(_map(self.path, name, self.header)) != entry["sha256"]:
+            if digest(map_file(self.path, name, entry)) != entry["sha256"]:
                 raise InputError(
                     f"{self.path} is damaged: {name}.bin does not match its checksum; write the store again."
                 )
@@ -102,7 +116,7 @@ def write_store(
 
 def store_letor(
     path: str | os.PathLike[str],
-    sources: list[str | os.PathLike[str]],
+    sources: Sequence[Source],
     *,
     overwrite: bool = False,
     **options: Any,
@@ -114,7 +128,7 @@ def store_letor(
     ----------
     path : path
         The folder to write.
-    sources : list of paths
+    sources : sequence of paths
         The texts, put one after the other.
     overwrite : bool, default False
         Whether a store that stands at `path` is replaced.
@@ -138,44 +152,22 @@ def open_store(path: str | os.PathLike[str]) -> Store:
     Returns
     -------
     Store
-        The problem; damage that keeps all sizes is found by `Store.verify`.
+        The problem. What would lead a learner astray is found when rows or index are first asked for, other numbers in
+        the place of the right ones by `Store.verify`.
     """
     place = Path(path)
-    header = _header(place)
-    arrays = {name: _map(place, name, header) for name in header["arrays"]}
-    X = arrays["values"]
-    if header["layout"] == "csr":
-        shape = (header["n_rows"], header["n_features"])
-        X = sparse.csr_matrix((X, arrays["indices"], arrays["indptr"]), shape=shape, copy=False)
-        X.has_sorted_indices = X.has_canonical_format = True  # as_rows and the parser make sure
-    queries = Queries(arrays["ids"], arrays["codes"], arrays["query_order"], arrays["starts"])
-    data = RankingData(X, arrays["y"], queries, *(arrays[name] for name in INDEX))
+    header = read_header(place)
+    files = StoreFiles(place, header)
     return Store(
-        X=X,
-        y=arrays["y"],
-        _qid=lambda: queries.ids[queries.codes] if header["has_qid"] else None,
-        _docids=lambda: _docids(arrays),
-        _data=lambda: data,
-        path=place,
-        header=header,
+        path=place, header=header, _files=files, _qid=files.qid, _docids=files.docids, _data=lambda: files.data
     )
-
-
-def _docids(arrays: dict[str, NDArray[Any]]) -> NDArray[np.object_] | None:
-    if "docid_stops" not in arrays:
-        return None
-    text, stops = arrays["docid_bytes"].tobytes(), arrays["docid_stops"].tolist()
-    found = np.empty(len(stops), dtype=object)
-    found[:] = [
-        text[begin:stop].decode(errors="surrogateescape") for begin, stop in zip([0, *stops[:-1]], stops, strict=True)
-    ]
-    return found
 
 
 def _fill(folder: StoreFolder, data: RankingData, has_qid: bool, docids: ArrayLike | None) -> None:
     if sparse.issparse(data.X):
-        folder.put("values", data.X.data)
-        folder.put("indices", data.X.indices)
+        # there may be room behind the last entry
+        folder.put("values", data.X.data[: data.X.nnz])
+        folder.put("indices", data.X.indices[: data.X.nnz])
         folder.put("indptr", data.X.indptr)
     else:
         folder.put("values", data.X)
@@ -203,34 +195,3 @@ def _put_docids(folder: StoreFolder, docids: NDArray[Any], n_rows: int) -> None:
     texts = [str(docid).encode(errors="surrogateescape") for docid in docids.tolist()]
     folder.put("docid_bytes", np.frombuffer(b"".join(texts), dtype=np.uint8))
     folder.put("docid_stops", np.cumsum([len(text) for text in texts], dtype=np.int64))
-
-
-def _header(place: Path) -> dict[str, Any]:
-    if not place.is_dir():
-        raise InputError(f"there is no store {place}; write one with: corank convert SOURCE {place}.")
-    if not is_store(place):
-        raise InputError(f"{place} is not a store: it has no readable {HEADER} of the format {FORMAT!r}.")
-    header = json.loads((place / HEADER).read_bytes())
-    if header.get("version") != VERSION:
-        raise InputError(
-            f"{place} is a store of version {header.get('version')}, and this corank reads version {VERSION}; "
-            "upgrade corank or write the store again."
-        )
-    content = header.get("content")
-    if not isinstance(content, dict) or header.get("sha256") != digest(content):
-        raise InputError(f"{place} is damaged: {HEADER} does not match its checksum; write the store again.")
-    return content
-
-
-def _map(place: Path, name: str, header: dict[str, Any]) -> NDArray[Any]:
-    entry = header["arrays"][name]
-    file, dtype, shape = place / f"{name}.bin", np.dtype(entry["dtype"]), tuple(entry["shape"])
-    size = int(np.prod(shape, dtype=object)) * dtype.itemsize
-    found = file.stat().st_size if file.is_file() else None
-    if found != size:
-        state = "is missing" if found is None else f"has {found} bytes instead of {size}"
-        raise InputError(f"{place} is damaged: {file.name} {state}; write the store again.")
-    if size == 0:
-        return np.empty(shape, dtype)
-    # a plain array over the map: kernels and scipy treat subclasses as strangers
-    return np.asarray(np.memmap(file, dtype, mode="r", shape=shape))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,41 +12,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from corank.data.atomic import atomic_folder
+from corank.data.atomic import atomic_folder, require_place
+from corank.data.store_header import HEADER, header_text, is_store
 from corank.errors import InputError
 
-FORMAT = "corank store"
-VERSION = 1
-HEADER = "header.json"
 PIECE = 1 << 24
 
 
-def digest(content: dict[str, Any] | NDArray[Any]) -> str:
+def digest(array: NDArray[Any]) -> str:
     """
-    SHA-256 of the bytes of an array, or of the canonical JSON of a header.
+    SHA-256 of the bytes of an array.
 
-    content: what to sum up.
     Returns: 64 hexadecimal digits.
     """
-    if isinstance(content, dict):
-        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
     total = hashlib.sha256()
-    for piece in _pieces(content):
+    for piece in _pieces(array):
         total.update(piece)
     return total.hexdigest()
-
-
-def is_store(path: Path) -> bool:
-    """
-    Say whether a folder holds a store, of any version.
-
-    Returns: true where its header names the format.
-    """
-    try:
-        header = json.loads((path / HEADER).read_bytes())
-    except (OSError, ValueError):
-        return False
-    return isinstance(header, dict) and header.get("format") == FORMAT
 
 
 @contextmanager
@@ -59,14 +40,20 @@ def store_folder(path: str | os.PathLike[str], overwrite: bool) -> Iterator[Stor
     overwrite: whether a store that stands there is replaced; an empty folder always is, anything else never.
     Yields: takes the arrays and the header.
     """
-    place = Path(path)
-    if place.is_dir() and any(place.iterdir()):
-        if not is_store(place):
-            raise InputError(f"{place} is a folder but not a store, and is left as it is; choose another name.")
-        if not overwrite:
-            raise InputError(f"{place} is a store already; ask to overwrite it, or choose another name.")
-    with atomic_folder(place, replace=True) as scratch:
+    _require_no_other(Path(path))
+    with atomic_folder(path, overwrite=overwrite) as scratch:
         yield StoreFolder(scratch)
+
+
+def require_store_place(path: str | os.PathLike[str], *, overwrite: bool) -> None:
+    """
+    Refuse, before any work is done, a store that could not be written after it.
+
+    path: where it shall stand.
+    overwrite: whether a store that stands there may be replaced.
+    """
+    _require_no_other(Path(path))
+    require_place(path, overwrite=overwrite, folder=True)
 
 
 class StoreFolder:
@@ -124,12 +111,15 @@ class StoreFolder:
 
         **facts: what the header says besides the arrays.
         """
-        content = {**facts, "arrays": self._arrays}
-        header = {"format": FORMAT, "version": VERSION, "sha256": digest(content), "content": content}
-        (self.path / HEADER).write_text(json.dumps(header, indent=1) + "\n")
+        (self.path / HEADER).write_text(header_text({**facts, "arrays": self._arrays}))
 
     def _file(self, name: str) -> Path:
         return self.path / f"{name}.bin"
+
+
+def _require_no_other(place: Path) -> None:
+    if place.is_dir() and any(place.iterdir()) and not is_store(place):
+        raise InputError(f"{place} is a folder but not a store, and is left as it is; choose another name.")
 
 
 def _pieces(array: NDArray[Any]) -> Iterator[memoryview]:

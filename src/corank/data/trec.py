@@ -15,16 +15,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from corank.core import columns
-from corank.data.compressed import Text, open_text, write_text
+from corank.data.compressed import write_text
 from corank.data.given import as_scores
-from corank.data.pieces import cut_lines
 from corank.data.queries import Queries
+from corank.data.text import Source, open_text
+from corank.data.trec_columns import EVERY_ROW, FIRST_ROW, read_columns
 from corank.errors import InputError
 
 RUN_COLUMNS = ("query", "Q0", "document", "rank", "score", "tag")
 QRELS_COLUMNS = ("query", "iteration", "document", "grade")
-PIECE = 1 << 28
 _NAME = re.compile(r"[^ \t\r\n]+").fullmatch
 
 
@@ -88,47 +87,68 @@ class JudgedRun:
     missed_y: NDArray[np.float64]
 
 
-def read_run(path: str | os.PathLike[str]) -> Run:
+def read_run(path: Source) -> Run:
     """
     Read a run file of six columns, plain or compressed.
 
     Parameters
     ----------
     path : path
-        The file.
+        The file; "-" is standard input.
 
     Returns
     -------
     Run
         Its rows, in the order of the file.
     """
-    text = open_text(path)
-    spans, fresh, scores = _read(text, RUN_COLUMNS, ("query", "document", "tag"), "score")
-    tag = _decode(text, spans[:1, 2])[0]
-    return Run(_decode(text, spans[:, 0], fresh), _decode(text, spans[:, 1]), scores, tag)
+    kept = {"query": EVERY_ROW, "document": EVERY_ROW, "tag": FIRST_ROW}
+    scores, qid, docids, tags = read_columns(open_text(path), RUN_COLUMNS, kept, "score")
+    return Run(qid, docids, scores, tags[0])
 
 
-def read_qrels(path: str | os.PathLike[str]) -> Qrels:
+def read_qrels(path: Source) -> Qrels:
     """
     Read a qrels file of four columns, plain or compressed.
 
     Parameters
     ----------
     path : path
-        The file.
+        The file; "-" is standard input.
 
     Returns
     -------
     Qrels
         Its rows, in the order of the file.
     """
-    text = open_text(path)
-    spans, fresh, y = _read(text, QRELS_COLUMNS, ("query", "document"), "grade")
-    return Qrels(_decode(text, spans[:, 0], fresh), _decode(text, spans[:, 1]), y)
+    y, qid, docids = read_columns(open_text(path), QRELS_COLUMNS, {"query": EVERY_ROW, "document": EVERY_ROW}, "grade")
+    return Qrels(qid, docids, y)
+
+
+def read_scores(path: Source) -> NDArray[np.float64]:
+    """
+    Read a file of one score a line, plain or compressed.
+
+    Parameters
+    ----------
+    path : path
+        The file; "-" is standard input.
+
+    Returns
+    -------
+    array of float64
+        The scores.
+    """
+    return read_columns(open_text(path), ("score",), {}, "score")[0]
 
 
 def write_run(
-    path: str | os.PathLike[str], qid: ArrayLike, docids: ArrayLike, scores: ArrayLike, tag: str = "corank"
+    path: str | os.PathLike[str],
+    qid: ArrayLike,
+    docids: ArrayLike,
+    scores: ArrayLike,
+    tag: str = "corank",
+    *,
+    overwrite: bool = False,
 ) -> None:
     """
     Write a run file, each query's documents by falling score and numbered from 1, whole or not at all.
@@ -136,13 +156,15 @@ def write_run(
     Parameters
     ----------
     path : path
-        The file to write, compressed as its suffix says.
+        The file to write, compressed as its suffix says; "-" is standard output.
     qid, docids : array-likes of shape (n_rows,)
         Query and document of each row, without blanks.
     scores : array-like of shape (n_rows,)
         Higher is better; rows with equal scores keep their order.
     tag : str, default "corank"
         Name of the run.
+    overwrite : bool, default False
+        Whether a file that stands at `path` is replaced.
     """
     documents = _names(docids, "docids")
     queries = Queries.of(qid, len(documents))
@@ -154,30 +176,34 @@ def write_run(
     ranks = queries.ranks(values)
     order = np.lexsort((ranks, queries.codes))
     rows = zip(*(part.tolist() for part in (order, queries.codes[order], ranks[order], values[order])), strict=True)
-    with write_text(path) as stream:
+    with write_text(path, overwrite=overwrite) as stream:
         stream.writelines(
             f"{names[query]} Q0 {documents[row]} {rank} {score!r} {tag}\n".encode(errors="surrogateescape")
             for row, query, rank, score in rows
         )
 
 
-def write_qrels(path: str | os.PathLike[str], qid: ArrayLike, docids: ArrayLike, y: ArrayLike) -> None:
+def write_qrels(
+    path: str | os.PathLike[str], qid: ArrayLike, docids: ArrayLike, y: ArrayLike, *, overwrite: bool = False
+) -> None:
     """
     Write a qrels file, whole or not at all.
 
     Parameters
     ----------
     path : path
-        The file to write, compressed as its suffix says.
+        The file to write, compressed as its suffix says; "-" is standard output.
     qid, docids : array-likes of shape (n_rows,)
         Query and document of each row, without blanks.
     y : array-like of shape (n_rows,)
         Grades; rows with NaN are unjudged and left out.
+    overwrite : bool, default False
+        Whether a file that stands at `path` is replaced.
     """
     documents = _names(docids, "docids")
     queries = Queries.of(qid, len(documents))
     names, grades = _names(queries.plain_ids("a TREC file"), "qid"), as_scores(y, len(documents))
-    with write_text(path) as stream:
+    with write_text(path, overwrite=overwrite) as stream:
         stream.writelines(
             f"{names[query]} 0 {document} {grade!r}".removesuffix(".0").encode(errors="surrogateescape") + b"\n"
             for query, document, grade in zip(queries.codes.tolist(), documents, grades.tolist(), strict=True)
@@ -225,58 +251,6 @@ def join_run(run: Run, qrels: Qrels, *, unjudged: float = float("nan")) -> Judge
     missed = [(query, grade) for (query, document), grade in grades.items() if (query, document) not in retrieved]
     missed_qid = np.array([query for query, _ in missed], dtype=object)
     return JudgedRun(y, run.scores, run.qid, run.docids, missed_qid, np.array([grade for _, grade in missed]))
-
-
-def _read(
-    text: Text, names: tuple[str, ...], kept: tuple[str, ...], number: str
-) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.float64]]:
-    most = text.n_lines
-    fields = columns.Fields(
-        np.empty((most, len(kept), 2), dtype=np.int64),
-        np.empty(most, dtype=np.bool_),
-        np.empty(most),
-        np.empty((most, 2), dtype=np.int64),
-    )
-    keep = np.array([kept.index(name) if name in kept else -1 for name in names])
-    row = 0
-    for piece in cut_lines(text, 0, PIECE):
-        code, position, row = columns.split_lines(
-            piece.bytes, piece.begin, piece.end, piece.shift, row, keep, names.index(number), fields
-        )
-        if code != columns.DONE:
-            raise _fault(text, code, position, names, number)
-    if row == 0:
-        raise InputError(f"{text.path} has no rows; expected lines of '{' '.join(names)}'.")
-    numbers = fields.numbers[:row]
-    for k in np.flatnonzero(np.isnan(numbers)).tolist():
-        begin, end = fields.number_spans[k].tolist()
-        numbers[k] = float(text.mapped[begin:end])
-        if np.isinf(numbers[k]):
-            raise _fault(text, columns.BAD_NUMBER, begin, names, number)
-    return fields.spans[:row], fields.fresh[:row], numbers
-
-
-def _decode(text: Text, spans: NDArray[np.int64], fresh: NDArray[np.bool_] | None = None) -> NDArray[np.object_]:
-    """Strings of spans; one that is not fresh is the string before it."""
-    wanted = spans if fresh is None else spans[fresh]
-    lines = np.empty(int((wanted[:, 1] - wanted[:, 0] + 1).sum()), dtype=np.uint8)
-    columns.gather_lines(text.bytes, wanted, lines)
-    found = np.empty(len(wanted), dtype=object)
-    found[:] = lines.tobytes().decode(errors="surrogateescape").split("\n")[:-1]
-    return found if fresh is None else np.asarray(found[np.cumsum(fresh) - 1])
-
-
-def _fault(text: Text, code: int, position: int, names: tuple[str, ...], number: str) -> InputError:
-    line, column = text.locate(position)
-    if code == columns.BAD_NUMBER:
-        found = text.mapped[position : position + 40].split(maxsplit=1)[0].decode(errors="replace")
-        problem = f"expected a finite {number}, found {found!r}"
-    elif code == columns.NO_ROOM:
-        problem = "the file changed while it was read; read it again"
-    else:
-        few = "fewer" if code == columns.FEW_COLUMNS else "more"
-        problem = f"expected {len(names)} columns ({' '.join(names)}), found {few}"
-    return InputError(f"{text.path}, line {line}, column {column}: {problem}.")
 
 
 def _names(values: ArrayLike, what: str) -> list[str]:

@@ -7,6 +7,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from corank.errors import InputError
 
+LARGEST = 1e40
+"""Largest weight of a row or pair, and the inverse of the smallest: a pair's is a product of three, and is squared."""
+
 
 def as_weights(weights: ArrayLike, n: int, what: str = "row", name: str = "weights") -> NDArray[np.float64]:
     """
@@ -34,6 +37,21 @@ def as_weights(weights: ArrayLike, n: int, what: str = "row", name: str = "weigh
     if n and not w.any():
         raise InputError(f"{name} is zero for all {n} {what}s; give some of them a positive weight.")
     return w
+
+
+def require_moderate(w: NDArray[np.float64], what: str, name: str) -> None:
+    """
+    Raise one sentence where weights are so large or small that products of them, and sums of those, would be lost.
+
+    w: checked weights.
+    what, name: as in `as_weights`.
+    """
+    bad = np.flatnonzero((w > LARGEST) | ((w > 0.0) & (w < 1.0 / LARGEST)))
+    if len(bad):
+        raise InputError(
+            f"{name} is {w[bad[0]]:g} at {what} {bad[0]}, too large or too small to be multiplied with others; keep "
+            f"weights between {1.0 / LARGEST:g} and {LARGEST:g}, or 0."
+        )
 
 
 def require_weight(total: float, what: str) -> None:

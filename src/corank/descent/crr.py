@@ -22,9 +22,9 @@ from corank.parameters import Rules, boolean, number
 
 
 def _is_logistic(model: CRR) -> bool:
-    if model.loss != "logistic":
-        raise AttributeError(f"predict_proba needs loss='logistic', but loss is {model.loss!r}")
-    return True
+    if hasattr(model, "score_range_") or (model.loss == "logistic" and not hasattr(model, "coef_")):
+        return True
+    raise AttributeError("predict_proba needs a model of loss='logistic'; use predict")
 
 
 class CRR(LinearDescent):
@@ -34,7 +34,8 @@ class CRR(LinearDescent):
     Parameters
     ----------
     loss : {"squared", "logistic", "hinge", "squared_hinge"}
-        ℓ, see `corank.losses.Loss`; ``"logistic"`` needs scores in [0, 1], the hinges scores −1 and 1.
+        ℓ, see `corank.losses.Loss`; ``"logistic"`` learns shares: scores in [0, 1] as they are, others from the lowest
+        (0) to the highest (1). The hinges need scores −1 and 1.
     mix : float
         Share of regression, between 0 and 1 (the paper's α).
     alpha : float, optional
@@ -44,7 +45,7 @@ class CRR(LinearDescent):
         Whether to learn a bias b, from the regression part only and without penalty.
     solver : {"auto", "sgd", "exact"}
         ``"exact"`` finds the optimum for every loss but the hinge; ``"auto"`` as in `corank.SPD`.
-    l1, query_weight, draw, scale, tol, rate, eta0, n_steps, average, project, warm_start
+    l1, query_weight, draw, scale, tol, max_iter, rate, eta0, n_steps, average, project, warm_start
         As in `corank.SPD`.
     early_stopping, validation_fraction, n_iter_no_change, random_state, n_jobs, verbose
         As in `corank.SPD`.
@@ -55,6 +56,8 @@ class CRR(LinearDescent):
         Weights of the columns as given.
     intercept_ : float
         Bias; 0 without `fit_intercept` or with mix=0.
+    score_range_ : array of shape (2,)
+        Scores that the logistic loss takes for 0 and for 1; with mix=0, as in `corank.SPD`.
     alpha_, alpha_from_, objective_, n_iter_, n_skipped_queries_
         As in `corank.SPD`.
     column_scale_, objective_trace_, validation_errors_, eta0_, run_
@@ -82,7 +85,8 @@ class CRR(LinearDescent):
         draw: str = "pairs",
         scale: bool = True,
         solver: str = "auto",
-        tol: float = 1e-6,
+        tol: float = 1e-10,
+        max_iter: int = 100,
         rate: str = "pegasos",
         eta0: float | None = None,
         n_steps: int = 100_000,
@@ -106,6 +110,7 @@ class CRR(LinearDescent):
         self.scale = scale
         self.solver = solver
         self.tol = tol
+        self.max_iter = max_iter
         self.rate = rate
         self.eta0 = eta0
         self.n_steps = n_steps
@@ -123,7 +128,7 @@ class CRR(LinearDescent):
     @available_if(_is_logistic)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """
-        Expected scores of rows as probabilities; for the logistic loss.
+        Expected scores of rows as shares of the way from the lowest to the highest; for the logistic loss.
 
         Parameters
         ----------
@@ -133,7 +138,7 @@ class CRR(LinearDescent):
         Returns
         -------
         array of shape (n_rows, 2)
-            1 − σ(w · x + b) and σ(w · x + b), the expected score.
+            1 − p and p = σ(w · x + b): where between the two numbers of `score_range_` the score is expected.
         """
         p = logistic(self.predict(X))
         return np.column_stack([1.0 - p, p])

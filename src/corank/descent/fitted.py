@@ -22,6 +22,7 @@ class Fitted:
     A linear model, see the attributes of `corank.SPD`.
 
     coef, intercept, alpha, alpha_from, objective, n_iter, n_skipped_queries: of every model.
+    score_range (2,): of a model that learns shares.
     eta0, objective_trace, validation_errors, run: of a stochastic descent.
     """
 
@@ -32,6 +33,7 @@ class Fitted:
     objective: float
     n_iter: int
     n_skipped_queries: int
+    score_range: Floats | None = None
     eta0: float | None = None
     objective_trace: Floats | None = None
     validation_errors: Floats | None = None

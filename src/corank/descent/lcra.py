@@ -63,7 +63,7 @@ class LCRA(LinearDescent):
     coupling : float
         Weight of the disagreement on unscored pairs (the paper's μ).
     loss : {"squared", "hinge", "logistic", "squared_hinge"}
-        ℓ, see `corank.losses.Loss`.
+        ℓ, see `corank.losses.Loss`; scores for ``"logistic"`` as in `corank.SPD` (in `corank.CRR`, with mix > 0).
     mix : float
         Share of regression, between 0 and 1.
     alpha : float, optional
@@ -77,7 +77,7 @@ class LCRA(LinearDescent):
         Whether each view has a bias, learnt from the regression part only.
     solver : {"auto", "sgd", "exact"}
         ``"exact"`` finds the optimum for the squared loss; ``"auto"`` as in `corank.SPD`.
-    l1, query_weight, draw, scale, tol, rate, eta0, n_steps, average, project, warm_start
+    l1, query_weight, draw, scale, rate, eta0, n_steps, average, project, warm_start
         As in `corank.SPD`.
     early_stopping, validation_fraction, n_iter_no_change, random_state, n_jobs, verbose
         As in `corank.SPD`.
@@ -92,6 +92,8 @@ class LCRA(LinearDescent):
         The columns of each view.
     view_coefs_ : array of shape (n_views, n_features)
         Weights of each view, zero where it does not see a column.
+    score_range_ : array of shape (2,)
+        As in `corank.CRR`.
     view_gap_ : float
         Mean over unscored pairs and pairs of views of the squared difference of their margins; NaN without unscored
         pairs. After stochastic steps it is estimated on a sample, and NaN without coupling.
@@ -136,7 +138,6 @@ class LCRA(LinearDescent):
         draw: str = "pairs",
         scale: bool = True,
         solver: str = "auto",
-        tol: float = 1e-6,
         rate: str = "pegasos",
         eta0: float | None = None,
         n_steps: int = 100_000,
@@ -163,7 +164,6 @@ class LCRA(LinearDescent):
         self.draw = draw
         self.scale = scale
         self.solver = solver
-        self.tol = tol
         self.rate = rate
         self.eta0 = eta0
         self.n_steps = n_steps
@@ -211,14 +211,14 @@ class LCRA(LinearDescent):
             raise InputError("LCRA is linear in each view's columns; put Landmarks before it, or use linear views.")
         return columns_of_views(data.X, [np.arange(d) if view.columns is None else view.columns for view in views])
 
-    def _objective(self, data: RankingData, kept: float | None = None) -> Objective:
+    def _objective(self, data: RankingData, goes_on: bool = False) -> Objective:
         warn_of_no_agreement(data, self.coupling)
         # a row drawn twice differs from itself by nothing: P̂ has such pairs, so that a row of weight 2 is worth the row
         # written twice; they are not drawn, but counted
         distinct, drawn = _unscored_weight(data, self.query_weight)
         coupling = self.coupling * distinct / drawn if distinct > 0.0 else 0.0
         return replace(
-            super()._objective(data, kept),
+            super()._objective(data, goes_on),
             coupling=float(coupling), batch=int(self.batch), unscored_batch=int(self.unscored_batch),
         )  # fmt: skip
 

@@ -22,6 +22,7 @@ from corank.descent.task import RATES, Task, columns_of_views
 from corank.descent.training import train
 from corank.errors import InputError
 from corank.exact.penalty import default_alpha
+from corank.exact.targets import Range, unit_range
 from corank.held_out import HeldOut
 from corank.losses import LOSSES, Loss
 from corank.parameters import Rules, boolean, n_jobs, none, number, one_of, seed, whole
@@ -35,14 +36,17 @@ class LinearDescent(Ranker):
 
     __metadata_request__partial_fit: ClassVar[dict[str, bool]] = {"qid": True}
 
-    # a ranker without these parameters learns from pairs only
+    # a ranker without these parameters learns from pairs only, and by no Newton steps
     mix: float = 0.0
     fit_intercept: bool = False
+    tol: float = 1e-10
+    max_iter: int = 100
 
     coef_: Floats
     intercept_: float
     alpha_: float
     alpha_from_: str
+    score_range_: Floats
     objective_trace_: Floats
     eta0_: float
     run_: dict[str, Any]
@@ -55,7 +59,8 @@ class LinearDescent(Ranker):
         "draw": one_of(*DRAWS),
         "scale": boolean,
         "solver": one_of("auto", "sgd", "exact"),
-        "tol": number(0),
+        "tol": number(0, 1, inside="()"),
+        "max_iter": whole(1),
         "rate": one_of(*RATES),
         "eta0": number(0, inside="()") | none,
         "n_steps": whole(0),
@@ -118,6 +123,10 @@ class LinearDescent(Ranker):
         return self.mix == 0.0
 
     @property
+    def _learns_sizes(self) -> bool:  # type: ignore[override]
+        return Loss.of(self.loss).scores != "signs"
+
+    @property
     def _goes_on(self) -> bool:
         return self.warm_start and self.solver != "exact" and hasattr(self, "run_")
 
@@ -159,18 +168,21 @@ class LinearDescent(Ranker):
         if self._goes_on or self.solver == "sgd" or (self.solver == "auto" and not is_quick):
             return self._descend(data, held, rng, self._goes_on)
         columns, objective = self._layout(data, rng.spawn(1)[0]), self._objective(data)
-        return self._fitted(data, objective, columns, solve(data, objective, columns.of_views, self.tol))
+        newton = {"tol": self.tol, "max_iter": self.max_iter, "verbose": self.verbose}
+        found = solve(objective.targets(data), objective, columns.of_views, **newton)
+        return self._fitted(data, objective, columns, found)
 
     def _descend(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator, goes_on: bool) -> Fitted:
         """Take stochastic steps, from where the fitted model ended where it `goes_on`."""
         data = data if held is None else held.train
         # each question its own generator, so that a resumed run samples what the first one did
         for_views, for_sample, for_dice = rng.spawn(3)
-        objective = self._objective(data, self.alpha_ if goes_on else None)
+        objective = self._objective(data, goes_on)
+        data = objective.targets(data)
         task = Task.of(data, objective, self._layout(data, for_views, goes_on), for_sample)
         resumes = goes_on and hasattr(self, "run_")
         runs = self._resumed(task) if resumes else self._started(task, data, for_dice, goes_on)
-        judge = None if held is None else judge_of(held, self.loss)
+        judge = None if held is None else judge_of(replace(held, test=objective.targets(held.test)), self.loss)
         went = train(runs, task, self.n_steps, judge, self.n_iter_no_change, self.verbose)
         if went.interrupted and went.runs.n_steps == 0:
             raise KeyboardInterrupt
@@ -199,22 +211,36 @@ class LinearDescent(Ranker):
             objective=float(found.objective),
             n_iter=int(found.n_iter),
             n_skipped_queries=len(data.single_grade_queries) if self._needs_pairs else 0,
+            score_range=None if objective.score_range is None else np.array(objective.score_range),
         )
 
-    def _objective(self, data: RankingData, kept: float | None = None) -> Objective:
-        """Return what is minimised; where alpha is chosen, a model that goes on has `kept` its own."""
+    def _objective(self, data: RankingData, goes_on: bool = False) -> Objective:
+        """Return what is minimised; what was chosen from the data, a model that goes on keeps."""
         if self.alpha is not None:
             alpha, source = self.alpha, "given"
-        elif kept is not None:
-            alpha, source = kept, self.alpha_from_
+        elif goes_on:
+            alpha, source = self.alpha_, self.alpha_from_
         else:
             alpha, source = default_alpha(data, self.query_weight), "pair differences"
         objective = Objective(
             Loss.of(self.loss), float(alpha), source, float(self.l1), float(self.mix),
             fit_intercept=bool(self.fit_intercept), query_weight=self.query_weight, draw=self.draw,
+            score_range=self._score_range(data, goes_on) if Loss.of(self.loss).scores == "unit" else None,
         )  # fmt: skip
-        objective.require_scores(data)
+        objective.require_scores(objective.targets(data))
         return objective
+
+    def _score_range(self, data: RankingData, goes_on: bool) -> Range:
+        low, high = unit_range(data, self.mix > 0.0)
+        if not goes_on or not hasattr(self, "score_range_"):
+            return low, high
+        kept = (float(self.score_range_[0]), float(self.score_range_[1]))
+        if low < kept[0] or high > kept[1]:
+            raise InputError(
+                f"y runs from {low:g} to {high:g}, beyond the {kept[0]:g} to {kept[1]:g} that this model was begun "
+                "with; fit it anew."
+            )
+        return kept
 
     def _layout(self, data: RankingData, rng: np.random.Generator, goes_on: bool = False) -> Columns:
         """Return which views see which columns: here, one view sees all."""
@@ -244,7 +270,9 @@ class LinearDescent(Ranker):
                 f"this model was begun with {self.run_['kind']} weights and cannot go on with {plan.kind} ones; "
                 "keep rate, average, project and whether l1 is zero as they were, or fit it anew."
             )
-        return Runs.resume(plan, self.run_)
+        runs = Runs.resume(plan, self.run_)
+        runs.require_room(task.columns)
+        return runs
 
     def _plan(self, objective: Objective, eta0: float) -> Plan:
         o = objective

@@ -11,6 +11,7 @@ from scipy import sparse
 
 from corank.data.ranking import RankingData
 from corank.exact.solution import require_products
+from corank.exact.targets import Range, in_unit, ordered
 from corank.losses import Loss
 
 Floats = NDArray[np.float64]
@@ -26,6 +27,7 @@ class Objective:
     l1, mix, coupling: as in the formula.
     fit_intercept: whether the regression part has a bias.
     query_weight, draw: the law of the pairs, see `corank.PairSampler`.
+    score_range: scores that stand for 0 and 1 where the loss learns shares.
     batch, unscored_batch: examples and unscored pairs whose means stand for those of the formula in a stochastic step.
     """
 
@@ -40,6 +42,13 @@ class Objective:
     draw: str = "pairs"
     batch: int = 1
     unscored_batch: int = 1
+    score_range: Range | None = None
+
+    def targets(self, data: RankingData) -> RankingData:
+        """Return a problem with its scores as this objective sees them."""
+        if self.score_range is not None:
+            return in_unit(data, self.score_range)
+        return ordered(data) if self.loss.scores == "signs" and self.mix == 0.0 else data
 
     def require_scores(self, data: RankingData) -> None:
         """Raise one sentence where a problem's scores are not what this objective can learn from."""

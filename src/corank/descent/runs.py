@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.random import default_rng
 from numpy.typing import NDArray
 
 from corank.core.coupled import Columns, descend_coupled
@@ -68,6 +69,15 @@ class Runs:
         """
         n_runs = len(stored["steps"])
         return cls([State(*(np.array(stored[name][j]) for name in State._fields)) for j in range(n_runs)], plan)
+
+    def require_room(self, columns: Columns) -> None:
+        """Raise one sentence where the states, which may come from a file, are not those of so many columns."""
+        weights, biases = np.zeros(len(columns.views)), np.zeros(len(columns.of_views))
+        like = Runs.start(self.plan, 1, weights, biases, default_rng(0))
+        wanted = [(part.shape, part.dtype) for part in like.states[0]]
+        for state in self.states:
+            if [(part.shape, part.dtype) for part in state] != wanted or not state.dice.any(axis=1).all():
+                raise InputError("run_ does not hold the state of a descent over these columns; fit the model anew.")
 
     def stored(self) -> dict[str, Any]:
         """Return the fields of the states, stacked over the runs (copies), and the kind of the plan."""

@@ -57,13 +57,13 @@ def can_solve(data: RankingData, loss: Loss) -> bool:
     return is_small and (loss.exact == "sorted" or (loss.exact == "pairs" and data.n_pairs <= MAX_PAIRS))
 
 
-def solve(data: RankingData, objective: Objective, views: list[NDArray[np.int64]], tol: float) -> Found:
+def solve(data: RankingData, objective: Objective, views: list[NDArray[np.int64]], **newton: Any) -> Found:
     """
     Find the optimum.
 
     objective: what to minimise; of several views, with the squared loss.
     views: columns of each view.
-    tol: relative size of the gradient at which Newton's method stops.
+    newton: `tol`, `max_iter` and `verbose` of Newton's method, see `corank.exact.smooth_loss`.
     Returns: the optimum; of the views' biases, the mean.
     """
     o = objective
@@ -73,7 +73,7 @@ def solve(data: RankingData, objective: Objective, views: list[NDArray[np.int64]
     if o.loss.exact == "system":
         found = exact.squared_views(data, views, coupling=o.coupling, **how)
     else:
-        found = exact.smooth_loss(data, o.loss.name, tol=tol, **how)
+        found = exact.smooth_loss(data, o.loss.name, **newton, **how)
     W = np.zeros((len(views), data.n_features))
     for w, columns, coef in zip(W, views, found.view_coefs or (found.coef,), strict=True):
         w[columns] = coef

@@ -24,8 +24,8 @@ class SPD(LinearDescent):
     Parameters
     ----------
     loss : {"squared_hinge", "hinge", "squared", "logistic"}
-        ℓ, see `corank.losses.Loss`; ``"logistic"`` needs scores that differ by at most 1 inside a query. The paper's is
-        ``"hinge"``.
+        ℓ, see `corank.losses.Loss`; ``"logistic"`` learns differences of at most 1: where scores of a query differ by
+        more, all are divided by the widest difference. The paper's is ``"hinge"``.
     alpha : float, optional
         Weight of ½‖w‖² beside the mean loss over pairs. None chooses, from the size and number of the
         differences of rows, see `corank.exact.penalty`.
@@ -42,7 +42,10 @@ class SPD(LinearDescent):
         ``"exact"`` finds the optimum for every loss but the hinge. ``"auto"`` does so where it is cheap, see
         `corank.descent.solvers.can_solve`, and else descends.
     tol : float
-        Newton's method, where it finds the optimum, stops when the gradient is below `tol` times its first size.
+        Newton's method stops where the objective is above its minimum by at most `tol` times its value, or times what
+        was gained since all weights were 0, where that is less.
+    max_iter : int
+        Most Newton steps; a `ConvergenceWarning` says where they did not suffice.
     rate : {"pegasos", "constant", "sqrt", "adagrad"}
         η_i = 1/(alpha (i − 1) + 1/eta0), eta0, eta0/√i, or one rate per weight.
     eta0 : float, optional
@@ -70,7 +73,7 @@ class SPD(LinearDescent):
         Number of threads, each with a run of its own and a share of the steps; the weights of the runs are averaged.
         The result depends on the seed and on `n_jobs`, on nothing else. None is 1, −1 every processor.
     verbose : bool
-        Whether to show a progress bar, on a terminal only.
+        Whether to show a progress bar, on a terminal or in a notebook.
 
     Attributes
     ----------
@@ -84,6 +87,8 @@ class SPD(LinearDescent):
         The weight of the penalty.
     alpha_from_ : str
         What it was chosen from, ``"given"`` where it was not.
+    score_range_ : array of shape (2,)
+        0 and the difference of scores that counts as 1 (logistic loss only).
     objective_ : float
         What was minimised, as it is for these weights; after stochastic steps, estimated on a fixed sample of examples.
     n_iter_ : int
@@ -116,7 +121,8 @@ class SPD(LinearDescent):
         draw: str = "pairs",
         scale: bool = True,
         solver: str = "auto",
-        tol: float = 1e-6,
+        tol: float = 1e-10,
+        max_iter: int = 100,
         rate: str = "pegasos",
         eta0: float | None = None,
         n_steps: int = 100_000,
@@ -138,6 +144,7 @@ class SPD(LinearDescent):
         self.scale = scale
         self.solver = solver
         self.tol = tol
+        self.max_iter = max_iter
         self.rate = rate
         self.eta0 = eta0
         self.n_steps = n_steps

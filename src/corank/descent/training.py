@@ -47,7 +47,7 @@ def train(runs: Runs, task: Task, n_steps: int, judge: Judge | None, patience: i
     n_steps: steps to take.
     judge: takes the weights and biases of the views and returns the error on what was held out; stops early.
     patience: checks without a lower error after which to stop.
-    verbose: whether to show a progress bar, on a terminal only.
+    verbose: whether to show a progress bar, on a terminal or in a notebook.
     Returns: the runs and how they went.
     """
     trace, errors = [(runs.n_steps, _estimate(runs, task))], [np.inf]

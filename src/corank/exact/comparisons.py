@@ -51,7 +51,9 @@ def scored_comparisons(data: RankingData, mix: float, centred: bool, query_weigh
         return _preferences(weigh_queries(data, query_weight))
     assert data.y is not None
     order = data.order[data.is_scored[data.order]]
-    w, v = data.weight_of(order), weigh_queries(data, query_weight).weight_of(order)
+    w = data.weight_of(order)
+    # without a pair to count, a query has no weight to spread over its rows
+    v = weigh_queries(data, query_weight).weight_of(order) if mix < 1.0 else w
     y, query = data.y[order], data.queries.codes[order]
     new = np.ones(len(order), dtype=bool)
     new[1:] = (query[1:] != query[:-1]) | (y[1:] != y[:-1])

@@ -17,9 +17,11 @@ from corank.exact.comparisons import Comparisons, scored_comparisons
 from corank.exact.newton import Affine, Evaluate, Slopes, Vector, minimise
 from corank.exact.pairwise import pair_loss, row_loss
 from corank.exact.solution import Floats, Solution, require, require_products
+from corank.exact.targets import ordered
 from corank.graphs import weigh_queries
 from corank.losses import Loss
 from corank.moments import Moments
+from corank.progress import progress
 
 MAX_PAIRS = 100_000_000
 """Most pairs that are visited one by one; each Newton step passes over them about ten times."""
@@ -36,8 +38,9 @@ def smooth_loss(
     alpha: float,
     fit_intercept: bool = False,
     query_weight: str = "pairs",
-    tol: float = 1e-6,
+    tol: float = 1e-10,
     max_iter: int = 100,
+    verbose: bool = False,
 ) -> Solution:
     """
     Minimise mix · mean_D ℓ(y, w·x + b) + (1 − mix) · mean_P ℓ(t(y_a − y_b), w·(a − b)) + alpha/2 ‖w‖².
@@ -59,9 +62,12 @@ def smooth_loss(
     query_weight : {"pairs", "equal", "rows"}
         How much a query counts among the pairs, see `corank.graphs.weigh_queries`.
     tol : float
-        Size of the gradient to stop at, relative to its size at w = 0.
+        Stops where the objective is above its minimum by at most this share of its value, or of what was gained since
+        w = 0, where that is less.
     max_iter : int
-        Most Newton steps.
+        Most Newton steps; a `ConvergenceWarning` says where they did not suffice.
+    verbose : bool
+        Whether to count them in a progress bar, on a terminal only.
 
     Returns
     -------
@@ -85,6 +91,8 @@ def smooth_loss(
             f"the problem has {data.n_pairs} pairs, and the exact {name} solver visits at most {MAX_PAIRS}; "
             "use solver='sgd', or loss='squared'."
         )
+    if loss.scores == "signs" and mix == 0.0:
+        data = ordered(data)
     comparisons = scored_comparisons(data, mix, False, query_weight)
     order = comparisons.rows.order
     parts: list[Evaluate] = []
@@ -96,7 +104,12 @@ def smooth_loss(
         parts.append(row_loss(data.y[order], data.weight_of(order), loss, mix))
     learns_b = fit_intercept and mix > 0.0
     precondition = _preconditioner(data, comparisons, mix, alpha, loss.curvature, learns_b, query_weight)
-    return minimise(_sum(parts), Affine(comparisons.rows, learns_b), alpha, precondition, tol, max_iter)
+    scores = Affine(comparisons.rows, learns_b)
+    with np.errstate(over="ignore", invalid="ignore"), progress(max_iter, "Newton steps", verbose) as advance:
+        found = minimise(_sum(parts), scores, alpha, precondition, tol, max_iter, advance)
+    if not np.isfinite(found.objective):
+        raise InputError(f"the weights overflow with alpha={alpha:g}; scale the columns of X, or raise alpha.")
+    return found
 
 
 def _sum(parts: list[Evaluate]) -> Evaluate:
@@ -121,7 +134,9 @@ def _preconditioner(
     """
     d = data.n_features
     if d > _MAX_FULL:
-        diagonal = alpha + curvature * comparisons.rows.gather_squares(comparisons.diagonal)
+        with np.errstate(over="ignore"):
+            diagonal = alpha + curvature * comparisons.rows.gather_squares(comparisons.diagonal)
+        require_products(diagonal)
         inverse = 1.0 / (np.append(diagonal, curvature * mix) if learns_b else diagonal)
         return lambda r: inverse * r
     with np.errstate(over="ignore", invalid="ignore"):

@@ -77,4 +77,6 @@ def require_products(sums: Floats) -> None:
     sums: sums of such products.
     """
     if not np.isfinite(sums).all():
-        raise InputError("X holds numbers so large that their products overflow; scale its columns.")
+        raise InputError(
+            "X holds numbers so large, or so small, that their products cannot be held; scale its columns."
+        )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib import import_module
 
-from corank.errors import InputError
+from corank.errors import InputError, known
 from corank.experiments.options import ExperimentOptions
 from corank.experiments.report import Report
 
@@ -31,6 +31,6 @@ def find(name: str) -> Callable[[ExperimentOptions], Report]:
     Returns: takes `ExperimentOptions`, runs the experiment and returns its `Report`.
     """
     if name not in EXPERIMENTS:
-        raise InputError(f"there is no experiment {name!r}; corank knows {', '.join(EXPERIMENTS)}.")
+        raise InputError(f"there is no experiment {name!r}; {known(name, list(EXPERIMENTS))}.")
     run: Callable[[ExperimentOptions], Report] = import_module(EXPERIMENTS[name]).run
     return run

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Callable
@@ -11,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from corank._version import __version__
+from corank.data.atomic import naming_faults, require_place
+from corank.data.locks import lock
 from corank.errors import InputError
 
 
@@ -44,7 +47,9 @@ class ExperimentOptions:
     def __post_init__(self) -> None:
         if self.repeats is not None and self.repeats < 1:
             raise InputError(f"repeats is {self.repeats}; at least 1 is needed.")
-        self.folder.mkdir(parents=True, exist_ok=True)
+        with naming_faults(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
+        require_place(self._log, overwrite=True)
 
     def result(self, key: dict[str, Any], compute: Callable[[], Any]) -> Any:
         """
@@ -57,15 +62,27 @@ class ExperimentOptions:
         name = json.dumps({**key, "seed": self.seed, "corank": __version__}, sort_keys=True)
         if name not in self._known:
             line = json.dumps({"key": name, "value": compute()})
-            with self._log.open("a", encoding="utf-8") as log:
-                log.write(line + "\n")
-                log.flush()
-                os.fsync(log.fileno())
+            self._append(f"{line}\n".encode())
             self._known[name] = json.loads(line)["value"]
         if name not in self._told:
             self._told.add(name)
             self.tell(" ".join(map(str, key.values())))
         return self._known[name]
+
+    def _append(self, line: bytes) -> None:
+        """Write a line at the end, whole or not at all, in the place of one that a crash cut off."""
+        with naming_faults(self._log), self._log.open("ab+", buffering=0) as log:
+            lock(log.fileno(), wait=True)  # another run may keep its results here too
+            log.seek(0)
+            end = log.read().rfind(b"\n") + 1
+            log.truncate(end)
+            try:
+                if log.write(line) < len(line):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                os.fsync(log.fileno())
+            except BaseException:
+                log.truncate(end)
+                raise
 
     @property
     def _log(self) -> Path:
@@ -77,15 +94,12 @@ class ExperimentOptions:
 
     @cached_property
     def _known(self) -> dict[str, Any]:
-        """What earlier runs finished; a last line that was cut off by a crash is cut away, the rest must be whole."""
+        """What earlier runs finished; a last line that a crash cut off is passed over, the rest must be whole."""
         if not self._log.exists():
             return {}
         text = self._log.read_bytes()
-        whole = text[: text.rfind(b"\n") + 1]
-        if len(whole) < len(text):
-            os.truncate(self._log, len(whole))
         try:
-            entries = [json.loads(line) for line in whole.splitlines()]
+            entries = [json.loads(line) for line in text[: text.rfind(b"\n") + 1].splitlines()]
             return {entry["key"]: entry["value"] for entry in entries}
         except (ValueError, TypeError, KeyError) as error:
             raise InputError(f"{self._log} is damaged ({error}); remove it and run the experiment again.") from error

@@ -1,4 +1,4 @@
-"""Report: tables that print on a terminal, and are written as Markdown, HTML and JSON."""
+"""Report: tables with what they say, written as Markdown, HTML and JSON."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import math
 from dataclasses import asdict, dataclass, field
 from html import escape
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,7 +73,7 @@ class ReportTable:
 
         Returns: title, table and note.
         """
-        rule = "".join("---:|" if self._is_number(column) else "---|" for column in range(len(self.columns)))
+        rule = "".join("---:|" if self.is_number(column) else "---|" for column in range(len(self.columns)))
         lines = [f"**{self.title}**", "", "| " + " | ".join(self.columns) + " |", "|" + rule]
         lines += ["| " + " | ".join(map(self.text, row)) + " |" for row in self.rows]
         return "\n".join([*lines, "", self.note] if self.note else lines)
@@ -87,7 +86,7 @@ class ReportTable:
         """
 
         def line(tag: str, cells: tuple[Cell, ...]) -> str:
-            marks = [' class="number"' if self._is_number(at) else "" for at in range(len(cells))]
+            marks = [' class="number"' if self.is_number(at) else "" for at in range(len(cells))]
             texts = [f"<{tag}{mark}>{escape(self.text(cell))}</{tag}>" for mark, cell in zip(marks, cells, strict=True)]
             return f"<tr>{''.join(texts)}</tr>"
 
@@ -95,18 +94,8 @@ class ReportTable:
         lines += ["<tbody>", *(line("td", row) for row in self.rows), "</tbody>\n</table>"]
         return "\n".join([*lines, f"<p>{escape(self.note)}</p>"] if self.note else lines)
 
-    def rich(self) -> Any:
-        """Return the table as rich prints it."""
-        from rich.table import Table as RichTable
-
-        table = RichTable(title=self.title, title_justify="left", caption=self.note or None, caption_justify="left")
-        for at, column in enumerate(self.columns):
-            table.add_column(column, justify="right" if self._is_number(at) else "left")
-        for row in self.rows:
-            table.add_row(*map(self.text, row))
-        return table
-
-    def _is_number(self, column: int) -> bool:
+    def is_number(self, column: int) -> bool:
+        """Say whether a column holds no text."""
         return all(not isinstance(row[column], str) for row in self.rows)
 
 
@@ -163,7 +152,7 @@ class Report:
             "report.json": json.dumps(record, indent=1, allow_nan=False) + "\n",
         }
         for name, text in texts.items():
-            with atomic_file(folder / name) as scratch:
+            with atomic_file(folder / name, overwrite=True) as scratch:
                 scratch.write_text(text, encoding="utf-8")
         return tuple(folder / name for name in texts)
 

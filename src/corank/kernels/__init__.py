@@ -3,6 +3,7 @@
 from corank.kernels.given import CallableKernel, PrecomputedKernel
 from corank.kernels.grams import (
     INDEFINITE,
+    RANK_TOLERANCE,
     indefinite,
     inverse_root,
     is_precomputed,
@@ -17,6 +18,7 @@ from corank.kernels.radial import ChiSquareKernel, GaussianKernel, LaplacianKern
 __all__ = [
     "INDEFINITE",
     "KERNELS",
+    "RANK_TOLERANCE",
     "CallableKernel",
     "ChiSquareKernel",
     "CosineKernel",

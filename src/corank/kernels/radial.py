@@ -8,6 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
+from scipy.spatial import distance
 from sklearn.metrics import pairwise
 from sklearn.utils.extmath import row_norms
 
@@ -15,6 +17,8 @@ from corank.core.scaled import ScaledRows
 from corank.errors import InputError
 from corank.kernels.kernel import Gram, Kernel, require_positive
 
+# what a similarity may be wrong by before rows are subtracted one by one
+_VISIBLE = 1e-12
 # pairs of rows whose distances give the median
 _MEDIAN_PAIRS = 5000
 
@@ -46,15 +50,27 @@ class _Radial(Kernel):
             a = rng.integers(0, n, _MEDIAN_PAIRS)
             b = (a + rng.integers(1, n, _MEDIAN_PAIRS)) % n
         a, b = present[a], present[b]
-        D = self._distances(self._rows(rows[a]), self._rows(rows[b]))
-        # rows that are all equal are equally similar at any gamma
+        A, B = self._rows(rows[a]), self._rows(rows[b])
+        with np.errstate(over="ignore"):
+            D = self._distances(A, B)
         share = (D > 0) if weights is None else (D > 0) * weights[a] * weights[b]
         if not share.any():
-            return replace(self, gamma=1.0)
+            # rows that are all equal are equally similar at any gamma
+            if not abs(A - B).max() > 0.0:
+                return replace(self, gamma=1.0)
+            share = np.ones(len(D))
         order = np.argsort(D)
         reached = np.cumsum(share[order])
-        median = D[order][np.searchsorted(reached, 0.5 * reached[-1])]
-        return replace(self, gamma=self.at_median / float(median))
+        median = float(D[order][np.searchsorted(reached, 0.5 * reached[-1])])
+        with np.errstate(over="ignore", divide="ignore"):
+            gamma = np.float64(self.at_median) / median
+        if not 0.0 < gamma < np.inf:
+            size = "large" if gamma == 0.0 else "small"
+            raise InputError(
+                f"X has numbers so {size} that float64 does not hold the distances of its rows; divide the columns by "
+                "their size."
+            )
+        return replace(self, gamma=float(gamma))
 
     def diag(self, X: Any) -> Gram:
         """Return 1 for each row."""
@@ -94,10 +110,12 @@ class GaussianKernel(_Radial):
     at_median: ClassVar[float] = 0.125
 
     def _gram(self, X: Any, Z: Any) -> Gram:
-        return np.asarray(pairwise.rbf_kernel(X, Z, gamma=self._number()))
+        K = _squared_distances(X, Z, _VISIBLE / self._number())
+        K *= -self._number()
+        return np.asarray(np.exp(K, out=K), dtype=np.result_type(X.dtype, Z.dtype))
 
     def _distances(self, A: Any, B: Any) -> NDArray[np.float64]:
-        return np.asarray(row_norms(A - B, squared=True), dtype=np.float64)
+        return np.asarray(row_norms(A.astype(np.float64) - B, squared=True))
 
 
 @dataclass(frozen=True)
@@ -150,3 +168,44 @@ class ChiSquareKernel(_Radial):
                 "pass counts or shares of at least 0."
             )
         return rows
+
+
+def _squared_distances(X: Any, Z: Any, allowed: float) -> NDArray[np.float64]:
+    """
+    Compute ‖x − z‖² for all pairs of rows, seen from a centre of Z: far from it, products lose what differs.
+
+    allowed: what an entry may be wrong by; dense rows that are too far even from the centre are subtracted one by one.
+    """
+    centre = _centre(Z)
+    right = _about(centre, Z)
+    left = right if X is Z else _about(centre, X)
+    own, others = row_norms(left, squared=True), row_norms(right, squared=True)
+    farthest = own.max(initial=0.0) + others.max(initial=0.0)
+    if np.finfo(np.float64).eps * farthest > allowed and not (sparse.issparse(left) or sparse.issparse(right)):
+        return np.asarray(distance.cdist(left, right, "sqeuclidean"))
+    norms = {"X_norm_squared": own[:, None], "Y_norm_squared": others[None, :]}
+    return np.asarray(pairwise.euclidean_distances(left, right, squared=True, **norms))
+
+
+def _centre(Z: Any) -> Any:
+    """Return what rows are seen from: the mean of each column; of a CSR matrix where few of its rows are zero there."""
+    if not sparse.issparse(Z):
+        return Z.mean(axis=0, dtype=np.float64)
+    is_stored = Z.data != 0.0
+    columns, values = Z.indices[is_stored], Z.data[is_stored].astype(np.float64)
+    counts = np.bincount(columns, minlength=Z.shape[1])
+    means = np.bincount(columns, values, Z.shape[1]) / np.maximum(counts, 1)
+    return sparse.csr_array(np.where(2 * counts > Z.shape[0], means, 0.0)[None, :])
+
+
+def _about(centre: Any, rows: Any) -> Any:
+    """Subtract a centre, in float64; the zeros of a CSR matrix stay where that of another is zero."""
+    if not sparse.issparse(rows):
+        return rows - (centre.toarray() if sparse.issparse(centre) else centre)
+    if not sparse.issparse(centre):
+        return rows.toarray() - centre
+    if not centre.nnz:
+        return rows
+    n = rows.shape[0]
+    repeated = (np.tile(centre.data, n), np.tile(centre.indices, n), np.arange(n + 1) * centre.nnz)
+    return sparse.csr_array(rows, dtype=np.float64) - sparse.csr_array(repeated, shape=rows.shape)

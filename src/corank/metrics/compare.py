@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from corank.errors import InputError
 from corank.metrics.evaluate import Evaluation
 from corank.metrics.measure import Result
+from corank.parameters import check_values, having, rng_of, seed
 
 # resampled entries held in memory at once
 _BLOCK = 4_000_000
@@ -58,7 +59,7 @@ def compare(
     other: Evaluation,
     metric: str,
     *,
-    rng: np.random.Generator,
+    random_state: int | np.random.Generator | np.random.RandomState | None = None,
     level: float = 0.95,
     n_resamples: int = 5000,
 ) -> Comparison:
@@ -68,11 +69,12 @@ def compare(
     Parameters
     ----------
     base, other : Evaluation
-        Evaluations of the same queries under the same convention.
+        Evaluations of the same queries under the same convention. Where ids of one are numbers and of the other text,
+        as TREC files have them, they are matched as text.
     metric : str
         A metric that both contain.
-    rng : numpy.random.Generator
-        Draws the bootstrap samples.
+    random_state : int, numpy Generator, numpy RandomState or None, default None
+        Seed of the bootstrap samples.
     level : float
         Level of the interval.
     n_resamples : int
@@ -89,10 +91,11 @@ def compare(
     >>> y, qid = [1, 0, 0, 1, 1, 0], [1, 1, 2, 2, 3, 3]
     >>> base = evaluate(y, [0, 1, 0, 1, 0, 1], qid, "RR")
     >>> other = evaluate(y, [1, 0, 0, 1, 1, 0], qid, "RR")
-    >>> result = compare(base, other, "RR", rng=np.random.default_rng(0))
+    >>> result = compare(base, other, "RR", random_state=0)
     >>> round(result.difference, 3), result.n_higher, result.n_lower
     (0.333, 2, 0)
     """
+    check_values({"random_state": random_state}, {"random_state": seed | having("a numpy Generator", "integers")})
     if not 0 < level < 1:
         raise InputError(f"level is {level:g}; pass a number between 0 and 1, such as 0.95.")
     if n_resamples < 1:
@@ -109,7 +112,7 @@ def compare(
     if len(a) == 0:
         raise InputError(f"no query has a value of {first.metric} in both evaluations, so there is nothing to compare.")
     differences = b - a
-    low, high = _bootstrap(differences, rng, level, n_resamples)
+    low, high = _bootstrap(differences, rng_of(random_state), level, n_resamples)
     return Comparison(
         metric=str(first.metric),
         base=float(a.mean()),
@@ -134,15 +137,20 @@ def _result(evaluation: Evaluation, metric: str) -> Result:
 
 def _matching(base: Evaluation, other: Evaluation) -> NDArray[np.int64]:
     """Positions in `other` of the queries of `base`."""
-    positions = {query: at for at, query in enumerate(other.query_ids.tolist())}
-    missing = [query for query in base.query_ids.tolist() if query not in positions]
-    if missing or len(positions) != base.n_queries:
+    wanted, found = base.query_ids.tolist(), other.query_ids.tolist()
+    texts = [[str(query) for query in ids] for ids in (wanted, found)]
+    # the same queries from files that keep other types of ids: TREC's are text
+    if set(wanted) != set(found) and sorted(set(texts[0])) == sorted(texts[0]) == sorted(texts[1]):
+        wanted, found = texts
+    positions = {query: at for at, query in enumerate(found)}
+    missing = [query for query in wanted if query not in positions]
+    if missing or len(found) != len(wanted):
         example = f", such as {missing[0]}, which only one of them has" if missing else ""
         raise InputError(
             f"the evaluations have {base.n_queries} and {other.n_queries} queries{example}; "
             "evaluate both on the same rows."
         )
-    return np.array([positions[query] for query in base.query_ids.tolist()], dtype=np.int64)
+    return np.array([positions[query] for query in wanted], dtype=np.int64)
 
 
 def _wilcoxon(differences: NDArray[np.float64]) -> float:

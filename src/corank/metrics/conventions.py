@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from corank.errors import InputError
+from corank.errors import InputError, known
 
 
 @dataclass(frozen=True)
@@ -30,7 +28,7 @@ class Convention:
         compared as strings, highest first.
     empty : {"skip", "zero", "one"}
         What a query without a relevant row scores; "skip" leaves it out of the mean (it is counted). Measures of
-        pairs leave out queries without a pair in every convention.
+        pairs and WTA leave out queries without a pair of different grades in every convention.
     ap_ties : {"as_ranked", "block"}
         Ties in average precision: as in `ties`, or all tied rows arriving at once.
     ap_cut : {"relevant", "possible"}
@@ -98,18 +96,3 @@ def find_convention(convention: str | Convention) -> Convention:
     if convention in CONVENTIONS:
         return CONVENTIONS[convention]
     raise InputError(f"{convention!r} is not a known convention; {known(str(convention), list(CONVENTIONS))}.")
-
-
-def known(wrong: str, right: Mapping[str, str] | Iterable[str]) -> str:
-    """
-    Say which names are known, and which one was probably meant.
-
-    wrong: what came.
-    right: the known names; a mapping also says how to list each, once if several are listed alike.
-    Returns: the second half of an error message.
-    """
-    shown = right if isinstance(right, Mapping) else {name: name for name in right}
-    folded = {name.casefold(): name for name in shown}
-    close = difflib.get_close_matches(wrong.casefold(), folded, n=1)
-    guess = f"did you mean {folded[close[0]]!r}? " if close else ""
-    return f"{guess}known are {', '.join(dict.fromkeys(shown.values()))}"

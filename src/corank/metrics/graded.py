@@ -42,7 +42,7 @@ def expected_reciprocal_rank(judged: Judgements, k: int | None = None, max_grade
     Expected reciprocal rank: Σ_{i ≤ k} (1/i) R_i Π_{j<i} (1 − R_j), R = (2^y − 1)/2^M.
 
     M is `max_grade`, or else the highest grade among all judged rows. Ties by expectation are exact, at
-    O(m · min(m, k)) for a tie of m rows.
+    O(m + r · min(r, 1/R)) for a tie of m rows, r of them with R > 0 and R on average; O(m · k) if it goes beyond k.
     """
     grades = gradable(judged, judged.ranked.grades, EXPONENTIAL)
     highest = float(grades.max(initial=0.0))
@@ -52,12 +52,12 @@ def expected_reciprocal_rank(judged: Judgements, k: int | None = None, max_grade
     return PerQuery(judged.walk(cascade, stops, depth(judged, k), tie_code(judged)))
 
 
-@measure("WTA")
+@measure("WTA", fills_empty=False)
 def winner_take_all(judged: Judgements) -> PerQuery:
     """
     Whether the first row has the query's highest grade, in ties the share of such rows.
 
-    A query of one grade says nothing and is NaN.
+    A query of one grade holds no pair: any order of it wins, and it is NaN in every convention.
     """
     values, _ = earnings(judged, BEST, np.ones(1))
     lowest, highest = judged.extremes

@@ -100,6 +100,8 @@ class Measure:
         float
             The mean over the queries for which the metric is defined.
         """
+        if k is None and self.cut == "needed":
+            raise InputError(f"{self.__name__} needs a depth; pass k=10, for example.")
         params = {"rel": rel, "max_grade": max_grade, "alpha": alpha, "p": p}
         metric = self.metric(k, {key: value for key, value in params.items() if value is not None}, self.__name__)
         return metric.result(Judgements.of(y, scores, qid, find_convention(convention))).mean
@@ -131,7 +133,7 @@ class Measure:
         if k is not None and self.cut == "none":
             raise InputError(f"{text!r} has a depth, but {self.name} reads whole lists; drop the depth {k}.")
         if k is None and self.cut == "needed":
-            raise InputError(f"{text!r} needs a depth; ask for {self.name}@10 or k=10, for example.")
+            raise InputError(f"{text!r} needs a depth; ask for {self.name}@10, for example.")
         if k is not None and (k < 1 or k != int(k)):
             raise InputError(f"{text!r} has the depth {k}; pass a whole number of rows, 1 or more.")
         params = dict(self.params)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 
-from corank.errors import InputError
+from corank.errors import InputError, closest, known
 from corank.metrics import binary, graded, pairwise
-from corank.metrics.conventions import known
 from corank.metrics.measure import Measure, Metric
 
 MEASURES: dict[str, Measure] = {
@@ -19,6 +18,18 @@ MEASURES: dict[str, Measure] = {
 _BY_FOLDED_SPELLING = {
     spelling.casefold(): measure for measure in MEASURES.values() for spelling in reversed(measure.spellings)
 }
+# other people's names for what a metric here says, or says better; `_meant` suggests it
+_ALSO_CALLED = {
+    "Success": ("hit", "hits", "hit_rate", "hitrate", "hr"),
+    "R": ("rec",),
+    "P": ("prec",),
+    "AP": ("avgprec", "avg_precision"),
+    "BEP": ("r-precision", "r_precision"),
+    "kendall": ("tau",),
+    "WTA": ("top", "winner"),
+    "disagreement": ("accuracy", "acc", "pairwise", "pairwise_accuracy", "concordance", "inversions", "swapped_pairs"),
+}
+_DEPTH = re.compile(r"(.*?)(?:@|[_-]|[_-](?:cut|at)[_-])?(\d*)", re.DOTALL)
 _GRAMMAR = re.compile(r"(?P<name>[A-Za-z_-]+)(\((?P<params>[^()]*)\))?(@(?P<cut>\d+))?")
 
 
@@ -44,7 +55,7 @@ def parse_metric(text: str) -> Metric:
     match = _GRAMMAR.fullmatch(str(text).strip())
     measure = _BY_FOLDED_SPELLING.get(match["name"].casefold()) if match else None
     if match is None or measure is None:
-        raise InputError(f"{text!r} is not a known metric; {known(re.split('[(@]', str(text))[0], _shown())}.")
+        raise InputError(f"{text!r} is not a known metric; {known(str(text), _shown(), _meant(str(text)))}.")
     inside = (match["params"] or "").strip()
     given = dict(_parse_param(text, item) for item in inside.split(",")) if inside else {}
     return measure.metric(int(match["cut"]) if match["cut"] else None, given, text)
@@ -56,6 +67,22 @@ def _parse_param(text: str, item: str) -> tuple[str, float]:
         return key, float(value)
     except ValueError:
         raise InputError(f"{text!r} has {key}={value!r}; pass a finite number, such as {key}=2.") from None
+
+
+def _meant(text: str) -> str | None:
+    """
+    Guess a metric, with its depth, by what its name means or how it is spelled.
+
+    text: such as ``ndcg_cut_10`` of trec_eval, ``hits@3``, ``recal10``.
+    """
+    name, depth = _DEPTH.fullmatch(text.partition("(")[0]).groups()  # type: ignore[union-attr]
+    also = {other: MEASURES[ours] for ours, others in _ALSO_CALLED.items() for other in others}
+    near = ({**also, **_BY_FOLDED_SPELLING}).get(name.casefold())
+    near = near or _BY_FOLDED_SPELLING.get(closest(name, _BY_FOLDED_SPELLING) or "")
+    if near is None:
+        return None
+    without_depth = near.cut == "none" or (near.cut == "optional" and not depth)
+    return near.name if without_depth else f"{near.name}@{depth or 10}"
 
 
 def _shown() -> dict[str, str]:

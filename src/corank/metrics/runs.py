@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 
 from corank.data.collection import Collection
+from corank.data.text import Source
 from corank.data.trec import Qrels, Run, join_run, read_qrels, read_run
 from corank.errors import InputError
 from corank.metrics.conventions import Convention
@@ -16,8 +15,8 @@ from corank.metrics.evaluate import Evaluation, evaluate
 
 
 def evaluate_run(
-    qrels: str | os.PathLike[str] | Qrels | Collection,
-    run: str | os.PathLike[str] | Run,
+    qrels: Source | Qrels | Collection,
+    run: Source | Run,
     metrics: str | Sequence[str] = ("nDCG@10", "AP"),
     *,
     convention: str | Convention = "corank",
@@ -58,11 +57,11 @@ def evaluate_run(
     {'RR': 0.5}
     """
     its_name, judged_name = (
-        str(given) if isinstance(given, str | os.PathLike) else usual
+        usual if isinstance(given, Run | Qrels | Collection) else str(given)
         for given, usual in ((run, "the run"), (qrels, "the truth"))
     )
-    found = run if isinstance(run, Run) else read_run(Path(run))
-    truth = qrels if isinstance(qrels, Qrels | Collection) else read_qrels(Path(qrels))
+    found = run if isinstance(run, Run) else read_run(run)
+    truth = qrels if isinstance(qrels, Qrels | Collection) else read_qrels(qrels)
     if truth.docids is None or truth.qid is None:
         missing = "documents" if truth.docids is None else "queries"
         raise InputError(f"{judged_name} names no {missing}, so {its_name} cannot be matched; evaluate scores instead.")

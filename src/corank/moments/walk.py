@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from corank.core.blocks import add_sparse_spread
 from corank.core.moments import Slots, add_pair_squares, fold
 from corank.core.products import Gram
+from corank.core.rows import as_core_rows
 from corank.core.scaled import plain as plain_rows
 from corank.core.threads import cut
 from corank.data.ranking import RankingData
@@ -90,18 +92,22 @@ class RowWalk:
         """
         Return a leaf's part of the diagonal of XᵀLX, without visiting the zeros of a CSR matrix.
 
-        Returns: Σ_i d_i x_i² + Σ_g (Σ_g √c w x)² − Σ_q (Σ_q √c w x)².
+        Returns: Σ_q W_q Σ_q w (x − mean)² − Σ_g W_g Σ_g w (x − mean)², W the weight of a query or a grade.
         """
+        out = np.zeros(self.width - 1)
         if not sparse.issparse(self.X):
-            out = np.zeros(self.width - 1)
             add_pair_squares(np.ascontiguousarray(self.X), self.order, self.slots, first, last, out)
             return out
-        X, leaf = self.X[self.order[first:last]].astype(np.float64), slice(first, last)
-        whole, weight = X.power(2).T @ self.slots.diagonal[leaf], self.slots.weight[leaf]
-        left = whole + _squared_sums(X, self.slots.grade[leaf], weight)
-        left -= _squared_sums(X, self.slots.query[leaf], weight)
-        # what rounding leaves of a column that is constant inside queries is none
-        return np.where(left > 1e-10 * whole, left, 0.0)
+        rows, leaf = as_core_rows(self.X[self.order[first:last]]), slice(first, last)
+        for group, sign in ((self.slots.query[leaf], 1.0), (self.slots.grade[leaf], -1.0)):
+            members = np.flatnonzero(group >= 0)
+            starts = np.append(np.flatnonzero(np.diff(group[members], prepend=-1)), len(members))
+            w, spread = self.slots.weight[leaf].copy(), np.zeros((2, len(out)))
+            if len(members):
+                w[members] *= np.repeat(np.add.reduceat(w[members], starts[:-1]), np.diff(starts))
+                add_sparse_spread(rows, w, members, starts, spread, 0, len(starts) - 1)
+            out += sign * spread[0]
+        return out
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,14 +220,6 @@ def _slots(query: Integers, y: Floats | None, w: Floats) -> Slots:
         per_grade, alone = np.bincount(grade, weights=w), np.bincount(grade)[grade] == 1
         W_g, grade = np.where(alone, 0.0, per_grade[grade]), np.where(alone, -1, grade)
     return Slots(w * (W_q[query] - W_g), w, query, grade)
-
-
-def _squared_sums(X: Any, group: Integers, w: Floats) -> Floats:
-    """Σ over groups from 0 of (Σ w x)², column by column."""
-    members = np.flatnonzero(group >= 0)
-    numbers, at = np.unique(group[members], return_inverse=True)
-    S = sparse.csr_array((w[members], (at, members)), shape=(len(numbers), X.shape[0])) @ X
-    return np.asarray(S.power(2).sum(axis=0)).ravel()
 
 
 def _take(X: Any, rows: Integers) -> Any:

@@ -1,4 +1,8 @@
-"""Values as JSON plus named tensors, and back; only known kinds of value pass, in either direction."""
+"""
+Values as JSON plus named tensors, and back; only known kinds of value pass, in either direction.
+
+A value takes no more memory than its part of the file: every tensor is named once, and strings come back as objects.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +23,7 @@ from sklearn.pipeline import Pipeline
 import corank
 from corank import basis, kernels, moments, views
 from corank.base import Ranker
+from corank.data.rows import require_structure
 from corank.data.scale import QueryScaler
 from corank.errors import InputError, reason
 from corank.exact import penalty
@@ -40,6 +45,9 @@ METHODS = (
     "inverse_transform",
 )  # fmt: skip
 """The methods whose metadata requests are kept."""
+
+# what a forged description of a value may end in
+_WRONG = (KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError, RecursionError)
 
 
 def encode(value: Any, name: str, tensors: dict[str, NDArray[Any]]) -> Any:
@@ -89,7 +97,7 @@ def decode(value: Any, tensors: dict[str, NDArray[Any]]) -> Any:
     Turn what `encode` made back into the value.
 
     value: parsed JSON.
-    tensors: the arrays that the JSON names.
+    tensors: the arrays that the JSON names; each is taken out.
     """
     if isinstance(value, list):
         return [decode(item, tensors) for item in value]
@@ -100,8 +108,10 @@ def decode(value: Any, tensors: dict[str, NDArray[Any]]) -> Any:
         return _decode_kind(kind, body, tensors)
     except InputError:
         raise
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise InputError(f"the model file describes a value wrongly ({error}); save the model again.") from error
+    except _WRONG as error:
+        raise InputError(
+            f"the model file describes a value wrongly ({reason(error)}); save the model again."
+        ) from error
 
 
 def encode_estimator(model: Any, name: str, tensors: dict[str, NDArray[Any]]) -> dict[str, Any]:
@@ -141,7 +151,7 @@ def decode_estimator(body: dict[str, Any], tensors: dict[str, NDArray[Any]], whe
     Turn what `encode_estimator` made back into an estimator.
 
     body: ``class``, ``params``, ``state`` and ``requests``.
-    tensors: the arrays that it names.
+    tensors: the arrays that it names; each is taken out.
     where: the file, for messages.
     Returns: A ranker or transformer that corank exports, or one of `FROM_SKLEARN`; nothing else can be built.
     """
@@ -156,13 +166,16 @@ def decode_estimator(body: dict[str, Any], tensors: dict[str, NDArray[Any]], whe
         raise InputError(f"{where} sets {', '.join(sorted(unknown))}, which {kind.__name__} does not know.")
     if kind is Pipeline:
         _require_no_memory(params.get("memory"), where)
-    model = kind(**params)
-    for key, value in body["state"].items():
-        if not (key.isidentifier() and _is_state(key)):
-            raise InputError(
-                f"{where} holds {key!r}, which is no name of a fitted attribute; the file was tampered with."
-            )
-        setattr(model, key, decode(value, tensors))
+    try:
+        model = kind(**params)
+        for key, value in body["state"].items():
+            if not (key.isidentifier() and _is_state(key)):
+                raise InputError(
+                    f"{where} holds {key!r}, which is no name of a fitted attribute; the file was tampered with."
+                )
+            setattr(model, key, decode(value, tensors))
+    except (TypeError, AttributeError) as error:  # a step that is missing, a name that cannot be set
+        raise InputError(f"{where} describes a {kind.__name__} wrongly ({reason(error)}); save it again.") from error
     _ask(model, body["requests"], where)
     return model
 
@@ -213,12 +226,16 @@ def _decode_kind(kind: str, body: Any, tensors: dict[str, NDArray[Any]]) -> Any:
         case "float":
             return float(body)
         case "array":
-            return tensors[body]
+            return tensors.pop(body)
         case "strings":
-            return np.array(body["items"], dtype=body["dtype"])
+            if not (isinstance(body, list) and all(isinstance(item, str) for item in body)):
+                raise TypeError("strings that are none")
+            return np.array(body, dtype=object)
         case "csr":
             parts = [decode(body[part], tensors) for part in ("data", "indices", "indptr")]
-            return sparse.csr_array(tuple(parts), shape=tuple(body["shape"]))
+            matrix = sparse.csr_array(tuple(parts), shape=tuple(body["shape"]))
+            require_structure(matrix, "what the model file holds")
+            return matrix
         case "tuple":
             return tuple(decode(item, tensors) for item in body)
         case "dict":
@@ -229,7 +246,12 @@ def _decode_kind(kind: str, body: Any, tensors: dict[str, NDArray[Any]]) -> Any:
             return decode_estimator(body, tensors, "the model file")
         case "noun":
             fields = {key: decode(item, tensors) for key, item in body["fields"].items()}
-            return _nouns()[body["name"]](**fields)
+            if any(isinstance(value, slice) for value in fields.values()):
+                raise ValueError("a slice may stand for any number of columns")
+            try:
+                return _nouns()[body["name"]](**fields)
+            except InputError as error:  # said to a user, who did not write this
+                raise ValueError(reason(error)) from error
     raise ValueError(f"unknown kind {kind!r}")
 
 
@@ -242,7 +264,7 @@ def _encode_array(value: NDArray[Any], name: str, tensors: dict[str, NDArray[Any
         tensors[name] = np.asarray(value, dtype=value.dtype.newbyteorder("="), order="C")
         return {"array": name}
     if value.ndim == 1 and all(isinstance(item, str) for item in value):
-        return {"strings": {"items": value.tolist(), "dtype": value.dtype.str if value.dtype.kind == "U" else "object"}}
+        return {"strings": value.tolist()}
     raise InputError(f"{name} is an array of type {value.dtype}, which cannot be saved; use numbers or strings.")
 
 

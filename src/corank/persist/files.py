@@ -3,13 +3,16 @@ Save and load a fitted ranker or pipeline, or a summary: one safetensors file wi
 
 The header's ``corank`` entry is a JSON object: format, version, class, params, state, requests and the SHA-256 of
 everything else. Arrays live as tensors and are named in the JSON; nothing in a file is ever executed, and only corank's
-rankers and transformers, pipelines and three scalers of scikit-learn can be built from one.
+rankers and transformers, pipelines and three scalers of scikit-learn can be built from one. A checksum proves nothing to
+whoever forged it: what was built is tried on a row of zeros before it is handed out.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import warnings
+from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -18,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
+from scipy import sparse
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
@@ -25,6 +29,7 @@ from sklearn.utils.validation import check_is_fitted
 import corank
 from corank.base import Ranker
 from corank.data.atomic import atomic_file
+from corank.data.scale import QueryScaler
 from corank.errors import InputError, reason
 from corank.persist.codec import decode, decode_estimator, encode, encode_estimator
 from corank.rls import Summary
@@ -34,12 +39,17 @@ FIELDS: dict[str, type] = {
     "format": int, "version": str, "class": str, "params": dict, "state": dict, "requests": dict, "sha256": str,
 }  # fmt: skip
 
+# safetensors' names of the types that numpy has and that are saved
+TYPES = ("BOOL", "U8", "I8", "U16", "I16", "U32", "I32", "U64", "I64", "F16", "F32", "F64")
+
 _SUMMARY = Summary.__name__
+# columns of a row of zeros that is tried dense; beyond, only sparse rows are usual
+_DENSE = 1 << 24
 
 Tensors = dict[str, NDArray[Any]]
 
 
-def save(model: Ranker | Pipeline | Summary, path: str | Path) -> None:
+def save(model: Ranker | Pipeline | Summary, path: str | Path, *, overwrite: bool = False) -> None:
     """
     Write a fitted ranker or pipeline, or sums to be added to others, to a file, which appears whole or not at all.
 
@@ -50,6 +60,8 @@ def save(model: Ranker | Pipeline | Summary, path: str | Path) -> None:
         MaxAbsScaler, and a ranker; or a `Summary`. Anything that `load` could not read back is refused.
     path : str or Path
         The file; ``.safetensors`` is the usual suffix.
+    overwrite : bool, default False
+        Whether a file that stands at `path` is replaced.
 
     Examples
     --------
@@ -62,9 +74,9 @@ def save(model: Ranker | Pipeline | Summary, path: str | Path) -> None:
         header |= {"class": _SUMMARY, "params": {}, "state": sums, "requests": {}}
     else:
         header |= encode_estimator(model, "", tensors)
-        _require_fitted(model, "this")
+        _require_fitted(model)
     header["sha256"] = _digest(header, tensors)
-    with atomic_file(path) as scratch:
+    with atomic_file(path, overwrite=overwrite) as scratch:
         try:
             save_file(tensors, scratch, metadata={"corank": json.dumps(header)})
         except SafetensorError as error:  # what it makes of a full disk
@@ -87,22 +99,72 @@ def load(path: str | Path) -> Any:
     """
     header, tensors = _read(Path(path))
     if header["class"] != _SUMMARY:
-        return decode_estimator(header, tensors, str(path))
-    if set(header["state"]) != {field.name for field in fields(Summary)}:
+        model = decode_estimator(header, tensors, str(path))
+    elif set(header["state"]) == {field.name for field in fields(Summary)}:
+        model = Summary(**{name: decode(value, tensors) for name, value in header["state"].items()})
+    else:
         raise InputError(f"{path} holds other sums than corank {corank.__version__} knows; sum them again.")
-    return Summary(**{name: decode(value, tensors) for name, value in header["state"].items()})
+    _require_sense(model, path)
+    return model
 
 
-def _require_fitted(model: Any, name: str) -> None:
-    if isinstance(model, Pipeline):
-        for step, part in model.steps:
-            if part is not None and part != "passthrough":
-                _require_fitted(part, f"step {step!r}, a")
+def _parts(model: Any, name: str = "this") -> Iterator[tuple[str, Any]]:
+    """The estimators of a pipeline, or the model itself, and how to call them."""
+    if not isinstance(model, Pipeline):
+        yield name, model
         return
+    if not model.steps:
+        raise InputError(f"{name} Pipeline has no steps; give it some before saving it.")
+    for step, part in model.steps:
+        if part is not None and part != "passthrough":
+            yield from _parts(part, f"step {step!r}, a")
+
+
+def _require_fitted(model: Any) -> None:
+    for name, part in _parts(model):
+        try:
+            check_is_fitted(part)
+        except NotFittedError:
+            raise InputError(f"{name} {type(part).__name__} is not fitted; call fit before saving it.") from None
+
+
+def _require_sense(model: Any, path: str | Path) -> None:
+    """Use a model on a row of zeros: parts that do not fit together show here, and not at the user's rows."""
     try:
-        check_is_fitted(model)
-    except NotFittedError:
-        raise InputError(f"{name} {type(model).__name__} is not fitted; call fit before saving it.") from None
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            if isinstance(model, Summary):
+                _try_summary(model)
+            else:
+                for _, part in _parts(model):
+                    _try_estimator(part)
+    except Exception as error:  # whatever a forged file leads to
+        raise InputError(
+            f"{path} holds a {type(model).__name__} whose parts do not fit together ({reason(error)}); save it again."
+        ) from error
+
+
+def _try_estimator(model: Any) -> None:
+    d = model.n_features_in_
+    if type(d) is not int or not 0 < d < 1 << 32:
+        raise InputError(f"n_features_in_ is {d!r}")
+    for name, kind in (("column_scale_", np.float64), ("feature_names_in_", object)):
+        found = getattr(model, name, np.empty(d, dtype=kind))
+        if np.shape(found) != (d,) or np.asarray(found).dtype != kind:
+            raise InputError(f"{name} is not of {d} columns")
+    row = np.zeros((1, d)) if d <= _DENSE else sparse.csr_array((1, d))
+    if isinstance(model, Ranker):
+        if model.predict(row).shape != (1,):
+            raise InputError("one row gets another number of scores")
+    else:
+        model.transform(row, **({"qid": [0]} if isinstance(model, QueryScaler) else {}))
+
+
+def _try_summary(summary: Summary) -> None:
+    width = sum(phi.n_features for phi in summary.maps)
+    if summary.scored.n_features != width:
+        raise InputError(f"the sums are not of {width} features")
+    (summary + summary).equations(1.0)
 
 
 def _read(path: Path) -> tuple[dict[str, Any], Tensors]:
@@ -115,14 +177,24 @@ def _read(path: Path) -> tuple[dict[str, Any], Tensors]:
                 raise InputError(f"{path} is a safetensors file but not a corank model; it has no 'corank' header.")
             header = json.loads(text)
             _check(header, path)
-            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 - not a dict
-    except (SafetensorError, ValueError) as error:
+            tensors = {key: _tensor(file, key, path) for key in file.keys()}  # noqa: SIM118 - not a dict
+        digest = _digest({key: header[key] for key in header if key != "sha256"}, tensors)
+    except (SafetensorError, ValueError, RecursionError) as error:
         if isinstance(error, InputError):
             raise
-        raise InputError(f"{path} is truncated or not a corank model ({error}); save the model again.") from error
-    if _digest({key: header[key] for key in header if key != "sha256"}, tensors) != header["sha256"]:
+        raise InputError(
+            f"{path} is truncated or not a corank model ({reason(error)}); save the model again."
+        ) from error
+    if digest != header["sha256"]:
         raise InputError(f"{path} does not match its checksum: it was damaged or changed; save the model again.")
     return header, tensors
+
+
+def _tensor(file: Any, key: str, path: Path) -> NDArray[Any]:
+    kind = file.get_slice(key).get_dtype()
+    if kind not in TYPES:
+        raise InputError(f"{path} holds numbers of type {kind}, which corank does not save; save the model again.")
+    return np.asarray(file.get_tensor(key))
 
 
 def _check(header: Any, path: Path) -> None:

@@ -74,7 +74,8 @@ class CoRankingPursuit(Ranker):
     kernel : str, Kernel or callable
         Kernel of views that name none.
     coupling : float
-        ν, the weight of the disagreement on unscored rows.
+        ν, the weight of the disagreement on unscored rows; more than lets it outweigh the scores 1e8 times counts as
+        that.
     search : {"joint", "shared"}
         Whether each view chooses its own row (all pairs are tried for two views, a coordinate search is made for
         more), or all views the same.
@@ -82,7 +83,8 @@ class CoRankingPursuit(Ranker):
         What is dealt at random to the views where `views` is a number: the columns of X, or the rows of the
         dictionary (the paper's experiments, and the way to views of a precomputed kernel).
     dictionary : {"scored", "all"}, int or array-like of int
-        Rows that a term may stand for in views without a basis of their own (see `RankingPursuit`).
+        Rows that a term may stand for in views without a basis of their own (see `RankingPursuit`); a step compares
+        each with each.
     residual : {"shared", "separate"}
         Whether all views approximate what their mean leaves over and each step's terms must agree (the paper's
         algorithm), or each view what it leaves over itself and whole views must agree (the paper's objective, which
@@ -103,7 +105,7 @@ class CoRankingPursuit(Ranker):
     random_state : int, RandomState or None
         Seed.
     verbose : bool
-        Whether to show a progress bar, on a terminal only.
+        Whether to show a progress bar, on a terminal or in a notebook.
 
     Attributes
     ----------
@@ -147,7 +149,7 @@ class CoRankingPursuit(Ranker):
         coupling: float = 1.0,
         search: str = "joint",
         split: str = "columns",
-        dictionary: Any = "all",
+        dictionary: Any = 1000,
         residual: str = "shared",
         query_weight: str = "pairs",
         scale: bool = True,
@@ -217,7 +219,8 @@ class CoRankingPursuit(Ranker):
         watch = Watch(side_by_side(views, data.X, held.rows), held, self.n_iter_no_change)
         goal = Goal.of(held.train, 0.0, self.query_weight)
         coupled = couple(views, held.train, goal, self.query_weight, self.coupling)
-        self._pursue(coupled, goal, int(self.n_basis), watch)
+        with progress(int(self.n_basis), "terms tried", self.verbose) as advance:
+            self._pursue(coupled, goal, int(self.n_basis), watch, advance)
         return watch
 
     def _pursue(

@@ -33,6 +33,8 @@ SEARCHES = ("joint", "shared")
 
 # rounds over the views after which a coordinate search is content
 _SWEEPS = 20
+# times that agreement may outweigh the scores: half the digits of these are left
+_MOST = 1e8
 # a fixed number of pieces, so that ties do not depend on the number of threads
 _PIECES = 8
 
@@ -56,13 +58,14 @@ class Coupled:
 
     scored, unscored: the columns of each view over the scored and over the unscored rows.
     agreement: L̂.
+    asked: ν as the user has it.
     """
 
     scored: list[Dictionary]
     unscored: list[Dictionary]
     inner: Inner
     agreement: Laplacian
-    coupling: float
+    asked: float
 
     def __post_init__(self) -> None:
         # a view without a usable column adds nothing: a column of zeros stands for it, whose coefficient is 0
@@ -106,7 +109,19 @@ class Coupled:
 
     @property
     def _couples(self) -> bool:
-        return self.coupling > 0.0 and len(self) > 1
+        return self.asked > 0.0 and len(self) > 1
+
+    @cached_property
+    def coupling(self) -> float:
+        """ν, or what lets agreement outweigh the scores `_MOST` times: more would leave nothing of B in B + C."""
+        scores, agreement = (max(float(one.max()) for one in squares) for squares in (self._norms, self._apart))
+        return min(self.asked, _MOST * scores / agreement) if agreement > 0.0 else self.asked
+
+    @cached_property
+    def _apart(self) -> list[Floats]:
+        """k̄ᵀL̂k̄ of all columns of each view."""
+        over = Inner(self.agreement, 0.0, np.ones(self.agreement.n))
+        return [np.concatenate([over.squares(block) for _, block in one.blocks()]) for one in self.unscored]
 
     @cached_property
     def _norms(self) -> list[Floats]:
@@ -121,10 +136,8 @@ class Coupled:
         """B_vv + C_vv of all columns of each view."""
         if not self._couples:
             return self._norms
-        over = Inner(self.agreement, 0.0, np.ones(self.agreement.n))
-        apart = [np.concatenate([over.squares(block) for _, block in one.blocks()]) for one in self.unscored]
         weight = 2.0 * self.coupling * (len(self) - 1)
-        return [norms + weight * squares for norms, squares in zip(self._norms, apart, strict=True)]
+        return [norms + weight * squares for norms, squares in zip(self._norms, self._apart, strict=True)]
 
     def _joint_two(self, e: list[Floats]) -> Choice:
         one, two = self._usable

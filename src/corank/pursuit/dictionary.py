@@ -12,6 +12,7 @@ from scipy import sparse
 
 from corank.basis import Basis
 from corank.core.pursuit import TINY
+from corank.exact.solution import require_products
 from corank.pursuit.inner import Floats, Inner
 
 # entries of a block of columns: 16 MiB of float64
@@ -102,6 +103,8 @@ def feature_columns(X: Any, rows: NDArray[np.int64]) -> Dictionary:
     Returns: of as many columns as X.
     """
     chosen = X[rows]
+    with np.errstate(over="ignore"):
+        require_products(np.square(np.abs(chosen).max(), dtype=np.float64))
     return Dictionary(chosen.tocsc() if sparse.issparse(chosen) else chosen)
 
 

@@ -14,9 +14,6 @@ from corank.graphs import Laplacian, PairLaplacian, QueryLaplacian, weigh_querie
 
 Floats = NDArray[np.float64]
 
-# squares of such scores, summed over all pairs there may be, can still be held
-_LARGEST = 1e130
-
 
 @dataclass(frozen=True, eq=False)
 class Inner:
@@ -108,7 +105,6 @@ class Goal:
         if mix == 0.0:
             # the level of a query cancels; subtracting it first keeps the digits that matter
             s = s - (np.bincount(queries.codes, s) / queries.sizes)[queries.codes]
-        require_squares(s)
         return cls(rows, inner, inner.apply(s), float(inner.squares(s[:, None])[0]))
 
     @classmethod
@@ -121,20 +117,6 @@ class Goal:
         L = Laplacian.from_pairs(pairs, len(rows), weight)
         inner = Inner(L, 0.0, np.ones(len(rows)))
         return cls(rows, inner, np.asarray(L.half_t(np.sqrt(weight))), float(weight.sum()))
-
-
-def require_squares(s: Floats) -> None:
-    """
-    Raise one sentence where scores cannot be squared and summed.
-
-    s: scores, or their distances from a mean; NaN does not count.
-    """
-    largest = float(np.max(np.abs(s), where=~np.isnan(s), initial=0.0))
-    if largest > 0.0 and not 1.0 / _LARGEST < largest < _LARGEST:
-        raise InputError(
-            f"the scores reach {largest:.3g}, which is too large or too small to be squared; multiply them by a power "
-            "of ten."
-        )
 
 
 def without_mean(data: RankingData) -> tuple[float, RankingData]:

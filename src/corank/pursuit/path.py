@@ -34,7 +34,7 @@ class Path:
     A sequence of models, each with one term more than the last.
 
     indices (P,): columns of the dictionary in the order of choice; basic fitting may choose one twice.
-    coefs (P, P): ``coefs[p - 1, :p]`` belongs to the model of the first p terms, zeros follow.
+    coefs: the coefficients of all models, see `coefs_of`.
     gains (P,): by how much the objective fell at each step.
     """
 
@@ -55,18 +55,53 @@ class Path:
         watch: takes the indices and coefficients of a model; returns whether to stop.
         Returns: the steps taken.
         """
-        taken: list[Step] = []
+        indices: list[int] = []
+        gains: list[float] = []
+        rows = [np.empty(0)]
+        stay = True
         for step in steps:
             if not step.gain > least_gain:
                 break
-            taken.append(step)
-            if watch(np.array([s.chosen for s in taken]), step.coefs) or len(taken) == n_basis:
+            indices.append(step.chosen)
+            gains.append(step.gain)
+            if stay and not np.array_equal(rows[-1], step.coefs[:-1]):
+                stay, rows = False, [rows[-1][:p] for p in range(1, len(indices))]
+            # while coefficients stay, the last row holds all others
+            rows = [step.coefs] if stay else [*rows, step.coefs]
+            if watch(np.array(indices), step.coefs) or len(indices) == n_basis:
                 break
-        coefs = np.zeros((len(taken), len(taken)))
-        for p, step in enumerate(taken):
-            coefs[p, : p + 1] = step.coefs
-        indices = np.array([step.chosen for step in taken], dtype=np.int64)
-        return cls(indices, coefs, np.array([step.gain for step in taken], dtype=np.float64))
+        return cls(np.array(indices, dtype=np.int64), np.concatenate(rows), np.array(gains, dtype=np.float64))
+
+    def model(self, p: int) -> Floats:
+        """Return the coefficients of the first p terms."""
+        return coefs_of(self.coefs, len(self.indices), p)
+
+    def scaled(self, factors: Floats) -> Floats:
+        """Return `coefs`, each times the factor of its term."""
+        P = len(self.indices)
+        return self.coefs * (factors if len(self.coefs) == P else factors[np.tril_indices(P)[1]])
+
+
+def coefs_of(path: Floats, P: int, p: int) -> Floats:
+    """
+    Return the coefficients of the first p of P terms.
+
+    path: those of every model: P numbers where no term changes the coefficients before it, else 1, 2, ... and P of
+        them one after the other.
+
+    >>> coefs_of(np.array([3.0, 4.0, 5.0]), 3, 2), coefs_of(np.array([3.0, 4.0, 5.0]), 2, 2)
+    (array([3., 4.]), array([4., 5.]))
+    """
+    begin = 0 if len(path) == P else p * (p - 1) // 2
+    return path[begin : begin + p]
+
+
+def path_table(path: Floats, P: int) -> Floats:
+    """Return the coefficients of every model in a row of its own, zeros behind them."""
+    table = np.zeros((P, P))
+    for p in range(1, P + 1):
+        table[p - 1, :p] = coefs_of(path, P, p)
+    return table
 
 
 def as_length(n_terms: Any, P: int, what: str) -> int:

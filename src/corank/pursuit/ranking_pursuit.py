@@ -37,7 +37,7 @@ from corank.pursuit.explain import Pull, pulls
 from corank.pursuit.fits import steps
 from corank.pursuit.inner import Floats, Goal, without_mean
 from corank.pursuit.parameters import PURSUIT
-from corank.pursuit.path import Path, as_length, sum_terms
+from corank.pursuit.path import Path, as_length, coefs_of, path_table, sum_terms
 from corank.pursuit.solutions import alternatives
 from corank.pursuit.stopping import Watch
 
@@ -50,7 +50,6 @@ class _Pursued:
     solutions: list[dict[str, Any]]
     terms: NDArray[np.int64]
     term_coefs: Floats
-    term_path: Floats
     gains: Floats
     objective_path: Floats
     kernel: Kernel | None
@@ -97,7 +96,7 @@ class RankingPursuit(Ranker):
     random_state : int, RandomState or None
         Seed of the random rows of the dictionary, of what is set aside, and of the kernel's "median".
     verbose : bool
-        Whether to show a progress bar, on a terminal only.
+        Whether to show a progress bar, on a terminal or in a notebook.
 
     Attributes
     ----------
@@ -108,14 +107,15 @@ class RankingPursuit(Ranker):
     term_coefs_ : array of shape (P,)
         Their coefficients; of columns as they were given.
     term_path_ : array of shape (P, P)
-        ``term_path_[p - 1, :p]`` are the coefficients of the model of the first p terms.
+        ``term_path_[p - 1, :p]`` are the coefficients of the model of the first p terms; made when it is asked for.
     gains_ : array of shape (P,)
         By how much J fell at each step.
     objective_path_ : array of shape (P + 1,)
         J before the first step and after each.
     solutions_ : list of dict
         ``terms``, ``path`` and ``gains`` of each of `n_solutions` models, or of as many as there was something left
-        to choose for; the first is the one above.
+        to choose for; the first is the one above. ``path`` holds what is not zero of `term_path_`, row after row; of
+        basic fitting, whose coefficients stay, the last row.
     kernel_ : Kernel
         The kernel with numbers only; not with ``dictionary="columns"``.
     basis_ : Basis
@@ -233,7 +233,7 @@ class RankingPursuit(Ranker):
         solutions: list[dict[str, Any]] = [
             {
                 "terms": candidates.numbers[path.indices],
-                "path": path.coefs if factors is None else path.coefs * factors[path.indices],
+                "path": path.coefs if factors is None else path.scaled(factors[path.indices]),
                 "gains": path.gains,
             }
             for path in paths
@@ -243,10 +243,15 @@ class RankingPursuit(Ranker):
             basis = basis.chosen(np.concatenate([path.indices for path in paths]))
         return _Pursued(
             intercept=intercept, solutions=solutions, terms=first["terms"],
-            term_coefs=first["path"][-1].copy() if len(first["path"]) else np.empty(0), term_path=first["path"],
-            gains=first["gains"], objective_path=goal.J - np.append(0.0, np.cumsum(first["gains"])),
+            term_coefs=coefs_of(first["path"], len(first["terms"]), len(first["terms"])).copy(), gains=first["gains"],
+            objective_path=goal.J - np.append(0.0, np.cumsum(first["gains"])),
             kernel=None if basis is None else basis.view.kernel, basis=basis, validation_errors=errors,
         )  # fmt: skip
+
+    @property
+    def term_path_(self) -> Floats:
+        """The coefficients of the model of the first p terms in row p − 1, zeros behind them."""
+        return path_table(self.solutions_[0]["path"], len(self.solutions_[0]["terms"]))
 
     def predict(self, X: Any, n_terms: int | None = None, solution: int = 0) -> Floats:
         """
@@ -311,4 +316,4 @@ class RankingPursuit(Ranker):
             raise InputError(f"solution is {solution}; this model has solutions 0 to {len(self.solutions_) - 1}.")
         terms, path = self.solutions_[solution]["terms"], self.solutions_[solution]["path"]
         p = as_length(n_terms, len(terms), "this model has")
-        return terms[:p], path[p - 1, :p] if p else np.empty(0)
+        return terms[:p], coefs_of(path, len(terms), p)

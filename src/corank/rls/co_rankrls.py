@@ -37,7 +37,7 @@ from corank.progress import progress
 from corank.rls.frame import Frame
 from corank.rls.judge import best, candidates, metric_for
 from corank.rls.least_squares import LeastSquares, raw_weights
-from corank.rls.spectrum import Spectrum, solve_one
+from corank.rls.spectrum import ridge_of, solve_one
 from corank.rls.summary import Summary
 from corank.rls.systems import FeatureSystem
 from corank.views import View, as_views, kernels_of
@@ -98,7 +98,7 @@ class CoRankRLS(LeastSquares):
     random_state : int, RandomState or None
         Seed of the views, the bases and a kernel's median.
     verbose : bool
-        Whether to show on a terminal how far leaving out has come.
+        Whether to show how far leaving out has come, on a terminal or in a notebook.
 
     Attributes
     ----------
@@ -214,7 +214,7 @@ class CoRankRLS(LeastSquares):
     def _solve(self, summary: Summary) -> FittedCoRankRLS:
         equations = summary.equations(float(self.coupling))
         alpha, source = self._alpha(equations)
-        w, jitter = solve_one(equations.A, equations.b, alpha)
+        w, jitter = solve_one(equations, alpha)
         return _fitted(summary, w, alpha=alpha, alpha_from=source, coupling=float(self.coupling), jitter=jitter)
 
     def _choose(self, system: FeatureSystem) -> FittedCoRankRLS:
@@ -228,15 +228,15 @@ class CoRankRLS(LeastSquares):
         systems = [summary.equations(float(one)) for one in couplings]
         alpha, source = self._alpha(systems[0])
         alphas = np.array([alpha]) if self.alphas is None else candidates(self.alphas, "alphas")
-        spectra, metric = [Spectrum.of(A, b) for A, b, _ in systems], metric_for(self.metric, frame)
+        ridges, metric = [ridge_of(one, alphas) for one in systems], metric_for(self.metric, frame)
         with progress(int(frame.starts[-1]), "rows left out", self.verbose) as advance:
-            held = system.views_out(spectra, alphas, advance)
+            held = system.views_out(ridges, alphas, advance)
         scores = np.stack([frame.scores(one, metric) for one in held])
         c, a = best(scores, metric)
         return _fitted(
-            summary, spectra[c].solve(alphas[[a]])[:, 0], alpha=float(alphas[a]), coupling=float(couplings[c]),
+            summary, ridges[c].solve(alphas[[a]])[:, 0], alpha=float(alphas[a]), coupling=float(couplings[c]),
             alpha_from=source if self.alphas is None else f"leave-query-out {metric}", loo_scores=scores,
-            jitter=float(spectra[c].shifts(alphas)[a] - alphas[a]),
+            jitter=ridges[c].jitter(float(alphas[a])),
         )  # fmt: skip
 
     def predict(self, X: Any) -> NDArray[np.float64]:

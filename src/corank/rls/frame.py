@@ -14,6 +14,7 @@ from corank.data.ranking import RankingData
 from corank.errors import InputError
 from corank.graphs import Laplacian, QueryLaplacian, drawn_weight, weigh_queries
 from corank.metrics import evaluate, parse_metric
+from corank.rls.accuracy import Held, Sizes, level
 
 Floats = NDArray[np.float64]
 Features = Callable[[Any], Floats]
@@ -58,6 +59,19 @@ class Frame(ABC):
         """Number of queries in which something is compared."""
         return len(self.shares)
 
+    @property
+    @abstractmethod
+    def targets(self) -> Floats:
+        """The targets t of `design` for all queries."""
+
+    @abstractmethod
+    def sizes(self, lengths: Floats | float) -> Sizes:
+        """
+        Measure what rounding errors are relative to.
+
+        lengths: k(x, x) of each row, or of all.
+        """
+
     @abstractmethod
     def design(self, first: int, last: int, X: Any, features: Features) -> tuple[Floats, Floats]:
         """
@@ -69,11 +83,11 @@ class Frame(ABC):
         """
 
     @abstractmethod
-    def scores(self, held: Floats, metric: str) -> Floats:
+    def scores(self, held: Held, metric: str) -> Floats:
         """
-        Evaluate predictions Z w, one column for each candidate.
+        Evaluate predictions Z w, one column for each candidate; what their accuracy cannot tell apart is a tie.
 
-        held (n, m): predictions for each row of the frame.
+        held: predictions for each row of the frame.
         metric: name of a metric, under the default convention.
         Returns: its mean over the queries.
         """
@@ -111,18 +125,41 @@ class RowFrame(Frame):
         """Row weights."""
         return self.L.weights if len(self.L.weights) else np.ones(len(self.rows))
 
+    @property
+    def targets(self) -> Floats:
+        """H y."""
+        return np.asarray(self.L.half(self.y))
+
+    def sizes(self, lengths: Floats | float) -> Sizes:
+        """Measure H y, and rows √(s w) φ(x)."""
+        scale = np.repeat(self.L.scale, np.diff(self.starts)) * self.w
+        return Sizes(float(np.linalg.norm(self.targets)), float(np.sum(scale * lengths)))
+
     def design(self, first: int, last: int, X: Any, features: Features) -> tuple[Floats, Floats]:
         """Return HΦ and H y of some queries."""
         part = slice(self.starts[first], self.starts[last])
-        values = np.column_stack([features(X[self.rows[part]]), self.y[part]])
-        values = self.L.of_queries(first, last).half(np.asarray(values, dtype=np.float64))
+        values = np.column_stack([features(X[self.rows[part]]), self.y[part]]).astype(np.float64, copy=False)
+        # H does not see a constant: without it, means round to what differences are made of
+        begins = self.starts[first:last] - self.starts[first]
+        values -= np.repeat(values[begins], np.diff(self.starts[first : last + 1]), axis=0)
+        values = self.L.of_queries(first, last).half(values)
         return values[:, :-1], values[:, -1]
 
-    def scores(self, held: Floats, metric: str) -> Floats:
+    def scores(self, held: Held, metric: str) -> Floats:
         """Return the mean of a metric over the queries, for predictions H f."""
         query = np.repeat(np.arange(self.n_queries), np.diff(self.starts))
-        predicted = self.L.half_inverse(held)
-        return np.array([evaluate(self.y, column, query, metric)[metric].mean for column in predicted.T])
+        columns = zip(self.L.half_inverse(held.values).T, self._noise(held.noise).T, strict=True)
+        predicted = (level(f, noise, self.starts) for f, noise in columns)
+        return np.array([evaluate(self.y, column, query, metric)[metric].mean for column in predicted])
+
+    def _noise(self, of_half: Floats) -> Floats:
+        """Return what f may be wrong by, for errors of H f: H⁻¹ divides what is left of a run's mean by `keep`."""
+        L, sizes = self.L, np.diff(self.L.runs)
+        scale = np.repeat(L.scale, np.diff(self.starts))
+        own = of_half / np.sqrt(scale * self.w)[:, None]
+        mean = np.add.reduceat(own * self.w[:, None], L.runs[:-1]) / np.add.reduceat(self.w, L.runs[:-1])[:, None]
+        mean, keep = np.repeat(mean, sizes, axis=0), np.repeat(L.keep, sizes)[:, None]
+        return np.asarray((own + mean) / keep + mean)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,6 +175,15 @@ class PairFrame(Frame):
     losers: NDArray[np.int64]
     w: Floats
 
+    @property
+    def targets(self) -> Floats:
+        """√w."""
+        return np.sqrt(self.w)
+
+    def sizes(self, lengths: Floats | float) -> Sizes:
+        """Measure √w, and rows √w φ(x) of winners and losers."""
+        return Sizes(1.0, 2.0 * float(np.mean(lengths)))
+
     def design(self, first: int, last: int, X: Any, features: Features) -> tuple[Floats, Floats]:
         """Return √w (Φ_winner − Φ_loser) and √w of some queries."""
         part = slice(self.starts[first], self.starts[last])
@@ -145,11 +191,11 @@ class PairFrame(Frame):
         D = np.asarray(features(X[self.winners[part]]), dtype=np.float64) - features(X[self.losers[part]])
         return root[:, None] * D, root
 
-    def scores(self, held: Floats, metric: str) -> Floats:
+    def scores(self, held: Held, metric: str) -> Floats:
         """Return the share of pairs ordered wrongly, a predicted tie counting ½, averaged over queries."""
         if str(parse_metric(metric)) != "disagreement":
             raise InputError(f"metric is {metric!r}, but preference pairs have no grades; use metric='disagreement'.")
-        wrong = np.where(held < 0, 1.0, np.where(held > 0, 0.0, 0.5))
+        wrong = np.where(np.abs(held.values) <= held.noise, 0.5, held.values < 0)
         return np.asarray((np.add.reduceat(wrong, self.starts[:-1]) / np.diff(self.starts)[:, None]).mean(axis=0))
 
 

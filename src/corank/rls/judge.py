@@ -8,15 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.basis import score_columns
 from corank.data.ranking import RankingData
 from corank.data.split import keep_scores
 from corank.errors import InputError
-from corank.kernels import LinearKernel
 from corank.metrics import parse_metric
 from corank.rls.frame import Frame, RowFrame
 from corank.rls.leave_out import Advance
-from corank.rls.spectrum import Spectrum
+from corank.rls.spectrum import Ridge, ridge_of
 from corank.rls.systems import System
 
 Floats = NDArray[np.float64]
@@ -59,12 +57,12 @@ def best(scores: Floats, metric: str) -> tuple[int, ...]:
 
 
 def judged(
-    system: System, spectrum: Spectrum, alphas: Floats, metric: str, remake: Remake, advance: Advance
+    system: System, ridge: Ridge, alphas: Floats, metric: str, remake: Remake, advance: Advance
 ) -> tuple[Floats, str]:
     """
     Judge every alpha by what models say of rows that they did not see.
 
-    spectrum: of its equations.
+    ridge: of its equations.
     alphas (m,): weights of the penalty.
     metric: what judges.
     remake: makes the same kind of system of other scores of the same rows.
@@ -73,7 +71,7 @@ def judged(
     """
     frame = system.frame
     if frame.n_queries > 1:
-        return frame.scores(system.queries_out(spectrum, alphas, advance), metric), "leave-query-out"
+        return frame.scores(system.queries_out(ridge, alphas, advance), metric), "leave-query-out"
     if not isinstance(frame, RowFrame) or metric != "disagreement":
         raise InputError(
             f"one query cannot be left out and predicted from others; metric={metric!r} needs two queries or more "
@@ -86,7 +84,7 @@ def judged(
         )
     # one run: equal scores are compared; n runs: there are none
     if len(frame.L.keep) in (1, n):
-        return system.pairs_out(spectrum, alphas), "leave-pair-out"
+        return system.pairs_out(ridge, alphas), "leave-pair-out"
     n_parts = min(_FOLDS, n // 2)
     return _rows_out(system, alphas, n_parts, remake, advance), f"{n_parts}-fold"
 
@@ -109,14 +107,8 @@ def _rows_out(system: System, alphas: Floats, n_parts: int, remake: Remake, adva
         i, j = np.nonzero(y[out][:, None] > y[out])
         if len(i) and frame.n_queries:
             rest = remake(data, frame)
-            A, b, _ = rest.equations()
-            path = rest.coefficients(Spectrum.of(A, b).solve(alphas))
-            seen, basis = data.X[rows[out]], rest.basis
-            if basis is None or isinstance(basis.view.kernel, LinearKernel):
-                f = score_columns(seen, path)
-            else:
-                f = basis.score(seen, path)
-            wrong += np.count_nonzero(f[i] < f[j], axis=0) + np.count_nonzero(f[i] == f[j], axis=0) / 2
+            f, noise = rest.rows_out(ridge_of(rest.equations(), alphas), data.X[rows[out]], alphas)
+            wrong += np.where(np.abs(f[i] - f[j]) <= noise[i] + noise[j], 0.5, f[i] < f[j]).sum(axis=0)
             total += len(i)
         advance(len(y[out]))
     return wrong / total if total else np.full(len(alphas), np.nan)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 
 from corank import parameters
 from corank.base import Ranker
@@ -17,7 +18,7 @@ from corank.data.deviation import column_factors
 from corank.data.ranking import RankingData
 from corank.errors import InputError
 from corank.graphs import QUERY_WEIGHTS
-from corank.kernels import LinearKernel
+from corank.kernels import RANK_TOLERANCE, LinearKernel
 from corank.metrics import parse_metric
 from corank.parameters import Rules, boolean, listing, none, number, one_of, rng_of, text, whole
 from corank.rls.frame import Frame
@@ -155,8 +156,10 @@ class LeastSquares(Ranker):
             n_columns = view.select(data.X[:1]).shape[1]
             if n_columns <= len(rows):
                 return FeatureMap.of_columns(view, n_columns)
-        numbers = choose_basis(view, data.X, rows, self.n_basis, self.basis, rng)
-        return FeatureMap.on_basis(Basis.of(view, data.X, numbers), data.X)
+        basis = Basis.of(view, data.X, choose_basis(view, data.X, rows, self.n_basis, self.basis, rng))
+        if isinstance(view.kernel, LinearKernel) and _spans(basis.rows):
+            return FeatureMap.of_columns(view, basis.rows.shape[1])
+        return FeatureMap.on_basis(basis, data.X)
 
     @property
     def _wants_basis(self) -> bool:
@@ -174,6 +177,15 @@ class LeastSquares(Ranker):
     def _alpha(self, equations: Equations) -> tuple[float, str]:
         """The one alpha to solve for, and where it comes from."""
         return (equations.closed_alpha, "pair differences") if self.alpha is None else (float(self.alpha), "given")
+
+
+def _spans(rows: Any) -> bool:
+    """Tell whether weights of rows stand for all weights of columns, whatever the size of these."""
+    if rows.shape[1] > rows.shape[0]:
+        return False
+    G = np.asarray((rows.T @ rows).toarray() if sparse.issparse(rows) else rows.T @ rows)
+    size = np.sqrt(np.diag(G))
+    return bool((size > 0.0).all() and np.linalg.eigvalsh(G / np.outer(size, size))[0] > RANK_TOLERANCE * len(size))
 
 
 def raw_weights(w: Floats, view: View, factors: Floats | None, n_features: int) -> Floats:

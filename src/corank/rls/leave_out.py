@@ -15,25 +15,34 @@ that the model which alpha belongs to is that of λ = (1 − s) alpha beside sum
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.rls.frame import RowFrame
-from corank.rls.spectrum import Spectrum
+from corank.rls.accuracy import UNIT, Held, Sizes
+from corank.rls.spectrum import Ridge, Spectrum
 
 Floats = NDArray[np.float64]
 Advance = Callable[[int], Any]
 
+# right sides that stand for rounding errors
+N_PROBES = 4
 # numbers in the matrices I − S_qq, and in the rows scaled for them, that are held at a time
 _ROOM = 1 << 20
 
 
 def dual_queries_out(
-    spectrum: Spectrum, t: Floats, starts: NDArray[np.int64], shares: Floats, alphas: Floats, advance: Advance
-) -> Floats:
+    spectrum: Ridge,
+    t: Floats,
+    starts: NDArray[np.int64],
+    shares: Floats,
+    alphas: Floats,
+    sizes: Sizes,
+    advance: Advance,
+) -> Held:
     """
     Predict each query from all others, for the dense dual.
 
@@ -42,169 +51,156 @@ def dual_queries_out(
     starts (n_queries + 1,): where each query begins.
     shares (n_queries,): share of each query in the weight of all pairs.
     alphas (m,): weights of the penalty.
+    sizes: what rounding errors are relative to.
     advance: is told how many rows are done.
     Returns: H f, each query by the model that did not see it.
     """
-    e, held = spectrum.values, np.empty((len(t), len(alphas)))
+    assert isinstance(spectrum, Spectrum)
+    e, most, grain = spectrum.values, spectrum.most, sizes.similarities
+    held, signs = Held.empty(len(t), len(alphas)), _signs(len(e))
     for (begin, end), share in zip(pairwise(starts), shares, strict=True):
         V, t_q = np.ascontiguousarray(spectrum.vectors[begin:end]), t[begin:end]
         shifts = spectrum.shifts((1.0 - share) * alphas)[:, None]
         kept, others = shifts / (e + shifts), spectrum.target - t_q @ V
         residual, from_others = V @ (kept * spectrum.target).T, V @ (e / (e + shifts) * others).T
         for some in _portions(len(alphas), V.size):
-            R = np.stack([(V * row) @ V.T for row in kept[some]])
-            is_large = shifts[some, 0] > e.max()
-            held[begin:end, some] = _held(R, t_q, residual[:, some], from_others[:, some], is_large)
+            R, probes = np.empty((some.stop - some.start, len(V), len(V))), []
+            for at, row in enumerate(kept[some]):
+                scaled = V * row
+                np.matmul(scaled, V.T, out=R[at])
+                probes.append(scaled @ signs)
+            is_large = shifts[some, 0] > most
+            side = np.where(is_large, from_others[:, some], residual[:, some]).T[..., None]
+            root, most_kept = np.sqrt(np.diagonal(R, axis1=1, axis2=2)), np.sqrt(kept[some].max(axis=1))
+            unit = root[..., None] * signs[: len(V)]
+            solved = _solve(R, np.concatenate([side, np.stack(probes), unit], axis=2))
+            error = solved[:, :, 0]
+            # the coefficients of the others are those of all less what the query's errors put into them
+            b = np.linalg.norm(kept[some] * (spectrum.target - error @ V), axis=1) / shifts[some, 0]
+            through, own = _seen(solved[:, :, 1:])
+            summed = most_kept * sizes.targets + np.sum(root * np.abs(error), axis=1)
+            noise = grain * through * b + own * summed + np.abs(t_q).max()
+            # what is left of t where λ is above every e is as small as e / λ
+            small = own * (2.0 * grain / shifts[some, 0] * sizes.targets + np.linalg.norm(error, axis=1))
+            held.values[begin:end, some] = np.where(is_large, error.T, t_q[:, None] - error.T)
+            held.noise[begin:end, some] = UNIT * np.where(is_large, small, noise)
         advance(end - begin)
     return held
 
 
 def queries_out(
-    spectrum: Spectrum, Z: Floats, t: Floats, starts: NDArray[np.int64], shares: Floats, alphas: Floats
-) -> Floats:
+    ridge: Ridge,
+    Z: Floats,
+    t: Floats,
+    starts: NDArray[np.int64],
+    shares: Floats,
+    alphas: Floats,
+    sizes: Sizes,
+) -> Held:
     """
     Predict each query from all others, for features.
 
-    spectrum: of ZᵀZ (plus what else is penalised) and Zᵀt over all queries.
+    ridge: of ZᵀZ (plus what else is penalised) and Zᵀt over all queries.
     Z, t (n, k): rows of some queries and their targets.
     starts: where each of these queries begins.
     shares: share of each of these queries in the weight of all pairs.
     alphas (m,): weights of the penalty.
+    sizes: what rounding errors are relative to.
     Returns: H f, each query by the model that did not see it.
     """
-    A, held = Z @ spectrum.vectors, np.empty((len(t), len(alphas)))
+    A, root, held = ridge.seen(Z), np.sqrt(ridge.most), Held.empty(len(t), len(alphas))
+    signs = _signs(A.shape[1])
     for (begin, end), share in zip(pairwise(starts), shares, strict=True):
         A_q, t_q = A[begin:end], t[begin:end]
         n, k = A_q.shape
-        shifts = spectrum.shifts((1.0 - share) * alphas)[:, None]
-        e, others = spectrum.values + shifts, spectrum.target - t_q @ A_q
+        shifts = ridge.shifts((1.0 - share) * alphas)
+        others, length = ridge.target - t_q @ A_q, np.linalg.norm(A_q, axis=1).max()
         for some in _portions(len(alphas), n * k):
-            if n > k:
+            if n > k or not isinstance(ridge, Spectrum):
                 # with more rows than features, take the query out of the sums instead
-                rest = np.eye(k) * e[some, None, :] - A_q.T @ A_q
-                held[begin:end, some] = A_q @ _solve(rest, others[:, None] * np.ones(len(rest)))
+                rest = ridge.matrices(shifts[some]) - A_q.T @ A_q
+                sides = np.column_stack([others, signs])
+                solved = _solve(rest, np.broadcast_to(sides, (len(rest), *sides.shape)))
+                w, found = solved[:, :, 0], A_q @ solved
+                values, (seen,) = found[:, :, 0], _seen(found[:, :, 1:])
+                own = 1.0 + length * seen
             else:
-                R = np.eye(n) - (A_q / e[some, None, :]) @ A_q.T
-                residual = t_q[:, None] - A_q @ (spectrum.target / e[some]).T
-                is_large = shifts[some, 0] > spectrum.values.max(initial=0.0)
-                held[begin:end, some] = _held(R, t_q, residual, A_q @ (others / e[some]).T, is_large)
+                e = ridge.values + shifts[some, None]
+                scaled = A_q / e[:, None, :]
+                # one product for all that is multiplied from the right
+                right = scaled @ np.column_stack([A_q.T, others, signs])
+                unit = np.broadcast_to(signs[:n], (len(scaled), n, N_PROBES))
+                solved = _solve(np.eye(n) - right[:, :, :n], np.concatenate([right[:, :, n:], unit], axis=2))
+                values, (seen, own) = solved[:, :, 0], _seen(solved[:, :, 1:])
+                w = (others + values @ A_q) / e
+            size = np.linalg.norm(w, axis=1)
+            noise = root * seen * (sizes.targets + root * size) + own * (length * size + np.abs(values).sum(axis=1))
+            if sizes.similarities > 0.0:
+                left = sizes.targets**2 - t_q @ t_q - w @ others
+                left = np.sqrt(np.maximum(left, UNIT * sizes.targets**2)) / shifts[some]
+                noise += sizes.similarities * np.sqrt(own) * left
+            held.values[begin:end, some], held.noise[begin:end, some] = values.T, UNIT * noise
     return held
 
 
 def views_out(
-    spectra: list[Spectrum],
+    ridges: list[Ridge],
     Z: Floats,
     t: Floats,
     starts: NDArray[np.int64],
     shares: Floats,
     blocks: list[slice],
     alphas: Floats,
-) -> Floats:
+    sizes: Sizes,
+) -> list[Held]:
     """
     Predict each query from all others by the mean of several views.
 
     Leaving out a query takes its rows from every view: its design is block diagonal, M n_q rows of all features.
 
-    spectra: of the whole system, one for each coupling.
+    ridges: of the whole system, one for each coupling.
     Z, t (n, K): rows of some queries, the views' features side by side, and their targets.
     starts: where each of these queries begins.
     shares: share of each of these queries in the weight of all pairs.
     blocks: where the features of each view are.
     alphas (m,): weights of the penalty.
+    sizes: what rounding errors are relative to.
     Returns: H f, each query by the models that did not see it.
     """
-    M, sizes = len(blocks), np.diff(starts)
+    M, lengths = len(blocks), np.diff(starts)
     tall = np.zeros((M * len(Z), Z.shape[1]))
     # row i of view v in query q goes behind the M n of earlier queries and the v n_q of earlier views of q
-    first = np.arange(len(Z)) + np.repeat((M - 1) * starts[:-1], sizes)
-    places = [first + v * np.repeat(sizes, sizes) for v in range(M)]
+    first = np.arange(len(Z)) + np.repeat((M - 1) * starts[:-1], lengths)
+    places = [first + v * np.repeat(lengths, lengths) for v in range(M)]
     targets = np.empty(len(tall))
     for place, block in zip(places, blocks, strict=True):
         tall[place, block], targets[place] = Z[:, block], t
-    held = (queries_out(spectrum, tall, targets, M * starts, shares, alphas) for spectrum in spectra)
-    return np.stack([np.mean([one[place] for place in places], axis=0) for one in held])
+    sizes = replace(sizes, targets=np.sqrt(M) * sizes.targets)
+    held = (queries_out(ridge, tall, targets, M * starts, shares, alphas, sizes) for ridge in ridges)
+    return [Held(*(np.mean([part[place] for place in places], axis=0) for part in one)) for one in held]
 
 
-def pairs_out(spectrum: Spectrum, Z: Floats | None, frame: RowFrame, alphas: Floats) -> Floats:
+def rows_out(ridge: Ridge, A: Floats, alphas: Floats, sizes: Sizes, length: float, is_dual: bool) -> Held:
     """
-    Disagreement error over pairs of rows of one query, each pair predicted by the model that saw neither row.
+    Predict rows that a system does not hold, up to a constant.
 
-    Where all rows of the query are compared, L = s (diag(w) − w wᵀ/W) makes the system that of weighted least squares
-    with a free constant and the penalty λ/s; leaving out two rows is then a 2×2 system in I − S, at the penalty that
-    belongs to the s of the other rows. O(n² k) for each λ and each different sum of two weights.
-
-    spectrum: of the whole system.
-    Z (n, k): rows HΦ of the query; None for the dense dual.
-    frame: the rows of the one query; those of equal score, if any, are compared too.
+    A (n, k): the rows as the system sees them: similarities to the rows of the dense dual (times H), or features.
     alphas (m,): weights of the penalty.
-    Returns: the share of pairs of different scores that are ordered wrongly, a predicted tie counting ½; NaN without
-        any.
+    sizes: what rounding errors are relative to.
+    length: mean k(x, x) of similarities.
+    Returns: f.
     """
-    w, y, root = frame.w, frame.y, np.sqrt(frame.w)
-    i, j = np.nonzero(np.triu(y[:, None] != y))
-    if not len(i):
-        return np.full(len(alphas), np.nan)
-    W, squares = w.sum() - (w[i] + w[j]), np.sum(w * w) - (w[i] ** 2 + w[j] ** 2)
-    # s of a mean over the pairs of the other rows, with ties also those of a row with itself
-    scales, group = np.unique(2.0 * W / (W**2 - (0.0 if frame.ties else squares)), return_inverse=True)
-    A = spectrum.vectors if Z is None else Z @ spectrum.vectors
-    wrong = np.zeros(len(alphas))
-    for g, scale in enumerate(scales):
-        pairs = (i[group == g], j[group == g])
-        for at, shift in enumerate(spectrum.shifts(alphas * (frame.L.scale[0] / scale))):
-            if shift > spectrum.values.max(initial=0.0):
-                S = (A * ((spectrum.values if Z is None else 1.0) / (spectrum.values + shift))) @ A.T
-                margin = _small_margins(S, y, root, *pairs)
-            elif Z is None:
-                margin = _margins((A * (shift / (spectrum.values + shift))) @ A.T, y, root, *pairs)
-            else:
-                margin = _margins(np.eye(len(A)) - (A / (spectrum.values + shift)) @ A.T, y, root, *pairs)
-            margin *= np.sign(y[pairs[0]] - y[pairs[1]])
-            wrong[at] += np.count_nonzero(margin < 0) + np.count_nonzero(margin == 0) / 2
-    return wrong / len(i)
-
-
-def _margins(R: Floats, y: Floats, root: Floats, i: NDArray[np.int64], j: NDArray[np.int64]) -> Floats:
-    """f_i − f_j without rows i and j, from R = I − S."""
-    u = root / np.linalg.norm(root)
-    # the constant is free: it leaves no residual
-    R -= np.outer(R @ u, u)
-    residual, diagonal = R @ (root * y), np.diag(R)
-    # (R_TT)⁻¹ r_T for T = {i, j}: the errors of the two rows, times √w
-    error_i, error_j = _solve_two(diagonal[i], diagonal[j], R[i, j], residual[i], residual[j])
-    return np.asarray((y[i] - error_i / root[i]) - (y[j] - error_j / root[j]))
-
-
-def _small_margins(S: Floats, y: Floats, root: Floats, i: NDArray[np.int64], j: NDArray[np.int64]) -> Floats:
-    """
-    Return f_i − f_j without rows i and j where λ is above every eigenvalue, and f hardly differs from a constant.
-
-    The constant is m, the mean score of the other rows, and cancels: with z = √w (y − m), what is left of f in
-    T = {i, j} is (I − u uᵀ − S)_TT⁻¹ ((S √w y)_T − S_TT z_T).
-    """
-    u, w = root / np.linalg.norm(root), root * root
-    y = y - np.average(y, weights=w)
-    S -= np.outer(S @ u, u)
-    fitted, diagonal, cross = S @ (root * y), np.diag(S), S[i, j]
-    m = -(w[i] * y[i] + w[j] * y[j]) / (w.sum() - (w[i] + w[j]))
-    z_i, z_j = root[i] * (y[i] - m), root[j] * (y[j] - m)
-    side_i = fitted[i] - (diagonal[i] * z_i + cross * z_j)
-    side_j = fitted[j] - (cross * z_i + diagonal[j] * z_j)
-    kept = 1.0 - u * u - diagonal
-    f_i, f_j = _solve_two(kept[i], kept[j], -u[i] * u[j] - cross, side_i, side_j)
-    return np.asarray(f_i / root[i] - f_j / root[j])
-
-
-def _solve_two(a: Floats, b: Floats, c: Floats, side_i: Floats, side_j: Floats) -> tuple[Floats, Floats]:
-    """Solve [[a, c], [c, b]] x = side for many pairs."""
-    determinant = a * b - c * c
-    return (b * side_i - c * side_j) / determinant, (a * side_j - c * side_i) / determinant
-
-
-def _held(R: Floats, t: Floats, residual: Floats, from_others: Floats, is_large: NDArray[np.bool_]) -> Floats:
-    """Values of a query that was left out, for R = I − S_qq of each λ; the second form where λ is large."""
-    solved = _solve(R, np.where(is_large, from_others, -residual))
-    return np.asarray(np.where(is_large, solved, t[:, None] + solved))
+    A, held, grain, root = A - A.mean(axis=0), Held.empty(len(A), len(alphas)), sizes.similarities, np.sqrt(ridge.most)
+    for at, shift in enumerate(ridge.shifts(alphas)):
+        through, w = ridge.through(A, shift), ridge.through(ridge.target, shift)
+        seen, size = np.linalg.norm(through, axis=1), np.linalg.norm(w)
+        if is_dual:
+            noise = (np.sqrt(grain * length) + grain * seen) * size + seen * sizes.targets
+        else:
+            noise = root * seen * (sizes.targets + root * size) + np.linalg.norm(A, axis=1) * size
+            noise += (np.sqrt(grain * length) + grain * root * seen) * sizes.targets / shift
+        held.values[:, at], held.noise[:, at] = A @ w, UNIT * noise
+    return held
 
 
 def _portions(n_alphas: int, size: int) -> list[slice]:
@@ -212,11 +208,21 @@ def _portions(n_alphas: int, size: int) -> list[slice]:
     return [slice(start, min(start + step, n_alphas)) for start in range(0, n_alphas, step)]
 
 
+def _signs(n: int) -> Floats:
+    """Right sides of size one in every direction: what a system makes of them, it makes of rounding errors."""
+    return np.random.default_rng(0).choice([-1.0, 1.0], (n, N_PROBES))
+
+
+def _seen(probes: Floats) -> list[Floats]:
+    """Sizes that systems made of groups of `N_PROBES` right sides: the root mean square, in the row where it is most."""
+    m, n, _ = probes.shape
+    squares = np.square(probes).reshape(m, n, -1, N_PROBES).sum(axis=3).max(axis=1)
+    return list(np.sqrt(squares.T / N_PROBES))
+
+
 def _solve(systems: Floats, sides: Floats) -> Floats:
-    """Solve one symmetric system for each column of `sides`; least squares where one is singular."""
+    """Solve symmetric systems; least squares where one is singular."""
     try:
-        return np.asarray(np.linalg.solve(systems, sides.T[..., None])[..., 0].T, dtype=np.float64)
+        return np.asarray(np.linalg.solve(systems, sides), dtype=np.float64)
     except np.linalg.LinAlgError:
-        return np.stack(
-            [np.linalg.lstsq(R, side, rcond=None)[0] for R, side in zip(systems, sides.T, strict=True)], axis=1
-        )
+        return np.stack([np.linalg.lstsq(R, side, rcond=None)[0] for R, side in zip(systems, sides, strict=True)])

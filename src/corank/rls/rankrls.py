@@ -38,7 +38,7 @@ from corank.progress import progress
 from corank.rls.frame import Frame, RowFrame
 from corank.rls.judge import best, candidates, judged, metric_for
 from corank.rls.least_squares import LeastSquares, raw_weights
-from corank.rls.spectrum import Equations, Spectrum, solve_one
+from corank.rls.spectrum import Equations, ridge_of, solve_one
 from corank.rls.summary import Summary
 from corank.rls.systems import DenseSystem, FeatureSystem, System
 from corank.views import View
@@ -98,7 +98,7 @@ class RankRLS(LeastSquares):
     random_state : int, RandomState or None
         Seed of the basis and of a kernel's median.
     verbose : bool
-        Whether to show on a terminal how far leaving out has come.
+        Whether to show how far leaving out has come, on a terminal or in a notebook.
 
     Attributes
     ----------
@@ -190,15 +190,15 @@ class RankRLS(LeastSquares):
         if self.alphas is None:
             x, found = self._one(system.equations())
             return _fitted(view, system.basis, system.coefficients(x), factors, **found)
-        A, b, _ = system.equations()
-        spectrum, alphas, metric = Spectrum.of(A, b), candidates(self.alphas, "alphas"), metric_for(self.metric, frame)
+        alphas, metric = candidates(self.alphas, "alphas"), metric_for(self.metric, frame)
+        ridge = ridge_of(system.equations(), alphas)
         with progress(int(frame.starts[-1]), "rows left out", self.verbose) as advance:
-            scores, how = judged(system, spectrum, alphas, metric, make, advance)
+            scores, how = judged(system, ridge, alphas, metric, make, advance)
         (at,) = best(scores, metric)
         return _fitted(
-            view, system.basis, system.coefficients(spectrum.solve(alphas)), factors, at, loo_scores=scores,
-            alpha=float(alphas[at]), alpha_from=f"{how} {metric}", rank=len(b),
-            jitter=float(spectrum.shifts(alphas)[at] - alphas[at]),
+            view, system.basis, system.coefficients(ridge.solve(alphas)), factors, at, loo_scores=scores,
+            alpha=float(alphas[at]), alpha_from=f"{how} {metric}", rank=len(ridge.target),
+            jitter=ridge.jitter(float(alphas[at])),
         )  # fmt: skip
 
     def _maps(self, data: RankingData, frame: Frame, rng: np.random.Generator) -> tuple[FeatureMap, ...]:
@@ -217,7 +217,7 @@ class RankRLS(LeastSquares):
 
     def _one(self, equations: Equations) -> tuple[Floats, dict[str, Any]]:
         alpha, source = self._alpha(equations)
-        x, jitter = solve_one(equations.A, equations.b, alpha)
+        x, jitter = solve_one(equations, alpha)
         return x, {"alpha": alpha, "alpha_from": source, "jitter": jitter, "rank": len(x)}
 
     def predict(self, X: Any) -> NDArray[np.float64]:

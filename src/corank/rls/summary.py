@@ -185,7 +185,11 @@ class Summary:
             A -= U
             for block in self.blocks:
                 A[block, block] += M * U[block, block]
-        return Equations(A, sums[:-1, -1].copy(), closed)
+        units = np.diag(A).copy()
+        for phi, block in zip(self.maps, self.blocks, strict=True):
+            if phi.basis is not None:
+                units[block] = units[block].mean() if phi.n_features else 0.0
+        return Equations(A, sums[:-1, -1].copy(), units, closed)
 
     def gap(self, w: ArrayLike) -> float:
         """

@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +19,11 @@ from corank.basis import Basis, beside
 from corank.data.ranking import RankingData
 from corank.exact.penalty import alpha_of, freedom
 from corank.kernels import LinearKernel
+from corank.rls.accuracy import Held, Sizes
 from corank.rls.frame import Frame, RowFrame
-from corank.rls.leave_out import Advance, dual_queries_out, pairs_out, views_out
-from corank.rls.spectrum import Equations, Spectrum
+from corank.rls.leave_out import Advance, dual_queries_out, rows_out, views_out
+from corank.rls.leave_pair_out import pairs_out
+from corank.rls.spectrum import Equations, Ridge
 from corank.rls.summary import Summary
 
 Floats = NDArray[np.float64]
@@ -48,12 +51,16 @@ class System(ABC):
         """Turn solutions, one a column, into coefficients of the columns (linear kernel) or of the basis rows."""
 
     @abstractmethod
-    def queries_out(self, spectrum: Spectrum, alphas: Floats, advance: Advance) -> Floats:
+    def queries_out(self, ridge: Ridge, alphas: Floats, advance: Advance) -> Held:
         """Predict each query from all others, as `Frame.scores` takes it; `advance` is told how many rows are done."""
 
     @abstractmethod
-    def pairs_out(self, spectrum: Spectrum, alphas: Floats) -> Floats:
-        """Predict each pair of rows of the one query from all others, see `corank.rls.leave_out.pairs_out`."""
+    def pairs_out(self, ridge: Ridge, alphas: Floats) -> Floats:
+        """Predict each pair of rows of the one query from all others, see `corank.rls.leave_pair_out`."""
+
+    @abstractmethod
+    def rows_out(self, ridge: Ridge, rows: Any, alphas: Floats) -> Held:
+        """Predict other rows of the one query, up to a constant."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,21 +94,33 @@ class DenseSystem(System):
             u = np.sqrt(w[begin:end] / w[begin:end].sum())
             M[begin:end, begin:end] += own * np.outer(u, u)
         closed = alpha_of(trace, self.basis.rows.shape[1] if is_linear else 0, freedom(self.data, frame.ties))
-        return Equations(M, frame.L.half(frame.y), closed)
+        # an indefinite kernel may leave a trace below zero
+        units = np.full(len(M), abs(float(np.trace(M))) / len(M))
+        return Equations(M, frame.targets, units, closed)
 
     def coefficients(self, x: Floats) -> Floats:
         """Return Hᵀx, or the weights of columns that it stands for."""
         a = self.frame.L.half_t(x)
         return self.basis.column_weights(a) if isinstance(self.basis.view.kernel, LinearKernel) else a
 
-    def queries_out(self, spectrum: Spectrum, alphas: Floats, advance: Advance) -> Floats:
+    def queries_out(self, ridge: Ridge, alphas: Floats, advance: Advance) -> Held:
         """Predict each query from all others."""
         frame = self.frame
-        return dual_queries_out(spectrum, frame.L.half(frame.y), frame.starts, frame.shares, alphas, advance)
+        return dual_queries_out(ridge, frame.targets, frame.starts, frame.shares, alphas, self._sizes, advance)
 
-    def pairs_out(self, spectrum: Spectrum, alphas: Floats) -> Floats:
+    def pairs_out(self, ridge: Ridge, alphas: Floats) -> Floats:
         """Predict each pair of rows of the one query from all others."""
-        return pairs_out(spectrum, None, self.frame, alphas)
+        return pairs_out(ridge, None, self.frame, alphas, self._sizes)
+
+    def rows_out(self, ridge: Ridge, rows: Any, alphas: Floats) -> Held:
+        """Predict other rows of the one query, up to a constant."""
+        seen = self.frame.L.half(np.ascontiguousarray(self.basis.similarities(rows).T)).T
+        length = float(np.mean(self.basis.lengths(self.data.X)))
+        return rows_out(ridge, ridge.seen(seen), alphas, self._sizes, length, is_dual=True)
+
+    @property
+    def _sizes(self) -> Sizes:
+        return self.frame.sizes(self.basis.lengths(self.data.X))
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,22 +141,31 @@ class FeatureSystem(System):
         """Return coefficients of the columns, or of the basis rows."""
         return self.summary.only_map.coefficients(x)
 
-    def queries_out(self, spectrum: Spectrum, alphas: Floats, advance: Advance) -> Floats:
+    def queries_out(self, ridge: Ridge, alphas: Floats, advance: Advance) -> Held:
         """Predict each query from all others."""
-        return np.asarray(self.views_out([spectrum], alphas, advance)[0])
+        return self.views_out([ridge], alphas, advance)[0]
 
-    def views_out(self, spectra: list[Spectrum], alphas: Floats, advance: Advance) -> Floats:
-        """Predict each query from all others by the mean of all views, for the spectrum of each coupling."""
-        frame, blocks = self.frame, self.summary.blocks
-        held = np.empty((len(spectra), int(frame.starts[-1]), len(alphas)))
+    def views_out(self, ridges: list[Ridge], alphas: Floats, advance: Advance) -> list[Held]:
+        """Predict each query from all others by the mean of all views, for the system of each coupling."""
+        frame, blocks, parts, sizes = self.frame, self.summary.blocks, [], self.frame.sizes(self._length)
         for some, starts, Z, t in frame.designs(self.data.X, beside(self.summary.maps)):
-            part = slice(frame.starts[some.start], frame.starts[some.stop])
-            held[:, part] = views_out(spectra, Z, t, starts, frame.shares[some], blocks, alphas)
+            parts.append(views_out(ridges, Z, t, starts, frame.shares[some], blocks, alphas, sizes))
             advance(len(t))
-        return held
+        return [Held(*map(np.concatenate, zip(*of_one, strict=True))) for of_one in zip(*parts, strict=True)]
 
-    def pairs_out(self, spectrum: Spectrum, alphas: Floats) -> Floats:
+    def pairs_out(self, ridge: Ridge, alphas: Floats) -> Floats:
         """Predict each pair of rows of the one query from all others."""
         assert isinstance(self.frame, RowFrame)
         Z, _ = self.frame.design(0, 1, self.data.X, self.summary.only_map)
-        return pairs_out(spectrum, Z, self.frame, alphas)
+        return pairs_out(ridge, Z, self.frame, alphas, self.frame.sizes(self._length))
+
+    def rows_out(self, ridge: Ridge, rows: Any, alphas: Floats) -> Held:
+        """Predict other rows of the one query, up to a constant."""
+        seen, sizes = ridge.seen(self.summary.only_map(rows)), self.frame.sizes(self._length)
+        return rows_out(ridge, seen, alphas, sizes, self._length, is_dual=False)
+
+    @property
+    def _length(self) -> float:
+        """Mean k(x, x) over basis rows, summed over the views that have them."""
+        bases = [phi.basis for phi in self.summary.maps if phi.basis is not None]
+        return sum(float(np.mean(basis.lengths(self.data.X))) for basis in bases)

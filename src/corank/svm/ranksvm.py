@@ -76,11 +76,14 @@ class RankSVM(Ranker):
         Whether columns are divided by their deviation inside queries before learning; `coef_` is that of the columns as
         given.
     tol : float
-        Newton's method stops when the gradient is below `tol` times its first size.
+        Newton's method stops where the objective is above its minimum by at most `tol` times its value, or times what
+        was gained since all weights were 0, where that is less.
     max_iter : int
         Most Newton steps; a `ConvergenceWarning` says where they did not suffice.
     random_state : int, RandomState or None
         Seed of the basis and of the kernel's "median".
+    verbose : bool
+        Whether to show a progress bar, on a terminal only.
 
     Attributes
     ----------
@@ -125,7 +128,10 @@ class RankSVM(Ranker):
         "tol": number(0, 1, inside="()"),
         "max_iter": whole(1),
         "random_state": seed,
+        "verbose": boolean,
     }
+
+    _learns_sizes: bool = False
 
     coef_: Floats
     dual_coef_: Floats
@@ -140,9 +146,10 @@ class RankSVM(Ranker):
         n_basis: int | None = None,
         basis: Any = "random",
         scale: bool = True,
-        tol: float = 1e-8,
+        tol: float = 1e-10,
         max_iter: int = 100,
         random_state: Any = None,
+        verbose: bool = False,
     ) -> None:
         self.alpha = alpha
         self.kernel = kernel
@@ -153,6 +160,7 @@ class RankSVM(Ranker):
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state
+        self.verbose = verbose
 
     def _require_sense(self) -> None:
         require_choice(self.basis)
@@ -177,6 +185,7 @@ class RankSVM(Ranker):
             query_weight=self.query_weight,
             tol=self.tol,
             max_iter=self.max_iter,
+            verbose=self.verbose,
         )
         partners = active_partners(data, np.asarray(problem.X @ found.coef, dtype=np.float64))
         factors = factors_of(problem.X)

@@ -26,7 +26,7 @@ ESTIMATORS = {
     "RLS": lambda c, n: KernelRidge(alpha=PENALTIES[c], kernel="precomputed"),
     "RankRLS": rank_rls,
     "Sparse RankRLS": lambda c, n: rank_rls(c, n, basis=few(n)),
-    "RankSVM": lambda c, n: RankSVM(SVM_PENALTIES[c], "precomputed", tol=1e-13),
+    "RankSVM": lambda c, n: RankSVM(SVM_PENALTIES[c], "precomputed", tol=1e-20),
     "Matching pursuit": lambda c, n: RankingPursuit(c + 1, "precomputed", mix=1.0, fit_intercept=False),
     "Ranking pursuit": lambda c, n: RankingPursuit(c + 1, "precomputed"),
 }

@@ -134,7 +134,7 @@ def _tests(grid: Grid, seed: int) -> list[str]:
         ("ranking", "CRR, mix 0.5"), ("ranking", "CRR, mix tuned"), ("regression", "CRR, mix 0.5"),
         ("regression", "ranking"),
     ):  # fmt: skip
-        test = compare(found[base], found[other], "AP", rng=rng)
+        test = compare(found[base], found[other], "AP", random_state=rng)
         lines.append(
             f"MAP of {other} minus {base}: {test.difference:+.4f}, 95 % interval {test.low:+.4f} to {test.high:+.4f}, "
             f"Wilcoxon p = {test.p_value:.2g} over {test.n_queries} queries."

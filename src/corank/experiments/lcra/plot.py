@@ -35,7 +35,7 @@ def plot_gains(gains: dict[str, list[tuple[float, NDArray[np.float64]]]], path: 
         panel.set_visible(False)
     figure.supxlabel("scored training rows")
     figure.supylabel("gain over the better of SPD and SPD-MV")
-    with atomic_file(path) as scratch:
+    with atomic_file(path, overwrite=True) as scratch:
         figure.savefig(scratch, format="png", dpi=130)
 
 

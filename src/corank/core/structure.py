@@ -1,0 +1,161 @@
+# mypy: disable-error-code="no-untyped-call"
+"""What arrays from files and users must hold before a kernel may follow them, in one pass at memory speed."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corank.core.jit import jit
+
+ASCENDING = 0
+IN_BOUNDS = 1
+BAD_POINTERS = 2
+BAD_COLUMN = 3
+
+
+class Index(NamedTuple):
+    """The arrays of `Queries` and `RankingData` that kernels follow, as they are named there."""
+
+    codes: NDArray[np.int64]
+    query_order: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    order: NDArray[np.int64]
+    scored_stops: NDArray[np.int64]
+    grade_starts: NDArray[np.int64]
+    grade_stops: NDArray[np.int64]
+    query_grades: NDArray[np.int64]
+
+
+CODES, QUERY_ORDER, STARTS, ORDER, SCORED_STOPS, GRADE_STARTS, GRADE_STOPS, QUERY_GRADES = range(8)
+SOUND = -1
+
+
+def csr_structure(indptr: NDArray[Any], indices: NDArray[Any], n_columns: int) -> tuple[int, int]:
+    """
+    Say whether a CSR matrix can be followed.
+
+    indptr (n_rows + 1,), indices: signed integers.
+    Returns: `ASCENDING` (columns rise inside rows, each once), `IN_BOUNDS` (they do not), `BAD_POINTERS` or
+        `BAD_COLUMN`, and the row of the fault.
+
+    >>> csr_structure(np.array([0, 2]), np.array([1, 4]), 5), csr_structure(np.array([0, 2]), np.array([1, 4]), 4)
+    ((0, 0), (3, 0))
+    """
+    # a negative column is a large one without its sign
+    columns = indices.view(f"u{indices.itemsize}")
+    kind, row = _csr_structure(np.ascontiguousarray(indptr), np.ascontiguousarray(columns), np.uint64(n_columns))
+    return int(kind), int(row)
+
+
+def all_finite(values: NDArray[Any]) -> bool:
+    """
+    Say whether there is no NaN or infinity among float32 or float64 numbers.
+
+    >>> all_finite(np.array([1.0, 1e300])), all_finite(np.array([1.0, np.nan], dtype=np.float32))
+    (True, False)
+    """
+    flat = values.ravel(order="K")
+    bits = flat.view(f"u{flat.itemsize}")
+    return bool(_none_reaches(bits, bits.dtype.type(0x7F800000 if flat.itemsize == 4 else 0x7FF0000000000000)))
+
+
+def index_fault(index: Index, y: NDArray[np.float64]) -> str | None:
+    """
+    Hold an index against the scores it was made from: what `Queries.of` and `RankingData.of` would make, and no other.
+
+    index: arrays of the lengths that their docstrings give; `codes` says which row is of which query.
+    y (n_rows,): scores, NaN where unscored.
+    Returns: the name of an array that is wrong, or None.
+    """
+    at = int(_index_fault(index, y))
+    return None if at == SOUND else Index._fields[at]
+
+
+@jit
+def _csr_structure(indptr, columns, n_columns):  # type: ignore[no-untyped-def]
+    one, size, n = np.uint64(1), np.uint64(len(columns)), len(indptr) - 1
+    if indptr[0] != 0:
+        return BAD_POINTERS, 0
+    falls = np.uint64(0)
+    for i in range(n):
+        begin, end = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
+        if end < begin or end > size:
+            return BAD_POINTERS, i
+        # columns that rise are as far out as the last of them; counted in their own width, which fills vectors
+        found = columns.dtype.type(0)
+        for k in range(begin + one, end):
+            found += columns.dtype.type(columns[k] <= columns[k - one])
+        falls += np.uint64(found)
+        if begin < end and columns[end - one] >= n_columns:
+            return BAD_COLUMN, i
+    if not falls:
+        return ASCENDING, 0
+    for i in range(n):
+        for k in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
+            if columns[k] >= n_columns:
+                return BAD_COLUMN, i
+    return IN_BOUNDS, 0
+
+
+@jit
+def _none_reaches(bits, exponent):  # type: ignore[no-untyped-def]
+    block = 1 << 14
+    for begin in range(0, len(bits), block):
+        found = bits.dtype.type(0)
+        for x in bits[begin : begin + block]:
+            found += bits.dtype.type((x & exponent) == exponent)
+        if found:
+            return False
+    return True
+
+
+@jit
+def _index_fault(index, y):  # type: ignore[no-untyped-def]
+    codes, starts, n, n_queries = index.codes, index.starts, len(y), len(index.starts) - 1
+    # queries are numbered as they appear
+    seen = 0
+    for code in codes:
+        if code < 0 or code > seen:
+            return CODES
+        seen += code == seen
+    if seen != n_queries:
+        return CODES
+    if starts[0] != 0 or starts[n_queries] != n:
+        return STARTS
+    grade = 0
+    for q in range(n_queries):
+        begin, stop, end = starts[q], index.scored_stops[q], starts[q + 1]
+        if not begin <= end <= n:
+            return STARTS
+        if not begin <= stop <= end:
+            return SCORED_STOPS
+        if index.query_grades[q] != grade:
+            return QUERY_GRADES
+        # both orders name rows of the query only, and rise, so that none is named twice
+        for k in range(begin, end):
+            row, by_score = index.query_order[k], index.order[k]
+            if row < 0 or row >= n or codes[row] != q or (k > begin and row <= index.query_order[k - 1]):
+                return QUERY_ORDER
+            if by_score < 0 or by_score >= n or codes[by_score] != q:
+                return ORDER
+            score, is_scored = y[by_score], k < stop
+            if (score == score) != is_scored:
+                return SCORED_STOPS
+            is_first = k in (begin, stop)
+            last = by_score if is_first else index.order[k - 1]
+            if score < y[last] or (not is_first and not score > y[last] and by_score <= last):
+                return ORDER
+            if is_scored and (is_first or score > y[last]):
+                if grade == len(index.grade_starts) or index.grade_starts[grade] != k:
+                    return GRADE_STARTS
+                if not is_first and index.grade_stops[grade - 1] != k:
+                    return GRADE_STOPS
+                grade += 1
+        if stop > begin and index.grade_stops[grade - 1] != stop:
+            return GRADE_STOPS
+    if index.query_grades[n_queries] != grade:
+        return QUERY_GRADES
+    return SOUND if grade == len(index.grade_starts) else GRADE_STARTS

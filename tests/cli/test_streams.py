@@ -1,0 +1,108 @@
+"""Text through pipes: ``-``, /dev/stdin, process substitution, and a reader that goes away."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import corank
+from corank.cli import app
+from corank.data.store import open_store
+from corank.data.trec import read_run
+from corank.errors import InputError
+
+CORANK = f"{sys.executable} -m corank"
+
+
+def shell(line: str) -> subprocess.CompletedProcess[bytes]:
+    """Run a line of bash, in which corank is the command of this tree."""
+    bash = shutil.which("bash")
+    if bash is None:
+        pytest.skip("process substitution needs bash")
+    return subprocess.run([bash, "-c", line.replace("corank ", f"{CORANK} ")], capture_output=True, check=False)
+
+
+@pytest.fixture
+def piped():
+    """Run a command that must end well on bytes from standard input; return what it writes to standard output."""
+
+    def run(given: bytes, *words: object) -> bytes:
+        result = CliRunner().invoke(app, [str(word) for word in words], input=given, catch_exceptions=False)
+        assert result.exit_code == 0, result.output
+        return result.stdout_bytes
+
+    return run
+
+
+def test_every_verb_reads_standard_input(piped, says, text: Path, tmp_path: Path) -> None:
+    content = text.read_bytes()
+    piped(content, "fit", "-", "-m", "crr", "--unscored", "-1", "-o", tmp_path / "m")
+    says("fit", text, "-m", "crr", "--unscored", "-1", "-o", tmp_path / "same")
+    assert (tmp_path / "m").read_bytes() == (tmp_path / "same").read_bytes()
+
+    scores = says("rank", tmp_path / "m", text).encode()
+    assert piped(content, "rank", tmp_path / "m", "-", "-o", "-") == scores
+    run = piped(content, "rank", tmp_path / "m", "-", "-o", "-", "--format", "trec")
+    (tmp_path / "run").write_bytes(run)
+    assert len(read_run(tmp_path / "run").scores) == len(scores.splitlines())
+
+    (tmp_path / "scores").write_bytes(scores)
+    expected = says("evaluate", text, tmp_path / "scores", "--unscored", "-1", "--json").encode()
+    for given, words in ((content, ["-", tmp_path / "scores"]), (scores, [text, "-"]), (run, [text, "-"])):
+        assert piped(given, "evaluate", *words, "--unscored", "-1", "--json") == expected
+
+    piped(content, "convert", "-", tmp_path / "a.store", "--unscored", "-1")
+    np.testing.assert_array_equal(open_store(tmp_path / "a.store").X, corank.read(text).X)
+    assert piped(content, "convert", "-", "-") == piped(b"", "convert", text, "-") != b""
+
+
+def test_tables_and_qrels_come_from_standard_input(piped, tmp_path: Path) -> None:
+    (tmp_path / "run").write_text("7 Q0 a 1 2.5 x\n7 Q0 b 2 1.5 x\n")
+    for given in (
+        b"label,qid,docid,f\n1,7,a,0.5\n0,7,b,0.5\n",
+        b"7 0 a 1\n7 0 b 0\n",
+        b"1 qid:7 1:1 # a\n0 qid:7 # b\n",
+    ):
+        said = piped(given, "evaluate", "-", tmp_path / "run", "-m", "RR", "--json")
+        assert b'"RR": {"mean": 1.0' in said
+
+
+def test_what_is_no_text_is_refused_on_a_stream(says, piped, text: Path, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    says("convert", text, tmp_path / "a.parquet")
+    with pytest.raises(InputError, match="Parquet is not read from start to end; name a file"):
+        piped((tmp_path / "a.parquet").read_bytes(), "convert", "-", tmp_path / "b.txt")
+    with pytest.raises(InputError, match="- is standard output, which takes text only; name a file"):
+        says("fit", text, "-m", "crr", "-o", "-")
+    assert not Path("-").exists()
+
+
+def test_open_files_pipes_and_packed_text(says, text: Path, tmp_path: Path) -> None:
+    says("fit", text, "-m", "crr", "-o", tmp_path / "m")
+    scores = says("rank", tmp_path / "m", text).encode()
+    rank = f"corank rank {tmp_path / 'm'}"
+    for line in (
+        f"{rank} /dev/stdin < {text}",
+        f"cat {text} | {rank} /dev/stdin -o /dev/stdout",
+        f"gzip -c {text} | {rank} -",
+        f"{rank} <(cat {text})",
+        f"{rank} <(head -n 100 {text}) <(tail -n +101 {text}) -o >(cat)",
+    ):
+        said = shell(line)
+        assert (said.returncode, said.stdout, said.stderr) == (0, scores, b""), line
+
+
+def test_a_reader_that_has_enough_ends_the_command_in_silence(says, text: Path, tmp_path: Path) -> None:
+    says("fit", text, "-m", "crr", "-o", tmp_path / "m")
+    large = tmp_path / "large.txt"
+    large.write_bytes(text.read_bytes() * 100)
+    for output in ("", "-o /dev/stdout", "--format trec -o -"):
+        said = shell(f"corank rank {tmp_path / 'm'} {large} {output} | head -n 1")
+        assert said.stderr == b""
+        assert said.stdout.count(b"\n") == 1

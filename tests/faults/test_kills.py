@@ -1,0 +1,25 @@
+"""Killed writers, in the short form: a few instants each, those around the renames first; `make faults` takes all."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_killed_writer_leaves_the_old_or_the_new_and_the_next_one_clears_up():
+    # a process of its own: a fork of this one would inherit the threads of whoever runs the tests
+    tests = Path(__file__).parent.parent
+    paths = os.pathsep.join([str(tests), *filter(None, [os.environ.get("PYTHONPATH")])])
+    done = subprocess.run(
+        [sys.executable, tests / "faults" / "kill.py", "--kills", "8"],
+        env={**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count('"faults": []') == 8

@@ -1,0 +1,222 @@
+"""What every writer keeps to, on the command line and in Python: nothing replaced unasked, nothing half-written."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from corank.cli import app
+from corank.errors import InputError
+from corank.experiments.lcra.plot import plot_gains
+from corank.experiments.options import ExperimentOptions
+from faults.writers import COMMANDS, EXPERIMENT, FUNCTIONS, tree
+
+WRITERS = (*COMMANDS, *FUNCTIONS)
+EVERY = pytest.mark.parametrize("writer", WRITERS, ids=lambda writer: writer.name)
+EVERY_FUNCTION = pytest.mark.parametrize("writer", FUNCTIONS, ids=lambda writer: writer.name)
+
+
+@contextmanager
+def without_rights(folder: Path) -> Iterator[None]:
+    """A folder that may not be written to, for root too, who is somebody else meanwhile."""
+    mode, is_root = folder.stat().st_mode, os.geteuid() == 0
+    for parent in (folder, *folder.parents[:2]):
+        parent.chmod(0o555 if parent == folder else 0o755)
+    if is_root:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        if is_root:
+            os.seteuid(0)
+        folder.chmod(mode)
+
+
+@contextmanager
+def small_files(size: int) -> Iterator[None]:
+    """No file may grow beyond a size: what a full disk is, to a process."""
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@EVERY
+def test_nothing_is_replaced_unless_that_is_asked_for(writer, tmp_path):
+    writer(tmp_path, 0, overwrite=False)
+    old = tree(tmp_path)
+    with pytest.raises(InputError, match=rf"{writer.target} exists already; .*overwrite=True .*--force"):
+        writer(tmp_path, 1, overwrite=False)
+    assert tree(tmp_path) == old
+    writer(tmp_path, 1, overwrite=True)
+    assert tree(tmp_path) != old
+    assert len(os.listdir(tmp_path)) == 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["convert", "none.txt", "TARGET.txt"],
+        ["convert", "none.txt", "TARGET.store"],
+        ["convert", "none.txt", "TARGET.parquet"],
+        ["fit", "none.txt", "-m", "spd", "-o", "TARGET"],
+        ["rank", "none.safetensors", "none.txt", "-o", "TARGET"],
+        ["rank", "none.safetensors", "none.txt", "--format", "trec", "-o", "TARGET"],
+        ["evaluate", "none.txt", "none.scores", "--per-query", "TARGET"],
+    ],
+    ids=" ".join,
+)
+def test_a_command_asks_for_its_place_before_it_reads(words, tmp_path):
+    """Nothing that it would read is there, which nobody has noticed when the place is refused."""
+    target = tmp_path / next(word for word in words if "TARGET" in word)
+    (target if target.suffix == ".store" else target.parent).mkdir(exist_ok=True)
+    (target / "header.json" if target.suffix == ".store" else target).write_text('{"format": "corank store"}')
+
+    def say(folder, overwrite=False):
+        here = [str(folder / word) if "TARGET" in word else word for word in words]
+        app([*here, *(["--force"] if overwrite else [])], standalone_mode=False)
+
+    with pytest.raises(InputError, match="exists already"):
+        say(tmp_path)
+    with pytest.raises(InputError, match=r"there is no folder .*nowhere; create it first"):
+        say(tmp_path / "nowhere")
+    with without_rights(tmp_path), pytest.raises(InputError, match=r"TARGET.* cannot be written \(Permission denied\)"):
+        say(tmp_path, overwrite=True)
+    with pytest.raises(InputError, match="none"):  # the place is fine
+        say(tmp_path, overwrite=True)
+    assert os.listdir(tmp_path) == [target.name]
+
+
+def test_an_experiment_asks_for_its_folder_before_it_begins(tmp_path):
+    (tmp_path / "file").write_text("")
+    (tmp_path / "mine").mkdir()
+    with pytest.raises(InputError, match=r"file cannot be written \(File exists\)"):
+        ExperimentOptions(tmp_path / "file")
+    for folder in (tmp_path / "mine" / "new", tmp_path / "mine"):
+        with (
+            without_rights(tmp_path / "mine"),
+            pytest.raises(InputError, match=r"written \(Permission denied\)"),
+        ):
+            ExperimentOptions(folder)
+
+
+@EVERY
+def test_no_right_to_write_is_one_sentence(writer, tmp_path):
+    writer(tmp_path, 0)
+    old = tree(tmp_path)
+    with without_rights(tmp_path), pytest.raises(InputError, match=rf"{writer.target} cannot be written \(Permission"):
+        writer(tmp_path, 1)
+    assert tree(tmp_path) == old
+
+
+@EVERY
+@pytest.mark.parametrize("exists", [False, True])
+def test_a_full_disk_is_one_sentence_that_names_the_file_and_leaves_the_old_one(writer, exists, tmp_path):
+    writer(tmp_path, 0)  # also compiles what it needs, which is kept on a disk too
+    if not exists:
+        target = tmp_path / writer.target
+        target.unlink() if target.is_file() else shutil.rmtree(target)
+    old = tree(tmp_path)
+    with small_files(100), pytest.raises(InputError, match=rf"{writer.target} cannot be written \(.*File too large"):
+        writer(tmp_path, 1)
+    assert tree(tmp_path) == old
+    assert os.listdir(tmp_path) == ([writer.target] if exists else [])
+    writer(tmp_path, 1)
+
+
+def test_a_full_disk_keeps_the_results_of_an_experiment_readable(tmp_path):
+    EXPERIMENT(tmp_path, 0)
+    log = tmp_path / "results.jsonl"
+    old, options = log.read_bytes(), ExperimentOptions(tmp_path)
+    with (
+        small_files(len(old) + 100),
+        pytest.raises(InputError, match=r"results\.jsonl cannot be .*; make room"),
+    ):
+        options.result({"cell": 3}, lambda: [1.0] * 2000)
+    assert log.read_bytes() == old
+    with small_files(100), pytest.raises(InputError, match=r"report\.md cannot be written \(File too large\)"):
+        EXPERIMENT(tmp_path, 0)
+    assert options.result({"cell": 3}, lambda: [1]) == [1]  # the same process goes on
+    assert ExperimentOptions(tmp_path).result({"cell": 3}, lambda: [2]) == [1]
+
+
+def test_two_runs_of_an_experiment_keep_each_other_s_results(tmp_path):
+    """A line that a crash cut off is cleared by whoever writes next, never under the hands of one who is writing."""
+    ExperimentOptions(tmp_path).result({"cell": 0}, lambda: 0)
+    log = tmp_path / "results.jsonl"
+    log.write_bytes(log.read_bytes() + b'{"key": "cut o')
+    one, other = ExperimentOptions(tmp_path), ExperimentOptions(tmp_path)
+    assert one.result({"cell": 0}, lambda: 9) == 0
+    assert other.result({"cell": 1}, lambda: 1) == 1
+    assert one.result({"cell": 2}, lambda: 2) == 2
+    again = ExperimentOptions(tmp_path)
+    assert [again.result({"cell": cell}, lambda: 9) for cell in range(3)] == [0, 1, 2]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="permissions of POSIX")
+@EVERY
+def test_permissions_follow_the_umask_and_then_stay(writer, tmp_path):
+    before = os.umask(0o027)
+    try:
+        writer(tmp_path, 0)
+    finally:
+        os.umask(before)
+    target = tmp_path / writer.target
+    files = [target] if target.is_file() else list(target.iterdir())
+    assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o640}
+    if target.is_dir():
+        assert stat.S_IMODE(target.stat().st_mode) == 0o750
+        return
+    target.chmod(0o604)
+    writer(tmp_path, 1)
+    assert stat.S_IMODE(target.stat().st_mode) == 0o604
+
+
+@EVERY_FUNCTION
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_of_many_writers_at_once_each_writes_whole_or_is_refused(writer, overwrite, tmp_path):
+    expected = []
+    for version in range(2):
+        (tmp_path / str(version)).mkdir()
+        writer(tmp_path / str(version), version)
+        expected.append(tree(tmp_path / str(version)))
+    folder, refused, together = tmp_path / "shared", [], threading.Barrier(4)
+    folder.mkdir()
+
+    def write(version):
+        together.wait()
+        try:
+            writer(folder, version, overwrite)
+        except InputError as error:
+            refused.append(str(error))
+
+    writing = [threading.Thread(target=write, args=(k % 2,)) for k in range(4)]
+    for one in writing:
+        one.start()
+    for one in writing:
+        one.join()
+    assert tree(folder) in expected
+    assert os.listdir(folder) == [writer.target]
+    assert len(refused) == (0 if overwrite else 3), refused
+    assert all("exists already" in sentence for sentence in refused)
+
+
+def test_a_plot_is_a_file_like_the_others(tmp_path):
+    pytest.importorskip("matplotlib")
+    plot = {"a problem": [(0.1, np.array([0.5, 0.25]))]}
+    with small_files(100), pytest.raises(InputError, match=r"plot\.png cannot be written \(File too large\)"):
+        plot_gains(plot, tmp_path / "plot.png")
+    for _ in range(2):  # an experiment's folder is its own: pictures and reports are made anew
+        plot_gains(plot, tmp_path / "plot.png")
+    assert os.listdir(tmp_path) == ["plot.png"]

@@ -1,0 +1,73 @@
+"""What long work tells a progress bar: as much as was done, and nothing that was not announced."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+
+import pytest
+
+import corank
+from corank import CRR, LCRA, SPD, Calibrated, CoRankingPursuit, CoRankRLS, RankingPursuit, RankRLS, RankSVM
+from corank.data.make import make_ranking
+from corank.data.split import hide_scores
+
+PROBLEM = make_ranking(8, 6, random_state=0)
+Y = hide_scores(PROBLEM.y, fraction=0.3, random_state=0)
+
+# what is counted, and how much of it a fitted model has behind it; None where the bar may end before its total
+BARS = [
+    (SPD(verbose=True), {"Newton steps": lambda model: model.n_iter_}),
+    (CRR("logistic", verbose=True), {"Newton steps": lambda model: model.n_iter_}),
+    (RankSVM(kernel="gaussian", verbose=True), {"Newton steps": lambda model: model.n_iter_}),
+    (SPD("hinge", n_steps=300, random_state=0, verbose=True), {"steps": lambda model: 300}),
+    (LCRA(loss="hinge", n_steps=300, random_state=0, verbose=True), {"steps": lambda model: 300}),
+    (RankRLS(alphas=[0.1, 1.0], verbose=True), {"rows left out": lambda model: None}),
+    (CoRankRLS(alphas=[0.1, 1.0], random_state=0, verbose=True), {"rows left out": lambda model: None}),
+    (RankingPursuit(5, verbose=True), {"terms": lambda model: len(model.terms_)}),
+    (CoRankingPursuit(5, random_state=0, verbose=True), {"terms": lambda model: len(model.terms_)}),
+    (
+        CoRankingPursuit(5, early_stopping=True, random_state=0, verbose=True),
+        {"terms": lambda model: len(model.terms_), "terms tried": lambda model: len(model.validation_errors_) - 1},
+    ),
+    (Calibrated(SPD(), cv=3, verbose=True), {"fits": lambda model: 3}),
+]
+
+
+@pytest.fixture
+def told(monkeypatch):
+    """Totals and what was told of each bar, wherever one is shown."""
+    bars: dict[str, list[int]] = {}
+
+    @contextmanager
+    def fake(total, what, verbose=True):
+        done = bars.setdefault(what, [total, 0]) if verbose else [0, 0]
+
+        def advance(n):
+            done[1] += n
+
+        yield advance
+
+    for name, module in list(sys.modules.items()):
+        if name.startswith("corank.") and hasattr(module, "progress") and name != "corank.progress":
+            monkeypatch.setattr(module, "progress", fake, raising=False)
+    return bars
+
+
+@pytest.mark.parametrize(("model", "expected"), BARS, ids=[str(model) for model, _ in BARS])
+def test_a_bar_is_told_of_what_was_done(model, expected, told):
+    model.fit(PROBLEM.X, Y, qid=PROBLEM.qid)
+    assert set(told) == set(expected)
+    for what, (total, done) in told.items():
+        assert 0 < done <= total
+        assert expected[what](model) in (None, done)
+    told.clear()
+    model.set_params(verbose=False).fit(PROBLEM.X, Y, qid=PROBLEM.qid)
+    assert not told
+
+
+def test_every_ranker_can_show_one():
+    kinds = {type(model) for model, _ in BARS}
+    names = [name for name in corank.__all__ if isinstance(getattr(corank, name), type)]
+    rankers = {kind for kind in (getattr(corank, name) for name in names) if issubclass(kind, corank.Ranker)}
+    assert kinds == rankers - {corank.Ranker}
