@@ -150,13 +150,30 @@ def test_values_nested_too_deep_are_refused(tmp_path, depth):
             corank.load(path)
 
 
-def test_values_nested_too_deep_behind_a_right_checksum_are_refused(tmp_path):
+@pytest.mark.parametrize("around", [lambda value: {"tuple": [value]}, lambda value: [value]])
+@pytest.mark.parametrize("place", ["state", "params"])
+def test_values_nested_too_deep_behind_a_right_checksum_are_refused(tmp_path, around, place):
     path, deep = saved(tmp_path / "m", corank.SPD(n_steps=50, random_state=0)), 1
-    for _ in range(400):
-        deep = {"tuple": [deep]}
-    forge_model(path, lambda header, tensors: header["state"].update(x_=deep))
+    for _ in range(700 if around(1) == [1] else 400):
+        deep = around(deep)
+    name = "alpha_" if place == "state" else "alpha"
+    forge_model(path, lambda header, tensors: header[place].update({name: deep}))
     with pytest.raises(InputError, match="describes a value wrongly"):
         corank.load(path)
+
+
+@pytest.mark.parametrize(
+    "kernel", ["linear", "polynomial", "gaussian", "laplacian", "chi-square", "cosine", "precomputed"]
+)
+def test_every_kernel_survives_the_row_of_zeros(tmp_path, kernel):
+    X = np.abs(MADE.X) if kernel != "precomputed" else MADE.X @ MADE.X.T
+    for model in (
+        corank.RankRLS(kernel=kernel, alpha=1.0),
+        corank.RankSVM(kernel=kernel),
+        corank.RankingPursuit(5, kernel),
+    ):
+        again = corank.load(saved(tmp_path / "m", model, X))
+        np.testing.assert_array_equal(again.predict(X), model.predict(X))
 
 
 @pytest.mark.parametrize("kind", ["BF16", "F8_E4M3", "F8_E5M2", "C64"])

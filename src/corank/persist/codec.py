@@ -99,11 +99,11 @@ def decode(value: Any, tensors: dict[str, NDArray[Any]]) -> Any:
     value: parsed JSON.
     tensors: the arrays that the JSON names; each is taken out.
     """
-    if isinstance(value, list):
-        return [decode(item, tensors) for item in value]
-    if not isinstance(value, dict):
+    if not isinstance(value, list | dict):
         return value
     try:
+        if isinstance(value, list):
+            return [decode(item, tensors) for item in value]
         ((kind, body),) = value.items()
         return _decode_kind(kind, body, tensors)
     except InputError:

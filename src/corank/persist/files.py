@@ -3,8 +3,8 @@ Save and load a fitted ranker or pipeline, or a summary: one safetensors file wi
 
 The header's ``corank`` entry is a JSON object: format, version, class, params, state, requests and the SHA-256 of
 everything else. Arrays live as tensors and are named in the JSON; nothing in a file is ever executed, and only corank's
-rankers and transformers, pipelines and three scalers of scikit-learn can be built from one. A checksum proves nothing to
-whoever forged it: what was built is tried on a row of zeros before it is handed out.
+rankers and transformers, pipelines and three scalers of scikit-learn can be built from one. A checksum is no proof
+against who forged the file: what was built is tried on a row of zeros before it is handed out.
 """
 
 from __future__ import annotations
