@@ -21,6 +21,7 @@ _ID = re.compile(rb"[0-9]{1,10}")
 _BLANKS = re.compile(rb"[ \t\r]+")
 _BARE_RETURN = re.compile(rb"\r[^\r]")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,8 @@ def read_letor(texts: list[bytes], last_id: int = LARGEST_ID, too_large: float =
     too_large: least magnitude of a value that is not.
     """
     rows: list[Row] = []
+    if any(text.startswith(_UTF_16) for text in texts):
+        return None
     for line in (line for text in texts for line in text.removeprefix(_BYTE_ORDER_MARK).split(b"\n")):
         body, mark, comment = line.partition(b"#")
         if _BARE_RETURN.search(comment):
@@ -100,7 +103,9 @@ def letor_docid(comment: bytes | None) -> str:
 
 def read_columns(text: bytes, names: tuple[str, ...], number: str) -> list[list[str]] | None:
     """Words of each line of a run or qrels file; those of the column `number` are numbers."""
-    table = []
+    table: list[list[str]] = []
+    if text.startswith(_UTF_16):
+        return None
     for line in text.removeprefix(_BYTE_ORDER_MARK).split(b"\n"):
         words = [word for word in _BLANKS.split(line) if word]
         if words and (len(words) != len(names) or read_number(words[names.index(number)]) is None):
