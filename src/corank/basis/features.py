@@ -103,6 +103,14 @@ class FeatureMap:
             raise InputError(f"X has {seen.shape[1]} columns, but the system is of {self.n_features}; pass as many.")
         return np.asarray(seen.toarray() if sparse.issparse(seen) else seen)
 
+    @property
+    def inflation(self) -> float:
+        """What rounding errors of similarities grow by in Φ: √(Σ κ / least κ); 1 for columns."""
+        if self.T is None or not self.T.size:
+            return 1.0
+        kappa = 1.0 / np.sum(self.T**2, axis=0)
+        return float(np.sqrt(kappa.sum() / kappa.min()))
+
     def is_like(self, other: FeatureMap) -> bool:
         """
         Tell whether another map gives the same features, also when it was made elsewhere.

@@ -93,6 +93,8 @@ class GaussianKernel(_Radial):
     """
     k(x, z) = exp(−gamma ‖x − z‖²); "median" gamma is 1 / (2σ²), σ twice the median distance.
 
+    Distances are computed about the mean of the rows Z, in float64: an offset common to all rows costs no digits.
+
     Parameters
     ----------
     gamma : float or "median"

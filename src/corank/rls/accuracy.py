@@ -29,10 +29,28 @@ class Sizes:
     targets: ‖t‖, t the targets of the least-squares problem.
     similarities: Σ of the squared lengths of its rows before means were subtracted, for features that are computed
         from similarities; 0 for columns, which are given.
+    inflation: what errors of similarities grow by in features, see `corank.basis.FeatureMap.inflation`.
     """
 
     targets: float
-    similarities: float
+    similarities: float = 0.0
+    inflation: float = 1.0
+
+    def of_features(self, seen: Floats, solution: Floats | float, root: float, rows: Floats) -> Floats:
+        """
+        Bound what errors of similarities make of a prediction by features, beside u.
+
+        They are errors of features, or errors of K beside coefficients of rows; each bound is far too large where the
+        other is not.
+
+        seen: size of the row seen through (A + λI)⁻¹.
+        solution: size of the solution.
+        root: √ of that of A.
+        rows: size of the coefficients that the solution is of all rows, times that of the row's coefficients.
+        """
+        blur = self.inflation * np.sqrt(self.similarities)
+        by_features = blur * (seen * (self.targets + root * solution) + solution)
+        return np.asarray(np.minimum(self.similarities * rows, by_features))
 
 
 class Held(NamedTuple):

@@ -113,11 +113,12 @@ class CoRankRLS(LeastSquares):
     view_bases_ : list of Basis or None
         Basis rows of each view; None where the kernel is linear.
     loo_scores_ : array of shape (n_couplings, n_alphas)
-        Mean of `metric` over the queries, each predicted by the model that did not see its scored rows.
+        Mean of `metric` over the queries, each predicted by the model that did not see its scored rows; predictions
+        nearer than their rounding errors are ties.
     view_gap_ : float
         Mean over unscored pairs and pairs of views of the squared difference of the views' margins; NaN without any.
     jitter_ : float
-        What was added to `alpha_` because rounding errors would drown it.
+        What was added to `alpha_` because rounding errors would drown it, in the direction where it was most.
     rank_ : int
         Number of directions that were fitted, over all views.
     column_scale_ : array of shape (n_features,)

@@ -1,12 +1,18 @@
 """
-Exact cross-validation without refitting: every query left out, or every pair of rows of a single query.
+Exact cross-validation without refitting: every query left out.
 
 In the rows HΦ of the least-squares problem, Z with t = H y, the fitted values are S t, S = Z (ZᵀZ + λI)⁻¹ Zᵀ. Training
 without the rows of q gives them the values t_q − (I − S_qq)⁻¹ (t − S t)_q. With ZᵀZ = V diag(e) Vᵀ and A = Z V,
 S_qq = A_q diag(1/(e + λ)) A_qᵀ; in the dual, I − S = V diag(λ/(e + λ)) Vᵀ for the eigenvectors V of H K Hᵀ. So one
-decomposition serves every query and every λ, at O(n_q² k) each. Where λ is above every e, the values are far smaller
-than t_q and are computed as (I − S_qq)⁻¹ ((S t)_q − S_qq t_q) instead: the same numbers, without a difference that is
-lost in rounding.
+decomposition serves every query and every λ, at O(n_q² k) each. Features take the same values from the others alone,
+(I − S_qq)⁻¹ ((S t)_q − S_qq t_q): where λ is large they are far smaller than t_q, and a difference would be lost in
+rounding. So does the dual where λ is above every e.
+
+Rows that the model without their query holds equal must not be told apart by rounding, so values come with their
+accuracy. To first order, errors of u = 2⁻⁵² in what was decomposed change (A + λI) w = b by u e₁ ‖w‖ and u √e₁ ‖t‖ in
+any direction, e₁ the largest eigenvalue, and a row z by as much as z (A + λI)⁻¹ makes of that. It is solved for beside
+the values, for a few right sides of random signs (`N_PROBES`). In the dual, and for features that are computed from
+similarities, errors are those of K: u Σ k(x, x), times the coefficients of the rows.
 
 The loss is a mean over pairs. Without a query that holds a share s of their weight the others weigh 1/(1 − s) more, so
 that the model which alpha belongs to is that of λ = (1 − s) alpha beside sums that stay as they are.
@@ -138,7 +144,7 @@ def queries_out(
             if sizes.similarities > 0.0:
                 left = sizes.targets**2 - t_q @ t_q - w @ others
                 left = np.sqrt(np.maximum(left, UNIT * sizes.targets**2)) / shifts[some]
-                noise += sizes.similarities * np.sqrt(own) * left
+                noise += sizes.of_features(seen, size, root, np.sqrt(own) * left)
             held.values[begin:end, some], held.noise[begin:end, some] = values.T, UNIT * noise
     return held
 
@@ -193,12 +199,13 @@ def rows_out(ridge: Ridge, A: Floats, alphas: Floats, sizes: Sizes, length: floa
     A, held, grain, root = A - A.mean(axis=0), Held.empty(len(A), len(alphas)), sizes.similarities, np.sqrt(ridge.most)
     for at, shift in enumerate(ridge.shifts(alphas)):
         through, w = ridge.through(A, shift), ridge.through(ridge.target, shift)
-        seen, size = np.linalg.norm(through, axis=1), np.linalg.norm(w)
+        seen, size = np.linalg.norm(through, axis=1), float(np.linalg.norm(w))
         if is_dual:
             noise = (np.sqrt(grain * length) + grain * seen) * size + seen * sizes.targets
         else:
             noise = root * seen * (sizes.targets + root * size) + np.linalg.norm(A, axis=1) * size
-            noise += (np.sqrt(grain * length) + grain * root * seen) * sizes.targets / shift
+            rows = (np.sqrt(length / grain) + root * seen) * sizes.targets / shift if grain > 0.0 else seen
+            noise += sizes.of_features(seen, size, root, rows)
         held.values[:, at], held.noise[:, at] = A @ w, UNIT * noise
     return held
 

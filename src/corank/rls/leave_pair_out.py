@@ -158,4 +158,4 @@ def _noise(
     if is_dual:
         return np.asarray(UNIT * (noise + sizes.similarities * shift * seen * b))
     noise += root * seen * (sizes.targets + root * b)
-    return np.asarray(UNIT * (noise + sizes.similarities / shift * np.sqrt(own) * sizes.targets))
+    return np.asarray(UNIT * (noise + sizes.of_features(seen, b, root, np.sqrt(own) * sizes.targets / shift)))

@@ -118,10 +118,10 @@ class RankRLS(LeastSquares):
         `coef_` or `dual_coef_` for each of `alphas`.
     loo_scores_ : array of shape (n_alphas,)
         Mean of `metric` over the queries, each predicted by the model that did not see it; disagreement error over
-        pairs that were left out when there is one query.
+        pairs that were left out when there is one query. Predictions nearer than their rounding errors are ties.
     jitter_ : float
         What was added to `alpha_` because rounding errors would drown it: rows repeat, or alpha is below 1e-13 of the
-        system's trace.
+        system's trace. Columns of a linear kernel are measured one by one: the most that was added for any of them.
     rank_ : int
         Number of directions that were fitted: scored rows (dense), columns (primal), or the rank of the basis (sparse).
     column_scale_ : array of shape (n_features,)

@@ -8,7 +8,7 @@ matrix of the rows, and Hᵀx the coefficients of the rows. Of features Φ: A = 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -147,7 +147,7 @@ class FeatureSystem(System):
 
     def views_out(self, ridges: list[Ridge], alphas: Floats, advance: Advance) -> list[Held]:
         """Predict each query from all others by the mean of all views, for the system of each coupling."""
-        frame, blocks, parts, sizes = self.frame, self.summary.blocks, [], self.frame.sizes(self._length)
+        frame, blocks, parts, sizes = self.frame, self.summary.blocks, [], self._sizes
         for some, starts, Z, t in frame.designs(self.data.X, beside(self.summary.maps)):
             parts.append(views_out(ridges, Z, t, starts, frame.shares[some], blocks, alphas, sizes))
             advance(len(t))
@@ -157,15 +157,20 @@ class FeatureSystem(System):
         """Predict each pair of rows of the one query from all others."""
         assert isinstance(self.frame, RowFrame)
         Z, _ = self.frame.design(0, 1, self.data.X, self.summary.only_map)
-        return pairs_out(ridge, Z, self.frame, alphas, self.frame.sizes(self._length))
+        return pairs_out(ridge, Z, self.frame, alphas, self._sizes)
 
     def rows_out(self, ridge: Ridge, rows: Any, alphas: Floats) -> Held:
         """Predict other rows of the one query, up to a constant."""
-        seen, sizes = ridge.seen(self.summary.only_map(rows)), self.frame.sizes(self._length)
-        return rows_out(ridge, seen, alphas, sizes, self._length, is_dual=False)
+        seen = ridge.seen(self.summary.only_map(rows))
+        return rows_out(ridge, seen, alphas, self._sizes, self._length, is_dual=False)
 
     @property
     def _length(self) -> float:
         """Mean k(x, x) over basis rows, summed over the views that have them."""
         bases = [phi.basis for phi in self.summary.maps if phi.basis is not None]
         return sum(float(np.mean(basis.lengths(self.data.X))) for basis in bases)
+
+    @property
+    def _sizes(self) -> Sizes:
+        inflation = max(phi.inflation for phi in self.summary.maps)
+        return replace(self.frame.sizes(self._length), inflation=inflation)
