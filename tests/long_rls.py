@@ -1,8 +1,9 @@
-"""The systems of least-squares ranking in decimals of sixty digits: scores whose ties are ties, whatever the rounding."""
+"""The systems of least-squares ranking in decimals of sixty digits: scores that are equal on paper are equal."""
 
 from __future__ import annotations
 
 from decimal import Decimal, localcontext
+from itertools import pairwise
 
 import numpy as np
 
@@ -116,6 +117,6 @@ def ranked(f, size):
     with localcontext(prec=DIGITS):
         order = sorted(range(len(f)), key=lambda i: f[i])
         out = np.zeros(len(f))
-        for before, i in zip(order, order[1:], strict=False):
+        for before, i in pairwise(order):
             out[i] = out[before] + (f[i] - f[before] > NOTHING * Decimal(size))
         return out

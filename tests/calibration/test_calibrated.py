@@ -150,3 +150,12 @@ def test_bad_input():
     model = Calibrated(ranker()).fit(X, GRADES, qid=QID)
     assert not hasattr(model, "predict_proba")
     assert clone(model).ranker is not model.ranker
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e-10, 1e10])
+def test_what_all_rows_weigh_changes_no_sigmoid(scale):
+    problem = make_ranking(10, 8, random_state=0)
+    how = {"ranker": SPD(loss="squared", alpha=0.1), "method": "logistic", "cv": 3}
+    one = Calibrated(**how).fit(problem.X, problem.y, qid=problem.qid)
+    other = Calibrated(**how).fit(problem.X, problem.y, qid=problem.qid, sample_weight=np.full(80, scale))
+    np.testing.assert_allclose([other.slope_, other.offset_], [one.slope_, one.offset_], rtol=1e-6)

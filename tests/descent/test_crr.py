@@ -135,6 +135,14 @@ def test_scores_that_do_not_fit_get_one_sentence(changes, y, sentence):
         crr(**changes, mix=1.0).fit(X, y, qid=QID)
 
 
+@pytest.mark.parametrize("query_weight", ["pairs", "equal", "rows"])
+def test_queries_without_a_pair_count_alike_for_regression_alone(query_weight):
+    y, how = np.round(Y), {"loss": "logistic", "mix": 1.0, "solver": "exact"}
+    one = crr(**how).fit(X, y, qid=QID)
+    alone = crr(**how, query_weight=query_weight, scale=False).fit(X * one.column_scale_, y, qid=np.arange(len(y)))
+    np.testing.assert_allclose(alone.predict(X * one.column_scale_), one.predict(X), rtol=1e-3, atol=1e-4)
+
+
 def test_single_scores_are_compared_with_nothing_so_no_query_ids_are_asked_for():
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -21,6 +21,11 @@ QUERY_WEIGHTS = ("pairs", "equal", "rows")
 seeds = pytest.mark.parametrize("seed", range(16))
 
 
+def parameters(seed):
+    some = {"query_weight": QUERY_WEIGHTS[seed % 3], "metric": METRICS[seed % 4], "ties": bool(seed // 2 % 2)}
+    return {**some, "alphas": ALPHAS}
+
+
 def tied_rows(rng):
     """Few different rows in few queries: two-valued or three-valued columns, one constant in queries, rows repeated."""
     sizes = rng.integers(1, 6, rng.integers(3, 6))
@@ -72,7 +77,7 @@ def test_leaving_out_a_query_is_a_long_refit(seed, form):
     is_gaussian = form.startswith("gaussian")
     basis = np.sort(rng.permutation(len(y))[: max(2, len(y) // 2)]) if form.endswith("basis") else np.arange(len(y))
     chosen = {"basis": basis} if form.endswith("basis") else {}
-    how = {"ties": bool(seed % 2), "query_weight": QUERY_WEIGHTS[seed % 3], "metric": METRICS[seed % 4], "alphas": ALPHAS}
+    how = parameters(seed)
     kernel = GaussianKernel(GAMMA) if is_gaussian else "linear"
     model = RankRLS(kernel=kernel, scale=False, **how, **chosen).fit(X, y, qid=qid, sample_weight=weights)
     views = [(long_rls.gram(X, "gaussian" if is_gaussian else "linear", GAMMA), basis)]
@@ -87,7 +92,7 @@ def test_leaving_out_a_query_of_coupled_views_is_a_long_refit(seed):
     hidden = rng.random(len(y)) < 0.5
     hidden[[0, 1, second, second + 1]] = False
     y, basis, half = np.where(hidden, np.nan, y), np.arange(0, len(y), 2), max(1, X.shape[1] // 2)
-    how = {"ties": bool(seed % 2), "query_weight": QUERY_WEIGHTS[seed % 3], "metric": METRICS[seed % 4], "alphas": ALPHAS}
+    how = parameters(seed)
     views = [View(np.arange(half), GaussianKernel(GAMMA), basis), View()]
     model = CoRankRLS(views, COUPLING, scale=False, **how)
     with localcontext(prec=long_rls.DIGITS):

@@ -15,6 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import corank
 from corank.base import Ranker
 from corank.data.make import make_ranking
+from corank.data.queries import Queries
 from corank.data.ranking import RankingData
 from corank.data.scale import QueryScaler
 from corank.data.split import QueryKFold, hide_scores
@@ -78,6 +79,19 @@ def test_a_fitted_model_predicts_by_what_was_fitted(make):
             np.testing.assert_array_equal(model.predict(X), before, err_msg=f"{name}={other!r}")
             np.testing.assert_array_equal(model.rank(X, qid=QID), ranks, err_msg=f"{name}={other!r}")
         model.set_params(**given)
+
+
+@every
+@pytest.mark.parametrize("scale", [1e-200, 1e160, 1e300])
+def test_scores_of_any_size_give_the_same_order_or_one_sentence(make, scale):
+    model, plain = make(), make().fit(X, Y, qid=QID).predict(X)
+    with np.errstate(all="raise", under="ignore"):
+        if model._learns_sizes:
+            with pytest.raises(InputError, match="too large or too small to be squared; multiply them by a power of"):
+                model.fit(X, scale * Y, qid=QID)
+        else:
+            model.fit(X, scale * Y, qid=QID)
+            np.testing.assert_array_equal(model.rank(X, qid=QID), Queries.of(QID, len(QID)).ranks(plain))
 
 
 @every

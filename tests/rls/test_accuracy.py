@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from corank.rls.accuracy import level
@@ -11,7 +13,7 @@ def test_neighbours_nearer_than_their_errors_are_equal_inside_a_query():
     for _ in range(50):
         f, noise = rng.integers(0, 12, 30) + rng.uniform(-0.2, 0.2, 30), rng.uniform(0.0, 0.3, 30)
         found = level(f, noise, starts)
-        for begin, end in zip(starts, starts[1:], strict=False):
+        for begin, end in pairwise(starts):
             own = sorted(range(begin, end), key=lambda i: f[i])
             expected = f[own[0]]
             for before, i in zip([own[0], *own], own, strict=False):

@@ -22,7 +22,7 @@ def test_the_system_has_the_nonzero_spectrum_of_the_papers(weights, ties):
     kernel = GaussianKernel(0.2)
     data = RankingData.of(X, Y, QID, weights)
     frame = Frame.of(data, "pairs", ties)
-    M, t, _ = DenseSystem(data, frame, Basis.of(View(None, kernel), X, frame.rows)).equations()
+    M, t, *_ = DenseSystem(data, frame, Basis.of(View(None, kernel), X, frame.rows)).equations()
     np.testing.assert_allclose(M, M.T, atol=1e-12)
     L = laplacian(QID, weights, y=None if ties else Y)
     expected = np.sort(np.linalg.eigvals(L @ kernel(X)).real)[4:]

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from sklearn.cluster import kmeans_plusplus
 
 from corank.errors import InputError
 from corank.kernels import PrecomputedKernel
+from corank.kernels.centre import about, centre_of
 from corank.views import View
 
 CHOICES = ("random", "kmeans++")
@@ -64,9 +64,7 @@ def choose_basis(
     if isinstance(view.kernel, PrecomputedKernel) or X.ndim != 2:
         raise InputError("basis='kmeans++' measures distances of columns, and these rows have none; use 'random'.")
     seed, rows = int(rng.integers(2**31)), view.select(X[candidates])
-    # distances are products there, which far from the origin lose what differs
-    rows = rows if sparse.issparse(rows) else rows - rows.mean(axis=0, dtype=np.float64)
-    _, at = kmeans_plusplus(rows, n_basis, random_state=seed)
+    _, at = kmeans_plusplus(about(centre_of(rows), rows), n_basis, random_state=seed)
     return np.sort(candidates[np.unique(at)])
 
 

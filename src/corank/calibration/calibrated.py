@@ -31,8 +31,8 @@ from corank.progress import progress
 
 Floats = NDArray[np.float64]
 
-# a penalty that keeps the slope finite where scores separate the grades, and is felt nowhere else
-_WEAK_PENALTY = 1e6
+# a penalty beside the mean loss that keeps the slope finite where scores separate the grades, and is felt nowhere else
+_WEAK_PENALTY = 1e8
 
 
 def _is_binary(model: Calibrated) -> bool:
@@ -244,7 +244,7 @@ class Calibrated(Ranker):
 
 def _fit_sigmoid(scores: Floats, y: Floats, w: Floats) -> tuple[float, float]:
     """Fit (y − low)/(high − low) by σ(a s + b), a not negative: a row of target t is one of 1 and one of 0."""
-    low, high, w = y.min(), y.max(), w / w.max()
+    low, high, w = y.min(), y.max(), w / w.sum()
     t = (y - low) / (high - low) if high > low else np.full(len(y), 0.5)
     centre = float(np.average(scores, weights=w))
     spread = float(np.sqrt(np.average((scores - centre) ** 2, weights=w))) or 1.0

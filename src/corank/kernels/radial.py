@@ -15,6 +15,7 @@ from sklearn.utils.extmath import row_norms
 
 from corank.core.scaled import ScaledRows
 from corank.errors import InputError
+from corank.kernels.centre import about, centre_of
 from corank.kernels.kernel import Gram, Kernel, require_positive
 
 # what a similarity may be wrong by before rows are subtracted one by one
@@ -176,36 +177,14 @@ def _squared_distances(X: Any, Z: Any, allowed: float) -> NDArray[np.float64]:
 
     allowed: what an entry may be wrong by; dense rows that are too far even from the centre are subtracted one by one.
     """
-    centre = _centre(Z)
-    right = _about(centre, Z)
-    left = right if X is Z else _about(centre, X)
-    own, others = row_norms(left, squared=True), row_norms(right, squared=True)
-    farthest = own.max(initial=0.0) + others.max(initial=0.0)
-    if np.finfo(np.float64).eps * farthest > allowed and not (sparse.issparse(left) or sparse.issparse(right)):
+    centre = centre_of(Z)
+    right = about(centre, Z)
+    left = right if X is Z else about(centre, X)
+    farthest = float(sum(row_norms(rows, squared=True).max(initial=0.0) for rows in (left, right)))
+    if not np.isfinite(farthest):
+        # callers say what is wrong with similarities that are no numbers
+        return np.full((left.shape[0], right.shape[0]), np.nan)
+    are_dense = not (sparse.issparse(left) or sparse.issparse(right))
+    if are_dense and np.finfo(np.float64).eps * farthest > allowed:
         return np.asarray(distance.cdist(left, right, "sqeuclidean"))
-    norms = {"X_norm_squared": own[:, None], "Y_norm_squared": others[None, :]}
-    return np.asarray(pairwise.euclidean_distances(left, right, squared=True, **norms))
-
-
-def _centre(Z: Any) -> Any:
-    """Return what rows are seen from: the mean of each column; of a CSR matrix where few of its rows are zero there."""
-    if not sparse.issparse(Z):
-        return Z.mean(axis=0, dtype=np.float64)
-    is_stored = Z.data != 0.0
-    columns, values = Z.indices[is_stored], Z.data[is_stored].astype(np.float64)
-    counts = np.bincount(columns, minlength=Z.shape[1])
-    means = np.bincount(columns, values, Z.shape[1]) / np.maximum(counts, 1)
-    return sparse.csr_array(np.where(2 * counts > Z.shape[0], means, 0.0)[None, :])
-
-
-def _about(centre: Any, rows: Any) -> Any:
-    """Subtract a centre, in float64; the zeros of a CSR matrix stay where that of another is zero."""
-    if not sparse.issparse(rows):
-        return rows - (centre.toarray() if sparse.issparse(centre) else centre)
-    if not sparse.issparse(centre):
-        return rows.toarray() - centre
-    if not centre.nnz:
-        return rows
-    n = rows.shape[0]
-    repeated = (np.tile(centre.data, n), np.tile(centre.indices, n), np.arange(n + 1) * centre.nnz)
-    return sparse.csr_array(rows, dtype=np.float64) - sparse.csr_array(repeated, shape=rows.shape)
+    return np.asarray(pairwise.euclidean_distances(left, right, squared=True))

@@ -214,7 +214,7 @@ def _signs(n: int) -> Floats:
 
 
 def _seen(probes: Floats) -> list[Floats]:
-    """Sizes that systems made of groups of `N_PROBES` right sides: the root mean square, in the row where it is most."""
+    """What systems made of groups of `N_PROBES` right sides: the root mean square, in the row where it is most."""
     m, n, _ = probes.shape
     squares = np.square(probes).reshape(m, n, -1, N_PROBES).sum(axis=3).max(axis=1)
     return list(np.sqrt(squares.T / N_PROBES))

@@ -200,7 +200,8 @@ class Equilibrated(Ridge):
 
     def shifts(self, alphas: ArrayLike) -> Floats:
         """Return `alphas`, raised to the floor of the smallest column; `matrices` knows those of others."""
-        return np.maximum(np.asarray(alphas, dtype=np.float64), FLOOR * len(self.units) * self.units.min())
+        least = float(FLOOR * len(self.units) * self.units.min())
+        return np.maximum(np.asarray(alphas, dtype=np.float64), least)
 
     def jitter(self, alpha: float) -> float:
         """Return the most that is added to λ for a column."""
@@ -219,7 +220,7 @@ class Equilibrated(Ridge):
     def solve(self, alphas: ArrayLike) -> Floats:
         """Solve for every λ."""
         columns = [self.through(self.target, float(shift)) for shift in self.shifts(alphas)]
-        return np.stack(columns, axis=1) / np.sqrt(self.units)[:, None]
+        return np.asarray(np.stack(columns, axis=1) / np.sqrt(self.units)[:, None])
 
 
 def ridge_of(equations: Equations, alphas: Floats) -> Ridge:
