@@ -179,7 +179,7 @@ def check_text(content: bytes, plain: bytes | None, way: Way, folder: Path) -> b
     _compare(found, rows, way)
     if way.route == "writer" and found.X.shape[1]:
         again = folder / "again.txt"
-        write_letor(again, found.X, found.y, found.qid, found.comments)
+        write_letor(again, found.X, found.y, found.qid, found.comments, overwrite=True)
         _compare(read_letor(again, dtype="float64", layout=_layout(found), n_features=found.X.shape[1]), rows, way)
     return True
 

@@ -122,9 +122,9 @@ def _bases() -> dict[str, bytes]:
             for rows in (X, sparse.csr_matrix(X)):
                 if name not in LAWFUL and rows is not X:
                     continue  # scaling is for dense rows
-                corank.save(make().fit(rows, y, qid=qid), path)
+                corank.save(make().fit(rows, y, qid=qid), path, overwrite=True)
                 found[f"{name} {type(rows).__name__}"] = path.read_bytes()
-        corank.save(corank.RankRLS(1.0).summary(X, y, qid=qid), path)
+        corank.save(corank.RankRLS(1.0).summary(X, y, qid=qid), path, overwrite=True)
         found["Summary"] = path.read_bytes()
     return found
 
@@ -175,7 +175,7 @@ def _use(model: Any, way: str, folder: Path) -> Any:
         model.partial_fit(ROWS, np.arange(7.0) % 3, qid=QIDS)
     if way == "saved again":
         before = _scores(model, rows)
-        corank.save(model, folder / "again.safetensors")
+        corank.save(model, folder / "again.safetensors", overwrite=True)
         model = corank.load(folder / "again.safetensors")
         if _scores(model, rows).tobytes() != before.tobytes():
             raise Wrong("other scores once it is saved again", before)

@@ -91,9 +91,9 @@ class Trec(Format):
 
     def _write(self, path: Path, found: Any) -> None:
         if self.name == "run":
-            trec.write_run(path, found.qid, found.docids, found.scores, found.tag)
+            trec.write_run(path, found.qid, found.docids, found.scores, found.tag, overwrite=True)
         else:
-            trec.write_qrels(path, found.qid, found.docids, found.y)
+            trec.write_qrels(path, found.qid, found.docids, found.y, overwrite=True)
 
 
 def runs() -> Trec:
