@@ -14,7 +14,7 @@ def split(text: str) -> tuple[tuple[int, int, int], Fields]:
         np.zeros((most, 2, 2), np.int64), np.zeros(most, np.bool_), np.zeros(most), np.zeros((most, 2), np.int64)
     )
     padded = np.frombuffer(text.encode() + b"\n" * PADDING, dtype=np.uint8)
-    return split_lines(padded, 0, len(text.encode()), 0, 0, np.array([0, -1, 1]), 1, table), table
+    return split_lines(padded, len(text.encode()), np.array([0, -1, 1]), 1, table), table
 
 
 names = st.text("ab#é:", min_size=1, max_size=4)

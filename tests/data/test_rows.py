@@ -59,6 +59,11 @@ def test_tables_of_any_kind_are_c_ordered_floats(X):
     np.testing.assert_array_equal(rows, [[1, 2], [3, 4]])
 
 
+def test_names_of_columns_are_no_attributes_of_a_matrix():
+    frame = pd.DataFrame({"format": [0.0, 1.0], "base": [2.0, 3.0], "data": [4.0, 5.0], "indptr": [6.0, 7.0]})
+    assert as_rows(frame).tolist() == [[0.0, 2.0, 4.0, 6.0], [1.0, 3.0, 5.0, 7.0]]
+
+
 def test_a_memory_map_is_not_copied(tmp_path):
     np.arange(4.0).tofile(tmp_path / "x")
     X = np.memmap(tmp_path / "x", dtype=np.float64, mode="r", shape=(2, 2))

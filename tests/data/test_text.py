@@ -45,6 +45,28 @@ def test_any_part_of_a_text_is_read(tmp_path: Path, held, kind: str | None) -> N
     assert text.read(7, 9).tobytes() == CONTENT[7:9]
 
 
+@pytest.mark.skipif(not hasattr(os, "preadv"), reason="a system without reads at an offset has no forks")
+@pytest.mark.parametrize("kind", [None, "gz"])
+def test_the_place_in_the_file_that_forked_processes_share_does_not_move(tmp_path: Path, monkeypatch, kind) -> None:
+    monkeypatch.setattr(texts, "HELD", 100)
+    path = tmp_path / "a"
+    path.write_bytes(PACK[kind](CONTENT) if kind else CONTENT)
+    text = open_text(path)
+    descriptor = text._file.fileno()
+    for begin in (700, 20, 1_400_000):
+        place = os.lseek(descriptor, begin, os.SEEK_SET)
+        assert text.read(begin + 5, begin + 900).tobytes() == CONTENT[begin + 5 : begin + 900]
+        assert os.lseek(descriptor, 0, os.SEEK_CUR) == place
+
+
+def test_a_system_without_reads_at_an_offset_seeks(tmp_path: Path, held, monkeypatch) -> None:
+    monkeypatch.delattr(os, "preadv", raising=False)
+    path = tmp_path / "a"
+    path.write_bytes(CONTENT)
+    text = open_text(path)
+    assert [text.read(begin, begin + 900).tobytes() for begin in (700, 20)] == [CONTENT[700:1600], CONTENT[20:920]]
+
+
 @pytest.mark.parametrize("kind", [None, *PACK])
 def test_a_byte_order_mark_is_no_text(tmp_path: Path, held, kind: str | None) -> None:
     path = tmp_path / "a"

@@ -72,7 +72,7 @@ class Calibrated(Ranker):
         Number of parts that queries are held out in (all of them one by one where there are fewer; rows where there
         is one query), or a splitter such as `QueryShuffleSplit`, or row numbers.
     verbose : bool
-        Whether to show a progress bar, on a terminal only.
+        Whether to show a progress bar, on a terminal or in a notebook.
 
     Attributes
     ----------

@@ -43,18 +43,17 @@ def differ(a, a_end, b, b_end):  # type: ignore[no-untyped-def]
 
 
 @jit
-def split_lines(text, begin, end, shift, row, keep, number, fields):  # type: ignore[no-untyped-def]
+def split_lines(text, end, keep, number, fields):  # type: ignore[no-untyped-def]
     """
-    Split lines begin..end-1 into rows `row`, `row` + 1, ... of the fields.
+    Split the lines before byte `end` into rows of the fields.
 
     Column c is kept as column ``keep[c]`` of the spans, or not at all where that is negative; column `number` is
-    read as a number. Positions are stored and returned plus `shift`. Returns (code, position, row); blank lines are
-    skipped, and the fields have room for as many rows as there are lines.
+    read as a number. Returns (code, position, number of rows); blank lines are skipped, and the fields have room for
+    as many rows as there are lines.
     """
     spans, fresh, numbers, number_spans = fields
     origin = address(text)
-    shift -= origin
-    i, stop = origin + begin, origin + end
+    i, stop, row = origin, origin + end, 0
     last, last_end = origin, origin
     while i < stop:
         c = byte(i)
@@ -67,7 +66,7 @@ def split_lines(text, begin, end, shift, row, keep, number, fields):  # type: ig
                 i += 1
                 c = byte(i)
             if c == NEWLINE:
-                return FEW_COLUMNS, i + shift, row
+                return FEW_COLUMNS, i - origin, row
             first = i
             while not is_blank(c) and c != NEWLINE:
                 i += 1
@@ -75,22 +74,22 @@ def split_lines(text, begin, end, shift, row, keep, number, fields):  # type: ig
             if column == number:
                 value, behind, state = read_number(first)
                 if state == BAD or behind != i:
-                    return BAD_NUMBER, first + shift, row
+                    return BAD_NUMBER, first - origin, row
                 numbers[row] = np.nan if state == HARD else value
-                number_spans[row, 0], number_spans[row, 1] = first + shift, i + shift
+                number_spans[row, 0], number_spans[row, 1] = first - origin, i - origin
             target = keep[column]
             if target >= 0:
-                spans[row, target, 0], spans[row, target, 1] = first + shift, i + shift
+                spans[row, target, 0], spans[row, target, 1] = first - origin, i - origin
             if target == 0:
                 fresh[row] = differ(first, i, last, last_end)
                 last, last_end = first, i
         while is_blank(byte(i)):
             i += 1
         if byte(i) != NEWLINE:
-            return MANY_COLUMNS, i + shift, row
+            return MANY_COLUMNS, i - origin, row
         i += 1
         row += 1
-    return DONE, i + shift, row
+    return DONE, i - origin, row
 
 
 @jit

@@ -13,10 +13,9 @@ from importlib import resources
 from pathlib import Path
 
 from corank.data.atomic import atomic_file
+from corank.data.compressed import SUFFIXES
 from corank.data.text import open_text
 from corank.errors import InputError, known, reason
-
-SUFFIXES = ("", ".gz", ".xz", ".zst")
 
 
 @dataclass(frozen=True)
@@ -77,7 +76,7 @@ class Dataset:
         Path or None
             Where it is, if it is there.
         """
-        candidates = (self.home / f"{name}{suffix}" for suffix in SUFFIXES)
+        candidates = (self.home / f"{name}{suffix}" for suffix in ("", *SUFFIXES))
         return next((path for path in candidates if path.is_file()), None)
 
     def path(self, name: str) -> Path:

@@ -111,7 +111,8 @@ def require_whole(*arrays: Any) -> None:
     arrays: arrays or sparse matrices; anything else is passed over.
     """
     for array in arrays:
-        for part in (array.data, array.indices, array.indptr) if getattr(array, "format", "") == "csr" else (array,):
+        is_compressed = sparse.issparse(array) and array.format in ("csr", "csc")
+        for part in (array.data, array.indices, array.indptr) if is_compressed else (array,):
             while part is not None and not isinstance(part, mmap):
                 part = getattr(part, "base", None)
             if part is not None and (size := _file_size(part)) < len(part):

@@ -72,7 +72,7 @@ class Text:
 
     def read(self, begin: int = 0, end: int | None = None, padding: int = 0) -> NDArray[np.uint8]:
         """
-        Read bytes; threads may.
+        Read bytes; threads and forked processes may.
 
         begin, end: the first byte, and the one behind the last; the end of the text by default.
         padding: number of newlines to put behind them.
@@ -82,14 +82,24 @@ class Text:
         found = np.empty(count + padding, dtype=np.uint8)
         found[count:] = NEWLINE
         room, done = found.data[:count], 0
-        with _naming(str(self)), self._lock:
-            self._file.seek(self._begin + begin)
-            while done < count and (n := self._file.readinto(room[done:])):
+        with _naming(str(self)):
+            while done < count and (n := self._read_at(self._begin + begin + done, room[done:])):
                 done += n
             stamp = None if self._stamp is None else _stamp(self._file.fileno())
         if done < count or stamp != self._stamp:
             raise _overwritten(str(self))
         return found
+
+    def _read_at(self, offset: int, room: memoryview) -> int:
+        if isinstance(self._file, io.BytesIO):
+            part = self._file.getbuffer()[offset : offset + len(room)]
+            room[: len(part)] = part
+            return len(part)
+        if hasattr(os, "preadv"):  # the place in an open file is shared with forked processes, and must not move
+            return os.preadv(self._file.fileno(), [room], offset)
+        with self._lock:
+            self._file.seek(offset)
+            return self._file.readinto(room) or 0
 
     def line_end(self, position: int) -> int:
         """

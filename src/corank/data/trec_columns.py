@@ -43,7 +43,7 @@ def _split(piece: Piece, names: tuple[str, ...], kept: dict[str, slice], number:
         np.empty((most, 2), dtype=np.int64),
     )
     keep = np.array([list(kept).index(name) if name in kept else -1 for name in names])
-    code, position, row = columns.split_lines(content, 0, piece.length, 0, 0, keep, names.index(number), fields)
+    code, position, row = columns.split_lines(content, piece.length, keep, names.index(number), fields)
     if code != columns.DONE:
         raise _fault(piece.text, code, piece.begin + position, names, number)
     numbers = fields.numbers[:row]

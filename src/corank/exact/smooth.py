@@ -67,7 +67,7 @@ def smooth_loss(
     max_iter : int
         Most Newton steps; a `ConvergenceWarning` says where they did not suffice.
     verbose : bool
-        Whether to count them in a progress bar, on a terminal only.
+        Whether to count them in a progress bar, on a terminal or in a notebook.
 
     Returns
     -------

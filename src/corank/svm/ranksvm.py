@@ -83,7 +83,7 @@ class RankSVM(Ranker):
     random_state : int, RandomState or None
         Seed of the basis and of the kernel's "median".
     verbose : bool
-        Whether to show a progress bar, on a terminal only.
+        Whether to show a progress bar, on a terminal or in a notebook.
 
     Attributes
     ----------
