@@ -189,3 +189,14 @@ def test_what_an_open_file_has_already_stays(tmp_path: Path) -> None:
     with (tmp_path / "file").open("w") as file:
         subprocess.run([sys.executable, "-u", "-c", code], stdout=file, check=True)
     assert (tmp_path / "file").read_text() == "first\nsecond\n"
+
+
+@pytest.mark.parametrize("missing", [1, 30, 200, 1000])
+def test_a_zstandard_file_cut_inside_plain_bytes_is_refused(missing: int) -> None:
+    """Such a block takes whatever follows for its own."""
+    text = bytes(range(256)) * 8
+    # a frame by hand: no size, a window of 8 kB, one last block of bytes as they are
+    frame = b"\x28\xb5\x2f\xfd\x00\x18" + (len(text) << 3 | 1).to_bytes(3, "little") + text
+    assert unpacked(frame, "zstandard") == text
+    with pytest.raises(InputError, match="cut short"):
+        unpacked(frame[:-missing], "zstandard")

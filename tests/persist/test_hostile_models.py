@@ -11,6 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn import config_context
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import corank
 from corank.errors import InputError
@@ -32,7 +35,7 @@ MODELS = {
 
 
 def saved(path: Path, model, X=MADE.X) -> Path:
-    corank.save(model.fit(X, MADE.y, qid=MADE.qid), path)
+    corank.save(model.fit(X, MADE.y, qid=MADE.qid), path, overwrite=True)
     return path
 
 
@@ -109,6 +112,11 @@ def test_arrays_that_do_not_fit_together_are_refused(tmp_path, name):
         (lambda s: s.update(intercept_="a"), "do not fit together"),
         (lambda s: s.update(intercept_=[1.0, 2.0]), "do not fit together"),
         (lambda s: s.update(column_scale_={"strings": ["a"] * 10}), "column_scale_ is not of 10 columns"),
+        (lambda s: s.update(intercept_={"float": "nan"}), "that are not finite"),
+        (lambda s: s.update(alpha_="a"), "do not fit together"),
+        (lambda s: s.update(alpha_=-1.0), "alpha_ or eta0_ is no finite number from 0"),
+        (lambda s: s.update(score_range_=[1.0, 0.0]), "score_range_ or objective_trace_ is none of a descent"),
+        (lambda s: s.update(objective_trace_=[1.0]), "score_range_ or objective_trace_ is none of a descent"),
         (lambda s: s.update(feature_names_in_={"strings": ["a"]}), "feature_names_in_ is not of 10 columns"),
         (lambda s: s.update(feature_names_in_=3), "feature_names_in_ is not of 10 columns"),
         (lambda s: s.update(x_={"strings": {"items": ["a"], "dtype": "<U100000000"}}), "strings that are none"),
@@ -263,3 +271,46 @@ def test_sums_of_other_features_are_refused(tmp_path):
         (tmp_path / "m").write_bytes(whole)
         forge_model(tmp_path / "m", change)
         assert "do not fit together" in refusal(tmp_path / "m")
+
+
+def test_views_of_columns_that_do_not_exist_are_refused(tmp_path):
+    """`predict` does not look at them, `partial_fit` does."""
+    path = saved(tmp_path / "m", MODELS["LCRA"]())
+    whole = path.read_bytes()
+    for change in (
+        lambda tensors: tensors["views_.0.columns"].__setitem__(0, MADE.X.shape[1]),
+        lambda tensors: tensors.update(view_coefs_=tensors["view_coefs_"][:1]),
+        lambda tensors: tensors["view_coefs_"].__setitem__((0, 0), np.inf),
+    ):
+        path.write_bytes(whole)
+        forge_model(path, lambda header, tensors, change=change: change(tensors))
+        assert "do not fit together" in refusal(path)
+
+
+@pytest.mark.parametrize("factors", [np.ones(3), np.ones((10, 1)), -np.ones(10), np.ones(10, dtype=np.float32)])
+def test_sums_of_columns_multiplied_by_what_is_none_of_theirs_are_refused(tmp_path, factors):
+    path = tmp_path / "m"
+    corank.save(corank.RankRLS(1.0).summary(MADE.X, MADE.y, qid=MADE.qid), path)
+    assert refusal(path) == "none"
+    whole = path.read_bytes()
+    forge_model(path, lambda header, tensors: tensors.update(factors=factors))
+    assert "factors is not of" in refusal(path)
+    path.write_bytes(whole)
+    forge_model(path, lambda header, tensors: header["state"].update(n_features=None))
+    assert "it is not said of how many" in refusal(path)
+
+
+@pytest.mark.parametrize("step", [7, {"slice": [0, 1, None]}])
+def test_steps_of_pipelines_have_names(tmp_path, step):
+    model = make_pipeline(StandardScaler(), corank.SPD(n_steps=50, random_state=0))
+    with config_context(enable_metadata_routing=True):
+        path = saved(tmp_path / "m", model)
+    forge_model(path, lambda header, tensors: header["params"]["steps"][0]["tuple"].__setitem__(0, step))
+    assert "name steps by strings" in refusal(path)
+
+
+def test_a_scaler_that_divides_by_nothing_is_refused(tmp_path):
+    with config_context(enable_metadata_routing=True):
+        path = saved(tmp_path / "m", make_pipeline(StandardScaler(), corank.SPD(n_steps=50, random_state=0)))
+    forge_model(path, lambda header, tensors: tensors["standardscaler.scale_"].__setitem__(0, 0.0))
+    assert "not finite" in refusal(path)

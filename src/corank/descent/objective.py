@@ -72,9 +72,10 @@ class Sample:
     row_targets: Floats
     unscored: Any
 
+    @np.errstate(over="ignore", invalid="ignore")
     def objective(self, objective: Objective, W: Floats, biases: Floats) -> float:
         """
-        Estimate the objective.
+        Estimate the objective; of weights beyond all measure it is infinite, or NaN.
 
         objective: what is minimised.
         W (n_views, n_features): weights of each view.

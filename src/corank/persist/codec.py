@@ -233,6 +233,8 @@ def _decode_kind(kind: str, body: Any, tensors: dict[str, NDArray[Any]]) -> Any:
             return np.array(body, dtype=object)
         case "csr":
             parts = [decode(body[part], tensors) for part in ("data", "indices", "indptr")]
+            if any(part.dtype.kind != "i" for part in parts[1:]):
+                raise TypeError("places of entries that are no integers")
             matrix = sparse.csr_array(tuple(parts), shape=tuple(body["shape"]))
             require_structure(matrix, "what the model file holds")
             return matrix

@@ -116,6 +116,8 @@ def _parts(model: Any, name: str = "this") -> Iterator[tuple[str, Any]]:
     if not model.steps:
         raise InputError(f"{name} Pipeline has no steps; give it some before saving it.")
     for step, part in model.steps:
+        if not isinstance(step, str):
+            raise InputError(f"{name} Pipeline has a step called {step!r}; name steps by strings.")
         if part is not None and part != "passthrough":
             yield from _parts(part, f"step {step!r}, a")
 
@@ -148,22 +150,50 @@ def _try_estimator(model: Any) -> None:
     d = model.n_features_in_
     if type(d) is not int or not 0 < d < 1 << 32:
         raise InputError(f"n_features_in_ is {d!r}")
-    for name, kind in (("column_scale_", np.float64), ("feature_names_in_", object)):
-        found = getattr(model, name, np.empty(d, dtype=kind))
-        if np.shape(found) != (d,) or np.asarray(found).dtype != kind:
-            raise InputError(f"{name} is not of {d} columns")
+    if hasattr(model, "column_scale_"):
+        _require_factors("column_scale_", model.column_scale_, d)
+    names = getattr(model, "feature_names_in_", None)
+    if names is not None and (np.shape(names) != (d,) or np.asarray(names).dtype != object):
+        raise InputError(f"feature_names_in_ is not of {d} columns")
+    # what predict does not read, but partial_fit goes on from
+    if not all(0.0 <= float(getattr(model, name, 0.0)) < np.inf for name in ("alpha_", "eta0_")):
+        raise InputError("alpha_ or eta0_ is no finite number from 0")
+    low, high = map(float, getattr(model, "score_range_", (0.0, 0.0)))
+    if not -np.inf < low <= high < np.inf or np.shape(getattr(model, "objective_trace_", np.zeros((0, 2))))[1:] != (2,):
+        raise InputError("score_range_ or objective_trace_ is none of a descent")
     row = np.zeros((1, d)) if d <= _DENSE else sparse.csr_array((1, d))
-    if isinstance(model, Ranker):
-        if model.predict(row).shape != (1,):
-            raise InputError("one row gets another number of scores")
-    else:
-        model.transform(row, **({"qid": [0]} if isinstance(model, QueryScaler) else {}))
+    if not isinstance(model, Ranker):
+        found = model.transform(row, **({"qid": [0]} if isinstance(model, QueryScaler) else {}))
+        _require_finite(found.data if sparse.issparse(found) else found)
+        return
+    _require_finite(model.predict(row), (1,))
+    if hasattr(model, "predict_views"):
+        for view in model.views_:
+            view.require_columns(d)
+        _require_finite(model.predict_views(row), (1, len(model.views_)))
+
+
+def _require_finite(found: NDArray[Any], shape: tuple[int, ...] | None = None) -> None:
+    if shape not in (None, found.shape) or not np.isfinite(found).all():
+        raise InputError(f"a row of zeros becomes numbers of shape {found.shape}, or such that are not finite")
+
+
+def _require_factors(name: str, factors: Any, d: int | None) -> None:
+    if np.shape(factors) != (d,) or np.asarray(factors).dtype != np.float64:
+        raise InputError(f"{name} is not of {d} columns")
+    if not (np.isfinite(factors) & (factors > 0.0)).all():
+        raise InputError(f"{name} is not of positive numbers")
 
 
 def _try_summary(summary: Summary) -> None:
     width = sum(phi.n_features for phi in summary.maps)
     if summary.scored.n_features != width:
         raise InputError(f"the sums are not of {width} features")
+    d = summary.n_features
+    if d is None and not all(phi.basis is not None for phi in summary.maps):
+        raise InputError("the sums are of columns, but it is not said of how many")
+    if summary.factors is not None:
+        _require_factors("factors", summary.factors, d)
     (summary + summary).equations(1.0)
 
 
