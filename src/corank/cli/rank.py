@@ -43,7 +43,7 @@ def rank(
 
     from corank.cli.models import layout_of, warn_of_absent_features
     from corank.data.compressed import is_stream, require_text_place, write_text
-    from corank.data.read import read
+    from corank.data.read import opened, read
     from corank.data.routing import predict_with_qid
     from corank.data.trec import write_run
     from corank.errors import InputError
@@ -57,13 +57,14 @@ def rank(
     if not hasattr(ranker, "predict"):
         raise InputError(f"{model} holds a {type(ranker).__name__}, which does not rank; pass a ranker or a pipeline.")
     wanted = getattr(ranker, "n_features_in_", None)
-    rows = read(data, y=label, qid=False if qid == "none" else qid, n_features=wanted, layout=layout_of(ranker))
+    sources = [opened(one) for one in data]
+    rows = read(sources, y=label, qid=False if qid == "none" else qid, n_features=wanted, layout=layout_of(ranker))
     if wanted not in (None, rows.data.n_features):
         raise InputError(
-            f"{data[0]} has {rows.data.n_features} features, but {model} was fitted on {wanted}; "
+            f"{sources[0]} has {rows.data.n_features} features, but {model} was fitted on {wanted}; "
             "rank rows of the features it knows."
         )
-    warn_of_absent_features(rows.X, data[0], model)
+    warn_of_absent_features(rows.X, sources[0], model)
     queries = rows.data.queries
     began = time.perf_counter()
     scores = predict_with_qid(ranker, rows.X, queries.codes)

@@ -60,5 +60,5 @@ def _beyond(feature: int, n_features: int | None) -> str:
         return f"expected a feature id up to {LARGEST_ID}, found {feature}"
     return (
         f"expected a feature id up to {USUAL_ID}, found {feature}; where there are so many features, say n_features= "
-        "(--n-features of corank convert)"
+        "as you read or convert it"
     )

@@ -238,7 +238,7 @@ class LinearDescent(Ranker):
         if low < kept[0] or high > kept[1]:
             raise InputError(
                 f"y runs from {low:g} to {high:g}, beyond the {kept[0]:g} to {kept[1]:g} that this model was begun "
-                "with; fit it anew."
+                "with; bring the scores of all parts into [0, 1] alike, or fit it anew."
             )
         return kept
 
