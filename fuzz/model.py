@@ -162,7 +162,7 @@ def _use(model: Any, way: str, folder: Path) -> Any:
     """Scores of rows that the model never saw."""
     if isinstance(model, corank.Summary):
         return _scores(corank.RankRLS(1.0).fit_summary(model + model), ROWS)
-    rows: Any = ROWS
+    rows: Any = ROWS.copy()  # a scaler may be told to scale in place
     if way == "sparse" and not isinstance(model, Pipeline):
         rows = sparse.csr_matrix(ROWS)
     elif way == "single":
@@ -189,7 +189,8 @@ def _scores(model: Any, rows: Any) -> Any:
     over = "ignore" if isinstance(model, Pipeline) else "warn"
     with config_context(enable_metadata_routing=True), np.errstate(over=over):
         wants_qid = model.get_metadata_routing().consumes("predict", ["qid"])
-        scores = model.predict(rows, qid=QIDS[: rows.shape[0]]) if wants_qid else model.predict(rows)
+        given = {"qid": QIDS[: rows.shape[0]]} if wants_qid else {}
+        scores = model.predict(rows.copy(), **given)
     if not isinstance(scores, np.ndarray) or scores.shape != (rows.shape[0],) or scores.dtype.kind != "f":
         raise Wrong("scores are no vector of numbers", scores)
     return scores

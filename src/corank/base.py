@@ -246,6 +246,9 @@ class Ranker(BaseEstimator, ABC):
     def _require_sense(self) -> None:
         """Raise one sentence where parameters contradict each other."""
 
+    def _require_state(self) -> None:
+        """Raise where a fitted attribute that `predict` does not read, and a file may have set, makes no sense."""
+
     def _require_judgements(self, data: RankingData) -> None:
         mix = getattr(self, "mix", 0)
         if data.y is None and mix > 0:

@@ -16,7 +16,7 @@ from corank.core.threads import n_threads
 from corank.data.ranking import RankingData
 from corank.descent.fitted import Fitted, factors, judge_of
 from corank.descent.objective import Objective
-from corank.descent.runs import Runs
+from corank.descent.runs import Runs, require_stored
 from corank.descent.solvers import Found, can_solve, solve
 from corank.descent.task import RATES, Task, columns_of_views
 from corank.descent.training import train
@@ -162,6 +162,16 @@ class LinearDescent(Ranker):
         if hasattr(self, "column_scale_") != bool(self.scale):
             raise InputError(f"scale is {self.scale}, but this model was begun with {not self.scale}; fit it anew.")
 
+    def _require_state(self) -> None:
+        """Raise where what `partial_fit` goes on from is not what a descent, or an exact solver, leaves behind."""
+        if not all(number(0).allows(amount) for amount in (self.alpha_, getattr(self, "eta0_", 0.0))):
+            raise InputError("alpha_ or eta0_ is no finite number from 0")
+        low, high = map(float, getattr(self, "score_range_", (0.0, 0.0)))
+        if not -np.inf < low <= high < np.inf:
+            raise InputError(f"score_range_ is from {low:g} to {high:g}")
+        if hasattr(self, "run_"):
+            require_stored(self.run_, self.objective_trace_)
+
     def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> Fitted:
         is_quick = self.l1 == 0.0 and self.alpha != 0.0 and self.draw == "pairs" and self._has_optimum
         is_quick = is_quick and held is None and not self.warm_start and can_solve(data, Loss.of(self.loss))
@@ -253,7 +263,10 @@ class LinearDescent(Ranker):
         if solved and self.rate == "adagrad":
             raise InputError("this model was solved exactly, from where AdaGrad cannot go on; choose another rate.")
         if solved:
-            W = np.atleast_2d(getattr(self, "view_coefs_", self.coef_)) / factors(data)
+            with np.errstate(over="ignore"):
+                W = np.atleast_2d(getattr(self, "view_coefs_", self.coef_)) / factors(data)
+            if not np.isfinite(W).all():
+                raise InputError("the weights of this model are too large to go on from; fit it anew.")
             weights, biases = W[columns.views, columns.of_slots], biases + self.intercept_
         return Runs.start(plan, 1 if self.n_jobs is None else n_threads(self.n_jobs), weights, biases, rng)
 

@@ -150,3 +150,15 @@ def _weights(state: State, plan: Plan, views: NDArray[np.uint64]) -> tuple[Float
     if plan.l1 > 0.0:
         v = np.copysign(np.maximum(np.abs(v) - (of_slot[:, OWED] - sums), 0.0), v)
     return of_slot[:, SCALE] * v, ledger[:, BIAS].copy()
+
+
+def require_stored(stored: dict[str, Any], trace: Floats) -> None:
+    """
+    Raise where what a file says of runs is not what `Runs.stored` returns, whatever the columns.
+
+    trace: objectives after steps, that of the runs.
+    """
+    parts = [stored[name] for name in State._fields]
+    alike = all(isinstance(part, np.ndarray) and part.shape[:1] == stored["steps"].shape[:1] for part in parts)
+    if not alike or not len(stored["steps"]) or not isinstance(stored["kind"], str) or np.shape(trace)[1:] != (2,):
+        raise InputError("run_ or objective_trace_ is none of a descent")

@@ -31,6 +31,7 @@ from corank.base import Ranker
 from corank.data.atomic import atomic_file
 from corank.data.scale import QueryScaler
 from corank.errors import InputError, reason
+from corank.parameters import number
 from corank.persist.codec import decode, decode_estimator, encode, encode_estimator
 from corank.rls import Summary
 
@@ -155,17 +156,12 @@ def _try_estimator(model: Any) -> None:
     names = getattr(model, "feature_names_in_", None)
     if names is not None and (np.shape(names) != (d,) or np.asarray(names).dtype != object):
         raise InputError(f"feature_names_in_ is not of {d} columns")
-    # what predict does not read, but partial_fit goes on from
-    if not all(0.0 <= float(getattr(model, name, 0.0)) < np.inf for name in ("alpha_", "eta0_")):
-        raise InputError("alpha_ or eta0_ is no finite number from 0")
-    low, high = map(float, getattr(model, "score_range_", (0.0, 0.0)))
-    if not -np.inf < low <= high < np.inf or np.shape(getattr(model, "objective_trace_", np.zeros((0, 2))))[1:] != (2,):
-        raise InputError("score_range_ or objective_trace_ is none of a descent")
     row = np.zeros((1, d)) if d <= _DENSE else sparse.csr_array((1, d))
     if not isinstance(model, Ranker):
         found = model.transform(row, **({"qid": [0]} if isinstance(model, QueryScaler) else {}))
         _require_finite(found.data if sparse.issparse(found) else found)
         return
+    model._require_state()
     _require_finite(model.predict(row), (1,))
     if hasattr(model, "predict_views"):
         for view in model.views_:
@@ -189,7 +185,9 @@ def _try_summary(summary: Summary) -> None:
     width = sum(phi.n_features for phi in summary.maps)
     if summary.scored.n_features != width:
         raise InputError(f"the sums are not of {width} features")
-    d = summary.n_features
+    d, free = summary.n_features, summary.free
+    if not all(map(number(0).allows, (summary.scored.pair_weight, *summary.weights, free.differences, free.n_queries))):
+        raise InputError("the weights of pairs are no finite numbers from 0")
     if d is None and not all(phi.basis is not None for phi in summary.maps):
         raise InputError("the sums are of columns, but it is not said of how many")
     if summary.factors is not None:
