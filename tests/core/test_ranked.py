@@ -10,9 +10,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from corank.core.cascade import SMALL_TIE, cascade
 from corank.core.ranked import (
-    SMALL_TIE,
-    cascade,
     first_relevant,
     irrelevant_above,
     mean_of_ndcgs,

@@ -7,12 +7,9 @@ import numpy as np
 from corank.core.jit import inline, jit
 from corank.core.top_k import BLOCK, GIVEN
 
-# up to this many rows the plain sum over a tie's ranks is quicker
-SMALL_TIE = 64
-
 
 @inline
-def _tie_stop(scores, at, stop, ties):  # type: ignore[no-untyped-def]
+def tie_stop(scores, at, stop, ties):  # type: ignore[no-untyped-def]
     """Find the end of the rows that share a score with row `at`; a row stands alone where order is given."""
     after = at + 1
     while ties != GIVEN and after < stop and scores[after] == scores[at]:
@@ -21,7 +18,7 @@ def _tie_stop(scores, at, stop, ties):  # type: ignore[no-untyped-def]
 
 
 @inline
-def _retrieved_stop(scores, begin, end):  # type: ignore[no-untyped-def]
+def retrieved_stop(scores, begin, end):  # type: ignore[no-untyped-def]
     """Find where the rows with score -inf begin: those were never retrieved."""
     stop = end
     while stop > begin and scores[stop - 1] == -np.inf:
@@ -34,11 +31,11 @@ def ranked_gains(gains, scores, starts, first, last, discounts, ties, out):  # t
     """Write the (expected) discounted gain of each query, and the best one possible, to `out[q]`."""
     for q in range(first, last):
         begin, end = starts[q], starts[q + 1]
-        stop = _retrieved_stop(scores, begin, end)
+        stop = retrieved_stop(scores, begin, end)
         earned = 0.0
         at = begin
         while at < stop and at - begin < len(discounts):
-            after = _tie_stop(scores, at, stop, ties)
+            after = tie_stop(scores, at, stop, ties)
             total = 0.0
             for i in range(at, after):
                 total += gains[i]
@@ -60,7 +57,7 @@ def mean_of_ndcgs(gains, scores, starts, first, last, discounts, ties, out):  # 
     """Write the mean over k = 1..n of each query's (expected) NDCG@k to `out[q]`; NaN without any gain."""
     for q in range(first, last):
         begin, end = starts[q], starts[q + 1]
-        stop = _retrieved_stop(scores, begin, end)
+        stop = retrieved_stop(scores, begin, end)
         best = np.sort(gains[begin:end])
         out[q] = np.nan
         if end == begin or best[-1] <= 0.0:
@@ -68,7 +65,7 @@ def mean_of_ndcgs(gains, scores, starts, first, last, discounts, ties, out):  # 
         earned, ideal, total = 0.0, 0.0, 0.0
         at = begin
         while at < end:
-            after = _tie_stop(scores, at, stop, ties) if at < stop else end
+            after = tie_stop(scores, at, stop, ties) if at < stop else end
             mean = 0.0
             if at < stop:
                 for i in range(at, after):
@@ -93,14 +90,14 @@ def precision_sums(relevant, scores, starts, first, last, cut, ties, out):  # ty
     """
     for q in range(first, last):
         begin, end = starts[q], starts[q + 1]
-        stop = _retrieved_stop(scores, begin, end)
+        stop = retrieved_stop(scores, begin, end)
         n_relevant = 0
         for i in range(begin, end):
             n_relevant += relevant[i]
         total, h, s = 0.0, 0, 0
         at = begin
         while at < stop and s < cut:
-            after = _tie_stop(scores, at, stop, ties)
+            after = tie_stop(scores, at, stop, ties)
             m = after - at
             r = 0
             for i in range(at, after):
@@ -123,14 +120,14 @@ def first_relevant(relevant, scores, starts, first, last, weights, ties, out):  
     """Write the (expected) weight of the rank of the first relevant row, 0 beyond them; NaN without such a row."""
     for q in range(first, last):
         begin, end = starts[q], starts[q + 1]
-        stop = _retrieved_stop(scores, begin, end)
+        stop = retrieved_stop(scores, begin, end)
         any_relevant = False
         for i in range(begin, end):
             any_relevant |= relevant[i] > 0
         value, s = 0.0, 0
         at = begin
         while at < stop:
-            after = _tie_stop(scores, at, stop, ties)
+            after = tie_stop(scores, at, stop, ties)
             m = after - at
             r = 0
             for i in range(at, after):
@@ -153,14 +150,14 @@ def precision_at_r(relevant, scores, starts, first, last, ties, out):  # type: i
     """Write the (expected) share of relevant rows among the first R, R the number of relevant rows."""
     for q in range(first, last):
         begin, end = starts[q], starts[q + 1]
-        stop = _retrieved_stop(scores, begin, end)
+        stop = retrieved_stop(scores, begin, end)
         big_r = 0
         for i in range(begin, end):
             big_r += relevant[i]
         hits = 0.0
         at = begin
         while at < stop and at - begin < big_r:
-            after = _tie_stop(scores, at, stop, ties)
+            after = tie_stop(scores, at, stop, ties)
             r = 0
             for i in range(at, after):
                 r += relevant[i]
@@ -179,7 +176,7 @@ def irrelevant_above(relevant, scores, starts, first, last, ties, out):  # type:
     """
     for q in range(first, last):
         begin, end = starts[q], starts[q + 1]
-        stop = _retrieved_stop(scores, begin, end)
+        stop = retrieved_stop(scores, begin, end)
         big_r = 0
         for i in range(begin, end):
             big_r += relevant[i]
@@ -187,7 +184,7 @@ def irrelevant_above(relevant, scores, starts, first, last, ties, out):  # type:
         total, h = 0.0, 0
         at = begin
         while at < stop:
-            after = _tie_stop(scores, at, stop, ties)
+            after = tie_stop(scores, at, stop, ties)
             r = 0
             for i in range(at, after):
                 r += relevant[i]
@@ -200,108 +197,3 @@ def irrelevant_above(relevant, scores, starts, first, last, ties, out):  # type:
             h += n
             at = after
         out[q] = total / big_r if big_r > 0 else np.nan
-
-
-@inline
-def _mean_inverse_ranks(m, r, s, deep, out):  # type: ignore[no-untyped-def]
-    """
-    Write the mean of 1/(s + rank) of the i-th of r marked rows among m in random order to `out[i]`, i = 1..deep ≤ r.
-
-    P_i(rank) = C(rank − 1, i − 1) C(m − rank, r − i)/C(m, r), whence i ((m − r + i + 1 + s) out[i + 1] − 1) =
-    (r − i) (1 − (i + s) out[i]): O(deep) steps, outward from the i at which neither direction enlarges errors; the mean
-    at that i is a sum outward from the likeliest rank.
-    """
-    n_unmarked = m - r
-    start = 1
-    while start < deep and (r - start) * (start + s) > start * (n_unmarked + start + 1 + s):
-        start += 1
-    likeliest = min(max(start * (m + 1) // (r + 1), start), n_unmarked + start)
-    total, mean = 1.0, 1.0 / (s + likeliest)
-    chance, rank = 1.0, likeliest
-    while rank < n_unmarked + start and chance > 1e-18 * total:
-        chance *= rank / (rank - start + 1) * (n_unmarked - rank + start) / (m - rank)
-        rank += 1
-        total += chance
-        mean += chance / (s + rank)
-    chance, rank = 1.0, likeliest
-    while rank > start and chance > 1e-18 * total:
-        rank -= 1
-        chance *= (rank - start + 1) / rank * (m - rank) / (n_unmarked - rank + start)
-        total += chance
-        mean += chance / (s + rank)
-    out[start] = mean / total
-    for i in range(start, deep):
-        out[i + 1] = (1.0 + (r - i) / i * (1.0 - (i + s) * out[i])) / (n_unmarked + i + 1 + s)
-    for i in range(start - 1, 0, -1):
-        out[i] = (1.0 - i / (r - i) * ((n_unmarked + i + 1 + s) * out[i + 1] - 1.0)) / (i + s)
-
-
-@inline
-def _pass_chances(stops, at, after, deep, every, p):  # type: ignore[no-untyped-def]
-    """
-    Write the chance to pass j random rows of `stops[at:after]` to `p[j]`, j = 0..deep.
-
-    Rows that stop nobody count where `every` says so. p_j = e_j(u)/C(t, j) of t rows, e_j the elementary symmetric
-    polynomial of u = 1 − stops; adding row t to the means is p_j ← (1 − j/t) p_j + (j/t) u_t p_{j−1}, without
-    cancellation: O(t · deep).
-    """
-    p[: deep + 1] = 0.0
-    p[0] = 1.0
-    t = 0
-    for i in range(at, after):
-        if every or stops[i] > 0.0:
-            t += 1
-            u, share = 1.0 - stops[i], 1.0 / t
-            for j in range(min(t, deep), 0, -1):
-                p[j] = (1.0 - j * share) * p[j] + j * share * u * p[j - 1]
-
-
-@jit
-def cascade(stops, scores, starts, first, last, cut, ties, out):  # type: ignore[no-untyped-def]
-    """
-    Write Σ_{i ≤ cut} (1/i) P(the reader stops at rank i), a row stopping the reader with chance `stops[row]`.
-
-    In a tie of m rows the reader passes j random ones with chance p_j and stops at the j-th with p_{j−1} − p_j. In a
-    large tie that the cut does not divide, only the r rows that may stop the reader are walked, and the j-th of them
-    has a mean inverse rank. By Maclaurin's inequality p_j ≤ (1 − R)^j, R their mean of `stops`, so that beyond O(1/R)
-    of them nothing is left: O(m + r · min(r, 1/R)), and O(m · cut) for the one tie that the cut divides.
-    """
-    longest = 0
-    for q in range(first, last):
-        longest = max(longest, starts[q + 1] - starts[q])
-    p, weights = np.empty(min(longest, cut) + 1), np.empty(min(longest, cut) + 1)
-    for q in range(first, last):
-        begin, end = starts[q], starts[q + 1]
-        stop = _retrieved_stop(scores, begin, end)
-        value, reach, s = 0.0, 1.0, 0
-        highest = 0.0
-        for i in range(begin, end):
-            highest = max(highest, stops[i])
-        at = begin
-        while at < stop and s < cut:
-            after = _tie_stop(scores, at, stop, ties)
-            m = after - at
-            r, total, through = 0, 0.0, 1.0
-            for i in range(at, after):
-                r += stops[i] > 0.0
-                total += stops[i]
-                through *= 1.0 - stops[i]
-            if m == 1:
-                value += reach * total / (s + 1)
-            elif m <= SMALL_TIE or s + m > cut:
-                deep = min(m, cut - s)
-                _pass_chances(stops, at, after, deep, True, p)
-                for j in range(1, deep + 1):
-                    value += reach * (p[j - 1] - p[j]) / (s + j)
-            elif r > 0:
-                mean = total / r
-                # (1 - mean)^deep < 1e-17 mean: what is left is below the rounding of what the first of them earns
-                deep = int(min(1.0 * r, 1.0 + (40.0 - np.log(mean)) / -np.log1p(-mean)))
-                _pass_chances(stops, at, after, deep, False, p)
-                _mean_inverse_ranks(m, r, s, deep, weights)
-                for j in range(1, deep + 1):
-                    value += reach * (p[j - 1] - p[j]) * weights[j]
-            reach *= through
-            s += m
-            at = after
-        out[q] = value if highest > 0.0 else np.nan

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from corank.core.ranked import cascade, mean_of_ndcgs
+from corank.core.cascade import cascade
+from corank.core.ranked import mean_of_ndcgs
 from corank.core.top_k import BEST, EXPONENTIAL, LINEAR
 from corank.errors import InputError
 from corank.metrics.earnings import depth, discounts_of, earnings, gradable, ranked_gain_values, tie_code
