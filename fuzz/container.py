@@ -14,7 +14,7 @@ from corank.data import pieces
 from corank.data import text as texts
 from corank.data.letor import read_letor
 from fuzz.dice import mutate
-from fuzz.format import Format
+from fuzz.format import Format, Unclear
 from fuzz.letor import Letor, Way, check_text, make_text
 
 WAYS = (
@@ -27,19 +27,13 @@ MEMORY, LONGEST = 1 << 28, 1 << 20
 """Bytes that an unpacker may take, and that a text may have; what wants more is read without a reference."""
 
 
-class Unclear(Exception):
-    """It may be refused for its size alone."""
-
-
 class Container(Format):
     name = "container"
     suffix = ".bin"
     share = 1.5
     ways = len(WAYS)
 
-    @property
-    def sample(self) -> bytes:
-        return zstandard.ZstdCompressor().compress(Letor.sample)
+    sample = zstandard.ZstdCompressor().compress(Letor.sample)
 
     def generate(self, dice: Random) -> bytes:
         pack = dice.choice((_gzip, _xz, _zstandard))

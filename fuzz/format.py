@@ -29,6 +29,10 @@ class Wrong(Exception):
         self.detail = detail
 
 
+class Unclear(Exception):
+    """The description of the format leaves open what becomes of an input; only the rules for all inputs hold."""
+
+
 @dataclass(frozen=True)
 class Failure:
     """
@@ -52,6 +56,7 @@ class Format(ABC):
     ways: number of settings that a reader is tried in; every input of the corpus is tried in all of them.
     quick: how many of them, the first, are tried with most inputs of a round; all of them by default.
     is_text: whether a part of an input is an input too, so that a failing one can be cut down.
+    sample: an ordinary input, which is accepted; loads and compiles what every input needs.
     """
 
     name: str
@@ -60,14 +65,10 @@ class Format(ABC):
     ways: int = 1
     quick: int | None = None
     is_text: bool = False
-
-    @property
-    @abstractmethod
-    def sample(self) -> bytes:
-        """An ordinary input, which is accepted."""
+    sample: bytes = b""
 
     def prepare(self) -> None:
-        """Load and compile what every input needs, once, before workers are forked."""
+        """Get ready, once, before workers are forked."""
         with tempfile.TemporaryDirectory() as folder:
             for way in range(self.ways):
                 judge(self, self.sample, way, Path(folder))

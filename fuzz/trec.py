@@ -37,10 +37,7 @@ class Trec(Format):
 
     def __init__(self, name: str, columns: tuple[str, ...], number: str) -> None:
         self.name, self.columns, self.number = name, columns, number
-
-    @property
-    def sample(self) -> bytes:
-        return b"".join(b" ".join([b"%d" % k] * len(self.columns)) + b"\n" for k in range(5))
+        self.sample = b"".join(b" ".join([b"%d" % k] * len(columns)) + b"\n" for k in range(5))
 
     def generate(self, dice: Random) -> bytes:
         text = self._text(dice)
