@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from types import ModuleType
 
 from corank.errors import InputError
 
@@ -87,6 +88,14 @@ class Format(ABC):
         folder: where files may be put; what corank leaves there is found by the caller.
         Returns: whether it was accepted; raises `Wrong` where the reference says otherwise.
         """
+
+
+def tune(module: ModuleType, **constants: int) -> None:
+    """Set constants of a module of corank, which must have them: sizes that only large files reach."""
+    for name, value in constants.items():
+        if not hasattr(module, name):
+            raise AttributeError(f"{module.__name__} has no {name} any more; tune what took its place")
+        setattr(module, name, value)
 
 
 def judge(form: Format, content: bytes, way: int, folder: Path) -> bool | Failure:
