@@ -10,25 +10,21 @@ from random import Random
 
 import zstandard
 
-from corank.data import pieces
+from corank.data import compressed, pieces
 from corank.data import text as texts
 from corank.data.letor import read_letor
 from fuzz.dice import mutate
-from fuzz.format import Format
+from fuzz.format import Format, Unclear, tune
 from fuzz.letor import Letor, Way, check_text, make_text
 
 WAYS = (
-    Way(piece=1 << 20, held=1 << 20),
-    Way("float32", route="read"),
-    Way(layout="csr", route="store"),
+    Way(piece=1 << 20, held=1 << 20, chunk=1 << 20),
+    Way("float32", chunk=1, route="read"),
+    Way(layout="csr", chunk=300, route="store"),
     Way(layout="csr", route="cut"),
 )
 MEMORY, LONGEST = 1 << 28, 1 << 20
 """Bytes that an unpacker may take, and that a text may have; what wants more is read without a reference."""
-
-
-class Unclear(Exception):
-    """It may be refused for its size alone."""
 
 
 class Container(Format):
@@ -37,9 +33,7 @@ class Container(Format):
     share = 1.5
     ways = len(WAYS)
 
-    @property
-    def sample(self) -> bytes:
-        return zstandard.ZstdCompressor().compress(Letor.sample)
+    sample = zstandard.ZstdCompressor().compress(Letor.sample)
 
     def generate(self, dice: Random) -> bytes:
         pack = dice.choice((_gzip, _xz, _zstandard))
@@ -51,7 +45,9 @@ class Container(Format):
         try:
             text = unpack(content)
         except Unclear:
-            pieces.PIECE, texts.HELD = LONGEST, LONGEST  # what is long is not cut into lines
+            for module in (pieces, texts, compressed):
+                tune(module, PIECE=LONGEST)  # what is long is not cut into lines
+            tune(texts, HELD=LONGEST)
             path = folder / "0.txt"
             path.write_bytes(content)
             read_letor(path, n_jobs=1)

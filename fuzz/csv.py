@@ -10,8 +10,8 @@ from typing import Any
 
 from corank.data.frames import read_csv
 from fuzz.dice import HARD_NUMBERS, ODD_BYTES, mutate, number
-from fuzz.format import Format
-from fuzz.frames import Column, Table, Unclear, check_table, table_of
+from fuzz.format import Format, Unclear
+from fuzz.frames import Column, Table, check_table, table_of
 
 WORDS = [*ODD_BYTES, *(word.encode() for word in HARD_NUMBERS), b"NA", b'""', b'","', b"label", b"label,"]
 
@@ -20,7 +20,6 @@ class Csv(Format):
     name = "csv"
     suffix = ".csv"
     is_text = True
-    sample = b"label,qid,docid,f1\n1,7,a,0.5\n,7,b,2\n"
 
     def prepare(self) -> None:
         """Import pyarrow, as for Parquet."""

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from types import ModuleType
 
 from corank.errors import InputError
 
@@ -27,6 +28,10 @@ class Wrong(Exception):
         super().__init__(kind, detail)
         self.kind = kind
         self.detail = detail
+
+
+class Unclear(Exception):
+    """The description of the format leaves open what becomes of an input; only the rules for all inputs hold."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +57,7 @@ class Format(ABC):
     ways: number of settings that a reader is tried in; every input of the corpus is tried in all of them.
     quick: how many of them, the first, are tried with most inputs of a round; all of them by default.
     is_text: whether a part of an input is an input too, so that a failing one can be cut down.
+    sample: an ordinary input, which is accepted; loads and compiles what every input needs.
     """
 
     name: str
@@ -60,14 +66,10 @@ class Format(ABC):
     ways: int = 1
     quick: int | None = None
     is_text: bool = False
-
-    @property
-    @abstractmethod
-    def sample(self) -> bytes:
-        """An ordinary input, which is accepted."""
+    sample: bytes = b""
 
     def prepare(self) -> None:
-        """Load and compile what every input needs, once, before workers are forked."""
+        """Get ready, once, before workers are forked."""
         with tempfile.TemporaryDirectory() as folder:
             for way in range(self.ways):
                 judge(self, self.sample, way, Path(folder))
@@ -86,6 +88,14 @@ class Format(ABC):
         folder: where files may be put; what corank leaves there is found by the caller.
         Returns: whether it was accepted; raises `Wrong` where the reference says otherwise.
         """
+
+
+def tune(module: ModuleType, **constants: int) -> None:
+    """Set constants of a module of corank, which must have them: sizes that only large files reach."""
+    for name, value in constants.items():
+        if not hasattr(module, name):
+            raise AttributeError(f"{module.__name__} has no {name} any more; tune what took its place")
+        setattr(module, name, value)
 
 
 def judge(form: Format, content: bytes, way: int, folder: Path) -> bool | Failure:

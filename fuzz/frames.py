@@ -1,4 +1,4 @@
-"""Tables: Parquet of every type of column, whole or damaged, and CSV; read against the values they were made of."""
+"""Parquet of every type of column, whole or damaged, read against the values it was made of."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import numpy as np
 from corank.data.frames import read_parquet
 from corank.errors import InputError
 from fuzz.dice import EDGE_INTEGERS, mutate
-from fuzz.format import Format, Wrong
+from fuzz.format import Format, Unclear, Wrong
 
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 FLOATS = {"float16": "<e", "float32": "<f", "float64": "<d"}
@@ -45,17 +45,12 @@ class Table:
     docids: list[str] | None
 
 
-class Unclear(Exception):
-    """The description leaves open what becomes of this table; only the rules for all inputs hold."""
-
-
 class Parquet(Format):
     """An input is a plan in JSON, of columns and how they are written, or the bytes of a file."""
 
     name = "parquet"
     suffix = ".parquet"
     share = 2.0
-    sample = b'{"columns": [["label", "int64", [1, 0]], ["f", "float32", [0.5, 1.5]]], "options": {}}'
 
     def prepare(self) -> None:
         """Import pyarrow, but read nothing: its threads must not be there before a fork."""

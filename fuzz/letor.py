@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 import corank
-from corank.data import pieces, text
+from corank.data import compressed, pieces, text
 from corank.data.collection import Collection
 from corank.data.letor import read_letor
 from corank.data.letor_writer import write_letor
@@ -20,7 +20,7 @@ from corank.data.read import kind_of
 from corank.data.store import open_store, store_letor
 from corank.errors import InputError
 from fuzz.dice import EDGE_INTEGERS, HARD_NUMBERS, ODD_BYTES, mutate, number
-from fuzz.format import Format, Wrong
+from fuzz.format import Format, Wrong, tune
 from fuzz.reference import LARGEST_ID, LARGEST_SINGLE, Row, letor_docid, letor_qids, read_number
 from fuzz.reference import read_letor as read_slowly
 
@@ -35,8 +35,8 @@ class Way:
     """
     A setting of the reader.
 
-    piece, hard, held: bytes of a thread's piece, numbers it keeps for exact arithmetic, and bytes of a text from which
-        on it is left in its file.
+    piece, hard, held, chunk: bytes of a thread's piece, numbers it keeps for exact arithmetic, bytes of a text from
+        which on it is left in its file, and bytes that are read or unpacked at once.
     route: whether the text is one file or two, goes through a store or the writer, or is overwritten once it is read.
     """
 
@@ -46,6 +46,7 @@ class Way:
     piece: int = 1
     hard: int = 2
     held: int = 0
+    chunk: int = 7
     jobs: int = 1
     unscored: float | None = None
     route: str = "file"
@@ -54,7 +55,7 @@ class Way:
 WAYS = (
     Way(),
     Way("float32"),
-    Way(layout="dense", piece=1 << 20, hard=4096, held=1 << 20),
+    Way(layout="dense", piece=1 << 20, hard=4096, held=1 << 20, chunk=1 << 20),
     Way("float32", "csr"),
     Way(layout="csr", n_features=5, piece=40),
     Way("float32", "dense", n_features=5, piece=20),
@@ -148,7 +149,9 @@ def check_text(content: bytes, plain: bytes | None, way: Way, folder: Path) -> b
     plain: the text in it, unpacked; None where it cannot be unpacked and must be refused.
     Returns: whether it was accepted.
     """
-    pieces.PIECE, pieces.HARD_NUMBERS, text.HELD = way.piece, way.hard, way.held
+    tune(pieces, PIECE=way.piece, HARD_NUMBERS=way.hard)
+    tune(text, HELD=way.held, PIECE=way.chunk)
+    tune(compressed, PIECE=way.chunk)
     parts = [content]
     if way.route == "two files" and 0 < (middle := content.find(b"\n", len(content) // 2) + 1) < len(content):
         parts = [content[:middle], content[middle:]]

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy import sparse
@@ -39,10 +39,6 @@ class Model(Format):
     suffix = ".safetensors"
     share = 4.0
     ways = len(WAYS)
-
-    @property
-    def sample(self) -> bytes:
-        return next(iter(_bases().values()))
 
     def prepare(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
@@ -186,7 +182,7 @@ def _use(model: Any, way: str, folder: Path) -> Any:
 
 def _scores(model: Any, rows: Any) -> Any:
     # what overflows in scikit-learn's scalers is not ours
-    over = "ignore" if isinstance(model, Pipeline) else "warn"
+    over: Literal["ignore", "warn"] = "ignore" if isinstance(model, Pipeline) else "warn"
     with config_context(enable_metadata_routing=True), np.errstate(over=over):
         wants_qid = model.get_metadata_routing().consumes("predict", ["qid"])
         given = {"qid": QIDS[: rows.shape[0]]} if wants_qid else {}

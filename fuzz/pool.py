@@ -199,19 +199,20 @@ class _Worker:
 
     def _fork(self) -> int:
         sys.stdout.flush()
+        parent = os.getpid()
         pid = os.fork()
         if pid:
             return pid
         code = BROKEN
         try:
-            self._work()
+            self._work(parent)
             code = 0
         except BaseException:
             traceback.print_exc()
         finally:
             os._exit(code)
 
-    def _work(self) -> None:
+    def _work(self, parent: int) -> None:
         log = os.open(self.folder / "stderr", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(log, 2)
         faulthandler.enable()
@@ -222,7 +223,7 @@ class _Worker:
         counts, kinds = self.board.counts, Counter[str]()
         with (self.folder / "failures").open("a") as failures:
             for given in self.source(int(counts[0])):
-                if time.monotonic() > self.stop_at:
+                if time.monotonic() > self.stop_at or os.getppid() != parent:
                     break
                 self.board.begin(given)
                 verdict = judge(self.form, given.content, given.way, scratch)

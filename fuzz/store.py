@@ -51,10 +51,6 @@ class Store(Format):
     share = 4.0
     ways = len(WAYS)
 
-    @property
-    def sample(self) -> bytes:
-        return pack(_bases()[0])
-
     def prepare(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             for files in _bases():

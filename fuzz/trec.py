@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from corank.data import trec
+from corank.data import trec, trec_columns
 from corank.errors import InputError
 from fuzz.dice import EDGE_INTEGERS, HARD_NUMBERS, ODD_BYTES, mutate, number
-from fuzz.format import Format, Wrong
+from fuzz.format import Format, Wrong, tune
 from fuzz.reference import read_columns
 
 WORDS = [*ODD_BYTES, *(word.encode() for word in HARD_NUMBERS), b" Q0 ", b" 0 "]
@@ -37,17 +37,14 @@ class Trec(Format):
 
     def __init__(self, name: str, columns: tuple[str, ...], number: str) -> None:
         self.name, self.columns, self.number = name, columns, number
-
-    @property
-    def sample(self) -> bytes:
-        return b"".join(b" ".join([b"%d" % k] * len(self.columns)) + b"\n" for k in range(5))
+        self.sample = b"".join(b" ".join([b"%d" % k] * len(columns)) + b"\n" for k in range(5))
 
     def generate(self, dice: Random) -> bytes:
         text = self._text(dice)
         return text if dice.random() < 0.4 else mutate(text, dice, WORDS, lambda: self._text(dice))
 
     def check(self, content: bytes, way: int, folder: Path) -> bool:
-        trec.PIECE = PIECES[way]
+        tune(trec_columns, PIECE=PIECES[way])
         path = folder / "in.txt"
         path.unlink(missing_ok=True)
         path.write_bytes(content)
