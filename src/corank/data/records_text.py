@@ -176,7 +176,9 @@ def _entry(row: Mapping[str, Any], columns: Mapping[str, str], where: str) -> En
         raise InputError(f"{where}: references are {references!r}; expected ids, as text or as a list.")
     used = set(columns.values())
     return Entry(
-        *(_text(values.get(field)).strip() for field in ("id", "title", "abstract")),
+        id=_text(values.get("id")).strip(),
+        title=_text(values.get("title")).strip(),
+        abstract=_text(values.get("abstract")).strip(),
         references=tuple(cited for one in references if (cited := _text(one).strip(" ,;"))),
         label=_label(_text(values.get("label")), where),
         fields={key: [shown] for key, value in row.items() if key not in used and (shown := _text(value))},

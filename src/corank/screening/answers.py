@@ -80,19 +80,15 @@ class Answers:
         return [number for number, by in self.by.items() if by == "known"]
 
     @property
-    def sample(self) -> dict[int, bool]:
-        """Answers to the random sample, in its order."""
-        return {number: self.relevant[number] for number, by in self.by.items() if by == "sample"}
-
-    @property
-    def before_sample(self) -> dict[int, bool]:
-        """Answers that stood when sampling began, or that stand now."""
-        return {number: self.relevant[number] for number, by in self.by.items() if by != "sample"}
+    def before_sample(self) -> list[int]:
+        """Records that were answered when random sampling began; all of them where it did not."""
+        numbers, ways = [*self.by], [*self.by.values()]
+        return numbers[: ways.index("sample")] if "sample" in ways else numbers
 
     @property
     def ordered(self) -> list[int]:
-        """Records that were read in the order of the ranking, or before there was one."""
-        return [number for number, by in self.by.items() if by not in ("known", "sample")]
+        """Records that were read in the order of the ranking, or before there was one, up to any sample."""
+        return [number for number in self.before_sample if self.by[number] != "known"]
 
     @property
     def finds(self) -> list[int]:

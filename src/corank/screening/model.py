@@ -13,6 +13,7 @@ O(non-zeros) a step: no m × m matrix is ever held.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,7 @@ PENALTY, BALANCE = 4.0, 10.0
 TOLERANCE, MOST_STEPS = 1e-3, 100
 
 Floats = NDArray[np.float64]
+Product = Callable[[Floats], NDArray[np.floating[Any]]]
 
 
 class Model:
@@ -57,7 +59,7 @@ class Model:
         found[rows] += self.views.own[rows] * a.astype(np.float32)
         return found
 
-    def _product(self, rows: NDArray[np.intp]) -> Callable[[Floats], Floats]:
+    def _product(self, rows: NDArray[np.intp]) -> Product:
         """How the kernel of the judged records is multiplied."""
         views = self.views
         if views.whole is not None:
@@ -65,15 +67,18 @@ class Model:
             return lambda x: corner @ x.astype(np.float32)
         sparse, dense, own = views.sparse[rows], views.dense[rows], views.own[rows]
 
-        def product(x: Floats) -> Floats:
+        def product(x: Floats) -> NDArray[np.float32]:
             x32 = x.astype(np.float32)
-            found: Floats = sparse @ (sparse.T @ x32) + dense @ (dense.T @ x32) + own * x32 + np.float32(LEVEL) * x32.sum()
+            found: NDArray[np.float32] = (
+                sparse @ (sparse.T @ x32) + dense @ (dense.T @ x32) + own * x32 + np.float32(LEVEL) * x32.sum()
+            )
             return found
 
         return product
 
     def _corner_of(self, rows: NDArray[np.intp]) -> NDArray[np.float32]:
-        assert self._corner is not None and self.views.whole is not None
+        assert self._corner is not None
+        assert self.views.whole is not None
         kept = 0
         for kept, (old, new) in enumerate(zip(self._rows, rows, strict=False), 1):
             if old != new:
@@ -98,10 +103,10 @@ def weights(target: Floats) -> Floats:
     if not (found and others):
         return np.ones(len(target))
     weight = np.where(relevant, 1.0, found / (BALANCE * others))
-    return weight * (len(target) / weight.sum())
+    return np.asarray(weight * (len(target) / weight.sum()))
 
 
-def solve(product: Callable[[Floats], Floats], ridge: Floats, target: Floats, start: Floats) -> Floats:
+def solve(product: Product, ridge: Floats, target: Floats, start: Floats) -> Floats:
     """
     Solve (K + diag(ridge)) a = target by conjugate gradients.
 

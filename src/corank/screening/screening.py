@@ -66,6 +66,8 @@ class Screening:
         What relevant records are about; used until the first is found.
     known : iterable of str
         Ids of records that are known to be relevant.
+    rejected : iterable of str
+        Ids of records that are known not to be.
     journal : Journal, optional
         Where answers are kept; those that it holds are taken up.
     rule : {"decline", "poisson", "sample"}
@@ -94,6 +96,7 @@ class Screening:
         *,
         topic: str | None = None,
         known: Iterable[str] = (),
+        rejected: Iterable[str] = (),
         journal: Journal | None = None,
         rule: str = "decline",
         target: float = 0.95,
@@ -102,16 +105,18 @@ class Screening:
         views: Views | None = None,
     ) -> None:
         self.records = records
-        Rule(rule, len(records), target, confidence)  # refused before any work is done
-        self._rule = (rule, target, confidence)
         self._seed = random_state
         self._journal = journal
         self._answers = Answers(records, journal.lines if journal else ())
-        beforehand = [number for number in records.numbers_of(known) if number not in self._answers.relevant]
+        start = dict.fromkeys(records.numbers_of(known), "relevant")
+        start |= dict.fromkeys(records.numbers_of(rejected), "not")
+        start = {number: action for number, action in start.items() if number not in self._answers.relevant}
+        n_known = len(start) + len(self._answers.beforehand)
+        self._rule = Rule(rule, len(records) - n_known, target, confidence)
         self._views = views if views is not None else make_views(records)
         self._model = Model(self._views)
-        for number in beforehand:
-            self._note(Line("relevant", records.ids[number], "known"))
+        for number, action in start.items():
+            self._note(Line(action, records.ids[number], "known"))
         if topic and topic != self._answers.topic:
             self._note(Line("topic", text=topic))
         self._scores: NDArray[np.float32] | None = None
@@ -146,7 +151,7 @@ class Screening:
         by = "start" if not self._answers.has_found else "sample" if self._sampled() == record else "model"
         self._note(Line("relevant" if relevant else "not", self.records.ids[record], by))
         foreseen, self._foreseen = self._foreseen, None
-        self._scores = foreseen[1][relevant] if foreseen is not None and foreseen[0] == record else None
+        self._scores = foreseen[1].get(relevant) if foreseen is not None and foreseen[0] == record else None
 
     def later(self, record: int) -> None:
         """
@@ -200,13 +205,11 @@ class Screening:
             Number of the record that is being read.
         """
         self._require(record)
-        judged = self._answers.relevant
-        if record in judged or not (self._answers.has_found or self._scores is None):
-            return
-        both = {
-            relevant: self._model.scores([*judged, record], [*judged.values(), relevant]) for relevant in (False, True)
-        }
-        self._foreseen = (record, both)
+        judged, self._foreseen = self._answers.relevant, None
+        if record not in judged:
+            learns = (False, True) if self._answers.has_found else (True,)
+            numbers, answers = [*judged, record], [*judged.values()]
+            self._foreseen = (record, {answer: self._model.scores(numbers, [*answers, answer]) for answer in learns})
 
     def progress(self) -> Progress:
         """
@@ -217,14 +220,16 @@ class Screening:
         Progress
             With an estimate of the recall.
         """
-        answers, rule = self._answers, self._rule_of()
-        finds, read, known = answers.finds, len(answers.ordered), answers.n_found - len(answers.finds)
-        estimate = None if answers.sample else rule.estimate(finds, read, known)
-        may_stop, to_sample = rule.advises(finds, read, known), 0
-        if rule.name == "sample" and (may_stop or answers.sample):
-            plan, labels = self._plan(), list(answers.sample.values())
-            may_stop = plan.proves(labels)
-            to_sample = 0 if may_stop else next(size for size in plan.sizes if size > len(labels)) - len(labels)
+        answers, rule = self._answers, self._rule
+        finds, read = answers.finds, len(answers.ordered)
+        known = sum(answers.relevant[number] for number in answers.beforehand)
+        estimate, may_stop, to_sample = rule.estimate(finds, read, known), self._may_stop(), 0
+        if may_stop and rule.name == "sample":
+            plan, drawn, done = self._sample()
+            may_stop = plan.proves([answers.relevant[number] for number in drawn[:done]])
+            if not may_stop:
+                size = next(size for size in plan.sizes if size > done)
+                to_sample = sum(number not in answers.relevant for number in drawn[:size])
         if len(answers.relevant) == len(self.records):
             may_stop = True
         return Progress(len(self.records), len(answers.relevant), answers.n_found, estimate, may_stop, to_sample)
@@ -260,11 +265,6 @@ class Screening:
         if not 0 <= record < len(self.records):
             raise InputError(f"record is {record}; pass a number from 0 to {len(self.records) - 1}.")
 
-    def _rule_of(self) -> Rule:
-        """The rule for the records that are read in order: all but those known beforehand."""
-        name, target, confidence = self._rule
-        return Rule(name, len(self.records) - len(self._answers.beforehand), target, confidence)
-
     def _unread(self) -> NDArray[np.intp]:
         is_open = np.ones(len(self.records), dtype=bool)
         is_open[list(self._answers.relevant)] = False
@@ -293,29 +293,40 @@ class Screening:
         if way == "topic":
             scores = self._views.likeness(self._answers.topic)
         else:
-            n = len(self.records)
-            scores = self._views.spread(np.arange(n), np.full(n, 1 / n))
+            scores = self._views.typical
             if len(rejected):
                 scores = scores - self._views.spread(rejected, np.full(len(rejected), 1 / len(rejected)))
         return int(unread[np.argmax(scores[unread])])
 
+    def _may_stop(self) -> bool:
+        """Whether ranked reading may stop; once a sample was begun, it did."""
+        answers = self._answers
+        if self._rule.name == "sample" and "sample" in answers.by.values():
+            return True
+        known = sum(answers.relevant[number] for number in answers.beforehand)
+        return self._rule.advises(answers.finds, len(answers.ordered), known)
+
     def _sampled(self) -> int | None:
         """The next record of the random sample, where one was begun or is to begin; None in ranked reading."""
-        if self._rule[0] != "sample":
+        if self._rule.name != "sample" or not self._may_stop():
             return None
-        answers = self._answers
-        if not answers.sample:
-            known = answers.n_found - len(answers.finds)
-            if not self._rule_of().advises(answers.finds, len(answers.ordered), known):
-                return None
-        if self._plan().proves(list(answers.sample.values())):
+        answers, (plan, drawn, done) = self._answers, self._sample()
+        if plan.proves([answers.relevant[number] for number in drawn[:done]]):
             return None
-        before = answers.before_sample
-        unread = np.setdiff1d(np.arange(len(self.records)), np.array([*before], dtype=np.intp))
-        drawn = np.random.default_rng([self._seed, len(before)]).permutation(unread)
-        return next((int(number) for number in drawn if int(number) not in answers.relevant), None)
+        size = next(size for size in plan.sizes if size > done)
+        left = [number for number in drawn[:size] if number not in answers.relevant]
+        return next((number for number in left if number not in answers.later), left[0])
 
-    def _plan(self) -> Plan:
+    def _sample(self) -> tuple[Plan, list[int], int]:
+        """The plan of the random sample, its records in order, and how many of them the last finished look had."""
         before = self._answers.before_sample
-        _, target, confidence = self._rule
-        return Plan(len(self.records) - len(before), sum(before.values()), target, confidence)
+        found = sum(self._answers.relevant[number] for number in before)
+        plan = Plan(len(self.records) - len(before), found, self._rule.target, self._rule.confidence)
+        unread = np.setdiff1d(np.arange(len(self.records)), np.array(before, dtype=np.intp))
+        drawn = np.random.default_rng([self._seed, len(before)]).permutation(unread).tolist()
+        done = 0
+        for size in plan.sizes:
+            if not all(number in self._answers.relevant for number in drawn[done:size]):
+                break
+            done = size
+        return plan, drawn, done

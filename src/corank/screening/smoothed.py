@@ -59,8 +59,10 @@ def _images(text: Any, fitted: NDArray[np.intp]) -> Rows:
     n = text.shape[0]
     if n <= EXACT:
         rank = max(min(RANK, n // 2), 1)
-        values, vectors = eigsh((text @ text.T).toarray().astype(np.float64), rank, v0=np.ones(n)) if n > 2 else (
-            np.linalg.eigh((text @ text.T).toarray().astype(np.float64))
+        values, vectors = (
+            eigsh((text @ text.T).toarray().astype(np.float64), rank, v0=np.ones(n))
+            if n > 2
+            else (np.linalg.eigh((text @ text.T).toarray().astype(np.float64)))
         )
         return np.asarray(normalize(vectors * np.sqrt(np.maximum(values, 0.0))), dtype=np.float32)
     features = text[:, np.bincount(text.indices, minlength=text.shape[1]) >= 2]

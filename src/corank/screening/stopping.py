@@ -11,15 +11,15 @@ them; their average says how probable the target is. Two such rules are offered,
 * ``"decline"``: c of .3 to 1 and ε = .02, a fiftieth of the relevant records spread evenly, which no ranking finds.
 * ``"poisson"``, the cheap one: c = 1, ε = 0, asked to be 99 % sure because its model is too simple. Its misses end a
   few percent below the target.
-* ``"sample"``: read as the cheap rule says, then a random sample of the unread on a plan that is fixed beforehand; exact
-  tests share the allowed error (half, a quarter, ...), so that the stated confidence holds whatever the ranking did, if
-  every answer is right. Below a hundred relevant records it costs most of the reading.
+* ``"sample"``: read as the cheap rule says, then a random sample of the unread on a plan that is fixed beforehand.
+  Exact tests share the allowed error (half, a quarter, ...), so that the stated confidence holds whatever the ranking
+  did, if every answer is right. Below a hundred relevant records it costs most of the reading.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -97,15 +97,16 @@ class Decline:
         belief = np.exp(evidence - evidence.max())
         belief /= belief.sum()
         share = np.minimum(seen / total, 1.0)
-        most = self.n - read
-        missing = np.arange(most + 1)
-        spread = belief @ nbinom.cdf(missing[None, : _enough(most)], r, share[:, None])
-        found = r + known
-        quantiles = [int(np.searchsorted(spread, q)) for q in (0.025, 0.5, 0.975)]
-        low, middle, high = (found / (found + min(q, most)) for q in reversed(quantiles))
+        most, found = self.n - read, r + known
+
+        def at_most(missing: int) -> float:
+            return float(belief @ nbinom.cdf(missing, r, share))
+
+        middle, low, high = (found / (found + _quantile(at_most, level, most)) for level in (0.5, 0.975, 0.025))
         soon = (self._cumulated(min(read + 100, self.n)) - seen) / seen
-        allowed = min(missing_allowed(found, target), len(spread) - 1)
-        return Estimate(middle, low, high, float(r * belief @ soon), float(spread[allowed]) if most else 1.0)
+        allowed = missing_allowed(found, target)
+        chance = 1.0 if allowed >= most else at_most(allowed)
+        return Estimate(middle, low, high, float(r * belief @ soon), chance)
 
     @cached_property
     def _grid(self) -> tuple[Floats, Floats]:
@@ -169,20 +170,23 @@ class Rule:
         """
         Say whether reading may stop; ``"sample"`` says whether sampling may begin.
 
-        The rule is looked at after every hundredth of the records, because every look is a chance to err.
+        finds, read, known: as in `Decline.estimate`; what came after the last look is not considered.
         """
-        begin, step = max(10, int(0.02 * self.n)), max(1, int(0.01 * self.n))
-        if read >= self.n:
-            return True
-        if read < begin:
-            return False
-        looked = begin + (read - begin) // step * step
+        passed = len(range(self.looks.start, min(read, self.n) + 1, self.looks.step))
+        looked = self.looks[min(passed, len(self.looks)) - 1] if passed and self.looks else 0
+        if read >= self.n or not looked:
+            return read >= self.n
         past = [place for place in finds if place <= looked]
-        if self.name == "decline":
-            found = self._careful.estimate(past, looked, known, self.target)
-            return found is not None and found.chance >= self.confidence
-        found = self._cheap.estimate(past, looked, known, self.target)
-        return found is not None and found.chance >= 1 - (1 - self.confidence) / 5
+        model, level = (self._careful, self.confidence)
+        if self.name != "decline":
+            model, level = self._cheap, 1 - (1 - self.confidence) / 5
+        found = model.estimate(past, looked, known, self.target)
+        return found is not None and found.chance >= level
+
+    @property
+    def looks(self) -> range:
+        """Numbers of records read at which the rule is looked at; each look is a chance to err, so they are few."""
+        return range(max(10, int(0.02 * self.n)), self.n, max(1, int(0.01 * self.n)))
 
     @cached_property
     def _careful(self) -> Decline:
@@ -227,8 +231,10 @@ class Plan:
         """
         Say whether some look so far proved the target.
 
-        labels: the answers to the sample so far, in its random order.
+        labels: the answers to the sample so far, look by look.
         """
+        if self.unread == 0:
+            return True
         for look, size in enumerate(self.sizes):
             if size > len(labels):
                 return False
@@ -251,6 +257,10 @@ def missing_allowed(found: int, target: float) -> int:
     return math.floor(found * (1 - target) / target + 1e-9)
 
 
-def _enough(most: int) -> int:
-    """Numbers of missing records that are told apart; beyond, a quantile is the last of them."""
-    return min(most, 5000) + 1
+def _quantile(at_most: Callable[[int], float], level: float, most: int) -> int:
+    """The smallest number up to `most` of which at least `level` of the probability is no larger."""
+    low, high = 0, most
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if at_most(middle) >= level else (middle + 1, high)
+    return low

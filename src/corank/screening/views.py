@@ -9,6 +9,7 @@ chosen by leaving one review out (see docs/experiments/screening.md).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -63,6 +64,11 @@ class Views:
         by_column = self.sparse[rows].T @ a
         found: Rows = self.sparse @ by_column + self.dense @ (self.dense[rows].T @ a) + np.float32(LEVEL) * a.sum()
         return found
+
+    @cached_property
+    def typical(self) -> Rows:
+        """Mean similarity of each record to all records."""
+        return self.spread(np.arange(len(self)), np.full(len(self), 1 / len(self)))
 
     def likeness(self, topic: str) -> Rows:
         """
