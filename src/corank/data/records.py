@@ -117,7 +117,7 @@ class Records:
         return [self.number[one] for one in wanted]
 
 
-def read_records(path: str | os.PathLike[str], *, label: str | None = None) -> Records:
+def read_records(path: str | os.PathLike[str]) -> Records:
     """
     Read works from CSV, RIS or JSON lines, packed or not.
 
@@ -128,8 +128,6 @@ def read_records(path: str | os.PathLike[str], *, label: str | None = None) -> R
     ----------
     path : path
         Ends in .csv, .tsv, .ris or .jsonl, and perhaps in .gz, .xz or .zst.
-    label : str, optional
-        Column of the judgements, where it has another name.
 
     Returns
     -------
@@ -147,7 +145,7 @@ def read_records(path: str | os.PathLike[str], *, label: str | None = None) -> R
     except UnicodeDecodeError as error:
         line, column = text.locate(error.start)
         raise InputError(f"{path} is not UTF-8 at line {line}, byte {column}; save it as UTF-8.") from None
-    entries = KINDS[suffix](lines, str(path), label)
+    entries = KINDS[suffix](lines, str(path))
     if not entries:
         raise InputError(f"{path} holds no record; expected at least one.")
     return _of_entries(entries, str(path))

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from corank.errors import InputError, known
+from corank.errors import InputError
 
 COLUMNS = {
     "id": ("id", "record_id", "openalex_id", "pmid"),
@@ -49,13 +49,12 @@ class Entry:
     fields: Mapping[str, list[str]] = field(default_factory=dict)
 
 
-def parse_csv(text: str, name: str, label: str | None) -> list[Entry]:
+def parse_csv(text: str, name: str) -> list[Entry]:
     """
     Parse a table with a line of names; cells are parted by commas, semicolons or tabs, as that line has them.
 
     text: the file.
     name: what it is called in messages.
-    label: column of the judgements.
     """
     first = next((line for line in text.splitlines() if line.strip()), "")
     limit = csv.field_size_limit(max(len(text), 1))
@@ -68,7 +67,7 @@ def parse_csv(text: str, name: str, label: str | None) -> list[Entry]:
                 continue
             if not header:
                 header = [cell.strip() for cell in row]
-                columns = _columns(header, name, label)
+                columns = _columns(header, name)
                 continue
             if len(row) != len(header):
                 raise InputError(
@@ -83,11 +82,11 @@ def parse_csv(text: str, name: str, label: str | None) -> list[Entry]:
     return entries
 
 
-def parse_jsonl(text: str, name: str, label: str | None) -> list[Entry]:
+def parse_jsonl(text: str, name: str) -> list[Entry]:
     """
     Parse one JSON object a line; references are a list or text.
 
-    text, name, label: as in `parse_csv`.
+    text, name: as in `parse_csv`.
     """
     found = []
     for at, line in enumerate(text.split("\n"), 1):
@@ -101,19 +100,16 @@ def parse_jsonl(text: str, name: str, label: str | None) -> list[Entry]:
             raise InputError(f"{name}, line {at}: expected one JSON object; write one record a line.")
         found.append((at, row))
     names = list(dict.fromkeys(key for _, row in found for key in row))
-    columns = _columns(names, name, label) if found else {}
+    columns = _columns(names, name) if found else {}
     return [_entry(row, columns, f"{name}, line {at}") for at, row in found]
 
 
-def parse_ris(text: str, name: str, label: str | None) -> list[Entry]:
+def parse_ris(text: str, name: str) -> list[Entry]:
     """
-    Parse RIS: lines of a tag and a value, a record ends with ``ER``.
+    Parse RIS: lines of a tag and a value, a record ends with ``ER``; judgements are notes, as ASReview writes them.
 
     text, name: as in `parse_csv`.
-    label: refused, as RIS has no columns; judgements are notes (N1) such as ``ASReview_relevant``.
     """
-    if label is not None:
-        raise InputError(f"{name} is RIS, which has no column {label!r}; leave label= out.")
     entries = []
     for lines in _ris_records(text, name):
         tags = {field: next((tag for tag in tags if tag in lines), "") for field, tags in TAGS.items()}
@@ -150,7 +146,7 @@ def _ris_records(text: str, name: str) -> Iterator[dict[str, list[str]]]:
         raise InputError(f"{name} ends inside a record; its last line must be 'ER  - '.")
 
 
-def _columns(names: list[str], name: str, label: str | None) -> dict[str, str]:
+def _columns(names: list[str], name: str) -> dict[str, str]:
     """Which column of the file each of ours is; a column that is not there is left out."""
     folded = {one.strip().lower(): one for one in reversed(names)}
     found = {
@@ -158,10 +154,6 @@ def _columns(names: list[str], name: str, label: str | None) -> dict[str, str]:
         for field, spellings in COLUMNS.items()
         if (spelled := next((spelling for spelling in spellings if spelling in folded), None)) is not None
     }
-    if label is not None:
-        if label not in names:
-            raise InputError(f"{name} has no column {label!r}; {known(label, names)}.")
-        found["label"] = label
     if "title" not in found and "abstract" not in found:
         raise InputError(f"{name} has columns {', '.join(names)[:200]}, but neither title nor abstract; name them so.")
     return found

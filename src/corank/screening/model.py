@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.screening.views import LEVEL, Views
+from corank.screening.views import Views
 
 PENALTY, BALANCE = 4.0, 10.0
 TOLERANCE, MOST_STEPS = 1e-3, 100
@@ -48,33 +48,19 @@ class Model:
         judged: numbers of the judged records; cheap where it begins as in the last call.
         relevant: the answer for each.
         """
-        rows, target = np.array(judged, dtype=np.intp), np.where(relevant, 1.0, -1.0)
-        ridge = PENALTY / weights(target)
-        a = solve(self._product(rows), ridge, target, self._a[rows])
+        rows, target, views = np.array(judged, dtype=np.intp), np.where(relevant, 1.0, -1.0), self.views
+        ridge, start = PENALTY / weights(target), self._a[rows]
         self._a[:] = 0.0
-        self._a[rows] = a
-        if self.views.whole is not None:
-            return np.asarray(self.views.whole @ self._a.astype(np.float32))
-        found = self.views.spread(rows, a)
-        found[rows] += self.views.own[rows] * a.astype(np.float32)
-        return found
-
-    def _product(self, rows: NDArray[np.intp]) -> Product:
-        """How the kernel of the judged records is multiplied."""
-        views = self.views
         if views.whole is not None:
             corner = self._corner_of(rows)
-            return lambda x: corner @ x.astype(np.float32)
-        sparse, dense, own = views.sparse[rows], views.dense[rows], views.own[rows]
-
-        def product(x: Floats) -> NDArray[np.float32]:
-            x32 = x.astype(np.float32)
-            found: NDArray[np.float32] = (
-                sparse @ (sparse.T @ x32) + dense @ (dense.T @ x32) + own * x32 + np.float32(LEVEL) * x32.sum()
-            )
-            return found
-
-        return product
+            self._a[rows] = solve(lambda x: corner @ x.astype(np.float32), ridge, target, start)
+            return np.asarray(views.whole @ self._a.astype(np.float32))
+        few = views.take(rows)
+        a = solve(lambda x: few.times(few, x) + few.own * x, ridge, target, start)
+        self._a[rows] = a
+        found = views.times(few, a)
+        found[rows] += few.own * a.astype(np.float32)
+        return found
 
     def _corner_of(self, rows: NDArray[np.intp]) -> NDArray[np.float32]:
         assert self._corner is not None

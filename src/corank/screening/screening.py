@@ -295,7 +295,9 @@ class Screening:
         else:
             scores = self._views.typical
             if len(rejected):
-                scores = scores - self._views.spread(rejected, np.full(len(rejected), 1 / len(rejected)))
+                scores = scores - self._views.times(
+                    self._views.take(rejected), np.full(len(rejected), 1 / len(rejected))
+                )
         return int(unread[np.argmax(scores[unread])])
 
     def _may_stop(self) -> bool:

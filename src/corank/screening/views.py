@@ -32,43 +32,56 @@ Rows = NDArray[np.float32]
 
 
 @dataclass(frozen=True, eq=False)
-class Views:
+class Features:
     """
-    All views of a collection, as features.
+    Records as rows whose products are their similarities.
 
     sparse: columns of text, links and references that at least two records have, times the roots of the weights.
     dense: columns of the smoothed text, likewise.
     own: what the columns of one record only add to its similarity with itself; they touch nothing else.
-    text: tf-idf rows, and `vectorizer`, which makes them.
-    whole: the kernel of all records, or None where they are too many.
     """
 
     sparse: Any
     dense: Rows
     own: Rows
-    text: Any
-    vectorizer: Any
-    whole: Rows | None
 
     def __len__(self) -> int:
         return len(self.own)
 
-    def spread(self, rows: NDArray[np.intp], a: NDArray[Any]) -> Rows:
-        """
-        Multiply columns of the kernel without `own`: the scores of all records under the coefficients of a few.
+    def take(self, rows: NDArray[np.intp]) -> Features:
+        """Return a few of the records, by their numbers."""
+        return Features(self.sparse[rows], self.dense[rows], self.own[rows])
 
-        rows: numbers of the records that have coefficients.
-        a: their coefficients.
+    def times(self, few: Features, a: NDArray[Any]) -> Rows:
+        """
+        Multiply the similarities of these records to a few, `own` left out, with coefficients of the few.
+
+        few: other records of the collection, or the same.
+        a: one coefficient for each of them.
         """
         a = a.astype(np.float32)
-        by_column = self.sparse[rows].T @ a
-        found: Rows = self.sparse @ by_column + self.dense @ (self.dense[rows].T @ a) + np.float32(LEVEL) * a.sum()
+        level = np.float32(LEVEL) * a.sum()
+        found: Rows = self.sparse @ (few.sparse.T @ a) + self.dense @ (few.dense.T @ a) + level
         return found
+
+
+@dataclass(frozen=True, eq=False)
+class Views(Features):
+    """
+    All records of a collection.
+
+    text: tf-idf rows, and `vectorizer`, which makes them.
+    whole: the kernel of all records, or None where they are too many.
+    """
+
+    text: Any
+    vectorizer: Any
+    whole: Rows | None
 
     @cached_property
     def typical(self) -> Rows:
         """Mean similarity of each record to all records."""
-        return self.spread(np.arange(len(self)), np.full(len(self), 1 / len(self)))
+        return self.times(self, np.full(len(self), 1 / len(self)))
 
     def likeness(self, topic: str) -> Rows:
         """
