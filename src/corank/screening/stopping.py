@@ -116,7 +116,8 @@ class Decline:
     @cached_property
     def _table(self) -> tuple[Floats, Floats]:
         """Places, and for each b and c the rates summed up to them."""
-        edges = np.unique(np.linspace(0, self.n, min(self.n, PLACES) + 1).round())
+        begin = np.arange(min(self.n, PLACES // 2))  # where rates fall fast, place by place
+        edges = np.unique(np.r_[begin, np.linspace(len(begin), self.n, min(self.n, PLACES) + 1).round()])
         middles, widths = (edges[1:] + edges[:-1] + 1) / 2, np.diff(edges)
         b, c = self._grid
         falling = np.exp(-b[:, None] * (middles / self.n) ** c[:, None]) * widths

@@ -106,8 +106,8 @@ def make_views(records: Records, *, whole: int = WHOLE) -> Views:
         text = vectorizer.fit_transform(both)
     except ValueError:
         raise InputError(
-            f"the titles and abstracts of {len(records)} records share no usable word; check the columns, or pass "
-            "more records."
+            f"the titles and abstracts of the {len(records)} records have no word that tells them apart; check the "
+            "columns, or pass more records."
         ) from None
     blocks = [text * np.float32(TEXT**0.5)]
     if any(records.references):
