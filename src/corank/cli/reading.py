@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from threading import Thread
 from typing import TYPE_CHECKING
 
@@ -11,12 +13,17 @@ import typer
 
 from corank.cli.screen import screen
 
+if sys.platform != "win32":
+    import termios
+    import tty
+
 if TYPE_CHECKING:
     from rich.console import Console
 
     from corank.screening.screening import Progress, Screening
 
 KEYS = {"r": "relevant", "n": "not", "l": "later", "u": "undo", "o": "note", "q": "quit"}
+END = "\x04"
 HELP = "r relevant   n not   l later   u undo   o note   q quit"
 
 
@@ -28,25 +35,25 @@ def read_all(screening: Screening) -> None:
     the next one shows at once. Where standard input is no terminal, each line of it is a key or its word, and a note
     is ``note`` with its text behind it.
     """
-    console, is_terminal = screen(), sys.stdin.isatty()
-    ask = _key if is_terminal else _line
-    record = screening.next()
-    while record is not None:
-        show_record(screening, record, console)
-        learning = Thread(target=screening.foresee, args=(record,))
-        if is_terminal:
-            learning.start()
-        action, text = _action(ask, console)
-        while action == "note":  # the record stays
-            screening.note(record, text)
+    console = screen()
+    with _terminal() if sys.stdin.isatty() else _lines() as ask:
+        record = screening.next()
+        while record is not None:
+            show_record(screening, record, console)
+            learning = Thread(target=screening.foresee, args=(record,))
+            if sys.stdin.isatty():
+                learning.start()
             action, text = _action(ask, console)
-        if is_terminal:
-            learning.join()
-        if action == "quit":
-            break
-        record = _take(screening, record, action, console)
-    else:
-        console.print("every record is read.")
+            while action == "note":  # the record stays
+                screening.note(record, text)
+                action, text = _action(ask, console)
+            if sys.stdin.isatty():
+                learning.join()
+            if action == "quit":
+                break
+            record = _take(screening, record, action, console)
+        else:
+            console.print("every record is read.")
     console.print(summary(screening.progress()))
 
 
@@ -100,24 +107,56 @@ def summary(progress: Progress) -> str:
     return said + "."
 
 
-def _action(ask: Callable[[], str], console: Console) -> tuple[str, str]:
+def _action(ask: Callable[[bool], str], console: Console) -> tuple[str, str]:
     """Ask until a key is known; a note comes with its text."""
     while True:
-        word, _, text = ask().strip().partition(" ")
+        word, _, text = ask(False).strip().partition(" ")
         action = KEYS.get(word.lower(), word.lower())
-        if action == "note":
-            return action, text if text or not sys.stdin.isatty() else typer.prompt("note")
-        if action in KEYS.values():
+        if action == "note" and (text := text or ask(True).strip()):
+            return action, text
+        if action in KEYS.values() and action != "note":
             return action, ""
         console.print(HELP)
 
 
-def _key() -> str:
+@contextmanager
+def _lines() -> Iterator[Callable[[bool], str]]:
+    """Yield what reads a line; the end is quitting."""
+    yield lambda is_note: sys.stdin.readline() or ("" if is_note else "quit")
+
+
+@contextmanager
+def _terminal() -> Iterator[Callable[[bool], str]]:
+    """Yield what reads a key, or a line for a note, from a terminal that keeps what is typed ahead."""
+    if sys.platform == "win32":
+        yield lambda is_note: input("note: ") if is_note else typer.getchar()
+        return
+    handle = sys.stdin.fileno()
+    as_before = termios.tcgetattr(handle)
+    typed = ""
+
+    def ask(is_note: bool) -> str:
+        nonlocal typed
+        if is_note:
+            termios.tcsetattr(handle, termios.TCSADRAIN, as_before)
+            try:
+                return input("note: ")
+            except (KeyboardInterrupt, EOFError):  # no note after all
+                return ""
+            finally:
+                tty.setcbreak(handle, termios.TCSADRAIN)
+        try:
+            while not typed:
+                typed = os.read(handle, 64).decode(errors="replace") or END
+                if typed.startswith("\x1b"):  # an arrow or a function key, whose letters are no answers
+                    typed = ""
+        except KeyboardInterrupt:
+            typed = END
+        key, typed = typed[0], typed[1:]
+        return "quit" if key == END else key
+
+    tty.setcbreak(handle, termios.TCSADRAIN)
     try:
-        return typer.getchar()
-    except (KeyboardInterrupt, EOFError):
-        return "quit"
-
-
-def _line() -> str:
-    return sys.stdin.readline() or "quit"
+        yield ask
+    finally:
+        termios.tcsetattr(handle, termios.TCSADRAIN, as_before)
