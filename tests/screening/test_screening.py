@@ -117,7 +117,7 @@ def test_what_cannot_be_answered_is_refused():
     screening.answer(record, True)
     with pytest.raises(InputError, match=r"was answered; take that back first"):
         screening.answer(record, False)
-    for number in (-1, 60):
+    for number in (-1, 60, 1.5, True):
         with pytest.raises(InputError, match=f"record is {number}; pass a number from 0 to 59"):
             screening.later(number)
     with pytest.raises(InputError, match="there is no record 'r99'"):

@@ -80,10 +80,20 @@ class Answers:
         return [number for number, by in self.by.items() if by == "known"]
 
     @property
+    def n_known(self) -> int:
+        """Number of relevant ones among these."""
+        return sum(self.relevant[number] for number in self.beforehand)
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether random sampling began."""
+        return "sample" in self.by.values()
+
+    @property
     def before_sample(self) -> list[int]:
         """Records that were answered when random sampling began; all of them where it did not."""
         numbers, ways = [*self.by], [*self.by.values()]
-        return numbers[: ways.index("sample")] if "sample" in ways else numbers
+        return numbers[: ways.index("sample")] if self.is_sampled else numbers
 
     @property
     def ordered(self) -> list[int]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from corank.data.records import Records
 from corank.errors import InputError
+from corank.parameters import is_whole
 from corank.screening.answers import Answers
 from corank.screening.journal import Line
 from corank.screening.model import Model
@@ -35,7 +36,7 @@ class Progress:
     found : int
         Relevant ones among them.
     estimate : Estimate or None
-        What is probably still unread, by the model of finds; None before five finds.
+        What is probably still unread, by the model of finds; None before five finds, and once a random sample began.
     may_stop : bool
         Whether the rule says that the target is reached.
     to_sample : int
@@ -222,8 +223,8 @@ class Screening:
         """
         answers, rule = self._answers, self._rule
         finds, read = answers.finds, len(answers.ordered)
-        known = sum(answers.relevant[number] for number in answers.beforehand)
-        estimate, may_stop, to_sample = rule.estimate(finds, read, known), self._may_stop(), 0
+        estimate = None if answers.is_sampled else rule.estimate(finds, read, answers.n_known)
+        may_stop, to_sample = self._may_stop(), 0
         if may_stop and rule.name == "sample":
             plan, drawn, done = self._sample()
             may_stop = plan.proves([answers.relevant[number] for number in drawn[:done]])
@@ -262,8 +263,8 @@ class Screening:
         self._answers.take(line)
 
     def _require(self, record: int) -> None:
-        if not 0 <= record < len(self.records):
-            raise InputError(f"record is {record}; pass a number from 0 to {len(self.records) - 1}.")
+        if not (is_whole(record) and 0 <= record < len(self.records)):
+            raise InputError(f"record is {record!r}; pass a number from 0 to {len(self.records) - 1}.")
 
     def _unread(self) -> NDArray[np.intp]:
         is_open = np.ones(len(self.records), dtype=bool)
@@ -295,18 +296,16 @@ class Screening:
         else:
             scores = self._views.typical
             if len(rejected):
-                scores = scores - self._views.times(
-                    self._views.take(rejected), np.full(len(rejected), 1 / len(rejected))
-                )
+                share = np.full(len(rejected), 1 / len(rejected))
+                scores = scores - self._views.times(self._views.take(rejected), share)
         return int(unread[np.argmax(scores[unread])])
 
     def _may_stop(self) -> bool:
         """Whether ranked reading may stop; once a sample was begun, it did."""
         answers = self._answers
-        if self._rule.name == "sample" and "sample" in answers.by.values():
+        if self._rule.name == "sample" and answers.is_sampled:
             return True
-        known = sum(answers.relevant[number] for number in answers.beforehand)
-        return self._rule.advises(answers.finds, len(answers.ordered), known)
+        return self._rule.advises(answers.finds, len(answers.ordered), answers.n_known)
 
     def _sampled(self) -> int | None:
         """The next record of the random sample, where one was begun or is to begin; None in ranked reading."""

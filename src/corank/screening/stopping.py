@@ -89,24 +89,29 @@ class Decline:
         target: the recall that is wanted.
         Returns: None where too little was found.
         """
-        r = len(finds)
-        if r < LEAST_FOUND or read > self.n:
+        if len(finds) < LEAST_FOUND:
             return None
-        seen, total = self._cumulated(read), self._cumulated(self.n)
+        at_most, belief = self._missing(finds, read)
+        most, found = self.n - read, len(finds) + known
+        middle, low, high = (found / (found + _quantile(at_most, level, most)) for level in (0.5, 0.975, 0.025))
+        soon = self._cumulated(min(read + 100, self.n)) / self._cumulated(read) - 1
+        return Estimate(middle, low, high, float(len(finds) * belief @ soon), self.chance(finds, read, known, target))
+
+    def chance(self, finds: Sequence[int], read: int, known: int, target: float) -> float:
+        """Say how probable it is that the target is reached; 0 where too little was found. See `estimate`."""
+        allowed = missing_allowed(len(finds) + known, target)
+        if len(finds) < LEAST_FOUND or allowed >= self.n - read:
+            return float(len(finds) >= LEAST_FOUND)
+        return self._missing(finds, read)[0](allowed)
+
+    def _missing(self, finds: Sequence[int], read: int) -> tuple[Callable[[int], float], Floats]:
+        """Return the distribution of the number of relevant records among the unread, and the belief in each rate."""
+        r, seen = len(finds), self._cumulated(read)
         evidence = self._log_rates(np.array(finds)).sum(axis=1) - r * np.log(seen)
         belief = np.exp(evidence - evidence.max())
         belief /= belief.sum()
-        share = np.minimum(seen / total, 1.0)
-        most, found = self.n - read, r + known
-
-        def at_most(missing: int) -> float:
-            return float(belief @ nbinom.cdf(missing, r, share))
-
-        middle, low, high = (found / (found + _quantile(at_most, level, most)) for level in (0.5, 0.975, 0.025))
-        soon = (self._cumulated(min(read + 100, self.n)) - seen) / seen
-        allowed = missing_allowed(found, target)
-        chance = 1.0 if allowed >= most else at_most(allowed)
-        return Estimate(middle, low, high, float(r * belief @ soon), chance)
+        share = np.minimum(seen / self._cumulated(self.n), 1.0)
+        return lambda missing: float(belief @ nbinom.cdf(missing, r, share)), belief
 
     @cached_property
     def _grid(self) -> tuple[Floats, Floats]:
@@ -181,8 +186,7 @@ class Rule:
         model, level = (self._careful, self.confidence)
         if self.name != "decline":
             model, level = self._cheap, 1 - (1 - self.confidence) / 5
-        found = model.estimate(past, looked, known, self.target)
-        return found is not None and found.chance >= level
+        return model.chance(past, looked, known, self.target) >= level
 
     @property
     def looks(self) -> range:

@@ -96,9 +96,19 @@ class Views(Features):
 
 def make_views(records: Records, *, whole: int = WHOLE) -> Views:
     """
-    Make the views of a collection.
+    Make the views of a collection, which screenings and replays of the same records may share.
 
-    whole: number of records up to which the whole kernel is held.
+    Parameters
+    ----------
+    records : Records
+        The collection.
+    whole : int
+        Number of records up to which the whole kernel is held.
+
+    Returns
+    -------
+    Views
+        Features of all records, and their kernel.
     """
     vectorizer = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, max_df=0.95, dtype=np.float32)
     both = [f"{title} {abstract}" for title, abstract in zip(records.titles, records.abstracts, strict=True)]
