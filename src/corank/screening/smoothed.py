@@ -37,11 +37,10 @@ def smoothed(text: Any) -> Rows:
     place = np.full(n, -1)
     place[fitted] = np.arange(len(fitted))
     k = min(NEIGHBOURS, len(fitted) - 1)
-    if k == 0:
-        return images
     found = np.empty_like(images)
-    for begin in range(0, n, max(1, BLOCK // len(fitted))):
-        rows = np.arange(begin, min(begin + max(1, BLOCK // len(fitted)), n))
+    step = max(1, BLOCK // len(fitted))
+    for begin in range(0, n, step):
+        rows = np.arange(begin, min(begin + step, n))
         nearness = images[rows] @ among.T
         itself = np.flatnonzero(place[rows] >= 0)
         nearness[itself, place[rows[itself]]] = -2.0
@@ -56,14 +55,12 @@ def smoothed(text: Any) -> Rows:
 
 
 def _images(text: Any, fitted: NDArray[np.intp]) -> Rows:
+    """Rows of norm 1 in the directions in which the fitted rows differ most."""
     n = text.shape[0]
     if n <= EXACT:
-        rank = max(min(RANK, n // 2), 1)
-        values, vectors = (
-            eigsh((text @ text.T).toarray().astype(np.float64), rank, v0=np.ones(n))
-            if n > 2
-            else (np.linalg.eigh((text @ text.T).toarray().astype(np.float64)))
-        )
+        gram = (text @ text.T).toarray().astype(np.float64)
+        # Lanczos' method needs fewer directions than rows
+        values, vectors = eigsh(gram, min(RANK, n // 2), v0=np.ones(n)) if n > 2 else np.linalg.eigh(gram)
         return np.asarray(normalize(vectors * np.sqrt(np.maximum(values, 0.0))), dtype=np.float32)
     features = text[:, np.bincount(text.indices, minlength=text.shape[1]) >= 2]
     _, _, directions = randomized_svd(features[fitted], RANK, n_iter=2, random_state=0)
