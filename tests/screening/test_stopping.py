@@ -123,8 +123,10 @@ def test_one_look_is_the_exact_test():
         assert missed > finds
 
 
-def test_nothing_unread_proves_everything():
+def test_nothing_unread_or_no_more_than_may_be_missing_is_a_proof():
     assert Plan(0, 3).proves([])
+    assert Plan(5, 95).proves([])
+    assert not Plan(6, 95).proves([])
 
 
 def test_a_replayed_rule_counts_what_was_read_and_known():
