@@ -5,6 +5,8 @@ import json
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from corank.data.records import Records, read_records
 from corank.data.records_writer import write_records
@@ -135,6 +137,47 @@ def test_what_was_written_is_read_again(source, target, tmp_path):
 def test_bad_files_are_one_sentence(name, text, message, tmp_path):
     with pytest.raises(InputError, match=message):
         reads(tmp_path, name, text)
+
+
+SAMPLES = {
+    ".csv": b'id,title,abstract,references,included\nW1,"Tin, ""and""",First.,W2 W9,1\nW2,Gold,,,\n',
+    ".ris": RIS.encode(),
+    ".jsonl": b'{"id": "W1", "title": "Tin", "references": ["a"], "relevant": 1}\n{"id": 2, "abstract": "Gold"}\n',
+}
+PIECES = [
+    b"",
+    b'"',
+    b"\n",
+    b"\r",
+    b"\0",
+    b",",
+    b";",
+    b"\xff",
+    b"ER  - ",
+    b"  - ",
+    b"null",
+    b"[",
+    b"}",
+    b"-1",
+    b"\xe2\x80\xa8",
+]
+
+
+@given(
+    st.sampled_from(sorted(SAMPLES)),
+    st.lists(st.tuples(st.integers(0, 400), st.integers(0, 9), st.sampled_from(PIECES))),
+)
+def test_damaged_files_are_read_or_refused_in_a_sentence(tmp_path_factory, suffix, damage):
+    content = SAMPLES[suffix]
+    for begin, length, piece in damage:
+        content = content[:begin] + piece + content[begin + length :]
+    path = tmp_path_factory.getbasetemp() / f"damaged{suffix}"
+    path.write_bytes(content)
+    try:
+        found = read_records(path)
+    except InputError:
+        return
+    assert len({*found.ids}) == len(found.titles) == len(found.labels)
 
 
 def test_records_of_columns_that_differ_in_length_are_refused():

@@ -138,7 +138,9 @@ def _ris_records(text: str, name: str) -> Iterator[dict[str, list[str]]]:
         elif line.strip() and last:
             lines[last][-1] += " " + line.strip()  # a long value goes on
         elif line.strip():
-            raise InputError(f"{name}, line {at}: expected a tag such as 'TY  - ', found {line[:40]!r}; is it RIS?")
+            raise InputError(
+                f"{name}, line {at}: expected a tag such as 'TY  - ', found {line[:40]!r}; check that it is RIS."
+            )
         if last == "ER":
             yield lines
             lines, last = {}, ""
