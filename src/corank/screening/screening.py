@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,8 @@ from corank.parameters import is_whole
 from corank.screening.answers import Answers
 from corank.screening.journal import Line
 from corank.screening.model import Model
-from corank.screening.stopping import Estimate, Plan, Rule
+from corank.screening.sample import Sample
+from corank.screening.stopping import Estimate, Rule
 from corank.screening.views import Views, make_views
 
 if TYPE_CHECKING:
@@ -149,7 +150,9 @@ class Screening:
         self._require(record)
         if record in self._answers.relevant:
             raise InputError(f"record {self.records.ids[record]!r} was answered; take that back first with undo().")
-        by = "start" if not self._answers.has_found else "sample" if self._sampled() == record else "model"
+        sample = self._sample()
+        is_sampled = sample is not None and record in sample.left
+        by = "sample" if is_sampled else "model" if self._answers.has_found else "start"
         self._note(Line("relevant" if relevant else "not", self.records.ids[record], by))
         foreseen, self._foreseen = self._foreseen, None
         self._scores = foreseen[1].get(relevant) if foreseen is not None and foreseen[0] == record else None
@@ -224,15 +227,9 @@ class Screening:
         answers, rule = self._answers, self._rule
         finds, read = answers.finds, len(answers.ordered)
         estimate = None if answers.is_sampled else rule.estimate(finds, read, answers.n_known)
-        may_stop, to_sample = self._may_stop(), 0
-        if may_stop and rule.name == "sample":
-            plan, drawn, done = self._sample()
-            may_stop = plan.proves([answers.relevant[number] for number in drawn[:done]])
-            if not may_stop:
-                size = next(size for size in plan.sizes if size > done)
-                to_sample = sum(number not in answers.relevant for number in drawn[:size])
-        if len(answers.relevant) == len(self.records):
-            may_stop = True
+        sample = self._sample()
+        to_sample = len(sample.left) if sample is not None else 0
+        may_stop = self.unread == 0 or (self._may_stop() and not to_sample)
         return Progress(len(self.records), len(answers.relevant), answers.n_found, estimate, may_stop, to_sample)
 
     @property
@@ -250,13 +247,6 @@ class Screening:
         """Number of records that are not answered."""
         return len(self.records) - len(self._answers.relevant)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._journal is not None:
-            self._journal.close()
-
     def _note(self, line: Line) -> None:
         if self._journal is not None:
             self._journal.append(line)
@@ -267,16 +257,15 @@ class Screening:
             raise InputError(f"record is {record!r}; pass a number from 0 to {len(self.records) - 1}.")
 
     def _unread(self) -> NDArray[np.intp]:
-        is_open = np.ones(len(self.records), dtype=bool)
-        is_open[list(self._answers.relevant)] = False
-        now = is_open.copy()
-        now[list(self._answers.later)] = False
-        return np.flatnonzero(now if now.any() else is_open)
+        everything = np.arange(len(self.records))
+        unread = np.delete(everything, [*self._answers.relevant])
+        now = np.delete(everything, [*self._answers.relevant, *self._answers.later])
+        return now if len(now) else unread
 
     def _choose(self, unread: NDArray[np.intp]) -> int:
-        sampled = self._sampled()
-        if sampled is not None:
-            return sampled
+        sample = self._sample()
+        if sample is not None and sample.next is not None:
+            return sample.next
         judged = self._answers.relevant
         if not self._answers.has_found:
             return self._start(unread)
@@ -307,27 +296,8 @@ class Screening:
             return True
         return self._rule.advises(answers.finds, len(answers.ordered), answers.n_known)
 
-    def _sampled(self) -> int | None:
-        """The next record of the random sample, where one was begun or is to begin; None in ranked reading."""
+    def _sample(self) -> Sample | None:
+        """The random sample, where the rule asks for one and it began or is to begin; None in ranked reading."""
         if self._rule.name != "sample" or not self._may_stop():
             return None
-        answers, (plan, drawn, done) = self._answers, self._sample()
-        if plan.proves([answers.relevant[number] for number in drawn[:done]]):
-            return None
-        size = next(size for size in plan.sizes if size > done)
-        left = [number for number in drawn[:size] if number not in answers.relevant]
-        return next((number for number in left if number not in answers.later), left[0])
-
-    def _sample(self) -> tuple[Plan, list[int], int]:
-        """The plan of the random sample, its records in order, and how many of them the last finished look had."""
-        before = self._answers.before_sample
-        found = sum(self._answers.relevant[number] for number in before)
-        plan = Plan(len(self.records) - len(before), found, self._rule.target, self._rule.confidence)
-        unread = np.setdiff1d(np.arange(len(self.records)), np.array(before, dtype=np.intp))
-        drawn = np.random.default_rng([self._seed, len(before)]).permutation(unread).tolist()
-        done = 0
-        for size in plan.sizes:
-            if not all(number in self._answers.relevant for number in drawn[done:size]):
-                break
-            done = size
-        return plan, drawn, done
+        return Sample(self._answers, len(self.records), self._rule, self._seed)
