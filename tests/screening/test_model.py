@@ -115,6 +115,13 @@ def test_columns_of_one_record_are_dropped_without_loss():
     np.testing.assert_allclose(kernel, make_views(RECORDS, whole=n).whole, atol=1e-6)
 
 
+def test_without_any_references_the_text_has_all_the_weight():
+    records = collection(references=False)
+    made = make_views(records)
+    np.testing.assert_allclose(np.diag(made.whole), 2.0, atol=1e-5)  # the level, and 2/3 + 1/3
+    np.testing.assert_allclose(made.whole - 1.0, (dense_kernel(records) - 1.0) / 0.6, atol=5e-5)
+
+
 def test_a_record_without_citations_is_silent_in_those_views():
     links, references = reference_views(RECORDS)
     cited = {work for of in RECORDS.references for work in of}

@@ -2,8 +2,8 @@
 Views of a record as rows whose products are similarities: text, smoothed text, citations inside, all references.
 
 Each row of a view has norm 1, or 0 where the record lacks the view, which is then silent. With their weights they make
-one kernel, K = .4 text + .2 smoothed text + .3 links + .1 references + 1; the 1 is a penalised level. The weights were
-chosen by leaving one review out (see docs/experiments/screening.md).
+one kernel, K = .4 text + .2 smoothed text + .3 links + .1 references + 1; the 1 is a penalised level. Where no record
+has references, the first two weigh 2/3 and 1/3. The weights were chosen on reviews (docs/experiments/screening.md).
 """
 
 from __future__ import annotations
@@ -119,12 +119,14 @@ def make_views(records: Records, *, whole: int = WHOLE) -> Views:
             f"the titles and abstracts of the {len(records)} records have no word that tells them apart; check the "
             "columns, or pass more records."
         ) from None
-    blocks = [text * np.float32(TEXT**0.5)]
+    blocks, present = [text * np.float32(TEXT**0.5)], TEXT + SMOOTHED
     if any(records.references):
         links, references = reference_views(records)
         blocks += [links * np.float32(LINKS**0.5), references * np.float32(REFERENCES**0.5)]
-    shared, own = _shared(sparse.hstack(blocks, format="csr", dtype=np.float32))
-    dense = smoothed(text) * np.float32(SMOOTHED**0.5)
+        present = 1.0
+    # what no record has leaves its weight to the others, or the penalty would weigh more
+    shared, own = _shared(sparse.hstack(blocks, format="csr", dtype=np.float32) * np.float32(present**-0.5))
+    dense = smoothed(text) * np.float32((SMOOTHED / present) ** 0.5)
     kernel = None
     if len(records) <= whole:
         kernel = (shared @ shared.T).toarray() + dense @ dense.T + np.float32(LEVEL)
