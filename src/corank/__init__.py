@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         pursuit as pursuit,
         rls as rls,
         sampling as sampling,
+        screening as screening,
         svm as svm,
         views as views,
     )
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from corank.data.make import make_ranking as make_ranking
     from corank.data.ranking import RankingData as RankingData
     from corank.data.read import read as read
+    from corank.data.records import Records as Records, read_records as read_records
     from corank.data.scale import QueryScaler as QueryScaler
     from corank.data.split import (
         QueryKFold as QueryKFold,
@@ -58,6 +60,7 @@ if TYPE_CHECKING:
     )
     from corank.rls import CoRankRLS as CoRankRLS, RankRLS as RankRLS, Summary as Summary
     from corank.sampling import PairSampler as PairSampler
+    from corank.screening import Screening as Screening
     from corank.search import QuerySearchCV as QuerySearchCV
     from corank.svm import RankSVM as RankSVM
     from corank.views import View as View
@@ -83,7 +86,9 @@ _HOMES = {
     "Ranker": "corank.base",
     "RankingData": "corank.data.ranking",
     "RankingPursuit": "corank.pursuit",
+    "Records": "corank.data.records",
     "SPD": "corank.descent",
+    "Screening": "corank.screening",
     "Summary": "corank.rls",
     "View": "corank.views",
     "evaluate": "corank.metrics",
@@ -96,6 +101,7 @@ _HOMES = {
     "open_store": "corank.data.store",
     "read": "corank.data.read",
     "read_letor": "corank.data.letor",
+    "read_records": "corank.data.records",
     "reliability_curve": "corank.calibration",
     "save": "corank.persist",
     "write_letor": "corank.data.letor_writer",
@@ -105,7 +111,7 @@ _HOMES = {
 # what else is reached by `import corank` alone
 _ROOMS = (
     "base", "basis", "calibration", "data", "descent", "errors", "exact", "graphs", "kernels", "landmarks", "losses",
-    "metrics", "moments", "persist", "pursuit", "rls", "sampling", "svm", "views",
+    "metrics", "moments", "persist", "pursuit", "rls", "sampling", "screening", "svm", "views",
 )  # fmt: skip
 
 __all__ = ["__version__", *_HOMES]

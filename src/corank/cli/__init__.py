@@ -17,6 +17,7 @@ from corank.cli.evaluate import evaluate
 from corank.cli.experiment import experiment
 from corank.cli.fit import fit
 from corank.cli.rank import rank
+from corank.cli.screening import screen
 from corank.errors import InputError, MissingExtra, reason
 
 app = typer.Typer(
@@ -48,6 +49,7 @@ VERBS: tuple[tuple[Callable[..., None], str], ...] = (
     (fit, "Learn a ranker, and save it."),
     (rank, "Score rows with a saved model."),
     (evaluate, "Measure rankings, and compare two of them."),
+    (screen, "Find nearly all relevant records while reading few."),
     (convert, "Convert between LETOR text, store, Parquet, CSV."),
     (data, "List the known data sets, and fetch one."),
     (experiment, "Repeat a paper's experiment on real data."),
