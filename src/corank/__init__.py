@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         errors as errors,
         exact as exact,
         graphs as graphs,
+        judging as judging,
         kernels as kernels,
         landmarks as landmarks,
         losses as losses,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
         pursuit as pursuit,
         rls as rls,
         sampling as sampling,
+        smooth as smooth,
         svm as svm,
         views as views,
     )
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     )
     from corank.data.store import open_store as open_store, write_store as write_store
     from corank.descent import CRR as CRR, LCRA as LCRA, SPD as SPD
+    from corank.judging import JudgingCurve as JudgingCurve, judging_curve as judging_curve, suggest as suggest
     from corank.landmarks import Landmarks as Landmarks
     from corank.metrics import Evaluation as Evaluation, evaluate as evaluate, evaluate_run as evaluate_run
     from corank.persist import load as load, save as save
@@ -59,6 +62,7 @@ if TYPE_CHECKING:
     from corank.rls import CoRankRLS as CoRankRLS, RankRLS as RankRLS, Summary as Summary
     from corank.sampling import PairSampler as PairSampler
     from corank.search import QuerySearchCV as QuerySearchCV
+    from corank.smooth import Smooth as Smooth
     from corank.svm import RankSVM as RankSVM
     from corank.views import View as View
     # isort: on
@@ -71,6 +75,7 @@ _HOMES = {
     "CoRankingPursuit": "corank.pursuit",
     "Collection": "corank.data.collection",
     "Evaluation": "corank.metrics",
+    "JudgingCurve": "corank.judging",
     "LCRA": "corank.descent",
     "Landmarks": "corank.landmarks",
     "PairSampler": "corank.sampling",
@@ -84,6 +89,7 @@ _HOMES = {
     "RankingData": "corank.data.ranking",
     "RankingPursuit": "corank.pursuit",
     "SPD": "corank.descent",
+    "Smooth": "corank.smooth",
     "Summary": "corank.rls",
     "View": "corank.views",
     "evaluate": "corank.metrics",
@@ -91,6 +97,7 @@ _HOMES = {
     "fit_many": "corank.pursuit",
     "fit_many_views": "corank.pursuit",
     "hide_scores": "corank.data.split",
+    "judging_curve": "corank.judging",
     "load": "corank.persist",
     "make_ranking": "corank.data.make",
     "open_store": "corank.data.store",
@@ -98,14 +105,15 @@ _HOMES = {
     "read_letor": "corank.data.letor",
     "reliability_curve": "corank.calibration",
     "save": "corank.persist",
+    "suggest": "corank.judging",
     "write_letor": "corank.data.letor_writer",
     "write_store": "corank.data.store",
 }
 
 # what else is reached by `import corank` alone
 _ROOMS = (
-    "base", "basis", "calibration", "data", "descent", "errors", "exact", "graphs", "kernels", "landmarks", "losses",
-    "metrics", "moments", "persist", "pursuit", "rls", "sampling", "svm", "views",
+    "base", "basis", "calibration", "data", "descent", "errors", "exact", "graphs", "judging", "kernels", "landmarks",
+    "losses", "metrics", "moments", "persist", "pursuit", "rls", "sampling", "smooth", "svm", "views",
 )  # fmt: skip
 
 __all__ = ["__version__", *_HOMES]
