@@ -103,7 +103,7 @@ def find_rule(by: Any) -> tuple[str, Rule]:
     if callable(by):
         return getattr(by, "__name__", type(by).__name__), by
     if not (isinstance(by, str) and by in RULES):
-        raise InputError(f"by is {by!r}; {known(str(by), RULES)}, or a function of a Pool.")
+        raise InputError(f"by is {by!r}; {known(str(by), list(RULES))}, or a function of a Pool.")
     return by, RULES[by]
 
 
