@@ -193,7 +193,7 @@ def judging_curve(
         raise InputError(f"by names the rules {', '.join(names) or 'of none'}; pass one or more, each of another name.")
     rows = as_rows(X)
     grades = as_scores(y, rows.shape[0])
-    codes = None if qid is None else Queries.of(qid, len(grades)).codes
+    codes = Queries.of(qid, len(grades)).codes
     name = str(parse_metric(metric))
     measured = (rows, grades, codes) if test is None else (*test, None)[:3]
     replay = _Replay(estimator, rows, grades, codes, measured, name, steps, batch, similar)
@@ -212,7 +212,7 @@ class _Replay:
     estimator: Any
     X: Any
     y: Floats
-    qid: NDArray[np.int64] | None
+    qid: NDArray[np.int64]
     measured: tuple[Any, ...]
     metric: str
     steps: int
@@ -223,7 +223,7 @@ class _Replay:
         """Judge so many rows of each query, two of different grades among them where there are such."""
         y = np.full_like(self.y, np.nan)
         known_rows = np.flatnonzero(~np.isnan(self.y))
-        queries = Queries.of(None if self.qid is None else self.qid[known_rows], len(known_rows))
+        queries = Queries.of(self.qid[known_rows], len(known_rows))
         for first, last in pairwise(queries.starts):
             rows = rng.permutation(known_rows[queries.order[first:last]])
             grades, number, counts = np.unique(self.y[rows], return_inverse=True, return_counts=True)
@@ -240,19 +240,15 @@ class _Replay:
         """Let a rule choose; the number of judged rows and the metric after each step."""
         y, counts, values = begun.copy(), np.empty(self.steps + 1, dtype=np.int64), np.empty(self.steps + 1)
         to_judge = np.flatnonzero(~np.isnan(self.y))
-        qid = None if self.qid is None else self.qid[to_judge]
-        X = self.X if len(to_judge) == len(y) else self.X[to_judge]
+        X, qid = self.X if len(to_judge) == len(y) else self.X[to_judge], self.qid[to_judge]
         X_test, y_test, qid_test = self.measured
         for step in range(self.steps + 1):
             model = fitted(self.estimator, self.X, y, self.qid)
             found = evaluate(y_test, predict_with_qid(model, X_test, qid_test), qid_test, self.metric)
             counts[step], values[step] = np.count_nonzero(~np.isnan(y)), found[self.metric].mean
             if step < self.steps:
-                chosen = to_judge[
-                    suggest(
-                        model, X, y[to_judge], qid, self.batch, rule, similar=self.similar, random_state=dice + step
-                    )
-                ]
+                further = {"similar": self.similar, "random_state": dice + step}
+                chosen = to_judge[suggest(model, X, y[to_judge], qid, self.batch, rule, **further)]
                 y[chosen] = self.y[chosen]
         return counts, values
 

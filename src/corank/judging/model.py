@@ -27,10 +27,10 @@ class Seen(NamedTuple):
     std: Floats | None
 
 
-def fitted(estimator: Any, X: Any, y: Floats, qid: ArrayLike | None) -> Any:
+def fitted(estimator: Any, X: Any, y: Floats, qid: ArrayLike) -> Any:
     """Fit a clone of an estimator, handing query ids to whatever inside it asks for them."""
     with config_context(enable_metadata_routing=True):
-        asks = qid is not None and get_routing_for_object(estimator).consumes("fit", ["qid"])
+        asks = get_routing_for_object(estimator).consumes("fit", ["qid"])
         return clone(estimator).fit(X, y, **({"qid": qid} if asks else {}))
 
 
