@@ -171,3 +171,12 @@ def test_a_search_chooses_its_weight_and_the_best_is_saved(tmp_path):
     search = QuerySearchCV(model, {"smooth__weight": [0.0, 0.5]}, cv=3).fit(X, y.astype(float), qid=qid)
     save(search.best_estimator_, tmp_path / "model.safetensors")
     np.testing.assert_array_equal(load(tmp_path / "model.safetensors").predict(X), search.predict(X))
+
+
+def test_parts_that_do_not_fit_together_show_when_a_file_is_read(tmp_path):
+    X = texts(120)
+    model = make_pipeline(Smooth(n_components=10, random_state=0), RankRLS(scale=False)).fit(X, np.arange(120) % 2.0)
+    model[0].embedding_ = model[0].embedding_[:, :5].copy()
+    save(model, tmp_path / "model.safetensors")
+    with pytest.raises(InputError, match="whose parts do not fit together"):
+        load(tmp_path / "model.safetensors")

@@ -30,7 +30,7 @@ from corank.parameters import Rules, check_values, number, rng_of, seed, whole
 FEW = 1000
 """Rows below which smoothing was found to bring nothing, or to hurt."""
 
-_BLOCK = 1 << 22  # similarities that a thread holds
+_BLOCK = 1 << 22  # numbers that a thread holds: similarities, and the neighbours of its rows
 _SAME = 1.0 - 1e-5  # cosine of rows that are one and the same, but for rounding in float32
 
 
@@ -163,17 +163,18 @@ class Smooth(TransformerMixin, BaseEstimator):
     def _smoothed(self, u: NDArray[Any]) -> NDArray[Any]:
         """z for rows whose place is u."""
         fitted = self.embedding_.astype(u.dtype, copy=False)
-        z, found = np.zeros_like(u), np.flatnonzero(u.any(axis=1))
         k = min(self.n_neighbors, len(fitted) - 1)
         if k < 1:
             return u
+        z = np.empty_like(u)
 
         def work(first: int, last: int) -> None:
-            here = found[first:last]
-            z[here] = u[here] + fitted[_neighbours(u[here], fitted, k)].mean(axis=1)
+            here = u[first:last]
+            z[first:last] = here + fitted[_neighbours(here, fitted, k)].mean(axis=1)
 
-        step = max(1, _BLOCK // len(fitted))
-        spread(work, [(first, min(first + step, len(found))) for first in range(0, len(found), step)])
+        step = max(1, _BLOCK // max(len(fitted), k * u.shape[1]))
+        spread(work, [(first, min(first + step, len(u))) for first in range(0, len(u), step)])
+        z[~u.any(axis=1)] = 0.0
         return np.asarray(normalize(z, copy=False))
 
     def __sklearn_tags__(self) -> Any:
