@@ -38,8 +38,9 @@ class Smooth(TransformerMixin, BaseEstimator):
     """
     Put beside each row the mean of its nearest rows in a space of few dimensions.
 
-    It pays for text (rows of tf-idf, of norm 1), with 1,000 unjudged rows or more and a handful of judged ones; it
-    warns where it was found to bring nothing: fewer rows, tables of numbers. Fit it on all rows there are.
+    It pays for text (rows of tf-idf, of norm 1) with 1,000 unjudged rows or more, a handful of judged ones, and a
+    theme that about 1 % of the rows share; it hurts where what is looked for is rarer, since the few dimensions have no
+    room for it. It warns where it was found to bring nothing: fewer rows, tables of numbers. Fit it on all rows.
 
     A row is no neighbour of its own: of the fitted rows that look exactly like it in the few dimensions, one is passed
     over. So a fitted row is transformed alike whenever it comes, and a new one that repeats a fitted row is that row. A
@@ -83,7 +84,7 @@ class Smooth(TransformerMixin, BaseEstimator):
     embedding_: NDArray[Any]
 
     def __init__(
-        self, weight: float = 0.5, n_neighbors: int = 10, n_components: int = 200, *, random_state: Any = None
+        self, weight: float = 0.25, n_neighbors: int = 10, n_components: int = 200, *, random_state: Any = None
     ) -> None:
         self.weight = weight
         self.n_neighbors = n_neighbors
