@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         errors as errors,
         exact as exact,
         graphs as graphs,
+        judging as judging,
         kernels as kernels,
         landmarks as landmarks,
         losses as losses,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
         rls as rls,
         sampling as sampling,
         screening as screening,
+        smooth as smooth,
         svm as svm,
         views as views,
     )
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
     )
     from corank.data.store import open_store as open_store, write_store as write_store
     from corank.descent import CRR as CRR, LCRA as LCRA, SPD as SPD
+    from corank.judging import JudgingCurve as JudgingCurve, judging_curve as judging_curve, suggest as suggest
     from corank.landmarks import Landmarks as Landmarks
     from corank.metrics import Evaluation as Evaluation, evaluate as evaluate, evaluate_run as evaluate_run
     from corank.persist import load as load, save as save
@@ -62,6 +65,7 @@ if TYPE_CHECKING:
     from corank.sampling import PairSampler as PairSampler
     from corank.screening import Screening as Screening
     from corank.search import QuerySearchCV as QuerySearchCV
+    from corank.smooth import Smooth as Smooth
     from corank.svm import RankSVM as RankSVM
     from corank.views import View as View
     # isort: on
@@ -74,6 +78,7 @@ _HOMES = {
     "CoRankingPursuit": "corank.pursuit",
     "Collection": "corank.data.collection",
     "Evaluation": "corank.metrics",
+    "JudgingCurve": "corank.judging",
     "LCRA": "corank.descent",
     "Landmarks": "corank.landmarks",
     "PairSampler": "corank.sampling",
@@ -89,6 +94,7 @@ _HOMES = {
     "Records": "corank.data.records",
     "SPD": "corank.descent",
     "Screening": "corank.screening",
+    "Smooth": "corank.smooth",
     "Summary": "corank.rls",
     "View": "corank.views",
     "evaluate": "corank.metrics",
@@ -96,6 +102,7 @@ _HOMES = {
     "fit_many": "corank.pursuit",
     "fit_many_views": "corank.pursuit",
     "hide_scores": "corank.data.split",
+    "judging_curve": "corank.judging",
     "load": "corank.persist",
     "make_ranking": "corank.data.make",
     "open_store": "corank.data.store",
@@ -104,14 +111,15 @@ _HOMES = {
     "read_records": "corank.data.records",
     "reliability_curve": "corank.calibration",
     "save": "corank.persist",
+    "suggest": "corank.judging",
     "write_letor": "corank.data.letor_writer",
     "write_store": "corank.data.store",
 }
 
 # what else is reached by `import corank` alone
 _ROOMS = (
-    "base", "basis", "calibration", "data", "descent", "errors", "exact", "graphs", "kernels", "landmarks", "losses",
-    "metrics", "moments", "persist", "pursuit", "rls", "sampling", "screening", "svm", "views",
+    "base", "basis", "calibration", "data", "descent", "errors", "exact", "graphs", "judging", "kernels", "landmarks",
+    "losses", "metrics", "moments", "persist", "pursuit", "rls", "sampling", "screening", "smooth", "svm", "views",
 )  # fmt: skip
 
 __all__ = ["__version__", *_HOMES]

@@ -27,6 +27,7 @@ TRANSFORMERS = {
     "largest": lambda: MaxAbsScaler(),
     "landmarks": lambda: corank.Landmarks(5, "gaussian", random_state=0),
     "landmarks by name": lambda: corank.Landmarks(5, GaussianKernel(0.5), basis="kmeans++", random_state=1),
+    "smooth": lambda: corank.Smooth(0.3, 4, 3, random_state=0),
     "passthrough": lambda: "passthrough",
     "nothing": lambda: None,
     "pipeline": lambda: Pipeline([("inner", corank.QueryScaler()), ("too", StandardScaler())]),

@@ -28,6 +28,7 @@ from corank.data.scale import QueryScaler
 from corank.errors import InputError, reason
 from corank.exact import penalty
 from corank.landmarks import Landmarks
+from corank.smooth import Smooth
 
 HOMES: tuple[ModuleType, ...] = (basis, kernels, moments, penalty, views)
 """The modules whose dataclasses may stand inside a saved model."""
@@ -199,7 +200,7 @@ def _buildable(name: Any) -> Any:
     if name in FROM_SKLEARN:
         return getattr(import_module(FROM_SKLEARN[name]), name)
     kind = getattr(corank, name) if name in corank.__all__ else None
-    is_ours = isinstance(kind, type) and issubclass(kind, Ranker | QueryScaler | Landmarks)
+    is_ours = isinstance(kind, type) and issubclass(kind, Ranker | QueryScaler | Landmarks | Smooth)
     return kind if is_ours and not inspect.isabstract(kind) else None
 
 

@@ -57,8 +57,8 @@ def save(model: Ranker | Pipeline | Summary, path: str | Path, *, overwrite: boo
     Parameters
     ----------
     model : Ranker, Pipeline or Summary
-        A fitted ranker, or a pipeline of `QueryScaler`, `Landmarks`, scikit-learn's StandardScaler, MinMaxScaler and
-        MaxAbsScaler, and a ranker; or a `Summary`. Anything that `load` could not read back is refused.
+        A fitted ranker, or a pipeline of `QueryScaler`, `Landmarks`, `Smooth`, scikit-learn's StandardScaler,
+        MinMaxScaler and MaxAbsScaler, and a ranker; or a `Summary`. What `load` could not read back is refused.
     path : str or Path
         The file; ``.safetensors`` is the usual suffix.
     overwrite : bool, default False
