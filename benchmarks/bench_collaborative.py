@@ -1,9 +1,10 @@
 """
-Many users' few ratings: the disagreement error of the item means, RankRLS, ranking pursuit and Collaborative, and times.
+Many users' few ratings: disagreement errors of the item means, RankRLS, ranking pursuit and Collaborative, and times.
 
-Test users know 3, 5 or 10 of their ratings and order the others; means and kernel come from all other users. RankRLS and
-pursuits see an item as 300 of those users rated it, and their parameters are chosen on as many held-out users as are
-tested, as in docs/experiments/ranking-pursuit.md; Collaborative chooses for itself, on none of the tested users.
+Of each test user 3, 5 or 10 ratings are known and the others are to be ordered; means and kernel come from all other
+users. RankRLS and pursuits (`fit_many`) see an item as 300 of those users rated it, and their parameters are chosen on as
+many held-out users as are tested, as in docs/experiments/ranking-pursuit.md; Collaborative chooses for itself, on users
+that are not tested.
 
 Run: CORANK_DATA=... python benchmarks/bench_collaborative.py [--quick] [--data movielens-1m] [--seeds 3] [--users 300]
 """
@@ -106,7 +107,9 @@ def trial(ratings: sparse.csr_array, k: int, n_users: int, seed: int) -> dict[st
     rest = np.setdiff1d(np.flatnonzero(n), drawn[:n_users])
     dense = np.setdiff1d(rest[n[rest] >= 60], drawn[: 2 * n_users])
     distances = reference_distances(ratings, rng.choice(dense, min(N_REFERENCE, len(dense)), replace=False))
-    found = try_methods(UsersRepeat(distances, (distances, distances), held, tested), ("RankRLS", "Ranking pursuit"), WIDTHS)
+    found = try_methods(
+        UsersRepeat(distances, (distances, distances), held, tested), ("RankRLS", "Ranking pursuit"), WIDTHS
+    )
     errors = {name: np.array(one["errors"], dtype=np.float64) for name, one in found.items()}
     community = ratings[rest]
     models = {"Item mean": ItemMean().fit(community), "Collaborative": Collaborative(random_state=seed).fit(community)}
@@ -125,7 +128,10 @@ def bench_quality(name: str, n_users: int, seeds: int) -> None:
         trials = [trial(ratings, k, n_users, seed) for seed in range(seeds)]
         for method in order:
             cells[method, k] = np.concatenate([one[method] for one in trials])
-    print(f"\n| {name}, {seeds} × {n_users} users | {' | '.join(f'{k} known' for k in KNOWN)} |\n|---|" + "---:|" * len(KNOWN))
+    print(
+        f"\n| {name}, {seeds} × {n_users} users | {' | '.join(f'{k} known' for k in KNOWN)} |\n|---|"
+        + "---:|" * len(KNOWN)
+    )
     for method in order:
         print(f"| {method} | " + " | ".join(f"{np.nanmean(cells[method, k]):.4f}" for k in KNOWN) + " |")
     for base in order[:-1]:

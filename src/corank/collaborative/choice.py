@@ -12,14 +12,14 @@ from corank.collaborative.spectrum import Spectrum
 
 Floats = NDArray[np.float64]
 
-ALPHAS = tuple(2.0**power for power in range(-3, 7))
-POWERS = (1.0, 1.25, 1.5, 1.75, 2.0)
+ALPHAS = tuple(2.0**power for power in range(-2, 6))
+POWERS = (1.0, 1.5, 2.0)
 ALPHA, POWER = 2.0, 1.5
 """Where there are too few users to choose on; the choice on MovieLens is near."""
 BLOCK = 10
 """A user's ratings are predicted from few others, as a new user's will be."""
 _FEWEST_USERS = 20
-_MOST_HELD_OUT = 1000
+_MOST_HELD_OUT = 300
 _AT_ONCE = 1000
 
 
@@ -30,7 +30,7 @@ def choose(
     """
     Choose by the squared error of ratings that a model did not see.
 
-    A fifth of the users is held out, a thousand at most; means and kernel come from the others. The ratings of a held
+    A fifth of the users is held out, 300 at most; means and kernel come from the others. The ratings of a held
     out user are dealt into blocks of ten, and each rating is predicted from the others of its block.
 
     ratings: CSR matrix of users × items.

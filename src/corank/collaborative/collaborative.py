@@ -52,7 +52,7 @@ class Collaborative(RatingsRanker):
     n_jobs : int, optional
         Threads that predictions for many users are made on; None is one, −1 every processor.
     random_state : int, optional
-        Draws the users that alpha and power are chosen on: a fifth, a thousand at most, by the squared error of ratings
+        Draws the users that alpha and power are chosen on: a fifth, 300 at most, by the squared error of ratings
         each predicted from nine others. Where both are given nothing is drawn, and nothing decomposed twice. Fewer than
         20 users are not held out: then alpha is 2 and power 1.5.
 
@@ -80,9 +80,9 @@ class Collaborative(RatingsRanker):
 
     Examples
     --------
-    >>> items = ["tea", "milk", "ale", "tea", "milk", "ale", "rum", "ale", "rum", "tea"]
-    >>> y, user = [5, 4, 1, 4, 5, 2, 1, 5, 4, 1], [1, 1, 1, 2, 2, 2, 2, 3, 3, 3]
-    >>> model = Collaborative(alpha=0.1, power=1).fit(items, y, qid=user)
+    >>> items, user = ["tea", "milk", "ale", "rum"] * 3, [1] * 4 + [2] * 4 + [3] * 4
+    >>> y = [5, 4, 1, 2, 4, 5, 2, 1, 1, 2, 5, 4]
+    >>> model = Collaborative(alpha=0.1).fit(items, y, qid=user)
     >>> model.recommend_user(["ale", "tea"], [5, 2], n=1)
     array(['rum'], dtype='<U4')
     """
@@ -130,5 +130,6 @@ class Collaborative(RatingsRanker):
     def _tastes(self, ratings: Any, levels: Floats) -> tuple[Floats, Floats]:
         coefs = np.zeros((len(levels), self.item_features_.shape[1]))
         t = ratings.data - self.item_means_[ratings.indices]
-        ridge_users(self.item_features_, ratings.indices, ratings.indptr, t, self.alpha_, coefs, levels, 0, len(levels))
+        items, starts = ratings.indices.astype(np.int64, copy=False), ratings.indptr.astype(np.int64, copy=False)
+        ridge_users(self.item_features_, items, starts, t, self.alpha_, coefs, levels)
         return self.item_features_, coefs

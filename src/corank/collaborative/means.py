@@ -6,34 +6,35 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse.linalg import LinearOperator, cg
 
 Floats = NDArray[np.float64]
 
 _TOL = 1e-10
-_MOST_SWEEPS = 1000
 
 
 def item_means(ratings: Any, shrink: float) -> Floats:
     """
-    Minimise Σ (r_ui − level_u − m_i)² + shrink Σ m_i² over the ratings, by turns; a sweep costs O(ratings).
+    Minimise Σ (r_ui − level_u − m_i)² + shrink Σ m_i² over the ratings, by conjugate gradients in O(ratings) a step.
 
-    With the first sweep alone, m_i = Σ_u (r_ui − r̄_u)/(n_i + shrink), an item that is rated by users of high means
-    because they like what they rate would pass for a poor one.
+    Of m_i = Σ_u (r_ui − r̄_u)/(n_i + shrink), with the users' own means for levels, an item would suffer from standing
+    beside good ones.
 
-    ratings: CSR matrix of users × items.
+    ratings: CSR matrix of users × items, each of whom rated something.
     Returns: m, 0 for an item that nobody rated.
     """
-    n_items = ratings.shape[1]
-    user = np.repeat(np.arange(ratings.shape[0]), np.diff(ratings.indptr))
-    size = np.maximum(np.bincount(ratings.indices, minlength=n_items) + shrink, 1.0)
-    m = np.zeros(n_items)
-    for _ in range(_MOST_SWEEPS):
-        levels = user_levels(ratings, m)
-        sums = np.bincount(ratings.indices, ratings.data - levels[user], n_items)
-        last, m = m, sums / size
-        if np.abs(m - last).max(initial=0.0) <= _TOL * np.abs(m).max(initial=0.0):
-            break
-    return m
+    n_items, sizes = ratings.shape[1], np.diff(ratings.indptr)
+    rated = sparse.csr_array((np.ones(ratings.nnz), ratings.indices, ratings.indptr), shape=ratings.shape)
+    diagonal = np.bincount(ratings.indices, minlength=n_items) + shrink
+    diagonal[diagonal == 0.0] = 1.0
+    gaps = ratings.data - np.repeat(user_levels(ratings, np.zeros(n_items)), sizes)
+    system = LinearOperator(
+        (n_items, n_items), lambda m: diagonal * m - rated.T @ ((rated @ m) / sizes), dtype=np.float64
+    )
+    by_size = LinearOperator((n_items, n_items), lambda m: m / diagonal, dtype=np.float64)
+    m, _ = cg(system, np.bincount(ratings.indices, gaps, n_items), rtol=_TOL, M=by_size)
+    return np.asarray(m)
 
 
 def user_levels(ratings: Any, m: Floats) -> Floats:

@@ -12,9 +12,8 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from corank.base import Ranker
-from corank.collaborative.ratings import Ids, coded, positions, ratings_matrix, ratings_problem
+from corank.collaborative.ratings import Ids, as_ratings, cells_of, coded, positions, ratings_matrix, ratings_problem
 from corank.core.threads import cut, n_threads, spread
-from corank.data.given import as_numbers
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData
 from corank.errors import InputError, warn
@@ -49,6 +48,8 @@ class RatingsRanker(Ranker):
     """
 
     __metadata_request__predict: ClassVar[dict[str, bool]] = {"qid": True}
+    # rows are ids and not columns, so that laws of columns and files of them do not apply
+    _reads_ids: ClassVar[bool] = True
 
     items_: Ids
     users_: Ids
@@ -132,7 +133,7 @@ class RatingsRanker(Ranker):
         array of shape (n_items,)
             Scores of `items_`.
         """
-        return np.asarray(self.predict_users(self._row(items, ratings))[0])
+        return np.asarray(self._scores(self._row(items, ratings))[0])
 
     def predict_users(self, ratings: Any) -> Floats:
         """
@@ -148,16 +149,7 @@ class RatingsRanker(Ranker):
         array of shape (n_users, n_items)
             Scores of `items_`.
         """
-        rows = self._given(ratings)
-        scores = np.empty(rows.shape)
-
-        def score(first: int, last: int) -> None:
-            levels, Z, W = self._read(rows[first:last])
-            np.dot(W, Z.T, out=scores[first:last])
-            scores[first:last] += self.item_means_ + levels[:, None]
-
-        self._spread(score, np.arange(rows.shape[0] + 1) * max(rows.shape[1], 1))
-        return scores
+        return self._scores(self._given(ratings))
 
     def recommend(self, user: Any, n: int = 10) -> Ids:
         """
@@ -176,7 +168,8 @@ class RatingsRanker(Ranker):
             Item ids, best first; fewer where all others were rated.
         """
         check_is_fitted(self)
-        return self._best(self._rows(positions(self.users_, Queries.of([user], 1).ids)), n)
+        at = positions(self.users_, Queries.of([user], 1).ids)
+        return self._best(self._rows(at), n)
 
     def recommend_user(self, items: ArrayLike, ratings: ArrayLike, n: int = 10) -> Ids:
         """
@@ -235,14 +228,15 @@ class RatingsRanker(Ranker):
         """One user's ratings of known items as a matrix of one row."""
         check_is_fitted(self)
         ids, codes = coded(items)
-        numbers = as_numbers(ratings, "ratings", "rating")
-        if len(numbers) != len(codes):
-            raise InputError(f"ratings has {len(numbers)} values for {len(codes)} items; pass one rating per item.")
+        values = as_ratings(ratings)
+        if len(values) != len(codes):
+            raise InputError(f"ratings has {len(values)} values for {len(codes)} items; pass one rating per item.")
         if len(ids) < len(codes):
-            raise InputError("items names an item more than once; keep one rating of each item.")
+            raise InputError("items names an item more than once; keep one rating of each.")
         at = positions(self.items_, ids)[codes]
-        at, numbers = at[at >= 0], numbers[at >= 0]
-        return self._given(sparse.csr_array((numbers, at, [0, len(at)]), shape=(1, len(self.items_))))
+        kept = (at >= 0) & ~np.isnan(values)
+        cells = (values[kept], at[kept], [0, int(kept.sum())])
+        return sparse.csr_array(cells, shape=(1, len(self.items_)))
 
     def _given(self, ratings: Any) -> Any:
         """Check new ratings; CSR, without NaN."""
@@ -252,14 +246,26 @@ class RatingsRanker(Ranker):
                 f"ratings is a {type(ratings).__name__} of shape {np.shape(ratings)}; pass a scipy.sparse matrix with "
                 f"a column for each of the {len(self.items_)} items."
             )
-        data, _ = ratings_problem(ratings, None, None)
-        assert data.y is not None
-        cells = ratings.tocoo()
-        rated = ~np.isnan(data.y)
-        return sparse.csr_array((data.y[rated], (cells.row[rated], cells.col[rated])), shape=ratings.shape)
+        user, item, values = cells_of(ratings)
+        kept = ~np.isnan(values)
+        rows = sparse.csr_array((values[kept], (user[kept], item[kept])), shape=ratings.shape)
+        if rows.nnz < kept.sum():  # what stands twice was added up
+            raise InputError("ratings holds a user's rating of an item more than once; keep one.")
+        return rows
+
+    def _scores(self, rows: Any) -> Floats:
+        scores = np.empty(rows.shape)
+
+        def score(first: int, last: int) -> None:
+            levels, Z, W = self._read(rows[first:last] if last - first < len(scores) else rows)
+            np.dot(W, Z.T, out=scores[first:last])
+            scores[first:last] += self.item_means_ + levels[:, None]
+
+        self._spread(score, np.arange(len(scores) + 1) * rows.shape[1])
+        return scores
 
     def _best(self, row: Any, n: int) -> Ids:
-        scores = self.predict_users(row)[0]
+        scores = self._scores(row)[0]
         scores[row.indices] = -np.inf
         best = np.argsort(-scores, kind="stable")[: min(n, len(scores) - row.nnz)]
         return np.asarray(self.items_[best])

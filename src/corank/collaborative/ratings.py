@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from corank.data.given import as_scores
+from corank.data.given import as_numbers, as_scores
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData
 from corank.data.rows import require_structure
@@ -34,7 +34,8 @@ def ratings_problem(X: Any, y: Any, qid: Any) -> tuple[RankingData, Ids]:
     elif qid is None:
         raise InputError("qid is None, but ratings are those of many users; pass the user of each rating.")
     if sparse.issparse(X):
-        items, codes, y, qid = _cells(X)
+        items = np.arange(X.shape[1])
+        qid, codes, y = cells_of(X)
     else:
         if isinstance(X, RankingData):
             X.require_whole()
@@ -61,6 +62,25 @@ def ratings_matrix(data: RankingData) -> tuple[Any, Ids]:
     cells = (data.y[data.scored_rows], (at, data.X.indices[data.scored_rows]))
     matrix = sparse.csr_array(cells, shape=(len(users), data.X.shape[1]))
     return matrix, users
+
+
+def cells_of(X: Any) -> tuple[Ints, Ints, NDArray[np.float64]]:
+    """
+    Take a sparse matrix apart.
+
+    Returns: row, column and value of each entry that is stored, zeros and what is stored twice included.
+    """
+    require_structure(X)
+    cells = X.tocoo()
+    return cells.row.astype(np.int64), cells.col.astype(np.int64), as_ratings(cells.data)
+
+
+def as_ratings(values: Any) -> NDArray[np.float64]:
+    """Check ratings: finite numbers, or NaN for none."""
+    ratings = as_numbers(values, "ratings", "rating")
+    if np.isinf(ratings).any():
+        raise InputError("ratings contains infinity; pass finite ratings, or NaN for none.")
+    return ratings
 
 
 def coded(X: Any) -> tuple[Ids, Ints]:
@@ -103,14 +123,6 @@ def positions(known: Ids, asked: Ids) -> Ints:
         return np.full(len(asked), -1, dtype=np.int64)
     at = np.minimum(np.searchsorted(known, asked), len(known) - 1)
     return np.where(known[at] == asked, at, -1).astype(np.int64)
-
-
-def _cells(X: Any) -> tuple[Ids, Ints, Any, Any]:
-    """Items, the column, value and row of each entry of a sparse matrix; zeros that are stored are entries too."""
-    if X.format in ("csr", "csc"):
-        require_structure(X)
-    cells = X.tocoo()  # which does not add up what is stored twice
-    return np.arange(X.shape[1]), cells.col.astype(np.int64), cells.data, cells.row
 
 
 def _one_column(X: Any) -> Any:

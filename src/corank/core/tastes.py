@@ -8,9 +8,9 @@ from corank.core.jit import jit
 
 
 @jit
-def ridge_users(Z, items, starts, t, alpha, coefs, levels, first, last):  # type: ignore[no-untyped-def]
+def ridge_users(Z, items, starts, t, alpha, coefs, levels):  # type: ignore[no-untyped-def]
     """
-    Minimise Σ_j (t_j − level − Z_j·w)² + alpha ‖w‖² over a user's ratings j, for users first to last − 1.
+    Minimise Σ_j (t_j − level − Z_j·w)² + alpha ‖w‖² over a user's ratings j, for each of B users.
 
     A user of k ratings costs O(k² q + k³), or O(k q² + q³) where k is above q. One without ratings is left as it is.
 
@@ -20,7 +20,7 @@ def ridge_users(Z, items, starts, t, alpha, coefs, levels, first, last):  # type
     coefs (B, q), levels (B,): receive w and the level.
     """
     q = Z.shape[1]
-    for u in range(first, last):
+    for u in range(len(levels)):
         start, stop = starts[u], starts[u + 1]
         k = stop - start
         if k == 0:
