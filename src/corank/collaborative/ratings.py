@@ -53,12 +53,15 @@ def ratings_matrix(data: RankingData) -> tuple[Any, Ids]:
     """
     Gather the ratings of a problem from `ratings_problem`.
 
-    Returns: CSR matrix of users × items in which zeros are ratings too, and the ids of the users, in order.
+    Returns: CSR matrix of users × items in which zeros are ratings too, and the ids of the users who rated, in
+        order.
     """
     if data.weights is not None:
         raise InputError("sample_weight came, but every rating counts alike here; leave it out.")
     assert data.y is not None
-    users, at = in_order(data.queries.plain_ids("a ranker of ratings"), data.queries.codes[data.scored_rows])
+    users, codes = in_order(data.queries.plain_ids("a ranker of ratings"), data.queries.codes[data.scored_rows])
+    rated, at = np.unique(codes, return_inverse=True)  # not everyone, where y is NaN
+    users = users[rated]
     cells = (data.y[data.scored_rows], (at, data.X.indices[data.scored_rows]))
     matrix = sparse.csr_array(cells, shape=(len(users), data.X.shape[1]))
     return matrix, users
@@ -95,7 +98,9 @@ def coded(X: Any) -> tuple[Ids, Ints]:
         queries = Queries.of(column, len(column))
         ids = queries.plain_ids("a ranker of ratings")
     except InputError as error:  # said of the ids of queries
-        raise InputError(str(error).replace("qid", "X").replace("query id", "item id")) from error
+        raise InputError(
+            str(error).replace("qid", "X").replace("a query id", "an item id").replace("query id", "item id")
+        ) from error
     return in_order(ids, queries.codes)
 
 
