@@ -2,9 +2,9 @@
 Many users' few ratings: disagreement errors of the item means, RankRLS, ranking pursuit and Collaborative, and times.
 
 Of each test user 3, 5 or 10 ratings are known and the others are to be ordered; means and kernel come from all other
-users. RankRLS and pursuits (`fit_many`) see an item as 300 of those users rated it, and their parameters are chosen on as
-many held-out users as are tested, as in docs/experiments/ranking-pursuit.md; Collaborative chooses for itself, on users
-that are not tested.
+users. RankRLS and pursuits (`fit_many`) see an item as 300 of those users rated it, and their parameters are chosen on
+as many held-out users as are tested, as in docs/experiments/ranking-pursuit.md; Collaborative chooses for itself, on
+users that are not tested.
 
 Run: CORANK_DATA=... python benchmarks/bench_collaborative.py [--quick] [--data movielens-1m] [--seeds 3] [--users 300]
 """
@@ -16,7 +16,6 @@ import json
 import statistics
 import time
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -27,7 +26,13 @@ from corank.data.catalog import dataset
 from corank.data.text import open_text
 from corank.experiments.ranking_pursuit.methods import errors_of
 from corank.experiments.ranking_pursuit.run import try_methods
-from corank.experiments.ranking_pursuit.users import Users, UsersRepeat, _squared_distances, _starts
+from corank.experiments.ranking_pursuit.users import (
+    Users,
+    UsersRepeat,
+    sparse_ratings,
+    squared_distances,
+    starts_of,
+)
 from corank.experiments.report import wilcoxon
 
 KNOWN = (3, 5, 10)
@@ -42,15 +47,10 @@ def movielens_100k() -> sparse.csr_array:
     return sparse.csr_array((events[:, 2], (user, item)))
 
 
-def of_table(ratings: np.ndarray) -> sparse.csr_array:
-    user, item = np.nonzero(~np.isnan(ratings))
-    return sparse.csr_array((ratings[user, item].astype(np.float64), (user, item)), shape=ratings.shape)
-
-
 DATA: dict[str, Callable[[], sparse.csr_array]] = {
     "movielens-100k": movielens_100k,
-    "movielens-1m": lambda: of_table(movielens.read_ratings()),
-    "jester": lambda: of_table(jester.read_ratings()),
+    "movielens-1m": lambda: sparse_ratings(movielens.read_ratings()),
+    "jester": lambda: sparse_ratings(jester.read_ratings()),
 }
 
 
@@ -66,7 +66,7 @@ def problems(ratings: sparse.csr_array, users: np.ndarray, k: int, rng: np.rando
         y_test.append(values[order[k:]])
     side = np.zeros(k * len(users), dtype=np.int64)
     return Users(
-        np.concatenate(train), _starts(train), np.concatenate(y), side, np.concatenate(test), _starts(test),
+        np.concatenate(train), starts_of(train), np.concatenate(y), side, np.concatenate(test), starts_of(test),
         np.concatenate(y_test),
     )  # fmt: skip
 
@@ -77,18 +77,7 @@ def reference_distances(ratings: sparse.csr_array, users: np.ndarray) -> np.ndar
     for row, user in zip(table, users, strict=True):
         own = slice(ratings.indptr[user], ratings.indptr[user + 1])
         row[ratings.indices[own]] = ratings.data[own]
-    return _squared_distances(np.where(np.isnan(table), np.nanmedian(table, axis=1)[:, None], table).T)
-
-
-def scores_of(model: Any, users: Users) -> np.ndarray:
-    """Test items of users who were not there when the model was fitted."""
-    known = sparse.csr_array((users.y, users.train, users.train_starts), shape=(len(users), len(model.items_)))
-    scores = np.empty(len(users.test))
-    for first in range(0, len(users), 100):
-        block = model.predict_users(known[first : first + 100])
-        own = slice(users.test_starts[first], users.test_starts[min(first + 100, len(users))])
-        scores[own] = block[users.test_user[own] - first, users.test[own]]
-    return scores
+    return squared_distances(np.where(np.isnan(table), np.nanmedian(table, axis=1)[:, None], table).T)
 
 
 def plain_means(ratings: sparse.csr_array, users: Users) -> np.ndarray:
@@ -107,17 +96,13 @@ def trial(ratings: sparse.csr_array, k: int, n_users: int, seed: int) -> dict[st
     rest = np.setdiff1d(np.flatnonzero(n), drawn[:n_users])
     dense = np.setdiff1d(rest[n[rest] >= 60], drawn[: 2 * n_users])
     distances = reference_distances(ratings, rng.choice(dense, min(N_REFERENCE, len(dense)), replace=False))
-    found = try_methods(
-        UsersRepeat(distances, (distances, distances), held, tested), ("RankRLS", "Ranking pursuit"), WIDTHS
-    )
+    repeat = UsersRepeat(distances, (distances, distances), held, tested, ratings[rest])
+    found = try_methods(repeat, ("RankRLS", "Ranking pursuit", "Item mean", "Collaborative"), WIDTHS)
     errors = {name: np.array(one["errors"], dtype=np.float64) for name, one in found.items()}
-    community = ratings[rest]
-    models = {"Item mean": ItemMean().fit(community), "Collaborative": Collaborative(random_state=seed).fit(community)}
-    scores = {name: scores_of(model, tested) for name, model in models.items()}
-    scores["Item mean, one sweep"] = plain_means(community, tested)
-    chosen = models["Collaborative"]
+    errors["Item mean, one sweep"] = errors_of(plain_means(ratings[rest], tested)[:, None], tested)[0][:, 0]
+    chosen = repeat.collaborative
     print(json.dumps({"known": k, "seed": seed, "alpha": chosen.alpha_, "power": chosen.power_}), flush=True)
-    return errors | {name: errors_of(values[:, None], tested)[0][:, 0] for name, values in scores.items()}
+    return errors
 
 
 def bench_quality(name: str, n_users: int, seeds: int) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from some_ratings import some_ratings
+from scipy import sparse
 
 from corank.collaborative import Collaborative
 from corank.collaborative.choice import ALPHAS, POWERS, _blocks, choose, leave_one_out
 from corank.collaborative.means import item_means, residuals
 from corank.collaborative.spectrum import Spectrum
+from some_ratings import some_ratings
 
 
 def refit(K, t, alpha, i):
@@ -74,3 +75,7 @@ def test_given_values_are_used_and_few_users_are_not_held_out():
     assert one.power_ in POWERS
     few = Collaborative(power=1.25).fit(ratings[:10])
     assert (few.alpha_, few.power_, few.alpha_from_) == (2.0, 1.25, "default")
+    # one user of two ratings among many of one: whoever is held out has none to leave out
+    user, item = np.append(np.arange(40), 0), np.append(np.arange(40) % 12, 5)
+    single = sparse.csr_array((np.arange(41.0), (user, item)), shape=(40, 12))
+    assert Collaborative(random_state=0).fit(single).alpha_from_ == "default"

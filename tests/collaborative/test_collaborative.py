@@ -136,6 +136,28 @@ def test_items_that_nobody_rated_score_as_one_of_mean_zero(make):
 
 
 @BOTH
+def test_rows_of_users_who_rated_nothing_teach_nothing(make):
+    gaps = sparse.vstack([sparse.csr_array((1, 15)), R[:20], sparse.csr_array((2, 15)), R[20:]]).tocsr()
+    model = make().fit(gaps)
+    np.testing.assert_array_equal(model.predict_users(R), make().fit(R).predict_users(R))
+    np.testing.assert_allclose(model.predict([4, 5], [0, 21]), model.level_ + model.item_means_[[4, 5]])
+
+
+@BOTH
+def test_nothing_to_score_and_ids_of_other_types(make):
+    model = make().fit(R)
+    assert model.predict([]).shape == (0,)
+    assert model.predict_users(R[:0]).shape == (0, 15)
+    one = model.predict([3, 4], [1, 2])
+    for items, users in (
+        (np.array([3, 4], dtype=object), np.array([1, 2], dtype=object)),
+        (np.array([3.0, 4.0], dtype=np.float32), [1.0, 2.0]),
+        (np.array([3, 4], dtype=np.uint8), np.array([1, 2], dtype=np.uint8)),
+    ):
+        np.testing.assert_array_equal(model.predict(items, users), one)
+
+
+@BOTH
 def test_zeros_are_ratings(make):
     dense = np.array([[0.0, 1.0, 2.0], [0.0, 2.0, 1.0], [1.0, 0.0, 2.0]])
     cells = np.indices(dense.shape).reshape(2, -1)
@@ -221,6 +243,8 @@ def test_bad_input_is_answered_in_a_sentence(make):
         (lambda m: m.predict_users(R[:, :3]), "a column for each of the 15 items"),
         (lambda m: m.predict_users(R.toarray()), "pass a scipy.sparse matrix"),
         (lambda m: m.predict(items, user[:-1]), "qid has"),
+        (lambda m: m.recommend(0, n=0), "n is 0; pass a whole number of at least 1"),
+        (lambda m: m.fit(sparse.coo_array([1.0, 2.0])), "X is sparse and has shape"),
         (lambda m: m.score(items, y, user, sample_weight=y), "score counts pairs unweighted"),
         (lambda m: m.predict_users(sparse.coo_array(([1.0, 2.0], ([0, 0], [1, 1])), shape=(1, 15))), "more than once"),
     )  # fmt: skip

@@ -40,13 +40,16 @@ def choose(
     n_users = ratings.shape[0]
     if len(alphas) == len(powers) == 1:
         return alphas[0], powers[0], "given"
+    default = (alphas[0] if len(alphas) == 1 else ALPHA), (powers[0] if len(powers) == 1 else POWER), "default"
     if n_users < _FEWEST_USERS:
-        return (alphas[0] if len(alphas) == 1 else ALPHA), (powers[0] if len(powers) == 1 else POWER), "default"
+        return default
     order = rng.permutation(n_users)
     held, rest = np.split(order, [min(n_users // 5, _MOST_HELD_OUT)])
     m = item_means(ratings[np.sort(rest)], shrink)
     spectrum = Spectrum.of(residuals(ratings[np.sort(rest)], m), n_basis)
     blocks = _blocks(ratings[held], m, rng)
+    if not blocks or not len(spectrum.values):
+        return default
     errors = np.array([_errors(spectrum.features(power), blocks, alphas) for power in powers])
     best = np.unravel_index(np.argmin(errors), errors.shape)
     return alphas[best[1]], powers[best[0]], "held-out users"

@@ -52,9 +52,9 @@ class Collaborative(RatingsRanker):
     n_jobs : int, optional
         Threads that predictions for many users are made on; None is one, −1 every processor.
     random_state : int, optional
-        Draws the users that alpha and power are chosen on: a fifth, 300 at most, by the squared error of ratings
-        each predicted from nine others. Where both are given nothing is drawn, and nothing decomposed twice. Fewer than
-        20 users are not held out: then alpha is 2 and power 1.5.
+        Draws the users that alpha and power are chosen on: a fifth, 300 at most, by the squared error of ratings, each
+        predicted from nine others. Where both are given nothing is drawn, and nothing decomposed twice. Where there are
+        fewer than 20 users, or none of the drawn gave two ratings, alpha is 2 and power 1.5.
 
     Attributes
     ----------

@@ -19,6 +19,7 @@ from corank.data.ranking import RankingData
 from corank.errors import InputError, warn
 from corank.held_out import HeldOut
 from corank.metrics import disagreement_error
+from corank.parameters import check_values, whole
 
 Floats = NDArray[np.float64]
 
@@ -91,7 +92,7 @@ class RatingsRanker(Ranker):
         check_is_fitted(self)
         items = self._numbers(X)
         asked = Queries.of(qid, len(items))
-        users = positions(self.users_, asked.ids) if qid is not None else np.full(len(asked), -1)
+        users = self._known(asked) if qid is not None else np.full(len(asked), -1)
         scores = np.empty(len(items))
 
         def score(first: int, last: int) -> None:
@@ -99,7 +100,7 @@ class RatingsRanker(Ranker):
             rows = asked.order[asked.starts[first] : asked.starts[last]]
             user, item = asked.codes[rows] - first, items[rows]
             found = levels[user] + np.where(item < 0, 0.0, self.item_means_[item])
-            if W.shape[1]:
+            if W.any():
                 found += np.where(item < 0, 0.0, np.einsum("ij,ij->i", Z[item], W[user]))
             scores[rows] = found
 
@@ -168,8 +169,7 @@ class RatingsRanker(Ranker):
             Item ids, best first; fewer where all others were rated.
         """
         check_is_fitted(self)
-        at = positions(self.users_, Queries.of([user], 1).ids)
-        return self._best(self._rows(at), n)
+        return self._best(self._rows(self._known(Queries.of([user], 1))), n)
 
     def recommend_user(self, items: ArrayLike, ratings: ArrayLike, n: int = 10) -> Ids:
         """
@@ -214,6 +214,10 @@ class RatingsRanker(Ranker):
             )
         return at[codes]
 
+    def _known(self, asked: Queries) -> NDArray[np.int64]:
+        """Number of each user of ``fit``, −1 for others."""
+        return positions(self.users_, asked.plain_ids(type(self).__name__))
+
     def _rows(self, users: NDArray[np.int64]) -> Any:
         """Ratings of users of ``fit``, none for −1."""
         known = users >= 0
@@ -241,7 +245,7 @@ class RatingsRanker(Ranker):
     def _given(self, ratings: Any) -> Any:
         """Check new ratings; CSR, without NaN."""
         check_is_fitted(self)
-        if not sparse.issparse(ratings) or ratings.shape[1] != len(self.items_):
+        if not sparse.issparse(ratings) or ratings.shape[1:] != (len(self.items_),):
             raise InputError(
                 f"ratings is a {type(ratings).__name__} of shape {np.shape(ratings)}; pass a scipy.sparse matrix with "
                 f"a column for each of the {len(self.items_)} items."
@@ -265,6 +269,7 @@ class RatingsRanker(Ranker):
         return scores
 
     def _best(self, row: Any, n: int) -> Ids:
+        check_values({"n": n}, {"n": whole(1)})
         scores = self._scores(row)[0]
         scores[row.indices] = -np.inf
         best = np.argsort(-scores, kind="stable")[: min(n, len(scores) - row.nnz)]

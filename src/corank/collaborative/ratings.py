@@ -28,6 +28,8 @@ def ratings_problem(X: Any, y: Any, qid: Any) -> tuple[RankingData, Ids]:
     qid: the user of each rating.
     Returns: the problem, whose X is (n_ratings, n_items), and the ids of the items, in order.
     """
+    if sparse.issparse(X) and X.ndim != 2:
+        raise InputError(f"X is sparse and has shape {X.shape}; pass a matrix of users × items.")
     if sparse.issparse(X) or isinstance(X, RankingData):
         if y is not None or qid is not None:
             raise InputError(f"y or qid came beside a {type(X).__name__}, which holds the ratings; pass it alone.")
