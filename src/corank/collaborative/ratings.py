@@ -41,6 +41,7 @@ def ratings_problem(X: Any, y: Any, qid: Any) -> tuple[RankingData, Ids]:
     else:
         if isinstance(X, RankingData):
             X.require_whole()
+            _require_alike(X)
             X, y, qid = X.X, X.y, X.queries.ids[X.queries.codes]
         items, codes = coded(X)
     scores, queries = as_scores(y, len(codes)), Queries.of(qid, len(codes))
@@ -55,11 +56,9 @@ def ratings_matrix(data: RankingData) -> tuple[Any, Ids]:
     """
     Gather the ratings of a problem from `ratings_problem`.
 
-    Returns: CSR matrix of users × items in which zeros are ratings too, and the ids of the users who rated, in
-        order.
+    Returns: CSR matrix of users × items in which zeros are ratings too, and the ids of who rated, in order.
     """
-    if data.weights is not None:
-        raise InputError("sample_weight came, but every rating counts alike here; leave it out.")
+    _require_alike(data)
     assert data.y is not None
     users, codes = in_order(data.queries.plain_ids("a ranker of ratings"), data.queries.codes[data.scored_rows])
     rated, at = np.unique(codes, return_inverse=True)  # not everyone, where y is NaN
@@ -130,6 +129,11 @@ def positions(known: Ids, asked: Ids) -> Ints:
         return np.full(len(asked), -1, dtype=np.int64)
     at = np.minimum(np.searchsorted(known, asked), len(known) - 1)
     return np.where(known[at] == asked, at, -1).astype(np.int64)
+
+
+def _require_alike(data: RankingData) -> None:
+    if data.weights is not None:
+        raise InputError("weights of rows came, but every rating counts alike here; leave them out.")
 
 
 def _one_column(X: Any) -> Any:
