@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         base as base,
         basis as basis,
         calibration as calibration,
+        collaborative as collaborative,
         data as data,
         descent as descent,
         errors as errors,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     )
     from corank.base import Ranker as Ranker
     from corank.calibration import Calibrated as Calibrated, reliability_curve as reliability_curve
+    from corank.collaborative import Collaborative as Collaborative, ItemMean as ItemMean
     from corank.data.collection import Collection as Collection
     from corank.data.letor import read_letor as read_letor
     from corank.data.letor_writer import write_letor as write_letor
@@ -76,8 +78,10 @@ _HOMES = {
     "Calibrated": "corank.calibration",
     "CoRankRLS": "corank.rls",
     "CoRankingPursuit": "corank.pursuit",
+    "Collaborative": "corank.collaborative",
     "Collection": "corank.data.collection",
     "Evaluation": "corank.metrics",
+    "ItemMean": "corank.collaborative",
     "JudgingCurve": "corank.judging",
     "LCRA": "corank.descent",
     "Landmarks": "corank.landmarks",
@@ -118,8 +122,9 @@ _HOMES = {
 
 # what else is reached by `import corank` alone
 _ROOMS = (
-    "base", "basis", "calibration", "data", "descent", "errors", "exact", "graphs", "judging", "kernels", "landmarks",
-    "losses", "metrics", "moments", "persist", "pursuit", "rls", "sampling", "screening", "smooth", "svm", "views",
+    "base", "basis", "calibration", "collaborative", "data", "descent", "errors", "exact", "graphs", "judging", "kernels",
+    "landmarks", "losses", "metrics", "moments", "persist", "pursuit", "rls", "sampling", "screening", "smooth", "svm",
+    "views",
 )  # fmt: skip
 
 __all__ = ["__version__", *_HOMES]

@@ -1,80 +1,175 @@
-"""Tables on screens of any width: whatever is drawn holds every name and every number."""
-
 from __future__ import annotations
 
-import io
+import csv
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
-from rich.console import Console
+from typer.testing import CliRunner
 
-from corank.cli.screen import ENDLESS, screen, show
-from corank.experiments.report import ReportTable
+from corank.cli import app
+from corank.data.records import read_records
+from corank.data.records_writer import write_records
+from corank.errors import InputError
+from screening.synthetic import collection
 
-METHODS = ("AdaRank-MAP", "AdaRank-NDCG", "RankSVM-Struct", "regression, its share tuned on [validation] parts")
-COLUMNS = ("method", "published MAP", "MAP", "MeanNDCG", "NDCG@1", "NDCG@5", "NDCG@10", "P@10", "queries", "chosen")
-ROWS = tuple((name, *(at + step / 7 for step in range(7)), 784 + at, f"{at} / 1") for at, name in enumerate(METHODS))
-TABLE = ReportTable("Ours beside the paper's", COLUMNS, ROWS, note="A note that says how it was made, at some length.")
-
-
-def drawn(table, width, terminal=True):
-    options = {"markup": False, "highlight": False, "color_system": None, "force_jupyter": False}
-    console = Console(file=io.StringIO(), width=width, force_terminal=terminal, **options)
-    show(table, console)
-    return console.file.getvalue()
+RECORDS = collection()
+RELEVANT = {one for one, label in zip(RECORDS.ids, RECORDS.labels, strict=True) if label}
 
 
-def columns_of(text):
-    """The text of each column of a framed table, its lines joined."""
-    lines = [line[1:-1].split("│") for line in text.splitlines() if line.startswith("│")]
-    return ["".join(part.strip() for part in column) for column in zip(*lines, strict=True)]
+@pytest.fixture
+def works(tmp_path):
+    write_records(tmp_path / "works.csv", RECORDS, RECORDS.labels, {})
+    return tmp_path / "works.csv"
 
 
-@pytest.mark.parametrize("width", [300, 120, 100, 80, 60, 40, 20])
-def test_no_number_is_broken_and_nothing_is_lost_at_any_width(width):
-    said = drawn(TABLE, width)
-    assert "…" not in said
-    assert all(len(line) <= width for line in said.splitlines())
-    words = said.split()
-    for row in ROWS:
-        for cell in row[1:-1]:
-            assert TABLE.text(cell) in words
-    letters = "".join(sorted("".join(words).replace("│", "")))
-    for wanted in (TABLE.title, TABLE.note, *METHODS):
-        assert all(letters.count(letter) >= wanted.count(letter) for letter in set(wanted) - {" "})
+def types(path, keys, *words):
+    result = CliRunner().invoke(app, ["screen", str(path), *map(str, words)], input=keys, catch_exceptions=False)
+    assert result.exit_code == 0
+    return result.output
 
 
-@pytest.mark.parametrize("width", [115, 130])
-def test_names_are_whole_in_their_column_of_a_framed_table(width):
-    first, *_ = columns_of(drawn(TABLE, width))
-    assert first.replace(" ", "") == "".join(METHODS).replace(" ", "")
+def shown(said):
+    return re.findall(r"^record (\S+)$", said, flags=re.MULTILINE)
 
 
-def test_at_80_columns_every_method_stands_before_its_numbers():
-    lines = drawn(ReportTable("", COLUMNS[:-1], tuple(row[:-1] for row in ROWS)), 80).splitlines()
-    for row in ROWS:
-        (line,) = [line for line in lines if TABLE.text(row[2]) in line.split()]
-        assert line.split()[0] == row[0].split()[0]
+def test_a_whole_screening_by_keys(works):
+    known = sorted(RELEVANT)[0]
+    said = types(works, "r\nn\nrelevant\nl\nu\nn\nx\no a remark\nnot\nq\n", "--known", known)
+    records = shown(said)
+    assert len(records) == 8
+    assert records[3] == records[5]  # put off, then taken back
+    assert "found 3, read 6 of 60." in said
+    assert "same command goes on" in said
+    # it goes on with the record that was left, and knows what was said
+    again = types(works, "", "--known", known)
+    assert shown(again) == [records[-1]]
+    types(works, "r\n", "--judge", "bob", "--topic", "topic1 topic2")
+    out = works.parent / "out.csv"
+    assert "4 relevant" in types(works, "", "--export", out)
+    rows = {row["id"]: row for row in csv.DictReader(out.read_text().splitlines())}
+    answers = {one: row["included_me"] for one, row in rows.items() if row["included_me"]}
+    assert answers == dict(zip((known, *records[:3], *records[5:7]), "110100", strict=True))
+    assert rows[records[6]]["note"] == "me: a remark"
+    assert [row["included_bob"] for row in rows.values()].count("1") == 1
 
 
-def test_where_a_table_has_no_room_each_row_is_a_record():
-    lines = drawn(TABLE, 40).splitlines()
-    assert lines[:3] == ["Ours beside the paper's", "method: AdaRank-MAP", "  published MAP: 0.0000"]
-    assert lines.count("  queries: 784") == 1
+def test_judges_who_disagree_leave_the_record_open(works):
+    first = sorted(RELEVANT)[:1]
+    record = shown(types(works, "r\n", "--known", first[0]))[0]
+    assert shown(types(works, "n\n", "--known", first[0], "--judge", "bob"))[0] == record
+    out = works.parent / "out.ris"
+    assert "1 on which judges disagree" in types(works, "", "--export", out)
+    labels = dict(zip(RECORDS.ids, read_records(out).labels, strict=True))
+    assert labels[first[0]] == 1.0
+    assert labels[record] != labels[record]
 
 
-def test_elsewhere_than_on_a_terminal_lines_do_not_end(capsys):
-    console = screen()
-    assert (console.is_terminal, console.width) == (False, ENDLESS)
-    show(TABLE, console)
-    console.print("word " * 500)
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[1].split() == " ".join(COLUMNS).split()
-    assert [line.split()[: len(name.split())] for line, name in zip(lines[2:6], METHODS, strict=True)] == [
-        name.split() for name in METHODS
-    ]
-    assert lines[-1].split() == ["word"] * 500
+def test_nothing_to_undo_and_everything_read(works):
+    said = types(works, "u\n" + "n\n" * 60)
+    assert "nothing was answered yet" in said
+    assert "every record is read." in said
+    assert "you may stop" in said
 
 
-def test_a_table_of_no_rows_shows_its_columns():
-    assert drawn(ReportTable("", ("a", "b"), ()), 80).count("a") == 1
-    assert drawn(ReportTable("", ("a", "b"), (("x", None),)), 3) == "a: \nx\n"
+def test_a_replay_prints_its_measures_and_writes_them(works):
+    pytest.importorskip("matplotlib")
+    folder = works.parent / "out"
+    said = types(works, "", "--simulate", "--starts", 2, "-o", folder)
+    assert re.search(r"^mean +0\.\d{3}", said, flags=re.MULTILINE)
+    assert "60 records, 10 relevant" in said
+    assert sorted(os.listdir(folder)) == ["curves.csv", "recall.png", "report.html", "report.json", "report.md"]
+    curves = (folder / "curves.csv").read_text().splitlines()
+    assert len(curves) == 1 + 2 * 58
+    assert sum(line.endswith(",1") for line in curves) == 2 * 9
+    with pytest.raises(InputError, match="exists already"):
+        types(works, "", "--simulate", "-o", folder)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--simulate", "--export", "a.csv"], "do different things"),
+        (["--output", "a"], "pass --simulate too"),
+        (["--export", "a.txt"], r"end it with \.csv or \.ris"),
+        (["--export", "a.csv"], "no answers for .* yet"),
+        (["--judge", "a/b"], "judge is 'a/b'"),
+        (["--known", "r99"], "there is no record 'r99'"),
+        (["--target", "1.5"], "target is 1.5"),
+    ],
+)
+def test_what_cannot_be_meant_is_one_sentence(words, message, works, monkeypatch):
+    monkeypatch.chdir(works.parent)
+    with pytest.raises(InputError, match=message):
+        types(works, "", *words)
+
+
+def test_what_a_terminal_would_obey_is_not_passed_on(tmp_path):
+    path = tmp_path / "works.csv"
+    path.write_text("id,title\na,tin \x1b[2Jore\nb,gold \x07mine\n")
+    said = types(path, "q\n")
+    assert "\x1b" not in said
+    assert "\x07" not in said
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs a pseudo-terminal")
+def test_single_keys_on_a_terminal_of_80_columns(works):
+    """A real terminal: keys without newlines, a note on a line of its own, nothing wider than the screen."""
+    import pty
+    import select
+    import time
+
+    child, handle = pty.fork()
+    if child == 0:
+        os.environ.update(COLUMNS="80", LINES="24", TERM="xterm")
+        os.execv(sys.executable, [sys.executable, "-m", "corank", "screen", str(works), "--known", sorted(RELEVANT)[0]])
+    said = b""
+
+    def wait_for(words, seconds=60):
+        nonlocal said
+        deadline, begin = time.monotonic() + seconds, len(said)
+        while words not in said[begin:]:
+            assert time.monotonic() < deadline, said[begin:]
+            if select.select([handle], [], [], 1)[0]:
+                said += os.read(handle, 1 << 16)
+
+    wait_for(b"q quit")
+    for key in (b"r", b"n", b"l", b"u"):
+        os.write(handle, key)
+        wait_for(b"q quit")
+    os.write(handle, b"o")
+    wait_for(b"note")
+    os.write(handle, b"a remark\n")
+    time.sleep(0.5)
+    os.write(handle, b"\x1bOR")  # a function key whose last letter would be an answer
+    time.sleep(0.5)
+    os.write(handle, b"n")
+    wait_for(b"q quit")
+    os.write(handle, b"q")
+    wait_for(b"goes on from here")
+    os.close(handle)
+    os.waitpid(child, 0)
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", said.decode())
+    assert "found 2, read 4 of 60" in text
+    assert max(map(len, text.replace("\r", "").splitlines())) <= 80 or "answers are in" in text
+    journal = (works.parent / "works.csv.answers" / "me.jsonl").read_text().splitlines()
+    assert [re.search(r'"action": "(\w+)"', line)[1] for line in journal] == [
+        "relevant", "relevant", "not", "later", "undo", "note", "not",
+    ]  # fmt: skip
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_killed_screenings_lose_and_double_nothing():
+    tests = Path(__file__).parent.parent
+    paths = os.pathsep.join([str(tests), *filter(None, [os.environ.get("PYTHONPATH")])])
+    done = subprocess.run(
+        [sys.executable, tests / "faults" / "kill_screen.py", "--kills", "12"],
+        env={**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert '"faults": []' in done.stdout

@@ -56,10 +56,15 @@ LAWFUL: dict[str, Callable[[], Ranker]] = {
 
 
 def exported() -> set[str]:
-    """Names of the concrete rankers that corank exports."""
+    """Names of the concrete rankers of rows that corank exports; those of ids have tests/collaborative."""
     names = set()
     for name in corank.__all__:
         thing = getattr(corank, name)
-        if isinstance(thing, type) and issubclass(thing, Ranker) and thing is not Ranker:
+        if (
+            isinstance(thing, type)
+            and issubclass(thing, Ranker)
+            and thing is not Ranker
+            and not hasattr(thing, "_reads_ids")
+        ):
             names.add(name)
     return names

@@ -35,7 +35,11 @@ TRANSFORMERS = {
 RANKERS = [
     kind
     for kind in (getattr(corank, name) for name in corank.__all__)
-    if inspect.isclass(kind) and issubclass(kind, Ranker) and not inspect.isabstract(kind)
+    if inspect.isclass(kind)
+    and issubclass(kind, Ranker)
+    and not inspect.isabstract(kind)
+    # a pipeline has no step before ids
+    and not hasattr(kind, "_reads_ids")
 ]
 
 

@@ -17,7 +17,7 @@ from corank.cli.evaluate import evaluate
 from corank.cli.experiment import experiment
 from corank.cli.fit import fit
 from corank.cli.rank import rank
-from corank.cli.screening import screen
+from corank.cli.screen import screen
 from corank.errors import InputError, MissingExtra, reason
 
 app = typer.Typer(

@@ -14,7 +14,7 @@ def data(
     verify: Annotated[bool, typer.Option(help="Check the content of every file that is there.")] = False,
 ) -> None:
     """List the known data sets: what they are, where they were found, terms of use."""
-    from corank.cli.screen import screen, show
+    from corank.cli.tables import screen, show
     from corank.data import catalog
     from corank.errors import InputError
     from corank.experiments.report import ReportTable

@@ -18,7 +18,7 @@ def demo(
 
     import numpy as np
 
-    from corank.cli.screen import screen, show
+    from corank.cli.tables import screen, show
     from corank.data.letor import read_letor
     from corank.data.letor_writer import write_letor
     from corank.data.make import make_ranking

@@ -97,7 +97,7 @@ def _print_json(evaluation: Evaluation, comparisons: list[Comparison], n_absent:
 
 
 def _print_tables(evaluation: Evaluation, comparisons: list[Comparison], n_absent: int) -> None:
-    from corank.cli.screen import screen, show
+    from corank.cli.tables import screen, show
     from corank.experiments.report import ReportTable
 
     console = screen()

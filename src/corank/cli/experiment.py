@@ -24,7 +24,7 @@ def experiment(
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from corank.cli.screen import screen, show
+    from corank.cli.tables import screen, show
     from corank.experiments import EXPERIMENTS, find
     from corank.experiments.options import ExperimentOptions
 

@@ -76,6 +76,8 @@ def _ranker(name: str) -> type[Ranker] | None:
     thing = getattr(corank, name)
     if not (isinstance(thing, type) and issubclass(thing, Ranker)) or inspect.isabstract(thing):
         return None
+    if getattr(thing, "_reads_ids", False):  # which files of rows do not hold
+        return None
     needed = [p for p in inspect.signature(thing).parameters.values() if p.default is p.empty]
     return None if needed else thing
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from corank.cli.screen import screen
+from corank.cli.tables import screen
 
 if sys.platform != "win32":
     import termios

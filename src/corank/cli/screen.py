@@ -1,81 +1,179 @@
-"""Tables and text on a screen: nothing is cut. Where there is no screen, lines are as long as what stands in them."""
+"""`corank screen`: read the records that are most likely relevant, one at a time, and say when enough were found."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from corank.errors import InputError
 
 if TYPE_CHECKING:
+    from corank.data.records import Records
+    from corank.screening.answers import Answers
+
+
+class StoppingRule(StrEnum):
+    """When reading may stop."""
+
+    decline = "decline"
+    poisson = "poisson"
+    sample = "sample"
+
+
+def screen(
+    records: Annotated[Path, typer.Argument(help="Works to screen: .csv, .tsv, .ris or .jsonl, perhaps packed.")],
+    topic: Annotated[
+        str | None, typer.Option(help="What relevant records are about, in words.", show_default=False)
+    ] = None,
+    known: Annotated[
+        list[str] | None, typer.Option(help="Ids of records known to be relevant, with commas.", show_default=False)
+    ] = None,
+    judge: Annotated[str, typer.Option(help="Who reads; each judge has answers of their own.")] = "me",
+    rule: Annotated[
+        StoppingRule,
+        typer.Option(help="When to stop: a careful model of the finds, a cheap one, or a random sample as proof."),
+    ] = StoppingRule.decline,
+    target: Annotated[float, typer.Option(help="Share of the relevant records that is wanted.")] = 0.95,
+    confidence: Annotated[float, typer.Option(help="How sure of it one must be.")] = 0.95,
+    export: Annotated[
+        Path | None,
+        typer.Option(help="Write all judges' answers to this .csv or .ris, and read nothing.", show_default=False),
+    ] = None,
+    simulate: Annotated[bool, typer.Option("--simulate", help="Replay records that are all judged.")] = False,
+    starts: Annotated[int, typer.Option(min=1, help="Replays, each from another pair of records.")] = 10,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Folder for report, curves and plot of a replay.", show_default=False),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of what is chosen at random.")] = 0,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+) -> None:
+    """Screen records: read the most likely one next, answer with a key, and stop when nearly all were found."""
     from rich.console import Console
 
-    from corank.experiments.report import ReportTable
+    from corank.data.records import read_records
 
-ENDLESS = 1_000_000
-# a column of text may be folded down to this
-NARROW = 8
-
-
-def screen() -> Console:
-    """Return what standard output is printed to: a terminal as wide as it is, else lines that never end."""
-    from rich.console import Console
-
-    console = Console(markup=False, highlight=False)
-    return console if console.is_terminal else Console(markup=False, highlight=False, width=ENDLESS)
-
-
-def show(table: ReportTable, console: Console) -> None:
-    """
-    Print a table: text is folded where it must be and numbers stay whole; one record a row where that is too wide.
-
-    table: what to print.
-    console: where.
-    """
-    from rich import box
-    from rich.table import Table
-
-    texts = [[table.text(cell) for cell in row] for row in table.rows]
-    layout = _layout(table, texts, console)
-    if layout is None:
-        _show_records(table, texts, console)
+    if simulate and export is not None:
+        raise InputError("--simulate and --export do different things; pass one of them.")
+    if output is not None and not simulate:
+        raise InputError("--output is for what --simulate finds; pass --simulate too, or leave it out.")
+    if simulate:
+        _simulate(records, starts, rule.value, target, confidence, output, force)
         return
-    framed, widths = layout
-    drawn = Table(
-        title=table.title or None, title_justify="left", caption=table.note or None, caption_justify="left",
-        box=box.HEAVY_HEAD if framed else None, padding=(0, 1) if framed else (0, 1, 0, 0),
-    )  # fmt: skip
-    for at, name in enumerate(table.columns):
-        if table.is_number(at):
-            drawn.add_column(name, justify="right", overflow="fold", width=widths[at])
-        else:
-            drawn.add_column(name, overflow="fold", min_width=widths[at])
-    for row in texts:
-        drawn.add_row(*row)
-    console.print(drawn)
+    if export is not None:
+        _export(records, export, force)
+        return
+
+    from corank.cli.reading import read_all
+    from corank.screening.journal import Journal, journal_path
+    from corank.screening.screening import Screening
+
+    path = journal_path(records, judge)
+    works = read_records(records)
+    ids = [one.strip() for given in known or () for one in given.split(",") if one.strip()]
+    with Journal(path) as journal:
+        with Console(stderr=True).status(f"comparing {len(works)} records"):
+            screening = Screening(
+                works, topic=topic, known=ids, journal=journal, rule=rule.value, target=target, confidence=confidence,
+                random_state=seed,
+            )  # fmt: skip
+        read_all(screening)
+    typer.echo(f"answers are in {path}; the same command goes on from here.")
 
 
-def _layout(table: ReportTable, texts: list[list[str]], console: Console) -> tuple[bool, list[int]] | None:
-    """Choose whether a table has a frame, and the least width of each column; None where there is no room for it."""
-    columns = list(zip(table.columns, *texts, strict=True))
-    names = [len(column[0]) for column in columns]
-    words = [max(len(word) for cell in column for word in cell.split()) for column in columns]
-    folded = [min(word, NARROW) for word in words]
-    numbers = [max(map(len, column[1:]), default=1) * table.is_number(at) for at, column in enumerate(columns)]
-    # the name of a column stands on one line; or text is cut between words only; or inside them too, as there is room
-    for text in ([max(pair) for pair in zip(names, words, strict=True)], words, folded):
-        widths = [max(pair) for pair in zip(text, numbers, strict=True)]
-        for framed in (True, False) if console.is_terminal else (False,):
-            if sum(widths) + (3 * len(widths) + 1 if framed else len(widths)) <= console.width:
-                return framed, widths
-    return None
+def _export(source: Path, target: Path, force: bool) -> None:
+    import numpy as np
+
+    from corank.data.compressed import require_text_place
+    from corank.data.records import read_records
+    from corank.data.records_writer import require_records_suffix, write_records
+    from corank.screening.answers import Answers
+    from corank.screening.journal import read_journals
+
+    require_records_suffix(target)
+    require_text_place(target, overwrite=force)
+    records = read_records(source)
+    judges = {judge: Answers(records, lines) for judge, lines in read_journals(source)}
+    if not judges:
+        raise InputError(f"there are no answers for {source} yet; screen it first.")
+    given = np.full((len(judges), len(records)), np.nan)
+    for row, answers in zip(given, judges.values(), strict=True):
+        row[list(answers.relevant)] = list(answers.relevant.values())
+    judged, relevant = (~np.isnan(given)).sum(axis=0), (given == 1).sum(axis=0)
+    disagree = (relevant > 0) & (relevant < judged)
+    labels = np.where((judged == 0) | disagree, np.nan, relevant > 0)
+    more = {"note": _notes(records, judges)}
+    if len(judges) > 1:
+        for judge, row in zip(judges, given, strict=True):
+            more[f"included_{judge}"] = ["" if np.isnan(label) else str(int(label)) for label in row]
+    write_records(target, records, labels, more, overwrite=force)
+    typer.echo(
+        f"wrote {target}: {len(records)} records, {np.count_nonzero(labels == 1)} relevant, "
+        f"{np.count_nonzero(labels == 0)} not, {np.count_nonzero(judged == 0)} unread"
+        + (f", {np.count_nonzero(disagree)} on which judges disagree (left empty)" if len(judges) > 1 else "")
+    )
 
 
-def _show_records(table: ReportTable, texts: list[list[str]], console: Console) -> None:
-    """Print each row as lines of name and value."""
-    lines = [table.title, *(f"{name}: {text}" for row in texts for name, text in _named(table, row)), table.note]
-    for line in filter(None, lines):
-        console.print(line, overflow="fold")
+def _notes(records: Records, judges: dict[str, Answers]) -> list[str]:
+    named = len(judges) > 1
+    return [
+        "; ".join(
+            (f"{judge}: " if named else "") + answers.notes[number]
+            for judge, answers in judges.items()
+            if number in answers.notes
+        )
+        for number in range(len(records))
+    ]
 
 
-def _named(table: ReportTable, row: list[str]) -> list[tuple[str, str]]:
-    """Return names and values of a row, all but the first moved in; cells without a value are left out."""
-    (name, text), *others = zip(table.columns, row, strict=True)
-    return [(name, text), *((f"  {other}", value) for other, value in others if value)]
+def _simulate(
+    source: Path, starts: int, rule: str, target: float, confidence: float, output: Path | None, force: bool
+) -> None:
+    import numpy as np
+
+    from corank.cli.tables import screen, show
+    from corank.data.atomic import atomic_folder, require_place
+    from corank.data.records import read_records
+    from corank.experiments.report import Report, ReportTable
+    from corank.screening.plot import plot_recall
+    from corank.screening.simulate import simulate
+
+    if output is not None:
+        require_place(output, overwrite=force, folder=True)
+    records = read_records(source)
+    replays = simulate(records, starts, rule=rule, target=target, confidence=confidence)
+    cells = [
+        (replay.atd, replay.wss95, replay.recall10, replay.stop / len(replay.found), replay.stop_recall, replay.seconds)
+        for replay in replays
+    ]
+    rows = [(str(replay.start), *row) for replay, row in zip(replays, cells, strict=True)]
+    rows.append(("mean", *np.mean(cells, axis=0).tolist()))
+    reached = np.mean([replay.stop_recall >= target - 1e-12 for replay in replays])
+    table = ReportTable(
+        f"{source.name}: {len(records)} records, {int(records.labels.sum())} relevant",
+        ("start", "ATD", "WSS@95", "recall@10 %", "read at stop", "recall at stop", "s"),
+        tuple(rows),
+        digits=3,
+        note=f"The rule {rule!r} reached a recall of {target:g} in {reached:.0%} of the starts.",
+    )
+    show(table, screen())
+    if output is None:
+        return
+    with atomic_folder(output, overwrite=force) as folder:
+        plot = folder / "recall.png"
+        plot_recall(replays, plot, title=source.name)
+        about = (
+            "Each start is one relevant and one other record; the rest is read in the order of the model, which "
+            "learns every answer. ATD: mean place of the relevant records; WSS@95: share saved at 95 % recall, less "
+            "5 %; all as shares of the records read."
+        )
+        Report(f"Screening {source.name}", about, (table,), plots=(plot,)).write(folder)
+        lines = ["start,place,record,relevant\n"]
+        for replay in replays:
+            read = zip(replay.order.tolist(), replay.found.astype(int).tolist(), strict=True)
+            lines += [f"{replay.start},{place},{number + 1},{hit}\n" for place, (number, hit) in enumerate(read, 1)]
+        (folder / "curves.csv").write_text("".join(lines), encoding="utf-8")
+    typer.echo(f"wrote {output}: report, curves and plot")

@@ -49,3 +49,16 @@ def test_a_method_scores_as_the_estimator_does(name, drawn):
                 assert shares[b, c] == len(model.support_) / len(train)
             if name == "Sparse RankRLS":
                 assert shares[b, c] == len(few(len(train))) / len(train)
+
+
+@pytest.mark.parametrize("name", ["Item mean", "Collaborative"])
+def test_what_others_like_is_asked_for_each_user(name, drawn, monkeypatch):
+    monkeypatch.setattr("corank.experiments.ranking_pursuit.methods._USERS_AT_ONCE", 5)
+    model = drawn.item_mean if name == "Item mean" else drawn.collaborative
+    users = drawn.held_out
+    scores, shares = METHODS[name].scores(Grams(drawn, 8.0), users)
+    assert shares.shape == (len(users), 1)
+    for b in range(len(users)):
+        own, asked = (slice(starts[b], starts[b + 1]) for starts in (users.train_starts, users.test_starts))
+        expected = model.predict_user(users.train[own], users.y[own])[users.test[asked]]
+        np.testing.assert_allclose(scores[asked, 0], expected, atol=1e-9)

@@ -26,3 +26,15 @@ def test_items_that_the_reference_users_rated_alike_are_no_distance_apart(rating
     for distances in (drawn.distances, *drawn.halves):
         np.testing.assert_array_equal(np.sort(distances)[:, :2], 0.0)
     assert drawn.nearest > 1.0
+
+
+def test_the_community_is_everybody_who_is_neither_held_out_nor_tested(ratings, drawn):
+    n_drawn = len(drawn.held_out) + len(drawn.tested)
+    assert drawn.community.shape == (len(ratings) - n_drawn, len(drawn.distances))
+    known = sum(len(users.train) + len(users.test) for users in (drawn.held_out, drawn.tested))
+    # all 120 items are there in this draw
+    assert drawn.community.nnz == (~np.isnan(ratings)).sum() - known
+    np.testing.assert_allclose(
+        drawn.community.sum() + sum(users.y.sum() + users.y_test.sum() for users in (drawn.held_out, drawn.tested)),
+        np.nansum(ratings.astype(np.float64)),
+    )

@@ -13,12 +13,14 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
+from corank.collaborative import Collaborative, ItemMean
 from corank.core.many_rankings import errors_many, score_alike, svm_path
 from corank.core.threads import cut, n_threads, spread
 from corank.experiments.ranking_pursuit.grams import Grams
 from corank.experiments.ranking_pursuit.ridge import ridge, sparse_ridge
-from corank.experiments.ranking_pursuit.users import Users
+from corank.experiments.ranking_pursuit.users import Users, UsersRepeat
 from corank.pursuit import fit_many, fit_many_views
 
 Floats = NDArray[np.float64]
@@ -30,6 +32,7 @@ PENALTIES = tuple(4.0**power for power in range(2, -13, -1))
 SVM_PENALTIES = tuple(4.0**power for power in range(0, -10, -1))
 COUPLINGS = (0.01, 0.1, 1.0, 10.0, 100.0)
 CRRP_MIX = 0.5
+_USERS_AT_ONCE = 100
 
 
 @dataclass(frozen=True)
@@ -141,6 +144,37 @@ def one_by_one(solve: Solve) -> Scoring:
     return scoring
 
 
+def shared(model_of: Callable[[UsersRepeat], ItemMean | Collaborative]) -> Scoring:
+    """
+    Return a model of everybody else's ratings as a method; its grid has one point, for it chooses by itself.
+
+    model_of: takes a repeat and returns the model.
+    Returns: see `Method.scores`.
+    """
+
+    def scoring(grams: Grams, users: Users) -> tuple[Floats, Floats]:
+        model = model_of(grams.drawn)
+        return scores_by(model, users)[:, None], np.full((len(users), 1), float(isinstance(model, Collaborative)))
+
+    return scoring
+
+
+def scores_by(model: ItemMean | Collaborative, users: Users) -> Floats:
+    """
+    Score the test items of users whom a model has never seen, from their training ratings.
+
+    users: all of whose training ratings are known.
+    Returns: one score for each test item.
+    """
+    known = sparse.csr_array((users.y, users.train, users.train_starts), shape=(len(users), len(model.items_)))
+    scores = np.empty(len(users.test))
+    for first in range(0, len(users), _USERS_AT_ONCE):
+        block = model.predict_users(known[first : first + _USERS_AT_ONCE])
+        own = slice(users.test_starts[first], users.test_starts[min(first + _USERS_AT_ONCE, len(users))])
+        scores[own] = block[users.test_user[own] - first, users.test[own]]
+    return scores
+
+
 def _rls(K: Floats, y: Floats, *, centred: bool) -> tuple[Floats, Floats]:
     return ridge(K, y, PENALTIES, centred=centred), np.ones(len(PENALTIES))
 
@@ -178,6 +212,8 @@ METHODS = {
         Method("SS ranking pursuit", _COUPLED, co_pursuit(COUPLINGS), sees_unscored=True),
         Method("Two sets of users, not coupled", _TERMS, co_pursuit((0.0,), by_users=True), sees_unscored=True),
         Method("SS pursuit, two sets of users", _COUPLED, co_pursuit(COUPLINGS, by_users=True), sees_unscored=True),
+        Method("Item mean", ("",), shared(lambda drawn: drawn.item_mean)),
+        Method("Collaborative", ("",), shared(lambda drawn: drawn.collaborative)),
     )
 }
 """Every method by name."""

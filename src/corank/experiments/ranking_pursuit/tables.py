@@ -159,7 +159,12 @@ VIEW_PAIRS = (
     ("SS pursuit, two sets of users", "Two sets of users, not coupled"),
     ("SS pursuit, two sets of users", "RankRLS"),
 )
-COMPARED = {1.0: SUPERVISED_PAIRS, 0.5: VIEW_PAIRS, 0.15: VIEW_PAIRS}
+SHARED_PAIRS = (("Item mean", "RankRLS"), ("Collaborative", "RankRLS"), ("Collaborative", "Item mean"))
+COMPARED = {
+    1.0: (*SUPERVISED_PAIRS, *SHARED_PAIRS),
+    0.5: (*VIEW_PAIRS, *SHARED_PAIRS),
+    0.15: (*VIEW_PAIRS, *SHARED_PAIRS),
+}
 """For each share of known ratings, methods and what they are compared with."""
 
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.metrics.pairwise import euclidean_distances
+
+from corank.collaborative import Collaborative, ItemMean
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -80,12 +84,24 @@ class UsersRepeat:
         rated.
     halves: the same by the first and by the second half of the reference users: two views of an item.
     held_out, tested: problems to choose parameters on, and to report.
+    community: CSR matrix of everybody else's ratings of the items.
     """
 
     distances: Floats
     halves: tuple[Floats, Floats]
     held_out: Users
     tested: Users
+    community: Any
+
+    @cached_property
+    def item_mean(self) -> ItemMean:
+        """What the community thinks of the items."""
+        return ItemMean().fit(self.community)
+
+    @cached_property
+    def collaborative(self) -> Collaborative:
+        """What the community likes together, too; parameters are chosen inside it."""
+        return Collaborative(random_state=0).fit(self.community)
 
     @cached_property
     def nearest(self) -> float:
@@ -120,17 +136,24 @@ def draw_users(
     used = np.flatnonzero((~np.isnan(ratings[chosen])).any(axis=0))
     known, half = ratings[:, used], len(reference) // 2
     whole, first, second = (
-        _squared_distances(part) for part in (features[used], features[used, :half], features[used, half:])
+        squared_distances(part) for part in (features[used], features[used, :half], features[used, half:])
     )
     return UsersRepeat(
         whole,
         (first, second),
         _problems(known, chosen[:n_held_out], scored, rng),
         _problems(known, chosen[n_held_out:], scored, rng),
+        sparse_ratings(np.delete(known, chosen, axis=0)),
     )
 
 
-def _squared_distances(X: Floats) -> Floats:
+def sparse_ratings(ratings: NDArray[np.float32]) -> Any:
+    """Turn NaN into nothing: a CSR matrix of the ratings that are there."""
+    user, item = np.nonzero(~np.isnan(ratings))
+    return sparse.csr_array((ratings[user, item].astype(np.float64), (user, item)), shape=ratings.shape)
+
+
+def squared_distances(X: Floats) -> Floats:
     """With 0 between equal rows: rounding would leave a trace there, which a narrow kernel takes for a distance."""
     distances: Floats = euclidean_distances(X, squared=True)
     distances[distances < 1e-12 * distances.max()] = 0.0
@@ -151,12 +174,13 @@ def _problems(ratings: NDArray[np.float32], users: Ints, scored: float, rng: np.
         # items were shuffled, so that every second one is a random half of the scored and of the unscored
         side.append(np.arange(half) % 2)
     return Users(
-        np.concatenate(train), _starts(train), np.concatenate(y), np.concatenate(side), np.concatenate(test),
-        _starts(test), np.concatenate([ratings[user, items] for user, items in zip(users, test, strict=True)]).astype(
+        np.concatenate(train), starts_of(train), np.concatenate(y), np.concatenate(side), np.concatenate(test),
+        starts_of(test), np.concatenate([ratings[user, items] for user, items in zip(users, test, strict=True)]).astype(
             np.float64
         ),
     )  # fmt: skip
 
 
-def _starts(parts: list[Ints]) -> Ints:
+def starts_of(parts: list[Ints]) -> Ints:
+    """Say where each of some arrays begins when they stand one after the other."""
     return np.append(0, np.cumsum([len(part) for part in parts])).astype(np.int64)

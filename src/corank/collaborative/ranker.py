@@ -1,0 +1,281 @@
+"""RatingsRanker: what Collaborative and ItemMean share, from reading ratings to recommending items."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.utils.validation import check_is_fitted
+
+from corank.base import Ranker
+from corank.collaborative.ratings import Ids, as_ratings, cells_of, coded, positions, ratings_matrix, ratings_problem
+from corank.core.threads import cut, n_threads, spread
+from corank.data.queries import Queries
+from corank.data.ranking import RankingData
+from corank.errors import InputError, warn
+from corank.held_out import HeldOut
+from corank.metrics import disagreement_error
+from corank.parameters import check_values, whole
+
+Floats = NDArray[np.float64]
+
+# scores that are computed at a time
+_AT_ONCE = 1 << 16
+
+
+@dataclass(frozen=True, eq=False)
+class FittedRatings:
+    """What was learnt; see the attributes of `Collaborative`."""
+
+    users: Ids
+    ratings: Any
+    item_means: Floats
+    level: float
+    item_features: Floats | None = None
+    alpha: float | None = None
+    power: float | None = None
+    alpha_from: str | None = None
+
+
+class RatingsRanker(Ranker):
+    """
+    Base class of rankers of ratings: a query is a user, a row is an item, known by its id.
+
+    A subclass learns from the matrix of ratings in `_fit_ratings`, and says in `_tastes` what a user's ratings mean.
+    """
+
+    __metadata_request__predict: ClassVar[dict[str, bool]] = {"qid": True}
+    # rows are ids and not columns, so that laws of columns and files of them do not apply
+    _reads_ids: ClassVar[bool] = True
+
+    items_: Ids
+    users_: Ids
+    ratings_: Any
+    item_means_: Floats
+    level_: float
+
+    @abstractmethod
+    def _fit_ratings(self, ratings: Any, users: Ids, rng: np.random.Generator) -> FittedRatings:
+        """Learn from a CSR matrix of users × items, each of whom rated something."""
+
+    @abstractmethod
+    def _tastes(self, ratings: Any, levels: Floats) -> tuple[Floats, Floats]:
+        """
+        Say what users like.
+
+        ratings: CSR matrix of users × items.
+        levels (B,): receives how high each rates; left as it is for one without ratings.
+        Returns: features of the items (N, q) and coefficients of the users (B, q).
+        """
+
+    def predict(self, X: Any, qid: ArrayLike | None = None) -> Floats:
+        """
+        Score items, each for a user, on the scale of the ratings.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows,) or (n_rows, 1)
+            Item ids. One that nobody rated scores as an item of mean 0.
+        qid : array-like of shape (n_rows,), optional
+            The user of each row. One who gave no rating in ``fit``, as everyone where there is no qid, is scored by the
+            items' means.
+
+        Returns
+        -------
+        array of shape (n_rows,)
+            Scores in input order, higher is better.
+        """
+        check_is_fitted(self)
+        items = self._numbers(X)
+        asked = Queries.of(qid, len(items))
+        users = self._known(asked) if qid is not None else np.full(len(asked), -1)
+        scores = np.empty(len(items))
+
+        def score(first: int, last: int) -> None:
+            levels, Z, W = self._read(self._rows(users[first:last]))
+            rows = asked.order[asked.starts[first] : asked.starts[last]]
+            user, item = asked.codes[rows] - first, items[rows]
+            found = levels[user] + np.where(item < 0, 0.0, self.item_means_[item])
+            if W.any():
+                found += np.where(item < 0, 0.0, np.einsum("ij,ij->i", Z[item], W[user]))
+            scores[rows] = found
+
+        self._spread(score, asked.starts)
+        return scores
+
+    def rank(self, X: Any, qid: ArrayLike | None = None) -> NDArray[np.int64]:
+        """Rank items for each user: 1 for the best of a user's rows; equal scores keep their input order."""
+        scores = self.predict(X, qid)
+        return Queries.of(qid, len(scores)).ranks(scores)
+
+    def score(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None, sample_weight: None = None) -> float:
+        """Share of comparable pairs of a user's items that are ordered rightly, averaged over users."""
+        if sample_weight is not None:
+            raise InputError("sample_weight came, but score counts pairs unweighted; leave it out.")
+        return 1.0 - disagreement_error(y, self.predict(X, qid), qid)
+
+    def predict_user(self, items: ArrayLike, ratings: ArrayLike) -> Floats:
+        """
+        Score all items for anybody, from a few ratings.
+
+        Parameters
+        ----------
+        items : array-like of shape (k,)
+            Ids of the items rated; those that nobody rated in ``fit`` say nothing and are left out.
+        ratings : array-like of shape (k,)
+            The ratings; NaN is none.
+
+        Returns
+        -------
+        array of shape (n_items,)
+            Scores of `items_`.
+        """
+        return np.asarray(self._scores(self._row(items, ratings))[0])
+
+    def predict_users(self, ratings: Any) -> Floats:
+        """
+        Score all items for many users, none of whom need have been there in ``fit``.
+
+        Parameters
+        ----------
+        ratings : sparse matrix of shape (n_users, n_items)
+            Their ratings, in the order of `items_`; zeros that are stored are ratings.
+
+        Returns
+        -------
+        array of shape (n_users, n_items)
+            Scores of `items_`.
+        """
+        return self._scores(self._given(ratings))
+
+    def recommend(self, user: Any, n: int = 10) -> Ids:
+        """
+        Name the best items that a user of ``fit`` has not rated.
+
+        Parameters
+        ----------
+        user : id
+            As in qid; one who was not there gets the items of the highest means.
+        n : int
+            Most items.
+
+        Returns
+        -------
+        array of shape (n,)
+            Item ids, best first; fewer where all others were rated.
+        """
+        check_is_fitted(self)
+        return self._best(self._rows(self._known(Queries.of([user], 1))), n)
+
+    def recommend_user(self, items: ArrayLike, ratings: ArrayLike, n: int = 10) -> Ids:
+        """
+        Name the best items that anybody has not rated, from a few ratings.
+
+        Parameters
+        ----------
+        items, ratings : array-like of shape (k,)
+            As in `predict_user`.
+        n : int
+            Most items.
+
+        Returns
+        -------
+        array of shape (n,)
+            Item ids, best first; fewer where all others were rated.
+        """
+        return self._best(self._row(items, ratings), n)
+
+    def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> FittedRatings:
+        ratings, users = ratings_matrix(data)
+        return self._fit_ratings(ratings, users, rng)
+
+    def _problem(self, X: Any, y: Any, qid: Any, pairs: Any) -> tuple[RankingData, dict[str, Any]]:
+        if pairs is not None:
+            raise InputError("pairs came, but ratings are learnt from; pass y, one rating per row.")
+        data, items = ratings_problem(X, y, qid)
+        return data, {"items_": items, "n_features_in_": 1}
+
+    def _read(self, ratings: Any) -> tuple[Floats, Floats, Floats]:
+        """Levels of users, features of items, and coefficients of users."""
+        levels = np.full(ratings.shape[0], self.level_)
+        return levels, *self._tastes(ratings, levels)
+
+    def _numbers(self, X: Any) -> NDArray[np.int64]:
+        ids, codes = coded(X)
+        at = positions(self.items_, ids)
+        if len(at) and at.max() < 0:
+            warn(
+                f"none of the {len(ids)} items of X was rated in fit, where items have ids such as "
+                f"{self.items_.tolist()[0]!r}; they all score alike."
+            )
+        return at[codes]
+
+    def _known(self, asked: Queries) -> NDArray[np.int64]:
+        """Number of each user of ``fit``, −1 for others."""
+        return positions(self.users_, asked.plain_ids(type(self).__name__))
+
+    def _rows(self, users: NDArray[np.int64]) -> Any:
+        """Ratings of users of ``fit``, none for −1."""
+        known = users >= 0
+        counts = np.zeros(len(users), dtype=np.int64)
+        counts[known] = np.diff(self.ratings_.indptr)[users[known]]
+        found = self.ratings_[users[known]]
+        return sparse.csr_array(
+            (found.data, found.indices, np.append(0, np.cumsum(counts))), shape=(len(users), found.shape[1])
+        )
+
+    def _row(self, items: ArrayLike, ratings: ArrayLike) -> Any:
+        """One user's ratings of known items as a matrix of one row."""
+        check_is_fitted(self)
+        ids, codes = coded(items)
+        values = as_ratings(ratings)
+        if len(values) != len(codes):
+            raise InputError(f"ratings has {len(values)} values for {len(codes)} items; pass one rating per item.")
+        if len(ids) < len(codes):
+            raise InputError("items names an item more than once; keep one rating of each.")
+        at = positions(self.items_, ids)[codes]
+        kept = (at >= 0) & ~np.isnan(values)
+        cells = (values[kept], at[kept], [0, int(kept.sum())])
+        return sparse.csr_array(cells, shape=(1, len(self.items_)))
+
+    def _given(self, ratings: Any) -> Any:
+        """Check new ratings; CSR, without NaN."""
+        check_is_fitted(self)
+        if not sparse.issparse(ratings) or ratings.shape[1:] != (len(self.items_),):
+            raise InputError(
+                f"ratings is a {type(ratings).__name__} of shape {np.shape(ratings)}; pass a scipy.sparse matrix with "
+                f"a column for each of the {len(self.items_)} items."
+            )
+        user, item, values = cells_of(ratings)
+        kept = ~np.isnan(values)
+        rows = sparse.csr_array((values[kept], (user[kept], item[kept])), shape=ratings.shape)
+        if rows.nnz < kept.sum():  # what stands twice was added up
+            raise InputError("ratings holds a user's rating of an item more than once; keep one.")
+        return rows
+
+    def _scores(self, rows: Any) -> Floats:
+        scores = np.empty(rows.shape)
+
+        def score(first: int, last: int) -> None:
+            levels, Z, W = self._read(rows[first:last] if last - first < len(scores) else rows)
+            np.dot(W, Z.T, out=scores[first:last])
+            scores[first:last] += self.item_means_ + levels[:, None]
+
+        self._spread(score, np.arange(len(scores) + 1) * rows.shape[1])
+        return scores
+
+    def _best(self, row: Any, n: int) -> Ids:
+        check_values({"n": n}, {"n": whole(1)})
+        scores = self._scores(row)[0]
+        scores[row.indices] = -np.inf
+        best = np.argsort(-scores, kind="stable")[: min(n, len(scores) - row.nnz)]
+        return np.asarray(self.items_[best])
+
+    def _spread(self, score: Any, starts: NDArray[np.int64]) -> None:
+        """Call `score` for runs of users of a moderate number of scores each, on threads."""
+        pieces = max(1, min(len(starts) - 1, int(starts[-1]) // _AT_ONCE))
+        spread(score, cut(starts, pieces), n_threads(getattr(self, "n_jobs", None) or 1))

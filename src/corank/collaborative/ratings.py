@@ -1,0 +1,160 @@
+"""Ratings as users give them, events or a sparse matrix, and the ids of users and items in them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from corank.data.given import as_numbers, as_scores
+from corank.data.queries import Queries
+from corank.data.ranking import RankingData
+from corank.data.rows import require_structure
+from corank.errors import InputError
+
+Ints = NDArray[np.int64]
+Ids = NDArray[Any]
+
+
+def ratings_problem(X: Any, y: Any, qid: Any) -> tuple[RankingData, Ids]:
+    """
+    Index ratings as a ranking problem: a query is a user, a row is an item, written as its indicator.
+
+    X: one item id per rating, or a sparse matrix of users × items (then y and qid are None), or a RankingData whose one
+        column holds item numbers.
+    y: the ratings; NaN is none.
+    qid: the user of each rating.
+    Returns: the problem, whose X is (n_ratings, n_items), and the ids of the items, in order.
+    """
+    if sparse.issparse(X) and X.ndim != 2:
+        raise InputError(f"X is sparse and has shape {X.shape}; pass a matrix of users × items.")
+    if sparse.issparse(X) or isinstance(X, RankingData):
+        if y is not None or qid is not None:
+            raise InputError(f"y or qid came beside a {type(X).__name__}, which holds the ratings; pass it alone.")
+    elif qid is None:
+        raise InputError("qid is None, but ratings are those of many users; pass the user of each rating.")
+    if sparse.issparse(X):
+        items = np.arange(X.shape[1])
+        qid, codes, y = cells_of(X)
+    else:
+        if isinstance(X, RankingData):
+            X.require_whole()
+            _require_alike(X)
+            X, y, qid = X.X, X.y, X.queries.ids[X.queries.codes]
+        items, codes = coded(X)
+    scores, queries = as_scores(y, len(codes)), Queries.of(qid, len(codes))
+    _require_once(queries, items, codes, ~np.isnan(scores))
+    rows = sparse.csr_array(
+        (np.ones(len(codes), dtype=np.float32), codes, np.arange(len(codes) + 1)), shape=(len(codes), len(items))
+    )
+    return RankingData.of_checked(rows, scores, queries), items
+
+
+def ratings_matrix(data: RankingData) -> tuple[Any, Ids]:
+    """
+    Gather the ratings of a problem from `ratings_problem`.
+
+    Returns: CSR matrix of users × items in which zeros are ratings too, and the ids of who rated, in order.
+    """
+    _require_alike(data)
+    assert data.y is not None
+    users, codes = in_order(data.queries.plain_ids("a ranker of ratings"), data.queries.codes[data.scored_rows])
+    rated, at = np.unique(codes, return_inverse=True)  # not everyone, where y is NaN
+    users = users[rated]
+    cells = (data.y[data.scored_rows], (at, data.X.indices[data.scored_rows]))
+    matrix = sparse.csr_array(cells, shape=(len(users), data.X.shape[1]))
+    return matrix, users
+
+
+def cells_of(X: Any) -> tuple[Ints, Ints, NDArray[np.float64]]:
+    """
+    Take a sparse matrix apart.
+
+    Returns: row, column and value of each entry that is stored, zeros and what is stored twice included.
+    """
+    require_structure(X)
+    cells = X.tocoo()
+    return cells.row.astype(np.int64), cells.col.astype(np.int64), as_ratings(cells.data)
+
+
+def as_ratings(values: Any) -> NDArray[np.float64]:
+    """Check ratings: finite numbers, or NaN for none."""
+    ratings = as_numbers(values, "ratings", "rating")
+    if np.isinf(ratings).any():
+        raise InputError("ratings contains infinity; pass finite ratings, or NaN for none.")
+    return ratings
+
+
+def coded(X: Any) -> tuple[Ids, Ints]:
+    """
+    Check item ids.
+
+    X: one id per row, a vector or one column; numbers or strings.
+    Returns: the distinct ids, in order, and the position of each row's.
+    """
+    column = _one_column(X)
+    try:
+        queries = Queries.of(column, len(column))
+        ids = queries.plain_ids("a ranker of ratings")
+    except InputError as error:  # said of the ids of queries
+        raise InputError(
+            str(error).replace("qid", "X").replace("a query id", "an item id").replace("query id", "item id")
+        ) from error
+    return in_order(ids, queries.codes)
+
+
+def in_order(ids: Ids, codes: Ints) -> tuple[Ids, Ints]:
+    """
+    Sort ids, so that a model does not depend on which rating came first.
+
+    Returns: the sorted ids, and the new position of each code.
+    """
+    order = np.argsort(ids)
+    places = np.empty(len(ids), dtype=np.int64)
+    places[order] = np.arange(len(ids))
+    return ids[order], places[codes]
+
+
+def positions(known: Ids, asked: Ids) -> Ints:
+    """
+    Look up ids.
+
+    known (n,): in order.
+    asked (m,): any ids.
+    Returns: where each stands in `known`; −1 where it does not, numbers among strings too.
+    """
+    if not len(known) or isinstance(known[0], str) != (asked.dtype.kind in "OU"):
+        return np.full(len(asked), -1, dtype=np.int64)
+    at = np.minimum(np.searchsorted(known, asked), len(known) - 1)
+    return np.where(known[at] == asked, at, -1).astype(np.int64)
+
+
+def _require_alike(data: RankingData) -> None:
+    if data.weights is not None:
+        raise InputError("weights of rows came, but every rating counts alike here; leave them out.")
+
+
+def _one_column(X: Any) -> Any:
+    if isinstance(X, list | tuple) and not any(isinstance(item, list | tuple) for item in X):
+        return X
+    values = X if sparse.issparse(X) else np.asarray(X)
+    if values.ndim == 2 and values.shape[1] == 1 and not sparse.issparse(values):
+        return values[:, 0]
+    if values.ndim != 1:
+        raise InputError(
+            f"X has shape {values.shape}; pass one item id per row, or the ratings as a scipy.sparse matrix of users × "
+            "items."
+        )
+    return values
+
+
+def _require_once(queries: Queries, items: Ids, codes: Ints, is_rated: NDArray[np.bool_]) -> None:
+    cells = np.sort((queries.codes * len(items) + codes)[is_rated])
+    twice = np.flatnonzero(np.diff(cells) == 0)
+    if len(twice):
+        user, item = divmod(int(cells[twice[0]]), len(items))
+        raise InputError(
+            f"user {queries.ids[user]} rated item {items[item]} more than once; keep one rating of each item."
+        )
