@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import sparse
-from some_ratings import some_ratings
 
 from corank.collaborative.means import item_means, residuals, user_levels
+from some_ratings import some_ratings
 
 
 @pytest.mark.parametrize("shrink", [0.5, 2.0, 30.0])

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import sparse
-from some_ratings import some_ratings
 
 from corank.collaborative.spectrum import Spectrum
+from some_ratings import some_ratings
 
 
 def dense_kernel(E, n_basis, power):
