@@ -122,9 +122,9 @@ _HOMES = {
 
 # what else is reached by `import corank` alone
 _ROOMS = (
-    "base", "basis", "calibration", "collaborative", "data", "descent", "errors", "exact", "graphs", "judging", "kernels",
-    "landmarks", "losses", "metrics", "moments", "persist", "pursuit", "rls", "sampling", "screening", "smooth", "svm",
-    "views",
+    "base", "basis", "calibration", "collaborative", "data", "descent", "errors", "exact", "graphs", "judging",
+    "kernels", "landmarks", "losses", "metrics", "moments", "persist", "pursuit", "rls", "sampling", "screening",
+    "smooth", "svm", "views",
 )  # fmt: skip
 
 __all__ = ["__version__", *_HOMES]
