@@ -116,6 +116,14 @@ def test_bad_words_give_one_sentence_and_no_file(says, text, tmp_path, words, me
 SGD = ("--loss", "hinge", "--set", "solver=sgd")
 
 
+@pytest.fixture(autouse=True)
+def listening():
+    """Ctrl-C is heard, also where tests run in the background and a shell has it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def interrupted_fit(monkeypatch, text, path, *words, at=3):
     """Press Ctrl-C when `at` pieces of the steps are taken."""
     advance, pieces = Runs.advance, []
