@@ -38,7 +38,7 @@ def in_options(sentence: str, options: Mapping[str, str], settable: Callable[[],
     def option(found: re.Match[str]) -> str:
         name, value = found[2], found[3] or ""
         if name in options:
-            said = f"{options[name]} {value}".rstrip()
+            said = options[name] if value == "True" else f"{options[name]} {value}".rstrip()  # a flag has no value
         elif value and name in settable():
             said = f"--set {name}=" + value.strip("'")
         else:

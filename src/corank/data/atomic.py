@@ -156,9 +156,7 @@ def _folder_place(path: str | os.PathLike[str], overwrite: bool) -> Path:
 
 
 def _taken(path: str | os.PathLike[str]) -> InputError:
-    return InputError(
-        f"{path} exists already; choose another name, or replace it with overwrite=True (on the command line --force)."
-    )
+    return InputError(f"{path} exists already; choose another name, or replace it with overwrite=True.")
 
 
 @contextmanager
