@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import sklearn
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
@@ -81,3 +82,14 @@ def test_what_is_missing_is_said():
         search.predict(X)
     with pytest.raises(InputError, match="now got rows without qid"):
         search.rank(X)
+
+
+def test_a_damaged_matrix_is_refused_before_folds_are_cut_from_it():
+    class NoFolds(QueryKFold):
+        def split(self, *args, **kwargs):
+            pytest.fail("scipy would follow the pointers, and end the process")
+
+    rows = sparse.csr_matrix(X)
+    rows.indptr[3] = 10**6
+    with pytest.raises(InputError, match="X is a damaged CSR matrix: row 2"):
+        QuerySearchCV(RankRLS(), {"alpha": [1.0]}, cv=NoFolds(2)).fit(rows, Y, qid=QID)

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 from sklearn import config_context
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.model_selection import GridSearchCV
@@ -16,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData
 from corank.data.routing import predict_with_qid
+from corank.data.rows import require_structure, require_whole
 from corank.data.split import QueryKFold
 from corank.errors import InputError
 from corank.metrics import Convention, scorer
@@ -115,6 +117,9 @@ class QuerySearchCV(MetaEstimatorMixin, BaseEstimator):
             raise InputError("X is a RankingData, which folds of rows cannot be cut from; pass its X, y and qid.")
         if y is None:
             raise InputError("y is missing; pass one score per row, NaN where unscored.")
+        require_whole(X)
+        if sparse.issparse(X):  # folds are cut by scipy, which follows it without a look
+            require_structure(X)
         cv = 5 if self.cv is None else self.cv
         search = GridSearchCV(
             self.estimator,

@@ -27,6 +27,7 @@ COMMAND = typer.main.get_command(cli.app)
         ("fit", "tol is -1.0; pass a number.", "tol is -1.0; pass a number."),
         ("fit", "y is a word; pass numbers.", "y is a word; pass numbers."),
         ("rank", "name it as y= or set coupling=0.", "name it as --label or set coupling=0."),
+        ("fit", "or replace it with overwrite=True.", "or replace it with --force."),
         ("convert", "read with layout='csr'.", "read with --layout 'csr'."),
         ("convert", "or replace it with overwrite=True.", "or replace it with --force."),
         ("fit", "read with layout='csr'.", "read with layout='csr'."),

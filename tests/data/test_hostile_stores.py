@@ -189,14 +189,19 @@ def test_a_file_cut_after_opening_gets_a_sentence_and_no_signal(tmp_path: Path, 
 import os, sys
 import corank
 from corank.errors import InputError
+from corank.moments import Moments
 place = {str(small_store(tmp_path / "s", as_csr))!r}
 fresh, used = corank.open_store(place), corank.open_store(place)
 model = corank.SPD(n_steps=100, random_state=0, solver="sgd").fit(used.data)
 model.predict(used.X)
+search, grades, qid = corank.QuerySearchCV(model, {{"alpha": [1.0]}}), used.y.copy(), used.qid
 os.truncate(place + "/values.bin", 10)
+os.truncate(place + "/y.bin", 10)
 for use in (
     lambda: fresh.X, lambda: fresh.data, lambda: fresh.docids, lambda: model.fit(used.data),
     lambda: model.predict(used.X), lambda: model.partial_fit(used.data), used.verify,
+    lambda: Moments.of(used.data), lambda: search.fit(used.X, grades, qid=qid),
+    lambda: corank.evaluate(used.y, [1.0] * len(qid), qid), lambda: model.fit([[1.0]] * len(qid), used.y, qid=qid),
 ):
     try:
         use()
@@ -206,7 +211,7 @@ for use in (
 """
     ran = subprocess.run([sys.executable, "-c", child], capture_output=True, text=True, timeout=600, check=False)
     assert ran.returncode == 0, (ran.returncode, ran.stderr[-2000:])
-    assert ran.stdout.split() == ["refused"] * 7
+    assert ran.stdout.split() == ["refused"] * 11
 
 
 def test_a_store_that_is_written_anew_leaves_an_open_one_as_it_was(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ PIECE = 1 << 20
 MEMORY = 1 << 27
 """What an unpacker may take, in bytes; the largest presets of xz and zstandard stay within it."""
 
-TIMES, LEAST = 200, 1 << 28
+TIMES, LEAST = 200, 1 << 26
 """A file may unpack to so many times its size, or so many bytes; rows of text or of a table pack 5 to 20 times."""
 
 ALLOWANCE = "CORANK_UNPACK_GB"

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from corank.data.queries import is_missing
+from corank.data.rows import require_whole
 from corank.errors import InputError, reason
 
 # squares of such scores, summed over all pairs there may be, can still be held
@@ -39,6 +40,7 @@ def as_numbers(values: ArrayLike, name: str, what: str) -> NDArray[np.float64]:
     name: how the caller calls it, for the message.
     what: what one number is, for the message.
     """
+    require_whole(values)
     try:
         given = np.asarray(values)
         if given.dtype.kind in "cmM":

@@ -191,6 +191,7 @@ def walk_over(
     block: rows in memory at a time.
     Returns: what is walked over.
     """
+    data.require_whole()
     X = plain_rows(data.X) if features is None else data.X
     features = features or dense
     width = features(X[:1]).shape[1] + 1
