@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
+import corank
 from corank.data.make import make_ranking
 from corank.data.ranking import RankingData
 from corank.data.store import open_store, write_store
@@ -69,3 +70,11 @@ def test_a_problem_says_what_it_is_in_one_line():
     assert repr(data) == "RankingData(30 rows, 30 scored, 6 queries, X of shape (30, 20))"
     pairs = RankingData.of_pairs(PROBLEM.X, [[0, 1]])
     assert repr(pairs) == "RankingData(30 rows, 1 preferences, 1 queries, X of shape (30, 20))"
+
+
+def test_rows_without_a_feature_are_refused(tmp_path):
+    (tmp_path / "rows.txt").write_text("1 qid:1\n0 qid:1\n")
+    data = corank.read(tmp_path / "rows.txt").data
+    for ranker in (corank.SPD(), corank.SPD(solver="sgd"), corank.RankRLS()):
+        with pytest.raises(InputError, match="X has 2 rows of 0 features, and nothing to order them by; pass some"):
+            ranker.fit(data)

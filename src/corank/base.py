@@ -284,6 +284,8 @@ class Ranker(BaseEstimator, ABC):
         self._refuse_sparse(rows)
         if rows.ndim == 1:
             return {}
+        if rows.shape[1] == 0:  # as a file of rows without a feature gives them
+            raise InputError(f"X has {rows.shape[0]} rows of 0 features, and nothing to order them by; pass some.")
         if self._is_pairwise and rows.shape[0] != rows.shape[1]:
             raise InputError(
                 "kernel='precomputed' needs the Gram matrix of the training rows, but X has shape "

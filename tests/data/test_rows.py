@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -167,3 +168,12 @@ def test_a_file_that_was_cut_is_not_read(tmp_path):
 def test_memory_of_no_file_is_taken():
     X = np.frombuffer(mmap.mmap(-1, 64)).reshape(4, 2)
     assert as_rows(X).shape == (4, 2)
+
+
+def test_a_signalling_nan_is_named_without_a_warning():
+    bits = np.array([0x3F800000, 0x7F800001], dtype=np.uint32).view(np.float32)  # 1, and a NaN that arithmetic tells of
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for X in (sparse.csr_matrix((bits, ([0, 1], [1, 2])), shape=(2, 3)), bits.reshape(2, 1)):
+            with pytest.raises(InputError, match=r"X contains NaN at row 1"):
+                as_rows(X)

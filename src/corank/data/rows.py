@@ -135,20 +135,21 @@ def require_finite(X: Any) -> None:
     values = X.data[: X.indptr[-1]] if sparse.issparse(X) else X
     if all_finite(values):
         return
-    row, column = _first_bad(X)
-    value = float(X[row, column])
+    row, column, value = _first_bad(X)
     kind = "NaN" if np.isnan(value) else "infinity"
     raise InputError(
         f"X contains {kind} at row {row}, column {column}; pass finite numbers (fill or drop missing values first)."
     )
 
 
-def _first_bad(X: Any) -> tuple[int, int]:
+def _first_bad(X: Any) -> tuple[int, int, float]:
+    """Row, column and value of the first NaN or infinity; read as it stands, since a sum of some NaN warns."""
     if not sparse.issparse(X):
         row = int(np.flatnonzero(~np.isfinite(X).all(axis=1))[0])
-        return row, int(np.flatnonzero(~np.isfinite(X[row]))[0])
+        column = int(np.flatnonzero(~np.isfinite(X[row]))[0])
+        return row, column, float(X[row, column])
     at = int(np.flatnonzero(~np.isfinite(X.data))[0])
-    return int(np.searchsorted(X.indptr, at, side="right") - 1), int(X.indices[at])
+    return int(np.searchsorted(X.indptr, at, side="right") - 1), int(X.indices[at]), float(X.data[at])
 
 
 def _one_sentence(X: Any, error: Exception) -> str:
