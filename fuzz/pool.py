@@ -182,7 +182,10 @@ class _Worker:
 
     def end(self, how: signal.Signals) -> int:
         """End the process; returns what it came to."""
-        os.kill(self.pid, how)
+        try:
+            os.kill(self.pid, how)
+        except ProcessLookupError:  # it has ended by itself, and was waited for
+            return 0
         return os.waitpid(self.pid, 0)[1]
 
     def _collect(self, total: Tally) -> None:
