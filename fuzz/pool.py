@@ -28,7 +28,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from fuzz.format import Failure, Format, judge
+from fuzz.format import PACKAGE, Failure, Format, judge
 
 SECONDS_AN_INPUT = 30.0
 MEMORY = 2 << 30
@@ -255,5 +255,5 @@ def _frames(stack: str) -> str:
 
 def _where(stack: str) -> str:
     """The innermost function of corank in what faulthandler wrote, of the thread that was hit."""
-    found = re.search(r'File ".*/corank/([^"]+)", line \d+ in (\S+)', stack)
+    found = re.search(rf'File "{re.escape(PACKAGE)}([^"]+)", line \d+ in (\S+)', stack)
     return f"in {found[1]} {found[2]}" if found else "outside corank"
