@@ -13,7 +13,11 @@ from pathlib import Path
 from random import Random
 from types import ModuleType
 
+import corank
 from corank.errors import InputError
+
+PACKAGE = f"{Path(corank.__file__).parent}/"
+"""The folder of the package, wherever the project lies."""
 
 
 class Wrong(Exception):
@@ -127,7 +131,7 @@ def judge(form: Format, content: bytes, way: int, folder: Path) -> bool | Failur
 def _place(error: BaseException) -> str:
     """Where corank was when it raised, without line numbers: they change with every mend."""
     frames = traceback.extract_tb(error.__traceback__)
-    ours = [frame for frame in frames if "/corank/" in frame.filename]
+    ours = [frame for frame in frames if frame.filename.startswith(PACKAGE)]
     if not ours:
         return f"in {Path(frames[-1].filename).name} {frames[-1].name}"
-    return f"in {ours[-1].filename.rpartition('/corank/')[2]} {ours[-1].name}"
+    return f"in {ours[-1].filename.removeprefix(PACKAGE)} {ours[-1].name}"

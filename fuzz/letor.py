@@ -180,7 +180,8 @@ def check_text(content: bytes, plain: bytes | None, way: Way, folder: Path) -> b
         with paths[0].open("r+b") as file:
             file.write(b"x" * len(content))
     _compare(found, rows, way)
-    if way.route == "writer" and found.X.shape[1]:
+    # an empty comment is not written, so that texts of no other come back without any
+    if way.route == "writer" and found.X.shape[1] and (found.comments is None or any(found.comments)):
         again = folder / "again.txt"
         write_letor(again, found.X, found.y, found.qid, found.comments, overwrite=True)
         _compare(read_letor(again, dtype="float64", layout=_layout(found), n_features=found.X.shape[1]), rows, way)

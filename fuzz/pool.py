@@ -28,7 +28,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from fuzz.format import Failure, Format, judge
+from fuzz.format import PACKAGE, Failure, Format, judge
 
 SECONDS_AN_INPUT = 30.0
 MEMORY = 2 << 30
@@ -182,7 +182,10 @@ class _Worker:
 
     def end(self, how: signal.Signals) -> int:
         """End the process; returns what it came to."""
-        os.kill(self.pid, how)
+        try:
+            os.kill(self.pid, how)
+        except ProcessLookupError:  # it has ended by itself, and was waited for
+            return 0
         return os.waitpid(self.pid, 0)[1]
 
     def _collect(self, total: Tally) -> None:
@@ -252,5 +255,5 @@ def _frames(stack: str) -> str:
 
 def _where(stack: str) -> str:
     """The innermost function of corank in what faulthandler wrote, of the thread that was hit."""
-    found = re.search(r'File ".*/corank/([^"]+)", line \d+ in (\S+)', stack)
+    found = re.search(rf'File "{re.escape(PACKAGE)}([^"]+)", line \d+ in (\S+)', stack)
     return f"in {found[1]} {found[2]}" if found else "outside corank"

@@ -81,7 +81,8 @@ def damage_tensor(parts: Parts, dice: Random) -> None:
     name = dice.choice(names)
     dtype, shape, body = parts.tensors[name]
     if kind < 0.55:
-        body = damaged_numbers(np.frombuffer(body, DTYPES.get(dtype, "|u1")), dice)
+        numbers = np.dtype(DTYPES.get(dtype, "|u1"))
+        body = damaged_numbers(np.frombuffer(body, numbers, len(body) // numbers.itemsize), dice)
     elif kind < 0.7:
         shape = dice.choice(
             ([len(body)], [], [1, *shape], [*shape, 1], shape[::-1], shape[1:], [0], [dice.choice(EDGE_INTEGERS)])
