@@ -55,7 +55,8 @@ def descend(state, plan, examples, rows, n):  # type: ignore[no-untyped-def]
     n : int
         Number of steps.
     """
-    v, z, y = state.weights, state.sums, examples.y
+    v, z, y, prior = state.weights, state.sums, examples.y, examples.prior
+    has_prior = len(prior) > 0
     entry = state.ledger[0]
     loss, rate, alpha, eta0, average = plan.loss, plan.rate, plan.alpha, plan.eta0, plan.average
     scale, mass, bias, bias_sum = entry[SCALE], entry[MASS], entry[BIAS], entry[BIAS_SUM]
@@ -74,10 +75,12 @@ def descend(state, plan, examples, rows, n):  # type: ignore[no-untyped-def]
             step += 1.0
             eta = rate_at(rate, alpha, eta0, step)
             if b == NO_PARTNER:
-                g = pull(loss, y[a], scale * dot(rows, a, v) + bias)
+                margin = scale * dot(rows, a, v) + bias
+                g = pull(loss, y[a], margin + prior[a] if has_prior else margin)
             else:
                 gap = y[a] - y[b] if len(y) > 0 else 1.0
-                g = pull(loss, pair_target(loss, gap), scale * dot_difference(rows, a, b, v))
+                margin = scale * dot_difference(rows, a, b, v)
+                g = pull(loss, pair_target(loss, gap), margin + (prior[a] - prior[b]) if has_prior else margin)
             shrink = 1.0 - eta * alpha
             scale *= shrink
             if scale < SMALLEST_SCALE:

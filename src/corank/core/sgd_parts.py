@@ -101,11 +101,13 @@ class Examples(NamedTuple):
     What a descent learns from.
 
     y (n_rows,) or (0,): scores; empty where pairs carry a difference of 1.
+    prior (n_rows,) or (0,): scores before learning; empty where they are all 0.
     pairs, unscored: laws of scored and of unscored pairs.
     rows: law of single rows.
     """
 
     y: NDArray[np.float64]
+    prior: NDArray[np.float64]
     pairs: PairIndex
     unscored: PairIndex
     rows: RowIndex
