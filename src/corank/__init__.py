@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         metrics as metrics,
         moments as moments,
         persist as persist,
+        priors as priors,
         pursuit as pursuit,
         rls as rls,
         sampling as sampling,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from corank.landmarks import Landmarks as Landmarks
     from corank.metrics import Evaluation as Evaluation, evaluate as evaluate, evaluate_run as evaluate_run
     from corank.persist import load as load, save as save
+    from corank.priors import ColumnMean as ColumnMean, OnTop as OnTop
     from corank.pursuit import (
         CoRankingPursuit as CoRankingPursuit,
         RankingPursuit as RankingPursuit,
@@ -70,9 +72,11 @@ _HOMES = {
     "CoRankRLS": "corank.rls",
     "CoRankingPursuit": "corank.pursuit",
     "Collection": "corank.data.collection",
+    "ColumnMean": "corank.priors",
     "Evaluation": "corank.metrics",
     "LCRA": "corank.descent",
     "Landmarks": "corank.landmarks",
+    "OnTop": "corank.priors",
     "PairSampler": "corank.sampling",
     "QueryKFold": "corank.data.split",
     "QueryScaler": "corank.data.scale",
@@ -105,7 +109,7 @@ _HOMES = {
 # what else is reached by `import corank` alone
 _ROOMS = (
     "base", "basis", "calibration", "data", "descent", "errors", "exact", "graphs", "kernels", "landmarks", "losses",
-    "metrics", "moments", "persist", "pursuit", "rls", "sampling", "svm", "views",
+    "metrics", "moments", "persist", "priors", "pursuit", "rls", "sampling", "svm", "views",
 )  # fmt: skip
 
 __all__ = ["__version__", *_HOMES]

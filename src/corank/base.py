@@ -76,6 +76,8 @@ class Ranker(BaseEstimator, ABC):
     _accepts_sparse: ClassVar[bool] = True
     # whether a constant added to the scores of a query changes nothing
     _learns_from_differences: bool = True
+    # whether there is anything to learn from y, without which nothing is known of rows
+    _needs_judgements: bool = True
     # whether there must be a pair to learn from, or single scores do
     _needs_pairs: bool = True
     # whether it matters by how much scores differ, not only which is the higher
@@ -316,6 +318,8 @@ class Ranker(BaseEstimator, ABC):
         """Raise one sentence where parameters contradict each other."""
 
     def _require_judgements(self, data: RankingData) -> None:
+        if not self._needs_judgements:
+            return
         mix = getattr(self, "mix", 0)
         if data.y is None and mix > 0:
             raise InputError(f"mix is {mix}, but preference pairs hold no scores to regress on; pass mix=0 or scores.")
@@ -340,8 +344,10 @@ class Ranker(BaseEstimator, ABC):
         queries = Queries.of(qid, rows.shape[0])
         if pairs is not None:
             return RankingData.of_checked_pairs(rows, pairs, queries), columns
+        if y is None and not self._needs_judgements:
+            y = np.full(rows.shape[0], np.nan)
         scores = as_scores(y, rows.shape[0])
-        if qid is None and self._needs_pairs:
+        if qid is None and self._needs_judgements and self._needs_pairs:
             warn_of_one_query(scores)
         return RankingData.of_checked(rows, scores, queries), columns
 
@@ -403,5 +409,5 @@ class Ranker(BaseEstimator, ABC):
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self._is_pairwise
         tags.input_tags.sparse = self._accepts_sparse
-        tags.target_tags.required = True
+        tags.target_tags.required = self._needs_judgements
         return tags

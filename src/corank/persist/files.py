@@ -154,7 +154,7 @@ def _try_estimator(model: Any) -> None:
             raise InputError(f"{name} is not of {d} columns")
     row = np.zeros((1, d)) if d <= _DENSE else sparse.csr_array((1, d))
     if isinstance(model, Ranker):
-        if model.predict(row).shape != (1,):
+        if model.predict(row, prior=[0.0] if model.has_prior_ else None).shape != (1,):
             raise InputError("one row gets another number of scores")
     else:
         model.transform(row, **({"qid": [0]} if isinstance(model, QueryScaler) else {}))
