@@ -16,21 +16,25 @@ from numpy.typing import NDArray
 from corank import SPD, ColumnMean, OnTop, Ranker, RankRLS, RankSVM, evaluate
 from corank.data.collection import Collection
 from corank.data.mq2008 import folds, read_parts
-from corank.metrics import compare
+from corank.data.routing import predict_with_qid
 
-BM25 = [20, 21, 22, 23, 24]
+BM25 = ColumnMean([20, 21, 22, 23, 24])
 """BM25 of body, anchor, title, URL and the whole document."""
-N_JUDGED = (5, 20)
+BAR = "mean of five BM25 columns"
+ALPHAS = np.logspace(-1, 4, 11)
+N_JUDGED = (5, 20, 100, 300)
 N_SEEDS = 10
 
 RANKERS: dict[str, Ranker] = {
-    "mean of five BM25 columns": ColumnMean(BM25),
+    BAR: BM25,
     "RankRLS": RankRLS(),
-    "RankRLS on top": OnTop(ColumnMean(BM25), RankRLS()),
+    "RankRLS on top": OnTop(BM25, RankRLS()),
+    "RankRLS, alphas": RankRLS(alphas=ALPHAS),
+    "RankRLS, alphas on top": OnTop(BM25, RankRLS(alphas=ALPHAS)),
     "RankSVM": RankSVM(),
-    "RankSVM on top": OnTop(ColumnMean(BM25), RankSVM()),
+    "RankSVM on top": OnTop(BM25, RankSVM()),
     "logistic SPD": SPD("logistic"),
-    "logistic SPD on top": OnTop(ColumnMean(BM25), SPD("logistic")),
+    "logistic SPD on top": OnTop(BM25, SPD("logistic")),
 }
 
 
@@ -48,23 +52,18 @@ def draws(n_judged: int) -> Iterator[tuple[Collection, NDArray[np.bool_], Collec
 def main() -> None:
     """Print one JSON line for each number of judged queries and each ranker."""
     for n_judged in N_JUDGED:
-        found: dict[str, list[NDArray[np.float64]]] = {name: [] for name in RANKERS}
+        found: dict[str, list[float]] = {name: [] for name in RANKERS}
         for train, judged, test in draws(n_judged):
             for name, ranker in RANKERS.items():
                 ranker.fit(train.X[judged], train.y[judged], qid=train.qid[judged])
-                scores = ranker._predict_queries(test.X, test.qid, None)
-                found[name].append(evaluate(test.y, scores, test.qid, "AP")["AP"].values)
-        # one number a query and seed; the same queries in the same order for all
-        bar = "mean of five BM25 columns"
-        for name, parts in found.items():
-            means = np.array([np.nanmean(part) for part in parts])
-            line = {"judged queries": n_judged, "ranker": name, "MAP": round(float(means.mean()), 4)}
-            line["over draws"] = round(float(means.std()), 4)
-            alone = name.removesuffix(" on top")
-            for other in (alone, bar) if alone != name else ():
-                gaps = means - np.array([np.nanmean(part) for part in found[other]])
-                line[f"− {other}"] = f"{gaps.mean():+.4f} ({int((gaps > 0).sum())} of {len(gaps)} draws)"
-            print(json.dumps(line, ensure_ascii=False), flush=True)
+                scores = predict_with_qid(ranker, test.X, test.qid)
+                found[name].append(evaluate(test.y, scores, test.qid, "AP")["AP"].mean)
+        for name, values in found.items():
+            line = {"bench": "prior", "judged": n_judged, "ranker": name, "MAP": round(float(np.mean(values)), 4)}
+            for other in {BAR, name.removesuffix(" on top")} - {name}:
+                gaps = np.subtract(values, found[other])
+                line[f"minus {other}"] = f"{gaps.mean():+.4f}, {int((gaps > 0).sum())} of {len(gaps)} draws"
+            print(json.dumps(line), flush=True)
 
 
 if __name__ == "__main__":

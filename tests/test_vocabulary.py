@@ -70,7 +70,9 @@ def fitted():
     models.append(corank.RankSVM(kernel="gaussian", random_state=0))
     models.append(corank.RankRLS(kernel="gaussian", alphas=[0.1, 1.0], random_state=0))
     models.append(corank.RankingPursuit(early_stopping=True, random_state=0))
-    return [model.fit(PROBLEM.X, y, qid=PROBLEM.qid) for model in models]
+    models.append(corank.ColumnMean([0]))
+    fitted = [model.fit(PROBLEM.X, y, qid=PROBLEM.qid) for model in models]
+    return [*fitted, corank.SPD().fit(PROBLEM.X, y, qid=PROBLEM.qid, prior=PROBLEM.y)]
 
 
 def test_every_fitted_attribute_has_one_meaning(fitted):

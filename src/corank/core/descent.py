@@ -23,6 +23,7 @@ from corank.core.sgd_parts import (
     SCALE,
     bias_rate_at,
     draw_examples,
+    on_prior,
     rate_at,
 )
 
@@ -56,7 +57,6 @@ def descend(state, plan, examples, rows, n):  # type: ignore[no-untyped-def]
         Number of steps.
     """
     v, z, y, prior = state.weights, state.sums, examples.y, examples.prior
-    has_prior = len(prior) > 0
     entry = state.ledger[0]
     loss, rate, alpha, eta0, average = plan.loss, plan.rate, plan.alpha, plan.eta0, plan.average
     scale, mass, bias, bias_sum = entry[SCALE], entry[MASS], entry[BIAS], entry[BIAS_SUM]
@@ -76,11 +76,11 @@ def descend(state, plan, examples, rows, n):  # type: ignore[no-untyped-def]
             eta = rate_at(rate, alpha, eta0, step)
             if b == NO_PARTNER:
                 margin = scale * dot(rows, a, v) + bias
-                g = pull(loss, y[a], margin + prior[a] if has_prior else margin)
+                g = pull(loss, y[a], on_prior(prior, margin, a, b))
             else:
                 gap = y[a] - y[b] if len(y) > 0 else 1.0
                 margin = scale * dot_difference(rows, a, b, v)
-                g = pull(loss, pair_target(loss, gap), margin + (prior[a] - prior[b]) if has_prior else margin)
+                g = pull(loss, pair_target(loss, gap), on_prior(prior, margin, a, b))
             shrink = 1.0 - eta * alpha
             scale *= shrink
             if scale < SMALLEST_SCALE:

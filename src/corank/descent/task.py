@@ -80,8 +80,7 @@ class Task:
             _differences(data.X, drawn), objective.loss.pair_target(gaps), data.prior_gap(drawn),
             data.X[single], y[single], data.prior_of(single), _differences(data.X, unscored),
         )  # fmt: skip
-        prior = np.empty(0) if data.prior is None else data.prior
-        examples = Examples(y, prior, pairs, free, RowIndex(table, rows.astype(np.uint32)))
+        examples = Examples(y, data.prior, pairs, free, RowIndex(table, rows.astype(np.uint32)))
         return cls(objective, as_core_rows(data.X), examples, columns, sample)
 
     def first_rate(self, rate: str, eta0: float | None) -> float:
