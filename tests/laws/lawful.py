@@ -29,7 +29,7 @@ LAWFUL: dict[str, Callable[[], Ranker]] = {
     # every query held out by itself: parts of several queries would depend on their order
     "Calibrated": lambda: Calibrated(SPD(loss="squared", alpha=0.1), cv=100),
     # what is scaled inside queries would be another prior after rows were repeated
-    "OnTop": lambda: OnTop(ColumnMean([0, 1], method=None), RankRLS()),
+    "OnTop": lambda: OnTop(ColumnMean([0], method=None), RankRLS()),
     # other settings
     "SPD squared": lambda: SPD(loss="squared", alpha=0.1, scale=False),
     "SPD rows": lambda: SPD(loss="squared", query_weight="rows"),

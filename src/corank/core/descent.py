@@ -23,7 +23,6 @@ from corank.core.sgd_parts import (
     SCALE,
     bias_rate_at,
     draw_examples,
-    on_prior,
     rate_at,
 )
 
@@ -56,7 +55,7 @@ def descend(state, plan, examples, rows, n):  # type: ignore[no-untyped-def]
     n : int
         Number of steps.
     """
-    v, z, y, prior = state.weights, state.sums, examples.y, examples.prior
+    v, z, y = state.weights, state.sums, examples.y
     entry = state.ledger[0]
     loss, rate, alpha, eta0, average = plan.loss, plan.rate, plan.alpha, plan.eta0, plan.average
     scale, mass, bias, bias_sum = entry[SCALE], entry[MASS], entry[BIAS], entry[BIAS_SUM]
@@ -75,12 +74,10 @@ def descend(state, plan, examples, rows, n):  # type: ignore[no-untyped-def]
             step += 1.0
             eta = rate_at(rate, alpha, eta0, step)
             if b == NO_PARTNER:
-                margin = scale * dot(rows, a, v) + bias
-                g = pull(loss, y[a], on_prior(prior, margin, a, b))
+                g = pull(loss, y[a], scale * dot(rows, a, v) + bias)
             else:
                 gap = y[a] - y[b] if len(y) > 0 else 1.0
-                margin = scale * dot_difference(rows, a, b, v)
-                g = pull(loss, pair_target(loss, gap), on_prior(prior, margin, a, b))
+                g = pull(loss, pair_target(loss, gap), scale * dot_difference(rows, a, b, v))
             shrink = 1.0 - eta * alpha
             scale *= shrink
             if scale < SMALLEST_SCALE:

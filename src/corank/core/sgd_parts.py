@@ -122,7 +122,7 @@ def on_prior(prior, margin, a, b):  # type: ignore[no-untyped-def]
 
 @overload(on_prior, inline="always")
 def _on_prior(prior, margin, a, b):  # type: ignore[no-untyped-def]
-    # chosen by type: a test in every step would cost a third of it
+    # chosen by type, so that nothing is tested in a step
     if isinstance(prior, types.NoneType):
         return lambda prior, margin, a, b: margin
     return lambda prior, margin, a, b: margin + prior[a] - (0.0 if b == NO_PARTNER else prior[b])
