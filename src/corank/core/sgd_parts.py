@@ -120,7 +120,7 @@ def on_prior(prior, margin, a, b):  # type: ignore[no-untyped-def]
     raise NotImplementedError("for kernels only")
 
 
-@overload(on_prior, inline="always")
+@overload(on_prior)
 def _on_prior(prior, margin, a, b):  # type: ignore[no-untyped-def]
     # chosen by type, so that nothing is tested in a step
     if isinstance(prior, types.NoneType):
