@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         metrics as metrics,
         moments as moments,
         persist as persist,
+        priors as priors,
         pursuit as pursuit,
         rls as rls,
         sampling as sampling,
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from corank.landmarks import Landmarks as Landmarks
     from corank.metrics import Evaluation as Evaluation, evaluate as evaluate, evaluate_run as evaluate_run
     from corank.persist import load as load, save as save
+    from corank.priors import ColumnMean as ColumnMean, OnTop as OnTop
     from corank.pursuit import (
         CoRankingPursuit as CoRankingPursuit,
         RankingPursuit as RankingPursuit,
@@ -80,11 +82,13 @@ _HOMES = {
     "CoRankingPursuit": "corank.pursuit",
     "Collaborative": "corank.collaborative",
     "Collection": "corank.data.collection",
+    "ColumnMean": "corank.priors",
     "Evaluation": "corank.metrics",
     "ItemMean": "corank.collaborative",
     "JudgingCurve": "corank.judging",
     "LCRA": "corank.descent",
     "Landmarks": "corank.landmarks",
+    "OnTop": "corank.priors",
     "PairSampler": "corank.sampling",
     "QueryKFold": "corank.data.split",
     "QueryScaler": "corank.data.scale",
@@ -123,8 +127,8 @@ _HOMES = {
 # what else is reached by `import corank` alone
 _ROOMS = (
     "base", "basis", "calibration", "collaborative", "data", "descent", "errors", "exact", "graphs", "judging",
-    "kernels", "landmarks", "losses", "metrics", "moments", "persist", "pursuit", "rls", "sampling", "screening",
-    "smooth", "svm", "views",
+    "kernels", "landmarks", "losses", "metrics", "moments", "persist", "priors", "pursuit", "rls", "sampling",
+    "screening", "smooth", "svm", "views",
 )  # fmt: skip
 
 __all__ = ["__version__", *_HOMES]

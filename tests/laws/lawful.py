@@ -9,6 +9,7 @@ from corank.base import Ranker
 from corank.calibration import Calibrated
 from corank.descent import CRR, LCRA, SPD
 from corank.kernels import GaussianKernel, LinearKernel
+from corank.priors import ColumnMean, OnTop
 from corank.pursuit import CoRankingPursuit, RankingPursuit
 from corank.rls import CoRankRLS, RankRLS
 from corank.svm import RankSVM
@@ -27,6 +28,8 @@ LAWFUL: dict[str, Callable[[], Ranker]] = {
     "RankSVM": RankSVM,
     # every query held out by itself: parts of several queries would depend on their order
     "Calibrated": lambda: Calibrated(SPD(loss="squared", alpha=0.1), cv=100),
+    # what is scaled inside queries would be another prior after rows were repeated
+    "OnTop": lambda: OnTop(ColumnMean([0], method=None), RankRLS()),
     # other settings
     "SPD squared": lambda: SPD(loss="squared", alpha=0.1, scale=False),
     "SPD rows": lambda: SPD(loss="squared", query_weight="rows"),
@@ -56,7 +59,7 @@ LAWFUL: dict[str, Callable[[], Ranker]] = {
 
 
 def exported() -> set[str]:
-    """Names of the concrete rankers of rows that corank exports; those of ids have tests/collaborative."""
+    """Names of the rankers of rows that learn from judgements; those of ids have tests/collaborative."""
     names = set()
     for name in corank.__all__:
         thing = getattr(corank, name)
@@ -64,6 +67,7 @@ def exported() -> set[str]:
             isinstance(thing, type)
             and issubclass(thing, Ranker)
             and thing is not Ranker
+            and thing._needs_judgements
             and not hasattr(thing, "_reads_ids")
         ):
             names.add(name)

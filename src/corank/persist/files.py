@@ -162,7 +162,7 @@ def _try_estimator(model: Any) -> None:
         _require_finite(found.data if sparse.issparse(found) else found)
         return
     model._require_state()
-    _require_finite(model.predict(row), (1,))
+    _require_finite(model.predict(row, prior=[0.0] if model.has_prior_ else None), (1,))
     if hasattr(model, "predict_views"):
         for view in model.views_:
             view.require_columns(d)

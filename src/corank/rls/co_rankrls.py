@@ -21,7 +21,7 @@ from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from corank.advice import warn_of_no_agreement
@@ -240,11 +240,11 @@ class CoRankRLS(LeastSquares):
             jitter=ridges[c].jitter(float(alphas[a])),
         )  # fmt: skip
 
-    def predict(self, X: Any) -> NDArray[np.float64]:
-        """Score rows: the mean of the views' scores, higher is better."""
-        return np.asarray(self.predict_views(X).mean(axis=1))
+    def _score_rows(self, X: Any) -> NDArray[np.float64]:
+        """Return the mean of the views' scores."""
+        return np.asarray(self._views_of(X).mean(axis=1))
 
-    def predict_views(self, X: Any) -> NDArray[np.float64]:
+    def predict_views(self, X: Any, *, prior: ArrayLike | None = None) -> NDArray[np.float64]:
         """
         Score rows with each view.
 
@@ -252,12 +252,17 @@ class CoRankRLS(LeastSquares):
         ----------
         X : array-like, CSR matrix, DataFrame or sequence of objects
             The rows.
+        prior : array-like of shape (n_rows,), optional
+            As in `predict`.
 
         Returns
         -------
         array of shape (n_rows, n_views)
             One column of scores for each view.
         """
+        return self._on_top(self._views_of(X), prior)
+
+    def _views_of(self, X: Any) -> Floats:
         check_is_fitted(self)
         seen, parts = self._seen_rows(X), zip(self.view_bases_, self.view_coefs_, strict=True)
         return np.column_stack(

@@ -107,7 +107,8 @@ def _rows_out(system: System, alphas: Floats, n_parts: int, remake: Remake, adva
         i, j = np.nonzero(y[out][:, None] > y[out])
         if len(i) and frame.n_queries:
             rest = remake(data, frame)
-            f, noise = rest.rows_out(ridge_of(rest.equations(), alphas), data.X[rows[out]], alphas)
+            g, noise = rest.rows_out(ridge_of(rest.equations(), alphas), data.X[rows[out]], alphas)
+            f = g + data.prior_of(rows[out])[:, None]
             wrong += np.where(np.abs(f[i] - f[j]) <= noise[i] + noise[j], 0.5, f[i] < f[j]).sum(axis=0)
             total += len(i)
         advance(len(y[out]))

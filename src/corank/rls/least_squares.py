@@ -97,6 +97,8 @@ class LeastSquares(Ranker):
         self._check()
         data, _ = self._problem(X, y, qid, pairs)
         data = data.weighted(sample_weight, pair_weight)
+        if data.prior is not None:
+            raise InputError("a summary has no place for the prior of its rows; fit the ranker on them instead.")
         if like is not None:
             if data.X.ndim == 2 and data.n_features != like.n_features:
                 raise InputError(

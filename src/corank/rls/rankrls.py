@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from corank.basis import Basis, FeatureMap, score_columns
@@ -220,12 +220,12 @@ class RankRLS(LeastSquares):
         x, jitter = solve_one(equations, alpha)
         return x, {"alpha": alpha, "alpha_from": source, "jitter": jitter, "rank": len(x)}
 
-    def predict(self, X: Any) -> NDArray[np.float64]:
-        """Score rows: f(x), higher is better."""
+    def _score_rows(self, X: Any) -> NDArray[np.float64]:
+        """Return f(x)."""
         check_is_fitted(self)
         return self._scores(X, self.coef_ if isinstance(self.kernel_, LinearKernel) else self.dual_coef_)
 
-    def predict_path(self, X: Any) -> NDArray[np.float64]:
+    def predict_path(self, X: Any, *, prior: ArrayLike | None = None) -> NDArray[np.float64]:
         """
         Score rows with the model of each of `alphas`.
 
@@ -233,6 +233,8 @@ class RankRLS(LeastSquares):
         ----------
         X : array-like, CSR matrix, DataFrame or sequence of objects
             The rows.
+        prior : array-like of shape (n_rows,), optional
+            As in `predict`.
 
         Returns
         -------
@@ -242,7 +244,7 @@ class RankRLS(LeastSquares):
         check_is_fitted(self)
         if not hasattr(self, "alpha_path_"):
             raise InputError("this model was fitted for one alpha; pass alphas to have a path.")
-        return self._scores(X, self.alpha_path_.T)
+        return self._on_top(self._scores(X, self.alpha_path_.T), prior)
 
     def _scores(self, X: Any, coefficients: Floats) -> Floats:
         if isinstance(self.kernel_, LinearKernel):
