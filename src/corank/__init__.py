@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from corank.data.letor import read_letor as read_letor
     from corank.data.letor_writer import write_letor as write_letor
     from corank.data.make import make_ranking as make_ranking
+    from corank.data.presume import presume as presume
     from corank.data.ranking import RankingData as RankingData
     from corank.data.read import read as read
     from corank.data.scale import QueryScaler as QueryScaler
@@ -94,6 +95,7 @@ _HOMES = {
     "load": "corank.persist",
     "make_ranking": "corank.data.make",
     "open_store": "corank.data.store",
+    "presume": "corank.data.presume",
     "read": "corank.data.read",
     "read_letor": "corank.data.letor",
     "reliability_curve": "corank.calibration",
