@@ -57,7 +57,12 @@ if TYPE_CHECKING:
         fit_many as fit_many,
         fit_many_views as fit_many_views,
     )
-    from corank.rls import CoRankRLS as CoRankRLS, RankRLS as RankRLS, Summary as Summary
+    from corank.rls import (
+        CoRankRLS as CoRankRLS,
+        RankRLS as RankRLS,
+        Summary as Summary,
+        ViewRankRLS as ViewRankRLS,
+    )
     from corank.sampling import PairSampler as PairSampler
     from corank.search import QuerySearchCV as QuerySearchCV
     from corank.svm import RankSVM as RankSVM
@@ -87,6 +92,7 @@ _HOMES = {
     "SPD": "corank.descent",
     "Summary": "corank.rls",
     "View": "corank.views",
+    "ViewRankRLS": "corank.rls",
     "evaluate": "corank.metrics",
     "evaluate_run": "corank.metrics",
     "fit_many": "corank.pursuit",

@@ -39,7 +39,8 @@ def test_rows_that_agree_are_learnt_from_as_if_lightly_judged():
 
 def test_edges():
     scores, weights = presume([1, NAN], n=5, score=-1)
-    assert scores.tolist() == [1.0, -1.0] and weights.tolist() == [1.0, 0.1]
+    assert scores.tolist() == [1.0, -1.0]
+    assert weights.tolist() == [1.0, 0.1]
     assert presume([1.0, 0.0])[0].tolist() == [1.0, 0.0]
     with pytest.raises(InputError, match="no judged row has a score above 0"):
         presume([0.0, NAN])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from explicit_rls import scored_laplacian
 from scipy.optimize import minimize_scalar
 from scipy.stats import multivariate_normal
 
@@ -12,6 +11,7 @@ from corank import CoRankRLS, RankRLS
 from corank.errors import InputError
 from corank.kernels import GaussianKernel
 from corank.rls.spectrum import Equilibrated, Spectrum
+from explicit_rls import scored_laplacian
 
 RNG = np.random.default_rng(0)
 QID = np.repeat(np.arange(5), [4, 6, 3, 5, 1])
@@ -70,9 +70,13 @@ def test_columns_of_very_different_size_have_the_same_determinant():
     assert Spectrum.of(A.copy(), np.ones(3)).log_det(0.5) == pytest.approx(expected, rel=1e-9)
 
 
-def test_one_query_is_enough_and_preferences_are_refused():
+def test_one_query_is_enough_and_preferences_do():
     assert RankRLS(alphas=ALPHAS, metric="evidence").fit(X[:6], np.arange(6.0)).alpha_ in ALPHAS
-    with pytest.raises(InputError, match="metric='evidence' is that of scores, but preferences came"):
-        RankRLS(alphas=ALPHAS, metric="evidence").fit(X, pairs=[[0, 1], [2, 3]])
+    # all pairs of two grades are what their scores ask for
+    pairs = [(i, j) for i in range(3) for j in range(3, 8)]
+    grades = np.r_[np.ones(3), np.zeros(5)]
+    how = {"alphas": ALPHAS, "metric": "evidence"}
+    by_pairs, by_scores = RankRLS(**how).fit(X[:8], pairs=pairs), RankRLS(**how).fit(X[:8], grades)
+    np.testing.assert_allclose(by_pairs.loo_scores_, by_scores.loo_scores_, rtol=1e-9)
     with pytest.raises(InputError, match="evidence"):
         CoRankRLS(alphas=ALPHAS, metric="evidence").fit(X, Y, qid=QID)

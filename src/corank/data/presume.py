@@ -26,8 +26,8 @@ def presume(
     Presume some unscored rows to be negative, so that a ranker learns where all judged rows agree.
 
     With five relevant rows and no other judgement no pair differs, and a pairwise ranker learns nothing. Among the
-    unjudged rows of such a search nearly all are irrelevant: some of them, drawn at random and weighing little, stand for
-    that. A pair weighs the product of its rows, so that a judged pair counts 1 / `weight` times one with a presumed row.
+    unjudged rows of such a search nearly all are irrelevant: some of them, drawn at random and weighing little, stand
+    for that. A pair weighs the product of its rows: a judged one counts 1 / `weight` times one with a presumed row.
 
     Parameters
     ----------

@@ -54,9 +54,13 @@ def best(scores: Floats, metric: str) -> tuple[int, ...]:
         raise InputError(
             f"{metric} is defined for no query that was left out; choose another metric, or score more rows."
         )
-    sign = 1.0 if metric == EVIDENCE or parse_metric(metric).measure.larger_is_better else -1.0
-    at = int(np.nanargmax(sign * scores))
+    at = int(np.nanargmax(direction(metric) * scores))
     return tuple(int(i) for i in np.unravel_index(at, scores.shape))
+
+
+def direction(metric: str) -> float:
+    """Return 1 where larger is better, else −1."""
+    return 1.0 if metric == EVIDENCE or parse_metric(metric).measure.larger_is_better else -1.0
 
 
 def judged(
@@ -74,8 +78,6 @@ def judged(
     """
     frame = system.frame
     if metric == EVIDENCE:
-        if not isinstance(frame, RowFrame):
-            raise InputError("metric='evidence' is that of scores, but preferences came; use metric='disagreement'.")
         return system.evidence(ridge, alphas), "largest"
     if frame.n_queries > 1:
         return frame.scores(system.queries_out(ridge, alphas, advance), metric), "leave-query-out"

@@ -68,7 +68,7 @@ class System(ABC):
 
         Scores are f and noise of precision L/σ², f has the covariance σ² K/alpha, any level of a query is as likely as
         any other, and σ is the one that makes the scores likeliest: −½(m log(q/m) + log |I + A/alpha|), with m the
-        differences that compared rows leave free and q twice the least value of the objective.
+        differences that compared rows leave free, by preferences too, and q twice the least value of the objective.
         """
         m = freedom(self.data, self.frame.ties).differences
         found = []
