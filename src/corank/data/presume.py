@@ -59,7 +59,7 @@ def presume(
     >>> X, y = np.array([[3.0], [2.0], [0.0], [1.0]]), np.array([1, 1, np.nan, np.nan])
     >>> scores, weights = presume(y, n=1, random_state=0)
     >>> scores.tolist(), weights.tolist()
-    ([1.0, 1.0, nan, 0.0], [1.0, 1.0, 1.0, 0.1])
+    ([1.0, 1.0, 0.0, nan], [1.0, 1.0, 0.1, 1.0])
     >>> bool(RankRLS().fit(X, scores, sample_weight=weights).coef_[0] > 0)
     True
     """

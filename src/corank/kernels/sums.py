@@ -73,7 +73,7 @@ class SumKernel(Kernel):
         return replace(self, kernels=tuple(k.fit(self._seen(v, X), dice, weights) for v, (k, dice) in enumerate(parts)))
 
     def _rows(self, X: Any) -> Any:
-        return CallableKernel._rows(self, X) if self.takes_objects else super()._rows(X)  # type: ignore[arg-type]
+        return X if self.takes_objects and getattr(X, "ndim", 2) == 1 else super()._rows(X)
 
     def _gram(self, X: Any, Z: Any) -> Gram:
         total = np.zeros((X.shape[0], Z.shape[0]))

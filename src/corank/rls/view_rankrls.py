@@ -128,9 +128,9 @@ class ViewRankRLS(RankRLS):
     --------
     >>> import numpy as np
     >>> from corank import ViewRankRLS, make_ranking
-    >>> problem = make_ranking(20, 10, n_features=5, random_state=0)
+    >>> problem = make_ranking(20, 10, n_views=1, random_state=0)
     >>> noise = np.random.default_rng(0).normal(size=(200, 30))
-    >>> model = ViewRankRLS([slice(5), slice(5, 35)]).fit(np.hstack([problem.X, noise]), problem.y, qid=problem.qid)
+    >>> model = ViewRankRLS([slice(10), slice(10, 40)]).fit(np.hstack([problem.X, noise]), problem.y, qid=problem.qid)
     >>> bool(model.view_weights_[0] > 0.8)
     True
     """
@@ -242,7 +242,7 @@ def climb(judge: Callable[[Floats], float], n: int) -> Floats:
         seen |= {c.round(9).tobytes() for c in fresh}
         values = [judge(c) for c in fresh]
         at = int(np.argmax(values)) if values else -1
-        if not values or not values[at] > value + _GAIN * abs(value):
+        if not values or not values[at] > value + _GAIN * (1.0 + abs(value)):
             break
         here, value = fresh[at], values[at]
     return here
