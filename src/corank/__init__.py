@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from corank.data.letor import read_letor as read_letor
     from corank.data.letor_writer import write_letor as write_letor
     from corank.data.make import make_ranking as make_ranking
+    from corank.data.presume import presume as presume
     from corank.data.ranking import RankingData as RankingData
     from corank.data.read import read as read
     from corank.data.records import Records as Records, read_records as read_records
@@ -65,7 +66,12 @@ if TYPE_CHECKING:
         fit_many as fit_many,
         fit_many_views as fit_many_views,
     )
-    from corank.rls import CoRankRLS as CoRankRLS, RankRLS as RankRLS, Summary as Summary
+    from corank.rls import (
+        CoRankRLS as CoRankRLS,
+        RankRLS as RankRLS,
+        Summary as Summary,
+        ViewRankRLS as ViewRankRLS,
+    )
     from corank.sampling import PairSampler as PairSampler
     from corank.screening import Screening as Screening
     from corank.search import QuerySearchCV as QuerySearchCV
@@ -105,6 +111,7 @@ _HOMES = {
     "Smooth": "corank.smooth",
     "Summary": "corank.rls",
     "View": "corank.views",
+    "ViewRankRLS": "corank.rls",
     "evaluate": "corank.metrics",
     "evaluate_run": "corank.metrics",
     "fit_many": "corank.pursuit",
@@ -114,6 +121,7 @@ _HOMES = {
     "load": "corank.persist",
     "make_ranking": "corank.data.make",
     "open_store": "corank.data.store",
+    "presume": "corank.data.presume",
     "read": "corank.data.read",
     "read_letor": "corank.data.letor",
     "read_records": "corank.data.records",

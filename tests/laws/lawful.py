@@ -11,7 +11,7 @@ from corank.descent import CRR, LCRA, SPD
 from corank.kernels import GaussianKernel, LinearKernel
 from corank.priors import ColumnMean, OnTop
 from corank.pursuit import CoRankingPursuit, RankingPursuit
-from corank.rls import CoRankRLS, RankRLS
+from corank.rls import CoRankRLS, RankRLS, ViewRankRLS
 from corank.svm import RankSVM
 from plain_ranker import PlainRanker
 
@@ -23,6 +23,8 @@ LAWFUL: dict[str, Callable[[], Ranker]] = {
     "LCRA": lambda: LCRA(random_state=0),
     "RankRLS": RankRLS,
     "CoRankRLS": lambda: CoRankRLS(random_state=0),
+    # where rows are left out, each counts once, whatever it weighs
+    "ViewRankRLS": lambda: ViewRankRLS(metric="evidence", random_state=0),
     "RankingPursuit": RankingPursuit,
     "CoRankingPursuit": lambda: CoRankingPursuit(random_state=0),
     "RankSVM": RankSVM,
@@ -42,6 +44,9 @@ LAWFUL: dict[str, Callable[[], Ranker]] = {
     "RankRLS ties": lambda: RankRLS(alpha=0.1, ties=True, query_weight="rows"),
     "CoRankRLS gaussian": lambda: CoRankRLS(
         [GaussianKernel(0.05), GaussianKernel(0.02)], coupling=0.1, query_weight="rows"
+    ),
+    "ViewRankRLS gaussian": lambda: ViewRankRLS(
+        [GaussianKernel(0.05), LinearKernel()], metric="evidence", query_weight="rows"
     ),
     "RankingPursuit linear": lambda: RankingPursuit(12, "linear"),
     "RankingPursuit back": lambda: RankingPursuit(12, "linear", fitting="back"),
