@@ -9,7 +9,18 @@ from inspect import signature
 import pytest
 
 import corank
-from corank import CRR, LCRA, SPD, Calibrated, CoRankingPursuit, CoRankRLS, RankingPursuit, RankRLS, RankSVM
+from corank import (
+    CRR,
+    LCRA,
+    SPD,
+    Calibrated,
+    CoRankingPursuit,
+    CoRankRLS,
+    RankingPursuit,
+    RankRLS,
+    RankSVM,
+    ViewRankRLS,
+)
 from corank.data.make import make_ranking
 from corank.data.split import hide_scores
 
@@ -24,6 +35,7 @@ BARS = [
     (SPD("hinge", n_steps=300, random_state=0, verbose=True), {"steps": lambda model: 300}),
     (LCRA(loss="hinge", n_steps=300, random_state=0, verbose=True), {"steps": lambda model: 300}),
     (RankRLS(alphas=[0.1, 1.0], verbose=True), {"rows left out": lambda model: None}),
+    (ViewRankRLS(2, alphas=[0.1, 1.0], random_state=0, verbose=True), {"weights tried": lambda model: None}),
     (CoRankRLS(alphas=[0.1, 1.0], random_state=0, verbose=True), {"rows left out": lambda model: None}),
     (RankingPursuit(5, verbose=True), {"terms": lambda model: len(model.terms_)}),
     (CoRankingPursuit(5, random_state=0, verbose=True), {"terms": lambda model: len(model.terms_)}),

@@ -30,6 +30,7 @@ from corank.held_out import HeldOut
 from corank.kernels import LinearKernel, SumKernel
 from corank.moments import pair_squares
 from corank.parameters import Rules, items, whole
+from corank.progress import progress
 from corank.rls.frame import Frame
 from corank.rls.judge import EVIDENCE, best, candidates, direction, metric_for
 from corank.rls.rankrls import FittedRankRLS, RankRLS
@@ -93,7 +94,7 @@ class ViewRankRLS(RankRLS):
     random_state : int, RandomState or None
         Seed of the views, the basis and a kernel's median.
     verbose : bool
-        Whether to show how far leaving out has come, on a terminal or in a notebook.
+        Whether to show how many weights were tried, of the most there can be, on a terminal or in a notebook.
 
     Attributes
     ----------
@@ -177,11 +178,13 @@ class ViewRankRLS(RankRLS):
 
         def judge(c: Floats) -> float:
             scores = fit(c, alphas).loo_scores
+            advance(1)
             assert scores is not None
             return direction(metric) * float(scores[best(scores, metric)])
 
         m = freedom(data, self.ties).differences
-        c = (m * climb(judge, len(views)) + _PRIOR * equal) / (m + _PRIOR)
+        with progress(1 + _STEPS * len(_FACTORS) * len(views), "weights tried", self.verbose) as advance:
+            c = (m * climb(judge, len(views)) + _PRIOR * equal) / (m + _PRIOR)
         return FittedViewRankRLS(**vars(fit(c, alphas)), views=views, view_weights=c)
 
     def _candidates(self, fit: Fit, equal: Floats) -> Floats:
@@ -194,7 +197,8 @@ class ViewRankRLS(RankRLS):
         params = {name: value for name, value in self.get_params(deep=False).items() if name != "views"}
 
         def fit(kernel: Any, data: RankingData, alphas: Floats | None) -> FittedRankRLS:
-            model = RankRLS(**{**params, "alpha": None, "kernel": kernel, "alphas": alphas, "metric": metric})
+            own = {"alpha": None, "kernel": kernel, "alphas": alphas, "metric": metric, "verbose": False}
+            model = RankRLS(**{**params, **own})
             return model._fit(data, None, np.random.default_rng(seed))
 
         seen = [slice(None) if view.columns is None else view.columns for view in views]
