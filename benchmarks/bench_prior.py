@@ -15,6 +15,7 @@ from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 
 from corank import SPD, ColumnMean, OnTop, Ranker, RankRLS, RankSVM, evaluate, read_letor
 from corank.data.catalog import dataset
@@ -38,7 +39,7 @@ class Trusting(OnTop):
 
     def _fit(self, data, held, rng):
         chosen = super()._fit(data, held, rng).ranker.alpha_
-        return OnTop(self.prior_ranker, self.ranker.set_params(alpha=10.0 * chosen))._fit(data, held, rng)
+        return OnTop(self.prior_ranker, clone(self.ranker).set_params(alpha=10.0 * chosen))._fit(data, held, rng)
 
 
 def rankers(prior: ColumnMean) -> dict[str, Ranker]:
