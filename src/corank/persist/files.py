@@ -158,6 +158,8 @@ def _try_estimator(model: Any) -> None:
         raise InputError(f"feature_names_in_ is not of {d} columns")
     row = np.zeros((1, d)) if d <= _DENSE else sparse.csr_array((1, d))
     if not isinstance(model, Ranker):
+        if getattr(model, "scale_", None) is not None and np.abs(model.scale_).min() < np.finfo(np.float64).tiny:
+            raise InputError("scale_ is too small to divide by")
         found = model.transform(row, **({"qid": [0]} if isinstance(model, QueryScaler) else {}))
         _require_finite(found.data if sparse.issparse(found) else found)
         return
@@ -191,6 +193,8 @@ def _try_summary(summary: Summary) -> None:
         raise InputError("the weights of pairs are no finite numbers from 0")
     if d is None and not all(phi.basis is not None for phi in summary.maps):
         raise InputError("the sums are of columns, but it is not said of how many")
+    if not all(np.isfinite(part.pair).all() for part in (summary.scored, summary.unscored) if part is not None):
+        raise InputError("the sums are not finite")
     if summary.factors is not None:
         _require_factors("factors", summary.factors, d)
     (summary + summary).equations(1.0)
