@@ -180,8 +180,8 @@ def _require_finite(found: NDArray[Any], shape: tuple[int, ...] | None = None) -
 def _require_factors(name: str, factors: Any, d: int | None) -> None:
     if np.shape(factors) != (d,) or np.asarray(factors).dtype != np.float64:
         raise InputError(f"{name} is not of {d} columns")
-    if not (np.isfinite(factors) & (factors > 0.0)).all():
-        raise InputError(f"{name} is not of positive numbers")
+    if not ((factors > 1e-154) & (factors < 1e154)).all():  # as columns that can be squared have them
+        raise InputError(f"{name} is not of positive numbers that can be squared")
 
 
 def _try_summary(summary: Summary) -> None:
