@@ -104,7 +104,8 @@ def choice_curves(options: ExperimentOptions, pool: TopicPool, repeats: int, top
         "test": [topic for topic in topics if pool.about[topic][pool.is_test].sum() >= LEAST_TEST],
     }
     options.expect(repeats * sum(len(measured[place]) for place, _ in MEASURED))
-    values, seconds = {}, {}
+    values: dict[tuple[str, str, str], Floats] = {}
+    seconds: dict[tuple[str, str], float] = {}
     # repeat by repeat, so that a run that is broken off has some of everything
     cells: dict[tuple[str, str], list[list[Any]]] = {of: [] for of in MEASURED}
     for repeat in range(repeats):
