@@ -44,11 +44,11 @@ def test_feedback_moves_the_query_word_by_word(index):
             moved[word] = moved.get(word, 0.0) + share * value
     kept = sorted(moved, key=lambda word: -abs(moved[word]))[:3]
     expected = [sum(moved[word] * doc.get(word, 0.0) for word in kept) for doc in docs]
-    found = index.feedback(0, np.array([0, 3]), np.array([1]), Feedback(1.0, 0.3, 3))
-    np.testing.assert_allclose(found, expected)
+    found = index.feedback(0, np.array([0, 3]), np.array([1]), [Feedback(0.0, 0.0, 9), Feedback(1.0, 0.3, 3)])
+    np.testing.assert_allclose(found[1], expected)
 
 
 def test_without_judged_documents_the_order_is_that_of_bm25(index):
     none = np.array([], dtype=np.int64)
-    found = index.feedback(0, none, none, Feedback(1.0, 0.5, 100))
-    np.testing.assert_allclose(found, index.scores()[0] / np.sqrt(5))
+    found = index.feedback(0, none, none, [Feedback(1.0, 0.5, 100)])
+    np.testing.assert_allclose(found[0], index.scores()[0] / np.sqrt(5))

@@ -24,7 +24,7 @@ from corank.experiments.few_judgements.retrieval import BM25Index, Feedback
 from corank.experiments.options import ExperimentOptions
 from corank.experiments.report import Cell, ReportTable, wilcoxon
 from corank.judging.model import fitted
-from corank.metrics import average_precision
+from corank.metrics import evaluate
 from corank.smooth import Smooth
 
 N_JUDGED = 5
@@ -138,7 +138,7 @@ def _trial(name: str, rng: np.random.Generator) -> dict[str, Any]:
         if not y[rest].any():
             continue
         chance, presumed = rng.choice(rest, N_JUDGED, replace=False), rng.choice(rest, N_PRESUMED, replace=False)
-        _add(found, BM25, [""], [bm25], y, rest, 0.0)
+        _add(found, BM25, [""], bm25[None], y, rest, 0.0)
         for method, judged in ((CHANCE, chance), (ROCCHIO, first)):
             scores, seconds = _rocchio(collection.bm25, query, judged, y)
             points = [f"{how.beta:g}, {how.gamma:g}, {how.n_words}" for how in FEEDBACKS]
@@ -147,7 +147,7 @@ def _trial(name: str, rng: np.random.Generator) -> dict[str, Any]:
             began = process_time()
             f = _learnt(estimator, collection.features[features], query, first, presumed, y)
             seconds = process_time() - began
-            scores = [_sized(f) + share * _sized(bm25) for share in SHARES]
+            scores = _sized(f) + np.outer(SHARES, _sized(bm25))
             _add(found, method, [f"{share:g}" for share in SHARES], scores, y, rest, seconds)
     for outcome in found.values():
         outcome["values"] = np.transpose(outcome["values"]).tolist()
@@ -155,10 +155,11 @@ def _trial(name: str, rng: np.random.Generator) -> dict[str, Any]:
     return found
 
 
-def _rocchio(index: BM25Index, query: int, judged: Ints, y: Floats) -> tuple[list[Floats], float]:
+def _rocchio(index: BM25Index, query: int, judged: Ints, y: Floats) -> tuple[Floats, float]:
     began = process_time()
     good, bad = judged[y[judged] > 0], judged[y[judged] == 0]
-    return [index.feedback(query, good, bad, how) for how in FEEDBACKS], (process_time() - began) / len(FEEDBACKS)
+    scores = index.feedback(query, good, bad, FEEDBACKS)
+    return scores, (process_time() - began) / len(FEEDBACKS)
 
 
 def _learnt(estimator: Any, X: Any, query: int, judged: Ints, presumed: Ints, y: Floats) -> Floats:
@@ -175,9 +176,12 @@ def _sized(scores: Floats) -> Floats:
 
 
 def _add(
-    found: dict[str, Any], method: str, points: list[str], scores: list[Floats], y: Floats, rows: Ints, seconds: float
+    found: dict[str, Any], method: str, points: list[str], scores: Floats, y: Floats, rows: Ints, seconds: float
 ) -> None:
     """Note the AP of each point for one query."""
     outcome = found.setdefault(method, {"points": points, "values": [], "seconds": []})
-    outcome["values"].append([round(float(average_precision(y[rows], values[rows])), 6) for values in scores])
+    # points stand as queries of one evaluation
+    grades, of_point = np.tile(y[rows], len(scores)), np.repeat(np.arange(len(scores)), len(rows))
+    values = evaluate(grades, scores[:, rows].ravel(), of_point, "AP", n_jobs=1)["AP"].values
+    outcome["values"].append(np.round(values, 6).tolist())
     outcome["seconds"].append(seconds)

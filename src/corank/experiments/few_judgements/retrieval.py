@@ -9,6 +9,7 @@ relevant − γ mean over the others, of which the n_words largest weights are k
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -63,16 +64,12 @@ class BM25Index:
         """Score every document for every query, (n_queries, n_documents)."""
         return np.asarray((self.queries @ self.weights.T).toarray())
 
-    def feedback(self, query: int, good: Ints, bad: Ints, how: Feedback) -> Floats:
-        """Score every document for a query that judged documents have moved."""
-        v = self._vectors
-        moved = _mean(normalize(self.queries[[query]]))
-        moved = (
-            moved + (how.beta * _mean(v[good]) if len(good) else 0.0) - (how.gamma * _mean(v[bad]) if len(bad) else 0.0)
-        )
-        if np.count_nonzero(moved) > how.n_words:
-            moved[np.abs(moved) < np.partition(np.abs(moved), -how.n_words)[-how.n_words]] = 0.0
-        return np.asarray(self.weights @ moved)
+    def feedback(self, query: int, good: Ints, bad: Ints, ways: Sequence[Feedback]) -> Floats:
+        """Score every document for a query that judged documents have moved, in each of several ways."""
+        begun = _mean(normalize(self.queries[[query]]))
+        towards, away = (_mean(self._vectors[rows]) if len(rows) else 0.0 * begun for rows in (good, bad))
+        moved = [_largest(begun + how.beta * towards - how.gamma * away, how.n_words) for how in ways]
+        return np.asarray((self.weights @ np.transpose(moved)).T)
 
     @cached_property
     def _vectors(self) -> Any:
@@ -81,3 +78,10 @@ class BM25Index:
 
 def _mean(rows: Any) -> Floats:
     return np.asarray(rows.mean(axis=0)).ravel()
+
+
+def _largest(weights: Floats, n_words: int) -> Floats:
+    if np.count_nonzero(weights) <= n_words:
+        return weights
+    size = np.abs(weights)
+    return np.where(size < np.partition(size, -n_words)[-n_words], 0.0, weights)
