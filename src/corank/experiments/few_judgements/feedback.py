@@ -35,7 +35,7 @@ SHARES = (0.0, 0.1, 0.25, 0.5, 1.0, 2.0)
 """How much of BM25's score is added."""
 FEEDBACKS = tuple(
     Feedback(beta, gamma, n)
-    for beta in (0.25, 0.5, 1.0, 2.0, 4.0)
+    for beta in (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
     for gamma in (0.0, 0.1, 0.3)
     for n in (30, 100, 1000)
 )
