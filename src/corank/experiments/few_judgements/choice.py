@@ -79,13 +79,13 @@ class ChoiceCurves:
 
     def findings(self) -> tuple[str, ...]:
         """Say what a rule, smoothing and a learner bring, with Wilcoxon's test over topics."""
-        at = ", ".join(str(N_JUDGED[step]) for step in SHOWN[1:])
+        counts = ", ".join(str(N_JUDGED[step]) for step in SHOWN[1:])
         found = []
         for place, one, other in COMPARED:
             gap = self.values[place, *one] - self.values[place, *other]
             gains = ", ".join(f"{gap[:, at].mean():+.3f} (p = {wilcoxon(gap[:, at]):.2g})" for at in SHOWN[1:])
             sides = f"{' by '.join(one)} less {' by '.join(other)}"
-            found.append(f"{self.pool.name}, {place} rows, {at} judged: {sides} {gains}.")
+            found.append(f"{self.pool.name}, {place} rows, {counts} judged: {sides} {gains}.")
         return tuple(found)
 
 

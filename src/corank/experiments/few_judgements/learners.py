@@ -21,11 +21,10 @@ class Classified(BaseEstimator):
     def __init__(self, classifier: Any) -> None:
         self.classifier = classifier
 
-    def fit(self, X: Any, y: Floats, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Floats) -> Self:
         """Fit the classifier on the judged rows."""
         judged = np.flatnonzero(~np.isnan(y))
-        weight = None if sample_weight is None else sample_weight[judged]
-        self.classifier_ = clone(self.classifier).fit(X[judged], y[judged], sample_weight=weight)
+        self.classifier_ = clone(self.classifier).fit(X[judged], y[judged])
         return self
 
     def predict(self, X: Any) -> Floats:
