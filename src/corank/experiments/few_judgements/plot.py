@@ -15,7 +15,7 @@ def plot_curves(
     curves: dict[str, dict[str, NDArray[np.float64]]], n_judged: tuple[int, ...], bars: dict[str, float], path: Path
 ) -> None:
     """
-    Plot means over topics with one standard error.
+    Plot means over topics; their spread says nothing of differences, which are tested in pairs.
 
     curves: name of a problem to name of a line to values (n_topics, n_points).
     n_judged: judged rows at each point.
@@ -33,15 +33,12 @@ def plot_curves(
     for panel, (name, lines) in zip(panels, curves.items(), strict=True):
         panel.axhline(bars[name], color="0.5", linewidth=1, linestyle=":", label="words of the name, nothing judged")
         for line, values in lines.items():
-            mean = values.mean(axis=0)
-            error = values.std(axis=0, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.zeros_like(mean)
             style = "--" if "Logistic" in line else "-"
-            (drawn,) = panel.plot(n_judged, mean, marker="o", markersize=4, linestyle=style, label=line)
-            panel.fill_between(n_judged, mean - error, mean + error, color=drawn.get_color(), alpha=0.12, linewidth=0)
+            panel.plot(n_judged, values.mean(axis=0), marker="o", markersize=4, linestyle=style, label=line)
         panel.set_title(name, fontsize=10)
         panel.set_xticks(n_judged)
+        panel.set_xlabel("judged rows")
     panels[0].set_ylabel("AP on test rows")
-    figure.supxlabel("judged rows")
     figure.legend(
         *panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=8, frameon=False
     )
