@@ -134,6 +134,7 @@ def _simulate(
 ) -> None:
     import numpy as np
 
+    from corank.cli.curve import recall_curve
     from corank.cli.tables import screen, show
     from corank.data.atomic import atomic_folder, require_place
     from corank.data.records import read_records
@@ -159,7 +160,9 @@ def _simulate(
         digits=3,
         note=f"The rule {rule!r} reached a recall of {target:g} in {reached:.0%} of the starts.",
     )
-    show(table, screen())
+    console = screen()
+    show(table, console)
+    console.print(recall_curve(replays, console.width))
     if output is None:
         return
     with atomic_folder(output, overwrite=force) as folder:
