@@ -9,6 +9,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import normalize
 from sklearn.svm import LinearSVC
 
+from corank.core import neighbours
 from corank.errors import InputError
 from corank.screening import model, smoothed, views
 from corank.screening.model import Model, weights
@@ -145,7 +146,7 @@ def test_many_records_are_smoothed_by_a_choice_of_them(monkeypatch):
     chosen = smoothed.smoothed(text)
     np.testing.assert_allclose(np.linalg.norm(chosen, axis=1), 1.0, atol=1e-5)
     assert np.corrcoef((exact @ exact.T).ravel(), (chosen @ chosen.T).ravel())[0, 1] > 0.9
-    monkeypatch.setattr(smoothed, "BLOCK", 150)
+    monkeypatch.setattr(neighbours, "BLOCK", 150)
     np.testing.assert_allclose(smoothed.smoothed(text), chosen, atol=1e-5)
 
 

@@ -15,12 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.preprocessing import normalize
 
 from corank.data.records import Records
 from corank.errors import InputError
 from corank.screening.smoothed import smoothed
+from corank.screening.words import Words, unit_rows
 
 TEXT, SMOOTHED, LINKS, REFERENCES, LEVEL = 0.4, 0.2, 0.3, 0.1, 1.0
 """What each view weighs in the kernel, and the level that all records share."""
@@ -70,12 +69,12 @@ class Views(Features):
     """
     All records of a collection.
 
-    text: tf-idf rows, and `vectorizer`, which makes them.
+    text: rows of words and pairs of words, and `words`, which makes them.
     whole: the kernel of all records, or None where they are too many.
     """
 
     text: Any
-    vectorizer: Any
+    words: Words
     whole: Rows | None
 
     @cached_property
@@ -88,9 +87,9 @@ class Views(Features):
         Compare a description with every record.
 
         topic: free text.
-        Returns: cosines of tf-idf; all 0 where no word is shared.
+        Returns: cosines of the text; all 0 where no word is shared.
         """
-        found: Rows = (self.text @ self.vectorizer.transform([topic]).T).toarray().ravel()
+        found: Rows = (self.text @ self.words.rows([topic]).T).toarray().ravel()
         return found
 
 
@@ -110,15 +109,13 @@ def make_views(records: Records, *, whole: int = WHOLE) -> Views:
     Views
         Features of all records, and their kernel.
     """
-    vectorizer = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, max_df=0.95, dtype=np.float32)
     both = [f"{title} {abstract}" for title, abstract in zip(records.titles, records.abstracts, strict=True)]
-    try:
-        text = vectorizer.fit_transform(both)
-    except ValueError:
+    words, text = Words.learn(both)
+    if not text.nnz:
         raise InputError(
             f"the titles and abstracts of the {len(records)} records have no word that tells them apart; check the "
             "columns, or pass more records."
-        ) from None
+        )
     blocks, present = [text * np.float32(TEXT**0.5)], TEXT + SMOOTHED
     if any(records.references):
         links, references = reference_views(records)
@@ -131,7 +128,7 @@ def make_views(records: Records, *, whole: int = WHOLE) -> Views:
     if len(records) <= whole:
         kernel = (shared @ shared.T).toarray() + dense @ dense.T + np.float32(LEVEL)
         kernel[np.diag_indices(len(records))] += own
-    return Views(shared, dense, own, text, vectorizer, kernel)
+    return Views(shared, dense, own, text, words, kernel)
 
 
 def reference_views(records: Records) -> tuple[Any, Any]:
@@ -161,7 +158,7 @@ def _weighted(counts: Any) -> Any:
     counts.data[:] = 1.0
     shown = np.bincount(counts.indices, minlength=counts.shape[1])
     rarity = np.log((1 + counts.shape[0]) / (1 + shown)) + 1
-    return normalize(counts @ sparse.diags(rarity.astype(np.float32)))
+    return unit_rows((counts @ sparse.diags(rarity.astype(np.float32))).tocsr())
 
 
 def _shared(features: Any) -> tuple[Any, Rows]:
