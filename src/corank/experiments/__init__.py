@@ -19,6 +19,7 @@ EXPERIMENTS = {
     "crr-text": "corank.experiments.crr.text",
     "lcra": "corank.experiments.lcra.run",
     "ranking-pursuit": "corank.experiments.ranking_pursuit.run",
+    "screening": "corank.experiments.screening.run",
 }
 """Each experiment's name and the module that runs it."""
 
