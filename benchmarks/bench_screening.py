@@ -2,8 +2,8 @@
 Screening: the time of a refit, with scores of all records, on stories of Reuters tiled to many records.
 
 Every line is one figure; processor times, one thread, medians. Needs CORANK_DATA (reuters21578). The alternative is
-what ASReview 3.0.8 does by default after each answer: scikit-learn's LinearSVC with squared hinge on tf-idf of words and
-pairs, then scores of all records. What is found, and how soon, is the experiment ``corank experiment screening``.
+what ASReview 3.0.8 does by default after each answer: scikit-learn's LinearSVC with squared hinge on tf-idf of words
+and pairs, then scores of all records. What is found, and how soon, is the experiment ``corank experiment screening``.
 Run: python benchmarks/bench_screening.py [--quick]
 """
 

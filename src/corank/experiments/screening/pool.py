@@ -56,8 +56,8 @@ class Pool:
             tuple(rows),
             digits=3,
             note=f"Found after so many stories, as a share of what could have been found by then; mean of {half} "
-            f"topics a row ({sizes[half - 1]} to {sizes[0]:,} stories, and {sizes[-1]} to {sizes[half]}), one start each; "
-            "on how many of them corank is ahead of the linear SVM, and behind.",
+            f"topics a row ({sizes[half - 1]} to {sizes[0]:,} stories, and {sizes[-1]} to {sizes[half]}), one start "
+            "each; on how many of them corank is ahead of the linear SVM, and behind.",
         )
 
     def topic_table(self) -> ReportTable:
