@@ -53,7 +53,7 @@ def by_hand(fitted, new, weight, k, r, same=None):
 @pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csr_matrix, np.asarray])
 @pytest.mark.parametrize("block", [1, 1 << 22])
 def test_it_is_the_mean_of_the_nearest_rows_by_brute_force(kind, block, monkeypatch):
-    monkeypatch.setattr("corank.core.neighbours.BLOCK", block)
+    monkeypatch.setattr("corank.smooth._BLOCK", block)
     A, new = texts(60).toarray(), texts(30, seed=1).toarray()
     # as many dimensions as columns would leave the randomised decomposition nothing to miss
     model = Smooth(0.4, 3, 95, random_state=0).fit(kind(A))

@@ -18,16 +18,20 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.preprocessing import normalize
 from sklearn.utils.extmath import randomized_svd, row_norms
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
-from corank.core.neighbours import averaged, unit
+from corank.core.threads import spread
 from corank.data.rows import as_rows, columns_of
 from corank.errors import InputError, warn
 from corank.parameters import Rules, check_values, number, rng_of, seed, whole
 
 FEW = 1000
 """Rows below which smoothing was found to bring nothing, or to hurt."""
+
+_BLOCK = 1 << 22  # numbers that a thread holds: similarities, and the neighbours of its rows
+_SAME = 1.0 - 1e-5  # cosine of rows that are one and the same, but for rounding in float32
 
 
 class Smooth(TransformerMixin, BaseEstimator):
@@ -133,8 +137,7 @@ class Smooth(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         rows = as_rows(X)
         validate_data(self, columns_of(X, rows), skip_check_array=True, reset=False)
-        u = _embed(rows, self.components_.astype(rows.dtype, copy=False))
-        z = averaged(u, self.embedding_.astype(u.dtype, copy=False), self.n_neighbors)
+        z = self._smoothed(_embed(rows, self.components_.astype(rows.dtype, copy=False)))
         parts = [rows * rows.dtype.type(np.sqrt(1.0 - self.weight)), z * rows.dtype.type(np.sqrt(self.weight))]
         if not sparse.issparse(rows):
             return np.hstack(parts)
@@ -158,6 +161,23 @@ class Smooth(TransformerMixin, BaseEstimator):
         ours = np.array([f"smooth{j}" for j in range(len(self.components_))], dtype=object)
         return np.concatenate([_check_feature_names_in(self, input_features), ours])
 
+    def _smoothed(self, u: NDArray[Any]) -> NDArray[Any]:
+        """z for rows whose place is u."""
+        fitted = self.embedding_.astype(u.dtype, copy=False)
+        k = min(self.n_neighbors, len(fitted) - 1)
+        if k < 1:
+            return u
+        z = np.empty_like(u)
+
+        def work(first: int, last: int) -> None:
+            here = u[first:last]
+            z[first:last] = here + fitted[_neighbours(here, fitted, k)].mean(axis=1)
+
+        step = max(1, _BLOCK // max(len(fitted), k * u.shape[1]))
+        spread(work, [(first, min(first + step, len(u))) for first in range(0, len(u), step)])
+        z[~u.any(axis=1)] = 0.0
+        return np.asarray(normalize(z, copy=False))
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -169,7 +189,19 @@ def _embed(rows: Any, directions: NDArray[Any]) -> NDArray[Any]:
     """Rows in the given directions, of norm 1; zero where nothing of a row but rounding lies in them."""
     u = np.asarray(rows @ directions.T)
     u[row_norms(u) <= 1e3 * np.finfo(u.dtype).eps * row_norms(rows)] = 0.0
-    return unit(u)
+    return np.asarray(normalize(u, copy=False))
+
+
+def _neighbours(u: NDArray[Any], fitted: NDArray[Any], k: int) -> NDArray[np.int64]:
+    """Numbers of the k fitted rows nearest to each row, one that is the row itself passed over."""
+    cosines = u @ fitted.T
+    near = np.argpartition(cosines, -(k + 1), axis=1)[:, -(k + 1) :]
+    values = np.take_along_axis(cosines, near, axis=1)
+    best = values.argmax(axis=1)
+    is_there = np.take_along_axis(values, best[:, None], axis=1)[:, 0] >= _SAME
+    passed_over = np.where(is_there, best, values.argmin(axis=1))
+    kept = np.arange(k + 1) != passed_over[:, None]
+    return np.asarray(near[kept].reshape(len(u), k))
 
 
 def _warn_of(rows: Any) -> None:

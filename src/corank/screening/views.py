@@ -1,9 +1,9 @@
 """
-Views of a record as rows whose products are similarities: text, smoothed text, citations inside, all references.
+Views of a record as rows whose products are similarities: text, citations inside the collection, all references.
 
 Each row of a view has norm 1, or 0 where the record lacks the view, which is then silent. With their weights they make
-one kernel, K = .4 text + .2 smoothed text + .3 links + .1 references + 1; the 1 is a penalised level. Where no record
-has references, the first two weigh 2/3 and 1/3. The weights were chosen on reviews (docs/experiments/screening.md).
+one kernel, K = .6 text + .3 links + .1 references + 1; the 1 is a penalised level. Where no record has references, text
+weighs 1. The weights were chosen on reviews (docs/experiments/screening.md).
 """
 
 from __future__ import annotations
@@ -18,10 +18,9 @@ from scipy import sparse
 
 from corank.data.records import Records
 from corank.errors import InputError
-from corank.screening.smoothed import smoothed
 from corank.screening.words import Words, unit_rows
 
-TEXT, SMOOTHED, LINKS, REFERENCES, LEVEL = 0.4, 0.2, 0.3, 0.1, 1.0
+TEXT, LINKS, REFERENCES, LEVEL = 0.6, 0.3, 0.1, 1.0
 """What each view weighs in the kernel, and the level that all records share."""
 
 WHOLE = 3000
@@ -36,12 +35,10 @@ class Features:
     Records as rows whose products are their similarities.
 
     sparse: columns of text, links and references that at least two records have, times the roots of the weights.
-    dense: columns of the smoothed text, likewise.
     own: what the columns of one record only add to its similarity with itself; they touch nothing else.
     """
 
     sparse: Any
-    dense: Rows
     own: Rows
 
     def __len__(self) -> int:
@@ -49,7 +46,7 @@ class Features:
 
     def take(self, rows: NDArray[np.intp]) -> Features:
         """Return a few of the records, by their numbers."""
-        return Features(self.sparse[rows], self.dense[rows], self.own[rows])
+        return Features(self.sparse[rows], self.own[rows])
 
     def times(self, few: Features, a: NDArray[Any]) -> Rows:
         """
@@ -60,7 +57,7 @@ class Features:
         """
         a = a.astype(np.float32)
         level = np.float32(LEVEL) * a.sum()
-        found: Rows = self.sparse @ (few.sparse.T @ a) + self.dense @ (few.dense.T @ a) + level
+        found: Rows = self.sparse @ (few.sparse.T @ a) + level
         return found
 
 
@@ -116,19 +113,16 @@ def make_views(records: Records, *, whole: int = WHOLE) -> Views:
             f"the titles and abstracts of the {len(records)} records have no word that tells them apart; check the "
             "columns, or pass more records."
         )
-    blocks, present = [text * np.float32(TEXT**0.5)], TEXT + SMOOTHED
+    together = text
     if any(records.references):
-        links, references = reference_views(records)
-        blocks += [links * np.float32(LINKS**0.5), references * np.float32(REFERENCES**0.5)]
-        present = 1.0
-    # what no record has leaves its weight to the others, or the penalty would weigh more
-    shared, own = _shared(sparse.hstack(blocks, format="csr", dtype=np.float32) * np.float32(present**-0.5))
-    dense = smoothed(text) * np.float32((SMOOTHED / present) ** 0.5)
+        shares = zip((TEXT, LINKS, REFERENCES), (text, *reference_views(records)), strict=True)
+        together = sparse.hstack([rows * np.float32(share**0.5) for share, rows in shares], format="csr")
+    shared, own = _shared(together)
     kernel = None
     if len(records) <= whole:
-        kernel = (shared @ shared.T).toarray() + dense @ dense.T + np.float32(LEVEL)
+        kernel = (shared @ shared.T).toarray() + np.float32(LEVEL)
         kernel[np.diag_indices(len(records))] += own
-    return Views(shared, dense, own, text, words, kernel)
+    return Views(shared, own, text, words, kernel)
 
 
 def reference_views(records: Records) -> tuple[Any, Any]:
