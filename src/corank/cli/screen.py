@@ -96,7 +96,7 @@ def _export(source: Path, target: Path, force: bool) -> None:
     require_records_suffix(target)
     require_text_place(target, overwrite=force)
     records = read_records(source)
-    judges = {judge: Answers(records, lines) for judge, lines in read_journals(source)}
+    judges = {judge: Answers(records, lines) for judge, lines in read_journals(source) if lines}
     if not judges:
         raise InputError(f"there are no answers for {source} yet; screen it first.")
     given = np.full((len(judges), len(records)), np.nan)

@@ -116,7 +116,10 @@ def simulate(
     """
     unjudged = int(np.isnan(records.labels).sum())
     if unjudged:
-        raise InputError(f"{unjudged} of {len(records)} records are not judged; simulate on records that all are.")
+        raise InputError(
+            f"{unjudged} of {len(records)} records are not judged; a replay needs an answer for each, 1 or 0 in a "
+            "column such as included."
+        )
     y = records.labels == 1
     if y.sum() < 2 or y.all():
         raise InputError(
