@@ -28,9 +28,9 @@ def dense_kernel(records):
     ]
     links = [{records.ids[other] for other in of} | {records.ids[at]} for at, of in enumerate(inside)]
     works = [of | {records.ids[at]} for at, of in enumerate(cites)]
-    kernel = 0.6 * text @ text.T + 1.0
+    kernel = 0.7 * text @ text.T + 1.0
     for weight, sets, has in (
-        (0.3, links, [bool(of) for of in inside]),
+        (0.2, links, [bool(of) for of in inside]),
         (0.1, works, [bool(cites[at] or inside[at]) for at in range(n)]),
     ):
         rarity = {work: math.log((1 + n) / (1 + sum(work in of for of in sets))) + 1 for of in sets for work in of}
@@ -104,7 +104,7 @@ def test_without_any_references_the_text_has_all_the_weight():
     records = collection(references=False)
     made = make_views(records)
     np.testing.assert_allclose(np.diag(made.whole), 2.0, atol=1e-5)  # the level and the text
-    np.testing.assert_allclose(made.whole - 1.0, (dense_kernel(records) - 1.0) / 0.6, atol=5e-5)
+    np.testing.assert_allclose(made.whole - 1.0, (dense_kernel(records) - 1.0) / 0.7, atol=5e-5)
 
 
 def test_a_record_without_citations_is_silent_in_those_views():

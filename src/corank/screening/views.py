@@ -2,7 +2,7 @@
 Views of a record as rows whose products are similarities: text, citations inside the collection, all references.
 
 Each row of a view has norm 1, or 0 where the record lacks the view, which is then silent. With their weights they make
-one kernel, K = .6 text + .3 links + .1 references + 1; the 1 is a penalised level. Where no record has references, text
+one kernel, K = .7 text + .2 links + .1 references + 1; the 1 is a penalised level. Where no record has references, text
 weighs 1. The weights were chosen on reviews (docs/experiments/screening.md).
 """
 
@@ -20,7 +20,7 @@ from corank.data.records import Records
 from corank.errors import InputError
 from corank.screening.words import Words, unit_rows
 
-TEXT, LINKS, REFERENCES, LEVEL = 0.6, 0.3, 0.1, 1.0
+TEXT, LINKS, REFERENCES, LEVEL = 0.7, 0.2, 0.1, 1.0
 """What each view weighs in the kernel, and the level that all records share."""
 
 WHOLE = 3000

@@ -71,8 +71,8 @@ def test_asreview_stands_beside_it_where_a_file_says_what_it_found(small, tmp_pa
     path = tmp_path / "asreview.jsonl"
     path.write_text("\n".join(map(json.dumps, lines)))
     report = run.run(ExperimentOptions(small.folder, quick=True, asreview=path))
-    assert report.tables[0].columns[3] == "ASReview"
-    assert report.tables[0].rows[0][3] == pytest.approx(0.25)
+    assert report.tables[0].columns == ("review", RANDOM, "ASReview", CORANK)
+    assert report.tables[0].rows[0][2] == pytest.approx(0.25)
     assert any("ahead of ASReview in 4 of 4 starts" in finding for finding in report.findings)
     path.write_text(json.dumps(lines[0]))
     with pytest.raises(InputError, match=r"no replay of One_2001 from start 1; .*fewer starts"):

@@ -17,7 +17,7 @@ from corank.experiments.screening.order import CORANK, RANDOM, SVM, WAYS, Collec
 from corank.screening import make_views
 from corank.screening.views import Views
 
-DEPTHS = (100, 300, 600)
+DEPTHS = (100, 300)
 KINDS = ("frequent", "rarer")
 N_TOPICS = 20
 

@@ -14,7 +14,7 @@ from corank.data.catalog import dataset
 from corank.data.records import read_records
 from corank.experiments.options import ExperimentOptions
 from corank.experiments.report import Cell, ReportTable, wilcoxon
-from corank.experiments.screening.order import CORANK, WAYS, Collection, read_in_order, replay_of, screen_on
+from corank.experiments.screening.order import CORANK, RANDOM, SVM, Collection, read_in_order, replay_of, screen_on
 from corank.screening import Replay, Screening, make_views
 from corank.screening.simulate import stopped
 from corank.screening.stopping import RULES, Rule
@@ -37,6 +37,7 @@ MEASURES: dict[str, Callable[[Replay], float]] = {
     "recall@10 %": lambda replay: replay.recall10,
     "last": lambda replay: replay.at(1.0) / len(replay.found),
 }
+ASREVIEW = "ASReview"
 STARTS = ("a pair", "the title", "nothing")
 
 Outside = dict[tuple[str, int], dict[str, float]]
@@ -54,34 +55,31 @@ class Reviews:
 
     def __init__(self, options: ExperimentOptions, starts: int, outside: Outside) -> None:
         self.options, self.starts, self.outside = options, starts, outside
+        # the linear SVM stands for ASReview where that was not run itself
+        self.ways = (RANDOM, ASREVIEW if outside else SVM, CORANK)
         self._open: dict[str, _Review] = {}
-        options.expect(len(TITLES) * (starts * (len(WAYS) + len(STARTS) - 1) + 1))
+        options.expect(len(TITLES) * (starts * (len({*self.ways} - {ASREVIEW}) + len(STARTS) - 1) + 1))
 
     def measure_table(self, measure: str) -> ReportTable:
         """Compare the orders by one measure: means over the starts."""
-        ways = [*WAYS[:-1], *(["ASReview"] if self.outside else []), CORANK]
-        values = [self._values(measure, way) for way in ways]
+        values = [self._values(measure, way) for way in self.ways]
         rows: list[tuple[Cell, ...]] = [
             (name, *(float(of_way[at].mean()) for of_way in values)) for at, name in enumerate(TITLES)
         ]
         rows.append(("mean", *(float(of_way.mean()) for of_way in values)))
-        return ReportTable(f"{measure}, mean of {self.starts} starts", ("review", *ways), tuple(rows), digits=3)
+        return ReportTable(f"{measure}, mean of {self.starts} starts", ("review", *self.ways), tuple(rows), digits=3)
 
-    def findings(self, measure: str, larger_is_better: bool) -> list[str]:
-        """Test corank against each other order, over starts × reviews."""
-        said = []
-        ours = self._values(measure, CORANK)
-        for way in (*WAYS[1:-1], *(["ASReview"] if self.outside else [])):
-            difference = (ours - self._values(measure, way)) * (1 if larger_is_better else -1)
-            said.append(
-                f"{measure}: corank is ahead of {'ASReview' if way == 'ASReview' else 'the ' + way} in "
-                f"{int((difference > 0).sum())} of {difference.size} starts and on "
-                f"{int((difference.mean(axis=1) > 0).sum())} of {len(difference)} reviews; mean difference "
-                f"{difference.mean():+.3f}, worst review {difference.mean(axis=1).min():+.3f}, Wilcoxon over the "
-                f"starts p = {wilcoxon(difference.ravel()):.1g}, over the means of the reviews p = "
-                f"{wilcoxon(difference.mean(axis=1)):.2g}."
-            )
-        return said
+    def finding(self, measure: str, larger_is_better: bool) -> str:
+        """Test corank against its rival, over starts × reviews."""
+        _, rival, ours = self.ways
+        ahead = (self._values(measure, ours) - self._values(measure, rival)) * (1 if larger_is_better else -1)
+        means = ahead.mean(axis=1)
+        return (
+            f"{measure}: corank is ahead of {rival} in {int((ahead > 0).sum())} of {ahead.size} starts and on "
+            f"{int((means > 0).sum())} of {len(means)} reviews; mean lead {ahead.mean():+.3f}, worst review "
+            f"{means.min():+.3f}; Wilcoxon over the starts p = {wilcoxon(ahead.ravel()):.1g}, over the means of the "
+            f"reviews p = {wilcoxon(means):.2g}."
+        )
 
     def stopping_table(self) -> ReportTable:
         """Say what each stopping rule reached and cost."""
@@ -127,21 +125,21 @@ class Reviews:
     def time_table(self) -> ReportTable:
         """Processor seconds of one reading."""
         rows: list[tuple[Cell, ...]] = []
+        timed = [CORANK, *(way for way in self.ways if way == SVM)]
         for name in TITLES:
             prepare = self.options.result(self._key(name, "prepare"), lambda name=name: self._review(name).seconds)  # type: ignore[misc]
-            loops = [np.median([self._outcome(name, seed, way)["cpu"] for seed in range(self.starts)]) for way in WAYS]
-            svm, ours = float(loops[1]), float(loops[2])
-            rows.append((name, prepare, ours, svm, svm / ours))
+            loops = [np.median([self._outcome(name, seed, way)["cpu"] for seed in range(self.starts)]) for way in timed]
+            rows.append((name, prepare, *map(float, loops)))
         return ReportTable(
             "Processor seconds of one reading to the end, median of the starts",
-            ("review", "corank, preparing", "corank, loop", "linear SVM, loop", "ratio"),
+            ("review", "corank, preparing", *(f"{way}, loop" for way in timed)),
             tuple(rows),
             digits=2,
         )
 
     def _values(self, measure: str, way: str) -> Floats:
         """One number for each review and start."""
-        if way == "ASReview":
+        if way == ASREVIEW:
             return np.array([[self.outside[name, seed][measure] for seed in range(self.starts)] for name in TITLES])
         value = MEASURES[measure]
         return np.array(

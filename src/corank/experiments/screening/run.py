@@ -2,8 +2,8 @@
 Screening: how soon relevant records are found, when one may stop, and what a start is worth.
 
 Six systematic reviews of SYNERGY (De Bruin et al. 2023), and Reuters-21578 as one pool, read in the order of corank, of
-a linear SVM with the settings of ASReview 3.0.8's default, at random, and, where a file says what it found, of ASReview
-itself (``corank experiment screening --asreview FILE``; see `outside`).
+a linear SVM with the settings of ASReview 3.0.8's default, and at random. Where a file says what ASReview itself found
+in the reviews, it takes the SVM's place there (``corank experiment screening --asreview FILE``; see `outside`).
 """
 
 from __future__ import annotations
@@ -38,5 +38,5 @@ def run(options: ExperimentOptions) -> Report:
         f"is found. Linear SVM: scikit-learn's, squared hinge, C = {C}, all relevant records together weighing "
         f"{RATIO} times the others, on tf-idf of words and pairs, as ASReview 3.0.8 has it by default.",
         (*tables, pool.topic_table()),
-        (*reviews.findings("ATD", False), *reviews.findings("WSS@95", True), *pool.findings()),
+        (reviews.finding("ATD", False), reviews.finding("WSS@95", True), *pool.findings()),
     )
