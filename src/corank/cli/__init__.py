@@ -53,7 +53,7 @@ VERBS: tuple[tuple[Callable[..., None], str], ...] = (
     (convert, "Convert between LETOR text, store, Parquet, CSV."),
     (data, "List the known data sets, and fetch one."),
     (experiment, "Repeat a paper's experiment on real data."),
-    (demo, "Learn from few judgements on synthetic data."),
+    (demo, "Screen a real review, and learn from few judgements."),
 )
 for verb, summary in VERBS:
     app.command(short_help=summary)(verb)

@@ -20,6 +20,7 @@ EXPERIMENTS = {
     "few-judgements": "corank.experiments.few_judgements.run",
     "lcra": "corank.experiments.lcra.run",
     "ranking-pursuit": "corank.experiments.ranking_pursuit.run",
+    "screening": "corank.experiments.screening.run",
 }
 """Each experiment's name and the module that runs it."""
 
