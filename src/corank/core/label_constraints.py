@@ -1,9 +1,9 @@
-# mypy: disable-error-code="no-untyped-call"
+# mypy: disable-error-code="no-untyped-call, assignment"
 """
 What an example asks of the utilities of labels: a list of constraints "winner above loser", made when it is needed.
 
-Labels are 0..d−1; the zero point is label d, whose utility is always 0. An example holds preferences R (by levels, or as
-pairs), relevant labels P and irrelevant ones N, and its constraints are R ∪ P×N, each once, P above d, and N below d
+Labels are 0..d−1; the zero point is label d, whose utility is always 0. An example holds preferences R (by levels, or
+as pairs), relevant labels P and irrelevant ones N, and its constraints are R ∪ P×N, each once, P above d, and N below d
 (Brinker and Hüllermeier, 2005, section 2). No list of all examples' constraints is ever kept.
 """
 

@@ -1,5 +1,5 @@
 # mypy: disable-error-code="no-untyped-call"
-"""What all constraints of examples cost at given utilities, with first and second derivatives, one example at a time."""
+"""What all constraints of examples cost at given utilities, with first and second derivatives, example by example."""
 
 from __future__ import annotations
 

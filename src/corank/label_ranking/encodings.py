@@ -87,5 +87,7 @@ def _read(y: Any, kind: str, labels: Any) -> tuple[LabelPreferences, NDArray[Any
         strange = values[classes[codes] != values][0]
         raise InputError(f"y holds the class {strange!r}, which is none of {classes.tolist()}; name all in `classes`.")
     if len(classes) < 2:
-        raise InputError(f"y has one class only, {classes[0]!r}, and nothing to tell it from; pass at least two classes.")
+        raise InputError(
+            f"y has one class only, {classes[0]!r}, and nothing to tell it from; pass at least two classes."
+        )
     return LabelPreferences.from_classes(codes, len(classes)), classes

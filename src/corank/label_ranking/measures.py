@@ -147,7 +147,7 @@ def subset_loss(true: Any, predicted: Any) -> Floats:
         0 or 1.
     """
     a, b = _indicators(true, predicted)
-    return (a != b).any(axis=1).astype(np.float64)
+    return np.asarray((a != b).any(axis=1), dtype=np.float64)
 
 
 def f1(true: Any, predicted: Any) -> Floats:
@@ -232,7 +232,7 @@ def coverage(true: Any, utilities: Any) -> Floats:
     """
     a, u = _scored(true, utilities)
     lowest = np.where(a, u, np.inf).min(axis=1, keepdims=True)
-    return (u >= lowest).sum(axis=1).astype(np.float64)
+    return np.asarray((u >= lowest).sum(axis=1), dtype=np.float64)
 
 
 def average_precision(true: Any, utilities: Any) -> Floats:
@@ -284,7 +284,9 @@ def _scored(true: Any, utilities: Any) -> tuple[NDArray[np.bool_], Floats]:
 
 def _require_same(a: Floats, b: Floats) -> None:
     if a.shape != b.shape:
-        raise InputError(f"the truth has shape {a.shape} and the prediction {b.shape}; pass the same examples and labels.")
+        raise InputError(
+            f"the truth has shape {a.shape} and the prediction {b.shape}; pass the same examples and labels."
+        )
 
 
 def _require_known(*tables: Floats) -> None:

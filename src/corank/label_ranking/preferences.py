@@ -1,5 +1,5 @@
 """
-LabelPreferences: what is known of the labels of examples, checked once; made from rankings, sets, lists, pairs or classes.
+LabelPreferences: what is known of the labels of examples, made from rankings, sets, lists, pairs or classes.
 
 An example is (x, R, P, N): preferences R among labels, relevant labels P above the zero point, irrelevant ones N below
 it; P×N are preferences too. R is kept as levels (buckets of an order) or as pairs. Preferences that contradict each
@@ -270,7 +270,7 @@ class LabelPreferences:
 
     def __getitem__(self, examples: Any) -> LabelPreferences:
         at = np.atleast_1d(np.arange(len(self))[examples[0] if isinstance(examples, tuple) else examples])
-        sizes = np.diff(self.starts.astype(np.int64))[at]
+        sizes = (self.starts[1:] - self.starts[:-1]).astype(np.int64)[at]
         starts = np.append(0, np.cumsum(sizes))
         rows = np.repeat(self.starts.astype(np.int64)[at] - starts[:-1], sizes) + np.arange(starts[-1])
         return LabelPreferences(self.levels[at], self.sides[at], self.pairs[rows], starts.astype(np.uint64), self.kind)
@@ -350,7 +350,7 @@ class LabelPreferences:
         array of int64, shape (n, d)
             1 for relevant labels, 0 for others and those of unknown side.
         """
-        return (self.sides == 1).astype(np.int64)
+        return np.asarray(self.sides == 1, dtype=np.int64)
 
     def lists(self) -> list[Ints]:
         """
@@ -385,7 +385,7 @@ def _labels(row: Any, n_labels: int, i: int) -> Ints:
         raise InputError(f"example {i} lists {row!r}; pass label numbers from 0 to {n_labels - 1}.")
     if len(np.unique(labels)) < len(labels):
         raise InputError(f"example {i} lists a label twice; list each once.")
-    return labels.astype(np.int64)
+    return np.asarray(labels, dtype=np.int64)
 
 
 def _pairs(row: ArrayLike, n_labels: int, i: int) -> NDArray[np.uint32]:

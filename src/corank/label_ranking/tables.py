@@ -35,7 +35,9 @@ def as_indicator(table: Any) -> Floats:
     found = _table(table.toarray() if sparse.issparse(table) else table, "indicator")
     bad = ~(np.isnan(found) | (found == 0.0) | (found == 1.0))
     if bad.any():
-        raise InputError(f"indicator is {found[bad][0]:g} at example {_first(bad)}; pass 1 for relevant labels, else 0.")
+        raise InputError(
+            f"indicator is {found[bad][0]:g} at example {_first(bad)}; pass 1 for relevant labels, else 0."
+        )
     return found
 
 
