@@ -3,7 +3,8 @@ All constraints at once, without a list of them: Newton's method for smooth loss
 
 Minimises  Σ_i v_i Σ_{(r,s) ∈ C_i} ℓ(u_r(x_i) − u_s(x_i)) / Σ_i v_i |C_i| + alpha/2 ‖W‖² + l1 ‖W‖₁  with u = Wx + b and
 u_0 = 0 for the zero point; b has no penalty. Constraints are made anew whenever they are looked at: memory is
-O(n_rows · d + n_features · d) for Newton's method and O(n_features · d) for the descent, beside X.
+O(n_rows · d + n_features · d) for Newton's method and O(n_features · d) for the descent, beside X; the descent centres
+a copy of dense rows.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from corank.core.dice import alias_table, seed_state
 from corank.core.label_constraints import Conversion, LabelTargets
-from corank.core.label_descent import MASS, N_ENTRIES, OWED, SCALE, DescentPlan, DescentState, descend_labels, pay_all
+from corank.core.label_descent import MASS, N_ENTRIES, DescentPlan, DescentState, descend_labels, last_weights
 from corank.core.label_margins import label_bends, label_costs
 from corank.core.rows import as_core_rows
 from corank.core.scaled import ScaledRows
@@ -170,20 +171,19 @@ def descend(problem: Constraint, n_steps: int, rng: np.random.Generator, verbose
     state = DescentState(
         np.zeros((d, p)), np.zeros((d, p)), np.zeros(d), np.zeros(d), np.zeros(N_ENTRIES), seed_state(rng)
     )
-    state.ledger[SCALE] = 1.0
-    core, table = as_core_rows(ScaledRows(rows.X, rows.factors)), alias_table(law)
+    seen = (rows.X - rows.mean) * rows.factors if rows.mean.any() else ScaledRows(rows.X, rows.factors)
+    core, table = as_core_rows(seen), alias_table(law)
     with progress(n_steps, "steps", verbose) as advance:
         for half in (n_steps // 2, n_steps - n_steps // 2):
-            if problem.l1 == 0.0:
-                state.ledger[MASS] = 0.0
-                state.sums[:] = 0.0
+            state.ledger[MASS] = 0.0
+            state.sums[:] = 0.0
             state.bias_sums[:] = 0.0
             for start in range(0, half, _STEPS_AT_ONCE):
                 steps = min(_STEPS_AT_ONCE, half - start)
                 descend_labels(core, table, problem.targets, plan, state, steps)
                 advance(steps)
-    if problem.l1 > 0.0:
-        pay_all(state.weights, state.sums, state.ledger[OWED])
-        return Found(state.ledger[SCALE] * state.weights, state.biases, n_steps)
     last = max(n_steps - n_steps // 2, 1)
-    return Found((state.ledger[MASS] * state.weights + state.sums) / last, state.bias_sums / last, n_steps)
+    W = (state.ledger[MASS] * state.pulls + state.sums) / last
+    if problem.l1 > 0.0:
+        last_weights(state, plan, W)
+    return Found(W, state.bias_sums / last, n_steps)

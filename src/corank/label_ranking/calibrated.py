@@ -89,8 +89,8 @@ class CalibratedLabelRanker(LabelRanker):
     max_iter : int
         Most Newton steps.
     n_steps : int
-        Stochastic steps, an example each; the mean of the second half of the iterates is the model, or with `l1` the
-        last.
+        Stochastic steps, an example each; the mean of the second half of the iterates is the model, or with `l1` their
+        last weights.
     classifier : classifier or None
         A linear classifier of scikit-learn's to hand the constraints to, each a row of n_features · d columns; then
         loss, alpha, l1 and solver are its own affair, and levels b are penalised as it does weights.
@@ -210,8 +210,8 @@ class CalibratedLabelRanker(LabelRanker):
         total = float(weights @ counts)
         if not total > 0.0:
             raise InputError(f"y orders no two labels in any of the {n} rows that have weight; pass preferences.")
-        # the zero point of centred rows would not be that of the rows where there is no intercept to move it
-        centre = self.fit_intercept and self.classifier is None and self._is_exact
+        # without an intercept to move it, the zero point of centred rows would not be that of the rows
+        centre = self.fit_intercept and self.classifier is None and (self._is_exact or not sparse.issparse(rows))
         seen = SeenRows.of(rows, weights, scale=self.scale, centre=bool(centre))
         alpha = _SHARE * seen.mean_square(weights) / weights.sum() if self.alpha is None else float(self.alpha)
         problem = Constraint(

@@ -60,5 +60,7 @@ def expand_constraints(
     shifts = np.repeat(labels[real] * p, np.diff(base.indptr))
     data = base.data * np.repeat(values[real], np.diff(base.indptr))
     at = np.repeat(rows[real], np.diff(base.indptr))
-    Z = sparse.csr_array((data, (at, base.indices + shifts)), shape=(m, p * d))
+    # scikit-learn takes 32-bit column numbers only, where they suffice
+    kind = np.int32 if max(m, p * d) < 2**31 else np.int64
+    Z = sparse.csr_array((data, (at.astype(kind), (base.indices + shifts).astype(kind))), shape=(m, p * d))
     return Z, signs.astype(np.int64), examples

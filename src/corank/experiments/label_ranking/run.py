@@ -47,8 +47,8 @@ def run(options: ExperimentOptions) -> Report:
         "Labels in order, and a zero point among them",
         f"{n_folds(options)}-fold cross-validation, {options.repeats or 1} times; means over test rows. Penalties of "
         "rankings are corank's defaults; those of sets and top lists are chosen on a quarter of the training rows, "
-        f"from {len(ALPHAS)} for every method that has one. All methods are linear, but for kernel, landmarks and forest. "
-        "Published: linear constraint classification, as remembered.",
+        f"from {len(ALPHAS)} for every method that has one. All methods are linear, but for kernel, landmarks and "
+        "forest. Published: linear constraint classification, as remembered.",
         tuple(table for table, _ in parts),
         tuple(finding for _, findings in parts for finding in findings),
     )
@@ -95,9 +95,8 @@ def cut_table(
     """
     methods, measures = cut_methods(targets), SETS if targets == "relevant" else TOPS
     folds = crossed(options, name, read, methods, measures)
-    rows: list[tuple[Cell, ...]] = []
-    for method in methods:
-        rows.append((method, *(float(np.mean(folds[method][measure])) for measure in measures)))
+    means = {method: [float(np.mean(folds[method][measure])) for measure in measures] for method in methods}
+    rows: list[tuple[Cell, ...]] = [(method, *cells) for method, cells in means.items()]
     what = "which labels are relevant" if targets == "relevant" else "which labels are relevant, and their order"
     rivals = ("one-vs-rest logistic", "uncalibrated, one number", "uncalibrated, one utility")
     findings = [_contrast(name, [folds], "calibrated", rival, next(iter(measures))) for rival in rivals]
