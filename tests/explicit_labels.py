@@ -23,29 +23,27 @@ def constraints(levels, sides, pairs=(), conversion="all", above_zero="all"):
     return found | {(d, r) for r in N}
 
 
-def algorithm_1(X, examples, loss, epochs=1, average=False):
+def algorithm_1(X, d, examples, loss, average=False):
     """
     Algorithm 1, line by line; X has a column of ones where there is an intercept.
 
     examples: sets of constraints; loss: takes the number of an example and its utilities.
     Returns the weights (their mean after every example, where averaged), and the sum of the losses.
     """
-    d = max(max(max(pair) for pair in one) for one in examples if one)
-    W, total, cumulated, n = np.zeros((d + 1, X.shape[1])), 0.0, 0.0, 0
-    for _ in range(epochs):
-        for t, x in enumerate(X):
-            u = W @ x
-            violated = [(r, s) for r, s in examples[t] if u[r] <= u[s]]
-            if violated and (cost := loss(t, u[:d])) > 0:
-                cumulated += cost
-                beta = np.zeros(d + 1)
-                for r, s in violated:
-                    beta[r] += 1
-                    beta[s] -= 1
-                beta[d] = 0.0
-                W = W + cost * np.outer(beta / len(violated), x)
-            total, n = total + W, n + 1
-    return (total / n if average else W)[:d], cumulated
+    W, total, cumulated = np.zeros((d + 1, X.shape[1])), 0.0, 0.0
+    for t, x in enumerate(X):
+        u = W @ x
+        violated = [(r, s) for r, s in examples[t] if u[r] <= u[s]]
+        if violated and (cost := loss(t, u[:d])) > 0:
+            cumulated += cost
+            beta = np.zeros(d + 1)
+            for r, s in violated:
+                beta[r] += 1
+                beta[s] -= 1
+            beta[d] = 0.0
+            W = W + cost * np.outer(beta / len(violated), x)
+        total = total + W
+    return (total / len(X) if average else W)[:d], cumulated
 
 
 def objective(X, examples, loss, W, b, alpha, weights=None):

@@ -38,7 +38,9 @@ def test_a_classifier_on_the_expansion_finds_what_newton_finds_without_it():
     np.testing.assert_allclose(theirs.coef_, ours.coef_, atol=1e-5)
     svm = LinearSVC(C=1 / (2 * alpha * m), tol=1e-10, max_iter=100_000, dual=False)
     theirs = CalibratedLabelRanker(classifier=svm, **how).fit(X, Y)
-    np.testing.assert_allclose(theirs.coef_, CalibratedLabelRanker("squared_hinge", alpha, **how).fit(X, Y).coef_, atol=1e-4)
+    np.testing.assert_allclose(
+        theirs.coef_, CalibratedLabelRanker("squared_hinge", alpha, **how).fit(X, Y).coef_, atol=1e-4
+    )
 
 
 def test_weights_of_rows_reach_the_classifier():

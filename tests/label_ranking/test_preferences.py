@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from explicit_labels import constraints
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
@@ -11,6 +10,7 @@ from sklearn.model_selection import KFold
 
 from corank.errors import InputError
 from corank.label_ranking import LabelPreferences, kendall_distance
+from explicit_labels import constraints
 
 
 def listed(preferences, i, **how):
@@ -32,9 +32,11 @@ def orders(draw):
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(orders(), min_size=1, max_size=1), st.sampled_from(["all", "adjacent"]), st.sampled_from(["all", "lowest"]))
+@given(
+    st.lists(orders(), min_size=1, max_size=1), st.sampled_from(["all", "adjacent"]), st.sampled_from(["all", "lowest"])
+)
 def test_constraints_are_those_of_the_definition(drawn, conversion, above_zero):
-    (positions, relevant), = drawn
+    ((positions, relevant),) = drawn
     made = LabelPreferences.from_ranks([positions], relevant=[relevant])
     how = {"conversion": conversion, "above_zero": above_zero}
     known = np.where(np.isnan(positions), -1, 10 - np.nan_to_num(positions, nan=0.0))
@@ -90,7 +92,9 @@ def test_forms_of_the_same_lists_agree():
     np.testing.assert_array_equal(top.ranks(), expected)
     sets = LabelPreferences.from_sets(lists, n_labels=3)
     np.testing.assert_array_equal(sets.indicator(), top.indicator())
-    np.testing.assert_array_equal(LabelPreferences.from_indicator(sparse.csr_array(sets.indicator())).levels, sets.levels)
+    np.testing.assert_array_equal(
+        LabelPreferences.from_indicator(sparse.csr_array(sets.indicator())).levels, sets.levels
+    )
 
 
 def test_pairs_of_an_order_are_the_order():

@@ -4,10 +4,10 @@ Stochastic descent on the constraints of labels: a step draws an example and is 
 
 With examples drawn in proportion to their weight times the number c of their constraints, the mean pull of the c is an
 unbiased estimate of the pull of the mean over all constraints. Only sums of pulls S_t are kept, and the weights after
-step t are w = S_t / D_t with D_t = alpha t + 1/eta0, which are those of plain descent at the rate 1/D_t: no step touches
-more than the columns of its row. The sum of the iterates is mass · S + z, mass = Σ 1/D_k, as in `corank.core.descent`.
-Under an L1 penalty, w is S_t moved towards 0 by t l1, over alpha t + √t/eta0: dual averaging (Xiao, 2010), whose weights
-of 0 stay 0.
+step t are w = S_t / D_t with D_t = alpha t + 1/eta0, which are those of plain descent at the rate 1/D_t: no step
+touches more than the columns of its row. The sum of the iterates is mass · S + z, mass = Σ 1/D_k, as in
+`corank.core.descent`. Under an L1 penalty, w is S_t moved towards 0 by t l1, over alpha t + √t/eta0: dual averaging
+(Xiao, 2010), whose weights of 0 stay 0.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
-from sklearn.utils import column_or_1d
+from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
 from corank.errors import InputError
@@ -63,6 +63,8 @@ def ranking(utilities: Floats) -> NDArray[np.int64]:
 
 
 def _kind(y: Any) -> str:
+    if getattr(y, "dtype", np.dtype(object)).kind == "f":
+        assert_all_finite(y, input_name="y")
     kind = type_of_target(y, input_name="y")
     if kind == "multiclass-multioutput" or (kind.startswith("continuous") and np.ndim(y) == 2 and np.shape(y)[1] > 1):
         raise InputError(
@@ -84,10 +86,10 @@ def _read(y: Any, kind: str, labels: Any) -> tuple[LabelPreferences, NDArray[Any
     classes = np.unique(values) if labels is None else np.asarray(labels)
     codes = np.minimum(np.searchsorted(classes, values), len(classes) - 1)
     if not (classes[codes] == values).all():
-        strange = values[classes[codes] != values][0]
+        strange = values[classes[codes] != values].tolist()[0]
         raise InputError(f"y holds the class {strange!r}, which is none of {classes.tolist()}; name all in `classes`.")
     if len(classes) < 2:
         raise InputError(
-            f"y has one class only, {classes[0]!r}, and nothing to tell it from; pass at least two classes."
+            f"y has one class only, {classes.tolist()[0]!r}, and nothing to tell it from; pass at least two classes."
         )
     return LabelPreferences.from_classes(codes, len(classes)), classes

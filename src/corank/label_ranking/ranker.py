@@ -186,8 +186,6 @@ class LabelRanker(ClassifierMixin, BaseEstimator, ABC):
         """Check parameters, rows and targets."""
         check_values({name: getattr(self, name) for name in self._rules}, self._rules)
         rows = as_rows(X)
-        if rows.shape[1] == 0:
-            raise InputError(f"X has {rows.shape[0]} rows of 0 features, and nothing to tell them by; pass some.")
         preferences, labels = read_targets(y, self.targets, labels)
         if len(preferences) != rows.shape[0]:
             raise InputError(f"y has {len(preferences)} examples for {rows.shape[0]} rows of X; pass one per row.")
