@@ -71,12 +71,13 @@ def fit(
     from corank.data.routing import predict_with_qid
     from corank.data.scale import QueryScaler
     from corank.errors import InputError
+    from corank.label_ranking import LabelRanker, OnlineLabelRanker
     from corank.metrics import disagreement_error
     from corank.persist import save
 
     kind, (query_weight, draw) = find_ranker(model), law_of(loop)
     options = {
-        "loss": ("--loss", loss),
+        "ranking_loss" if issubclass(kind, OnlineLabelRanker) else "loss": ("--loss", loss),
         "alpha": ("--lambda", penalty),
         "n_steps": ("--iterations", iterations),
         "query_weight": ("--loop", query_weight),
@@ -92,6 +93,15 @@ def fit(
     params = ranker.get_params(deep=False)
     if params.get("random_state", seed) is None:
         ranker.set_params(random_state=seed)
+    if isinstance(ranker, LabelRanker):
+        from corank.cli.labels import fit_labels
+
+        given = {"--scale": scale, "--unscored": unscored, "--qid": qid}
+        if any(value is not None for value in given.values()):
+            option = next(name for name, value in given.items() if value is not None)
+            raise InputError(f"{option} is for rows of queries, but {kind.__name__} ranks labels; leave it out.")
+        typer.echo(fit_labels(ranker, data, label, output, overwrite=force))
+        return
     fitted = ranker if scale is None else Pipeline([("scale", QueryScaler(scale.value)), ("rank", ranker)])
     require_place(output, overwrite=force)
     column = "none" if loop in IGNORE_QUERIES else qid

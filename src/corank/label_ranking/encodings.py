@@ -26,7 +26,7 @@ def read_targets(y: Any, targets: str, labels: Any = None) -> tuple[LabelPrefere
     y: preferences, or what `targets` says.
     targets: one of `TARGETS`.
     labels: those that are known already, where y is a later part of a stream.
-    Returns: the preferences, and the labels: classes, or numbers from 0.
+    Returns: the preferences, and the labels: classes, names of columns, or numbers from 0.
     """
     if y is None:
         raise InputError("this estimator requires y to be passed, but the target y is None; pass labels, one per row.")
@@ -36,9 +36,12 @@ def read_targets(y: Any, targets: str, labels: Any = None) -> tuple[LabelPrefere
         found, classes = _read(y, _kind(y) if targets == "auto" else targets, labels)
         if classes is not None:
             return found, classes
-    if labels is not None and len(labels) != found.shape[1]:
-        raise InputError(f"y has {found.shape[1]} labels, but there were {len(labels)} before; pass the same ones.")
-    return found, np.arange(found.shape[1])
+    names = np.arange(found.shape[1])
+    if hasattr(y, "columns") and all(isinstance(name, str) for name in y.columns):
+        names = np.array(list(y.columns), dtype=object)
+    if labels is not None and not np.array_equal(labels, names):
+        raise InputError(f"y has the labels {names.tolist()}, but they were {list(labels)} before; pass the same ones.")
+    return found, names
 
 
 def answer(kind: str, utilities: Floats, labels: NDArray[Any]) -> NDArray[Any]:

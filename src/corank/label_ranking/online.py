@@ -111,7 +111,7 @@ class OnlineLabelRanker(LabelRanker):
     intercept_ : array of shape (n_labels,)
         Weights of the column of ones.
     classes_ : array of shape (n_labels,)
-        The labels: classes, or numbers from 0.
+        The labels: classes, names of the columns of y where it is a frame, or numbers from 0.
     kind_ : str
         What was learnt from, and the form of predictions.
     is_calibrated_ : bool
