@@ -243,3 +243,9 @@ def test_top_positions_of_predictions_are_those_of_the_utilities():
     model = OnlineLabelRanker("kendall", "top", random_state=0).fit(X, TOP)
     u = model.utilities(X)
     np.testing.assert_allclose(kendall_distance(top_positions(model.predict(X)), -np.maximum(u, 0)), 0.0)
+
+
+def test_a_stream_that_was_not_averaged_cannot_be_averaged_later():
+    model = OnlineLabelRanker(average=False).partial_fit(X, SETS)
+    with pytest.raises(InputError, match="begun with the other"):
+        model.set_params(average=True).partial_fit(X, SETS)

@@ -81,32 +81,37 @@ def room(targets):  # type: ignore[no-untyped-def]
 def list_constraints(targets, conversion, i, out):  # type: ignore[no-untyped-def]
     """Write the constraints of example i to `out`, and return how many there are."""
     levels, sides, pairs = targets.levels[i], targets.sides[i], targets.pairs
+    winners, losers, order, begins = out.winners, out.losers, out.order, out.begins
     d = np.uint64(len(levels))
     n = np.uint64(0)
-    n_levels = _by_level(levels, out.order, out.begins)
+    n_levels = _by_level(levels, order, begins)
     for level in range(_ONE, n_levels):
-        first = np.uint64(0) if conversion.all_pairs else out.begins[level - _ONE]
-        for a in range(out.begins[level], out.begins[level + _ONE]):
-            for b in range(first, out.begins[level]):
-                out.winners[n], out.losers[n] = out.order[a], out.order[b]
+        first = np.uint64(0) if conversion.all_pairs else begins[level - _ONE]
+        middle, last = begins[level], begins[level + _ONE]
+        for a in range(middle, last):
+            r = order[a]
+            for b in range(first, middle):
+                winners[n], losers[n] = r, order[b]
                 n += _ONE
     for k in range(targets.starts[i], targets.starts[i + 1]):
         r, s = np.uint64(pairs[k, 0]), np.uint64(pairs[k, 1])
         if not (sides[r] == RELEVANT and sides[s] == IRRELEVANT):
-            out.winners[n], out.losers[n] = r, s
+            winners[n], losers[n] = r, s
             n += _ONE
-    lowest = _lowest(levels, sides)
+    lowest = UNKNOWN if conversion.all_relevant else _lowest(levels, sides)
+    # every relevant label is above every irrelevant one of known level: then all pairs hold P×N
+    has_all = conversion.all_pairs and begins[n_levels] == d
     for r in range(d):
         if sides[r] == RELEVANT:
-            for s in range(d):
+            for s in range(d if not has_all else np.uint64(0)):
                 if sides[s] == IRRELEVANT and not _is_listed(levels[r], levels[s], conversion.all_pairs):
-                    out.winners[n], out.losers[n] = r, s
+                    winners[n], losers[n] = r, s
                     n += _ONE
             if conversion.all_relevant or levels[r] == UNKNOWN or levels[r] == lowest:
-                out.winners[n], out.losers[n] = r, d
+                winners[n], losers[n] = r, d
                 n += _ONE
         elif sides[r] == IRRELEVANT:
-            out.winners[n], out.losers[n] = d, r
+            winners[n], losers[n] = d, r
             n += _ONE
     return n
 

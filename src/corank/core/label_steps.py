@@ -36,12 +36,14 @@ class StepPlan(NamedTuple):
 
     conversion: which constraints stand for an order.
     loss, projection: codes of this module.
+    average: whether z is kept.
     fit_intercept: whether every row has one more column, of ones.
     """
 
     conversion: tuple[bool, bool]
     loss: int
     projection: int
+    average: bool
     fit_intercept: bool
 
 
@@ -49,7 +51,7 @@ class StepState(NamedTuple):
     """
     What the steps change in place.
 
-    weights, sums (d, n_features), or (n_rows, d) of a kernel: w and z.
+    weights, sums (d, n_features), or (n_rows, d) of a kernel: w and z, of which nothing is kept without averaging.
     biases, bias_sums (d,): the same for the column of ones.
     tally (N_TALLIES,): examples seen, their losses before each step, and steps that changed something.
     """
@@ -77,7 +79,8 @@ def learn_linear(rows, order, targets, plan, state):  # type: ignore[no-untyped-
         for r in range(d):
             if betas[r] != 0.0:
                 add_scaled(rows, i, step * betas[r], state.weights[r])
-                add_scaled(rows, i, step * betas[r] * before, state.sums[r])
+                if plan.average:
+                    add_scaled(rows, i, step * betas[r] * before, state.sums[r])
         _move_biases(plan, state, step, betas, before)
 
 
@@ -102,7 +105,8 @@ def learn_dual(K, own, targets, plan, state):  # type: ignore[no-untyped-def]
         before = state.tally[SEEN] - 1.0
         for r in range(d):
             state.weights[own[i], r] += step * betas[r]
-            state.sums[own[i], r] += step * betas[r] * before
+            if plan.average:
+                state.sums[own[i], r] += step * betas[r] * before
         _move_biases(plan, state, step, betas, before)
 
 
@@ -119,15 +123,16 @@ def _step(targets, plan, i, u, betas, out, scratch, tally):  # type: ignore[no-u
     """Write β, and return loss / c: 0 where nothing is to be learnt from example i."""
     n = list_constraints(targets, plan.conversion, i, out)
     betas[:] = 0.0
-    violated = 0
+    violated = 0.0
     for k in range(n):
         a, b = out.winners[k], out.losers[k]
-        if u[a] <= u[b]:
-            betas[a] += 1.0
-            betas[b] -= 1.0
-            violated += 1
+        # arithmetic, not a branch: no processor can guess which constraints are violated
+        wrong = np.float64(u[a] <= u[b])
+        betas[a] += wrong
+        betas[b] -= wrong
+        violated += wrong
     tally[SEEN] += 1.0
-    if violated == 0:
+    if violated == 0.0:
         return 0.0
     if plan.loss == SHARE:
         loss = violated / n

@@ -252,7 +252,8 @@ class OnlineLabelRanker(LabelRanker):
             view = View(None, as_kernel(self.kernel)).fit(rows, rng)
             basis, shape = Basis.of(view, rows, np.arange(n)), (n, d)
             basis.judge(rows)
-        return StepState(np.zeros(shape), np.zeros(shape), np.zeros(d), np.zeros(d), np.zeros(N_TALLIES)), basis
+        sums = np.zeros(shape if self.average else (0, 0))
+        return StepState(np.zeros(shape), sums, np.zeros(d), np.zeros(d), np.zeros(N_TALLIES)), basis
 
     def _resumed(self, rows: Any, preferences: LabelPreferences) -> tuple[StepState, Basis | None]:
         """Return the model so far, with room for new rows where there is a kernel."""
@@ -262,6 +263,8 @@ class OnlineLabelRanker(LabelRanker):
             )
         if hasattr(self, "basis_") != (self.kernel is not None):
             raise InputError("kernel was changed since this model was begun; fit it anew.")
+        if bool(self.average) != (self.run_["sums"].size > 0):
+            raise InputError(f"average is {self.average}, but this model was begun with the other; fit it anew.")
         state = StepState(**{name: part.copy() for name, part in self.run_.items()})
         if not hasattr(self, "basis_"):
             return state, None
@@ -270,7 +273,7 @@ class OnlineLabelRanker(LabelRanker):
         both = sparse.vstack([old, new], format="csr") if is_sparse else np.vstack([old, new])
         more = np.zeros((rows.shape[0], preferences.shape[1]))
         basis = Basis(self.basis_.view, np.arange(both.shape[0]), both)
-        grown = np.vstack([state.weights, more]), np.vstack([state.sums, more])
+        grown = np.vstack([state.weights, more]), np.vstack([state.sums, more]) if self.average else state.sums
         return StepState(*grown, state.biases, state.bias_sums, state.tally), basis
 
     def _passed(
@@ -287,6 +290,7 @@ class OnlineLabelRanker(LabelRanker):
             as_conversion(self.conversion, self.above_zero),
             RANKING_LOSSES[self.ranking_loss],
             PROJECTIONS[preferences.kind],
+            bool(self.average),
             bool(self.fit_intercept),
         )
         n, first = rows.shape[0], 0 if basis is None else len(basis) - rows.shape[0]
@@ -305,9 +309,11 @@ class OnlineLabelRanker(LabelRanker):
 
     def _fitted(self, state: StepState, basis: Basis | None, what: tuple[NDArray[Any], str, bool]) -> Fitted:
         if basis is not None:
-            kept = np.flatnonzero(state.weights.any(axis=1) | state.sums.any(axis=1))
+            is_used = state.weights.any(axis=1) | (state.sums.any(axis=1) if self.average else False)
+            kept = np.flatnonzero(is_used)
             basis = Basis(basis.view, np.arange(len(kept)), basis.rows[kept])
-            state = state._replace(weights=state.weights[kept], sums=state.sums[kept])
+            sums = state.sums[kept] if self.average else state.sums
+            state = state._replace(weights=state.weights[kept], sums=sums)
         seen = max(float(state.tally[label_steps.SEEN]), 1.0)
         weights, biases = state.weights.copy(), state.biases.copy()
         if self.average:
@@ -327,7 +333,13 @@ class OnlineLabelRanker(LabelRanker):
     def _require_state(self) -> None:
         d = len(self.classes_)
         shape = (len(self.basis_), d) if hasattr(self, "basis_") else (d, self.n_features_in_)
-        wanted = {"weights": shape, "sums": shape, "biases": (d,), "bias_sums": (d,), "tally": (N_TALLIES,)}
+        wanted = {
+            "weights": shape,
+            "sums": shape if self.average else (0, 0),
+            "biases": (d,),
+            "bias_sums": (d,),
+            "tally": (N_TALLIES,),
+        }
         found = {name: np.shape(part) for name, part in self.run_.items()}
         weights = self.dual_coef_ if hasattr(self, "basis_") else self.coef_
         if found != wanted or weights.shape != shape or self.intercept_.shape != (d,):
