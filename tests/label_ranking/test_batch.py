@@ -81,7 +81,7 @@ def test_stochastic_steps_come_near_the_minimum(loss):
     found = np.append((model.coef_ / seen.factors).ravel(), model.intercept_ + model.coef_ @ seen.mean)
     assert model.objective_ == pytest.approx(value(found), rel=1e-9)
     # another optimiser does not find better than a little
-    best = optimize.minimize(value, found, method="Powell", options={"maxfev": 1500}).fun
+    best = optimize.minimize(value, found, method="Powell", options={"maxfev": 400}).fun
     assert value(found) < best * 1.01
     if loss == "logistic":
         exact = CalibratedLabelRanker(loss, 0.1, "top").fit(X, Y)
