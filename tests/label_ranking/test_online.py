@@ -249,3 +249,12 @@ def test_a_stream_that_was_not_averaged_cannot_be_averaged_later():
     model = OnlineLabelRanker(average=False).partial_fit(X, SETS)
     with pytest.raises(InputError, match="begun with the other"):
         model.set_params(average=True).partial_fit(X, SETS)
+
+
+@pytest.mark.filterwarnings("ignore:.*encountered.*:RuntimeWarning")
+def test_numbers_that_are_too_large_leave_the_old_model():
+    model = OnlineLabelRanker().partial_fit(X, SETS)
+    before = model.coef_
+    with pytest.raises(InputError, match="too large to be learnt from"):
+        model.partial_fit(5e307 * X / np.abs(X).max(), SETS)
+    assert model.coef_ is before

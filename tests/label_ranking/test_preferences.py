@@ -160,3 +160,9 @@ def test_splitters_cut_preferences_like_arrays():
     assert len(made[[]]) == 0
     assert made[-1].shape == (1, 3)
     assert repr(made) == "LabelPreferences(4 examples, 3 labels, kind 'pairs')"
+
+
+def test_room_for_constraints_is_not_that_of_all_pairs():
+    sets = LabelPreferences.from_sets([[0], [1, 2]], n_labels=1000)
+    assert sets.targets.most < 10 * 1000
+    assert sets.counts().tolist() == [999 + 1000, 2 * 998 + 1000]

@@ -30,12 +30,14 @@ class LabelTargets(NamedTuple):
     sides (n, d): 1 for relevant, −1 for irrelevant labels, 0 where it is not known.
     pairs (m, 2): preferences beside the levels, the preferred label first.
     starts (n + 1,): where the pairs of each example begin.
+    most: no example has more constraints, as `most_constraints` says.
     """
 
     levels: NDArray[np.int32]
     sides: NDArray[np.int8]
     pairs: NDArray[np.uint32]
     starts: NDArray[np.uint64]
+    most: int
 
 
 class Conversion(NamedTuple):
@@ -65,13 +67,32 @@ class Constraints(NamedTuple):
 
 
 @jit
+def most_constraints(levels, sides, starts):  # type: ignore[no-untyped-def]
+    """Return a number of constraints that no example exceeds, in O(n d): d²/2 would be far too many for small sets."""
+    n, d = levels.shape
+    sizes = np.zeros(d + 1, np.int64)
+    most = 0
+    for i in range(n):
+        sizes[:] = 0
+        known, relevant, irrelevant, squares = 0, 0, 0, 0
+        for r in range(d):
+            if levels[i, r] != UNKNOWN:
+                # Σ (2k + 1) for k below the size of a level is its square
+                squares += 2 * sizes[levels[i, r]] + 1
+                sizes[levels[i, r]] += 1
+                known += 1
+            relevant += sides[i, r] == RELEVANT
+            irrelevant += sides[i, r] == IRRELEVANT
+        of_levels = (known * known - squares) // 2
+        given = np.int64(starts[i + 1] - starts[i])
+        most = max(most, of_levels + given + relevant * irrelevant + relevant + irrelevant)
+    return most
+
+
+@jit
 def room(targets):  # type: ignore[no-untyped-def]
     """Return `Constraints` that hold those of any example."""
-    d = targets.levels.shape[1]
-    longest = 0
-    for i in range(len(targets.starts) - 1):
-        longest = max(longest, np.int64(targets.starts[i + 1] - targets.starts[i]))
-    most = d * (d + 1) // 2 + longest
+    most, d = targets.most, targets.levels.shape[1]
     return Constraints(
         np.empty(most, np.uint64), np.empty(most, np.uint64), np.empty(d, np.uint64), np.empty(d + 2, np.uint64)
     )

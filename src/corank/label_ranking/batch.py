@@ -33,6 +33,8 @@ Floats = NDArray[np.float64]
 
 # examples are passed over in a fixed number of pieces, so that sums do not depend on the number of threads
 _PIECES = 8
+# share of the objective that rounding does not explain where Newton's method finds no better place
+_FAR = 1e-6
 # steps between two looks at the keyboard
 _STEPS_AT_ONCE = 1 << 14
 
@@ -118,7 +120,7 @@ def newton(problem: Constraint, tol: float, max_iter: int) -> Found:
     """
     Minimise a smooth loss without L1 penalty by a trust region and conjugate gradients.
 
-    tol: stops where ‖gradient‖²/(2 alpha), which bounds what is left to gain, is this share of the objective.
+    tol: stops where ‖gradient‖²/(2 alpha), which bounds what is left to gain, is this share of the objective at 0.
     max_iter: most steps; a `ConvergenceWarning` says where they did not suffice.
     """
     d, p = problem.n_labels, problem.rows.X.shape[1]
@@ -140,13 +142,14 @@ def newton(problem: Constraint, tol: float, max_iter: int) -> Found:
         return joined(problem.bends(problem.rows.scores(W, b), problem.rows.scores(V, c)), V)
 
     start = np.zeros(d * p + d * problem.fit_intercept)
-    small = np.sqrt(2.0 * problem.alpha * tol * value_and_slope(start)[0])
+    first = value_and_slope(start)[0]
+    small = np.sqrt(2.0 * problem.alpha * tol * first)
     options = {"gtol": small, "maxiter": max_iter, "initial_trust_radius": 10.0, "max_trust_radius": 1e6}
     found = optimize.minimize(value_and_slope, start, jac=True, hessp=bend, method="trust-ncg", options=options)
-    gap = float(np.linalg.norm(found.jac)) ** 2 / (2.0 * problem.alpha)
-    if found.nit >= max_iter and gap > tol * found.fun:
+    gap = float(np.linalg.norm(found.jac)) ** 2 / (2.0 * problem.alpha) / first
+    if gap > tol and (found.nit >= max_iter or gap > _FAR):
         warn(
-            f"Newton's method stopped after {found.nit} steps, up to {gap / found.fun:.1e} of the objective above its "
+            f"Newton's method stopped after {found.nit} steps, up to {gap:.1e} of the first objective above its "
             f"minimum, where tol={tol:g} asks for less; raise alpha, tol or max_iter.",
             ConvergenceWarning,
         )

@@ -85,7 +85,7 @@ class CalibratedLabelRanker(LabelRanker):
     solver : {"auto", "exact", "sgd"}
         Newton's method; stochastic steps, which the hinge and l1 need; "auto" takes the first where it can.
     tol : float
-        Newton's method stops where no more than this share of the objective is left to gain.
+        Newton's method stops where no more than this share of the objective at W = 0 is left to gain.
     max_iter : int
         Most Newton steps.
     n_steps : int

@@ -216,7 +216,8 @@ class OnlineLabelRanker(LabelRanker):
         Returns
         -------
         self
-            The fitted ranker; parts of a stream give, bit for bit, what the stream gives as a whole.
+            The fitted ranker; parts of a stream give, bit for bit, what the stream gives as a whole. What a kernel
+            takes from the data, such as a median bandwidth, is that of the first part.
         """
         goes_on = hasattr(self, "run_")
         named = None if classes is None else np.unique(np.asarray(classes))

@@ -10,12 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from corank.core.label_constraints import Conversion, LabelTargets, count_constraints, first_cycle, list_all
+from corank.core.label_constraints import (
+    Conversion,
+    LabelTargets,
+    count_constraints,
+    first_cycle,
+    list_all,
+    most_constraints,
+)
 from corank.errors import InputError
 from corank.label_ranking.tables import as_indicator, as_positions, levels_of
 
@@ -278,10 +286,11 @@ class LabelPreferences:
     def __repr__(self) -> str:
         return f"LabelPreferences({len(self)} examples, {self.shape[1]} labels, kind {self.kind!r})"
 
-    @property
+    @cached_property
     def targets(self) -> LabelTargets:
         """The arrays as kernels see them."""
-        return LabelTargets(self.levels, self.sides, self.pairs, self.starts)
+        most = int(most_constraints(self.levels, self.sides, self.starts))
+        return LabelTargets(self.levels, self.sides, self.pairs, self.starts, most)
 
     @property
     def is_calibrated(self) -> bool:

@@ -193,6 +193,9 @@ class LabelRanker(ClassifierMixin, BaseEstimator, ABC):
 
     def _install(self, fitted: Any, X: Any, rows: Any) -> Self:
         """Put a new model in the place of an old one, last of all."""
+        weights = fitted.coef if fitted.coef is not None else fitted.dual_coef
+        if not (np.isfinite(weights).all() and np.isfinite(fitted.intercept).all()):
+            raise InputError("the numbers of X are too large to be learnt from; scale its columns.")
         kept = {name: value for name, value in vars(self).items() if name.startswith("_") or not name.endswith("_")}
         found = {f"{field.name}_": getattr(fitted, field.name) for field in fields(fitted)}
         self.__dict__ = {**kept, **{name: value for name, value in found.items() if value is not None}}

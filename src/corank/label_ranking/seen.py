@@ -7,12 +7,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from corank.data.deviation import column_factors
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData
 
 Floats = NDArray[np.float64]
+
+# rows that are copied at a time
+_ROWS = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,8 +71,13 @@ class SeenRows:
 
     def mean_square(self, weights: Floats) -> float:
         """Return the weighted mean of the squared lengths of the rows."""
-        squares = self.X.multiply(self.X) if hasattr(self.X, "multiply") else np.square(self.X, dtype=np.float64)
-        second = np.asarray(squares.T @ weights, dtype=np.float64) / weights.sum()
-        first = np.asarray(self.X.T @ weights, dtype=np.float64) / weights.sum()
-        moments = second - 2.0 * first * self.mean + self.mean**2
-        return float(np.sum(np.maximum(moments, 0.0) * self.factors**2))
+        if sparse.issparse(self.X):
+            second = np.asarray(self.X.power(2).T @ weights, dtype=np.float64) / weights.sum()
+            first = np.asarray(self.X.T @ weights, dtype=np.float64) / weights.sum()
+            moments = np.maximum(second - 2.0 * first * self.mean + self.mean**2, 0.0)
+            return float(np.sum(moments * self.factors**2))
+        total = 0.0
+        for start in range(0, len(weights), _ROWS):
+            rows = (self.X[start : start + _ROWS] - self.mean) * self.factors
+            total += float(weights[start : start + _ROWS] @ np.einsum("ij,ij->i", rows, rows))
+        return total / float(weights.sum())
