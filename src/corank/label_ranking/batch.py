@@ -132,16 +132,25 @@ def newton(problem: Constraint, tol: float, max_iter: int) -> Found:
         gradient = (problem.rows.gather(slopes) + problem.alpha * W).ravel()
         return np.append(gradient, slopes.sum(axis=0)) if problem.fit_intercept else gradient
 
+    start = np.zeros(d * p + d * problem.fit_intercept)
+    last = start, np.zeros((len(problem.weights), d))
+
+    def utilities(theta: Floats) -> Floats:
+        """Utilities at θ; conjugate gradients ask for many products at one place."""
+        nonlocal last
+        if not np.array_equal(theta, last[0]):
+            last = theta.copy(), problem.rows.scores(*parts(theta))
+        return last[1]
+
     def value_and_slope(theta: Floats) -> tuple[float, Floats]:
-        W, b = parts(theta)
-        value, slopes = problem.costs(problem.rows.scores(W, b))
+        W, _ = parts(theta)
+        value, slopes = problem.costs(utilities(theta))
         return value + 0.5 * problem.alpha * float(np.sum(W**2)), joined(slopes, W)
 
     def bend(theta: Floats, direction: Floats) -> Floats:
-        (W, b), (V, c) = parts(theta), parts(direction)
-        return joined(problem.bends(problem.rows.scores(W, b), problem.rows.scores(V, c)), V)
+        V, c = parts(direction)
+        return joined(problem.bends(utilities(theta), problem.rows.scores(V, c)), V)
 
-    start = np.zeros(d * p + d * problem.fit_intercept)
     first = value_and_slope(start)[0]
     small = np.sqrt(2.0 * problem.alpha * tol * first)
     options = {"gtol": small, "maxiter": max_iter, "initial_trust_radius": 10.0, "max_trust_radius": 1e6}

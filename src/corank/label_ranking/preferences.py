@@ -25,7 +25,15 @@ from corank.core.label_constraints import (
     most_constraints,
 )
 from corank.errors import InputError
-from corank.label_ranking.tables import as_indicator, as_positions, levels_of
+from corank.label_ranking.tables import (
+    as_indicator,
+    as_labels,
+    as_pairs,
+    as_positions,
+    indicator_of,
+    levels_of,
+    sides_of,
+)
 
 Ints = NDArray[np.int64]
 
@@ -90,7 +98,7 @@ class LabelPreferences:
             Of kind "ranks".
         """
         positions = as_positions(ranks, "ranks")
-        sides = np.zeros(positions.shape, np.int8) if relevant is None else _sides(as_indicator(relevant))
+        sides = np.zeros(positions.shape, np.int8) if relevant is None else sides_of(as_indicator(relevant))
         if sides.shape != positions.shape:
             raise InputError(f"relevant has shape {sides.shape}, ranks {positions.shape}; pass one value per label.")
         return cls._of(levels_of(positions), sides, "ranks")
@@ -134,7 +142,7 @@ class LabelPreferences:
         LabelPreferences
             Of kind "top".
         """
-        rows = [_labels(row, n_labels, i) for i, row in enumerate(lists)]
+        rows = [as_labels(row, n_labels, i) for i, row in enumerate(lists)]
         positions = np.zeros((len(rows), n_labels))
         for i, row in enumerate(rows):
             positions[i, row] = np.arange(1, len(row) + 1)
@@ -155,7 +163,7 @@ class LabelPreferences:
         LabelPreferences
             Of kind "relevant".
         """
-        sides = _sides(as_indicator(indicator))
+        sides = sides_of(as_indicator(indicator))
         # relevant labels are the lowest level where none is irrelevant
         above = (sides == -1).any(axis=1)[:, None]
         return cls._of(np.where(sides == 0, -1, (sides == 1) & above).astype(np.int32), sides, "relevant")
@@ -181,7 +189,7 @@ class LabelPreferences:
         LabelPreferences
             Of kind "relevant".
         """
-        return cls.from_indicator(_indicator(relevant, irrelevant, n_labels))
+        return cls.from_indicator(indicator_of(relevant, irrelevant, n_labels))
 
     @classmethod
     def from_pairs(
@@ -209,12 +217,12 @@ class LabelPreferences:
         LabelPreferences
             Of kind "pairs".
         """
-        rows = [_pairs(row, n_labels, i) for i, row in enumerate(pairs)]
+        rows = [as_pairs(row, n_labels, i) for i, row in enumerate(pairs)]
         sides = np.zeros((len(rows), n_labels), np.int8)
         if relevant is not None or irrelevant is not None:
             nothing: list[Sequence[int]] = [()] * len(rows)
             given = nothing if relevant is None else relevant, nothing if irrelevant is None else irrelevant
-            sides = _sides(_indicator(*given, n_labels))
+            sides = sides_of(indicator_of(*given, n_labels))
             if len(sides) != len(rows):
                 raise InputError(f"sides of {len(sides)} examples came for {len(rows)}; pass one set per example.")
         found = cls(
@@ -380,46 +388,3 @@ def as_conversion(conversion: str, above_zero: str) -> Conversion:
         if value not in known:
             raise InputError(f"{name} is {value!r}; pass {known[0]!r} or {known[1]!r}.")
     return Conversion(conversion == "all", above_zero == "all")
-
-
-def _sides(indicator: NDArray[np.float64]) -> NDArray[np.int8]:
-    return np.where(np.isnan(indicator), 0, np.where(indicator == 1.0, 1, -1)).astype(np.int8)
-
-
-def _labels(row: Any, n_labels: int, i: int) -> Ints:
-    labels = np.asarray(row)
-    labels = labels.astype(np.int64) if not labels.size else labels
-    is_list = labels.ndim == 1 and labels.dtype.kind in "iu"
-    if not is_list or (labels.size and not 0 <= labels.min() <= labels.max() < n_labels):
-        raise InputError(f"example {i} lists {row!r}; pass label numbers from 0 to {n_labels - 1}.")
-    if len(np.unique(labels)) < len(labels):
-        raise InputError(f"example {i} lists a label twice; list each once.")
-    return np.asarray(labels, dtype=np.int64)
-
-
-def _pairs(row: ArrayLike, n_labels: int, i: int) -> NDArray[np.uint32]:
-    pairs = np.asarray(row)
-    if not pairs.size:
-        return np.empty((0, 2), np.uint32)
-    if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
-        raise InputError(f"the preferences of example {i} have shape {pairs.shape}; pass two label numbers each.")
-    if not 0 <= pairs.min() <= pairs.max() < n_labels:
-        raise InputError(f"example {i} prefers labels {pairs.tolist()}; labels are numbered 0 to {n_labels - 1}.")
-    return np.unique(pairs, axis=0).astype(np.uint32)
-
-
-def _indicator(
-    relevant: Iterable[Sequence[int]], irrelevant: Iterable[Sequence[int]] | None, n_labels: int
-) -> NDArray[np.float64]:
-    inside = [_labels(row, n_labels, i) for i, row in enumerate(relevant)]
-    outside = None if irrelevant is None else [_labels(row, n_labels, i) for i, row in enumerate(irrelevant)]
-    if outside is not None and len(outside) != len(inside):
-        raise InputError(f"{len(inside)} sets of relevant and {len(outside)} of irrelevant labels came; pass one each.")
-    found = np.full((len(inside), n_labels), 0.0 if outside is None else np.nan)
-    for i, row in enumerate(inside):
-        if outside is not None:
-            found[i, outside[i]] = 0.0
-            if np.isin(row, outside[i]).any():
-                raise InputError(f"example {i} has a label that is relevant and irrelevant; keep it in one set.")
-        found[i, row] = 1.0
-    return found
