@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         graphs as graphs,
         judging as judging,
         kernels as kernels,
+        label_ranking as label_ranking,
         landmarks as landmarks,
         losses as losses,
         metrics as metrics,
@@ -56,6 +57,11 @@ if TYPE_CHECKING:
     from corank.data.store import open_store as open_store, write_store as write_store
     from corank.descent import CRR as CRR, LCRA as LCRA, SPD as SPD
     from corank.judging import JudgingCurve as JudgingCurve, judging_curve as judging_curve, suggest as suggest
+    from corank.label_ranking import (
+        CalibratedLabelRanker as CalibratedLabelRanker,
+        LabelPreferences as LabelPreferences,
+        OnlineLabelRanker as OnlineLabelRanker,
+    )
     from corank.landmarks import Landmarks as Landmarks
     from corank.metrics import Evaluation as Evaluation, evaluate as evaluate, evaluate_run as evaluate_run
     from corank.persist import load as load, save as save
@@ -84,6 +90,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "CRR": "corank.descent",
     "Calibrated": "corank.calibration",
+    "CalibratedLabelRanker": "corank.label_ranking",
     "CoRankRLS": "corank.rls",
     "CoRankingPursuit": "corank.pursuit",
     "Collaborative": "corank.collaborative",
@@ -93,8 +100,10 @@ _HOMES = {
     "ItemMean": "corank.collaborative",
     "JudgingCurve": "corank.judging",
     "LCRA": "corank.descent",
+    "LabelPreferences": "corank.label_ranking",
     "Landmarks": "corank.landmarks",
     "OnTop": "corank.priors",
+    "OnlineLabelRanker": "corank.label_ranking",
     "PairSampler": "corank.sampling",
     "QueryKFold": "corank.data.split",
     "QueryScaler": "corank.data.scale",
@@ -135,8 +144,8 @@ _HOMES = {
 # what else is reached by `import corank` alone
 _ROOMS = (
     "base", "basis", "calibration", "collaborative", "data", "descent", "errors", "exact", "graphs", "judging",
-    "kernels", "landmarks", "losses", "metrics", "moments", "persist", "priors", "pursuit", "rls", "sampling",
-    "screening", "smooth", "svm", "views",
+    "kernels", "label_ranking", "landmarks", "losses", "metrics", "moments", "persist", "priors", "pursuit", "rls",
+    "sampling", "screening", "smooth", "svm", "views",
 )  # fmt: skip
 
 __all__ = ["__version__", *_HOMES]

@@ -88,13 +88,14 @@ def fit(
     from corank.data.routing import predict_with_qid
     from corank.data.scale import QueryScaler
     from corank.errors import InputError
+    from corank.label_ranking import LabelRanker, OnlineLabelRanker
     from corank.metrics import disagreement_error
     from corank.persist import save
     from corank.priors import ColumnMean, OnTop
 
     kind, (query_weight, draw) = find_ranker(model), law_of(loop)
     options = {
-        "loss": ("--loss", loss),
+        "ranking_loss" if issubclass(kind, OnlineLabelRanker) else "loss": ("--loss", loss),
         "alpha": ("--lambda", penalty),
         "n_steps": ("--iterations", iterations),
         "query_weight": ("--loop", query_weight),
@@ -112,6 +113,14 @@ def fit(
     params = ranker.get_params(deep=False)
     if params.get("random_state", seed) is None:
         ranker.set_params(random_state=seed)
+    if isinstance(ranker, LabelRanker):
+        from corank.cli.labels import fit_labels
+
+        of_queries = {"--prior": prior, "--scale": scale, "--unscored": unscored, "--qid": qid}
+        if option := next((name for name, value in of_queries.items() if value is not None), None):
+            raise InputError(f"{option} is for rows of queries, but {kind.__name__} ranks labels; leave it out.")
+        typer.echo(fit_labels(ranker, data, label, output, overwrite=force))
+        return
     on_top = ranker if known is None else OnTop(ColumnMean(known), ranker)
     fitted = on_top if scale is None else Pipeline([("scale", QueryScaler(scale.value)), ("rank", on_top)])
     require_place(output, overwrite=force)

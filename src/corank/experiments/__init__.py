@@ -18,6 +18,7 @@ EXPERIMENTS = {
     "crr-letor": "corank.experiments.crr.letor",
     "crr-text": "corank.experiments.crr.text",
     "few-judgements": "corank.experiments.few_judgements.run",
+    "label-ranking": "corank.experiments.label_ranking.run",
     "lcra": "corank.experiments.lcra.run",
     "ranking-pursuit": "corank.experiments.ranking_pursuit.run",
     "screening": "corank.experiments.screening.run",

@@ -27,6 +27,7 @@ from corank.data.rows import require_structure
 from corank.data.scale import QueryScaler
 from corank.errors import InputError, reason
 from corank.exact import penalty
+from corank.label_ranking import LabelRanker
 from corank.landmarks import Landmarks
 from corank.smooth import Smooth
 
@@ -200,7 +201,7 @@ def _buildable(name: Any) -> Any:
     if name in FROM_SKLEARN:
         return getattr(import_module(FROM_SKLEARN[name]), name)
     kind = getattr(corank, name) if name in corank.__all__ else None
-    is_ours = isinstance(kind, type) and issubclass(kind, Ranker | QueryScaler | Landmarks | Smooth)
+    is_ours = isinstance(kind, type) and issubclass(kind, Ranker | LabelRanker | QueryScaler | Landmarks | Smooth)
     return kind if is_ours and not inspect.isabstract(kind) else None
 
 

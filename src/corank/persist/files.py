@@ -31,6 +31,7 @@ from corank.base import Ranker
 from corank.data.atomic import atomic_file
 from corank.data.scale import QueryScaler
 from corank.errors import InputError, reason
+from corank.label_ranking import LabelRanker
 from corank.parameters import number
 from corank.persist.codec import decode, decode_estimator, encode, encode_estimator
 from corank.rls import Summary
@@ -50,15 +51,16 @@ _DENSE = 1 << 24
 Tensors = dict[str, NDArray[Any]]
 
 
-def save(model: Ranker | Pipeline | Summary, path: str | Path, *, overwrite: bool = False) -> None:
+def save(model: Ranker | LabelRanker | Pipeline | Summary, path: str | Path, *, overwrite: bool = False) -> None:
     """
     Write a fitted ranker or pipeline, or sums to be added to others, to a file, which appears whole or not at all.
 
     Parameters
     ----------
-    model : Ranker, Pipeline or Summary
-        A fitted ranker, or a pipeline of `QueryScaler`, `Landmarks`, `Smooth`, scikit-learn's StandardScaler,
-        MinMaxScaler and MaxAbsScaler, and a ranker; or a `Summary`. What `load` could not read back is refused.
+    model : Ranker, LabelRanker, Pipeline or Summary
+        A fitted ranker, of rows or of labels, or a pipeline of `QueryScaler`, `Landmarks`, `Smooth`, scikit-learn's
+        StandardScaler, MinMaxScaler and MaxAbsScaler, and a ranker; or a `Summary`. What `load` could not read back is
+        refused.
     path : str or Path
         The file; ``.safetensors`` is the usual suffix.
     overwrite : bool, default False
@@ -95,7 +97,7 @@ def load(path: str | Path) -> Any:
 
     Returns
     -------
-    Ranker, Pipeline or Summary
+    Ranker, LabelRanker, Pipeline or Summary
         A fitted model with the same predictions, or the sums.
     """
     header, tensors = _read(Path(path))
@@ -157,6 +159,10 @@ def _try_estimator(model: Any) -> None:
     if names is not None and (np.shape(names) != (d,) or np.asarray(names).dtype != object):
         raise InputError(f"feature_names_in_ is not of {d} columns")
     row = np.zeros((1, d)) if d <= _DENSE else sparse.csr_array((1, d))
+    if isinstance(model, LabelRanker):
+        model._require_state()
+        _require_finite(model.utilities(row), (1, len(model.classes_)))
+        return
     if not isinstance(model, Ranker):
         if getattr(model, "scale_", None) is not None and np.abs(model.scale_).min() < np.finfo(np.float64).tiny:
             raise InputError("scale_ is too small to divide by")
