@@ -117,8 +117,8 @@ def fit(
         from corank.cli.labels import fit_labels
 
         of_queries = {"--prior": prior, "--scale": scale, "--unscored": unscored, "--qid": qid}
-        if option := next((name for name, value in of_queries.items() if value is not None), None):
-            raise InputError(f"{option} is for rows of queries, but {kind.__name__} ranks labels; leave it out.")
+        if unfit := next((name for name, value in of_queries.items() if value is not None), None):
+            raise InputError(f"{unfit} is for rows of queries, but {kind.__name__} ranks labels; leave it out.")
         typer.echo(fit_labels(ranker, data, label, output, overwrite=force))
         return
     on_top = ranker if known is None else OnTop(ColumnMean(known), ranker)
