@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         judging as judging,
         kernels as kernels,
         label_ranking as label_ranking,
+        lambdarank as lambdarank,
         landmarks as landmarks,
         losses as losses,
         metrics as metrics,
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
         LabelPreferences as LabelPreferences,
         OnlineLabelRanker as OnlineLabelRanker,
     )
+    from corank.lambdarank import LambdaRank as LambdaRank, check_lambda as check_lambda, potential as potential
     from corank.landmarks import Landmarks as Landmarks
     from corank.metrics import Evaluation as Evaluation, evaluate as evaluate, evaluate_run as evaluate_run
     from corank.persist import load as load, save as save
@@ -101,6 +103,7 @@ _HOMES = {
     "JudgingCurve": "corank.judging",
     "LCRA": "corank.descent",
     "LabelPreferences": "corank.label_ranking",
+    "LambdaRank": "corank.lambdarank",
     "Landmarks": "corank.landmarks",
     "OnTop": "corank.priors",
     "OnlineLabelRanker": "corank.label_ranking",
@@ -121,6 +124,7 @@ _HOMES = {
     "Summary": "corank.rls",
     "View": "corank.views",
     "ViewRankRLS": "corank.rls",
+    "check_lambda": "corank.lambdarank",
     "evaluate": "corank.metrics",
     "evaluate_run": "corank.metrics",
     "fit_many": "corank.pursuit",
@@ -131,6 +135,7 @@ _HOMES = {
     "make_ranking": "corank.data.make",
     "open_store": "corank.data.store",
     "presume": "corank.data.presume",
+    "potential": "corank.lambdarank",
     "read": "corank.data.read",
     "read_letor": "corank.data.letor",
     "read_records": "corank.data.records",
@@ -144,8 +149,8 @@ _HOMES = {
 # what else is reached by `import corank` alone
 _ROOMS = (
     "base", "basis", "calibration", "collaborative", "data", "descent", "errors", "exact", "graphs", "judging",
-    "kernels", "label_ranking", "landmarks", "losses", "metrics", "moments", "persist", "priors", "pursuit", "rls",
-    "sampling", "screening", "smooth", "svm", "views",
+    "kernels", "label_ranking", "lambdarank", "landmarks", "losses", "metrics", "moments", "persist", "priors",
+    "pursuit", "rls", "sampling", "screening", "smooth", "svm", "views",
 )  # fmt: skip
 
 __all__ = ["__version__", *_HOMES]

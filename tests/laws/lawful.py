@@ -9,11 +9,15 @@ from corank.base import Ranker
 from corank.calibration import Calibrated
 from corank.descent import CRR, LCRA, SPD
 from corank.kernels import GaussianKernel, LinearKernel
+from corank.lambdarank import LambdaRank
 from corank.priors import ColumnMean, OnTop
 from corank.pursuit import CoRankingPursuit, RankingPursuit
 from corank.rls import CoRankRLS, RankRLS, ViewRankRLS
 from corank.svm import RankSVM
 from plain_ranker import PlainRanker
+
+# between smaller leaves splits tie, and sums in single precision decide
+LEAVES = {"min_sum_hessian_in_leaf": 10.0}
 
 LAWFUL: dict[str, Callable[[], Ranker]] = {
     "PlainRanker": PlainRanker,
@@ -28,6 +32,7 @@ LAWFUL: dict[str, Callable[[], Ranker]] = {
     "RankingPursuit": RankingPursuit,
     "CoRankingPursuit": lambda: CoRankingPursuit(random_state=0),
     "RankSVM": RankSVM,
+    "LambdaRank": lambda: LambdaRank(random_state=0),
     # every query held out by itself: parts of several queries would depend on their order
     "Calibrated": lambda: Calibrated(SPD(loss="squared", alpha=0.1), cv=100),
     # what is scaled inside queries would be another prior after rows were repeated
@@ -58,6 +63,14 @@ LAWFUL: dict[str, Callable[[], Ranker]] = {
     ),
     "CoRankingPursuit three": lambda: CoRankingPursuit(
         10, [GaussianKernel(0.05), GaussianKernel(0.02), LinearKernel()], coupling=0.01
+    ),
+    "LambdaRank ranknet": lambda: LambdaRank("ranknet", n_steps=50),
+    "LambdaRank mlp": lambda: LambdaRank("ndcg@5", "mlp", n_steps=50, random_state=0),
+    "LambdaRank trees": lambda: LambdaRank(
+        "ndcg", "trees", n_steps=20, tree_params=LEAVES, scale=False, random_state=0
+    ),
+    "LambdaRank trees ranknet": lambda: LambdaRank(
+        "ranknet", "trees", n_steps=20, tree_params=LEAVES, scale=False, random_state=0
     ),
     "RankSVM gaussian": lambda: RankSVM(kernel="gaussian", query_weight="rows"),
 }

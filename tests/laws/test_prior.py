@@ -19,6 +19,7 @@ from corank.data.scale import QueryScaler
 from corank.data.split import QueryKFold, hide_scores
 from corank.descent import CRR, LCRA, SPD
 from corank.errors import InputError
+from corank.lambdarank import LambdaRank
 from corank.losses import Loss
 from corank.metrics import evaluate
 from corank.pursuit import CoRankingPursuit, RankingPursuit
@@ -45,7 +46,7 @@ def some(condition):
 
 
 def is_squared(model):
-    return not isinstance(model, RankSVM | Calibrated) and getattr(model, "loss", "squared") == "squared"
+    return not isinstance(model, RankSVM | Calibrated | LambdaRank) and getattr(model, "loss", "squared") == "squared"
 
 
 @every

@@ -27,7 +27,11 @@ def fit(
     model: Annotated[str, typer.Option("--model", "-m", help="What to learn: spd, crr, lcra, ...")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write.", metavar="MODEL")],
     loss: Annotated[str | None, typer.Option(help="Loss: hinge, squared, logistic, ...")] = None,
-    penalty: Annotated[float | None, typer.Option("--lambda", help="Weight of the penalty (alpha).")] = None,
+    penalty: Annotated[
+        str | None,
+        typer.Option("--lambda", help="Weight of the penalty (alpha); of lambdarank, its forces: ndcg@10, map, ..."),
+    ] = None,
+    scorer: Annotated[str | None, typer.Option(help="What lambdarank scores by: linear, mlp, trees.")] = None,
     iterations: Annotated[int | None, typer.Option(help="Number of stochastic steps.")] = None,
     loop: Annotated[
         str | None,
@@ -80,9 +84,10 @@ def fit(
         law_of,
         layout_of,
         parse_features,
+        parse_lambda,
         parse_views,
         require_features,
-    )  # fmt: skip
+    )
     from corank.data.atomic import require_place
     from corank.data.read import read
     from corank.data.routing import predict_with_qid
@@ -96,7 +101,8 @@ def fit(
     kind, (query_weight, draw) = find_ranker(model), law_of(loop)
     options = {
         "ranking_loss" if issubclass(kind, OnlineLabelRanker) else "loss": ("--loss", loss),
-        "alpha": ("--lambda", penalty),
+        **parse_lambda(kind, penalty),
+        "scorer": ("--scorer", scorer),
         "n_steps": ("--iterations", iterations),
         "query_weight": ("--loop", query_weight),
         "draw": ("--loop", draw),

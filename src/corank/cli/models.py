@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import re
+import sys
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
@@ -111,6 +112,31 @@ def build(kind: type[Any], options: Mapping[str, tuple[str, Any]], assignments: 
             raise InputError(f"{kind.__name__} has no parameter {parameter!r}; {known(parameter, names)}.")
         given[parameter] = _value(text)
     return kind(**given)
+
+
+def here() -> None:
+    """Let modules be imported that stand where the command is run."""
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+
+
+def parse_lambda(kind: type[Ranker], text: str | None) -> dict[str, tuple[str, Any]]:
+    """
+    Read ``--lambda``: the weight of the penalty or, of a ranker that is pulled by forces, the forces.
+
+    text: as it was typed; None where it was not.
+    Returns: an option for `build`.
+    """
+    if "forces" in inspect.signature(kind).parameters:
+        if text is not None and ":" in text:
+            here()
+        return {"forces": ("--lambda", text)}
+    try:
+        return {"alpha": ("--lambda", None if text is None else float(text))}
+    except ValueError:
+        raise InputError(
+            f"--lambda is {text!r}; pass a number, the weight of the penalty, or choose --model lambdarank."
+        ) from None
 
 
 def parse_views(text: str) -> int | list[list[int]]:

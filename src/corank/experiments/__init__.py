@@ -19,6 +19,7 @@ EXPERIMENTS = {
     "crr-text": "corank.experiments.crr.text",
     "few-judgements": "corank.experiments.few_judgements.run",
     "label-ranking": "corank.experiments.label_ranking.run",
+    "lambdarank": "corank.experiments.lambdarank.run",
     "lcra": "corank.experiments.lcra.run",
     "ranking-pursuit": "corank.experiments.ranking_pursuit.run",
     "screening": "corank.experiments.screening.run",

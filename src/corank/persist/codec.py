@@ -28,10 +28,11 @@ from corank.data.scale import QueryScaler
 from corank.errors import InputError, reason
 from corank.exact import penalty
 from corank.label_ranking import LabelRanker
+from corank.lambdarank import lambdas, terms
 from corank.landmarks import Landmarks
 from corank.smooth import Smooth
 
-HOMES: tuple[ModuleType, ...] = (basis, kernels, moments, penalty, views)
+HOMES: tuple[ModuleType, ...] = (basis, kernels, lambdas, moments, penalty, terms, views)
 """The modules whose dataclasses may stand inside a saved model."""
 
 FROM_SKLEARN = {
