@@ -16,6 +16,7 @@ from corank.experiments.lambdarank.problems import Judged, Split
 from corank.lambdarank import LambdaRank
 from corank.lambdarank.trees import DEFAULTS
 from corank.metrics import evaluate
+from corank.priors import ColumnMean
 from corank.rls import RankRLS
 
 Floats = NDArray[np.float64]
@@ -29,7 +30,7 @@ SAME_TREES = {
     "colsample_bytree": DEFAULTS["feature_fraction"], "n_estimators": N_TREES, "learning_rate": RATE,
 }  # fmt: skip
 LIGHTGBM, LIGHTGBM_SAME = "LightGBM lambdarank, its defaults", "LightGBM lambdarank, the same trees"
-BM25 = "BM25 alone, no judgement"
+BM25 = "mean of BM25 columns, no judgement"
 
 Fit = Callable[[int], Any]
 
@@ -59,7 +60,7 @@ def score(method: str, split: Split, seed: int) -> Floats:
     train, X = split.train, split.test.X
     if method == BM25:
         assert split.bm25 is not None
-        return X[:, split.bm25]
+        return ColumnMean(split.bm25).fit(X, qid=split.test.qid).predict(X, split.test.qid)
     if method in METHODS:
         return np.asarray(METHODS[method](seed).fit(train.X, train.y, qid=train.qid).predict(X))
     settings = SAME_TREES if method == LIGHTGBM_SAME else {}

@@ -14,8 +14,8 @@ from corank.data.mq2008 import folds, read_parts
 
 Floats = NDArray[np.float64]
 
-# columns of BM25 over whole documents
-_BM25_MQ2008, _BM25_MSLR = 24, 109
+# BM25 of body, anchor, title, URL and the whole document
+_BM25_MQ2008, _BM25_MSLR = tuple(range(20, 25)), tuple(range(105, 110))
 _MADE_ROWS, _MADE_COLUMNS = 30, 20
 
 
@@ -42,12 +42,12 @@ class Split:
     """
     What is learnt from and what is tested on.
 
-    bm25: the column that a label-free baseline orders by; None where there is none.
+    bm25: the columns whose mean orders rows without a judgement; None where there are none.
     """
 
     train: Judged
     test: Judged
-    bm25: int | None
+    bm25: tuple[int, ...] | None
 
 
 def mq2008(fold: int) -> Split:
