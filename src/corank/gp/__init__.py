@@ -5,6 +5,18 @@ from corank.gp.items import Items
 from corank.gp.posterior import Posterior
 from corank.gp.preference_gp import PreferenceGP
 from corank.gp.process import Process
+from corank.gp.questions import gains, suggest_pairs
 from corank.gp.sites import Sites
 
-__all__ = ["Approximation", "Items", "Posterior", "PreferenceGP", "Process", "Sites", "propagate", "root_of"]
+__all__ = [
+    "Approximation",
+    "Items",
+    "Posterior",
+    "PreferenceGP",
+    "Process",
+    "Sites",
+    "gains",
+    "propagate",
+    "root_of",
+    "suggest_pairs",
+]
