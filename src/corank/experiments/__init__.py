@@ -17,6 +17,8 @@ EXPERIMENTS = {
     "co-rankrls": "corank.experiments.co_rankrls.run",
     "crr-letor": "corank.experiments.crr.letor",
     "crr-text": "corank.experiments.crr.text",
+    "gp-active": "corank.experiments.gp.active",
+    "gp-spiral": "corank.experiments.gp.spiral",
     "lcra": "corank.experiments.lcra.run",
     "ranking-pursuit": "corank.experiments.ranking_pursuit.run",
 }

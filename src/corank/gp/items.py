@@ -56,6 +56,13 @@ class Items:
         told = (weight > 0.0) & (of_items >= 0).all(axis=1) & (of_items[:, 0] != of_items[:, 1])
         return of_items[told], weight[told]
 
+    def are_in(self, rows: Any) -> bool:
+        """Whether rows are those that the items were found among."""
+        found = as_doubles(rows[self.numbers])
+        if sparse.issparse(found) or sparse.issparse(self.rows):
+            return bool(abs(sparse.csr_array(found) - sparse.csr_array(self.rows)).max() == 0.0)
+        return bool(np.array_equal(found, self.rows))
+
     def gram(self, view: View, at: Integers) -> Floats:
         """Similarities of some items."""
         with np.errstate(over="ignore", invalid="ignore"):

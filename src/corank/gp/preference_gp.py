@@ -43,7 +43,7 @@ from corank.gp.sites import Sites
 from corank.held_out import HeldOut
 from corank.kernels import Kernel, as_kernel
 from corank.likelihoods import IntervalProbit
-from corank.parameters import Rules, boolean, kernel, listing, none, number, seed, text, whole
+from corank.parameters import Rules, boolean, kernel, listing, none, number, rng_of, seed, text, whole
 from corank.views import View
 
 Floats = NDArray[np.float64]
@@ -139,8 +139,8 @@ class PreferenceGP(Ranker):
     >>> bool(mean[1] > mean[0]), bool(std[2] > std[1])
     (True, True)
     >>> model.predict_pair([[0.0], [2.0]], [[1, 0]]).round(1).tolist()
-    [1.0]
-    >>> model = model.partial_fit([[2, 3]])
+    [0.9]
+    >>> model = model.partial_fit(pairs=[[2, 3]])
     >>> len(model.sites_)
     3
     """
@@ -218,21 +218,36 @@ class PreferenceGP(Ranker):
         sites = Sites.preferences(pairs, sigma, weight)
         if basis is not None:
             phi = FeatureMap.on_basis(replace(basis, view=view), data.X)
+            # as it comes back from a file
+            phi = replace(phi, T=np.ascontiguousarray(phi.T))
             features = on_basis(phi, items, sites, L)
         else:
             features = exact(view, items, sites) if L is None else on_graph(view, items, sites, L)
         told = {"items": items, "sites": sites, "sigma": sigma, "graph": L, "is_exact": basis is None}
         return _fitted(features, n_calls, told)
 
-    def partial_fit(self, pairs: ArrayLike, pair_weight: ArrayLike | None = None) -> Self:
+    def partial_fit(
+        self,
+        X: Any = None,
+        y: ArrayLike | None = None,
+        *,
+        qid: ArrayLike | None = None,
+        sample_weight: Any = None,
+        pairs: ArrayLike | None = None,
+        pair_weight: Any = None,
+    ) -> Self:
         """
         Learn from further answers about the rows of ``fit``, with the kernel and the noise as they are.
 
         What expectation propagation made of earlier answers is where it starts from: the model is the one that ``fit``
-        with all answers and these numbers gives.
+        with all answers and these numbers gives. The first call of a model is ``fit``.
 
         Parameters
         ----------
+        X : array-like, CSR matrix, DataFrame or sequence of objects, optional
+            The rows of ``fit``, or None for them.
+        y, qid, sample_weight
+            Scores instead of pairs, as in ``fit``; they need X.
         pairs : array-like of int, shape (n_pairs, 2)
             Numbers of rows of the X that was fitted, the preferred row first.
         pair_weight : array-like of shape (n_pairs,), optional
@@ -243,13 +258,11 @@ class PreferenceGP(Ranker):
         self
             The model.
         """
-        check_is_fitted(self)
+        if not hasattr(self, "process_"):
+            return self.fit(X, y, qid=qid, sample_weight=sample_weight, pairs=pairs, pair_weight=pair_weight)
         items, old, L = self.items_, self.sites_, getattr(self, "graph_", None)
-        rows = as_pairs(pairs, np.zeros(len(items.of_row), dtype=np.int64))
+        rows, weight = self._further(X, y, qid, sample_weight, pairs, pair_weight)
         require_items(items.of_row[rows])
-        weight = (
-            np.ones(len(rows)) if pair_weight is None else as_weights(pair_weight, len(rows), "pair", "pair_weight")
-        )
         further, weights = items.pairs(rows, weight)
         answers = np.concatenate([np.column_stack([old.left, old.right]), further])
         sites = Sites.preferences(answers, self.sigma_, np.concatenate([old.weight, weights]))
@@ -339,6 +352,31 @@ class PreferenceGP(Ranker):
         return np.asarray(
             np.column_stack([self.items_.numbers[part] for part in (self.sites_.left, self.sites_.right)])
         )
+
+    def _further(
+        self, X: Any, y: Any, qid: Any, sample_weight: Any, pairs: Any, pair_weight: Any
+    ) -> tuple[Integers, Floats]:
+        """Answers about the rows of ``fit``, as pairs of rows and weights."""
+        items = self.items_
+        if X is not None:
+            seen = self._seen_rows(X)
+            if seen.shape[0] != len(items.of_row) or not items.are_in(seen):
+                raise InputError(
+                    "X is not that of fit; pass the same rows, or None for them, or fit again with all rows."
+                )
+        elif y is not None:
+            raise InputError("y came without X; pass the rows of fit too, or pairs of their numbers.")
+        if y is not None:
+            data = self._problem(X, y, qid, pairs)[0].weighted(sample_weight, pair_weight)
+            data.require_pairs()
+            return answers_of(data, self.max_pairs, rng_of(self.random_state))
+        if pairs is None:
+            raise InputError("neither pairs nor y came; pass answers to learn from.")
+        rows = as_pairs(pairs, np.zeros(len(items.of_row), dtype=np.int64))
+        weight = (
+            np.ones(len(rows)) if pair_weight is None else as_weights(pair_weight, len(rows), "pair", "pair_weight")
+        )
+        return rows, weight
 
     def _basis(self, view: View, data: RankingData, rng: np.random.Generator) -> Basis | None:
         if self.n_basis is None and isinstance(self.basis, str):

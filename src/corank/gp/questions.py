@@ -2,8 +2,8 @@
 What to ask next: pairs whose answers are expected to tell most about f.
 
 Every two rows are valued from the posterior at once, O(1) a pair. A batch is chosen one by one: after each pair the
-posterior's covariance is what it is expected to be once that pair is answered, so that no pair repeats what another will
-tell. A pair that was asked is not asked again, and nothing is asked whose expected gain is below `tol`.
+posterior's covariance is what it is expected to be once that pair is answered, so that no pair repeats what another
+will tell. A pair that was asked is not asked again, and nothing is asked whose expected gain is below `tol`.
 """
 
 from __future__ import annotations
