@@ -18,7 +18,6 @@ from corank.kernels import ARDKernel, CallableKernel, GaussianKernel
 from corank.views import View
 from simulated_users import answers, users
 
-
 FIXED = {"kernel": GaussianKernel(0.2), "sigma": 0.2, "learn": False, "scale": False}
 X, F, PAIRS = users()
 
@@ -33,7 +32,7 @@ def explicit(model, X, new, L=None):
         P = K - K @ W @ K
         cross, own = cross - cross @ W @ K, own - cross @ W @ cross.T
     sites = model.sites_
-    rows = model.items_.numbers
+    rows = model.rows_.numbers
     B = np.zeros((len(sites), len(X)))
     B[np.arange(len(sites)), rows[sites.left]] += 1
     B[np.arange(len(sites)), rows[sites.right]] -= 1
@@ -51,7 +50,7 @@ def test_predictions_are_those_of_the_explicit_formulas(m, k):
     new = np.vstack([X[:5], np.random.default_rng(1).normal(size=(6, 3))])
     L = None
     if k is not None:
-        order = model.items_.numbers
+        order = model.rows_.numbers
         L = np.zeros((len(X), len(X)))
         L[np.ix_(order, order)] = model.graph_.toarray()
         np.testing.assert_allclose(L.sum(axis=0), 0.0, atol=1e-12)

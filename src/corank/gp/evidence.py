@@ -22,7 +22,7 @@ Integers = NDArray[np.int64]
 # where learning sigma starts
 _SIGMA = 0.3
 # how still sites have to be while numbers are tried
-_TOLERANCE = 1e-5
+_TOLERANCE = 1e-4
 # sweeps after which numbers were too different for sites to start from where they were
 _PATIENCE = 20
 

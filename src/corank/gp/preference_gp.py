@@ -61,7 +61,7 @@ class FittedPreferenceGP:
     sigma: float
     log_evidence: float
     process: Process
-    items: Items
+    rows: Items
     sites: Sites
     site_tau: Floats
     site_nu: Floats
@@ -116,7 +116,7 @@ class PreferenceGP(Ranker):
         log P(answers | kernel_, sigma_) as expectation propagation has it.
     process_ : Process
         The posterior, of any rows.
-    items_ : Items
+    rows_ : Items
         The different rows of X that it was told of.
     sites_ : Sites
         The different answers, with their weights.
@@ -166,7 +166,7 @@ class PreferenceGP(Ranker):
     sigma_: float
     site_tau_: Floats
     site_nu_: Floats
-    items_: Items
+    rows_: Items
     sites_: Sites
 
     def __init__(
@@ -223,7 +223,7 @@ class PreferenceGP(Ranker):
             features = on_basis(phi, items, sites, L)
         else:
             features = exact(view, items, sites) if L is None else on_graph(view, items, sites, L)
-        told = {"items": items, "sites": sites, "sigma": sigma, "graph": L, "is_exact": basis is None}
+        told = {"rows": items, "sites": sites, "sigma": sigma, "graph": L, "is_exact": basis is None}
         return _fitted(features, n_calls, told)
 
     def partial_fit(
@@ -260,7 +260,7 @@ class PreferenceGP(Ranker):
         """
         if not hasattr(self, "process_"):
             return self.fit(X, y, qid=qid, sample_weight=sample_weight, pairs=pairs, pair_weight=pair_weight)
-        items, old, L = self.items_, self.sites_, getattr(self, "graph_", None)
+        items, old, L = self.rows_, self.sites_, getattr(self, "graph_", None)
         rows, weight = self._further(X, y, qid, sample_weight, pairs, pair_weight)
         require_items(items.of_row[rows])
         further, weights = items.pairs(rows, weight)
@@ -268,7 +268,7 @@ class PreferenceGP(Ranker):
         sites = Sites.preferences(answers, self.sigma_, np.concatenate([old.weight, weights]))
         view, phi = self.process_.phi.view, self.process_.phi
         features = exact(view, items, sites) if self.is_exact_ and L is None else on_basis(phi, items, sites, L)
-        told = {"items": items, "sites": sites, "sigma": self.sigma_, "graph": L, "is_exact": self.is_exact_}
+        told = {"rows": items, "sites": sites, "sigma": self.sigma_, "graph": L, "is_exact": self.is_exact_}
         start = sites.taken_over(old, self.site_tau_), sites.taken_over(old, self.site_nu_)
         noted = {name: value for name, value in vars(self).items() if name in (*COLUMN_NOTES, "column_scale_")}
         return self._install(_fitted(features, 0, told, start), noted)
@@ -333,7 +333,7 @@ class PreferenceGP(Ranker):
         if X is not None:
             return self.process_.at(self._seen_rows(X))
         check_is_fitted(self)
-        items = self.items_
+        items = self.rows_
         if items.of_row.min() < 0:
             raise InputError("some rows of fit had no weight, and nothing is kept of them; pass the rows as X.")
         of_items = self.process_.at(items.rows)
@@ -349,15 +349,13 @@ class PreferenceGP(Ranker):
             The preferred row first; of equal rows, the first stands for all.
         """
         check_is_fitted(self)
-        return np.asarray(
-            np.column_stack([self.items_.numbers[part] for part in (self.sites_.left, self.sites_.right)])
-        )
+        return np.asarray(np.column_stack([self.rows_.numbers[part] for part in (self.sites_.left, self.sites_.right)]))
 
     def _further(
         self, X: Any, y: Any, qid: Any, sample_weight: Any, pairs: Any, pair_weight: Any
     ) -> tuple[Integers, Floats]:
         """Answers about the rows of ``fit``, as pairs of rows and weights."""
-        items = self.items_
+        items = self.rows_
         if X is not None:
             seen = self._seen_rows(X)
             if seen.shape[0] != len(items.of_row) or not items.are_in(seen):
