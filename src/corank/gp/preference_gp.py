@@ -35,7 +35,7 @@ from corank.errors import InputError
 from corank.gp.answers import answers_of
 from corank.gp.ep import propagate
 from corank.gp.evidence import learnt
-from corank.gp.features import Features, exact, on_basis, on_graph
+from corank.gp.features import Features, exact, on_basis, on_graph, precision_on_basis
 from corank.gp.items import Items, require_items
 from corank.gp.posterior import Posterior
 from corank.gp.process import Process
@@ -68,6 +68,7 @@ class FittedPreferenceGP:
     n_iter: int
     is_exact: bool
     graph: Any = None
+    prior_precision: Floats | None = None
 
 
 class PreferenceGP(Ranker):
@@ -124,6 +125,8 @@ class PreferenceGP(Ranker):
         What expectation propagation made of each answer; `partial_fit` goes on from them.
     graph_ : CSR matrix
         Laplacian of the graph, times its weight (with `graph_neighbors`).
+    prior_precision_ : array of shape (r, r)
+        Precision of the weights of the features before any answer (with `graph_neighbors`).
     is_exact_ : bool
         Whether no basis rows stand for others.
     n_iter_ : int
@@ -220,7 +223,8 @@ class PreferenceGP(Ranker):
             phi = FeatureMap.on_basis(replace(basis, view=view), data.X)
             # as it comes back from a file
             phi = replace(phi, T=np.ascontiguousarray(phi.T))
-            features = on_basis(phi, items, sites, L)
+            precision = None if L is None else precision_on_basis(phi, items, L)
+            features = on_basis(phi, items, sites, precision)
         else:
             features = exact(view, items, sites) if L is None else on_graph(view, items, sites, L)
         told = {"rows": items, "sites": sites, "sigma": sigma, "graph": L, "is_exact": basis is None}
@@ -266,8 +270,11 @@ class PreferenceGP(Ranker):
         further, weights = items.pairs(rows, weight)
         answers = np.concatenate([np.column_stack([old.left, old.right]), further])
         sites = Sites.preferences(answers, self.sigma_, np.concatenate([old.weight, weights]))
-        view, phi = self.process_.phi.view, self.process_.phi
-        features = exact(view, items, sites) if self.is_exact_ and L is None else on_basis(phi, items, sites, L)
+        phi, precision = self.process_.phi, getattr(self, "prior_precision_", None)
+        if self.is_exact_ and L is None:
+            features = exact(phi.view, items, sites)
+        else:
+            features = on_basis(phi, items, sites, precision)
         told = {"rows": items, "sites": sites, "sigma": self.sigma_, "graph": L, "is_exact": self.is_exact_}
         start = sites.taken_over(old, self.site_tau_), sites.taken_over(old, self.site_nu_)
         noted = {name: value for name, value in vars(self).items() if name in (*COLUMN_NOTES, "column_scale_")}
@@ -390,7 +397,8 @@ def _fitted(
     found = propagate(features.R, features.sites, precision=features.precision, start=start)
     return FittedPreferenceGP(
         kernel=features.phi.view.kernel, log_evidence=found.log_evidence, site_tau=found.tau, site_nu=found.nu,
-        process=Process(features.phi, found.mu, found.factor), n_iter=n_calls or found.n_sweeps, **told,
+        process=Process(features.phi, found.mu, found.factor), n_iter=n_calls or found.n_sweeps,
+        prior_precision=features.precision, **told,
     )  # fmt: skip
 
 
