@@ -19,12 +19,14 @@ if TYPE_CHECKING:
         descent as descent,
         errors as errors,
         exact as exact,
+        gp as gp,
         graphs as graphs,
         judging as judging,
         kernels as kernels,
         label_ranking as label_ranking,
         lambdarank as lambdarank,
         landmarks as landmarks,
+        likelihoods as likelihoods,
         losses as losses,
         metrics as metrics,
         moments as moments,
@@ -57,6 +59,7 @@ if TYPE_CHECKING:
     )
     from corank.data.store import open_store as open_store, write_store as write_store
     from corank.descent import CRR as CRR, LCRA as LCRA, SPD as SPD
+    from corank.gp import PreferenceGP as PreferenceGP, suggest_pairs as suggest_pairs
     from corank.judging import JudgingCurve as JudgingCurve, judging_curve as judging_curve, suggest as suggest
     from corank.label_ranking import (
         CalibratedLabelRanker as CalibratedLabelRanker,
@@ -108,6 +111,7 @@ _HOMES = {
     "OnTop": "corank.priors",
     "OnlineLabelRanker": "corank.label_ranking",
     "PairSampler": "corank.sampling",
+    "PreferenceGP": "corank.gp",
     "QueryKFold": "corank.data.split",
     "QueryScaler": "corank.data.scale",
     "QuerySearchCV": "corank.search",
@@ -142,15 +146,16 @@ _HOMES = {
     "reliability_curve": "corank.calibration",
     "save": "corank.persist",
     "suggest": "corank.judging",
+    "suggest_pairs": "corank.gp",
     "write_letor": "corank.data.letor_writer",
     "write_store": "corank.data.store",
 }
 
 # what else is reached by `import corank` alone
 _ROOMS = (
-    "base", "basis", "calibration", "collaborative", "data", "descent", "errors", "exact", "graphs", "judging",
-    "kernels", "label_ranking", "lambdarank", "landmarks", "losses", "metrics", "moments", "persist", "priors",
-    "pursuit", "rls", "sampling", "screening", "smooth", "svm", "views",
+    "base", "basis", "calibration", "collaborative", "data", "descent", "errors", "exact", "gp", "graphs", "judging",
+    "kernels", "label_ranking", "lambdarank", "landmarks", "likelihoods", "losses", "metrics", "moments", "persist",
+    "priors", "pursuit", "rls", "sampling", "screening", "smooth", "svm", "views",
 )  # fmt: skip
 
 __all__ = ["__version__", *_HOMES]

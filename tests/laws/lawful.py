@@ -8,6 +8,7 @@ import corank
 from corank.base import Ranker
 from corank.calibration import Calibrated
 from corank.descent import CRR, LCRA, SPD
+from corank.gp import PreferenceGP
 from corank.kernels import GaussianKernel, LinearKernel
 from corank.lambdarank import LambdaRank
 from corank.priors import ColumnMean, OnTop
@@ -33,6 +34,7 @@ LAWFUL: dict[str, Callable[[], Ranker]] = {
     "CoRankingPursuit": lambda: CoRankingPursuit(random_state=0),
     "RankSVM": RankSVM,
     "LambdaRank": lambda: LambdaRank(random_state=0),
+    "PreferenceGP": PreferenceGP,
     # every query held out by itself: parts of several queries would depend on their order
     "Calibrated": lambda: Calibrated(SPD(loss="squared", alpha=0.1), cv=100),
     # what is scaled inside queries would be another prior after rows were repeated
@@ -72,6 +74,8 @@ LAWFUL: dict[str, Callable[[], Ranker]] = {
     "LambdaRank trees ranknet": lambda: LambdaRank(
         "ranknet", "trees", n_steps=20, tree_params=LEAVES, scale=False, random_state=0
     ),
+    "PreferenceGP graph": lambda: PreferenceGP(GaussianKernel(0.02), 0.3, learn=False, graph_neighbors=3),
+    "PreferenceGP basis": lambda: PreferenceGP(GaussianKernel(0.02), 0.3, learn=False, n_basis=1000),
     "RankSVM gaussian": lambda: RankSVM(kernel="gaussian", query_weight="rows"),
 }
 

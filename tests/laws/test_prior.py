@@ -19,6 +19,7 @@ from corank.data.scale import QueryScaler
 from corank.data.split import QueryKFold, hide_scores
 from corank.descent import CRR, LCRA, SPD
 from corank.errors import InputError
+from corank.gp import PreferenceGP
 from corank.lambdarank import LambdaRank
 from corank.losses import Loss
 from corank.metrics import evaluate
@@ -46,7 +47,10 @@ def some(condition):
 
 
 def is_squared(model):
-    return not isinstance(model, RankSVM | Calibrated | LambdaRank) and getattr(model, "loss", "squared") == "squared"
+    return (
+        not isinstance(model, RankSVM | Calibrated | LambdaRank | PreferenceGP)
+        and getattr(model, "loss", "squared") == "squared"
+    )
 
 
 @every

@@ -20,6 +20,8 @@ EXPERIMENTS = {
     "few-judgements": "corank.experiments.few_judgements.run",
     "label-ranking": "corank.experiments.label_ranking.run",
     "lambdarank": "corank.experiments.lambdarank.run",
+    "gp-active": "corank.experiments.gp.active",
+    "gp-spiral": "corank.experiments.gp.spiral",
     "lcra": "corank.experiments.lcra.run",
     "ranking-pursuit": "corank.experiments.ranking_pursuit.run",
     "screening": "corank.experiments.screening.run",
