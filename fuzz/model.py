@@ -116,8 +116,8 @@ def _bases() -> dict[str, bytes]:
         path = Path(folder, "model")
         for name, make in made.items():
             for rows in (X, sparse.csr_matrix(X)):
-                if name not in LAWFUL and rows is not X:
-                    continue  # scaling is for dense rows
+                if rows is not X and not (name in LAWFUL and make()._accepts_sparse):
+                    continue  # scaling and perceptrons are for dense rows
                 corank.save(make().fit(rows, y, qid=qid), path, overwrite=True)
                 found[f"{name} {type(rows).__name__}"] = path.read_bytes()
         corank.save(corank.RankRLS(1.0).summary(X, y, qid=qid), path, overwrite=True)
@@ -159,7 +159,7 @@ def _use(model: Any, way: str, folder: Path) -> Any:
     if isinstance(model, corank.Summary):
         return _scores(corank.RankRLS(1.0).fit_summary(model + model), ROWS)
     rows: Any = ROWS.copy()  # a scaler may be told to scale in place
-    if way == "sparse" and not isinstance(model, Pipeline):
+    if way == "sparse" and getattr(model, "_accepts_sparse", False):
         rows = sparse.csr_matrix(ROWS)
     elif way == "single":
         rows = ROWS.astype(np.float32)
@@ -168,7 +168,7 @@ def _use(model: Any, way: str, folder: Path) -> Any:
     repr(model)
     if not hasattr(model, "predict"):
         return np.zeros(0)  # a pipeline without a ranker at its end
-    if way == "learnt on" and hasattr(model, "partial_fit"):
+    if way == "learnt on" and hasattr(model, "partial_fit") and "n_steps" in model.get_params(deep=False):
         model.set_params(n_steps=30, n_jobs=None)  # or it may honestly take years
         model.partial_fit(ROWS, np.arange(7.0) % 3, qid=QIDS)
     if way == "saved again":

@@ -293,7 +293,8 @@ class PreferenceGP(Ranker):
 
     def _score_rows(self, X: Any) -> Floats:
         """Return the expected f(x)."""
-        return self.process_.mean(self._seen_rows(X))
+        rows = self._seen_rows(X)
+        return self.process_.mean(rows)
 
     def predict(self, X: Any, return_std: bool = False, *, prior: ArrayLike | None = None) -> Any:
         """
@@ -316,7 +317,8 @@ class PreferenceGP(Ranker):
         """
         if not return_std:
             return super().predict(X, prior=prior)
-        mean, var = self.process_.predict(self._seen_rows(X))
+        rows = self._seen_rows(X)
+        mean, var = self.process_.predict(rows)
         return self._on_top(mean, prior), np.sqrt(var)
 
     def predict_pair(self, X: Any, pairs: ArrayLike, *, prior: ArrayLike | None = None) -> Floats:
@@ -365,9 +367,9 @@ class PreferenceGP(Ranker):
 
     def _joint(self, X: Any) -> Posterior:
         """Return the joint Gaussian of what was learnt."""
+        check_is_fitted(self)
         if X is not None:
             return self.process_.at(self._seen_rows(X))
-        check_is_fitted(self)
         items = self.rows_
         if items.of_row.min() < 0:
             raise InputError("some rows of fit had no weight, and nothing is kept of them; pass the rows as X.")
