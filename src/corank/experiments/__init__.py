@@ -17,6 +17,7 @@ EXPERIMENTS = {
     "co-rankrls": "corank.experiments.co_rankrls.run",
     "crr-letor": "corank.experiments.crr.letor",
     "crr-text": "corank.experiments.crr.text",
+    "few-judgements": "corank.experiments.few_judgements.run",
     "lcra": "corank.experiments.lcra.run",
     "ranking-pursuit": "corank.experiments.ranking_pursuit.run",
 }
