@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         judging as judging,
         kernels as kernels,
         landmarks as landmarks,
+        linklearn as linklearn,
         losses as losses,
         metrics as metrics,
         moments as moments,
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from corank.descent import CRR as CRR, LCRA as LCRA, SPD as SPD
     from corank.judging import JudgingCurve as JudgingCurve, judging_curve as judging_curve, suggest as suggest
     from corank.landmarks import Landmarks as Landmarks
+    from corank.linklearn import BM25 as BM25, Corpus as Corpus, LinkLearn as LinkLearn
     from corank.metrics import Evaluation as Evaluation, evaluate as evaluate, evaluate_run as evaluate_run
     from corank.persist import load as load, save as save
     from corank.priors import ColumnMean as ColumnMean, OnTop as OnTop
@@ -82,6 +84,7 @@ if TYPE_CHECKING:
 
 # each public name and the module it lives in; nothing is imported before it is used
 _HOMES = {
+    "BM25": "corank.linklearn",
     "CRR": "corank.descent",
     "Calibrated": "corank.calibration",
     "CoRankRLS": "corank.rls",
@@ -89,11 +92,13 @@ _HOMES = {
     "Collaborative": "corank.collaborative",
     "Collection": "corank.data.collection",
     "ColumnMean": "corank.priors",
+    "Corpus": "corank.linklearn",
     "Evaluation": "corank.metrics",
     "ItemMean": "corank.collaborative",
     "JudgingCurve": "corank.judging",
     "LCRA": "corank.descent",
     "Landmarks": "corank.landmarks",
+    "LinkLearn": "corank.linklearn",
     "OnTop": "corank.priors",
     "PairSampler": "corank.sampling",
     "QueryKFold": "corank.data.split",
@@ -135,7 +140,7 @@ _HOMES = {
 # what else is reached by `import corank` alone
 _ROOMS = (
     "base", "basis", "calibration", "collaborative", "data", "descent", "errors", "exact", "graphs", "judging",
-    "kernels", "landmarks", "losses", "metrics", "moments", "persist", "priors", "pursuit", "rls", "sampling",
+    "kernels", "landmarks", "linklearn", "losses", "metrics", "moments", "persist", "priors", "pursuit", "rls", "sampling",
     "screening", "smooth", "svm", "views",
 )  # fmt: skip
 

@@ -28,9 +28,10 @@ from corank.data.scale import QueryScaler
 from corank.errors import InputError, reason
 from corank.exact import penalty
 from corank.landmarks import Landmarks
+from corank.linklearn import LinkLearn, network
 from corank.smooth import Smooth
 
-HOMES: tuple[ModuleType, ...] = (basis, kernels, moments, penalty, views)
+HOMES: tuple[ModuleType, ...] = (basis, kernels, moments, network, penalty, views)
 """The modules whose dataclasses may stand inside a saved model."""
 
 FROM_SKLEARN = {
@@ -200,7 +201,7 @@ def _buildable(name: Any) -> Any:
     if name in FROM_SKLEARN:
         return getattr(import_module(FROM_SKLEARN[name]), name)
     kind = getattr(corank, name) if name in corank.__all__ else None
-    is_ours = isinstance(kind, type) and issubclass(kind, Ranker | QueryScaler | Landmarks | Smooth)
+    is_ours = isinstance(kind, type) and issubclass(kind, Ranker | QueryScaler | Landmarks | LinkLearn | Smooth)
     return kind if is_ours and not inspect.isabstract(kind) else None
 
 

@@ -1,0 +1,11 @@
+"""Learn a similarity of texts from links between them; an index to search, and BM25 beside it."""
+
+from corank.linklearn.bm25 import BM25
+from corank.linklearn.corpus import Corpus
+from corank.linklearn.index import Found, Index
+from corank.linklearn.link_learn import LinkLearn
+from corank.linklearn.links import Links, split_links
+from corank.linklearn.network import Network
+from corank.linklearn.words import Words
+
+__all__ = ["BM25", "Corpus", "Found", "Index", "LinkLearn", "Links", "Network", "Words", "split_links"]
