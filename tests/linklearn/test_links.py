@@ -55,16 +55,18 @@ def networks(seed=0):
     return tuple(Network(0.1, 1.3, rng.normal(0, 0.4, 13)) for _ in range(3))
 
 
+@pytest.mark.parametrize("b", [0.0, 0.75])
 @pytest.mark.parametrize("of_queries", [False, True])
-def test_similarities_are_sums_over_words(of_queries):
+def test_similarities_are_sums_over_words(of_queries, b):
     links, nets = some_links(of_queries=of_queries), networks()
     corpus = links.corpus
-    X, task = corpus.counts.toarray(), Task(links)
+    X, task = corpus.counts.toarray(), Task(links, b)
     df = (X > 0).sum(axis=0)
 
     def weights(counts):
         length = counts.sum()
-        parts = nets[0](np.log(np.maximum(counts, 1))), nets[1](np.log(len(X) / df))
+        held = 1 - b + b * length / corpus.mean_length
+        parts = nets[0](np.log(np.maximum(counts, 1) / held)), nets[1](np.log(len(X) / df))
         return (counts > 0) * parts[0] * parts[1] * nets[2](np.log(np.array([max(length, 1) / corpus.mean_length])))
 
     s = np.empty(len(X))
@@ -73,16 +75,16 @@ def test_similarities_are_sums_over_words(of_queries):
         counts = np.zeros(X.shape[1])
         counts[links.texts.terms[part]] = links.texts.values[part]
         similarities(task.problem, task.tables(nets), np.uint64(q), s)
-        np.testing.assert_allclose(s, [weights(counts) @ weights(row) for row in X], rtol=1e-12)
-    model = LinkLearn()
+        np.testing.assert_allclose(s, [weights(counts) @ weights(row) for row in X], rtol=0.05 if b else 1e-12)
+    model = LinkLearn(b=b)
     model.networks_ = nets
     bags = links.texts
-    np.testing.assert_allclose(model.to_index(corpus).scores(bags)[-1], s, rtol=1e-5)
+    np.testing.assert_allclose(model.to_index(corpus).scores(bags)[-1], s, rtol=0.05 if b else 1e-5)
 
 
 @pytest.mark.parametrize("of_queries", [False, True])
 def test_slopes_are_finite_differences(of_queries):
-    task, nets = Task(some_links(of_queries=of_queries)), networks()
+    task, nets = Task(some_links(of_queries=of_queries), 0.5), networks()
     texts = task.texts[:7]
     _, slopes = task.loss(nets, texts)
     for at in range(3):
@@ -122,7 +124,7 @@ def test_learning_brings_linked_documents_nearer():
 
 
 def test_the_mean_of_all_texts_is_the_sum_of_their_parts():
-    task, nets = Task(some_links()), networks()
+    task, nets = Task(some_links(), 0.0), networks()
     from corank.core.links import Tables
 
     tables = task.tables(nets)

@@ -79,10 +79,13 @@ def similarities(problem, tables, q, s):  # type: ignore[no-untyped-def]
 
 
 @jit
-def link_hinge(s, linked, own, slope):  # type: ignore[no-untyped-def]
+def link_hinge(s, linked, own, at_top, slope):  # type: ignore[no-untyped-def]
     """
-    Return the mean hinge over (linked, unlinked) pairs of documents, and write its derivatives by s to `slope`.
+    Return the hinge over (linked, unlinked) pairs of documents, and write its derivatives by s to `slope`.
 
+    All pairs weigh the same, and their weights add up to 1; or, `at_top`, the n pairs that a linked document violates
+    weigh H(n)/n, H(n) = 1 + 1/2 + ... + 1/n, and the sum is divided by the linked documents: what stands above a
+    document that is nearly first counts more than what stands above one far below (Weston, Bengio and Usunier, 2010).
     `own` is a document that is in no pair, or −1. Nothing is compared where all documents are linked, or none.
     """
     n_linked = len(linked)
@@ -92,13 +95,9 @@ def link_hinge(s, linked, own, slope):  # type: ignore[no-untyped-def]
         return 0.0
     order = linked[np.argsort(s[linked])]
     ascending = s[order]
-    below = np.zeros(n_linked + 1)
-    for r in range(n_linked):
-        below[r + 1] = below[r] + ascending[r]
-    violated = np.zeros(n_linked + 1)
     for r in range(n_linked):
         slope[order[r]] = np.nan
-    loss = 0.0
+    violated = np.zeros(n_linked + 1)
     for j in range(len(s)):
         # the linked ones are marked
         if slope[j] == 0.0 and j != own:
@@ -106,15 +105,28 @@ def link_hinge(s, linked, own, slope):  # type: ignore[no-untyped-def]
             n = np.searchsorted(ascending, bar) if bar > ascending[0] else 0
             slope[j] = n
             violated[n] += 1.0
-            loss += n * bar - below[n]
+    # weights of the pairs of each linked document, and of those below it
+    weights, below, sums = np.zeros(n_linked), np.zeros(n_linked + 1), np.zeros(n_linked + 1)
     above = 0.0
     for r in range(n_linked - 1, -1, -1):
         above += violated[r + 1]
-        slope[order[r]] = -above
-    share = 1.0 / (n_linked * n_unlinked)
+        violated[r + 1] = above
+        weights[r] = 1.0 / (n_linked * n_unlinked)
+        if at_top:
+            # H(n), to 1e-4
+            weights[r] = (np.log(above + 0.5) + 0.5772 if above > 1.0 else 1.0) / (max(above, 1.0) * n_linked)
+    for r in range(n_linked):
+        below[r + 1] = below[r] + weights[r]
+        sums[r + 1] = sums[r] + weights[r] * ascending[r]
+    loss = 0.0
     for j in range(len(s)):
-        slope[j] *= share
-    return loss * share
+        if slope[j] >= 0.0 and j != own:
+            n = int(slope[j])
+            loss += below[n] * (1.0 + s[j]) - sums[n]
+            slope[j] = below[n]
+    for r in range(n_linked):
+        slope[order[r]] = -weights[r] * violated[r + 1]
+    return loss
 
 
 @jit
@@ -145,7 +157,7 @@ def add_slopes(problem, tables, q, s, slope, slopes):  # type: ignore[no-untyped
 
 
 @jit
-def add_links(problem, tables, chosen, first, last, slopes):  # type: ignore[no-untyped-def]
+def add_links(problem, tables, chosen, first, last, at_top, slopes):  # type: ignore[no-untyped-def]
     """Return the sum of the hinges of the texts chosen[first..last-1], and add its derivatives to `slopes`."""
     s, slope = np.empty(len(problem.doc_length)), np.empty(len(problem.doc_length))
     loss = 0.0
@@ -153,6 +165,6 @@ def add_links(problem, tables, chosen, first, last, slopes):  # type: ignore[no-
         q = np.uint64(chosen[at])
         similarities(problem, tables, q, s)
         linked = problem.linked[problem.link_starts[q] : problem.link_starts[q + np.uint64(1)]]
-        loss += link_hinge(s, linked, problem.own[q], slope)
+        loss += link_hinge(s, linked, problem.own[q], at_top, slope)
         add_slopes(problem, tables, q, s, slope, slopes)
     return loss

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,81 +16,99 @@ Floats = NDArray[np.float64]
 Codes = NDArray[np.uint32]
 
 
+# codes of a unit of log tf where lengths make every one different: steps of 3 %
+_STEPS = 32
+
+
 @dataclass(frozen=True, eq=False)
 class Coded:
     """
     The inputs of the three functions, each different value once.
 
-    inputs: log tf, log(N/df) and log(length/mean length), a table each; an empty text is taken for one of one word.
+    inputs: log tf, log(N/df) and log(length/mean length), a table each.
     tf: code of each posting.
     df: of each word.
     length: of each document.
+    text_tf, text_length: the same of the words of linked texts, and of the texts; empty without links.
     """
 
     inputs: Tables
     tf: Codes
     df: Codes
     length: Codes
-    _tf_values: NDArray[np.int64]
-    _length_values: NDArray[np.int64]
+    text_tf: Codes
+    text_length: Codes
 
     @classmethod
-    def of(cls, corpus: Corpus, links: Links | None = None) -> Coded:
-        """Code a corpus, and the texts that are linked with its documents."""
-        tf_parts, length_parts = [corpus.postings.values], [corpus.lengths]
+    def of(cls, corpus: Corpus, b: float, links: Links | None = None) -> Coded:
+        """
+        Code a corpus, and the texts that are linked with its documents.
+
+        b: how much tf is held against the length of its text, see `tf_inputs`; 0 counts as the paper does.
+        """
+        tf = tf_inputs(corpus.postings.values, corpus.lengths[corpus.postings.docs], corpus.mean_length, b)
+        length = length_inputs(corpus.lengths, corpus.mean_length)
+        text_tf = text_length = np.empty(0)
         if links is not None:
-            tf_parts.append(links.texts.values)
-            length_parts.append(links.lengths)
-        tf = _distinct(*tf_parts)
+            sizes = np.diff(links.texts.starts.astype(np.int64))
+            text_tf = tf_inputs(links.texts.values, np.repeat(links.lengths, sizes), corpus.mean_length, b)
+            text_length = length_inputs(links.lengths, corpus.mean_length)
+        if b > 0.0:
+            tf, text_tf = np.rint(_STEPS * tf) / _STEPS, np.rint(_STEPS * text_tf) / _STEPS
         df, df_codes = np.unique(corpus.document_frequency, return_inverse=True)
-        length = _distinct(*(np.maximum(part, 1) for part in length_parts))
-        inputs = Tables(
-            np.log(tf), np.log(max(corpus.n_documents, 1) / np.maximum(df, 1)), np.log(length / corpus.mean_length)
-        )
+        tf_table, tf_codes = np.unique(np.concatenate([tf, text_tf]), return_inverse=True)
+        length_table, length_codes = np.unique(np.concatenate([length, text_length]), return_inverse=True)
         return cls(
-            inputs,
-            _codes(tf, corpus.postings.values),
+            Tables(tf_table, df_inputs(df, corpus.n_documents), length_table),
+            tf_codes[: len(tf)].astype(np.uint32),
             df_codes.astype(np.uint32),
-            _codes(length, np.maximum(corpus.lengths, 1)),
-            tf,
-            length,
+            length_codes[: len(length)].astype(np.uint32),
+            tf_codes[len(tf) :].astype(np.uint32),
+            length_codes[len(length) :].astype(np.uint32),
         )
 
     def problem(self, links: Links) -> LinkProblem:
         """Lay out links, and postings sorted by word and tf, as kernels follow them."""
-        postings = links.corpus.postings
-        terms = np.repeat(np.arange(links.corpus.n_terms, dtype=np.int64), np.diff(postings.starts.astype(np.int64)))
-        key = terms * len(self._tf_values) + self.tf
+        postings, n_values = links.corpus.postings, len(self.inputs.tf)
+        terms = np.repeat(np.arange(links.corpus.n_terms, dtype=np.int64), links.corpus.document_frequency)
+        key = terms * n_values + self.tf
         order = np.argsort(key, kind="stable")
         key = key[order]
         is_first = np.ones(len(key), dtype=bool)
         is_first[1:] = key[1:] != key[:-1]
         begins = np.flatnonzero(is_first)
-        of_run = key[begins]
-        runs = np.bincount(of_run // len(self._tf_values), minlength=links.corpus.n_terms)
+        runs = np.bincount(key[begins] // n_values, minlength=links.corpus.n_terms)
         return LinkProblem(
             np.concatenate([[0], np.cumsum(runs)]).astype(np.uint64),
             np.append(begins, len(key)).astype(np.uint64),
-            (of_run % len(self._tf_values)).astype(np.uint32),
+            (key[begins] % n_values).astype(np.uint32),
             postings.docs[order],
             links.texts.starts,
             links.texts.terms,
-            _codes(self._tf_values, links.texts.values),
+            self.text_tf,
             self.df,
             self.length,
-            _codes(self._length_values, np.maximum(links.lengths, 1)),
+            self.text_length,
             links.starts,
             links.linked,
             links.own,
         )
 
 
-def _distinct(*parts: NDArray[np.generic]) -> NDArray[np.int64]:
-    """Different numbers, in ascending order; at least one."""
-    found = [np.unique(part).astype(np.int64) for part in parts]
-    values = np.unique(np.concatenate(found))
-    return values if len(values) else np.ones(1, np.int64)
+def tf_inputs(counts: NDArray[Any], lengths: NDArray[Any], mean_length: float, b: float) -> Floats:
+    """
+    Return log tf, of a count that is held against the length of its text as in BM25: tf/(1 − b + b · length/mean).
+
+    lengths: length of the text of each count.
+    """
+    return np.log(counts) - np.log(1.0 - b + b * np.maximum(lengths, 1) / mean_length)  # type: ignore[no-any-return]
 
 
-def _codes(values: NDArray[np.int64], numbers: NDArray[np.generic]) -> Codes:
-    return np.searchsorted(values, numbers).astype(np.uint32)
+def df_inputs(df: NDArray[Any], n_documents: int) -> Floats:
+    """Return log(N/df)."""
+    return np.log(max(n_documents, 1) / np.maximum(df, 1))  # type: ignore[no-any-return]
+
+
+def length_inputs(lengths: NDArray[Any], mean_length: float) -> Floats:
+    """Return log(length/mean length); an empty text is taken for one of one word."""
+    return np.log(np.maximum(lengths, 1) / mean_length)  # type: ignore[no-any-return]

@@ -37,6 +37,9 @@ class LinkLearn(BaseEstimator):
     ----------
     n_hidden : int
         Hidden units of each of the three networks.
+    b : float
+        How much tf is held against the length of its text before f₁ sees it, tf/(1 − b + b · length/mean length), from
+        0 to 1. With 0, as in the paper, f₁ sees plain counts; above it BM25 is one of the functions that can be learnt.
     n_steps : int
         Most steps; with validation, learning stops earlier.
     batch : int
@@ -75,6 +78,8 @@ class LinkLearn(BaseEstimator):
 
     _rules: ClassVar[Rules] = {
         "n_hidden": whole(1),
+        "b": number(0, 1),
+        "at_top": boolean,
         "n_steps": whole(0),
         "batch": whole(1),
         "eta0": number(0, inside="()"),
@@ -93,6 +98,8 @@ class LinkLearn(BaseEstimator):
         self,
         n_hidden: int = 10,
         *,
+        b: float = 0.75,
+        at_top: bool = False,
         n_steps: int = 3000,
         batch: int = 16,
         eta0: float = 0.02,
@@ -102,6 +109,8 @@ class LinkLearn(BaseEstimator):
         verbose: bool = False,
     ) -> None:
         self.n_hidden = n_hidden
+        self.b = b
+        self.at_top = at_top
         self.n_steps = n_steps
         self.batch = batch
         self.eta0 = eta0
@@ -134,7 +143,7 @@ class LinkLearn(BaseEstimator):
         jobs = 1 if self.n_jobs is None else n_threads(self.n_jobs)
         schedule = Schedule(self.n_steps, self.batch, self.eta0, self.n_iter_no_change, jobs)
         with progress(self.n_steps, "steps", self.verbose) as advance:
-            learnt = train(links, validation, self.n_hidden, schedule, rng_of(self.random_state), advance)
+            learnt = train(links, validation, self.n_hidden, self.b, self.at_top, schedule, rng_of(self.random_state), advance)
         self.networks_, self.n_iter_ = learnt.networks, learnt.n_iter
         self.objective_trace_ = learnt.objective_trace
         self.__dict__.pop("validation_errors_", None)
@@ -157,7 +166,7 @@ class LinkLearn(BaseEstimator):
             Ready to be searched.
         """
         check_is_fitted(self)
-        return index_of(self.networks_, corpus)
+        return index_of(self.networks_, corpus, self.b)
 
     def _require_state(self) -> None:
         """Raise where a file set other networks than three."""

@@ -146,7 +146,12 @@ class Links:
 
 
 def split_links(
-    corpus: Corpus, pairs: Iterable[Sequence[Any]], fraction: float = 0.5, *, random_state: Any = None
+    corpus: Corpus,
+    pairs: Iterable[Sequence[Any]],
+    fraction: float = 0.5,
+    *,
+    queries: Mapping[Any, str] | None = None,
+    random_state: Any = None,
 ) -> tuple[Links, Links]:
     """
     Part documents into two corpora at random, each with the links inside it, one to learn from and one to validate on.
@@ -156,9 +161,11 @@ def split_links(
     corpus : Corpus
         The documents.
     pairs : iterable of pairs
-        Links between them, see `Links.of`.
+        Links, see `Links.of`.
     fraction : float
         Share of the documents in the second part.
+    queries : mapping of ids to str, optional
+        Texts that the first of each pair names, see `Links.of_queries`; each goes with the part of its documents.
     random_state : int, numpy Generator, numpy RandomState or None
         Seed.
 
@@ -173,8 +180,14 @@ def split_links(
     held[rng_of(random_state).permutation(n)[: round(fraction * n)]] = True
     parts = []
     for kept in (~held, held):
-        inside = set(corpus.ids[kept].tolist())
-        parts.append(Links.of(corpus.subset(kept), [pair for pair in given if pair[0] in inside and pair[1] in inside]))
+        inside, part = set(corpus.ids[kept].tolist()), corpus.subset(kept)
+        if queries is None:
+            parts.append(Links.of(part, [pair for pair in given if pair[0] in inside and pair[1] in inside]))
+        else:
+            texts = {name: text for name, text in queries.items() if str(name) in inside or str(name) not in corpus.number}
+            wanted = {str(name) for name in texts}
+            chosen = [pair for pair in given if pair[0] in wanted and pair[1] in inside]
+            parts.append(Links.of_queries(part, texts, chosen))
     return parts[0], parts[1]
 
 

@@ -13,7 +13,7 @@ from corank.core.links import LinkProblem, Tables, add_links, similarities
 from corank.core.postings import Bags
 from corank.core.threads import n_threads, spread
 from corank.errors import InputError
-from corank.linklearn.coded import Coded
+from corank.linklearn.coded import Coded, length_inputs, tf_inputs
 from corank.linklearn.corpus import Corpus
 from corank.linklearn.index import Index
 from corank.linklearn.links import Links
@@ -58,10 +58,12 @@ class Task:
     Links as the three functions see them.
 
     links: texts and their documents.
+    b: see the parameters of `LinkLearn`.
     """
 
-    def __init__(self, links: Links) -> None:
-        self.coded = Coded.of(links.corpus, links)
+    def __init__(self, links: Links, b: float, at_top: bool = False) -> None:
+        self.at_top = at_top
+        self.coded = Coded.of(links.corpus, b, links)
         self.problem: LinkProblem = self.coded.problem(links)
         n_linked = np.diff(links.starts.astype(np.int64))
         self.texts = np.flatnonzero(n_linked + (links.own >= 0) < links.corpus.n_documents)
@@ -79,7 +81,7 @@ class Task:
 
         def work(first: int, last: int) -> tuple[float, Tables]:
             slopes = Tables(*map(np.zeros_like, tables))
-            return add_links(self.problem, tables, texts, first, last, slopes), slopes
+            return add_links(self.problem, tables, texts, first, last, self.at_top, slopes), slopes
 
         # always the same parts, so that any number of threads gives the same sums
         edges = np.unique(np.linspace(0, len(texts), 5).astype(int)).tolist()
@@ -108,6 +110,8 @@ def train(
     links: Links,
     validation: Links | None,
     n_hidden: int,
+    b: float,
+    at_top: bool,
     schedule: Schedule,
     rng: np.random.Generator,
     advance: Callable[[int], Any],
@@ -118,9 +122,9 @@ def train(
     validation: links of other documents; the best pass by average precision is kept. None takes every step.
     advance: takes the number of steps done since the last call.
     """
-    task = Task(links)
-    networks = _first(task, links, n_hidden, rng)
-    judge = None if validation is None else Judge(validation, rng)
+    task = Task(links, b, at_top)
+    networks = _first(task, n_hidden, b, rng)
+    judge = None if validation is None else Judge(validation, b, rng)
     best, best_value, waited = networks, -np.inf if judge is None else judge.average_precision(networks), 0
     errors = [] if judge is None else [1.0 - best_value]
     adam, losses, running, step, best_step = _Adam(schedule), [], [], 0, 0
@@ -154,27 +158,28 @@ class Judge:
     Average precision where texts are queries, and the documents they are linked with are relevant.
 
     links: the texts; of many, some are drawn.
+    b: see the parameters of `LinkLearn`.
     """
 
-    def __init__(self, links: Links, rng: np.random.Generator) -> None:
+    def __init__(self, links: Links, b: float, rng: np.random.Generator) -> None:
         chosen = rng.permutation(len(links))[:_MOST_QUERIES]
         starts = links.texts.starts.astype(np.int64)
         rows = np.concatenate([np.arange(starts[at], starts[at + 1]) for at in chosen])
         ends = np.concatenate([[0], np.cumsum(np.diff(starts)[chosen])]).astype(np.uint64)
         self._bags = Bags(ends, links.texts.terms[rows], links.texts.values[rows])
-        self._corpus, self._coded = links.corpus, Coded.of(links.corpus)
+        self._corpus, self._coded, self._b = links.corpus, Coded.of(links.corpus, b), b
         self._grades = links.relevant(chosen)
         self._qid = np.repeat(np.arange(len(chosen)), links.corpus.n_documents)
 
     def average_precision(self, networks: Networks) -> float:
         """Return the mean over queries."""
-        scores = index_of(networks, self._corpus, self._coded).scores(self._bags)
+        scores = index_of(networks, self._corpus, self._b, self._coded).scores(self._bags)
         return float(evaluate(self._grades.ravel(), scores.ravel(), self._qid, "AP")["AP"].mean)
 
 
-def index_of(networks: Networks, corpus: Corpus, coded: Coded | None = None) -> Index:
+def index_of(networks: Networks, corpus: Corpus, b: float, coded: Coded | None = None) -> Index:
     """Weigh every word of every document by the product of the three functions."""
-    coded = coded or Coded.of(corpus)
+    coded = coded or Coded.of(corpus, b)
     tf, df, length = (network(x) for network, x in zip(networks, coded.inputs, strict=True))
     of_words = df[coded.df]
     weights = np.repeat(of_words.astype(np.float32), corpus.document_frequency)
@@ -183,16 +188,16 @@ def index_of(networks: Networks, corpus: Corpus, coded: Coded | None = None) -> 
 
     def weigh(bags: Bags) -> Floats:
         before = np.concatenate([[0], np.cumsum(bags.values, dtype=np.int64)])
-        lengths = np.diff(before[bags.starts.astype(np.int64)])
-        of_texts = networks[2](np.log(np.maximum(lengths, 1) / corpus.mean_length))
-        sizes = np.diff(bags.starts.astype(np.int64))
-        return networks[0](np.log(bags.values)) * of_words[bags.terms] * np.repeat(of_texts, sizes)
+        lengths, sizes = (np.diff(sums[bags.starts.astype(np.int64)]) for sums in (before, np.arange(len(before))))
+        of_counts = networks[0](tf_inputs(bags.values, np.repeat(lengths, sizes), corpus.mean_length, b))
+        of_texts = networks[2](length_inputs(lengths, corpus.mean_length))
+        return of_counts * of_words[bags.terms] * np.repeat(of_texts, sizes)
 
     return Index(corpus, weights, weigh)
 
 
-def _first(task: Task, links: Links, n_hidden: int, rng: np.random.Generator) -> Networks:
-    """Start near the shape of BM25 (k1 = 1.2, b = 0.75), at the scale of the margin."""
+def _first(task: Task, n_hidden: int, b: float, rng: np.random.Generator) -> Networks:
+    """Start near BM25 (k1 = 2): exactly its shape where tf is held against lengths already, at the scale of the margin."""
     inputs, coded = task.coded.inputs, task.coded
     occurring = Tables(
         np.bincount(coded.tf, minlength=len(inputs.tf)),
@@ -200,11 +205,12 @@ def _first(task: Task, links: Links, n_hidden: int, rng: np.random.Generator) ->
         np.bincount(coded.length, minlength=len(inputs.length)),
     )
     tf, ratio = np.exp(inputs.tf), np.exp(inputs.length)
-    targets = Tables(np.log(tf / (tf + 1.2)), 0.5 * np.log(inputs.df + 0.1), -np.log(1.3 + 0.9 * ratio))
+    held = 0.0 * ratio if b > 0.0 else -np.log(1.5 + 1.5 * ratio)
+    targets = Tables(np.log(tf / (tf + 2.0)), 0.5 * np.log(inputs.df + 0.1), held)
     parts = zip(inputs, occurring, targets, strict=True)
-    a, b, c = (Network.near(x, weight + 1e-6, target, n_hidden, rng) for x, weight, target in parts)
-    gap = task.gap((a, b, c), rng.permutation(task.texts)[:_FIRST_TEXTS])
-    return a, b, c.times(1.0 / np.sqrt(gap)) if gap > 0.0 else c
+    a, b_, c = (Network.near(x, weight + 1e-6, target, n_hidden, rng) for x, weight, target in parts)
+    gap = task.gap((a, b_, c), rng.permutation(task.texts)[:_FIRST_TEXTS])
+    return a, b_, c.times(1.0 / np.sqrt(gap)) if gap > 0.0 else c
 
 
 class _Adam:
