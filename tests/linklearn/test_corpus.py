@@ -13,10 +13,26 @@ from scipy import sparse
 
 from corank.errors import InputError
 from corank.linklearn import (
-    BM25, Corpus, Words, add_documents, open_corpus, read_corpus, read_pairs, read_texts, save_corpus,
+    BM25,
+    Corpus,
+    Words,
+    add_documents,
+    open_corpus,
+    read_corpus,
+    read_pairs,
+    read_texts,
+    save_corpus,
 )  # fmt: skip
 
-TEXTS = ["Tin, tin and IRON", "", "the of", "naïve Café ﬁn-de-siècle", "日本語 テキスト", "a b c 42 x_1", "Straße STRASSE"]
+TEXTS = [
+    "Tin, tin and IRON",
+    "",
+    "the of",
+    "naïve Café ﬁn-de-siècle",
+    "日本語 テキスト",
+    "a b c 42 x_1",
+    "Straße STRASSE",
+]
 
 
 def as_counters(corpus):

@@ -19,7 +19,7 @@ def learn_links(
     held_out: Annotated[
         float, typer.Option(min=0.0, max=0.9, help="Share of the documents that say when to stop; 0 takes every step.")
     ] = 0.5,
-    steps: Annotated[int, typer.Option(min=0, help="Most steps.")] = 3000,
+    steps: Annotated[int, typer.Option(min=0, help="Most steps.")] = 1000,
     seed: Annotated[int, typer.Option(min=0, help="Seed of every random choice.")] = 0,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:

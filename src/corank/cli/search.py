@@ -14,9 +14,7 @@ def search(
     queries: Annotated[
         Path | None, typer.Option(help="Many queries instead: .tsv of id and text, or .jsonl.", metavar="FILE")
     ] = None,
-    model: Annotated[
-        Path | None, typer.Option(help="Model that `corank learn-links` wrote.  [default: BM25]")
-    ] = None,
+    model: Annotated[Path | None, typer.Option(help="Model that `corank learn-links` wrote.  [default: BM25]")] = None,
     k1: Annotated[float, typer.Option(min=0.0, help="BM25: how slowly repeated words stop counting.")] = 1.2,
     b: Annotated[float, typer.Option(min=0.0, max=1.0, help="BM25: how much long documents count less.")] = 0.75,
     number: Annotated[int, typer.Option("--number", "-n", min=1, help="Documents to find for a query.")] = 10,

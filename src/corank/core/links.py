@@ -3,6 +3,8 @@ Similarities of one text to all documents, and the hinge over all (linked, unlin
 
     s_j = c_q c_j Σ_t a(tf_qt) a(tf_jt) b_t²,    loss = mean over linked p, unlinked j of |1 − s_p + s_j|₊
 
+Of a text that is weighed as a query is, a(tf_qt) is its count and c_q is 1.
+
 With the P linked documents in ascending order of s, an unlinked j violates the first n_j of them, those of s_p < 1 +
 s_j, which a binary search finds. Its slope is n_j; the slope of the r-th linked one is minus the number of j with n_j >
 r. So N documents imply P (N − P) constraints and cost O(N log P), beside one pass over the postings each way.
@@ -39,7 +41,8 @@ class LinkProblem(NamedTuple):
     term_runs (n_terms + 1,): where the runs of a word begin; a run holds the postings of one tf.
     run_starts (n_runs + 1,), run_tf: where the postings of a run begin, and its tf.
     docs: document of each posting.
-    bag_starts (n_texts + 1,), bag_terms, bag_tf: words of the texts.
+    bag_starts (n_texts + 1,), bag_terms, bag_tf, bag_counts: words of the texts, the code of their tf, and their counts.
+    is_query: whether texts are weighed by their counts.
     df, doc_length, text_length: of each word, document and text.
     link_starts (n_texts + 1,), linked: documents of each text.
     own (n_texts,): the document that the text is, or −1.
@@ -52,6 +55,8 @@ class LinkProblem(NamedTuple):
     bag_starts: NDArray[np.uint64]
     bag_terms: NDArray[np.uint32]
     bag_tf: NDArray[np.uint32]
+    bag_counts: NDArray[np.float64]
+    is_query: bool
     df: NDArray[np.uint32]
     doc_length: NDArray[np.uint32]
     text_length: NDArray[np.uint32]
@@ -68,12 +73,12 @@ def similarities(problem, tables, q, s):  # type: ignore[no-untyped-def]
     for p in range(problem.bag_starts[q], problem.bag_starts[q + one]):
         term = np.uint64(problem.bag_terms[p])
         b = tables.df[problem.df[term]]
-        x = tables.tf[problem.bag_tf[p]] * b * b
+        x = (problem.bag_counts[p] if problem.is_query else tables.tf[problem.bag_tf[p]]) * b * b
         for run in range(problem.term_runs[term], problem.term_runs[term + one]):
             weight = x * tables.tf[problem.run_tf[run]]
             for at in range(problem.run_starts[run], problem.run_starts[run + one]):
                 s[problem.docs[at]] += weight
-    c = tables.length[problem.text_length[q]]
+    c = 1.0 if problem.is_query else tables.length[problem.text_length[q]]
     for j in range(len(s)):
         s[j] *= c * tables.length[problem.doc_length[j]]
 
@@ -133,7 +138,7 @@ def link_hinge(s, linked, own, at_top, slope):  # type: ignore[no-untyped-def]
 def add_slopes(problem, tables, q, s, slope, slopes):  # type: ignore[no-untyped-def]
     """Add the derivatives of a loss of text q to `slopes`, by `slope`, those with respect to s; `slope` is used up."""
     one = np.uint64(1)
-    c = tables.length[problem.text_length[q]]
+    c = 1.0 if problem.is_query else tables.length[problem.text_length[q]]
     total = 0.0
     for j in range(len(s)):
         c_j = tables.length[problem.doc_length[j]]
@@ -141,10 +146,12 @@ def add_slopes(problem, tables, q, s, slope, slopes):  # type: ignore[no-untyped
             total += slope[j] * s[j]
             slopes.length[problem.doc_length[j]] += slope[j] * s[j] / c_j
         slope[j] *= c * c_j
-    slopes.length[problem.text_length[q]] += total / c
+    if not problem.is_query:
+        slopes.length[problem.text_length[q]] += total / c
     for p in range(problem.bag_starts[q], problem.bag_starts[q + one]):
         term = np.uint64(problem.bag_terms[p])
-        a, b = tables.tf[problem.bag_tf[p]], tables.df[problem.df[term]]
+        b = tables.df[problem.df[term]]
+        a = problem.bag_counts[p] if problem.is_query else tables.tf[problem.bag_tf[p]]
         inner = 0.0
         for run in range(problem.term_runs[term], problem.term_runs[term + one]):
             of_run = 0.0
@@ -152,7 +159,8 @@ def add_slopes(problem, tables, q, s, slope, slopes):  # type: ignore[no-untyped
                 of_run += slope[problem.docs[at]]
             inner += of_run * tables.tf[problem.run_tf[run]]
             slopes.tf[problem.run_tf[run]] += of_run * a * b * b
-        slopes.tf[problem.bag_tf[p]] += inner * b * b
+        if not problem.is_query:
+            slopes.tf[problem.bag_tf[p]] += inner * b * b
         slopes.df[problem.df[term]] += 2.0 * inner * a * b
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ class Postings(NamedTuple):
 
     starts: NDArray[np.uint64]
     docs: NDArray[np.uint32]
-    values: NDArray[np.generic]
+    values: NDArray[Any]
 
 
 class Bags(NamedTuple):
@@ -38,7 +38,20 @@ class Bags(NamedTuple):
 
     starts: NDArray[np.uint64]
     terms: NDArray[np.uint32]
-    values: NDArray[np.generic]
+    values: NDArray[Any]
+
+
+def sizes(starts: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Return how many entries each word or bag has, by where they begin."""
+    begins = starts.astype(np.int64)
+    return begins[1:] - begins[:-1]
+
+
+def totals(bags: Bags) -> NDArray[np.int64]:
+    """Return the sum of the counts of each bag."""
+    before = np.concatenate([np.zeros(1, np.int64), np.cumsum(bags.values, dtype=np.int64)])
+    at = bags.starts.astype(np.int64)
+    return before[at[1:]] - before[at[:-1]]
 
 
 @jit

@@ -19,6 +19,7 @@ EXPERIMENTS = {
     "crr-text": "corank.experiments.crr.text",
     "few-judgements": "corank.experiments.few_judgements.run",
     "lcra": "corank.experiments.lcra.run",
+    "linklearn": "corank.experiments.linklearn.run",
     "ranking-pursuit": "corank.experiments.ranking_pursuit.run",
 }
 """Each experiment's name and the module that runs it."""

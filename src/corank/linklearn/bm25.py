@@ -100,7 +100,9 @@ class BM25(Ranker):
     mean_length_: float
     query_: Floats
 
-    def __init__(self, k1: float = 1.2, b: float = 0.75, *, idf: str = "lucene", query: ArrayLike | None = None) -> None:
+    def __init__(
+        self, k1: float = 1.2, b: float = 0.75, *, idf: str = "lucene", query: ArrayLike | None = None
+    ) -> None:
         self.k1 = k1
         self.b = b
         self.idf = idf
@@ -130,7 +132,7 @@ class BM25(Ranker):
         return Index(corpus, weights, _counts)
 
     def _k(self, lengths: NDArray[Any], mean_length: float) -> Floats:
-        return self.k1 * (1.0 - self.b + self.b * lengths / mean_length)  # type: ignore[no-any-return]
+        return np.asarray(self.k1 * (1.0 - self.b + self.b * lengths / mean_length))
 
     def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> _Statistics:
         counts = _as_counts(data.X)
@@ -149,7 +151,7 @@ class BM25(Ranker):
             raise InputError(f"query is no list of numbers ({error}); pass one for each column.") from error
         if len(query) != n_features:
             raise InputError(f"query has {len(query)} numbers for {n_features} columns; pass one for each.")
-        return query.astype(np.float64)
+        return np.asarray(query, dtype=np.float64)
 
     def _score_rows(self, X: Any) -> Floats:
         counts = _as_counts(self._new_rows(X))
@@ -173,9 +175,9 @@ def idf_values(name: str, df: NDArray[Any], n_documents: float) -> Floats:
     """
     n = np.maximum(df, 1).astype(np.float64)
     if name == "plain":
-        return np.log(max(n_documents, 1) / n)
+        return np.asarray(np.log(max(n_documents, 1) / n))
     odds = np.maximum(n_documents - n + 0.5, 0.5) / (n + 0.5)
-    return np.log1p(odds) if name == "lucene" else np.log(odds)
+    return np.asarray(np.log1p(odds) if name == "lucene" else np.log(odds))
 
 
 def _saturated(tf: Any, k: Any, k1: Any) -> Any:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.core.links import LinkProblem, Tables
+from corank.core.postings import sizes
 from corank.linklearn.corpus import Corpus
 from corank.linklearn.links import Links
 
@@ -50,8 +51,8 @@ class Coded:
         length = length_inputs(corpus.lengths, corpus.mean_length)
         text_tf = text_length = np.empty(0)
         if links is not None:
-            sizes = np.diff(links.texts.starts.astype(np.int64))
-            text_tf = tf_inputs(links.texts.values, np.repeat(links.lengths, sizes), corpus.mean_length, b)
+            lengths = np.repeat(links.lengths, sizes(links.texts.starts))
+            text_tf = tf_inputs(links.texts.values, lengths, corpus.mean_length, b)
             text_length = length_inputs(links.lengths, corpus.mean_length)
         if b > 0.0:
             tf, text_tf = np.rint(_STEPS * tf) / _STEPS, np.rint(_STEPS * text_tf) / _STEPS
@@ -67,8 +68,12 @@ class Coded:
             length_codes[len(length) :].astype(np.uint32),
         )
 
-    def problem(self, links: Links) -> LinkProblem:
-        """Lay out links, and postings sorted by word and tf, as kernels follow them."""
+    def problem(self, links: Links, symmetric: bool) -> LinkProblem:
+        """
+        Lay out links, and postings sorted by word and tf, as kernels follow them.
+
+        symmetric: whether texts are weighed as documents are.
+        """
         postings, n_values = links.corpus.postings, len(self.inputs.tf)
         terms = np.repeat(np.arange(links.corpus.n_terms, dtype=np.int64), links.corpus.document_frequency)
         key = terms * n_values + self.tf
@@ -86,6 +91,8 @@ class Coded:
             links.texts.starts,
             links.texts.terms,
             self.text_tf,
+            links.texts.values.astype(np.float64),
+            not symmetric,
             self.df,
             self.length,
             self.text_length,
@@ -101,14 +108,14 @@ def tf_inputs(counts: NDArray[Any], lengths: NDArray[Any], mean_length: float, b
 
     lengths: length of the text of each count.
     """
-    return np.log(counts) - np.log(1.0 - b + b * np.maximum(lengths, 1) / mean_length)  # type: ignore[no-any-return]
+    return np.asarray(np.log(counts) - np.log(1.0 - b + b * np.maximum(lengths, 1) / mean_length))
 
 
 def df_inputs(df: NDArray[Any], n_documents: int) -> Floats:
     """Return log(N/df)."""
-    return np.log(max(n_documents, 1) / np.maximum(df, 1))  # type: ignore[no-any-return]
+    return np.asarray(np.log(max(n_documents, 1) / np.maximum(df, 1)))
 
 
 def length_inputs(lengths: NDArray[Any], mean_length: float) -> Floats:
     """Return log(length/mean length); an empty text is taken for one of one word."""
-    return np.log(np.maximum(lengths, 1) / mean_length)  # type: ignore[no-any-return]
+    return np.asarray(np.log(np.maximum(lengths, 1) / mean_length))

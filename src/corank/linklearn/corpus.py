@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from corank.core.postings import Bags, Postings, turn_around
+from corank.core.postings import Bags, Postings, sizes, totals, turn_around
 from corank.data.rows import as_rows
 from corank.errors import InputError
 from corank.linklearn.words import Counter, Numbers, Words
@@ -113,7 +113,9 @@ class Corpus:
         if len(rows.data) and (rows.data.min() < 0 or (rows.data != np.floor(rows.data)).any()):
             raise InputError("X holds what is no count of words; pass whole numbers from 0, or texts to Corpus.of.")
         if len(rows.data) and rows.data.max() >= 2**32:
-            raise InputError(f"X counts a word {rows.data.max():g} times, and 2³² − 1 are the most; pass smaller counts.")
+            raise InputError(
+                f"X counts a word {rows.data.max():g} times, and 2³² − 1 are the most; pass smaller counts."
+            )
         bags = Bags(rows.indptr.astype(np.uint64), rows.indices.astype(np.uint32), rows.data.astype(np.uint32))
         names = _texts(range(rows.shape[1]) if terms is None else terms)
         if len(names) != rows.shape[1]:
@@ -133,7 +135,7 @@ class Corpus:
     @property
     def document_frequency(self) -> NDArray[np.int64]:
         """Number of documents that hold each word."""
-        return np.diff(self.postings.starts.astype(np.int64))
+        return sizes(self.postings.starts)
 
     @property
     def mean_length(self) -> float:
@@ -248,27 +250,23 @@ def _counted(
     return _assembled(names, _texts(terms), [*old, *found], words)
 
 
-def _assembled(
-    ids: NDArray[np.object_], terms: NDArray[np.object_], parts: list[Bags], words: Words
-) -> Corpus:
+def _assembled(ids: NDArray[np.object_], terms: NDArray[np.object_], parts: list[Bags], words: Words) -> Corpus:
     """Turn bags of documents into postings."""
     bags = _joined(parts)
     starts = np.zeros(len(terms) + 1, np.uint64)
     np.cumsum(np.bincount(bags.terms, minlength=len(terms)), out=starts[1:])
     docs, counts = np.empty_like(bags.terms), np.empty_like(bags.values)
     turn_around(bags, starts, docs, counts)
-    before = np.concatenate([[0], np.cumsum(bags.values, dtype=np.int64)])
-    lengths = np.diff(before[bags.starts.astype(np.int64)])
-    return Corpus(ids, terms, Postings(starts, docs, counts), lengths, words)
+    return Corpus(ids, terms, Postings(starts, docs, counts), totals(bags), words)
 
 
 def _joined(parts: list[Bags]) -> Bags:
     if len(parts) == 1:
         return parts[0]
-    sizes = np.concatenate([np.zeros(1, np.uint64), *(np.diff(part.starts) for part in parts)])
+    each = np.concatenate([np.zeros(1, np.int64), *(sizes(part.starts) for part in parts)])
     nothing = np.empty(0, np.uint32)
     return Bags(
-        np.cumsum(sizes, dtype=np.uint64),
+        np.cumsum(each).astype(np.uint64),
         np.concatenate([nothing, *(part.terms for part in parts)]),
         np.concatenate([nothing, *(part.values for part in parts)]),
     )

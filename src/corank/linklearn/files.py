@@ -25,7 +25,7 @@ from corank.linklearn.words import Words
 
 FORMAT = 1
 
-_TYPES = {
+_TYPES: dict[str, tuple[str, Any]] = {
     "starts": ("U64", np.uint64), "docs": ("U32", np.uint32), "counts": ("U32", np.uint32),
     "lengths": ("I64", np.int64), "id_bytes": ("U8", np.uint8), "id_stops": ("I64", np.int64),
     "term_bytes": ("U8", np.uint8), "term_stops": ("I64", np.int64),
@@ -123,12 +123,8 @@ def _mapped(place: Path) -> dict[str, NDArray[Any]]:
         begin, end = entry["data_offsets"]
         part = whole[header + begin : header + end]
         # safetensors aligns what it writes; another writer may not
-        arrays[name] = np.require(part, requirements="A").view(kind) if part.ctypes.data % 8 == 0 else _copied(part, kind)
+        arrays[name] = (part if part.ctypes.data % 8 == 0 else part.copy()).view(kind)
     return arrays
-
-
-def _copied(part: NDArray[np.uint8], kind: type[np.generic]) -> NDArray[Any]:
-    return np.frombuffer(part.tobytes(), dtype=kind)
 
 
 def _fault(

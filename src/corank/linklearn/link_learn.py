@@ -24,7 +24,7 @@ from corank.linklearn.corpus import Corpus
 from corank.linklearn.index import Index
 from corank.linklearn.links import Links
 from corank.linklearn.network import Network
-from corank.linklearn.training import Networks, Schedule, index_of, train
+from corank.linklearn.training import Form, Networks, Schedule, index_of, train
 from corank.parameters import Rules, boolean, check_values, none, number, rng_of, seed, whole
 from corank.progress import progress
 
@@ -40,6 +40,14 @@ class LinkLearn(BaseEstimator):
     b : float
         How much tf is held against the length of its text before f₁ sees it, tf/(1 − b + b · length/mean length), from
         0 to 1. With 0, as in the paper, f₁ sees plain counts; above it BM25 is one of the functions that can be learnt.
+    symmetric : bool
+        Whether texts that are searched for are weighed as documents are, as in the paper. Otherwise their words weigh
+        count · f₂, as queries of BM25 do.
+    use_length : bool
+        Whether there is an f₃; without it, lengths count by `b` only.
+    at_top : bool
+        Whether what stands above a linked document counts more the nearer that is to the top of the list, see
+        `corank.core.links.link_hinge`; otherwise all pairs count the same, as in the paper.
     n_steps : int
         Most steps; with validation, learning stops earlier.
     batch : int
@@ -79,6 +87,8 @@ class LinkLearn(BaseEstimator):
     _rules: ClassVar[Rules] = {
         "n_hidden": whole(1),
         "b": number(0, 1),
+        "symmetric": boolean,
+        "use_length": boolean,
         "at_top": boolean,
         "n_steps": whole(0),
         "batch": whole(1),
@@ -99,10 +109,12 @@ class LinkLearn(BaseEstimator):
         n_hidden: int = 10,
         *,
         b: float = 0.75,
+        symmetric: bool = True,
+        use_length: bool = True,
         at_top: bool = False,
-        n_steps: int = 3000,
+        n_steps: int = 1000,
         batch: int = 16,
-        eta0: float = 0.02,
+        eta0: float = 0.01,
         n_iter_no_change: int = 5,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -110,6 +122,8 @@ class LinkLearn(BaseEstimator):
     ) -> None:
         self.n_hidden = n_hidden
         self.b = b
+        self.symmetric = symmetric
+        self.use_length = use_length
         self.at_top = at_top
         self.n_steps = n_steps
         self.batch = batch
@@ -143,7 +157,7 @@ class LinkLearn(BaseEstimator):
         jobs = 1 if self.n_jobs is None else n_threads(self.n_jobs)
         schedule = Schedule(self.n_steps, self.batch, self.eta0, self.n_iter_no_change, jobs)
         with progress(self.n_steps, "steps", self.verbose) as advance:
-            learnt = train(links, validation, self.n_hidden, self.b, self.at_top, schedule, rng_of(self.random_state), advance)
+            learnt = train(links, validation, self._form, schedule, rng_of(self.random_state), advance)
         self.networks_, self.n_iter_ = learnt.networks, learnt.n_iter
         self.objective_trace_ = learnt.objective_trace
         self.__dict__.pop("validation_errors_", None)
@@ -166,7 +180,11 @@ class LinkLearn(BaseEstimator):
             Ready to be searched.
         """
         check_is_fitted(self)
-        return index_of(self.networks_, corpus, self.b)
+        return index_of(self.networks_, corpus, self._form)
+
+    @property
+    def _form(self) -> Form:
+        return Form(self.n_hidden, self.b, self.symmetric, self.use_length, self.at_top)
 
     def _require_state(self) -> None:
         """Raise where a file set other networks than three."""

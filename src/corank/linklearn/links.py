@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.core.postings import Bags
+from corank.core.postings import Bags, sizes, totals
 from corank.errors import InputError
 from corank.linklearn.corpus import Corpus
 from corank.parameters import rng_of
@@ -106,9 +106,7 @@ class Links:
         sources, starts, linked = _grouped(numbers[~is_own])
         texts = list(queries.values())
         bags = corpus.count([texts[at] for at in sources])
-        before = np.concatenate([[0], np.cumsum(bags.values, dtype=np.int64)])
-        lengths = np.diff(before[bags.starts.astype(np.int64)])
-        return cls(corpus, bags, lengths, starts, linked, own[sources], n_missing, int(is_own.sum()))
+        return cls(corpus, bags, totals(bags), starts, linked, own[sources], n_missing, int(is_own.sum()))
 
     def __len__(self) -> int:
         return len(self.own)
@@ -120,28 +118,43 @@ class Links:
     @property
     def n_constraints(self) -> int:
         """Number of (text, linked, unlinked) that the links imply."""
-        n_linked = np.diff(self.starts.astype(np.int64))
+        n_linked = sizes(self.starts)
         return int((n_linked * (self.corpus.n_documents - n_linked - (self.own >= 0))).sum())
 
-    def relevant(self, texts: NDArray[np.int64]) -> NDArray[np.float64]:
+    def take(self, texts: NDArray[np.integer[Any]]) -> Links:
         """
-        Lay links out as grades.
+        Keep the links of some texts; all documents stay.
 
         Parameters
         ----------
         texts : array of int
-            Numbers of some texts.
+            Numbers of the texts.
+
+        Returns
+        -------
+        Links
+            Theirs, in the order given.
+        """
+        words, ends = _parts(self.texts.starts, texts)
+        links, starts = _parts(self.starts, texts)
+        bags = Bags(ends, self.texts.terms[words], self.texts.values[words])
+        return replace(
+            self, texts=bags, lengths=self.lengths[texts], starts=starts, linked=self.linked[links], own=self.own[texts]
+        )
+
+    def grades(self) -> NDArray[np.float64]:
+        """
+        Lay links out as judgements.
 
         Returns
         -------
         array of shape (n_texts, n_documents)
             1 where text and document are linked, NaN where the text is the document, 0 elsewhere.
         """
-        grades = np.zeros((len(texts), self.corpus.n_documents))
-        for row, at in zip(grades, texts.tolist(), strict=True):
-            row[self.linked[int(self.starts[at]) : int(self.starts[at + 1])]] = 1.0
-            if self.own[at] >= 0:
-                row[self.own[at]] = np.nan
+        grades = np.zeros((len(self), self.corpus.n_documents))
+        grades[np.repeat(np.arange(len(self)), sizes(self.starts)), self.linked] = 1.0
+        is_document = self.own >= 0
+        grades[np.flatnonzero(is_document), self.own[is_document]] = np.nan
         return grades
 
 
@@ -184,7 +197,9 @@ def split_links(
         if queries is None:
             parts.append(Links.of(part, [pair for pair in given if pair[0] in inside and pair[1] in inside]))
         else:
-            texts = {name: text for name, text in queries.items() if str(name) in inside or str(name) not in corpus.number}
+            texts = {
+                name: text for name, text in queries.items() if str(name) in inside or str(name) not in corpus.number
+            }
             wanted = {str(name) for name in texts}
             chosen = [pair for pair in given if pair[0] in wanted and pair[1] in inside]
             parts.append(Links.of_queries(part, texts, chosen))
@@ -206,6 +221,15 @@ def _numbers(
     if not found:
         raise InputError(f"none of {n_missing} links is between documents that are there; check what they are called.")
     return np.array(found, dtype=np.int64), n_missing
+
+
+def _parts(
+    starts: NDArray[np.uint64], chosen: NDArray[np.integer[Any]]
+) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+    """Positions of the entries of some blocks, and where each begins among them."""
+    begins, each = starts[:-1].astype(np.int64)[chosen], sizes(starts)[chosen]
+    ends = np.concatenate([[0], np.cumsum(each)])
+    return np.repeat(begins - ends[:-1], each) + np.arange(ends[-1]), ends.astype(np.uint64)
 
 
 def _grouped(pairs: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint32]]:

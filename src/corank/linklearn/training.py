@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.core.links import LinkProblem, Tables, add_links, similarities
-from corank.core.postings import Bags
-from corank.core.threads import n_threads, spread
+from corank.core.postings import Bags, sizes, totals
+from corank.core.threads import spread
 from corank.errors import InputError
 from corank.linklearn.coded import Coded, length_inputs, tf_inputs
 from corank.linklearn.corpus import Corpus
@@ -24,8 +24,19 @@ Floats = NDArray[np.float64]
 Networks = tuple[Network, Network, Network]
 
 # texts that average precision is measured on, and that the first scale is set by
-_MOST_QUERIES, _FIRST_TEXTS = 1000, 32
+_MOST_QUERIES, _FIRST_TEXTS = 500, 32
 _DECAYS, _TINY = (0.9, 0.999), 1e-8
+
+
+@dataclass(frozen=True)
+class Form:
+    """What may be learnt, and by which loss; see the parameters of `LinkLearn`."""
+
+    n_hidden: int
+    b: float
+    symmetric: bool
+    use_length: bool
+    at_top: bool
 
 
 @dataclass(frozen=True)
@@ -58,14 +69,13 @@ class Task:
     Links as the three functions see them.
 
     links: texts and their documents.
-    b: see the parameters of `LinkLearn`.
     """
 
-    def __init__(self, links: Links, b: float, at_top: bool = False) -> None:
-        self.at_top = at_top
-        self.coded = Coded.of(links.corpus, b, links)
-        self.problem: LinkProblem = self.coded.problem(links)
-        n_linked = np.diff(links.starts.astype(np.int64))
+    def __init__(self, links: Links, form: Form) -> None:
+        self.form = form
+        self.coded = Coded.of(links.corpus, form.b, links)
+        self.problem: LinkProblem = self.coded.problem(links, form.symmetric)
+        n_linked = sizes(links.starts)
         self.texts = np.flatnonzero(n_linked + (links.own >= 0) < links.corpus.n_documents)
         if not len(self.texts):
             raise InputError("every document is linked with every other, so that none is nearer; pass more documents.")
@@ -81,15 +91,15 @@ class Task:
 
         def work(first: int, last: int) -> tuple[float, Tables]:
             slopes = Tables(*map(np.zeros_like, tables))
-            return add_links(self.problem, tables, texts, first, last, self.at_top, slopes), slopes
+            return add_links(self.problem, tables, texts, first, last, self.form.at_top, slopes), slopes
 
         # always the same parts, so that any number of threads gives the same sums
         edges = np.unique(np.linspace(0, len(texts), 5).astype(int)).tolist()
         parts = spread(work, list(zip(edges, edges[1:], strict=False)), n_jobs)
         sums = [np.sum([part[1][at] for part in parts], axis=0) / len(texts) for at in range(3)]
-        by_theta = [
-            network.slopes(trace, slope) for network, trace, slope in zip(networks, traces, sums, strict=True)
-        ]
+        if not self.form.use_length:
+            sums[2][:] = 0.0
+        by_theta = [network.slopes(trace, slope) for network, trace, slope in zip(networks, traces, sums, strict=True)]
         return sum(part[0] for part in parts) / len(texts), by_theta
 
     def gap(self, networks: Networks, texts: NDArray[np.int64]) -> float:
@@ -109,9 +119,7 @@ class Task:
 def train(
     links: Links,
     validation: Links | None,
-    n_hidden: int,
-    b: float,
-    at_top: bool,
+    form: Form,
     schedule: Schedule,
     rng: np.random.Generator,
     advance: Callable[[int], Any],
@@ -122,9 +130,9 @@ def train(
     validation: links of other documents; the best pass by average precision is kept. None takes every step.
     advance: takes the number of steps done since the last call.
     """
-    task = Task(links, b, at_top)
-    networks = _first(task, n_hidden, b, rng)
-    judge = None if validation is None else Judge(validation, b, rng)
+    task = Task(links, form)
+    networks = _first(task, rng)
+    judge = None if validation is None else Judge(validation, form, rng)
     best, best_value, waited = networks, -np.inf if judge is None else judge.average_precision(networks), 0
     errors = [] if judge is None else [1.0 - best_value]
     adam, losses, running, step, best_step = _Adam(schedule), [], [], 0, 0
@@ -158,28 +166,23 @@ class Judge:
     Average precision where texts are queries, and the documents they are linked with are relevant.
 
     links: the texts; of many, some are drawn.
-    b: see the parameters of `LinkLearn`.
     """
 
-    def __init__(self, links: Links, b: float, rng: np.random.Generator) -> None:
-        chosen = rng.permutation(len(links))[:_MOST_QUERIES]
-        starts = links.texts.starts.astype(np.int64)
-        rows = np.concatenate([np.arange(starts[at], starts[at + 1]) for at in chosen])
-        ends = np.concatenate([[0], np.cumsum(np.diff(starts)[chosen])]).astype(np.uint64)
-        self._bags = Bags(ends, links.texts.terms[rows], links.texts.values[rows])
-        self._corpus, self._coded, self._b = links.corpus, Coded.of(links.corpus, b), b
-        self._grades = links.relevant(chosen)
-        self._qid = np.repeat(np.arange(len(chosen)), links.corpus.n_documents)
+    def __init__(self, links: Links, form: Form, rng: np.random.Generator) -> None:
+        asked = links.take(rng.permutation(len(links))[:_MOST_QUERIES])
+        self._corpus, self._coded, self._form = links.corpus, Coded.of(links.corpus, form.b), form
+        self._bags, self._grades = asked.texts, asked.grades()
+        self._qid = np.repeat(np.arange(len(asked)), links.corpus.n_documents)
 
     def average_precision(self, networks: Networks) -> float:
         """Return the mean over queries."""
-        scores = index_of(networks, self._corpus, self._b, self._coded).scores(self._bags)
+        scores = index_of(networks, self._corpus, self._form, self._coded).scores(self._bags)
         return float(evaluate(self._grades.ravel(), scores.ravel(), self._qid, "AP")["AP"].mean)
 
 
-def index_of(networks: Networks, corpus: Corpus, b: float, coded: Coded | None = None) -> Index:
+def index_of(networks: Networks, corpus: Corpus, form: Form, coded: Coded | None = None) -> Index:
     """Weigh every word of every document by the product of the three functions."""
-    coded = coded or Coded.of(corpus, b)
+    coded = coded or Coded.of(corpus, form.b)
     tf, df, length = (network(x) for network, x in zip(networks, coded.inputs, strict=True))
     of_words = df[coded.df]
     weights = np.repeat(of_words.astype(np.float32), corpus.document_frequency)
@@ -187,30 +190,33 @@ def index_of(networks: Networks, corpus: Corpus, b: float, coded: Coded | None =
     weights *= length[coded.length].astype(np.float32)[corpus.postings.docs]
 
     def weigh(bags: Bags) -> Floats:
-        before = np.concatenate([[0], np.cumsum(bags.values, dtype=np.int64)])
-        lengths, sizes = (np.diff(sums[bags.starts.astype(np.int64)]) for sums in (before, np.arange(len(before))))
-        of_counts = networks[0](tf_inputs(bags.values, np.repeat(lengths, sizes), corpus.mean_length, b))
+        if not form.symmetric:
+            return np.asarray(bags.values * of_words[bags.terms])
+        lengths, each = totals(bags), sizes(bags.starts)
+        of_counts = networks[0](tf_inputs(bags.values, np.repeat(lengths, each), corpus.mean_length, form.b))
         of_texts = networks[2](length_inputs(lengths, corpus.mean_length))
-        return of_counts * of_words[bags.terms] * np.repeat(of_texts, sizes)
+        return of_counts * of_words[bags.terms] * np.repeat(of_texts, each)
 
     return Index(corpus, weights, weigh)
 
 
-def _first(task: Task, n_hidden: int, b: float, rng: np.random.Generator) -> Networks:
-    """Start near BM25 (k1 = 2): exactly its shape where tf is held against lengths already, at the scale of the margin."""
-    inputs, coded = task.coded.inputs, task.coded
+def _first(task: Task, rng: np.random.Generator) -> Networks:
+    """Start near BM25 (k1 = 2), at the scale of the margin."""
+    form, inputs, coded = task.form, task.coded.inputs, task.coded
     occurring = Tables(
-        np.bincount(coded.tf, minlength=len(inputs.tf)),
+        np.bincount(coded.tf, minlength=len(inputs.tf)).astype(np.float64),
         np.bincount(coded.df, minlength=len(inputs.df)) * np.exp(-inputs.df),  # as often as they are met
-        np.bincount(coded.length, minlength=len(inputs.length)),
+        np.bincount(coded.length, minlength=len(inputs.length)).astype(np.float64),
     )
-    tf, ratio = np.exp(inputs.tf), np.exp(inputs.length)
-    held = 0.0 * ratio if b > 0.0 else -np.log(1.5 + 1.5 * ratio)
+    tf = np.exp(inputs.tf)
+    # lengths count once
+    by_length = form.use_length and form.b == 0.0
+    held = -np.log(1.5 + 1.5 * np.exp(inputs.length)) if by_length else np.zeros(len(inputs.length))
     targets = Tables(np.log(tf / (tf + 2.0)), 0.5 * np.log(inputs.df + 0.1), held)
     parts = zip(inputs, occurring, targets, strict=True)
-    a, b_, c = (Network.near(x, weight + 1e-6, target, n_hidden, rng) for x, weight, target in parts)
-    gap = task.gap((a, b_, c), rng.permutation(task.texts)[:_FIRST_TEXTS])
-    return a, b_, c.times(1.0 / np.sqrt(gap)) if gap > 0.0 else c
+    f1, f2, f3 = (Network.near(x, weight + 1e-6, target, form.n_hidden, rng) for x, weight, target in parts)
+    gap = task.gap((f1, f2, f3), rng.permutation(task.texts)[:_FIRST_TEXTS])
+    return f1, f2.times(1.0 / np.sqrt(gap)) if gap > 0.0 else f2, f3
 
 
 class _Adam:
