@@ -81,7 +81,8 @@ def index_figures(texts: list[str], interpreter: str, repeats: int) -> None:
     queries = [" ".join(text.split()[:10]) for text in texts]
     stop = list(Corpus.of([""]).words.stop_words)
     rival = subprocess.Popen([interpreter, "-c", RIVAL], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    assert rival.stdin is not None and rival.stdout is not None
+    assert rival.stdin is not None
+    assert rival.stdout is not None
     rival.stdin.write(json.dumps([texts, queries, stop]) + "\n")
     ours(["tin"], ["tin"])  # compiled before it is timed
     figures: dict[str, list[dict]] = {"corank": [], "bm25s": []}

@@ -140,8 +140,8 @@ _HOMES = {
 # what else is reached by `import corank` alone
 _ROOMS = (
     "base", "basis", "calibration", "collaborative", "data", "descent", "errors", "exact", "graphs", "judging",
-    "kernels", "landmarks", "linklearn", "losses", "metrics", "moments", "persist", "priors", "pursuit", "rls", "sampling",
-    "screening", "smooth", "svm", "views",
+    "kernels", "landmarks", "linklearn", "losses", "metrics", "moments", "persist", "priors", "pursuit", "rls",
+    "sampling", "screening", "smooth", "svm", "views",
 )  # fmt: skip
 
 __all__ = ["__version__", *_HOMES]

@@ -41,7 +41,7 @@ class LinkProblem(NamedTuple):
     term_runs (n_terms + 1,): where the runs of a word begin; a run holds the postings of one tf.
     run_starts (n_runs + 1,), run_tf: where the postings of a run begin, and its tf.
     docs: document of each posting.
-    bag_starts (n_texts + 1,), bag_terms, bag_tf, bag_counts: words of the texts, the code of their tf, and their counts.
+    bag_starts (n_texts + 1,), bag_terms, bag_tf, bag_counts: words of the texts, codes of their tf, and their counts.
     is_query: whether texts are weighed by their counts.
     df, doc_length, text_length: of each word, document and text.
     link_starts (n_texts + 1,), linked: documents of each text.

@@ -7,10 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.core.jit import inline, jit
+from corank.core.jit import inline, jit, relaxed
 
 NO_TERM = np.uint32(0xFFFFFFFF)
 """Stands for a word that is not counted."""
+
+_BLOCK = 64
 
 
 class Postings(NamedTuple):
@@ -44,14 +46,14 @@ class Bags(NamedTuple):
 def sizes(starts: NDArray[np.uint64]) -> NDArray[np.int64]:
     """Return how many entries each word or bag has, by where they begin."""
     begins = starts.astype(np.int64)
-    return begins[1:] - begins[:-1]
+    return np.asarray(begins[1:] - begins[:-1])
 
 
 def totals(bags: Bags) -> NDArray[np.int64]:
     """Return the sum of the counts of each bag."""
     before = np.concatenate([np.zeros(1, np.int64), np.cumsum(bags.values, dtype=np.int64)])
     at = bags.starts.astype(np.int64)
-    return before[at[1:]] - before[at[:-1]]
+    return np.asarray(before[at[1:]] - before[at[:-1]])
 
 
 @jit
@@ -131,12 +133,20 @@ def _sink(heap_scores, heap_docs, size, score, doc):  # type: ignore[no-untyped-
     heap_scores[at], heap_docs[at] = score, doc
 
 
+@relaxed("nnan", "nsz")
+def _largest(scores, begin, end):  # type: ignore[no-untyped-def]
+    largest = scores[begin]
+    for at in range(begin + 1, end):
+        largest = max(largest, scores[at])
+    return largest
+
+
 @jit
 def top_documents(postings, bags, first, last, n_docs, found, found_scores):  # type: ignore[no-untyped-def]
     """
     Write the best documents of the bags first..last-1, best first; equal scores in the order of documents.
 
-    found, found_scores (n_bags, k): document numbers, and their scores; −1 and −inf behind the last one found. Documents
+    found, found_scores (n_bags, k): document numbers, and their scores; −1 and −inf behind the last one found. Those
     of score 0, which share no word with the bag, are not found. O(postings of its words + n_docs) a bag: one pass over
     the scores keeps the k best in a heap and clears them.
     """
@@ -147,15 +157,19 @@ def top_documents(postings, bags, first, last, n_docs, found, found_scores):  # 
         heap_scores, heap_docs = found_scores[q], found[q]
         heap_scores[:] = -np.inf
         heap_docs[:] = -1
-        threshold = -np.inf
-        for doc in range(n_docs):
-            score = scores[doc]
-            if score != 0.0:
-                scores[doc] = 0.0
-                if score > threshold:
+        threshold = heap_scores[0]
+        for begin in range(0, n_docs, _BLOCK):
+            end = min(begin + _BLOCK, n_docs)
+            # most blocks hold nothing that is good enough, which lanes of a vector find out
+            if _largest(scores, begin, end) <= threshold:
+                continue
+            for doc in range(begin, end):
+                score = scores[doc]
+                if score > threshold and score != 0.0:
                     # until k are there, the root is an empty place
                     _sink(heap_scores, heap_docs, k, score, doc)
                     threshold = heap_scores[0]
+        scores[:] = 0.0
         for end in range(k - 1, 0, -1):
             score, doc = heap_scores[end], heap_docs[end]
             heap_scores[end], heap_docs[end] = heap_scores[0], heap_docs[0]

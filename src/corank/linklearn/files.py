@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -151,11 +152,11 @@ def _packed(texts: NDArray[np.object_]) -> tuple[NDArray[np.uint8], NDArray[np.i
 
 def _unpacked(content: NDArray[np.uint8], stops: NDArray[np.int64], path: object) -> NDArray[np.object_]:
     text, ends = content.tobytes(), [0, *stops.tolist()]
-    if ends[-1] != len(text) or any(a > b for a, b in zip(ends, ends[1:], strict=False)):
+    if ends[-1] != len(text) or any(a > b for a, b in pairwise(ends)):
         raise _damaged(path, "its names do not follow each other")
     found = np.empty(len(stops), dtype=object)
     try:
-        found[:] = [text[a:b].decode(errors="surrogatepass") for a, b in zip(ends, ends[1:], strict=False)]
+        found[:] = [text[a:b].decode(errors="surrogatepass") for a, b in pairwise(ends)]
     except UnicodeDecodeError:
         raise _damaged(path, "its names are no text") from None
     return found

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -141,4 +142,4 @@ def _runs(n: int, n_jobs: int | None) -> list[tuple[int, int]]:
     """Cut queries into runs: some for each thread, as they differ in length."""
     pieces = 1 if n_jobs is None else 4 * n_threads(n_jobs)
     edges = np.unique(np.linspace(0, n, pieces + 1).astype(int)).tolist()
-    return list(zip(edges, edges[1:], strict=False))
+    return list(pairwise(edges))

@@ -91,8 +91,8 @@ class Links:
         queries : mapping of ids to str
             The texts.
         pairs : iterable of pairs
-            The id of a text and what its document is called; a text that is called as a document is that document, which
-            it is not compared with.
+            The id of a text and what its document is called. A text that is called as a document is that document,
+            which it is not compared with.
 
         Returns
         -------

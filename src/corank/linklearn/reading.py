@@ -1,4 +1,4 @@
-"""Documents, links and queries from files, read as they are needed and not kept: JSON lines, tables, folders of text."""
+"""Documents, links and queries from files, read as they are needed: JSON lines, tables, and folders of texts."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def read_corpus(
     Parameters
     ----------
     paths : path, or several
-        JSON lines (``.jsonl``, an object a line, with ``id`` and any of ``title``, ``text``, ``contents``, ``abstract``,
-        ``body``), tables (an id, a tab, a text), or folders, whose ``.txt`` files are documents called as they are
-        without that ending. Files may be packed (``.gz``, ``.xz``, ``.zst``).
+        JSON lines (``.jsonl``, an object a line, with ``id`` and any of ``title``, ``text``, ``contents``,
+        ``abstract``, ``body``), tables (an id, a tab, a text), or folders, whose ``.txt`` files are documents, called as
+        they are without that ending. Files may be packed (``.gz``, ``.xz``, ``.zst``).
     language, stop_words
         As in `Corpus.of`.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -95,7 +96,7 @@ class Task:
 
         # always the same parts, so that any number of threads gives the same sums
         edges = np.unique(np.linspace(0, len(texts), 5).astype(int)).tolist()
-        parts = spread(work, list(zip(edges, edges[1:], strict=False)), n_jobs)
+        parts = spread(work, list(pairwise(edges)), n_jobs)
         sums = [np.sum([part[1][at] for part in parts], axis=0) / len(texts) for at in range(3)]
         if not self.form.use_length:
             sums[2][:] = 0.0
@@ -205,7 +206,8 @@ def _first(task: Task, rng: np.random.Generator) -> Networks:
     form, inputs, coded = task.form, task.coded.inputs, task.coded
     occurring = Tables(
         np.bincount(coded.tf, minlength=len(inputs.tf)).astype(np.float64),
-        np.bincount(coded.df, minlength=len(inputs.df)) * np.exp(-inputs.df),  # as often as they are met
+        # as often as they are met
+        np.bincount(coded.df, minlength=len(inputs.df)).astype(np.float64) * np.exp(-inputs.df),
         np.bincount(coded.length, minlength=len(inputs.length)).astype(np.float64),
     )
     tf = np.exp(inputs.tf)
