@@ -10,7 +10,8 @@ import pytest
 import corank
 from corank.core.links import add_links, link_hinge, similarities
 from corank.errors import InputError
-from corank.linklearn import Corpus, LinkLearn, Links, Network, split_links
+from corank.linklearn import Corpus, LinkLearn, Links, split_links
+from corank.linklearn.network import Network
 from corank.linklearn.training import Form, Task
 
 

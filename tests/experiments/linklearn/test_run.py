@@ -37,8 +37,8 @@ def test_the_report_has_tables_tests_and_a_picture(tmp_path, monkeypatch):
     problems._articles.cache_clear()
     report = run.run(ExperimentOptions(tmp_path, quick=True))
     problems._articles.cache_clear()
-    assert [len(table.rows) for table in report.tables] == [12, 3, 3]
-    assert len(report.findings) == 9
+    assert [len(table.rows) for table in report.tables] == [15, 3, 3]
+    assert len(report.findings) == 12
     assert report.plots[0].read_bytes().startswith(b"\x89PNG")
 
 

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from corank.core.postings import Bags
 from corank.data.smart import COLLECTIONS, read_topics
 from corank.data.wikispeedia import read_articles, read_links
-from corank.linklearn import Corpus, Index, LinkLearn, Links, split_links
+from corank.linklearn import BM25, Corpus, Index, LinkLearn, Links, split_links
 from corank.metrics import evaluate
+from corank.priors import ColumnMean
 
 Floats = NDArray[np.float64]
 
@@ -42,11 +43,13 @@ class Searched:
     queries: Bags
     relevant: Floats
 
-    def values(self, index: Index) -> dict[str, list[float]]:
-        """Return each metric, query by query."""
-        scores = index.scores(self.queries)
-        qid = np.repeat(np.arange(len(scores)), scores.shape[1])
-        found = evaluate(self.relevant.ravel(), scores.ravel(), qid, METRICS)
+    def values(self, *indices: Index) -> dict[str, list[float]]:
+        """Return each metric, query by query; of several indices, of the mean of their scores, scaled inside queries."""
+        scores = [index.scores(self.queries) for index in indices]
+        qid = np.repeat(np.arange(len(scores[0])), scores[0].shape[1])
+        X = np.column_stack([each.ravel() for each in scores])
+        total = X[:, 0] if len(indices) == 1 else ColumnMean(range(len(indices))).fit(X, qid=qid).predict(X, qid=qid)
+        found = evaluate(self.relevant.ravel(), total, qid, METRICS)
         return {metric: found[metric].values.tolist() for metric in METRICS}
 
 
@@ -82,9 +85,19 @@ def searched() -> dict[str, Searched]:
     return found
 
 
-def everywhere(to_index: Callable[[Corpus], Index]) -> dict[str, dict[str, list[float]]]:
-    """Search every collection, and return each metric of each query."""
-    return {name: collection.values(to_index(collection.corpus)) for name, collection in searched().items()}
+def everywhere(
+    to_index: Callable[[Corpus], Index], beside: dict[str, BM25] | None = None
+) -> dict[str, dict[str, list[float]]]:
+    """
+    Search every collection, and return each metric of each query.
+
+    beside: a ranker for each collection, with which scores are averaged.
+    """
+    found = {}
+    for name, collection in searched().items():
+        others = [] if beside is None else [beside[name].to_index(collection.corpus)]
+        found[name] = collection.values(to_index(collection.corpus), *others)
+    return found
 
 
 def bm25_grid() -> list[tuple[float, float]]:
