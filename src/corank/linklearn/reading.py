@@ -32,8 +32,8 @@ def read_corpus(
     ----------
     paths : path, or several
         JSON lines (``.jsonl``, an object a line, with ``id`` and any of ``title``, ``text``, ``contents``,
-        ``abstract``, ``body``), tables (an id, a tab, a text), or folders, whose ``.txt`` files are documents, called as
-        they are without that ending. Files may be packed (``.gz``, ``.xz``, ``.zst``).
+        ``abstract``, ``body``), tables (an id, a tab, a text), or folders, whose ``.txt`` files are documents, called
+        as they are without that ending. Files may be packed (``.gz``, ``.xz``, ``.zst``).
     language, stop_words
         As in `Corpus.of`.
 

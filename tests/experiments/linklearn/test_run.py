@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from corank.experiments.linklearn import problems, run
+from corank.data.records import Records
+from corank.experiments.linklearn import problems, reviews, run
 from corank.experiments.options import ExperimentOptions
 from corank.linklearn import Corpus
 from some_stories import made_texts
@@ -27,6 +28,15 @@ class Articles:
         return [(f"a{i}", f"a{j}") for i in range(80) for j in range(i) if self.topic[i] == self.topic[j]][::3]
 
 
+def some_review(name):
+    texts, about = made_texts(60, np.random.default_rng(len(name)))
+    topic = np.argmax(list(about.values()), axis=0)
+    ids = [f"r{n}" for n in range(60)]
+    cited = [[f"r{m}" for m in range(n) if topic[m] == topic[n]] for n in range(60)]
+    records = Records(ids, texts, [""] * 60, cited, np.asarray(about["tin"]))
+    return records, Corpus.of(texts, ids, language=None)
+
+
 def test_the_report_has_tables_tests_and_a_picture(tmp_path, monkeypatch):
     articles = Articles()
     collections = {name: made(at) for at, name in enumerate(run.COLLECTIONS)}
@@ -34,11 +44,13 @@ def test_the_report_has_tables_tests_and_a_picture(tmp_path, monkeypatch):
     monkeypatch.setattr(problems, "read_articles", lambda: articles)
     monkeypatch.setattr(problems, "read_links", articles.links)
     monkeypatch.setattr(run, "VARIANTS", (run.PAPER, *run.VARIANTS[6:8]))
+    monkeypatch.setattr(reviews, "REVIEWS", ("one", "two", "three"))
+    monkeypatch.setattr(reviews, "_read", some_review)
     problems._articles.cache_clear()
     report = run.run(ExperimentOptions(tmp_path, quick=True))
     problems._articles.cache_clear()
-    assert [len(table.rows) for table in report.tables] == [15, 3, 3]
-    assert len(report.findings) == 12
+    assert [len(table.rows) for table in report.tables] == [15, 3, 3, 4]
+    assert len(report.findings) == 13
     assert report.plots[0].read_bytes().startswith(b"\x89PNG")
 
 

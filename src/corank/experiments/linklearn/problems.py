@@ -44,7 +44,7 @@ class Searched:
     relevant: Floats
 
     def values(self, *indices: Index) -> dict[str, list[float]]:
-        """Return each metric, query by query; of several indices, of the mean of their scores, scaled inside queries."""
+        """Return each metric, query by query; several indices are averaged, scores scaled inside queries."""
         scores = [index.scores(self.queries) for index in indices]
         qid = np.repeat(np.arange(len(scores[0])), scores[0].shape[1])
         X = np.column_stack([each.ravel() for each in scores])

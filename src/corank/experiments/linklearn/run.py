@@ -24,6 +24,7 @@ from corank.experiments.linklearn.problems import (
     halves,
     link_precision,
 )  # fmt: skip
+from corank.experiments.linklearn.reviews import reviews_table
 from corank.experiments.options import ExperimentOptions
 from corank.experiments.report import Cell, Report, ReportTable, wilcoxon
 from corank.linklearn import BM25
@@ -84,6 +85,7 @@ def run(options: ExperimentOptions) -> Report:
         CHOSEN: {name: found[ways[name]][name] for name in COLLECTIONS},
         BOTH: {name: fused[both[name]][name] for name in COLLECTIONS},
     }
+    reviews, finding = reviews_table(options, repeats, steps)
     plot = options.folder / "linklearn-functions.png"
     plot_functions(learnt[QUERIES][0]["shapes"], learnt[PAPER][0]["shapes"], plot)
     return Report(
@@ -93,8 +95,8 @@ def run(options: ExperimentOptions) -> Report:
         "and b, and the way of learning, are chosen for each collection by the mean AP over the queries of the other "
         f"three. {repeats} repeats part the articles anew, and cut them anew (whole ones are learnt from once); a "
         "query's value is the mean of its repeats. Tests are Wilcoxon's over queries, two-sided.",
-        (_by_collection(rows, picks, ways, both), _by_way(found, fused), _links_table(learnt)),
-        tuple(_findings(rows)),
+        (_by_collection(rows, picks, ways, both), _by_way(found, fused), _links_table(learnt), reviews),
+        (*_findings(rows), finding),
         (plot,),
     )
 
@@ -125,7 +127,8 @@ def _mean(parts: list[Values]) -> Values:
     return {
         # rounded, so that repeats that agree with a single run are equal to it
         name: {
-            metric: np.round(np.mean([part[name][metric] for part in parts], axis=0), 9).tolist() for metric in METRICS
+            metric: np.asarray(np.mean([part[name][metric] for part in parts], axis=0)).round(9).tolist()
+            for metric in METRICS
         }
         for name in COLLECTIONS
     }
