@@ -39,12 +39,16 @@ def plot_functions(best: list[list[float]], paper: list[list[float]], path: Path
     panels = figure.subplots(1, 3)
     labels = ("times a word stands in the document", "log(N/df)", "length / mean length")
     for at, (panel, x, label) in enumerate(zip(panels, (tf, idf, ratio), labels, strict=True)):
-        lines = (("BM25", bm25[at], ":"), ("LinkLearn, as in the paper", paper[at], "--"), ("queries", best[at], "-"))
+        lines = (
+            ("BM25", bm25[at], ":"),
+            ("LinkLearn, as in the paper", paper[at], "--"),
+            ("LinkLearn, queries", best[at], "-"),
+        )
         for name, values, style in lines:
             shown = np.asarray(values)
             panel.plot(x, shown / shown[0 if at == 0 else len(x) // 2], style, label=name)
         panel.set_xlabel(label)
-        if at != 1:
+        if at == 0:
             panel.set_xscale("log")
     panels[0].set_ylabel("weight")
     panels[0].legend(fontsize=8, frameon=False)
