@@ -75,7 +75,10 @@ def fitted():
     by_id = [
         kind().fit([1, 2, 1, 2], [1, 2, 3, 1], qid=[1, 1, 2, 2]) for kind in (corank.Collaborative, corank.ItemMean)
     ]
-    return [*(model.fit(PROBLEM.X, y, qid=PROBLEM.qid) for model in models), on_prior, *by_id]
+    corpus = corank.Corpus.of(["tin", "tin iron", "iron"], language=None)
+    links = corank.linklearn.Links.of(corpus, [(0, 1)])
+    of_text = [corank.BM25().fit(corpus.counts), corank.LinkLearn(n_steps=1).fit(links, links)]
+    return [*(model.fit(PROBLEM.X, y, qid=PROBLEM.qid) for model in models), on_prior, *by_id, *of_text]
 
 
 def test_every_fitted_attribute_has_one_meaning(fitted):

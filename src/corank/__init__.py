@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         lambdarank as lambdarank,
         landmarks as landmarks,
         likelihoods as likelihoods,
+        linklearn as linklearn,
         losses as losses,
         metrics as metrics,
         moments as moments,
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
     )
     from corank.lambdarank import LambdaRank as LambdaRank, check_lambda as check_lambda, potential as potential
     from corank.landmarks import Landmarks as Landmarks
+    from corank.linklearn import BM25 as BM25, Corpus as Corpus, LinkLearn as LinkLearn
     from corank.metrics import Evaluation as Evaluation, evaluate as evaluate, evaluate_run as evaluate_run
     from corank.persist import load as load, save as save
     from corank.priors import ColumnMean as ColumnMean, OnTop as OnTop
@@ -93,6 +95,7 @@ if TYPE_CHECKING:
 
 # each public name and the module it lives in; nothing is imported before it is used
 _HOMES = {
+    "BM25": "corank.linklearn",
     "CRR": "corank.descent",
     "Calibrated": "corank.calibration",
     "CalibratedLabelRanker": "corank.label_ranking",
@@ -101,6 +104,7 @@ _HOMES = {
     "Collaborative": "corank.collaborative",
     "Collection": "corank.data.collection",
     "ColumnMean": "corank.priors",
+    "Corpus": "corank.linklearn",
     "Evaluation": "corank.metrics",
     "ItemMean": "corank.collaborative",
     "JudgingCurve": "corank.judging",
@@ -108,6 +112,7 @@ _HOMES = {
     "LabelPreferences": "corank.label_ranking",
     "LambdaRank": "corank.lambdarank",
     "Landmarks": "corank.landmarks",
+    "LinkLearn": "corank.linklearn",
     "OnTop": "corank.priors",
     "OnlineLabelRanker": "corank.label_ranking",
     "PairSampler": "corank.sampling",
@@ -154,8 +159,8 @@ _HOMES = {
 # what else is reached by `import corank` alone
 _ROOMS = (
     "base", "basis", "calibration", "collaborative", "data", "descent", "errors", "exact", "gp", "graphs", "judging",
-    "kernels", "label_ranking", "lambdarank", "landmarks", "likelihoods", "losses", "metrics", "moments", "persist",
-    "priors", "pursuit", "rls", "sampling", "screening", "smooth", "svm", "views",
+    "kernels", "label_ranking", "lambdarank", "landmarks", "likelihoods", "linklearn", "losses", "metrics", "moments",
+    "persist", "priors", "pursuit", "rls", "sampling", "screening", "smooth", "svm", "views",
 )  # fmt: skip
 
 __all__ = ["__version__", *_HOMES]

@@ -38,6 +38,8 @@ RANKERS = [
     if inspect.isclass(kind)
     and issubclass(kind, Ranker)
     and not inspect.isabstract(kind)
+    # it takes counts, which no transformer gives
+    and kind is not corank.BM25
     # a pipeline has no step before ids
     and not hasattr(kind, "_reads_ids")
 ]

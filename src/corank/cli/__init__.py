@@ -17,8 +17,11 @@ from corank.cli.demo import demo
 from corank.cli.evaluate import evaluate
 from corank.cli.experiment import experiment
 from corank.cli.fit import fit
+from corank.cli.index import index
+from corank.cli.learn_links import learn_links
 from corank.cli.rank import rank
 from corank.cli.screen import screen
+from corank.cli.search import search
 from corank.errors import InputError, MissingExtra, reason
 
 app = typer.Typer(
@@ -52,6 +55,9 @@ VERBS: tuple[tuple[Callable[..., None], str], ...] = (
     (evaluate, "Measure rankings, and compare two of them."),
     (check_lambda, "Ask whether forces are slopes of a cost."),
     (screen, "Find nearly all relevant records while reading few."),
+    (index, "Make an index of documents, to be searched."),
+    (search, "Search an index, by BM25 or a learnt similarity."),
+    (learn_links, "Learn a similarity of texts from links."),
     (convert, "Convert between LETOR text, store, Parquet, CSV."),
     (data, "List the known data sets, and fetch one."),
     (experiment, "Repeat a paper's experiment on real data."),

@@ -64,6 +64,17 @@ def read_articles() -> Articles:
     return Articles(names, [texts[name] for name in names], [frozenset(found[name]) for name in names])
 
 
+@cache
+def read_links() -> list[tuple[str, str]]:
+    """
+    Read the 119,882 links between articles.
+
+    Returns: names of the article that holds a link, and of the one it leads to.
+    """
+    lines = _lines(dataset("wikispeedia").path("links.tsv").as_posix())
+    return [(source, target) for source, target in lines]
+
+
 def without_subjects(text: str) -> str:
     """
     Take out of an article what its makers wrote of it: its categories, and the name of the edition.

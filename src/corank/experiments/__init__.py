@@ -23,6 +23,7 @@ EXPERIMENTS = {
     "gp-active": "corank.experiments.gp.active",
     "gp-spiral": "corank.experiments.gp.spiral",
     "lcra": "corank.experiments.lcra.run",
+    "linklearn": "corank.experiments.linklearn.run",
     "ranking-pursuit": "corank.experiments.ranking_pursuit.run",
     "screening": "corank.experiments.screening.run",
 }

@@ -32,6 +32,7 @@ from corank.data.atomic import atomic_file
 from corank.data.scale import QueryScaler
 from corank.errors import InputError, reason
 from corank.label_ranking import LabelRanker
+from corank.linklearn import LinkLearn
 from corank.parameters import number
 from corank.persist.codec import decode, decode_estimator, encode, encode_estimator
 from corank.rls import Summary
@@ -150,6 +151,9 @@ def _require_sense(model: Any, path: str | Path) -> None:
 
 
 def _try_estimator(model: Any) -> None:
+    if isinstance(model, LinkLearn):  # which has no rows
+        model._require_state()
+        return
     d = model.n_features_in_
     if type(d) is not int or not 0 < d < 1 << 32:
         raise InputError(f"n_features_in_ is {d!r}")

@@ -1,0 +1,176 @@
+"""Postings: words counted document by document, turned around word by word, and searched for the k best documents."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corank.core.jit import inline, jit, relaxed
+
+NO_TERM = np.uint32(0xFFFFFFFF)
+"""Stands for a word that is not counted."""
+
+_BLOCK = 64
+
+
+class Postings(NamedTuple):
+    """
+    Which documents hold a word, word by word.
+
+    starts (n_terms + 1,) of uint64: where the postings of a word begin.
+    docs: document numbers, uint32, ascending inside a word.
+    values: what each posting says of its word in its document.
+    """
+
+    starts: NDArray[np.uint64]
+    docs: NDArray[np.uint32]
+    values: NDArray[Any]
+
+
+class Bags(NamedTuple):
+    """
+    Words with weights, bag by bag: queries, or documents.
+
+    starts (n_bags + 1,) of uint64: where each begins.
+    terms: word numbers, uint32.
+    values: the weight of each.
+    """
+
+    starts: NDArray[np.uint64]
+    terms: NDArray[np.uint32]
+    values: NDArray[Any]
+
+
+def sizes(starts: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Return how many entries each word or bag has, by where they begin."""
+    begins = starts.astype(np.int64)
+    return np.asarray(begins[1:] - begins[:-1])
+
+
+def totals(bags: Bags) -> NDArray[np.int64]:
+    """Return the sum of the counts of each bag."""
+    before = np.concatenate([np.zeros(1, np.int64), np.cumsum(bags.values, dtype=np.int64)])
+    at = bags.starts.astype(np.int64)
+    return np.asarray(before[at[1:]] - before[at[:-1]])
+
+
+@jit
+def count_words(tokens, starts, n_terms, terms, counts, stops):  # type: ignore[no-untyped-def]
+    """
+    Count the words of each document; return the number of different ones over all documents.
+
+    `tokens` are word numbers or `NO_TERM`, document i is starts[i]..starts[i + 1]-1. Its different words go to `terms`
+    in the order in which they first appear, their numbers to `counts`; `stops[i]` is where they end.
+    """
+    last_seen = np.full(n_terms, -1, np.int64)
+    place = np.empty(n_terms, np.int64)
+    n = 0
+    for i in range(len(starts) - 1):
+        for p in range(starts[i], starts[i + 1]):
+            term = tokens[p]
+            if term == NO_TERM:
+                continue
+            if last_seen[term] != i:
+                last_seen[term] = i
+                place[term] = n
+                terms[n] = term
+                counts[n] = 0
+                n += 1
+            counts[place[term]] += 1
+        stops[i] = n
+    return n
+
+
+@jit
+def turn_around(bags, starts, docs, values):  # type: ignore[no-untyped-def]
+    """
+    Write the postings of documents that are given as bags; `starts` says where those of each word begin.
+
+    One counting sort, O(postings): documents ascend inside a word.
+    """
+    free = starts.copy()
+    for i in range(np.uint64(len(bags.starts) - 1)):
+        for p in range(bags.starts[i], bags.starts[i + np.uint64(1)]):
+            term = bags.terms[p]
+            at = free[term]
+            docs[at] = i
+            values[at] = bags.values[p]
+            free[term] = at + np.uint64(1)
+
+
+@jit
+def add_scores(postings, bags, q, scores):  # type: ignore[no-untyped-def]
+    """Add Σ over the words of bag q of its weight times the posting's to `scores` of the documents."""
+    for p in range(bags.starts[q], bags.starts[q + np.uint64(1)]):
+        term, weight = bags.terms[p], bags.values[p]
+        for at in range(postings.starts[term], postings.starts[term + np.uint32(1)]):
+            scores[postings.docs[at]] += weight * postings.values[at]
+
+
+@inline
+def _is_worse(score, doc, other_score, other_doc):  # type: ignore[no-untyped-def]
+    return score < other_score or (score == other_score and doc > other_doc)
+
+
+@inline
+def _sink(heap_scores, heap_docs, size, score, doc):  # type: ignore[no-untyped-def]
+    """Put a document at the root of a heap of which the worst is the root."""
+    at = 0
+    while True:
+        child = 2 * at + 1
+        if child >= size:
+            break
+        if child + 1 < size and _is_worse(
+            heap_scores[child + 1], heap_docs[child + 1], heap_scores[child], heap_docs[child]
+        ):
+            child += 1
+        if not _is_worse(heap_scores[child], heap_docs[child], score, doc):
+            break
+        heap_scores[at], heap_docs[at] = heap_scores[child], heap_docs[child]
+        at = child
+    heap_scores[at], heap_docs[at] = score, doc
+
+
+@relaxed("nnan", "nsz")
+def _largest(scores, begin, end):  # type: ignore[no-untyped-def]
+    largest = scores[begin]
+    for at in range(begin + 1, end):
+        largest = max(largest, scores[at])
+    return largest
+
+
+@jit
+def top_documents(postings, bags, first, last, n_docs, found, found_scores):  # type: ignore[no-untyped-def]
+    """
+    Write the best documents of the bags first..last-1, best first; equal scores in the order of documents.
+
+    found, found_scores (n_bags, k): document numbers, and their scores; −1 and −inf behind the last one found. Those
+    of score 0, which share no word with the bag, are not found. O(postings of its words + n_docs) a bag: one pass over
+    the scores keeps the k best in a heap and clears them.
+    """
+    k = found.shape[1]
+    scores = np.zeros(n_docs, found_scores.dtype)
+    for q in range(np.uint64(first), np.uint64(last)):
+        add_scores(postings, bags, q, scores)
+        heap_scores, heap_docs = found_scores[q], found[q]
+        heap_scores[:] = -np.inf
+        heap_docs[:] = -1
+        threshold = heap_scores[0]
+        for begin in range(0, n_docs, _BLOCK):
+            end = min(begin + _BLOCK, n_docs)
+            # most blocks hold nothing that is good enough, which lanes of a vector find out
+            if _largest(scores, begin, end) <= threshold:
+                continue
+            for doc in range(begin, end):
+                score = scores[doc]
+                if score > threshold and score != 0.0:
+                    # until k are there, the root is an empty place
+                    _sink(heap_scores, heap_docs, k, score, doc)
+                    threshold = heap_scores[0]
+        scores[:] = 0.0
+        for end in range(k - 1, 0, -1):
+            score, doc = heap_scores[end], heap_docs[end]
+            heap_scores[end], heap_docs[end] = heap_scores[0], heap_docs[0]
+            _sink(heap_scores, heap_docs, end, score, doc)

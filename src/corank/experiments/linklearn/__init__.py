@@ -1,0 +1,1 @@
+"""Learning a similarity from links, and searching other collections with it: Grangier and Bengio's experiment."""

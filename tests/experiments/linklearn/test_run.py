@@ -1,0 +1,62 @@
+"""The experiment on made-up collections: its choices, tables and picture."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from corank.data.records import Records
+from corank.experiments.linklearn import problems, reviews, run
+from corank.experiments.options import ExperimentOptions
+from corank.linklearn import Corpus
+from some_stories import made_texts
+
+
+def made(seed):
+    texts, about = made_texts(60, np.random.default_rng(seed))
+    corpus = Corpus.of(texts, language=None)
+    queries = list(about)
+    return problems.Searched(corpus, corpus.count(queries), np.array([about[name] for name in queries], dtype=float))
+
+
+class Articles:
+    def __init__(self):
+        self.texts, about = made_texts(80, np.random.default_rng(9))
+        self.names = [f"a{n}" for n in range(80)]
+        self.topic = np.argmax(list(about.values()), axis=0)
+
+    def links(self):
+        return [(f"a{i}", f"a{j}") for i in range(80) for j in range(i) if self.topic[i] == self.topic[j]][::3]
+
+
+def some_review(name):
+    texts, about = made_texts(60, np.random.default_rng(len(name)))
+    topic = np.argmax(list(about.values()), axis=0)
+    ids = [f"r{n}" for n in range(60)]
+    cited = [[f"r{m}" for m in range(n) if topic[m] == topic[n]] for n in range(60)]
+    records = Records(ids, texts, [""] * 60, cited, np.asarray(about["tin"]))
+    return records, Corpus.of(texts, ids, language=None)
+
+
+def test_the_report_has_tables_tests_and_a_picture(tmp_path, monkeypatch):
+    articles = Articles()
+    collections = {name: made(at) for at, name in enumerate(run.COLLECTIONS)}
+    monkeypatch.setattr(problems, "searched", lambda: collections)
+    monkeypatch.setattr(problems, "read_articles", lambda: articles)
+    monkeypatch.setattr(problems, "read_links", articles.links)
+    monkeypatch.setattr(run, "VARIANTS", (run.PAPER, *run.VARIANTS[6:8]))
+    monkeypatch.setattr(reviews, "REVIEWS", ("one", "two", "three"))
+    monkeypatch.setattr(reviews, "_read", some_review)
+    problems._articles.cache_clear()
+    report = run.run(ExperimentOptions(tmp_path, quick=True))
+    problems._articles.cache_clear()
+    assert [len(table.rows) for table in report.tables] == [15, 3, 3, 4]
+    assert len(report.findings) == 13
+    assert report.plots[0].read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_choice_for_a_collection_does_not_see_it():
+    low, high = {"AP": [0.1]}, {"AP": [0.9]}
+    names = run.COLLECTIONS
+    ways = [{name: (high if name == names[0] else low) for name in names}, {name: {"AP": [0.2]} for name in names}]
+    assert problems.best_elsewhere(ways, names[0]) == 1
+    assert problems.best_elsewhere(ways, names[1]) == 0
