@@ -34,18 +34,18 @@ class PlainRanker(Ranker):
             b += weight * gap * p
         return Weights(np.linalg.solve(A, b))
 
-    def predict(self, X: Any) -> NDArray[np.float64]:
+    def _score_rows(self, X: Any) -> NDArray[np.float64]:
         return np.asarray(self._new_rows(X) @ self.coef_, dtype=np.float64)
 
 
 def _pairs(data: Any) -> Any:
     if data.pairs is not None:
-        for (i, j), weight in zip(data.pairs, data.pair_weight, strict=True):
-            yield i, j, weight, 1.0
+        for (i, j), weight, gap in zip(data.pairs, data.pair_weight, data.pair_targets, strict=True):
+            yield i, j, weight, gap
         return
     w = data.weight_of(np.arange(data.n_rows))
     for q in range(len(data.queries)):
         rows = np.sort(data.order[data.starts[q] : data.scored_stops[q]])
         for k, i in enumerate(rows):
             for j in rows[:k]:
-                yield i, j, w[i] * w[j], data.y[i] - data.y[j]
+                yield i, j, w[i] * w[j], data.targets[i] - data.targets[j]

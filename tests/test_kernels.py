@@ -17,6 +17,7 @@ from corank.kernels import (
     LinearKernel,
     PolynomialKernel,
     PrecomputedKernel,
+    SumKernel,
     as_kernel,
     inverse_root,
     is_precomputed,
@@ -258,3 +259,24 @@ def test_what_a_user_brings_must_be_an_inner_product(kernel):
 def test_precomputed_is_told_by_name_and_by_kernel():
     assert [is_precomputed(kernel) for kernel in ("precomputed", PrecomputedKernel())] == [True, True]
     assert not any(is_precomputed(kernel) for kernel in ("linear", LinearKernel(), None, np.arange(3), len))
+
+
+def test_a_sum_is_the_sum_of_its_parts():
+    rng = np.random.default_rng(0)
+    X, Z = rng.random((6, 4)), rng.random((3, 4))
+    kernel = SumKernel(
+        (GaussianKernel("median"), LinearKernel(), LinearKernel()), (0.5, 2.0, 0.0), ((0, 2), None, (1,))
+    )
+    kernel = kernel.fit(X, rng)
+    gaussian = kernel.kernels[0]
+    np.testing.assert_allclose(kernel(X, Z), 0.5 * gaussian(X[:, [0, 2]], Z[:, [0, 2]]) + 2.0 * X @ Z.T)
+    np.testing.assert_allclose(kernel.diag(X), np.diag(kernel(X)))
+    np.testing.assert_allclose(kernel(sparse.csr_matrix(X), sparse.csr_matrix(Z)), kernel(X, Z))
+    assert kernel == SumKernel(kernel.kernels, kernel.weights, kernel.columns)
+    assert not SumKernel((LinearKernel(), CosineKernel()), (1.0, 1.0)).scales_columns
+    for kernels, weights in (((), ()), ((LinearKernel(),), (1.0, 2.0)), ((LinearKernel(),), (-1.0,))):
+        with pytest.raises(InputError, match="pass"):
+            SumKernel(kernels, weights)
+    indefinite = SumKernel((CallableKernel(lambda A, B: -(A @ B.T)),), (1.0,))
+    with pytest.raises(InputError, match="not positive semidefinite"):
+        indefinite(X)

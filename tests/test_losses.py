@@ -81,7 +81,7 @@ def test_targets_of_pairs(loss, z):
 def test_steps_of_the_compiled_descent_follow_the_formula(loss, mix):
     data = RankingData.of([[0.5], [2.0]], [-1.0, -0.3])
     law = PairSampler.of(data).index
-    examples = Examples(data.y, law, law, RowIndex(alias_table(np.ones(1)), np.array([1], dtype=np.uint32)))
+    examples = Examples(data.y, None, law, law, RowIndex(alias_table(np.ones(1)), np.array([1], dtype=np.uint32)))
     ledger = np.zeros((1, N_ENTRIES))
     ledger[0, SCALE] = 1.0
     dice = np.stack([seed_state(rng) for rng in [np.random.default_rng(0)] for _ in range(N_DICE)])

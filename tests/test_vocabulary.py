@@ -70,10 +70,12 @@ def fitted():
     models.append(corank.RankSVM(kernel="gaussian", random_state=0))
     models.append(corank.RankRLS(kernel="gaussian", alphas=[0.1, 1.0], random_state=0))
     models.append(corank.RankingPursuit(early_stopping=True, random_state=0))
+    models.append(corank.ColumnMean([0]))
+    on_prior = corank.SPD().fit(PROBLEM.X, y, qid=PROBLEM.qid, prior=PROBLEM.y)
     by_id = [
         kind().fit([1, 2, 1, 2], [1, 2, 3, 1], qid=[1, 1, 2, 2]) for kind in (corank.Collaborative, corank.ItemMean)
     ]
-    return [*(model.fit(PROBLEM.X, y, qid=PROBLEM.qid) for model in models), *by_id]
+    return [*(model.fit(PROBLEM.X, y, qid=PROBLEM.qid) for model in models), on_prior, *by_id]
 
 
 def test_every_fitted_attribute_has_one_meaning(fitted):

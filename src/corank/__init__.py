@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         metrics as metrics,
         moments as moments,
         persist as persist,
+        priors as priors,
         pursuit as pursuit,
         rls as rls,
         sampling as sampling,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from corank.data.letor import read_letor as read_letor
     from corank.data.letor_writer import write_letor as write_letor
     from corank.data.make import make_ranking as make_ranking
+    from corank.data.presume import presume as presume
     from corank.data.ranking import RankingData as RankingData
     from corank.data.read import read as read
     from corank.data.records import Records as Records, read_records as read_records
@@ -57,13 +59,19 @@ if TYPE_CHECKING:
     from corank.landmarks import Landmarks as Landmarks
     from corank.metrics import Evaluation as Evaluation, evaluate as evaluate, evaluate_run as evaluate_run
     from corank.persist import load as load, save as save
+    from corank.priors import ColumnMean as ColumnMean, OnTop as OnTop
     from corank.pursuit import (
         CoRankingPursuit as CoRankingPursuit,
         RankingPursuit as RankingPursuit,
         fit_many as fit_many,
         fit_many_views as fit_many_views,
     )
-    from corank.rls import CoRankRLS as CoRankRLS, RankRLS as RankRLS, Summary as Summary
+    from corank.rls import (
+        CoRankRLS as CoRankRLS,
+        RankRLS as RankRLS,
+        Summary as Summary,
+        ViewRankRLS as ViewRankRLS,
+    )
     from corank.sampling import PairSampler as PairSampler
     from corank.screening import Screening as Screening
     from corank.search import QuerySearchCV as QuerySearchCV
@@ -80,11 +88,13 @@ _HOMES = {
     "CoRankingPursuit": "corank.pursuit",
     "Collaborative": "corank.collaborative",
     "Collection": "corank.data.collection",
+    "ColumnMean": "corank.priors",
     "Evaluation": "corank.metrics",
     "ItemMean": "corank.collaborative",
     "JudgingCurve": "corank.judging",
     "LCRA": "corank.descent",
     "Landmarks": "corank.landmarks",
+    "OnTop": "corank.priors",
     "PairSampler": "corank.sampling",
     "QueryKFold": "corank.data.split",
     "QueryScaler": "corank.data.scale",
@@ -101,6 +111,7 @@ _HOMES = {
     "Smooth": "corank.smooth",
     "Summary": "corank.rls",
     "View": "corank.views",
+    "ViewRankRLS": "corank.rls",
     "evaluate": "corank.metrics",
     "evaluate_run": "corank.metrics",
     "fit_many": "corank.pursuit",
@@ -110,6 +121,7 @@ _HOMES = {
     "load": "corank.persist",
     "make_ranking": "corank.data.make",
     "open_store": "corank.data.store",
+    "presume": "corank.data.presume",
     "read": "corank.data.read",
     "read_letor": "corank.data.letor",
     "read_records": "corank.data.records",
@@ -123,8 +135,8 @@ _HOMES = {
 # what else is reached by `import corank` alone
 _ROOMS = (
     "base", "basis", "calibration", "collaborative", "data", "descent", "errors", "exact", "graphs", "judging",
-    "kernels", "landmarks", "losses", "metrics", "moments", "persist", "pursuit", "rls", "sampling", "screening",
-    "smooth", "svm", "views",
+    "kernels", "landmarks", "losses", "metrics", "moments", "persist", "priors", "pursuit", "rls", "sampling",
+    "screening", "smooth", "svm", "views",
 )  # fmt: skip
 
 __all__ = ["__version__", *_HOMES]

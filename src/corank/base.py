@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from corank.advice import warn_of_one_query
 from corank.core.scaled import ScaledRows
 from corank.data.deviation import column_factors
-from corank.data.given import as_scores, require_squares
+from corank.data.given import as_prior, as_scores, require_squares
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData
 from corank.data.rows import as_objects, as_rows, columns_of, is_table
@@ -60,21 +60,24 @@ class Ranker(BaseEstimator, ABC):
     """
     Base class of all rankers: learns from scored and unscored rows, scores rows, orders them.
 
-    A subclass stores its parameters in ``__init__``, names what they may be in `_rules`, computes in `_fit`, and gets
-    checked rows from `_new_rows` in ``predict``. NaN in y marks an unscored row; beside preferences, a row that none of
-    them names is unscored. `qid` holds one query id per row, of any hashable type, in any order. ``fit`` also takes a
-    `RankingData` in place of X, y, qid and pairs, so that a problem indexed once (or a memory-mapped store) serves many
-    fits.
+    A subclass stores its parameters in ``__init__``, names what they may be in `_rules`, computes in `_fit`, and says
+    in `_score_rows` what it has learnt of rows, which it gets checked from `_new_rows`. NaN in y marks an unscored row;
+    beside preferences, a row that none of them names is unscored. `qid` holds one query id per row, of any hashable
+    type, in any order. ``fit`` also takes a `RankingData` in place of X, y, qid and pairs, so that a problem indexed
+    once (or a memory-mapped store) serves many fits.
     """
 
-    # GridSearchCV, cross_val_score and Pipeline hand qid on without any set_*_request
-    __metadata_request__fit: ClassVar[dict[str, bool]] = {"qid": True}
-    __metadata_request__score: ClassVar[dict[str, bool]] = {"qid": True}
+    # GridSearchCV, cross_val_score and Pipeline hand qid and prior on without any set_*_request
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"qid": True, "prior": True}
+    __metadata_request__predict: ClassVar[dict[str, bool]] = {"prior": True}
+    __metadata_request__score: ClassVar[dict[str, bool]] = {"qid": True, "prior": True}
 
     _rules: ClassVar[Rules] = {}
     _accepts_sparse: ClassVar[bool] = True
     # whether a constant added to the scores of a query changes nothing
     _learns_from_differences: bool = True
+    # whether there is anything to learn from y, without which nothing is known of rows
+    _needs_judgements: bool = True
     # whether there must be a pair to learn from, or single scores do
     _needs_pairs: bool = True
     # whether it matters by how much scores differ, not only which is the higher
@@ -82,6 +85,8 @@ class Ranker(BaseEstimator, ABC):
 
     validation_fraction: float
     n_features_in_: int
+    # whether what was learnt stands on top of a prior
+    has_prior_: bool = False
     column_scale_: NDArray[np.float64]
 
     def fit(
@@ -93,6 +98,7 @@ class Ranker(BaseEstimator, ABC):
         sample_weight: Any = None,
         pairs: ArrayLike | None = None,
         pair_weight: Any = None,
+        prior: ArrayLike | None = None,
     ) -> Self:
         """
         Learn from scored rows, or from preferences.
@@ -112,13 +118,17 @@ class Ranker(BaseEstimator, ABC):
             Preferences instead of y: row numbers, the preferred row first. Rows that no preference names are unscored.
         pair_weight : array-like of shape (n_pairs,), optional
             Weights of the preferences, beside those of their rows.
+        prior : array-like of shape (n_rows,), optional
+            Scores s₀ known before learning, of every row: f = s₀ + g is learnt, and only g is penalised. They are on
+            the scale that the loss sees: that of y for squares, 1 between a winner and a loser for preferences and
+            the hinges, log-odds for the logistic loss.
 
         Returns
         -------
         self
             The fitted ranker.
         """
-        return self._learn((X, y, qid, pairs), (sample_weight, pair_weight), goes_on=self._goes_on)
+        return self._learn((X, y, qid, pairs), (sample_weight, pair_weight), prior, goes_on=self._goes_on)
 
     @abstractmethod
     def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> Any:
@@ -140,10 +150,9 @@ class Ranker(BaseEstimator, ABC):
             Each field that is not None becomes an attribute of its name and an underscore.
         """
 
-    @abstractmethod
-    def predict(self, X: Any) -> NDArray[np.float64]:
+    def _score_rows(self, X: Any) -> NDArray[np.float64]:
         """
-        Score rows.
+        Say what was learnt of rows, without any prior; not asked of a ranker with a ``predict`` of its own.
 
         Parameters
         ----------
@@ -155,8 +164,44 @@ class Ranker(BaseEstimator, ABC):
         array of shape (n_rows,)
             Scores in input order, higher is better.
         """
+        raise NotImplementedError
 
-    def rank(self, X: Any, qid: ArrayLike | None = None) -> NDArray[np.int64]:
+    def predict(self, X: Any, *, prior: ArrayLike | None = None) -> NDArray[np.float64]:
+        """
+        Score rows.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
+            The rows.
+        prior : array-like of shape (n_rows,), optional
+            Scores of these rows known before learning; wanted where ``fit`` had a prior, and only there.
+
+        Returns
+        -------
+        array of shape (n_rows,)
+            Scores in input order, higher is better.
+        """
+        return self._on_top(self._score_rows(X), prior)
+
+    def _on_top(self, scores: NDArray[np.float64], prior: ArrayLike | None) -> NDArray[np.float64]:
+        """Add the prior of rows to what was learnt of them."""
+        if not self._takes_prior(prior):
+            return scores
+        known = as_prior(prior, len(scores))  # type: ignore[arg-type]
+        return known + scores if scores.ndim == 1 else known[:, None] + scores
+
+    def _takes_prior(self, prior: Any) -> bool:
+        """Whether there is a prior; one sentence where it came to only one of ``fit`` and ``predict``."""
+        if prior is None and self.has_prior_:
+            raise InputError(
+                "this model was fitted on top of a prior, and no prior came; pass prior, one score for each row of X."
+            )
+        if prior is not None and not self.has_prior_:
+            raise InputError("prior came, but this model was fitted without one; fit it with a prior, or leave it out.")
+        return prior is not None
+
+    def rank(self, X: Any, qid: ArrayLike | None = None, *, prior: ArrayLike | None = None) -> NDArray[np.int64]:
         """
         Rank rows inside their queries.
 
@@ -166,16 +211,30 @@ class Ranker(BaseEstimator, ABC):
             The rows.
         qid : array-like of shape (n_rows,), optional
             One query id per row; None ranks all rows together.
+        prior : array-like of shape (n_rows,), optional
+            As in `predict`.
 
         Returns
         -------
         array of int64, shape (n_rows,)
             1 for the best row of each query; equal scores keep their input order.
         """
-        scores = self.predict(X)
+        scores = self._predict_queries(X, qid, prior)
         return Queries.of(qid, len(scores)).ranks(scores)
 
-    def score(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None, sample_weight: None = None) -> float:
+    def _predict_queries(self, X: Any, qid: ArrayLike | None, prior: ArrayLike | None) -> NDArray[np.float64]:
+        """Score rows of known queries; overridden where these matter."""
+        return self.predict(X, prior=prior)
+
+    def score(
+        self,
+        X: Any,
+        y: ArrayLike,
+        qid: ArrayLike | None = None,
+        sample_weight: None = None,
+        *,
+        prior: ArrayLike | None = None,
+    ) -> float:
         """
         Share of comparable pairs that are ordered rightly: 1 − disagreement error, averaged over queries.
 
@@ -189,6 +248,8 @@ class Ranker(BaseEstimator, ABC):
             One query id per row.
         sample_weight : None
             There so that scikit-learn's Pipeline can route to this method; weights are refused.
+        prior : array-like of shape (n_rows,), optional
+            As in `predict`.
 
         Returns
         -------
@@ -197,13 +258,19 @@ class Ranker(BaseEstimator, ABC):
         """
         if sample_weight is not None:
             raise InputError("sample_weight came, but score counts pairs unweighted; leave it out.")
-        scores = self.predict(X)
+        scores = self._predict_queries(X, qid, prior)
         if qid is None:
             warn_of_one_query(as_scores(y, len(scores)))
         return 1.0 - disagreement_error(y, scores, qid)
 
     def _learn(
-        self, given: tuple[Any, ...], weights: tuple[Any, Any], *, goes_on: bool, fit: Callable[..., Any] | None = None
+        self,
+        given: tuple[Any, ...],
+        weights: tuple[Any, Any],
+        prior: Any,
+        *,
+        goes_on: bool,
+        fit: Callable[..., Any] | None = None,
     ) -> Self:
         """Check, compute (by `fit`, else `_fit`), install; `goes_on` where a model learns more from its columns."""
         self._check()
@@ -211,7 +278,11 @@ class Ranker(BaseEstimator, ABC):
         if goes_on and found:
             validate_data(self, columns_of(given[0], data.X), skip_check_array=True, reset=False)
             found = {name: value for name, value in vars(self).items() if name in _COLUMN_NOTES}
-        data = data.weighted(*weights)
+        data = data.weighted(*weights).on_top_of(prior)
+        if goes_on:
+            self._takes_prior(data.prior)
+        if data.prior is not None:
+            found["has_prior_"] = True
         self._require_judgements(data)
         if self._scales_columns(data):
             found["column_scale_"] = self.column_scale_ if goes_on else column_factors(data)
@@ -250,6 +321,8 @@ class Ranker(BaseEstimator, ABC):
         """Raise where a fitted attribute that `predict` does not read, and a file may have set, makes no sense."""
 
     def _require_judgements(self, data: RankingData) -> None:
+        if not self._needs_judgements:
+            return
         mix = getattr(self, "mix", 0)
         if data.y is None and mix > 0:
             raise InputError(f"mix is {mix}, but preference pairs hold no scores to regress on; pass mix=0 or scores.")
@@ -274,8 +347,10 @@ class Ranker(BaseEstimator, ABC):
         queries = Queries.of(qid, rows.shape[0])
         if pairs is not None:
             return RankingData.of_checked_pairs(rows, pairs, queries), columns
+        if y is None and not self._needs_judgements:
+            y = np.full(rows.shape[0], np.nan)
         scores = as_scores(y, rows.shape[0])
-        if qid is None and self._needs_pairs:
+        if qid is None and self._needs_judgements and self._needs_pairs:
             warn_of_one_query(scores)
         return RankingData.of_checked(rows, scores, queries), columns
 
@@ -339,5 +414,5 @@ class Ranker(BaseEstimator, ABC):
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self._is_pairwise
         tags.input_tags.sparse = self._accepts_sparse
-        tags.target_tags.required = True
+        tags.target_tags.required = self._needs_judgements
         return tags

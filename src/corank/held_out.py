@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -37,13 +38,15 @@ class HeldOut:
         """Rows that are judged by, ascending."""
         return self.test.scored_rows
 
-    def error(self, scores: Floats) -> float:
+    def error(self, scores: Floats, as_grade: Callable[[Floats], Floats] | None = None) -> float:
         """
         Judge predictions; judgements count alike, whatever they weigh.
 
-        scores (len(rows): scores of `rows`.
+        scores (len(rows),): what was learnt of `rows`; the prior is added here.
+        as_grade: what makes scores comparable with y; None where they are.
         Returns: mean squared error, or disagreement error: averaged over queries, a tie counting one half.
         """
+        scores = scores + self.test.prior_of(self.rows)
         if self.test.pairs is not None:
             winners, losers = np.searchsorted(self.rows, self.test.pairs).T
             margins = scores[winners] - scores[losers]
@@ -53,7 +56,7 @@ class HeldOut:
         assert self.test.y is not None
         truth = self.test.y[self.rows]
         if self.by_squares:
-            return float(np.mean((truth - scores) ** 2))
+            return float(np.mean((truth - (scores if as_grade is None else as_grade(scores))) ** 2))
         return disagreement_error(truth, scores, self.test.queries.codes[self.rows])
 
 

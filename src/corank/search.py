@@ -72,9 +72,9 @@ class QuerySearchCV(MetaEstimatorMixin, BaseEstimator):
     [1, 2, 3]
     """
 
-    __metadata_request__fit: ClassVar[dict[str, bool]] = {"qid": True}
-    __metadata_request__predict: ClassVar[dict[str, bool]] = {"qid": True}
-    __metadata_request__score: ClassVar[dict[str, bool]] = {"qid": True}
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"qid": True, "prior": True}
+    __metadata_request__predict: ClassVar[dict[str, bool]] = {"qid": True, "prior": True}
+    __metadata_request__score: ClassVar[dict[str, bool]] = {"qid": True, "prior": True}
 
     def __init__(
         self,
@@ -95,7 +95,9 @@ class QuerySearchCV(MetaEstimatorMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any, y: ArrayLike | None = None, *, qid: ArrayLike | None = None) -> Self:
+    def fit(
+        self, X: Any, y: ArrayLike | None = None, *, qid: ArrayLike | None = None, prior: ArrayLike | None = None
+    ) -> Self:
         """
         Search, and fit the best on all rows.
 
@@ -107,6 +109,8 @@ class QuerySearchCV(MetaEstimatorMixin, BaseEstimator):
             Scores, higher is better.
         qid : array-like of shape (n_rows,)
             One query id per row.
+        prior : array-like of shape (n_rows,), optional
+            Scores known before learning, as in `corank.Ranker.fit`.
 
         Returns
         -------
@@ -131,12 +135,12 @@ class QuerySearchCV(MetaEstimatorMixin, BaseEstimator):
             error_score="raise",
         )
         with config_context(enable_metadata_routing=True):
-            search.fit(X, y, qid=qid)
+            search.fit(X, y, qid=qid, prior=prior)
         for name in ("best_estimator_", "best_params_", "best_score_", "cv_results_"):
             setattr(self, name, getattr(search, name))
         return self
 
-    def predict(self, X: Any, qid: ArrayLike | None = None) -> NDArray[np.float64]:
+    def predict(self, X: Any, qid: ArrayLike | None = None, *, prior: ArrayLike | None = None) -> NDArray[np.float64]:
         """
         Score rows by the best estimator.
 
@@ -146,6 +150,8 @@ class QuerySearchCV(MetaEstimatorMixin, BaseEstimator):
             The rows.
         qid : array-like of shape (n_rows,), optional
             One query id per row, for the steps that need it.
+        prior : array-like of shape (n_rows,), optional
+            Scores known before learning, as in `corank.Ranker.predict`.
 
         Returns
         -------
@@ -153,9 +159,9 @@ class QuerySearchCV(MetaEstimatorMixin, BaseEstimator):
             Scores in input order, higher is better.
         """
         check_is_fitted(self)
-        return predict_with_qid(self.best_estimator_, X, qid)
+        return predict_with_qid(self.best_estimator_, X, qid, prior)
 
-    def rank(self, X: Any, qid: ArrayLike | None = None) -> NDArray[np.int64]:
+    def rank(self, X: Any, qid: ArrayLike | None = None, *, prior: ArrayLike | None = None) -> NDArray[np.int64]:
         """
         Rank rows inside their queries.
 
@@ -165,16 +171,18 @@ class QuerySearchCV(MetaEstimatorMixin, BaseEstimator):
             The rows.
         qid : array-like of shape (n_rows,), optional
             One query id per row; None ranks all rows together.
+        prior : array-like of shape (n_rows,), optional
+            Scores known before learning, as in `corank.Ranker.predict`.
 
         Returns
         -------
         array of int64, shape (n_rows,)
             1 for the best row of each query; equal scores keep their input order.
         """
-        scores = self.predict(X, qid)
+        scores = self.predict(X, qid, prior=prior)
         return Queries.of(qid, len(scores)).ranks(scores)
 
-    def score(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None) -> float:
+    def score(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None, *, prior: ArrayLike | None = None) -> float:
         """
         Judge the best estimator by the metric of the search.
 
@@ -186,6 +194,8 @@ class QuerySearchCV(MetaEstimatorMixin, BaseEstimator):
             True scores; rows with NaN are left out.
         qid : array-like of shape (n_rows,), optional
             One query id per row.
+        prior : array-like of shape (n_rows,), optional
+            Scores known before learning, as in `corank.Ranker.predict`.
 
         Returns
         -------
@@ -193,7 +203,7 @@ class QuerySearchCV(MetaEstimatorMixin, BaseEstimator):
             The mean over queries, negated where smaller is better.
         """
         check_is_fitted(self)
-        return scorer(self.metric, convention=self.convention)(self.best_estimator_, X, y, qid=qid)
+        return scorer(self.metric, convention=self.convention)(self.best_estimator_, X, y, qid=qid, prior=prior)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -149,7 +149,7 @@ def split_columns(n_features: int, n_views: int, rng: np.random.Generator) -> li
 
 
 def as_views(
-    views: int | Sequence[Any], n_features: int, rng: np.random.Generator | None = None, kernel: Any = "linear"
+    views: int | Sequence[Any], n_features: int | None, rng: np.random.Generator | None = None, kernel: Any = "linear"
 ) -> list[View]:
     """
     Make views from what a user may write.
@@ -159,8 +159,8 @@ def as_views(
     views : int or sequence
         A number deals the columns at random into so many views; else one entry per view: a `View`, a column, a
         slice, a list of columns, or a `Kernel` that sees all columns.
-    n_features : int
-        Number of columns of X.
+    n_features : int or None
+        Number of columns of X; None where rows are objects, which have none.
     rng : numpy.random.Generator, optional
         Deals the columns; needed where `views` is a number.
     kernel : Kernel, str or callable
@@ -176,6 +176,10 @@ def as_views(
     >>> [view.columns.tolist() for view in as_views([slice(2), [2, 4], 3], 5)]
     [[0, 1], [2, 4], [3]]
     """
+    if n_features is None:
+        if isinstance(views, int | np.integer) or any(_names_columns(one) for one in views):
+            raise InputError("rows that are objects have no columns; give each view a function: View(None, f).")
+        return [_as_view(entry, 1, kernel) for entry in views]
     if isinstance(views, int | np.integer):
         if rng is None:
             raise InputError(f"views is {views}, to be dealt at random; pass rng, or the columns of each view.")
@@ -209,6 +213,10 @@ def kernels_of(views: int | Sequence[Any], kernel: Any) -> list[Any]:
     return [
         entry.kernel if isinstance(entry, View) else entry if isinstance(entry, Kernel) else kernel for entry in views
     ]
+
+
+def _names_columns(entry: Any) -> bool:
+    return entry.columns is not None if isinstance(entry, View) else not isinstance(entry, Kernel)
 
 
 def _as_view(entry: Any, n_features: int, kernel: Any) -> View:

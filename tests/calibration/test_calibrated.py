@@ -10,9 +10,10 @@ from corank.calibration import Calibrated, reliability_curve
 from corank.data.make import make_ranking
 from corank.data.ranking import RankingData
 from corank.data.rows import as_objects
-from corank.data.split import QueryKFold, QueryShuffleSplit
+from corank.data.split import QueryKFold, QueryShuffleSplit, hide_scores
 from corank.descent import SPD
 from corank.errors import InputError
+from corank.priors import ColumnMean, OnTop
 from corank.rls import RankRLS
 
 METHODS = pytest.mark.parametrize("method", ["isotonic", "logistic"])
@@ -100,12 +101,28 @@ def test_the_order_of_rows_does_not_matter_where_there_is_one_query(cv):
 
 def test_scores_the_wrong_way_round_are_not_turned():
     class Backwards(SPD):
-        def predict(self, X):
-            return -super().predict(X)
+        def _score_rows(self, X):
+            return -super()._score_rows(X)
 
     for method in ("isotonic", "logistic"):
         model = Calibrated(Backwards(loss="squared", alpha=0.1), method).fit(X, GRADES, qid=QID)
         np.testing.assert_allclose(model.predict(X), GRADES.mean(), rtol=0.05)
+
+
+def test_a_ranker_that_looks_at_whole_queries_gets_them():
+    y = hide_scores(GRADES, fraction=0.5, random_state=0)
+    on_top = OnTop(ColumnMean([0, 1]), SPD(loss="squared", alpha=0.1))
+    model = Calibrated(on_top, "logistic").fit(X, y, qid=QID)
+    np.testing.assert_array_equal(model.ranker_scores(X, QID), clone(on_top).fit(X, y, qid=QID).predict(X, QID))
+    scores, targets = [], []
+    for train, test in QueryKFold(5).split(X, y, QID):
+        held = clone(on_top).fit(X[train], y[train], qid=QID[train]).predict(X[test], QID[test])
+        scores.append(held[~np.isnan(y[test])])
+        targets.append(y[test][~np.isnan(y[test])])
+    known = Calibrated(on_top, "logistic")._held_out(RankingData.of(X, y, QID), lambda n: None)
+    np.testing.assert_allclose(known[0], np.concatenate(scores), rtol=1e-6)
+    np.testing.assert_array_equal(known[1], np.concatenate(targets))
+    assert model.score(X, GRADES, QID) > 0.5
 
 
 def test_separable_scores_stay_finite():

@@ -53,6 +53,18 @@ def test_the_closing_line_tells_alpha_and_what_it_was_chosen_from(says, text, tm
     assert "alpha" not in says("fit", text, "-m", "ranking-pursuit", "-o", tmp_path / "p")
 
 
+@pytest.mark.parametrize("scale", [None, "minmax"])
+def test_a_model_learns_on_top_of_features_that_are_scores(says, made, y, text, tmp_path, scale):
+    words = [] if scale is None else ["--scale", scale]
+    said = says("fit", text, "-m", "rankrls", "--prior", "2,4-5", *words, "--unscored", "-1", "-o", tmp_path / "m")
+    X = made.X if scale is None else corank.QueryScaler(scale).fit(made.X, qid=made.qid).transform(made.X, made.qid)
+    model = corank.OnTop(corank.ColumnMean([1, 3, 4]), corank.RankRLS(random_state=0)).fit(X, y, qid=made.qid)
+    assert "RankRLS on top of 3 features from 240 rows" in said
+    assert said.endswith(f"; alpha {model.ranker_.alpha_:.4g} (pair differences)\n")
+    says("rank", tmp_path / "m", text, "-o", tmp_path / "scores.txt")
+    np.testing.assert_allclose(np.loadtxt(tmp_path / "scores.txt"), model.predict(X, made.qid), rtol=1e-9)
+
+
 @pytest.mark.parametrize("method", ["minmax", "zscore"])
 @pytest.mark.parametrize("density", [0.1, 1.0])
 def test_scale_puts_a_scaler_before_the_ranker_here_and_in_rank(says, made, y, tmp_path, method, density):
@@ -104,6 +116,12 @@ def test_the_roc_loop_compares_rows_of_all_queries(says, text, tmp_path):
         (["--model", "spd", "--loop", "all"], "--loop 'all' is unknown"),
         (["--model", "spd", "--loop", "roc", "--scale", "minmax"], "--scale works inside queries, which --loop roc"),
         (["--model", "lcra", "--views", "1-5/6-11"], "--views names feature 11, but the data has 10"),
+        (
+            ["--model", "spd", "--prior", "1-x"],
+            r"--prior '1-x' has '1-x'; write feature ids from 1 and ranges, such as",
+        ),
+        (["--model", "spd", "--prior", "3-11"], "--prior names feature 11, but the data has 10"),
+        (["--model", "spd", "--prior", "3", "--loop", "roc"], "--prior works inside queries, which --loop roc"),
         (["--model", "lcra", "--views", "11"], "views=11 needs a column for each"),
     ],
 )

@@ -269,3 +269,16 @@ def test_parameters_are_checked():
         (name,) = wrong
         with pytest.raises(InputError, match=f"{name} is "):
             Collaborative(**wrong).fit(R)
+
+
+@BOTH
+def test_ratings_on_a_prior_are_those_less_it(make):
+    items, ratings, users = events(R)
+    prior = np.random.default_rng(0).normal(size=len(ratings))
+    less = make().fit(items, ratings - prior, qid=users)
+    model = make().fit(items, ratings, qid=users, prior=prior)
+    np.testing.assert_allclose(model.predict(items, users, prior=prior), less.predict(items, users) + prior)
+    packed = RankingData.of(np.asarray(items, dtype=float)[:, None], ratings, users).on_top_of(prior)
+    np.testing.assert_allclose(make().fit(packed).item_means_, model.item_means_)
+    with pytest.raises(InputError, match="on top of a prior"):
+        model.recommend(users[0])

@@ -24,7 +24,7 @@ DATA = RankingData.of(np.zeros((6, 1)), [0, 1, 2, 0, 1, 5], [0, 0, 0, 1, 1, 2])
 def _examples():
     law = PairSampler.of(DATA).index
     weights = np.array([1.0, 2.0, 3.0])
-    return Examples(DATA.y, law, law, RowIndex(alias_table(weights), np.array([0, 3, 5], dtype=np.uint32)))
+    return Examples(DATA.y, None, law, law, RowIndex(alias_table(weights), np.array([0, 3, 5], dtype=np.uint32)))
 
 
 def _dice(seed=0):

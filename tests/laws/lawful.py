@@ -9,8 +9,9 @@ from corank.base import Ranker
 from corank.calibration import Calibrated
 from corank.descent import CRR, LCRA, SPD
 from corank.kernels import GaussianKernel, LinearKernel
+from corank.priors import ColumnMean, OnTop
 from corank.pursuit import CoRankingPursuit, RankingPursuit
-from corank.rls import CoRankRLS, RankRLS
+from corank.rls import CoRankRLS, RankRLS, ViewRankRLS
 from corank.svm import RankSVM
 from plain_ranker import PlainRanker
 
@@ -22,11 +23,15 @@ LAWFUL: dict[str, Callable[[], Ranker]] = {
     "LCRA": lambda: LCRA(random_state=0),
     "RankRLS": RankRLS,
     "CoRankRLS": lambda: CoRankRLS(random_state=0),
+    # where rows are left out, each counts once, whatever it weighs
+    "ViewRankRLS": lambda: ViewRankRLS(metric="evidence", random_state=0),
     "RankingPursuit": RankingPursuit,
     "CoRankingPursuit": lambda: CoRankingPursuit(random_state=0),
     "RankSVM": RankSVM,
     # every query held out by itself: parts of several queries would depend on their order
     "Calibrated": lambda: Calibrated(SPD(loss="squared", alpha=0.1), cv=100),
+    # what is scaled inside queries would be another prior after rows were repeated
+    "OnTop": lambda: OnTop(ColumnMean([0], method=None), RankRLS()),
     # other settings
     "SPD squared": lambda: SPD(loss="squared", alpha=0.1, scale=False),
     "SPD rows": lambda: SPD(loss="squared", query_weight="rows"),
@@ -39,6 +44,9 @@ LAWFUL: dict[str, Callable[[], Ranker]] = {
     "RankRLS ties": lambda: RankRLS(alpha=0.1, ties=True, query_weight="rows"),
     "CoRankRLS gaussian": lambda: CoRankRLS(
         [GaussianKernel(0.05), GaussianKernel(0.02)], coupling=0.1, query_weight="rows"
+    ),
+    "ViewRankRLS gaussian": lambda: ViewRankRLS(
+        [GaussianKernel(0.05), LinearKernel()], metric="evidence", query_weight="rows"
     ),
     "RankingPursuit linear": lambda: RankingPursuit(12, "linear"),
     "RankingPursuit back": lambda: RankingPursuit(12, "linear", fitting="back"),
@@ -56,7 +64,7 @@ LAWFUL: dict[str, Callable[[], Ranker]] = {
 
 
 def exported() -> set[str]:
-    """Names of the concrete rankers of rows that corank exports; those of ids have tests/collaborative."""
+    """Names of the rankers of rows that learn from judgements; those of ids have tests/collaborative."""
     names = set()
     for name in corank.__all__:
         thing = getattr(corank, name)
@@ -64,6 +72,7 @@ def exported() -> set[str]:
             isinstance(thing, type)
             and issubclass(thing, Ranker)
             and thing is not Ranker
+            and thing._needs_judgements
             and not hasattr(thing, "_reads_ids")
         ):
             names.add(name)

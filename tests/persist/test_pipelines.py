@@ -50,7 +50,9 @@ def _routed():
 
 
 def made_ranker(kind):
-    ranker = kind(corank.SPD(n_steps=50, random_state=0)) if kind is corank.Calibrated else kind()
+    spd, mean = corank.SPD(n_steps=50, random_state=0), corank.ColumnMean([0, 1])
+    wrapped = {corank.Calibrated: (spd,), corank.OnTop: (mean, spd), corank.ColumnMean: ([0, 1],)}
+    ranker = kind(*wrapped.get(kind, ()))
     settings = {"random_state": 0, "n_steps": 50, "views": 2}
     return ranker.set_params(
         **{name: value for name, value in settings.items() if name in ranker.get_params(deep=False)}

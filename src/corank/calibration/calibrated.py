@@ -96,6 +96,7 @@ class Calibrated(Ranker):
     (500, 2)
     """
 
+    __metadata_request__predict: ClassVar[dict[str, bool]] = {"qid": True, "prior": True}
     _learns_from_differences: bool = False
     _rules: ClassVar[Rules] = {
         "ranker": having("a corank ranker such as SPD()", "fit", "predict"),
@@ -150,14 +151,30 @@ class Calibrated(Ranker):
             ranker, float(targets.min()), float(targets.max()), bool(np.isin(targets, (0.0, 1.0)).all()), **found
         )
 
-    def predict(self, X: Any) -> Floats:
-        """Score rows on the scale of y: expected grades, or probabilities of 1 where y was 0 and 1."""
-        scores = self.ranker_scores(X)
+    def predict(self, X: Any, qid: ArrayLike | None = None, *, prior: ArrayLike | None = None) -> Floats:
+        """
+        Score rows on the scale of y: expected grades, or probabilities of 1 where y was 0 and 1.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
+            The rows.
+        qid : array-like of shape (n_rows,), optional
+            One query id per row, for a ranker that asks for it.
+        prior : array-like of shape (n_rows,), optional
+            Scores of these rows known before learning; wanted where ``fit`` had a prior, and only there.
+
+        Returns
+        -------
+        array of shape (n_rows,)
+            Calibrated scores in input order.
+        """
+        scores = self.ranker_scores(X, qid, prior=prior)
         if hasattr(self, "levels_"):
             return np.interp(scores, self.scores_, self.levels_)
         return np.asarray(self.low_ + (self.high_ - self.low_) * expit(self.slope_ * scores + self.offset_))
 
-    def ranker_scores(self, X: Any) -> Floats:
+    def ranker_scores(self, X: Any, qid: ArrayLike | None = None, *, prior: ArrayLike | None = None) -> Floats:
         """
         Score rows as the ranker does, before calibration.
 
@@ -165,6 +182,8 @@ class Calibrated(Ranker):
         ----------
         X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
             The rows.
+        qid, prior : array-like of shape (n_rows,), optional
+            As in `predict`.
 
         Returns
         -------
@@ -172,10 +191,13 @@ class Calibrated(Ranker):
             Scores in input order.
         """
         rows = self._new_rows(X)
-        return np.asarray(self.ranker_.predict(rows))
+        return np.asarray(self.ranker_._predict_queries(rows, qid, prior))
+
+    def _predict_queries(self, X: Any, qid: ArrayLike | None, prior: ArrayLike | None) -> Floats:
+        return self.predict(X, qid, prior=prior)
 
     @available_if(_is_binary)  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: Any) -> Floats:
+    def predict_proba(self, X: Any, qid: ArrayLike | None = None, *, prior: ArrayLike | None = None) -> Floats:
         """
         Predict the probabilities of scores 0 and 1.
 
@@ -183,22 +205,24 @@ class Calibrated(Ranker):
         ----------
         X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
             The rows.
+        qid, prior : array-like of shape (n_rows,), optional
+            As in `predict`.
 
         Returns
         -------
         array of shape (n_rows, 2)
             Probability of 0 and of 1.
         """
-        p = self.predict(X)
+        p = self.predict(X, qid, prior=prior)
         return np.column_stack([1.0 - p, p])
 
-    def rank(self, X: Any, qid: ArrayLike | None = None) -> NDArray[np.int64]:
+    def rank(self, X: Any, qid: ArrayLike | None = None, *, prior: ArrayLike | None = None) -> NDArray[np.int64]:
         """
         Rank rows inside their queries, by the scores of the ranker: those never tie where calibrated ones may: 1 for
         the best row of each query.
         """
         rows = self._new_rows(X)
-        return np.asarray(self.ranker_.rank(rows, qid))
+        return np.asarray(self.ranker_.rank(rows, qid, prior=prior))
 
     def _held_out(self, data: RankingData, advance: Callable[[int], object]) -> tuple[Floats, Floats, Floats]:
         """Scores of rows by models that did not see them, with their y and weight."""
@@ -209,12 +233,15 @@ class Calibrated(Ranker):
             model = clone(self.ranker)
             w = None if data.weights is None else data.weights[train]
             X = data.X[:, train] if self._is_pairwise else data.X
-            model.fit(X[train], data.y[train], qid=codes[train], sample_weight=w)
+            known = None if data.prior is None else data.prior[train]
+            model.fit(X[train], data.y[train], qid=codes[train], sample_weight=w, prior=known)
             advance(1)
-            judged = np.asarray(test)[data.is_scored[test]]
-            if len(judged):
-                scores.append(model.predict(X[judged]))
-                rows.append(judged)
+            judged = data.is_scored[test]
+            if judged.any():
+                known = None if data.prior is None else data.prior[test]
+                # whole queries, as a ranker may look at a row beside the others
+                scores.append(model._predict_queries(X[test], codes[test], known)[judged])
+                rows.append(np.asarray(test)[judged])
         if not rows:
             raise InputError("cv holds out no scored row, so there is nothing to calibrate on; use another splitter.")
         at = np.concatenate(rows)

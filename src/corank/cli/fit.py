@@ -42,6 +42,14 @@ def fit(
     views: Annotated[
         str | None, typer.Option(help="Number of random views, or their features: 1-23/24-46.", metavar="VIEWS")
     ] = None,
+    prior: Annotated[
+        str | None,
+        typer.Option(
+            help="Features whose mean orders rows before anything is learnt, such as BM25's 21-25; the model learns "
+            "what they lack.",
+            metavar="FEATURES",
+        ),
+    ] = None,
     scale: Annotated[
         Scale | None,
         typer.Option(help="Scale features inside each query, to [0, 1] or to deviation 1, here and in `corank rank`."),
@@ -65,7 +73,16 @@ def fit(
     from sklearn import config_context
     from sklearn.pipeline import Pipeline
 
-    from corank.cli.models import IGNORE_QUERIES, build, find_ranker, law_of, layout_of, parse_views, require_features
+    from corank.cli.models import (
+        IGNORE_QUERIES,
+        build,
+        find_ranker,
+        law_of,
+        layout_of,
+        parse_features,
+        parse_views,
+        require_features,
+    )  # fmt: skip
     from corank.data.atomic import require_place
     from corank.data.read import read
     from corank.data.routing import predict_with_qid
@@ -73,6 +90,7 @@ def fit(
     from corank.errors import InputError
     from corank.metrics import disagreement_error
     from corank.persist import save
+    from corank.priors import ColumnMean, OnTop
 
     kind, (query_weight, draw) = find_ranker(model), law_of(loop)
     options = {
@@ -86,19 +104,23 @@ def fit(
         "coupling": ("--coupling", coupling),
         "views": ("--views", None if views is None else parse_views(views)),
     }
-    if scale is not None and loop in IGNORE_QUERIES:
-        raise InputError(f"--scale works inside queries, which --loop {loop} ignores; choose one of them.")
+    for option, given in (("--scale", scale), ("--prior", prior)):
+        if given is not None and loop in IGNORE_QUERIES:
+            raise InputError(f"{option} works inside queries, which --loop {loop} ignores; choose one of them.")
+    known = None if prior is None else parse_features(prior, "--prior")
     ranker = build(kind, options, assignments or [])
     params = ranker.get_params(deep=False)
     if params.get("random_state", seed) is None:
         ranker.set_params(random_state=seed)
-    fitted = ranker if scale is None else Pipeline([("scale", QueryScaler(scale.value)), ("rank", ranker)])
+    on_top = ranker if known is None else OnTop(ColumnMean(known), ranker)
+    fitted = on_top if scale is None else Pipeline([("scale", QueryScaler(scale.value)), ("rank", on_top)])
     require_place(output, overwrite=force)
     column = "none" if loop in IGNORE_QUERIES else qid
     form = layout_of(fitted)
     rows = read(data, unscored=unscored, y=label, qid=False if column == "none" else column, layout=form).data
-    if views is not None:
-        require_features(params["views"], rows.n_features)
+    if views is not None and not isinstance(params["views"], int):
+        require_features([column for view in params["views"] for column in view], "--views", rows.n_features)
+    require_features(known or (), "--prior", rows.n_features)
     began = time.perf_counter()
     shows_progress = "verbose" in params and sys.stderr.isatty()
     if shows_progress:
@@ -106,7 +128,7 @@ def fit(
     interrupted = False
     try:
         if scale is None:
-            ranker.fit(rows)
+            on_top.fit(rows)
         else:
             with config_context(enable_metadata_routing=True):
                 fitted.fit(rows.X, rows.y, qid=rows.queries.codes)
@@ -116,8 +138,10 @@ def fit(
             raise typer.Exit(INTERRUPTED) from None
         interrupted = True
     seconds = time.perf_counter() - began
+    learnt = ranker if known is None else on_top.ranker_
     if shows_progress:  # the file does not depend on where it was made
-        ranker.set_params(verbose=params["verbose"])
+        for one in {ranker, learnt}:
+            one.set_params(verbose=params["verbose"])
     save(fitted, output, overwrite=force)
     if interrupted:
         typer.echo(f"corank: interrupted; {output} keeps the {ranker.n_iter_} steps taken so far.", err=True)
@@ -127,9 +151,10 @@ def fit(
         codes = rows.queries.codes
         error = disagreement_error(np.asarray(rows.y), predict_with_qid(fitted, rows.X, codes), codes)
         outcome = f"disagreement with the training scores {error:.4f}"
-    if hasattr(ranker, "alpha_from_"):
-        outcome += f"; alpha {ranker.alpha_:.4g} ({ranker.alpha_from_})"
+    if hasattr(learnt, "alpha_from_"):
+        outcome += f"; alpha {learnt.alpha_:.4g} ({learnt.alpha_from_})"
+    what = kind.__name__ if known is None else f"{kind.__name__} on top of {len(known)} features"
     typer.echo(
-        f"wrote {output}: {kind.__name__} from {rows.n_rows} rows ({rows.n_scored} scored) in "
+        f"wrote {output}: {what} from {rows.n_rows} rows ({rows.n_scored} scored) in "
         f"{len(rows.queries)} queries, {rows.n_features} features, {seconds:.2f} s; {outcome}"
     )

@@ -120,31 +120,41 @@ def parse_views(text: str) -> int | list[list[int]]:
     """
     if text.isdecimal():
         return int(text)
-    views = []
-    for view in text.split("/"):
-        columns: list[int] = []
-        for piece in view.split(","):
-            ends = re.fullmatch(r"(\d+)(?:-(\d+))?", piece.strip())
-            if ends is None or not 1 <= int(ends[1]) <= int(ends[2] or ends[1]):
-                raise InputError(
-                    f"--views {text!r} has {piece!r}; write a number of views, or feature ids from 1 and ranges, "
-                    "such as 1-23/24-46."
-                )
-            columns += range(int(ends[1]) - 1, int(ends[2] or ends[1]))
-        views.append(columns)
-    return views
+    return [parse_features(view, "--views", "a number of views, or ") for view in text.split("/")]
 
 
-def require_features(views: int | list[list[int]], n_features: int) -> None:
+def parse_features(text: str, option: str, instead: str = "") -> list[int]:
     """
-    Raise one sentence, in the numbers that were typed, where views name features that the data does not have.
+    Read features: 1-based ids and ranges divided by commas.
 
-    views: as `parse_views` returns them.
+    option, instead: where they were typed, and what else may stand there, for the message.
+    Returns: 0-based columns.
+
+    >>> parse_features("21-23,40", "--prior")
+    [20, 21, 22, 39]
+    """
+    columns: list[int] = []
+    for piece in text.split(","):
+        ends = re.fullmatch(r"(\d+)(?:-(\d+))?", piece.strip())
+        if ends is None or not 1 <= int(ends[1]) <= int(ends[2] or ends[1]):
+            raise InputError(
+                f"{option} {text!r} has {piece!r}; write {instead}feature ids from 1 and ranges, such as "
+                f"{'1-23/24-46' if instead else '1-5,8'}."
+            )
+        columns += range(int(ends[1]) - 1, int(ends[2] or ends[1]))
+    return columns
+
+
+def require_features(columns: Iterable[int], option: str, n_features: int) -> None:
+    """
+    Raise one sentence, in the numbers that were typed, where an option names features that the data does not have.
+
+    columns: as `parse_features` returns them.
     n_features: number of features of the data.
     """
-    highest = 0 if isinstance(views, int) else 1 + max(max(columns) for columns in views)
+    highest = 1 + max(columns, default=-1)
     if highest > n_features:
-        raise InputError(f"--views names feature {highest}, but the data has {n_features}; name features that exist.")
+        raise InputError(f"{option} names feature {highest}, but the data has {n_features}; name features that exist.")
 
 
 def law_of(loop: str | None) -> tuple[str | None, str | None]:

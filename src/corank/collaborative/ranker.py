@@ -18,7 +18,6 @@ from corank.data.queries import Queries
 from corank.data.ranking import RankingData
 from corank.errors import InputError, warn
 from corank.held_out import HeldOut
-from corank.metrics import disagreement_error
 from corank.parameters import check_values, whole
 
 Floats = NDArray[np.float64]
@@ -48,7 +47,7 @@ class RatingsRanker(Ranker):
     A subclass learns from the matrix of ratings in `_fit_ratings`, and says in `_tastes` what a user's ratings mean.
     """
 
-    __metadata_request__predict: ClassVar[dict[str, bool]] = {"qid": True}
+    __metadata_request__predict: ClassVar[dict[str, bool]] = {"qid": True, "prior": True}
     # rows are ids and not columns, so that laws of columns and files of them do not apply
     _reads_ids: ClassVar[bool] = True
 
@@ -72,7 +71,7 @@ class RatingsRanker(Ranker):
         Returns: features of the items (N, q) and coefficients of the users (B, q).
         """
 
-    def predict(self, X: Any, qid: ArrayLike | None = None) -> Floats:
+    def predict(self, X: Any, qid: ArrayLike | None = None, *, prior: ArrayLike | None = None) -> Floats:
         """
         Score items, each for a user, on the scale of the ratings.
 
@@ -83,6 +82,8 @@ class RatingsRanker(Ranker):
         qid : array-like of shape (n_rows,), optional
             The user of each row. One who gave no rating in ``fit``, as everyone where there is no qid, is scored by the
             items' means.
+        prior : array-like of shape (n_rows,), optional
+            Scores of these rows known before learning; wanted where ``fit`` had a prior, and only there.
 
         Returns
         -------
@@ -105,18 +106,10 @@ class RatingsRanker(Ranker):
             scores[rows] = found
 
         self._spread(score, asked.starts)
-        return scores
+        return self._on_top(scores, prior)
 
-    def rank(self, X: Any, qid: ArrayLike | None = None) -> NDArray[np.int64]:
-        """Rank items for each user: 1 for the best of a user's rows; equal scores keep their input order."""
-        scores = self.predict(X, qid)
-        return Queries.of(qid, len(scores)).ranks(scores)
-
-    def score(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None, sample_weight: None = None) -> float:
-        """Share of comparable pairs of a user's items that are ordered rightly, averaged over users."""
-        if sample_weight is not None:
-            raise InputError("sample_weight came, but score counts pairs unweighted; leave it out.")
-        return 1.0 - disagreement_error(y, self.predict(X, qid), qid)
+    def _predict_queries(self, X: Any, qid: ArrayLike | None, prior: ArrayLike | None) -> Floats:
+        return self.predict(X, qid, prior=prior)
 
     def predict_user(self, items: ArrayLike, ratings: ArrayLike) -> Floats:
         """
@@ -258,6 +251,7 @@ class RatingsRanker(Ranker):
         return rows
 
     def _scores(self, rows: Any) -> Floats:
+        self._takes_prior(None)  # nobody can give one for every item
         scores = np.empty(rows.shape)
 
         def score(first: int, last: int) -> None:

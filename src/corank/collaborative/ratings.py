@@ -35,6 +35,7 @@ def ratings_problem(X: Any, y: Any, qid: Any) -> tuple[RankingData, Ids]:
             raise InputError(f"y or qid came beside a {type(X).__name__}, which holds the ratings; pass it alone.")
     elif qid is None:
         raise InputError("qid is None, but ratings are those of many users; pass the user of each rating.")
+    prior = None
     if sparse.issparse(X):
         items = np.arange(X.shape[1])
         qid, codes, y = cells_of(X)
@@ -42,28 +43,28 @@ def ratings_problem(X: Any, y: Any, qid: Any) -> tuple[RankingData, Ids]:
         if isinstance(X, RankingData):
             X.require_whole()
             _require_alike(X)
-            X, y, qid = X.X, X.y, X.queries.ids[X.queries.codes]
+            X, y, qid, prior = X.X, X.y, X.queries.ids[X.queries.codes], X.prior
         items, codes = coded(X)
     scores, queries = as_scores(y, len(codes)), Queries.of(qid, len(codes))
     _require_once(queries, items, codes, ~np.isnan(scores))
     rows = sparse.csr_array(
         (np.ones(len(codes), dtype=np.float32), codes, np.arange(len(codes) + 1)), shape=(len(codes), len(items))
     )
-    return RankingData.of_checked(rows, scores, queries), items
+    return RankingData.of_checked(rows, scores, queries).on_top_of(prior), items
 
 
 def ratings_matrix(data: RankingData) -> tuple[Any, Ids]:
     """
-    Gather the ratings of a problem from `ratings_problem`.
+    Gather the ratings of a problem from `ratings_problem`, less what is known of them before learning.
 
     Returns: CSR matrix of users × items in which zeros are ratings too, and the ids of who rated, in order.
     """
     _require_alike(data)
-    assert data.y is not None
+    assert data.targets is not None
     users, codes = in_order(data.queries.plain_ids("a ranker of ratings"), data.queries.codes[data.scored_rows])
     rated, at = np.unique(codes, return_inverse=True)  # not everyone, where y is NaN
     users = users[rated]
-    cells = (data.y[data.scored_rows], (at, data.X.indices[data.scored_rows]))
+    cells = (data.targets[data.scored_rows], (at, data.X.indices[data.scored_rows]))
     matrix = sparse.csr_array(cells, shape=(len(users), data.X.shape[1]))
     return matrix, users
 

@@ -42,6 +42,7 @@ from corank.core.sgd_parts import (
     UNSCORED_DICE,
     bias_rate_at,
     draw_examples,
+    on_prior,
     rate_at,
 )
 
@@ -129,7 +130,7 @@ def descend_coupled(state, plan, columns, examples, rows, n):  # type: ignore[no
                 if i >= k:
                     _agree(plan, pulls[i])
                 else:
-                    _learn(state, plan, examples.y, a, b, pulls[i])
+                    _learn(state, plan, examples.y, examples.prior, a, b, pulls[i])
             state.steps[0] += 1
             eta = rate_at(plan.rate, plan.alpha, plan.eta0, float(state.steps[0]))
             _shrink(state, plan, columns, eta)
@@ -188,14 +189,14 @@ def _pay(v, paid, entry, s):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _learn(state, plan, y, a, b, pulls):  # type: ignore[no-untyped-def]
+def _learn(state, plan, y, prior, a, b, pulls):  # type: ignore[no-untyped-def]
     """Turn the margins of an example into pulls divided by the batch, and pull the biases."""
     ledger, t = state.ledger, float(state.steps[0])
     share = 1.0 / plan.batch
     eta = bias_rate_at(plan, t + 1.0)
     for view in range(np.uint64(len(pulls))):
         if b == NO_PARTNER:
-            g = share * pull(plan.loss, y[a], pulls[view] + ledger[view, BIAS])
+            g = share * pull(plan.loss, y[a], on_prior(prior, pulls[view] + ledger[view, BIAS], a, b))
             if plan.fit_intercept and plan.rate == ADAGRAD:
                 ledger[view, BIAS_PULL] += g
                 ledger[view, BIAS_SQUARES] += g * g
@@ -205,7 +206,7 @@ def _learn(state, plan, y, a, b, pulls):  # type: ignore[no-untyped-def]
             pulls[view] = g
         else:
             gap = y[a] - y[b] if len(y) > 0 else 1.0
-            pulls[view] = share * pull(plan.loss, pair_target(plan.loss, gap), pulls[view])
+            pulls[view] = share * pull(plan.loss, pair_target(plan.loss, gap), on_prior(prior, pulls[view], a, b))
 
 
 @jit

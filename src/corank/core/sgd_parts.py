@@ -6,6 +6,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from numba.core import types
+from numba.extending import overload
 from numpy.typing import NDArray
 
 from corank.core.dice import next_u64, roll, uniform
@@ -101,14 +103,29 @@ class Examples(NamedTuple):
     What a descent learns from.
 
     y (n_rows,) or (0,): scores; empty where pairs carry a difference of 1.
+    prior (n_rows,): scores before learning; None where they are all 0.
     pairs, unscored: laws of scored and of unscored pairs.
     rows: law of single rows.
     """
 
     y: NDArray[np.float64]
+    prior: NDArray[np.float64] | None
     pairs: PairIndex
     unscored: PairIndex
     rows: RowIndex
+
+
+def on_prior(prior, margin, a, b):  # type: ignore[no-untyped-def]
+    """Return the margin of rows a and b, or of row a alone, on top of what is known of them before learning."""
+    raise NotImplementedError("for kernels only")
+
+
+@overload(on_prior)
+def _on_prior(prior, margin, a, b):  # type: ignore[no-untyped-def]
+    # chosen by type, so that nothing is tested in a step
+    if isinstance(prior, types.NoneType):
+        return lambda prior, margin, a, b: margin
+    return lambda prior, margin, a, b: margin + prior[a] - (0.0 if b == NO_PARTNER else prior[b])
 
 
 @inline

@@ -58,6 +58,22 @@ def as_numbers(values: ArrayLike, name: str, what: str) -> NDArray[np.float64]:
     return numbers
 
 
+def as_prior(prior: ArrayLike, n_rows: int) -> NDArray[np.float64]:
+    """
+    Check scores known before learning: a finite number for every row, scored or not.
+
+    n_rows: number of rows of X.
+    """
+    scores = as_numbers(prior, "prior", "score")
+    if len(scores) != n_rows:
+        raise InputError(f"prior has {len(scores)} scores for {n_rows} rows of X; pass one score per row.")
+    bad = np.flatnonzero(~np.isfinite(scores))
+    if len(bad):
+        raise InputError(f"prior is {scores[bad[0]]} at row {bad[0]}; pass a finite score for every row.")
+    require_squares(scores)
+    return scores
+
+
 def require_squares(s: NDArray[np.float64]) -> None:
     """
     Raise one sentence where scores cannot be squared and summed.

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from corank.core.blocks import sort_blocks
 from corank.core.threads import cut, n_threads, spread, threads_for
-from corank.data.given import as_pairs, as_scores
+from corank.data.given import as_pairs, as_prior, as_scores
 from corank.data.queries import Queries
 from corank.data.rows import as_rows, require_whole
 from corank.data.weights import as_weights, require_moderate
@@ -48,6 +48,8 @@ class RankingData:
         Row weights; None where all rows weigh 1. A row of weight 0 is as if it were not there.
     pair_weights : array of float64, shape (n_pairs,), or None
         Weights of the preferences themselves, see `pair_weight`; None where all weigh 1.
+    prior : array of float64, shape (n_rows,), or None
+        Scores s₀ known before learning: a ranker learns g, and f = s₀ + g is judged. None where all are 0.
 
     Examples
     --------
@@ -67,6 +69,7 @@ class RankingData:
     pairs: NDArray[np.int64] | None = None
     weights: NDArray[np.float64] | None = None
     pair_weights: NDArray[np.float64] | None = None
+    prior: NDArray[np.float64] | None = None
 
     @classmethod
     def of(cls, X: Any, y: ArrayLike, qid: ArrayLike | None = None, weights: ArrayLike | None = None) -> RankingData:
@@ -218,6 +221,27 @@ class RankingData:
             require_moderate(v, "pair", "pair_weight")
         return replace(self, weights=w, pair_weights=v)
 
+    def on_top_of(self, prior: ArrayLike | None) -> RankingData:
+        """
+        Give rows scores that are known before learning.
+
+        Parameters
+        ----------
+        prior : array-like of shape (n_rows,), optional
+            Finite scores, higher is better; None leaves them as they are.
+
+        Returns
+        -------
+        RankingData
+            The problem of what is left to learn.
+
+        Examples
+        --------
+        >>> RankingData.of([[0.0], [1.0]], [0, 3]).on_top_of([0, 2]).targets.tolist()
+        [0.0, 1.0]
+        """
+        return self if prior is None else replace(self, prior=as_prior(prior, self.n_rows))
+
     def __repr__(self) -> str:
         judged = f"{self.n_scored} scored" if self.pairs is None else f"{len(self.pairs)} preferences"
         return f"RankingData({self.n_rows} rows, {judged}, {len(self.queries)} queries, X of shape {self.X.shape})"
@@ -263,6 +287,49 @@ class RankingData:
         assert self.pairs is not None
         own = np.ones(len(self.pairs)) if self.pair_weights is None else self.pair_weights
         return own if self.weights is None else own * self.weights[self.pairs].prod(axis=1)
+
+    @property
+    def targets(self) -> NDArray[np.float64] | None:
+        """What squared losses ask of g, row by row: y − s₀; None where the problem is given by pairs."""
+        return self.y if self.y is None or self.prior is None else self.y - self.prior
+
+    @property
+    def pair_targets(self) -> NDArray[np.float64]:
+        """What squared losses ask of g for each preference of a to b: 1 − (s₀_a − s₀_b)."""
+        assert self.pairs is not None
+        return 1.0 - self.prior_gap(self.pairs)
+
+    def prior_of(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """
+        Return what is known of some rows before learning.
+
+        Parameters
+        ----------
+        rows : array of int64
+            Row numbers.
+
+        Returns
+        -------
+        array of float64
+            s₀, 0 where nothing is known.
+        """
+        return np.zeros(len(rows)) if self.prior is None else self.prior[rows]
+
+    def prior_gap(self, pairs: NDArray[np.int64]) -> NDArray[np.float64]:
+        """
+        Return by how much rows are known to be better than others before learning.
+
+        Parameters
+        ----------
+        pairs : array of int64, shape (n, 2)
+            Row numbers.
+
+        Returns
+        -------
+        array of float64
+            s₀_a − s₀_b of each pair (a, b).
+        """
+        return self.prior_of(pairs[:, 0]) - self.prior_of(pairs[:, 1])
 
     def weight_of(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
         """

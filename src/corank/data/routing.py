@@ -24,17 +24,21 @@ def how_to_pass_qid() -> str:
     )
 
 
-def predict_with_qid(estimator: Any, X: Any, qid: ArrayLike | None) -> NDArray[np.float64]:
+def predict_with_qid(
+    estimator: Any, X: Any, qid: ArrayLike | None, prior: ArrayLike | None = None
+) -> NDArray[np.float64]:
     """
-    Predict, handing query ids to whatever inside an estimator asks for them.
+    Predict, handing query ids, and a prior, to whatever inside an estimator asks for them.
 
-    A ranker's ``predict`` takes rows only; a pipeline with a `QueryScaler` needs query ids. Metadata routing is
+    Most rankers' ``predict`` takes no query ids; a pipeline with a `QueryScaler` needs query ids. Metadata routing is
     switched on for the time of the call.
 
     estimator: A fitted ranker, regressor, pipeline of them, or search over them.
     qid (n_rows,): one query id per row.
+    prior (n_rows,): scores known before learning.
     """
-    if qid is None:
+    given = {name: value for name, value in (("qid", qid), ("prior", prior)) if value is not None}
+    if not given:
         return np.asarray(estimator.predict(X))
     # slow to import, and most users of metrics never need it
     import sklearn
@@ -44,6 +48,6 @@ def predict_with_qid(estimator: Any, X: Any, qid: ArrayLike | None) -> NDArray[n
     while hasattr(estimator, "best_estimator_"):
         estimator = estimator.best_estimator_
     with sklearn.config_context(enable_metadata_routing=True):
-        asks = get_routing_for_object(estimator).consumes("predict", ["qid"])
-        found = estimator.predict(X, qid=qid) if asks else estimator.predict(X)
+        asks = get_routing_for_object(estimator).consumes("predict", given)
+        found = estimator.predict(X, **{name: given[name] for name in asks})
     return np.asarray(found)

@@ -220,4 +220,5 @@ def keep_scores(data: RankingData, kept: NDArray[np.bool_]) -> RankingData:
     [0.0, nan, 2.0]
     """
     assert data.y is not None
-    return RankingData.of_checked(data.X, np.where(kept, data.y, np.nan), data.queries, data.weights)
+    hidden = RankingData.of_checked(data.X, np.where(kept, data.y, np.nan), data.queries, data.weights)
+    return hidden.on_top_of(data.prior)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.metaestimators import available_if
 
 from corank.descent.fitted import logistic
@@ -126,7 +126,7 @@ class CRR(LinearDescent):
         self.verbose = verbose
 
     @available_if(_is_logistic)  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_proba(self, X: Any, *, prior: ArrayLike | None = None) -> NDArray[np.float64]:
         """
         Expected scores of rows as shares of the way from the lowest to the highest; for the logistic loss.
 
@@ -134,11 +134,13 @@ class CRR(LinearDescent):
         ----------
         X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
             The rows.
+        prior : array-like of shape (n_rows,), optional
+            As in `predict`.
 
         Returns
         -------
         array of shape (n_rows, 2)
             1 − p and p = σ(w · x + b): where between the two numbers of `score_range_` the score is expected.
         """
-        p = logistic(self.predict(X))
+        p = logistic(self.predict(X, prior=prior))
         return np.column_stack([1.0 - p, p])

@@ -57,9 +57,8 @@ def judge_of(held: HeldOut, loss: str) -> Judge:
     rows = held.test.X[held.rows]
 
     def error(W: Floats, biases: Floats) -> float:
-        scores = rows @ W.mean(axis=0) + biases.mean()
         # what a logistic margin predicts is a probability
-        return held.error(logistic(scores) if held.by_squares and loss == "logistic" else scores)
+        return held.error(rows @ W.mean(axis=0) + biases.mean(), logistic if loss == "logistic" else None)
 
     return error
 

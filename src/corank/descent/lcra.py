@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from corank.advice import warn_of_no_agreement
 from corank.core.coupled import Columns
@@ -180,7 +180,7 @@ class LCRA(LinearDescent):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def predict_views(self, X: Any) -> Floats:
+    def predict_views(self, X: Any, *, prior: ArrayLike | None = None) -> Floats:
         """
         Score rows with each view.
 
@@ -188,13 +188,16 @@ class LCRA(LinearDescent):
         ----------
         X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
             The rows.
+        prior : array-like of shape (n_rows,), optional
+            As in `predict`.
 
         Returns
         -------
         array of shape (n_rows, n_views)
             One column of scores for each view, with the bias that they share; their mean is what ``predict`` gives.
         """
-        return np.asarray(self._new_rows(X) @ self.view_coefs_.T + self.intercept_, dtype=np.float64)
+        scores = np.asarray(self._new_rows(X) @ self.view_coefs_.T + self.intercept_, dtype=np.float64)
+        return self._on_top(scores, prior)
 
     @property
     def _has_optimum(self) -> bool:

@@ -34,7 +34,7 @@ Floats = NDArray[np.float64]
 class LinearDescent(Ranker):
     """A linear ranker learnt by stochastic descent, or exactly where that is cheaper; the base of SPD, CRR and LCRA."""
 
-    __metadata_request__partial_fit: ClassVar[dict[str, bool]] = {"qid": True}
+    __metadata_request__partial_fit: ClassVar[dict[str, bool]] = {"qid": True, "prior": True}
 
     # a ranker without these parameters learns from pairs only, and by no Newton steps
     mix: float = 0.0
@@ -84,6 +84,7 @@ class LinearDescent(Ranker):
         sample_weight: Any = None,
         pairs: ArrayLike | None = None,
         pair_weight: Any = None,
+        prior: ArrayLike | None = None,
     ) -> Self:
         """
         Take `n_steps` further stochastic steps, on the same or on other rows.
@@ -94,7 +95,7 @@ class LinearDescent(Ranker):
 
         Parameters
         ----------
-        X, y, qid, sample_weight, pairs, pair_weight
+        X, y, qid, sample_weight, pairs, pair_weight, prior
             As in `fit`.
 
         Returns
@@ -108,10 +109,11 @@ class LinearDescent(Ranker):
         if goes_on:
             self._require_same_scale()
         descend = partial(self._descend, goes_on=goes_on)
-        return self._learn((X, y, qid, pairs), (sample_weight, pair_weight), goes_on=goes_on, fit=descend)
+        weights = (sample_weight, pair_weight)
+        return self._learn((X, y, qid, pairs), weights, prior, goes_on=goes_on, fit=descend)
 
-    def predict(self, X: Any) -> Floats:
-        """Score rows: w · x + b, higher is better."""
+    def _score_rows(self, X: Any) -> Floats:
+        """Return w · x + b."""
         return np.asarray(self._new_rows(X) @ self.coef_ + self.intercept_, dtype=np.float64)
 
     @property

@@ -64,12 +64,15 @@ class Sample:
 
     pairs, rows, unscored (n, n_features): differences of scored pairs, single rows, differences of unscored pairs.
     pair_targets, row_targets (n,): targets of the first two.
+    pair_priors, row_priors (n,): their margins before learning.
     """
 
     pairs: Any
     pair_targets: Floats
+    pair_priors: Floats
     rows: Any
     row_targets: Floats
+    row_priors: Floats
     unscored: Any
 
     @np.errstate(over="ignore", invalid="ignore")
@@ -84,10 +87,11 @@ class Sample:
         total = 0.5 * objective.alpha * float(np.sum(W * W)) + objective.l1 * float(np.abs(W).sum())
         for w, bias in zip(W, biases, strict=True):
             if objective.mix < 1.0:
-                costs = objective.loss.value(self.pair_targets, self.pairs @ w)
+                costs = objective.loss.value(self.pair_targets, self.pairs @ w + self.pair_priors)
                 total += (1.0 - objective.mix) * float(costs.mean())
             if objective.mix > 0.0:
-                total += objective.mix * float(objective.loss.value(self.row_targets, self.rows @ w + bias).mean())
+                costs = objective.loss.value(self.row_targets, self.rows @ w + bias + self.row_priors)
+                total += objective.mix * float(costs.mean())
         if objective.coupling > 0.0 and len(W) > 1:
             total += objective.coupling * len(W) * (len(W) - 1) * self.view_gap(W)
         return total

@@ -77,10 +77,10 @@ class Task:
         table = alias_table(data.weight_of(rows)) if len(rows) else np.empty((0, 2), dtype=np.uint64)
         gaps = y[drawn[:, 0]] - y[drawn[:, 1]] if len(y) else np.ones(len(drawn))
         sample = Sample(
-            _differences(data.X, drawn), objective.loss.pair_target(gaps), data.X[single], y[single],
-            _differences(data.X, unscored),
+            _differences(data.X, drawn), objective.loss.pair_target(gaps), data.prior_gap(drawn),
+            data.X[single], y[single], data.prior_of(single), _differences(data.X, unscored),
         )  # fmt: skip
-        examples = Examples(y, pairs, free, RowIndex(table, rows.astype(np.uint32)))
+        examples = Examples(y, data.prior, pairs, free, RowIndex(table, rows.astype(np.uint32)))
         return cls(objective, as_core_rows(data.X), examples, columns, sample)
 
     def first_rate(self, rate: str, eta0: float | None) -> float:

@@ -50,6 +50,7 @@ def scored_comparisons(data: RankingData, mix: float, centred: bool, query_weigh
     if data.pairs is not None:
         return _preferences(weigh_queries(data, query_weight))
     assert data.y is not None
+    assert data.targets is not None
     order = data.order[data.is_scored[data.order]]
     w = data.weight_of(order)
     # without a pair to count, a query has no weight to spread over its rows
@@ -71,8 +72,9 @@ def scored_comparisons(data: RankingData, mix: float, centred: bool, query_weigh
         out = per_row * w * (z - (w @ z) / W_D if centred else z)
         return out + per_pair * (L_q @ z - L_g @ z) if per_pair else out
 
-    k = apply(y)
-    return Comparisons(LinearMap(data.X, order), apply, k, float(y @ k), per_pair * degree + per_row * w)
+    t = data.targets[order]
+    k = apply(t)
+    return Comparisons(LinearMap(data.X, order), apply, k, float(t @ k), per_pair * degree + per_row * w)
 
 
 def unscored_comparisons(data: RankingData, query_weight: str) -> Comparisons | None:
@@ -97,13 +99,13 @@ def unscored_comparisons(data: RankingData, query_weight: str) -> Comparisons | 
 def _preferences(data: RankingData) -> Comparisons:
     assert data.pairs is not None
     n, (winners, losers) = data.n_rows, data.pairs.T
-    w = data.pair_weight
+    w, t = data.pair_weight, data.pair_targets
     total = float(w.sum())
     require_weight(total, "pair")
     L = Laplacian.from_pairs(data.pairs, n, w / total)
-    k = (np.bincount(winners, weights=w, minlength=n) - np.bincount(losers, weights=w, minlength=n)) / total
+    k = (np.bincount(winners, weights=w * t, minlength=n) - np.bincount(losers, weights=w * t, minlength=n)) / total
     degree = np.bincount(data.pairs.ravel(), weights=np.repeat(w, 2), minlength=n) / total
-    return Comparisons(LinearMap(data.X, np.arange(n)), L.apply, k, 1.0, degree)
+    return Comparisons(LinearMap(data.X, np.arange(n)), L.apply, k, float(w @ t**2) / total, degree)
 
 
 def _blocks(codes: NDArray[np.int64], w: Floats) -> Laplacian:

@@ -84,7 +84,7 @@ def solve_by_products(
 
 
 def _means(data: RankingData) -> tuple[Floats, float]:
-    assert data.y is not None
+    assert data.targets is not None
     rows = data.scored_rows
     share = data.weight_of(rows) / data.weight_of(rows).sum()
-    return LinearMap(data.X, rows).gather(share), float(share @ data.y[rows])
+    return LinearMap(data.X, rows).gather(share), float(share @ data.targets[rows])

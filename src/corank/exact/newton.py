@@ -83,6 +83,7 @@ class Affine:
 def minimise(
     evaluate: Evaluate,
     scores: Affine,
+    prior: Floats,
     alpha: float,
     precondition: Vector,
     tol: float,
@@ -90,10 +91,11 @@ def minimise(
     advance: Callable[[int], object],
 ) -> Solution:
     """
-    Minimise loss(u(θ)) + alpha/2 ‖w‖² over θ.
+    Minimise loss(s₀ + u(θ)) + alpha/2 ‖w‖² over θ.
 
     evaluate: takes scores u and returns the loss there.
     scores: the map u(θ).
+    prior: s₀, where scores are for θ = 0.
     alpha: weight of the penalty.
     precondition: product with P⁻¹, P near the second derivative in θ.
     tol: stops where the objective is above its minimum by at most `tol` times its value, or times what was gained since
@@ -104,7 +106,7 @@ def minimise(
     d = scores.rows.X.shape[1]
     penalty = np.full(d + scores.has_intercept, alpha)
     penalty[d:] = 0.0
-    theta, u = np.zeros(len(penalty)), np.zeros(len(scores.rows.order))
+    theta, u = np.zeros(len(penalty)), prior
     here = evaluate(u)
     g = first = scores.gather(here.slope)
     value = start = here.value

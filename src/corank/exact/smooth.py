@@ -45,6 +45,8 @@ def smooth_loss(
     """
     Minimise mix · mean_D ℓ(y, w·x + b) + (1 − mix) · mean_P ℓ(t(y_a − y_b), w·(a − b)) + alpha/2 ‖w‖².
 
+    Where rows have a prior s₀, s₀ + w·x stands for w·x.
+
     The squared hinge with mix = 0 is the linear RankSVM, the logistic loss with mix = 1 logistic regression.
 
     Parameters
@@ -106,7 +108,7 @@ def smooth_loss(
     precondition = _preconditioner(data, comparisons, mix, alpha, loss.curvature, learns_b, query_weight)
     scores = Affine(comparisons.rows, learns_b)
     with np.errstate(over="ignore", invalid="ignore"), progress(max_iter, "Newton steps", verbose) as advance:
-        found = minimise(_sum(parts), scores, alpha, precondition, tol, max_iter, advance)
+        found = minimise(_sum(parts), scores, data.prior_of(order), alpha, precondition, tol, max_iter, advance)
     if not np.isfinite(found.objective):
         raise InputError(f"the weights overflow with alpha={alpha:g}; scale the columns of X, or raise alpha.")
     return found

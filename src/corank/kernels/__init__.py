@@ -14,6 +14,7 @@ from corank.kernels.kernel import Gram, Kernel
 from corank.kernels.names import KERNELS, as_kernel
 from corank.kernels.products import CosineKernel, LinearKernel, PolynomialKernel
 from corank.kernels.radial import ChiSquareKernel, GaussianKernel, LaplacianKernel
+from corank.kernels.sums import SumKernel
 
 __all__ = [
     "INDEFINITE",
@@ -29,6 +30,7 @@ __all__ = [
     "LinearKernel",
     "PolynomialKernel",
     "PrecomputedKernel",
+    "SumKernel",
     "as_kernel",
     "indefinite",
     "inverse_root",

@@ -27,12 +27,15 @@ class Scorer:
     metric: Metric
     convention: Convention
 
-    def __call__(self, estimator: Any, X: Any, y: ArrayLike, *, qid: ArrayLike | None = None) -> float:
+    def __call__(
+        self, estimator: Any, X: Any, y: ArrayLike, *, qid: ArrayLike | None = None, prior: ArrayLike | None = None
+    ) -> float:
         """
         Judge an estimator.
 
         estimator: A fitted ranker, regressor, pipeline of them, or search over them.
         qid (n_rows,): one query id per row; without it all rows are one query.
+        prior (n_rows,): scores known before learning.
         Returns: the mean over queries, negated where smaller is better.
         """
         import sklearn
@@ -42,7 +45,7 @@ class Scorer:
             warnings.warn(
                 f"{self.metric} took all rows as one query, as no qid came; {how_to_pass_qid()}.", stacklevel=2
             )
-        judged = Judgements.of(y, predict_with_qid(estimator, X, qid), qid, self.convention)
+        judged = Judgements.of(y, predict_with_qid(estimator, X, qid, prior), qid, self.convention)
         mean = self.metric.result(judged).mean
         return mean if self.metric.measure.larger_is_better else -mean
 
@@ -54,11 +57,12 @@ class Scorer:
         return f"scorer({str(self.metric)!r}, convention={self.convention.name!r})"
 
     def get_metadata_routing(self) -> Any:
-        """Tell scikit-learn that the scorer asks for `qid`."""
+        """Tell scikit-learn that the scorer asks for `qid` and `prior`."""
         from sklearn.utils.metadata_routing import MetadataRequest
 
         request = MetadataRequest(owner=self)
-        request.score.add_request(param="qid", alias=True)
+        for name in ("qid", "prior"):
+            request.score.add_request(param=name, alias=True)
         return request
 
     def _accept_sample_weight(self) -> bool:

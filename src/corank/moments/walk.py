@@ -113,17 +113,19 @@ class RowWalk:
 @dataclass(frozen=True, eq=False)
 class PreferenceWalk:
     """
-    Given preferences, query by query; each asks for a difference of 1.
+    Given preferences, query by query.
 
     X, features: see `corank.moments.Moments.of`.
     pairs, w (n_pairs, 2): winners and losers, and weights.
-    width, block: columns of [Φ 1], and preferences of a block.
+    gaps (n_pairs,): the difference that each asks for.
+    width, block: columns of [Φ gap], and preferences of a block.
     """
 
     X: Any
     features: Features
     pairs: Integers
     w: Floats
+    gaps: Floats
     width: int
     block: int
 
@@ -152,7 +154,7 @@ class PreferenceWalk:
             n, (winners, losers) = end - begin, self.pairs[begin:end].T
             D[:n, :-1] = self.features(self.X[winners])
             D[:n, :-1] -= self.features(self.X[losers])
-            D[:n, -1] = 1.0
+            D[:n, -1] = self.gaps[begin:end]
             D[:n] *= np.sqrt(self.w[begin:end])[:, None]
             pair.add(D[:n])
 
@@ -199,13 +201,16 @@ def walk_over(
     weighed = weigh_queries(data, query_weight, ties=ties, rows=rows)
     if rows == "scored" and data.pairs is not None:
         by_query = np.argsort(data.queries.codes[data.pairs[:, 0]], kind="stable")
-        return PreferenceWalk(X, features, data.pairs[by_query], weighed.pair_weight[by_query], width, block)
+        w, gaps = weighed.pair_weight[by_query], data.pair_targets[by_query]
+        return PreferenceWalk(X, features, data.pairs[by_query], w, gaps, width, block)
     unscored = rows == "unscored"
     # where grades do not matter, rows are read in the order they stand in
     order = data.queries.order if ties or unscored else data.order
     order = order[data.is_scored[order] != unscored]
-    y = np.zeros(data.n_rows) if unscored or data.y is None else data.y
-    slots = _slots(data.queries.codes[order], None if ties or unscored else y[order], weighed.weight_of(order))
+    targets = None if unscored else data.targets
+    by_grade = None if ties or unscored or data.y is None else data.y[order]
+    slots = _slots(data.queries.codes[order], by_grade, weighed.weight_of(order))
+    y = np.zeros(data.n_rows) if targets is None else targets
     return RowWalk(X, y, features, order, slots, data.weight_of(order) if plain else None, width, block)
 
 

@@ -162,11 +162,12 @@ def _try_estimator(model: Any) -> None:
         _require_finite(found.data if sparse.issparse(found) else found)
         return
     model._require_state()
-    _require_finite(model.predict(row), (1,))
+    prior = [0.0] if model.has_prior_ else None
+    _require_finite(model.predict(row, prior=prior), (1,))
     if hasattr(model, "predict_views"):
         for view in model.views_:
             view.require_columns(d)
-        _require_finite(model.predict_views(row), (1, len(model.views_)))
+        _require_finite(model.predict_views(row, prior=prior), (1, len(model.views_)))
 
 
 def _require_finite(found: NDArray[Any], shape: tuple[int, ...] | None = None) -> None:

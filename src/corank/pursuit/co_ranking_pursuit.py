@@ -27,7 +27,7 @@ from itertools import islice
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from corank.advice import warn_of_no_agreement
 from corank.base import Ranker
@@ -244,7 +244,7 @@ class CoRankingPursuit(Ranker):
                     break
         return taken
 
-    def predict(self, X: Any, n_terms: int | None = None) -> Floats:
+    def predict(self, X: Any, n_terms: int | None = None, *, prior: ArrayLike | None = None) -> Floats:
         """
         Score rows by the mean of the views.
 
@@ -254,15 +254,20 @@ class CoRankingPursuit(Ranker):
             The rows.
         n_terms : int, optional
             Use the first so many steps; all by default.
+        prior : array-like of shape (n_rows,), optional
+            Scores of these rows known before learning; wanted where ``fit`` had a prior, and only there.
 
         Returns
         -------
         array of shape (n_rows,)
             Scores in input order, higher is better.
         """
-        return np.asarray(self.predict_views(X, n_terms).mean(axis=1))
+        return self._on_top(self._score_rows(X, n_terms), prior)
 
-    def predict_views(self, X: Any, n_terms: int | None = None) -> Floats:
+    def _score_rows(self, X: Any, n_terms: int | None = None) -> Floats:
+        return np.asarray(self._views_of(X, n_terms).mean(axis=1))
+
+    def predict_views(self, X: Any, n_terms: int | None = None, *, prior: ArrayLike | None = None) -> Floats:
         """
         Score rows by each view: the paper's several near-optimal solutions.
 
@@ -272,12 +277,17 @@ class CoRankingPursuit(Ranker):
             The rows.
         n_terms : int, optional
             Use the first so many steps; all by default.
+        prior : array-like of shape (n_rows,), optional
+            As in `predict`.
 
         Returns
         -------
         array of shape (n_rows, M)
             Scores of each view.
         """
+        return self._on_top(self._views_of(X, n_terms), prior)
+
+    def _views_of(self, X: Any, n_terms: int | None = None) -> Floats:
         rows = self._seen_rows(X)
         p = as_length(n_terms, len(self.term_coefs_), "this model has")
         out = np.zeros((rows.shape[0], len(self.views_)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,12 +96,12 @@ class Goal:
         rows = data.scored_rows
         if data.pairs is not None:
             return cls._of_pairs(data, mix, query_weight)
-        assert data.y is not None
+        assert data.targets is not None
         queries = Queries.of(data.queries.codes[rows], len(rows))
         w = data.weight_of(rows)
         L = Laplacian.per_query(queries, query_weight, weights=None if data.weights is None else w)
         inner = Inner(L, mix, w)
-        s = data.y[rows]
+        s = data.targets[rows]
         if mix == 0.0:
             # the level of a query cancels; subtracting it first keeps the digits that matter
             s = s - (np.bincount(queries.codes, s) / queries.sizes)[queries.codes]
@@ -113,15 +113,16 @@ class Goal:
             raise InputError(f"mix is {mix}, but preference pairs hold no scores to regress on; pass mix=0 or scores.")
         assert data.pairs is not None
         rows, weight = data.scored_rows, weigh_queries(data, query_weight).pair_weight
-        pairs, weight = np.searchsorted(rows, data.pairs[weight > 0.0]), weight[weight > 0.0]
+        kept = weight > 0.0
+        pairs, weight, gaps = np.searchsorted(rows, data.pairs[kept]), weight[kept], data.pair_targets[kept]
         L = Laplacian.from_pairs(pairs, len(rows), weight)
         inner = Inner(L, 0.0, np.ones(len(rows)))
-        return cls(rows, inner, np.asarray(L.half_t(np.sqrt(weight))), float(weight.sum()))
+        return cls(rows, inner, np.asarray(L.half_t(np.sqrt(weight) * gaps)), float(weight @ gaps**2))
 
 
 def without_mean(data: RankingData) -> tuple[float, RankingData]:
     """
-    Take the mean score of the rows to learn from off all scores.
+    Take the mean of what is asked of the rows to learn from off all scores.
 
     Returns: the mean, and the problem without it; 0 and the problem itself where it has no scores.
 
@@ -130,7 +131,7 @@ def without_mean(data: RankingData) -> tuple[float, RankingData]:
     (6.0, [-1.0, 1.0, nan])
     """
     rows = data.scored_rows
-    if data.y is None:
+    if data.y is None or data.targets is None:
         return 0.0, data
-    mean = float(np.average(data.y[rows], weights=data.weight_of(rows)))
-    return mean, RankingData.of_checked(data.X, data.y - mean, data.queries, data.weights)
+    mean = float(np.average(data.targets[rows], weights=data.weight_of(rows)))
+    return mean, replace(data, y=data.y - mean)

@@ -253,7 +253,9 @@ class RankingPursuit(Ranker):
         """The coefficients of the model of the first p terms in row p − 1, zeros behind them."""
         return path_table(self.solutions_[0]["path"], len(self.solutions_[0]["terms"]))
 
-    def predict(self, X: Any, n_terms: int | None = None, solution: int = 0) -> Floats:
+    def predict(
+        self, X: Any, n_terms: int | None = None, solution: int = 0, *, prior: ArrayLike | None = None
+    ) -> Floats:
         """
         Score rows.
 
@@ -265,12 +267,17 @@ class RankingPursuit(Ranker):
             Use the model of the first so many terms; all by default.
         solution : int
             Which of the `n_solutions` models.
+        prior : array-like of shape (n_rows,), optional
+            Scores of these rows known before learning; wanted where ``fit`` had a prior, and only there.
 
         Returns
         -------
         array of shape (n_rows,)
             Scores in input order, higher is better.
         """
+        return self._on_top(self._score_rows(X, n_terms, solution), prior)
+
+    def _score_rows(self, X: Any, n_terms: int | None = None, solution: int = 0) -> Floats:
         rows = self._new_rows(X)
         terms, coefs = self._model(n_terms, solution)
         if not hasattr(self, "basis_"):
@@ -291,8 +298,8 @@ class RankingPursuit(Ranker):
         Returns
         -------
         list of Pull
-            The strongest pull upwards first, the strongest downwards last; with `intercept_` the contributions sum to
-            the score.
+            The strongest pull upwards first, the strongest downwards last; with `intercept_`, and the prior if there is
+            one, the contributions sum to the score.
 
         Examples
         --------

@@ -17,11 +17,10 @@ every further alpha costs O(M² r²), every further coupling O(M³ r³), and nei
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from corank.advice import warn_of_no_agreement
@@ -31,7 +30,7 @@ from corank.data.ranking import RankingData
 from corank.data.weights import require_weight
 from corank.errors import InputError
 from corank.held_out import HeldOut
-from corank.kernels import Kernel, LinearKernel
+from corank.kernels import LinearKernel
 from corank.parameters import Rules, items, listing, none, number, whole
 from corank.progress import progress
 from corank.rls.frame import Frame
@@ -198,19 +197,12 @@ class CoRankRLS(LeastSquares):
         self._require_rows(frame)
         n_views = len(self.views) if isinstance(self.views, list | tuple) else int(self.views)
         for_views, *for_maps = rng.spawn(1 + n_views)
-        rows = np.union1d(frame.rows, data.unscored_rows)
+        rows, n_features = np.union1d(frame.rows, data.unscored_rows), None if data.X.ndim == 1 else data.n_features
         views = [
             view.fit(data.X, dice, data.weights)
-            for view, dice in zip(self._views(data, for_views), for_maps, strict=True)
+            for view, dice in zip(as_views(self.views, n_features, for_views, self.kernel), for_maps, strict=True)
         ]
         return tuple(self._map(view, data, rows, dice) for view, dice in zip(views, for_maps, strict=True))
-
-    def _views(self, data: RankingData, rng: np.random.Generator) -> list[View]:
-        if data.X.ndim == 1:
-            if isinstance(self.views, Integral) or any(_names_columns(one) for one in self.views):
-                raise InputError("rows that are objects have no columns; give each view a function: View(None, f).")
-            return as_views(self.views, 1, rng)
-        return as_views(self.views, data.n_features, rng, self.kernel)
 
     def _solve(self, summary: Summary) -> FittedCoRankRLS:
         equations = summary.equations(float(self.coupling))
@@ -240,11 +232,11 @@ class CoRankRLS(LeastSquares):
             jitter=ridges[c].jitter(float(alphas[a])),
         )  # fmt: skip
 
-    def predict(self, X: Any) -> NDArray[np.float64]:
-        """Score rows: the mean of the views' scores, higher is better."""
-        return np.asarray(self.predict_views(X).mean(axis=1))
+    def _score_rows(self, X: Any) -> NDArray[np.float64]:
+        """Return the mean of the views' scores."""
+        return np.asarray(self._views_of(X).mean(axis=1))
 
-    def predict_views(self, X: Any) -> NDArray[np.float64]:
+    def predict_views(self, X: Any, *, prior: ArrayLike | None = None) -> NDArray[np.float64]:
         """
         Score rows with each view.
 
@@ -252,12 +244,17 @@ class CoRankRLS(LeastSquares):
         ----------
         X : array-like, CSR matrix, DataFrame or sequence of objects
             The rows.
+        prior : array-like of shape (n_rows,), optional
+            As in `predict`.
 
         Returns
         -------
         array of shape (n_rows, n_views)
             One column of scores for each view.
         """
+        return self._on_top(self._views_of(X), prior)
+
+    def _views_of(self, X: Any) -> Floats:
         check_is_fitted(self)
         seen, parts = self._seen_rows(X), zip(self.view_bases_, self.view_coefs_, strict=True)
         return np.column_stack(
@@ -278,7 +275,3 @@ def _fitted(summary: Summary, w: Floats, **found: Any) -> FittedCoRankRLS:
         views=[phi.view for phi in summary.maps], view_coefs=coefs, view_bases=bases, view_gap=summary.gap(w),
         rank=len(w), **found,
     )  # fmt: skip
-
-
-def _names_columns(entry: Any) -> bool:
-    return entry.columns is not None if isinstance(entry, View) else not isinstance(entry, Kernel)

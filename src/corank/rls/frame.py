@@ -113,11 +113,12 @@ class RowFrame(Frame):
     """
     Scored rows that are compared with another, query by query.
 
-    y (n,): scores of `rows`.
-    L: over these rows in this order, divided by the weight of all pairs: Z = H Φ and t = H y with L = HᵀH.
+    y, prior (n,): scores of `rows`, and what is known of them before learning.
+    L: over these rows in this order, divided by the weight of all pairs: Z = H Φ and t = H (y − prior), L = HᵀH.
     """
 
     y: Floats
+    prior: Floats
     L: QueryLaplacian
 
     @property
@@ -127,18 +128,19 @@ class RowFrame(Frame):
 
     @property
     def targets(self) -> Floats:
-        """H y."""
-        return np.asarray(self.L.half(self.y))
+        """H (y − prior)."""
+        return np.asarray(self.L.half(self.y - self.prior))
 
     def sizes(self, lengths: Floats | float) -> Sizes:
-        """Measure H y, and rows √(s w) φ(x)."""
+        """Measure the targets, and rows √(s w) φ(x)."""
         scale = np.repeat(self.L.scale, np.diff(self.starts)) * self.w
         return Sizes(float(np.linalg.norm(self.targets)), float(np.sum(scale * lengths)))
 
     def design(self, first: int, last: int, X: Any, features: Features) -> tuple[Floats, Floats]:
-        """Return HΦ and H y of some queries."""
+        """Return HΦ and H (y − prior) of some queries."""
         part = slice(self.starts[first], self.starts[last])
-        values = np.column_stack([features(X[self.rows[part]]), self.y[part]]).astype(np.float64, copy=False)
+        values = np.column_stack([features(X[self.rows[part]]), self.y[part] - self.prior[part]])
+        values = values.astype(np.float64, copy=False)
         # H does not see a constant: without it, means round to what differences are made of
         begins = self.starts[first:last] - self.starts[first]
         values -= np.repeat(values[begins], np.diff(self.starts[first : last + 1]), axis=0)
@@ -146,10 +148,10 @@ class RowFrame(Frame):
         return values[:, :-1], values[:, -1]
 
     def scores(self, held: Held, metric: str) -> Floats:
-        """Return the mean of a metric over the queries, for predictions H f."""
+        """Return the mean of a metric over the queries, for predictions H g."""
         query = np.repeat(np.arange(self.n_queries), np.diff(self.starts))
         columns = zip(self.L.half_inverse(held.values).T, self._noise(held.noise).T, strict=True)
-        predicted = (level(f, noise, self.starts) for f, noise in columns)
+        predicted = (level(self.prior + f, noise, self.starts) for f, noise in columns)
         return np.array([evaluate(self.y, column, query, metric)[metric].mean for column in predicted])
 
     def _noise(self, of_half: Floats) -> Floats:
@@ -165,37 +167,40 @@ class RowFrame(Frame):
 @dataclass(frozen=True, eq=False)
 class PairFrame(Frame):
     """
-    Preferences, query by query: each asks for a difference of 1.
+    Preferences, query by query.
 
     winners, losers (n,): row numbers in X.
     w (n,): weight of each pair, above zero; their sum is 1.
+    known (n,): by how much the winner is better before learning; a difference of 1 is asked for.
     """
 
     winners: NDArray[np.int64]
     losers: NDArray[np.int64]
     w: Floats
+    known: Floats
 
     @property
     def targets(self) -> Floats:
-        """√w."""
-        return np.sqrt(self.w)
+        """√w (1 − known)."""
+        return np.sqrt(self.w) * (1.0 - self.known)
 
     def sizes(self, lengths: Floats | float) -> Sizes:
-        """Measure √w, and rows √w φ(x) of winners and losers."""
-        return Sizes(1.0, 2.0 * float(np.mean(lengths)))
+        """Measure the targets, and rows √w φ(x) of winners and losers."""
+        return Sizes(float(np.linalg.norm(self.targets)), 2.0 * float(np.mean(lengths)))
 
     def design(self, first: int, last: int, X: Any, features: Features) -> tuple[Floats, Floats]:
-        """Return √w (Φ_winner − Φ_loser) and √w of some queries."""
+        """Return √w (Φ_winner − Φ_loser) and √w (1 − known) of some queries."""
         part = slice(self.starts[first], self.starts[last])
         root = np.sqrt(self.w[part])
         D = np.asarray(features(X[self.winners[part]]), dtype=np.float64) - features(X[self.losers[part]])
-        return root[:, None] * D, root
+        return root[:, None] * D, root * (1.0 - self.known[part])
 
     def scores(self, held: Held, metric: str) -> Floats:
         """Return the share of pairs ordered wrongly, a predicted tie counting ½, averaged over queries."""
         if str(parse_metric(metric)) != "disagreement":
             raise InputError(f"metric is {metric!r}, but preference pairs have no grades; use metric='disagreement'.")
-        wrong = np.where(np.abs(held.values) <= held.noise, 0.5, held.values < 0)
+        margins = held.values + (np.sqrt(self.w) * self.known)[:, None]
+        wrong = np.where(np.abs(margins) <= held.noise, 0.5, margins < 0)
         return np.asarray((np.add.reduceat(wrong, self.starts[:-1]) / np.diff(self.starts)[:, None]).mean(axis=0))
 
 
@@ -208,7 +213,8 @@ def _row_frame(data: RankingData, query_weight: str, ties: bool) -> RowFrame:
         of_query = L.scale * W_q / 2
     total = drawn_weight(data, query_weight) if ties else float(of_query.sum())
     L = replace(L, scale=L.scale / total)
-    return RowFrame(whole.order, L.starts, of_query / total, query_weight, ties, data.y[whole.order], L)
+    y, prior = data.y[whole.order], data.prior_of(whole.order)
+    return RowFrame(whole.order, L.starts, of_query / total, query_weight, ties, y, prior, L)
 
 
 def _pair_frame(data: RankingData, query_weight: str, ties: bool) -> PairFrame:
@@ -221,4 +227,4 @@ def _pair_frame(data: RankingData, query_weight: str, ties: bool) -> PairFrame:
     starts, w = np.append(0, np.cumsum(sizes[sizes > 0])), w[order] / w.sum()
     shares = np.add.reduceat(w, starts[:-1]) if len(w) else w
     rows = np.unique(np.concatenate([winners, losers]))
-    return PairFrame(rows, starts, shares, query_weight, ties, winners, losers, w)
+    return PairFrame(rows, starts, shares, query_weight, ties, winners, losers, w, data.prior_gap(data.pairs[order]))

@@ -20,6 +20,9 @@ from corank.rls.systems import System
 Floats = NDArray[np.float64]
 Remake = Callable[[RankingData, Frame], System]
 
+EVIDENCE = "evidence"
+"""What judges candidates by how likely they make all scores, with nothing left out."""
+
 # parts that the rows of a single query are dealt into where pairs cannot be left out at once
 _FOLDS = 10
 
@@ -38,7 +41,7 @@ def candidates(values: Any, name: str) -> Floats:
 def metric_for(metric: str | None, frame: Frame) -> str:
     """Name the metric that judges; by default nDCG@10 where whole queries of grades are left out, else disagreement."""
     if metric is not None:
-        return str(parse_metric(metric))
+        return metric if metric == EVIDENCE else str(parse_metric(metric))
     if not isinstance(frame, RowFrame) or frame.n_queries < 2:
         return "disagreement"
     are_grades = (frame.y >= 0) & (frame.y <= 10) & (frame.y == np.round(frame.y))
@@ -51,9 +54,13 @@ def best(scores: Floats, metric: str) -> tuple[int, ...]:
         raise InputError(
             f"{metric} is defined for no query that was left out; choose another metric, or score more rows."
         )
-    sign = 1.0 if parse_metric(metric).measure.larger_is_better else -1.0
-    at = int(np.nanargmax(sign * scores))
+    at = int(np.nanargmax(direction(metric) * scores))
     return tuple(int(i) for i in np.unravel_index(at, scores.shape))
+
+
+def direction(metric: str) -> float:
+    """Return 1 where larger is better, else −1."""
+    return 1.0 if metric == EVIDENCE or parse_metric(metric).measure.larger_is_better else -1.0
 
 
 def judged(
@@ -67,9 +74,11 @@ def judged(
     metric: what judges.
     remake: makes the same kind of system of other scores of the same rows.
     advance: is told how many rows are done.
-    Returns: means of the metric, and what was left out.
+    Returns: means of the metric, and what was left out; or the log evidence.
     """
     frame = system.frame
+    if metric == EVIDENCE:
+        return system.evidence(ridge, alphas), "largest"
     if frame.n_queries > 1:
         return frame.scores(system.queries_out(ridge, alphas, advance), metric), "leave-query-out"
     if not isinstance(frame, RowFrame) or metric != "disagreement":
@@ -107,7 +116,8 @@ def _rows_out(system: System, alphas: Floats, n_parts: int, remake: Remake, adva
         i, j = np.nonzero(y[out][:, None] > y[out])
         if len(i) and frame.n_queries:
             rest = remake(data, frame)
-            f, noise = rest.rows_out(ridge_of(rest.equations(), alphas), data.X[rows[out]], alphas)
+            g, noise = rest.rows_out(ridge_of(rest.equations(), alphas), data.X[rows[out]], alphas)
+            f = g + data.prior_of(rows[out])[:, None]
             wrong += np.where(np.abs(f[i] - f[j]) <= noise[i] + noise[j], 0.5, f[i] < f[j]).sum(axis=0)
             total += len(i)
         advance(len(y[out]))

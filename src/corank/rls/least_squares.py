@@ -45,6 +45,8 @@ class LeastSquares(Ranker):
     random_state: Any
     verbose: bool
 
+    # what may choose among candidates beside the metrics
+    _judges: ClassVar[tuple[str, ...]] = ()
     _rules: ClassVar[Rules] = {
         "alpha": number(0) | none,
         "kernel": parameters.kernel,
@@ -64,7 +66,7 @@ class LeastSquares(Ranker):
             candidates(self.alphas, "alphas")
             if self.alpha is not None:
                 raise InputError("alpha came beside alphas, of which the best is kept; leave alpha None.")
-        if self.metric is not None:
+        if self.metric is not None and self.metric not in self._judges:
             parse_metric(self.metric)
         require_choice(self.basis)
 
@@ -97,6 +99,8 @@ class LeastSquares(Ranker):
         self._check()
         data, _ = self._problem(X, y, qid, pairs)
         data = data.weighted(sample_weight, pair_weight)
+        if data.prior is not None:
+            raise InputError("a summary has no place for the prior of its rows; fit the ranker on them instead.")
         if like is not None:
             if data.X.ndim == 2 and data.n_features != like.n_features:
                 raise InputError(

@@ -57,6 +57,8 @@ def pairs_out(ridge: Ridge, Z: Floats | None, frame: RowFrame, alphas: Floats, s
     W, squares = w.sum() - (w[i] + w[j]), np.sum(w * w) - (w[i] ** 2 + w[j] ** 2)
     # s of a mean over the pairs of the other rows, with ties also those of a row with itself
     scales, group = np.unique(2.0 * W / (W**2 - (0.0 if frame.ties else squares)), return_inverse=True)
+    better, known = np.sign(y[i] - y[j]), frame.prior[i] - frame.prior[j]
+    y = y - frame.prior
     y = y - np.average(y, weights=w)
     if Z is None:
         assert isinstance(ridge, Spectrum)
@@ -79,7 +81,7 @@ def pairs_out(ridge: Ridge, Z: Floats | None, frame: RowFrame, alphas: Floats, s
                 found = _margins(np.eye(len(A)) - through @ A.T, y, root, *pairs)
             solution = float(np.linalg.norm(ridge.through(target, shift)))
             noise = _noise(ridge, through, solution, shift, found, pairs, sizes, Z is None)
-            margin = found.values * np.sign(y[pairs[0]] - y[pairs[1]])
+            margin = (found.values + known[group == g]) * better[group == g]
             wrong[at] += np.where(np.abs(margin) <= noise, 0.5, margin < 0).sum()
     return wrong / len(i)
 

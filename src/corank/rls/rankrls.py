@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from corank.basis import Basis, FeatureMap, score_columns
@@ -36,7 +36,7 @@ from corank.held_out import HeldOut
 from corank.kernels import Kernel, LinearKernel
 from corank.progress import progress
 from corank.rls.frame import Frame, RowFrame
-from corank.rls.judge import best, candidates, judged, metric_for
+from corank.rls.judge import EVIDENCE, best, candidates, judged, metric_for
 from corank.rls.least_squares import LeastSquares, raw_weights
 from corank.rls.spectrum import Equations, ridge_of, solve_one
 from corank.rls.summary import Summary
@@ -83,7 +83,8 @@ class RankRLS(LeastSquares):
         and scores repeat in it, every tenth of its rows.
     metric : str, optional
         What chooses among `alphas`, see `corank.metrics.parse_metric`; rows count once there, whatever they weigh. None
-        is nDCG@10 for grades from 0 to 10 in several queries, else disagreement.
+        is nDCG@10 for grades from 0 to 10 in several queries, else disagreement. "evidence" leaves nothing out: it
+        keeps the alpha under which the scores are likeliest, f being a Gaussian process beside Gaussian noise.
     n_basis : int, optional
         Number of basis rows of the sparse form; None solves the dense dual, or the primal for a linear kernel.
     basis : {"random", "kmeans++"} or array-like of int
@@ -105,7 +106,7 @@ class RankRLS(LeastSquares):
     alpha_ : float
         The weight of the penalty that was used.
     alpha_from_ : str
-        What it was chosen from: "given", "pair differences", or what was left out and what judged.
+        What it was chosen from: "given", "pair differences", "largest evidence", or what was left out and what judged.
     coef_ : array of shape (n_features,)
         Weights of the columns (linear kernel only).
     dual_coef_ : array of shape (r,)
@@ -118,7 +119,8 @@ class RankRLS(LeastSquares):
         `coef_` or `dual_coef_` for each of `alphas`.
     loo_scores_ : array of shape (n_alphas,)
         Mean of `metric` over the queries, each predicted by the model that did not see it; disagreement error over
-        pairs that were left out when there is one query. Predictions nearer than their rounding errors are ties.
+        pairs that were left out when there is one query. Predictions nearer than their rounding errors are ties. With
+        ``metric="evidence"``, the log evidence up to a constant.
     jitter_ : float
         What was added to `alpha_` because rounding errors would drown it: rows repeat, or alpha is below 1e-13 of the
         system's trace. Columns of a linear kernel are measured one by one: the most that was added for any of them.
@@ -136,6 +138,8 @@ class RankRLS(LeastSquares):
     >>> model.loo_scores_.shape, model.alpha_from_
     ((4,), 'leave-query-out nDCG@10')
     """
+
+    _judges = (EVIDENCE,)
 
     def __init__(
         self,
@@ -220,12 +224,12 @@ class RankRLS(LeastSquares):
         x, jitter = solve_one(equations, alpha)
         return x, {"alpha": alpha, "alpha_from": source, "jitter": jitter, "rank": len(x)}
 
-    def predict(self, X: Any) -> NDArray[np.float64]:
-        """Score rows: f(x), higher is better."""
+    def _score_rows(self, X: Any) -> NDArray[np.float64]:
+        """Return f(x)."""
         check_is_fitted(self)
         return self._scores(X, self.coef_ if isinstance(self.kernel_, LinearKernel) else self.dual_coef_)
 
-    def predict_path(self, X: Any) -> NDArray[np.float64]:
+    def predict_path(self, X: Any, *, prior: ArrayLike | None = None) -> NDArray[np.float64]:
         """
         Score rows with the model of each of `alphas`.
 
@@ -233,6 +237,8 @@ class RankRLS(LeastSquares):
         ----------
         X : array-like, CSR matrix, DataFrame or sequence of objects
             The rows.
+        prior : array-like of shape (n_rows,), optional
+            As in `predict`.
 
         Returns
         -------
@@ -242,7 +248,7 @@ class RankRLS(LeastSquares):
         check_is_fitted(self)
         if not hasattr(self, "alpha_path_"):
             raise InputError("this model was fitted for one alpha; pass alphas to have a path.")
-        return self._scores(X, self.alpha_path_.T)
+        return self._on_top(self._scores(X, self.alpha_path_.T), prior)
 
     def _scores(self, X: Any, coefficients: Floats) -> Floats:
         if isinstance(self.kernel_, LinearKernel):

@@ -87,6 +87,10 @@ class Ridge(ABC):
         """Return rows in these coordinates times (A + λI)⁻¹."""
 
     @abstractmethod
+    def log_det(self, shift: float) -> float:
+        """Return log |I + A/λ|."""
+
+    @abstractmethod
     def solve(self, alphas: ArrayLike) -> Floats:
         """Return x for each of `alphas` (m,), a column each."""
 
@@ -150,6 +154,10 @@ class Spectrum(Ridge):
     def through(self, rows: Floats, shift: float) -> Floats:
         """Divide by e + λ."""
         return np.asarray(rows / (self.values + shift))
+
+    def log_det(self, shift: float) -> float:
+        """Sum over the eigenvalues."""
+        return float(np.sum(np.log1p(self.values / shift)))
 
     def solve(self, alphas: ArrayLike) -> Floats:
         """Solve for every λ."""
@@ -216,6 +224,12 @@ class Equilibrated(Ridge):
         """Solve for each row."""
         factor = linalg.cho_factor(self.matrices(np.array([shift]))[0], overwrite_a=True, check_finite=False)
         return np.asarray(linalg.cho_solve(factor, rows.T, check_finite=False).T)
+
+    def log_det(self, shift: float) -> float:
+        """Compare the factors of the matrix with and without A."""
+        whole = self.matrices(np.array([shift]))[0]
+        penalty = np.diag(whole) - np.diag(self.matrix)
+        return float(np.linalg.slogdet(whole)[1] - np.sum(np.log(penalty)))
 
     def solve(self, alphas: ArrayLike) -> Floats:
         """Solve for every λ."""

@@ -23,7 +23,7 @@ from corank.rls.accuracy import Held, Sizes
 from corank.rls.frame import Frame, RowFrame
 from corank.rls.leave_out import Advance, dual_queries_out, rows_out, views_out
 from corank.rls.leave_pair_out import pairs_out
-from corank.rls.spectrum import Equations, Ridge
+from corank.rls.spectrum import Equations, Ridge, Spectrum
 from corank.rls.summary import Summary
 
 Floats = NDArray[np.float64]
@@ -62,6 +62,25 @@ class System(ABC):
     def rows_out(self, ridge: Ridge, rows: Any, alphas: Floats) -> Held:
         """Predict other rows of the one query, up to a constant."""
 
+    def evidence(self, ridge: Ridge, alphas: Floats) -> Floats:
+        """
+        Return the log evidence of each alpha, up to a constant.
+
+        Scores are f and noise of precision L/σ², f has the covariance σ² K/alpha, any level of a query is as likely as
+        any other, and σ is the one that makes the scores likeliest: −½(m log(q/m) + log |I + A/alpha|), with m the
+        differences that compared rows leave free, by preferences too, and q twice the least value of the objective.
+        """
+        m = freedom(self.data, self.frame.ties).differences
+        found = []
+        for shift in ridge.shifts(alphas):
+            q, log_det = self._misfit(ridge, float(shift))
+            found.append(-0.5 * (m * np.log(max(q, np.finfo(np.float64).tiny) / m) + log_det))
+        return np.array(found)
+
+    @abstractmethod
+    def _misfit(self, ridge: Ridge, shift: float) -> tuple[float, float]:
+        """Return tᵀ(I + ZZᵀ/λ)⁻¹t and log |I + ZZᵀ/λ|, Z and t those of `Frame.design`."""
+
 
 @dataclass(frozen=True, eq=False)
 class DenseSystem(System):
@@ -89,7 +108,7 @@ class DenseSystem(System):
         frame.L.half(M.T, out=M)
         trace = float(np.trace(M))
         # values that differ: a decomposition that meets one value many times is several times slower
-        levels = (trace / len(M) or 1.0) * np.linspace(0.5, 1.5, frame.n_queries)
+        levels = (trace / len(M) or 1.0) * _spread(frame.n_queries)
         for own, (begin, end) in zip(levels, pairwise(frame.starts), strict=True):
             u = np.sqrt(w[begin:end] / w[begin:end].sum())
             M[begin:end, begin:end] += own * np.outer(u, u)
@@ -117,6 +136,14 @@ class DenseSystem(System):
         seen = self.frame.L.half(np.ascontiguousarray(self.basis.similarities(rows).T)).T
         length = float(np.mean(self.basis.lengths(self.data.X)))
         return rows_out(ridge, ridge.seen(seen), alphas, self._sizes, length, is_dual=True)
+
+    def _misfit(self, ridge: Ridge, shift: float) -> tuple[float, float]:
+        assert isinstance(ridge, Spectrum)
+        spread = _spread(self.frame.n_queries)
+        # what `equations` gave the constants of queries is no part of ZZᵀ
+        levels = spread * (ridge.values.sum() / (len(ridge.values) + spread.sum()))
+        q = shift * float(ridge.through(ridge.target, shift) @ ridge.target)
+        return q, ridge.log_det(shift) - float(np.sum(np.log1p(levels / shift)))
 
     @property
     def _sizes(self) -> Sizes:
@@ -164,6 +191,10 @@ class FeatureSystem(System):
         seen = ridge.seen(self.summary.only_map(rows))
         return rows_out(ridge, seen, alphas, self._sizes, self._length, is_dual=False)
 
+    def _misfit(self, ridge: Ridge, shift: float) -> tuple[float, float]:
+        explained = float(ridge.through(ridge.target, shift) @ ridge.target)
+        return float(np.sum(self.frame.targets**2)) - explained, ridge.log_det(shift)
+
     @property
     def _length(self) -> float:
         """Mean k(x, x) over basis rows, summed over the views that have them."""
@@ -174,3 +205,7 @@ class FeatureSystem(System):
     def _sizes(self) -> Sizes:
         inflation = max(phi.inflation for phi in self.summary.maps)
         return replace(self.frame.sizes(self._length), inflation=inflation)
+
+
+def _spread(n: int) -> Floats:
+    return np.linspace(0.5, 1.5, n)

@@ -187,7 +187,8 @@ class RankSVM(Ranker):
             max_iter=self.max_iter,
             verbose=self.verbose,
         )
-        partners = active_partners(data, np.asarray(problem.X @ found.coef, dtype=np.float64))
+        scores = data.prior_of(np.arange(data.n_rows)) + np.asarray(problem.X @ found.coef, dtype=np.float64)
+        partners = active_partners(data, scores)
         factors = factors_of(problem.X)
         return _Margin(
             alpha=float(alpha), alpha_from="pair differences" if self.alpha is None else "given", kernel=kernel,
@@ -203,8 +204,8 @@ class RankSVM(Ranker):
         numbers = choose_basis(view, data.X, data.scored_rows, self.n_basis, self.basis, for_rows)
         return FeatureMap.on_basis(Basis.of(view, data.X, numbers), data.X)
 
-    def predict(self, X: Any) -> Floats:
-        """Score rows: f(x), higher is better."""
+    def _score_rows(self, X: Any) -> Floats:
+        """Return f(x)."""
         rows = self._new_rows(X)
         # by what was fitted: parameters may have been set since
         if hasattr(self, "basis_"):

@@ -1,0 +1,97 @@
+"""SumKernel: several similarities of a row, each of its own columns, weighted and added."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corank.core.scaled import ScaledRows
+from corank.errors import InputError
+from corank.kernels.given import CallableKernel, PrecomputedKernel
+from corank.kernels.grams import require_inner_product
+from corank.kernels.kernel import Gram, Kernel
+
+
+@dataclass(frozen=True)
+class SumKernel(Kernel):
+    """
+    k(x, z) = Σ_v c_v k_v(x, z), each kernel seeing columns of its own.
+
+    Parameters
+    ----------
+    kernels : tuple of Kernel
+        The parts k_v.
+    weights : tuple of float
+        c_v, none below zero.
+    columns : tuple, optional
+        For each part a tuple of the columns it sees, or None for all; None lets every part see all.
+
+    Examples
+    --------
+    >>> from corank.kernels import GaussianKernel, LinearKernel
+    >>> kernel = SumKernel((LinearKernel(), GaussianKernel(1.0)), (2.0, 0.5), ((0,), (1,)))
+    >>> kernel(np.array([[1.0, 0.0], [3.0, 0.0]])).tolist()
+    [[2.5, 6.5], [6.5, 18.5]]
+    """
+
+    kernels: tuple[Kernel, ...]
+    weights: tuple[float, ...]
+    columns: tuple[tuple[int, ...] | None, ...] | None = None
+
+    def __post_init__(self) -> None:
+        n = len(self.kernels)
+        if not n or len(self.weights) != n or (self.columns is not None and len(self.columns) != n):
+            raise InputError(f"{n} kernels came with {len(self.weights)} weights; pass a weight for each of them.")
+        if not all(np.isfinite(c) and c >= 0 for c in self.weights):
+            raise InputError(f"weights is {self.weights}; pass finite numbers of at least 0.")
+        if any(isinstance(kernel, PrecomputedKernel) for kernel in self.kernels):
+            raise InputError("similarities computed before have one view only; add them up, and pass their sum.")
+
+    # of the class for other kernels; a sum is what its parts are
+    @property
+    def scales_columns(self) -> bool:  # type: ignore[override]
+        """Whether columns may be brought to one size."""
+        return all(kernel.scales_columns for kernel in self.kernels)
+
+    @property
+    def takes_objects(self) -> bool:  # type: ignore[override]
+        """Whether rows may be anything but numbers."""
+        return all(kernel.takes_objects for kernel in self.kernels)
+
+    def diag(self, X: Any) -> Gram:
+        """Add up the diagonals."""
+        rows = self._rows(X)
+        parts = [c * kernel.diag(self._seen(v, rows)) for v, (kernel, c) in self._used]
+        return np.asarray(sum(parts, start=np.zeros(rows.shape[0])))
+
+    def fit(self, X: Any, rng: np.random.Generator, weights: NDArray[np.float64] | None = None) -> Kernel:
+        """Resolve the parameters of every part."""
+        parts = zip(self.kernels, rng.spawn(len(self.kernels)), strict=True)
+        return replace(self, kernels=tuple(k.fit(self._seen(v, X), dice, weights) for v, (k, dice) in enumerate(parts)))
+
+    def _rows(self, X: Any) -> Any:
+        return X if self.takes_objects and getattr(X, "ndim", 2) == 1 else super()._rows(X)
+
+    def _gram(self, X: Any, Z: Any) -> Gram:
+        total = np.zeros((X.shape[0], Z.shape[0]))
+        for v, (kernel, c) in self._used:
+            own = self._seen(v, X)
+            # kernels are more exact where both sides are one array
+            K = kernel(own, None if Z is X else self._seen(v, Z))
+            if Z is X and isinstance(kernel, CallableKernel):
+                require_inner_product(np.asarray(K, dtype=np.float64), kernel)
+            total += c * K
+        return total
+
+    @property
+    def _used(self) -> list[tuple[int, tuple[Kernel, float]]]:
+        return [part for part in enumerate(zip(self.kernels, self.weights, strict=True)) if part[1][1] > 0.0]
+
+    def _seen(self, v: int, X: Any) -> Any:
+        columns = None if self.columns is None else self.columns[v]
+        if columns is None:
+            return X
+        return X.select(list(columns)) if isinstance(X, ScaledRows) else X[:, list(columns)]
