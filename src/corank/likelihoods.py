@@ -78,7 +78,7 @@ class IntervalProbit:
     def __call__(self, mean: ArrayLike, var: ArrayLike) -> Tilt:
         """Return log Z and its slopes for g ~ N(mean, var); var + noise must be above 0."""
         given = np.broadcast_arrays(*(np.asarray(part, dtype=np.float64) for part in (mean, var, *self._parts)))
-        m, v, lo, hi, noise = (np.ascontiguousarray(part).ravel() for part in given)
+        m, v, lo, hi, noise = (part.flatten() for part in given)
         out = np.empty((len(m), 6))
         interval_moments(m, v + noise, lo, hi, out)
         return Tilt(*(out[:, j].reshape(given[0].shape) for j in range(6)))

@@ -1,7 +1,10 @@
 """Learn a posterior: Gaussian processes with preferences, grades and questions, by expectation propagation."""
 
 from corank.gp.ep import Approximation, propagate, root_of
+from corank.gp.items import Items
 from corank.gp.posterior import Posterior
+from corank.gp.preference_gp import PreferenceGP
+from corank.gp.process import Process
 from corank.gp.sites import Sites
 
-__all__ = ["Approximation", "Posterior", "Sites", "propagate", "root_of"]
+__all__ = ["Approximation", "Items", "Posterior", "PreferenceGP", "Process", "Sites", "propagate", "root_of"]

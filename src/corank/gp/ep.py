@@ -103,6 +103,7 @@ def propagate(
     start: tuple[Floats, Floats] | None = None,
     max_sweeps: int = MAX_SWEEPS,
     tol: float = TOLERANCE,
+    quiet: bool = False,
 ) -> Approximation:
     """
     Find the Gaussian, and say so where sites would not come to rest.
@@ -110,6 +111,7 @@ def propagate(
     R (n, r): the items in the columns in which w lives; `root_of` finds it for a covariance.
     precision (r, r): Λ0; the identity by default.
     start: τ and ν to begin from, such as those of a problem that was a little different; 0 by default.
+    quiet: whether to leave it to the caller to look at `gap`.
     """
     m = len(sites)
     tau, nu = (np.zeros(m), np.zeros(m)) if start is None else (start[0].copy(), start[1].copy())
@@ -119,7 +121,7 @@ def propagate(
     while gap > tol and n_sweeps < max_sweeps:
         gap = sweeps(tau, nu)
         n_sweeps += 1
-    if gap > tol:
+    if gap > tol and not quiet:
         warn(
             f"expectation propagation still moves by {sweeps.last:.1e} standard deviations after {n_sweeps} sweeps; "
             "raise sigma, or allow more.",

@@ -69,6 +69,14 @@ class Sites:
         right = np.where(self.right >= 0, np.searchsorted(items, self.right), -1)
         return items, replace(self, left=np.searchsorted(items, self.left), right=right)
 
+    def taken_over(self, old: Sites, values: Floats) -> Floats:
+        """Values that belong to other preferences, for those of them that are here; 0 for the rest."""
+        n = 1 + max(int(part.max(initial=0)) for part in (self.left, self.right, old.left, old.right))
+        here, there = self.left * n + self.right, old.left * n + old.right
+        out = np.zeros(len(self))
+        out[np.searchsorted(here, there)] = values
+        return out
+
     def shift(self, nu: Floats, n: int) -> Floats:
         """Bᵀ(weight ν), over n items."""
         push, is_pair = self.weight * nu, self.right >= 0
