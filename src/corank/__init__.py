@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     )
     from corank.data.store import open_store as open_store, write_store as write_store
     from corank.descent import CRR as CRR, LCRA as LCRA, SPD as SPD
-    from corank.gp import PreferenceGP as PreferenceGP
+    from corank.gp import OrdinalGP as OrdinalGP, PreferenceGP as PreferenceGP
     from corank.judging import JudgingCurve as JudgingCurve, judging_curve as judging_curve, suggest as suggest
     from corank.landmarks import Landmarks as Landmarks
     from corank.metrics import Evaluation as Evaluation, evaluate as evaluate, evaluate_run as evaluate_run
@@ -98,6 +98,7 @@ _HOMES = {
     "LCRA": "corank.descent",
     "Landmarks": "corank.landmarks",
     "OnTop": "corank.priors",
+    "OrdinalGP": "corank.gp",
     "PairSampler": "corank.sampling",
     "PreferenceGP": "corank.gp",
     "QueryKFold": "corank.data.split",
@@ -138,15 +139,9 @@ _HOMES = {
 
 # what else is reached by `import corank` alone
 _ROOMS = (
-<<<<<<< HEAD
-    "base", "basis", "calibration", "collaborative", "data", "descent", "errors", "exact", "graphs", "judging",
-    "kernels", "landmarks", "losses", "metrics", "moments", "persist", "priors", "pursuit", "rls", "sampling",
-    "screening", "smooth", "svm", "views",
-=======
     "base", "basis", "calibration", "collaborative", "data", "descent", "errors", "exact", "gp", "graphs",
-    "judging", "kernels", "landmarks", "likelihoods", "losses", "metrics", "moments", "persist", "pursuit", "rls",
-    "sampling", "screening", "smooth", "svm", "views",
->>>>>>> gp
+    "judging", "kernels", "landmarks", "likelihoods", "losses", "metrics", "moments", "persist", "priors", "pursuit",
+    "rls", "sampling", "screening", "smooth", "svm", "views",
 )  # fmt: skip
 
 __all__ = ["__version__", *_HOMES]
