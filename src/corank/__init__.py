@@ -57,7 +57,12 @@ if TYPE_CHECKING:
     )
     from corank.data.store import open_store as open_store, write_store as write_store
     from corank.descent import CRR as CRR, LCRA as LCRA, SPD as SPD
-    from corank.gp import OrdinalGP as OrdinalGP, PreferenceGP as PreferenceGP
+    from corank.gp import (
+        CollaborativeGP as CollaborativeGP,
+        OrdinalGP as OrdinalGP,
+        PreferenceGP as PreferenceGP,
+        suggest_pairs as suggest_pairs,
+    )
     from corank.judging import JudgingCurve as JudgingCurve, judging_curve as judging_curve, suggest as suggest
     from corank.landmarks import Landmarks as Landmarks
     from corank.metrics import Evaluation as Evaluation, evaluate as evaluate, evaluate_run as evaluate_run
@@ -90,6 +95,7 @@ _HOMES = {
     "CoRankRLS": "corank.rls",
     "CoRankingPursuit": "corank.pursuit",
     "Collaborative": "corank.collaborative",
+    "CollaborativeGP": "corank.gp",
     "Collection": "corank.data.collection",
     "ColumnMean": "corank.priors",
     "Evaluation": "corank.metrics",
@@ -133,6 +139,7 @@ _HOMES = {
     "reliability_curve": "corank.calibration",
     "save": "corank.persist",
     "suggest": "corank.judging",
+    "suggest_pairs": "corank.gp",
     "write_letor": "corank.data.letor_writer",
     "write_store": "corank.data.store",
 }

@@ -138,12 +138,13 @@ def moved(mean, c, tau, nu, lo, hi, noise, weight):  # type: ignore[no-untyped-d
 
 @jit
 def match_all(means, variances, lo, hi, noise, weight, tau, nu, new_tau, new_nu):  # type: ignore[no-untyped-def]
-    """Move every site at once, to `new_tau` and `new_nu`; return how far the farthest had to go."""
-    farthest = 0.0
+    """Move every site at once, to `new_tau` and `new_nu`; return how far the farthest and all had to go."""
+    farthest, total_way = 0.0, 0.0
     for k in range(len(tau)):
         new_tau[k], new_nu[k], way = moved(means[k], variances[k], tau[k], nu[k], lo[k], hi[k], noise[k], weight[k])
         farthest = max(farthest, way)
-    return farthest
+        total_way += way * way
+    return farthest, math.sqrt(total_way)
 
 
 @jit
@@ -156,7 +157,7 @@ def match_in_turn(R, left, right, lo, hi, noise, weight, tau, nu, step, cov, mu)
     """
     r = R.shape[1]
     a, s = np.empty(r), np.empty(r)
-    farthest = 0.0
+    farthest, total_way = 0.0, 0.0
     for k in range(len(tau)):
         for j in range(r):
             a[j] = R[left[k], j] - (R[right[k], j] if right[k] >= 0 else 0.0)
@@ -172,6 +173,7 @@ def match_in_turn(R, left, right, lo, hi, noise, weight, tau, nu, step, cov, mu)
         t, h, way = moved(mean, c, tau[k], nu[k], lo[k], hi[k], noise[k], weight[k])
         more, push = step * (t - tau[k]), step * (h - nu[k])
         farthest = max(farthest, way)
+        total_way += way * way
         tau[k] += more
         nu[k] += push
         factor = 1.0 / (1.0 + weight[k] * more * c)
@@ -180,7 +182,7 @@ def match_in_turn(R, left, right, lo, hi, noise, weight, tau, nu, step, cov, mu)
             mu[i] += pull * s[i]
             for j in range(r):
                 cov[i, j] -= factor * weight[k] * more * s[i] * s[j]
-    return farthest
+    return farthest, math.sqrt(total_way)
 
 
 @jit

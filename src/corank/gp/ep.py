@@ -40,7 +40,7 @@ __all__ = ["Approximation", "propagate", "root_of"]
 
 # what a site may still move its posterior by, in standard deviations, when sweeping ends
 TOLERANCE = 1e-7
-MAX_SWEEPS = 200
+MAX_SWEEPS = 400
 
 
 @dataclass(frozen=True, eq=False)

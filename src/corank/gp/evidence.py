@@ -23,6 +23,8 @@ Integers = NDArray[np.int64]
 _SIGMA = 0.3
 # how still sites have to be while numbers are tried
 _TOLERANCE = 1e-5
+# sweeps after which numbers were too different for sites to start from where they were
+_PATIENCE = 20
 
 
 @dataclass
@@ -71,9 +73,12 @@ class Evidence:
 
     def _propagate(self, features: Features) -> Approximation:
         how: dict[str, Any] = {"precision": features.precision, "tol": _TOLERANCE, "quiet": True}
-        found = propagate(features.R, features.sites, start=self.start, **how)
-        if found.gap > _TOLERANCE and self.start is not None:
-            found = propagate(features.R, features.sites, **how)
+        if self.start is not None:
+            found = propagate(features.R, features.sites, start=self.start, max_sweeps=_PATIENCE, **how)
+            if found.gap <= _TOLERANCE:
+                self.start = found.tau, found.nu
+                return found
+        found = propagate(features.R, features.sites, **how)
         self.start = (found.tau, found.nu) if found.gap <= _TOLERANCE else None
         return found
 

@@ -80,7 +80,7 @@ class OrdinalGrades:
     """
     Different grades.
 
-    item, code, prior, weight (m,): the item, the number of its grade, what is known of it before, how often it was seen.
+    item, code, prior, weight (m,): the item, the number of its grade, what is known of it before, how often seen.
     n_levels: number of grades.
     sites: what sites became for the numbers before, from which they start again.
     """
@@ -104,12 +104,14 @@ class OrdinalGrades:
         return cls(item.astype(np.int64), level.astype(np.int64), prior, weight, len(levels))
 
     def start(self, size: float, sigma: float) -> Floats:
+        """Thresholds that give the grades in their shares."""
         counts = np.bincount(self.code, self.weight, self.n_levels)
         mean = float(np.average(self.prior, weights=self.weight))
         spread = size**2 + sigma**2 + float(np.average((self.prior - mean) ** 2, weights=self.weight))
         return free_of(quantile_thresholds(counts, mean, np.sqrt(spread)))
 
     def read(self, R: Floats, sigma: float, free: Floats, *, tol: float = TOLERANCE, quiet: bool = False) -> Reading:
+        """By expectation propagation, which goes on from where it was."""
         lo, hi = ends_of(thresholds_of(free))
         lo, hi = lo[self.code] - self.prior, hi[self.code] - self.prior
         sites = Sites.grades(self.item, lo, hi, sigma**2, self.weight)
@@ -121,6 +123,7 @@ class OrdinalGrades:
         return Reading(found, free, free_slopes(free, of_b), 2.0 * sigma**2 * float(found.noise_slope.sum()))
 
     def among(self, at: Integers) -> OrdinalGrades:
+        """Some of the grades."""
         _, item = np.unique(self.item[at], return_inverse=True)
         return replace(self, item=item, code=self.code[at], prior=self.prior[at], weight=self.weight[at], sites=None)
 
@@ -146,9 +149,11 @@ class GaussianGrades:
         return cls(item.astype(np.int64), value, weight)
 
     def start(self, size: float, sigma: float) -> Floats:
+        """Nothing: intercept and amplitude are found with the posterior."""
         return np.empty(0)
 
     def read(self, R: Floats, sigma: float, free: Floats, **_: Any) -> Reading:
+        """By one linear system."""
         n, N, noise = len(R), float(self.weight.sum()), sigma**2
         W = np.bincount(self.item, self.weight, n)
         y = np.bincount(self.item, self.weight * self.value, n) / W
@@ -179,6 +184,7 @@ class GaussianGrades:
         return Reading(found, free, np.empty(0), in_noise, intercept, float(amplitude))
 
     def among(self, at: Integers) -> GaussianGrades:
+        """Some of the scores."""
         _, item = np.unique(self.item[at], return_inverse=True)
         return GaussianGrades(item, self.value[at], self.weight[at])
 

@@ -136,27 +136,30 @@ def maximise(
     evidence: θ to log Z and its slopes.
     Returns: θ, what was maximised there, and the number of evaluations.
     """
-    calls = 0
+    calls, size = 0, 0.0
 
     def loss(theta: Floats) -> tuple[float, Floats]:
-        nonlocal calls
+        nonlocal calls, size
         calls += 1
         value, slopes = evidence(theta)
         away = (theta - start) / _BROAD
-        return -value + 0.5 * float(away @ away), -slopes + away / _BROAD
+        down = -slopes + away / _BROAD
+        # the first step of L-BFGS is as long as the slope: of length 1, it stays where sites can follow
+        size = size or max(1.0, float(np.linalg.norm(down)))
+        return (-value + 0.5 * float(away @ away)) / size, down / size
 
     reach = _FARTHEST * _BROAD
     bounds = [(value - reach, value + reach) for value in start]
     best: Any = None
     for at in (start, *(start + _RESTART * rng.standard_normal(len(start)) for _ in range(n_restarts))):
         inside = np.clip(at, start - reach, start + reach)
-        options = {"maxiter": 60, "ftol": 1e-7, "gtol": 1e-3}
+        options = {"maxiter": 60, "ftol": 1e-8, "gtol": 1e-4}
         found = optimize.minimize(loss, inside, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
         if best is None or found.fun < best.fun:
             best = found
     if np.any(np.abs(best.x - start) > 0.999 * reach):
         warn("a parameter of the kernel, or sigma, ran to the end of its range; scale columns, or pass it as a number.")
-    return np.asarray(best.x), -float(best.fun), calls
+    return np.asarray(best.x), -float(best.fun) * size, calls
 
 
 def dense(rows: Any) -> Any:

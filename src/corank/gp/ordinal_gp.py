@@ -6,8 +6,8 @@ OrdinalGP: a Gaussian process that learns from grades (Chu and Ghahramani, 2005)
 
 The kernel's numbers, sigma and the thresholds b_1 < ... < b_{r−1} (kept in order by b_1 and the logarithms of the gaps)
 maximise the evidence, by L-BFGS with analytic slopes (`corank.gp.hyper`); intercept and amplitude have closed forms.
-Only the ratios of sigma and of thresholds to the size of f are told by grades: corank's kernels have k(x, x) = 1, so that
-both are in standard deviations of f. With the Gaussian likelihood, a grade is what is nearest.
+Only the ratios of sigma and of thresholds to the size of f are told by grades: corank's kernels have k(x, x) = 1, so
+that both are in standard deviations of f. With the Gaussian likelihood, a grade is what is nearest.
 
 n different rows cost O(n³) a sweep of expectation propagation, some ten sweeps an evaluation of the evidence; with r
 basis rows O(n r²).
@@ -66,8 +66,8 @@ class OrdinalGP(Ranker):
     """
     Gaussian process over rows that learns from grades, and says how likely each grade of a new row is.
 
-    Grades are of one scale over all queries: `qid` is used where columns are scaled and where orders are judged, and for
-    nothing else. The grades are the different scores of y; with the ordinal likelihood only their order counts. Rows
+    Grades are of one scale over all queries: `qid` is used where columns are scaled and where orders are judged, and
+    for nothing else. The grades are the different scores of y; with the ordinal likelihood only their order counts. Rows
     without a score are not learnt from.
 
     Parameters

@@ -326,6 +326,20 @@ class PreferenceGP(Ranker):
         of_items = self.process_.at(items.rows)
         return Posterior(of_items.mean[items.of_row], of_items.covariance[np.ix_(items.of_row, items.of_row)])
 
+    def answered(self) -> Integers:
+        """
+        List the different answers so far, as rows of the X that was fitted.
+
+        Returns
+        -------
+        array of int64, shape (n_answers, 2)
+            The preferred row first; of equal rows, the first stands for all.
+        """
+        check_is_fitted(self)
+        return np.asarray(
+            np.column_stack([self.items_.numbers[part] for part in (self.sites_.left, self.sites_.right)])
+        )
+
     def _basis(self, view: View, data: RankingData, rng: np.random.Generator) -> Basis | None:
         if self.n_basis is None and isinstance(self.basis, str):
             return None

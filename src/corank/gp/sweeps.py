@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 # directions of less than this share of the largest variance are rounding errors
 _RANK = 1e-13
 # a sweep is damped no further than this
-_LEAST_STEP = 0.05
+_LEAST_STEP = 0.01
 # sites that move by less than this are near enough for what past sweeps tell of the next
 _NEAR = 0.3
 # weight of all sites at the beginning, for each item; what it grows by; and how still sites must be for that
@@ -40,7 +40,7 @@ class Sweeps:
 
     R (n, r), sites: the items that are named, w ~ N(0, I).
     most: what a site may weigh so far; grows until all weigh what they weigh.
-    step, last: how much of the way damped sites go, and how far they had to go in the sweep before.
+    step, last: how much of the way damped sites go, and how far all of them had to go in the sweep before.
     past: what sites were, and the way they had to go, in the sweeps before (Anderson, 1965).
     """
 
@@ -85,18 +85,17 @@ class Sweeps:
         mu, factor, _ = assemble(self.R, s, tau, nu, np.eye(self.R.shape[1]))
         means, variances = scalars(self.R, s, mu, factor)
         now, way = np.concatenate([tau, nu]), np.empty(2 * m)
-        gap = float(kernels.match_all(means, variances, *s.intervals, s.weight, tau, nu, way[:m], way[m:]))
+        gap, size = kernels.match_all(means, variances, *s.intervals, s.weight, tau, nu, way[:m], way[m:])
         way -= now
-        self.damp(gap)
+        self.damp(size)
         move = self.step * way
         if gap < _NEAR and self.step == 1.0:
             self.past.append((now, way))
             del self.past[:-_MEMORY]
-            size = np.concatenate([variances, np.sqrt(variances)])
-            move = _extrapolated(self.past, size)
+            move = _extrapolated(self.past, np.concatenate([variances, np.sqrt(variances)]))
         np.maximum(now[:m] + move[:m], 0.0, out=tau)
         nu[:] = now[m:] + move[m:]
-        return gap
+        return float(gap)
 
     def in_turn(self, tau: Floats, nu: Floats) -> float:
         """A rank-one step for each site; O(m r²)."""
@@ -105,18 +104,18 @@ class Sweeps:
         inverse = linalg.solve_triangular(factor, np.eye(len(mu)), lower=True, check_finite=False)
         cov = inverse.T @ inverse
         to = self.R, s.left, s.right, *s.intervals, s.weight, tau, nu, self.step
-        gap = float(kernels.match_in_turn(*to, cov, mu))
-        self.damp(gap)
-        return gap
+        gap, size = kernels.match_in_turn(*to, cov, mu)
+        self.damp(size)
+        return float(gap)
 
-    def damp(self, gap: float) -> None:
+    def damp(self, size: float) -> None:
         """Take smaller steps while sites swing, and larger ones as they come to rest."""
-        if gap > 0.9 * self.last:
+        if size > (1.0 - 0.1 * self.step) * self.last:
             self.step = max(0.5 * self.step, _LEAST_STEP)
             self.past.clear()
         else:
-            self.step = min(1.0, 1.2 * self.step)
-        self.last = gap
+            self.step = min(1.0, 1.4 * self.step)
+        self.last = size
 
 
 def _extrapolated(past: list[tuple[Floats, Floats]], size: Floats) -> Floats:
