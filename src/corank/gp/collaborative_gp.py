@@ -10,7 +10,9 @@ mean and Σ are free, and start from a kernel of the items: half of the variance
 are found by expectation maximisation (`corank.gp.population`), with expectation propagation inside for grades; a user's
 thresholds are drawn about those of all (`corank.gp.pins`). For grades the unit of f is that of the noise, which is 1.
 
-N items and users of k ratings cost O(N³ + Σ k³) an iteration, and three N × N matrices: some thousands of items.
+N items that were rated and users of k ratings cost O(N³ + Σ k³) an iteration; all items together three matrices of their
+number squared: some thousands of items. Items that nobody rated take no part in learning, and lose nothing by it: EM
+leaves as it is what the kernel says of them given the others, with the prior weight or without.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ from corank.data.rows import as_rows
 from corank.errors import InputError
 from corank.gp.ordinal_gp import chosen_level
 from corank.gp.pins import Pins
-from corank.gp.population import Population
+from corank.gp.population import Population, coefficients
 from corank.gp.readers import GaussianReader, OrdinalReader, Reader, Told, read_all, row_of
 from corank.gp.thresholds import thresholds_of
 from corank.held_out import HeldOut
@@ -46,8 +48,6 @@ Integers = NDArray[np.int64]
 
 # most grades that a user has thresholds for
 _MOST_LEVELS = 20
-# share of the mean diagonal that is added to a kernel that is solved with
-_JITTER = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,41 +254,45 @@ class CollaborativeGP(RatingsRanker):
 
     def _em(self, ratings: Any, users: Ids, rng: np.random.Generator, rows: Any) -> FittedCollaborativeGP:
         ratings.sort_indices()
+        levels = np.unique(ratings.data)
         view = None if rows is None else View(None, as_kernel(self.kernel).fit(rows, rng))
         basis = None if view is None else Basis.of(view, rows, np.arange(rows.shape[0]))
-        K = np.eye(ratings.shape[1]) if basis is None else basis.gram(rows)
-        levels = np.unique(ratings.data)
-        coded_ratings, population, reader = self._start(ratings, levels, _with_levels(K, K))
-        first, last, trace, n_iter = population, None, [], 0
-        while True:
-            last, totals = read_all(reader, population, coded_ratings, last, self.n_jobs)
-            trace.append(totals.log_evidence)
-            is_still = len(trace) > 1 and abs(trace[-1] - trace[-2]) < self.tol * abs(trace[-1])
-            if n_iter == self.max_iter or is_still:
-                break
-            population = population.renewed(totals, first, float(self.prior_weight))
-            reader = reader.renewed(last)
-            n_iter += 1
-        told = [reader.settle(population, *row_of(coded_ratings, user)) for user in range(len(users))]
-        is_ordinal = isinstance(reader, OrdinalReader)
+        gram = np.eye(ratings.shape[1]) if basis is None else basis.gram(rows)
+        first, reader, given = self._start(ratings, levels, _with_levels(gram, gram))
+        # nothing is learnt of items that nobody rated but what those that were rated tell of them
+        rated = np.unique(ratings.indices)
+        given = given[:, rated]
+        population, reader, trace = self._learnt(first.among(rated), reader, given)
+        told = [reader.settle(population, *row_of(given, user)) for user in range(len(users))]
+        whole_population = population.extended(first, rated)
+        pins = {} if isinstance(reader, GaussianReader) else {"pins": reader.pins, "user_thresholds": _thresholds(told)}
+        known = {} if view is None else {"basis": basis, "kernel": view.kernel, "item_gram": gram}
         return FittedCollaborativeGP(
-            users=users, ratings=ratings, levels=levels, item_means=population.mean, sigma=float(population.noise**0.5),
-            item_covariance=population.covariance, level=0.0, site_tau=np.concatenate([user.tau for user in told]),
-            site_nu=np.concatenate([user.nu for user in told]), evidence_trace=np.array(trace), n_iter=n_iter,
-            log_evidence=float(sum(user.log_evidence for user in told)),
-            first_mean=float(first.mean[0]), first_var=float(np.diagonal(first.covariance).mean()),
-            pins=reader.pins if isinstance(reader, OrdinalReader) else None,
-            user_thresholds=np.array([thresholds_of(user.free) for user in told if user.free is not None])
-            if is_ordinal else None,
-            basis=basis, kernel=None if view is None else view.kernel, item_gram=None if basis is None else K,
+            users=users, ratings=ratings, levels=levels, level=0.0, item_means=whole_population.mean,
+            item_covariance=whole_population.covariance, sigma=float(population.noise**0.5),
+            site_tau=np.concatenate([user.tau for user in told]), site_nu=np.concatenate([user.nu for user in told]),
+            log_evidence=float(sum(user.log_evidence for user in told)), evidence_trace=np.array(trace),
+            n_iter=len(trace) - 1, first_mean=float(first.mean[0]),
+            first_var=float(np.diagonal(first.covariance).mean()), **pins, **known,
         )  # fmt: skip
 
-    def _start(self, ratings: Any, levels: Floats, K: Floats) -> tuple[Any, Population, Reader]:
-        """Ratings as they are read, what users are before any is read, and who reads."""
+    def _learnt(self, first: Population, reader: Reader, ratings: Any) -> tuple[Population, Reader, list[float]]:
+        """Expectation maximisation, and the log evidence before each iteration and after the last."""
+        population, last, trace = first, None, list[float]()
+        while True:
+            last, totals = read_all(reader, population, ratings, last, self.n_jobs)
+            trace.append(totals.log_evidence)
+            is_still = len(trace) > 1 and abs(trace[-1] - trace[-2]) < self.tol * abs(trace[-1])
+            if len(trace) > self.max_iter or is_still:
+                return population, reader, trace
+            population, reader = population.renewed(totals, first, float(self.prior_weight)), reader.renewed(last)
+
+    def _start(self, ratings: Any, levels: Floats, K: Floats) -> tuple[Population, Reader, Any]:
+        """What users are before any is read, who reads, and ratings as they are read."""
         n = len(K)
         if self.likelihood == "gaussian":
             var = 0.5 * float(np.var(ratings.data)) or 1.0
-            return ratings, Population(np.full(n, float(ratings.data.mean())), var * K, var), GaussianReader()
+            return Population(np.full(n, float(ratings.data.mean())), var * K, var), GaussianReader(), ratings
         if len(levels) > _MOST_LEVELS:
             raise InputError(
                 f"ratings take {len(levels)} different values, and thresholds are learnt for {_MOST_LEVELS} at most; "
@@ -298,7 +302,7 @@ class CollaborativeGP(RatingsRanker):
             raise InputError(f"every rating is {levels[0]:g}, which orders nothing; pass ratings that differ.")
         codes = self._coded(ratings, levels)
         counts = np.bincount(codes.data.astype(np.int64), minlength=len(levels)).astype(np.float64)
-        return codes, Population(np.zeros(n), K, 1.0), OrdinalReader(Pins.start(counts, float(np.sqrt(2.0))))
+        return Population(np.zeros(n), K, 1.0), OrdinalReader(Pins.start(counts, float(np.sqrt(2.0)))), codes
 
     def _coded(self, ratings: Any, levels: Floats) -> Any:
         """Ratings as numbers of grades."""
@@ -439,9 +443,8 @@ class CollaborativeGP(RatingsRanker):
         asked = Queries.of(self.users_ if users is None else users, len(self.users_ if users is None else users))  # type: ignore[arg-type]
         known = self._known(asked)[asked.codes]
         # c with E f(x) = mean + cᵀ(f − mean); what the kernel has beyond that is not known
-        K, k = _with_levels(gram, gram), _with_levels(self.basis_.similarities(rows), gram)
-        K[np.diag_indices(len(K))] += _JITTER * np.trace(K) / len(K)
-        C = linalg.solve(K, k.T, assume_a="pos", check_finite=False)
+        k = _with_levels(self.basis_.similarities(rows), gram)
+        C = coefficients(_with_levels(gram, gram), k.T)
         # of a precomputed kernel, a new item is taken to be as like itself as others are
         is_given = is_precomputed(self.kernel_)
         own = np.full(len(k), np.diagonal(gram).mean()) if is_given else self.kernel_.diag(rows)
@@ -553,6 +556,10 @@ class CollaborativeGP(RatingsRanker):
         lo, hi = np.hstack([-open_ended, thresholds]), np.hstack([thresholds, open_ended])
         shares = IntervalProbit(lo, hi, self.sigma_**2).probability(mean[:, None], var[:, None])
         return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+
+
+def _thresholds(told: list[Told]) -> Floats:
+    return np.array([thresholds_of(user.free) for user in told if user.free is not None])
 
 
 def _with_levels(K: Floats, gram: Floats) -> Floats:

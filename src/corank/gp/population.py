@@ -22,8 +22,13 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import linalg
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+# share of the mean variance that is added to a covariance that is solved with
+_JITTER = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +43,31 @@ class Population:
     mean: Floats
     covariance: Floats
     noise: float
+
+    def among(self, at: Integers) -> Population:
+        """The same of some items."""
+        return Population(self.mean[at], self.covariance[np.ix_(at, at)], self.noise)
+
+    def extended(self, first: Population, at: Integers) -> Population:
+        """
+        All items, of which these are those `at`; the others are, given these, what they were at first.
+
+        first: all items, before anything was learnt.
+        """
+        n = len(first.mean)
+        if len(at) == n:
+            return self
+        others = np.setdiff1d(np.arange(n), at)
+        S, across = first.covariance, first.covariance[np.ix_(at, others)]
+        C = coefficients(S[np.ix_(at, at)], across)
+        mean, covariance = np.empty(n), np.empty((n, n))
+        mean[at], mean[others] = self.mean, first.mean[others] + C.T @ (self.mean - first.mean[at])
+        between = self.covariance @ C
+        covariance[np.ix_(at, at)], covariance[np.ix_(at, others)] = self.covariance, between
+        covariance[np.ix_(others, at)] = between.T
+        rest = S[np.ix_(others, others)] - across.T @ C + C.T @ between
+        covariance[np.ix_(others, others)] = 0.5 * (rest + rest.T)
+        return Population(mean, covariance, self.noise)
 
     def renewed(self, totals: Totals, first: Population, weight: float) -> Population:
         """
@@ -81,3 +111,13 @@ class Totals:
             self.a + other.a, self.G + other.G, self.log_evidence + other.log_evidence, self.n_users + other.n_users,
             self.n_ratings + other.n_ratings, noise,
         )  # fmt: skip
+
+
+def coefficients(covariance: Floats, across: Floats) -> Floats:
+    """
+    C with E(g | f) = Cᵀf, for f of a covariance and g of covariances `across` with it.
+
+    covariance (N, N), across (N, n).
+    """
+    jitter = _JITTER * float(np.diagonal(covariance).mean())
+    return np.asarray(linalg.solve(covariance + jitter * np.eye(len(covariance)), across, assume_a="pos"))
