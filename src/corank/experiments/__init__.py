@@ -15,9 +15,11 @@ from corank.experiments.report import Report
 
 EXPERIMENTS = {
     "co-rankrls": "corank.experiments.co_rankrls.run",
+    "collaborative": "corank.experiments.gp_collaborative.run",
     "crr-letor": "corank.experiments.crr.letor",
     "crr-text": "corank.experiments.crr.text",
     "lcra": "corank.experiments.lcra.run",
+    "ordinal": "corank.experiments.gp_ordinal.run",
     "ranking-pursuit": "corank.experiments.ranking_pursuit.run",
 }
 """Each experiment's name and the module that runs it."""

@@ -6,13 +6,13 @@ S. Yu, K. Yu and Tresp, Collaborative ordinal regression, 2005. What user j thin
     f_j ~ N(mean, Σ),   y_ji = f_ji + noise                                    likelihood="gaussian" (CGPR)
                         grade c where b^j_{c−1} < f_ji + noise < b^j_c         likelihood="ordinal"  (CGPOR)
 
-mean and Σ are free, and start from a kernel of the items: half of the variance is the kernel's, half a user's level. They
-are found by expectation maximisation (`corank.gp.population`), with expectation propagation inside for grades; a user's
-thresholds are drawn about those of all (`corank.gp.pins`). For grades the unit of f is that of the noise, which is 1.
+mean and Σ are free, and start from a kernel of the items: half of the variance is the kernel's, half a user's level.
+They are found by expectation maximisation (`corank.gp.population`), with expectation propagation inside for grades; a
+user's thresholds are drawn about those of all (`corank.gp.pins`). For grades the unit of f is the noise, which is 1.
 
-N items that were rated and users of k ratings cost O(N³ + Σ k³) an iteration; all items together three matrices of their
-number squared: some thousands of items. Items that nobody rated take no part in learning, and lose nothing by it: EM
-leaves as it is what the kernel says of them given the others, with the prior weight or without.
+N items that were rated and users of k ratings cost O(N³ + Σ k³) an iteration; all items together three matrices of
+their number squared: some thousands of items. Items that nobody rated take no part in learning, and lose nothing by it:
+EM leaves as it is what the kernel says of them given the others, with the prior weight or without.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ class CollaborativeGP(RatingsRanker):
         self,
         likelihood: str = "ordinal",
         kernel: Any = "gaussian",
-        prior_weight: float = 10.0,
+        prior_weight: float = 50.0,
         *,
         max_iter: int = 20,
         tol: float = 1e-4,
@@ -262,11 +262,13 @@ class CollaborativeGP(RatingsRanker):
         # nothing is learnt of items that nobody rated but what those that were rated tell of them
         rated = np.unique(ratings.indices)
         given = given[:, rated]
-        population, reader, trace = self._learnt(first.among(rated), reader, given)
-        told = [reader.settle(population, *row_of(given, user)) for user in range(len(users))]
+        population, reader, last, trace = self._learnt(first.among(rated), reader, given)
+        told = [reader.settle(population, *row_of(given, user), last[user]) for user in range(len(users))]
         whole_population = population.extended(first, rated)
-        pins = {} if isinstance(reader, GaussianReader) else {"pins": reader.pins, "user_thresholds": _thresholds(told)}
-        known = {} if view is None else {"basis": basis, "kernel": view.kernel, "item_gram": gram}
+        pins: dict[str, Any] = (
+            {} if isinstance(reader, GaussianReader) else {"pins": reader.pins, "user_thresholds": _thresholds(told)}
+        )
+        known: dict[str, Any] = {} if view is None else {"basis": basis, "kernel": view.kernel, "item_gram": gram}
         return FittedCollaborativeGP(
             users=users, ratings=ratings, levels=levels, level=0.0, item_means=whole_population.mean,
             item_covariance=whole_population.covariance, sigma=float(population.noise**0.5),
@@ -276,15 +278,17 @@ class CollaborativeGP(RatingsRanker):
             first_var=float(np.diagonal(first.covariance).mean()), **pins, **known,
         )  # fmt: skip
 
-    def _learnt(self, first: Population, reader: Reader, ratings: Any) -> tuple[Population, Reader, list[float]]:
-        """Expectation maximisation, and the log evidence before each iteration and after the last."""
+    def _learnt(
+        self, first: Population, reader: Reader, ratings: Any
+    ) -> tuple[Population, Reader, list[Told], list[float]]:
+        """Expectation maximisation; what users said last; the log evidence before each iteration and after the last."""
         population, last, trace = first, None, list[float]()
         while True:
             last, totals = read_all(reader, population, ratings, last, self.n_jobs)
             trace.append(totals.log_evidence)
             is_still = len(trace) > 1 and abs(trace[-1] - trace[-2]) < self.tol * abs(trace[-1])
             if len(trace) > self.max_iter or is_still:
-                return population, reader, trace
+                return population, reader, last, trace
             population, reader = population.renewed(totals, first, float(self.prior_weight)), reader.renewed(last)
 
     def _start(self, ratings: Any, levels: Floats, K: Floats) -> tuple[Population, Reader, Any]:
@@ -308,10 +312,8 @@ class CollaborativeGP(RatingsRanker):
         """Ratings as numbers of grades."""
         at = np.minimum(np.searchsorted(levels, ratings.data), len(levels) - 1)
         if not np.array_equal(levels[at], ratings.data):
-            unknown = ratings.data[levels[at] != ratings.data][0]
-            raise InputError(
-                f"a rating is {unknown:g}, which is none of those of fit: {', '.join(f'{level:g}' for level in levels)}."
-            )
+            unknown, known = ratings.data[levels[at] != ratings.data][0], ", ".join(f"{level:g}" for level in levels)
+            raise InputError(f"a rating is {unknown:g}, which is none of those of fit: {known}.")
         return sparse.csr_array((at.astype(np.float64), ratings.indices, ratings.indptr), shape=ratings.shape)
 
     def predict(

@@ -16,7 +16,7 @@ grades; it is held as sites of expectation propagation that are known beforehand
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,21 +60,6 @@ class Reading:
         return np.asarray(0.5 * (np.outer(alpha, alpha) - M))
 
 
-class Grades(Protocol):
-    """Grades of items, under one likelihood."""
-
-    item: Integers
-
-    def start(self, size: float, sigma: float) -> Floats:
-        """Where learning of what is free starts, for f of deviation `size`."""
-
-    def read(self, R: Floats, sigma: float, free: Floats, **how: Any) -> Reading:
-        """Find the posterior of items with K = R Rᵀ, whose numbers are those of `item`."""
-
-    def among(self, at: Integers) -> Grades:
-        """Some of the grades, of items that are numbered anew, ascending."""
-
-
 @dataclass(eq=False)
 class OrdinalGrades:
     """
@@ -104,14 +89,14 @@ class OrdinalGrades:
         return cls(item.astype(np.int64), level.astype(np.int64), prior, weight, len(levels))
 
     def start(self, size: float, sigma: float) -> Floats:
-        """Thresholds that give the grades in their shares."""
-        counts = np.bincount(self.code, self.weight, self.n_levels)
+        """Where learning of thresholds starts, for f of deviation `size`: they give the grades in their shares."""
+        counts = np.bincount(self.code, self.weight, self.n_levels).astype(np.float64)
         mean = float(np.average(self.prior, weights=self.weight))
         spread = size**2 + sigma**2 + float(np.average((self.prior - mean) ** 2, weights=self.weight))
         return free_of(quantile_thresholds(counts, mean, np.sqrt(spread)))
 
     def read(self, R: Floats, sigma: float, free: Floats, *, tol: float = TOLERANCE, quiet: bool = False) -> Reading:
-        """By expectation propagation, which goes on from where it was."""
+        """Find the posterior of items with K = R Rᵀ by expectation propagation, which goes on from where it was."""
         lo, hi = ends_of(thresholds_of(free))
         lo, hi = lo[self.code] - self.prior, hi[self.code] - self.prior
         sites = Sites.grades(self.item, lo, hi, sigma**2, self.weight)
@@ -123,7 +108,7 @@ class OrdinalGrades:
         return Reading(found, free, free_slopes(free, of_b), 2.0 * sigma**2 * float(found.noise_slope.sum()))
 
     def among(self, at: Integers) -> OrdinalGrades:
-        """Some of the grades."""
+        """Some of the grades, of items that are numbered anew, ascending."""
         _, item = np.unique(self.item[at], return_inverse=True)
         return replace(self, item=item, code=self.code[at], prior=self.prior[at], weight=self.weight[at], sites=None)
 
@@ -152,10 +137,10 @@ class GaussianGrades:
         """Nothing: intercept and amplitude are found with the posterior."""
         return np.empty(0)
 
-    def read(self, R: Floats, sigma: float, free: Floats, **_: Any) -> Reading:
-        """By one linear system."""
+    def read(self, R: Floats, sigma: float, free: Floats, **how: Any) -> Reading:
+        """Find the posterior of items with K = R Rᵀ by one linear system; there is nothing to say about how."""
         n, N, noise = len(R), float(self.weight.sum()), sigma**2
-        W = np.bincount(self.item, self.weight, n)
+        W = np.asarray(np.bincount(self.item, self.weight, n), dtype=np.float64)
         y = np.bincount(self.item, self.weight * self.value, n) / W
         about = float(self.weight @ (self.value - y[self.item]) ** 2)
         items, tau = np.arange(n), np.full(n, 1.0 / noise)
@@ -170,23 +155,26 @@ class GaussianGrades:
         of_one = under_C(np.ones(n))
         intercept = float(of_one @ y / of_one.sum())
         alpha = under_C(y - intercept)
-        amplitude = np.sqrt((about / noise + alpha @ (y - intercept)) / N)
+        amplitude = float(np.sqrt((about / noise + alpha @ (y - intercept)) / N))
         nu = tau * (y - intercept) / amplitude
         mu, factor, _ = assemble(R, sites, tau, nu, eye)
         volume = 2.0 * float(np.log(np.diagonal(factor)).sum())
-        log_z = -0.5 * N * (np.log(2.0 * np.pi * noise * amplitude**2) + 1.0) - 0.5 * volume
+        log_z = -0.5 * N * float(np.log(2.0 * np.pi * noise * amplitude**2) + 1.0) - 0.5 * volume
         V = linalg.solve_triangular(factor, R.T, lower=True, check_finite=False)
         # tr C⁻¹W⁻¹, W of the weights, times noise
         rest = n - float(W @ np.sum(V**2, axis=0)) / noise
         in_noise = (about / noise + noise * float(alpha @ (alpha / W))) / amplitude**2 - N + n - rest
         zeros = np.zeros(n)
         found = Approximation(sites, tau, nu, mu, factor, log_z, zeros, zeros, zeros, 1, 0.0)
-        return Reading(found, free, np.empty(0), in_noise, intercept, float(amplitude))
+        return Reading(found, free, np.empty(0), in_noise, intercept, amplitude)
 
     def among(self, at: Integers) -> GaussianGrades:
-        """Some of the scores."""
+        """Some of the scores, of items that are numbered anew, ascending."""
         _, item = np.unique(self.item[at], return_inverse=True)
         return GaussianGrades(item, self.value[at], self.weight[at])
+
+
+Grades = OrdinalGrades | GaussianGrades
 
 
 def _merged(*columns: Floats | Integers, weight: Floats) -> tuple[Any, Floats]:

@@ -25,12 +25,11 @@ from sklearn.utils import ClassifierTags
 from corank.base import Ranker
 from corank.basis import Basis, FeatureMap, choose_basis
 from corank.basis.choice import require_choice
-from corank.data.given import as_prior
 from corank.data.ranking import RankingData
 from corank.errors import InputError
 from corank.gp.features import exact, on_basis
 from corank.gp.grade_evidence import learnt_grades
-from corank.gp.grades import GaussianGrades, Grades, OrdinalGrades
+from corank.gp.grades import GaussianGrades, OrdinalGrades
 from corank.gp.items import Items
 from corank.gp.process import Process
 from corank.gp.sites import Sites
@@ -67,8 +66,8 @@ class OrdinalGP(Ranker):
     Gaussian process over rows that learns from grades, and says how likely each grade of a new row is.
 
     Grades are of one scale over all queries: `qid` is used where columns are scaled and where orders are judged, and
-    for nothing else. The grades are the different scores of y; with the ordinal likelihood only their order counts. Rows
-    without a score are not learnt from.
+    for nothing else. The grades are the different scores of y; with the ordinal likelihood only their order counts.
+    Rows without a score are not learnt from.
 
     Parameters
     ----------
@@ -195,7 +194,7 @@ class OrdinalGP(Ranker):
         assert data.y is not None
         items, levels = Items.of(data.X, np.isin(np.arange(data.n_rows), rows)), np.unique(data.y[rows])
         is_ordinal = self.likelihood == "ordinal"
-        grades: Grades = OrdinalGrades.of(data, items, levels) if is_ordinal else GaussianGrades.of(data, items)
+        grades = OrdinalGrades.of(data, items, levels) if is_ordinal else GaussianGrades.of(data, items)
         view = View(None, as_kernel(self.kernel).fit(items.rows, for_kernel))
         basis = self._basis(view, data, for_basis)
         most = None if basis is None else _LEARNT_FROM
@@ -265,7 +264,7 @@ class OrdinalGP(Ranker):
         rows = self._seen_rows(X)
         mean, var = self.process_.predict(rows)
         if self._takes_prior(prior):
-            mean = mean + as_prior(prior, len(mean)) / self.amplitude_  # type: ignore[arg-type]
+            mean = self._on_top(self.amplitude_ * mean, prior) / self.amplitude_
         lo, hi = ends_of(self.thresholds_)
         shares = IntervalProbit(lo, hi, self.sigma_**2).probability(mean[:, None], var[:, None])
         return np.asarray(shares / shares.sum(axis=1, keepdims=True))

@@ -2,9 +2,9 @@
 Pins: the thresholds of each of many users, about those that users have in common.
 
 A user's pins are θ = (b_1, logarithms of the gaps), drawn from N(mean, diag(var)) of all users: who rated little, or
-never gave some grade, has the pins of the others. They maximise Σ_k log Z_k(θ) + log N(θ), Z_k the probability of rating
-k under the user's posterior without it. Where pins come to rest together with expectation propagation, the slope of that
-sum is the slope of the evidence.
+never gave some grade, has the pins of the others. They maximise Σ_k log Z_k(θ) + log N(θ), Z_k the probability of
+rating k under the user's posterior without it. Where pins come to rest together with expectation propagation, the slope
+of that sum is the slope of the evidence.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Pins:
         H = np.array([self._loss(free + s, *to)[1] - self._loss(free - s, *to)[1] for s in steps]) / (2.0 * _STEP)
         values, U = np.linalg.eigh(0.5 * (H + H.T))
         # nowhere is a user known worse than before rating anything
-        return np.minimum(np.sum(U**2 / np.maximum(values, 1.0 / self.var.max()), axis=1), self.var)
+        return np.asarray(np.minimum(np.sum(U**2 / np.maximum(values, 1.0 / self.var.max()), axis=1), self.var))
 
     def renewed(self, free: Floats, spreads: Floats) -> Pins:
         """What users' pins (n_users, r − 1), each known to within `spreads`, have in common."""

@@ -5,9 +5,9 @@ E-step: of user j with ratings of the items J, everything is in α_j and M_j ove
 
     f̂_j = mean + Σ_{·J} α_j,    Σ̂_j = Σ − Σ_{·J} M_j Σ_{J·}.
 
-So users only have to add up a = Σ_j α_j and G = Σ_j (α_jα_jᵀ − M_j), scattered over the items: O(k³) a user of k ratings,
-and not O(N²) for N items. M-step (eq. 3; Yu, Tresp and Schwaighofer, 2005, with the normal-inverse-Wishart prior that
-counts as w users):
+So users only have to add up a = Σ_j α_j and G = Σ_j (α_jα_jᵀ − M_j), scattered over the items: O(k³) a user of k
+ratings, and not O(N²) for N items. M-step (eq. 3; Yu, Tresp and Schwaighofer, 2005, with the normal-inverse-Wishart
+prior that counts as w users):
 
     mean' = (w mean_0 + Σ_j f̂_j)/(w + n)
     Σ'    = [w (mean' − mean_0)(mean' − mean_0)ᵀ + w Σ_0 + Σ_j (f̂_j − mean')(f̂_j − mean')ᵀ + Σ̂_j]/(w + n)

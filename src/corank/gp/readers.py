@@ -1,8 +1,8 @@
 """
 Readers: what a user's ratings say of f ~ N(mean, Σ), under one likelihood.
 
-Whatever the likelihood, ratings become sites exp(−½ τ g² + ν g) of g = f − mean at the items J that were rated, from which
-α and M follow: with C = Σ_JJ + diag(1/τ), M = C⁻¹ and α = M (ν/τ).
+Whatever the likelihood, ratings become sites exp(−½ τ g² + ν g) of g = f − mean at the items J that were rated, from
+which α and M follow: with C = Σ_JJ + diag(1/τ), M = C⁻¹ and α = M (ν/τ).
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ Integers = NDArray[np.int64]
 _TOLERANCE = 1e-6
 # users are added up in so many parts whatever the number of threads, so that it does not matter
 _PARTS = 8
-# pins of a new user and sites take turns no more often than this, and until pins move by less than this
-_TURNS, _STILL = 20, 1e-4
+# pins of a user and sites take turns no more often than this, and until pins move by less than this
+_TURNS, _STILL = 20, 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +64,8 @@ class GaussianReader:
         noise, r = population.noise, y - population.mean[items]
         C = population.covariance[np.ix_(items, items)] + noise * np.eye(len(items))
         L = linalg.cholesky(C, lower=True, check_finite=False)
-        M = linalg.cho_solve((L, True), np.eye(len(items)), check_finite=False)
+        lower, _ = linalg.lapack.dpotri(L, lower=1)
+        M = np.tril(lower) + np.tril(lower, -1).T
         alpha = M @ r
         log_z = -0.5 * float(r @ alpha) - float(np.log(np.diagonal(L)).sum()) - 0.5 * len(r) * np.log(2.0 * np.pi)
         # y − f̂ = noise α, and Σ̂_JJ = noise I − noise² M
@@ -72,8 +73,8 @@ class GaussianReader:
         tau = np.full(len(r), 1.0 / noise)
         return Told(alpha, M, tau, tau * r, log_z, squares)
 
-    def settle(self, population: Population, items: Integers, y: Floats) -> Told:
-        """What a user who is not learnt from has said."""
+    def settle(self, population: Population, items: Integers, y: Floats, _: Told | None = None) -> Told:
+        """What a user has said in the end."""
         return self.read(population, items, y)
 
     def renewed(self, told: list[Told]) -> GaussianReader:
@@ -111,9 +112,9 @@ class OrdinalReader:
         moved = self.pins.fitted(free, *to)
         return Told(alpha, M, found.tau, found.nu, found.log_evidence, None, moved, self.pins.spread(moved, *to))
 
-    def settle(self, population: Population, items: Integers, codes: Floats) -> Told:
-        """Sites and pins take turns until they rest."""
-        last = self.read(population, items, codes)
+    def settle(self, population: Population, items: Integers, codes: Floats, last: Told | None = None) -> Told:
+        """Sites and pins take turns until they rest, from where they were in `last`."""
+        last = self.read(population, items, codes, last)
         for _ in range(_TURNS):
             told = self.read(population, items, codes, last)
             assert told.free is not None
