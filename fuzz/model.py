@@ -202,7 +202,8 @@ def _changed_header(header: dict[str, Any], names: list[str], dice: Random) -> d
         deep: Any = "deep"
         for _ in range(dice.choice((50, 300, 900, 3000))):
             deep = [deep] if dice.random() < 0.5 else {"tuple": [deep]}
-        return header | {"state": header["state"] | {"deep_": deep}}
+        state = header.get("state")
+        return header | {"state": (state if isinstance(state, dict) else {}) | {"deep_": deep}}
     odd: list[Any] = [
         *ODD_VALUES, {"float": "nan"}, {"float": "x"}, {"tuple": []}, {"slice": [0, 1, 0]}, {"slice": [0, 10**30]},
         {"dict": {}}, {"array": "x"}, {"strings": {"items": ["a"], "dtype": "<U100000000"}},

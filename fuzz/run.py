@@ -24,10 +24,12 @@ def formats() -> dict[str, Format]:
     from fuzz.frames import Parquet
     from fuzz.letor import Letor
     from fuzz.model import Model
+    from fuzz.records import formats as records
     from fuzz.store import Store
     from fuzz.trec import qrels, runs
 
-    return {form.name: form for form in (Letor(), runs(), qrels(), Store(), Model(), Parquet(), Csv(), Container())}
+    known = (Letor(), runs(), qrels(), Store(), Model(), Parquet(), Csv(), Container(), *records())
+    return {form.name: form for form in known}
 
 
 def main() -> None:

@@ -62,7 +62,16 @@ def fuzz(*arguments, code="from fuzz.run import main; main()"):
 
 
 @pytest.mark.parametrize(
-    "names", [("letor",), ("run", "qrels", "csv"), ("parquet", "container"), ("store",), ("model",)], ids=" ".join
+    "names",
+    [
+        ("letor",),
+        ("run", "qrels", "csv"),
+        ("parquet", "container"),
+        ("store",),
+        ("model",),
+        ("records_csv", "records_ris", "records_jsonl"),
+    ],
+    ids=" ".join,
 )
 def test_a_short_round_and_the_corpus_pass(names, tmp_path):
     shutil.copytree(ROOT / "fuzz" / "corpus", tmp_path / "corpus")

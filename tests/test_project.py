@@ -36,7 +36,8 @@ def test_the_citation_has_what_the_format_requires():
 def test_the_citation_names_the_paper_of_every_method_that_has_one():
     named = {name.strip() for paper in read("CITATION.cff")["references"] for name in paper["notes"].split(",")}
     assert {name for name in named if hasattr(corank, name)} == {
-        "CRR", "CoRankRLS", "CoRankingPursuit", "LCRA", "RankRLS", "RankingPursuit", "SPD",
+        "CRR", "CalibratedLabelRanker", "CoRankRLS", "CoRankingPursuit", "LCRA", "OnlineLabelRanker", "RankRLS",
+        "RankingPursuit", "SPD",
     }  # fmt: skip
 
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
         graphs as graphs,
         judging as judging,
         kernels as kernels,
+        label_ranking as label_ranking,
+        lambdarank as lambdarank,
         landmarks as landmarks,
         likelihoods as likelihoods,
         losses as losses,
@@ -64,6 +66,12 @@ if TYPE_CHECKING:
         suggest_pairs as suggest_pairs,
     )
     from corank.judging import JudgingCurve as JudgingCurve, judging_curve as judging_curve, suggest as suggest
+    from corank.label_ranking import (
+        CalibratedLabelRanker as CalibratedLabelRanker,
+        LabelPreferences as LabelPreferences,
+        OnlineLabelRanker as OnlineLabelRanker,
+    )
+    from corank.lambdarank import LambdaRank as LambdaRank, check_lambda as check_lambda, potential as potential
     from corank.landmarks import Landmarks as Landmarks
     from corank.metrics import Evaluation as Evaluation, evaluate as evaluate, evaluate_run as evaluate_run
     from corank.persist import load as load, save as save
@@ -92,6 +100,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "CRR": "corank.descent",
     "Calibrated": "corank.calibration",
+    "CalibratedLabelRanker": "corank.label_ranking",
     "CoRankRLS": "corank.rls",
     "CoRankingPursuit": "corank.pursuit",
     "Collaborative": "corank.collaborative",
@@ -102,8 +111,11 @@ _HOMES = {
     "ItemMean": "corank.collaborative",
     "JudgingCurve": "corank.judging",
     "LCRA": "corank.descent",
+    "LabelPreferences": "corank.label_ranking",
+    "LambdaRank": "corank.lambdarank",
     "Landmarks": "corank.landmarks",
     "OnTop": "corank.priors",
+    "OnlineLabelRanker": "corank.label_ranking",
     "OrdinalGP": "corank.gp",
     "PairSampler": "corank.sampling",
     "PreferenceGP": "corank.gp",
@@ -123,6 +135,7 @@ _HOMES = {
     "Summary": "corank.rls",
     "View": "corank.views",
     "ViewRankRLS": "corank.rls",
+    "check_lambda": "corank.lambdarank",
     "evaluate": "corank.metrics",
     "evaluate_run": "corank.metrics",
     "fit_many": "corank.pursuit",
@@ -133,6 +146,7 @@ _HOMES = {
     "make_ranking": "corank.data.make",
     "open_store": "corank.data.store",
     "presume": "corank.data.presume",
+    "potential": "corank.lambdarank",
     "read": "corank.data.read",
     "read_letor": "corank.data.letor",
     "read_records": "corank.data.records",
@@ -146,9 +160,9 @@ _HOMES = {
 
 # what else is reached by `import corank` alone
 _ROOMS = (
-    "base", "basis", "calibration", "collaborative", "data", "descent", "errors", "exact", "gp", "graphs",
-    "judging", "kernels", "landmarks", "likelihoods", "losses", "metrics", "moments", "persist", "priors", "pursuit",
-    "rls", "sampling", "screening", "smooth", "svm", "views",
+    "base", "basis", "calibration", "collaborative", "data", "descent", "errors", "exact", "gp", "graphs", "judging",
+    "kernels", "label_ranking", "lambdarank", "landmarks", "likelihoods", "losses", "metrics", "moments", "persist",
+    "priors", "pursuit", "rls", "sampling", "screening", "smooth", "svm", "views",
 )  # fmt: skip
 
 __all__ = ["__version__", *_HOMES]

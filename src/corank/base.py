@@ -271,8 +271,15 @@ class Ranker(BaseEstimator, ABC):
         *,
         goes_on: bool,
         fit: Callable[..., Any] | None = None,
+        sets_aside: bool = True,
     ) -> Self:
-        """Check, compute (by `fit`, else `_fit`), install; `goes_on` where a model learns more from its columns."""
+        """
+        Check, compute and install.
+
+        goes_on: whether a model learns more, from the columns it has.
+        fit: what computes, in place of `_fit`.
+        sets_aside: whether early stopping is by judgements of these rows, or by others.
+        """
         self._check()
         data, found = self._problem(*given)
         if goes_on and found:
@@ -289,7 +296,7 @@ class Ranker(BaseEstimator, ABC):
             data = replace(data, X=ScaledRows(data.X, found["column_scale_"]))
         for_holding_out, rng = rng_of(getattr(self, "random_state", None)).spawn(2)
         held = None
-        if getattr(self, "early_stopping", False):
+        if sets_aside and getattr(self, "early_stopping", False):
             held = hold_out(data, self.validation_fraction, for_holding_out, by_squares=not self._needs_pairs)
         try:
             fitted = (fit or self._fit)(data, held, rng)

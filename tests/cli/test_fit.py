@@ -15,6 +15,7 @@ from corank.data.store import write_store
 from corank.descent import CRR, LCRA, SPD
 from corank.descent.training import Runs
 from corank.errors import InputError
+from corank.lambdarank import LambdaRank
 
 
 @pytest.mark.parametrize(
@@ -28,6 +29,10 @@ from corank.errors import InputError
           "constant", "--set", "solver=sgd", "--set", "n_steps=2000"],
          LCRA(views=[list(range(5)), list(range(5, 10))], coupling=0.5, loss="squared", rate="constant", solver="sgd",
               n_steps=2000, random_state=7)),
+        (["--model", "lambdarank", "--lambda", "ndcg@5", "--scorer", "mlp", "--iterations", "30"],
+         LambdaRank("ndcg@5", "mlp", n_steps=30, random_state=0)),
+        (["--model", "lambdarank", "--lambda", "map", "--scorer", "trees", "--set", 'tree_params={"num_leaves": 4}'],
+         LambdaRank("map", "trees", tree_params={"num_leaves": 4}, random_state=0)),
     ],
 )  # fmt: skip
 def test_fit_learns_what_the_estimator_learns_and_rank_scores_with_it(says, made, y, text, tmp_path, words, model):
@@ -190,3 +195,12 @@ def test_a_second_ctrl_c_while_saving_leaves_nothing_half_written(monkeypatch, t
     assert result.exit_code == 130
     assert (tmp_path / "m").read_text() == "old"
     assert sorted(os.listdir(tmp_path)) == ["m", "rows.txt"]
+
+
+def test_lambda_is_a_weight_or_forces(says, text, tmp_path, monkeypatch):
+    with pytest.raises(InputError, match=r"--lambda is 'ndcg'; pass a number, the weight of the penalty, or choose"):
+        says("fit", text, "-m", "spd", "--lambda", "ndcg", "-o", tmp_path / "m")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my_forces.py").write_text("def forces(scores, labels):\n    return labels - labels.mean()\n")
+    says("fit", text, "-m", "lambdarank", "--lambda", "my_forces:forces", "--unscored", "-1", "-o", tmp_path / "m")
+    assert corank.load(tmp_path / "m").forces == "my_forces:forces"

@@ -173,3 +173,15 @@ def test_killed_screenings_lose_and_double_nothing():
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert '"faults": []' in done.stdout
+
+
+def test_it_starts_without_what_takes_long_to_import():
+    """Each of these takes longer than a thousand abstracts."""
+    code = (
+        "import sys; from corank.cli import app; from corank.data.review import load_review; "
+        "from corank.screening import simulate; import corank.cli.curve, corank.cli.tables, corank.cli.reading; "
+        "simulate(load_review(), 1); print([name for name in ('sklearn', 'scipy.stats', 'numba', 'pandas', "
+        "'matplotlib') if name in sys.modules])"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert said.stdout.strip() == "[]"

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from corank.data.reuters import parse_stories, read_modapte
+from corank.data.reuters import parse_stories, read_modapte, read_topic_names
 
 PAGE = """<!DOCTYPE lewis SYSTEM "lewis.dtd">
 <REUTERS TOPICS="YES" LEWISSPLIT="TRAIN" CGISPLIT="TRAINING-SET" OLDID="1" NEWID="1">
@@ -25,3 +25,9 @@ def test_the_split_has_the_published_size(real_data):
     assert int((~stories.is_test).sum()) == 9603
     assert int(stories.is_test.sum()) == 3299
     assert int(stories.about("earn")[~stories.is_test].sum()) == 2877
+
+
+def test_topics_have_names_in_words(real_data):
+    names = read_topic_names()
+    assert names["money-fx"] == "Money/Foreign Exchange"
+    assert names["bop"] == "Balance of Payments"

@@ -10,11 +10,15 @@ from corank.calibration import Calibrated
 from corank.descent import CRR, LCRA, SPD
 from corank.gp import OrdinalGP, PreferenceGP
 from corank.kernels import GaussianKernel, LinearKernel
+from corank.lambdarank import LambdaRank
 from corank.priors import ColumnMean, OnTop
 from corank.pursuit import CoRankingPursuit, RankingPursuit
 from corank.rls import CoRankRLS, RankRLS, ViewRankRLS
 from corank.svm import RankSVM
 from plain_ranker import PlainRanker
+
+# between smaller leaves splits tie, and sums in single precision decide
+LEAVES = {"min_sum_hessian_in_leaf": 10.0}
 
 LAWFUL: dict[str, Callable[[], Ranker]] = {
     "PlainRanker": PlainRanker,
@@ -29,6 +33,7 @@ LAWFUL: dict[str, Callable[[], Ranker]] = {
     "RankingPursuit": RankingPursuit,
     "CoRankingPursuit": lambda: CoRankingPursuit(random_state=0),
     "RankSVM": RankSVM,
+    "LambdaRank": lambda: LambdaRank(random_state=0),
     "PreferenceGP": PreferenceGP,
     "OrdinalGP": OrdinalGP,
     # every query held out by itself: parts of several queries would depend on their order
@@ -64,6 +69,14 @@ LAWFUL: dict[str, Callable[[], Ranker]] = {
     ),
     "OrdinalGP gaussian": lambda: OrdinalGP(likelihood="gaussian"),
     "OrdinalGP basis": lambda: OrdinalGP(GaussianKernel(0.02), 0.3, learn=False, n_basis=1000),
+    "LambdaRank ranknet": lambda: LambdaRank("ranknet", n_steps=50),
+    "LambdaRank mlp": lambda: LambdaRank("ndcg@5", "mlp", n_steps=50, random_state=0),
+    "LambdaRank trees": lambda: LambdaRank(
+        "ndcg", "trees", n_steps=20, tree_params=LEAVES, scale=False, random_state=0
+    ),
+    "LambdaRank trees ranknet": lambda: LambdaRank(
+        "ranknet", "trees", n_steps=20, tree_params=LEAVES, scale=False, random_state=0
+    ),
     "PreferenceGP graph": lambda: PreferenceGP(GaussianKernel(0.02), 0.3, learn=False, graph_neighbors=3),
     "PreferenceGP basis": lambda: PreferenceGP(GaussianKernel(0.02), 0.3, learn=False, n_basis=1000),
     "RankSVM gaussian": lambda: RankSVM(kernel="gaussian", query_weight="rows"),

@@ -4,13 +4,11 @@ import math
 
 import numpy as np
 import pytest
-from scipy import sparse
 from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.preprocessing import normalize
 from sklearn.svm import LinearSVC
 
 from corank.errors import InputError
-from corank.screening import model, smoothed, views
+from corank.screening import model, views
 from corank.screening.model import Model, weights
 from corank.screening.views import make_views, reference_views
 from screening.synthetic import collection
@@ -30,9 +28,9 @@ def dense_kernel(records):
     ]
     links = [{records.ids[other] for other in of} | {records.ids[at]} for at, of in enumerate(inside)]
     works = [of | {records.ids[at]} for at, of in enumerate(cites)]
-    kernel = 0.4 * text @ text.T + 0.2 * smooth(text) + 1.0
+    kernel = 0.7 * text @ text.T + 1.0
     for weight, sets, has in (
-        (0.3, links, [bool(of) for of in inside]),
+        (0.2, links, [bool(of) for of in inside]),
         (0.1, works, [bool(cites[at] or inside[at]) for at in range(n)]),
     ):
         rarity = {work: math.log((1 + n) / (1 + sum(work in of for of in sets))) + 1 for of in sets for work in of}
@@ -43,19 +41,6 @@ def dense_kernel(records):
                     norm = [math.sqrt(sum(rarity[work] ** 2 for work in sets[k])) for k in (i, j)]
                     kernel[i, j] += weight * top / (norm[0] * norm[1])
     return kernel
-
-
-def smooth(text):
-    n = len(text)
-    left, sizes, _ = np.linalg.svd(text)
-    images = left[:, : n // 2] * sizes[: n // 2]
-    images /= np.linalg.norm(images, axis=1, keepdims=True)
-    found = []
-    for at in range(n):
-        others = sorted((k for k in range(n) if k != at), key=lambda k: -images[at] @ images[k])[:10]
-        z = 0.5 * images[at] + 0.5 * images[others].mean(axis=0)
-        found.append(z / np.linalg.norm(z))
-    return np.array(found) @ np.array(found).T
 
 
 def test_the_kernel_is_what_its_views_say():
@@ -111,15 +96,15 @@ def test_columns_of_one_record_are_dropped_without_loss():
     n = len(RECORDS)
     shown = np.bincount(made.sparse.indices, minlength=made.sparse.shape[1])
     assert shown.min() >= 2
-    kernel = made.sparse @ made.sparse.T + made.dense @ made.dense.T + 1.0 + np.diag(made.own)
+    kernel = (made.sparse @ made.sparse.T).toarray() + 1.0 + np.diag(made.own)
     np.testing.assert_allclose(kernel, make_views(RECORDS, whole=n).whole, atol=1e-6)
 
 
 def test_without_any_references_the_text_has_all_the_weight():
     records = collection(references=False)
     made = make_views(records)
-    np.testing.assert_allclose(np.diag(made.whole), 2.0, atol=1e-5)  # the level, and 2/3 + 1/3
-    np.testing.assert_allclose(made.whole - 1.0, (dense_kernel(records) - 1.0) / 0.6, atol=5e-5)
+    np.testing.assert_allclose(np.diag(made.whole), 2.0, atol=1e-5)  # the level and the text
+    np.testing.assert_allclose(made.whole - 1.0, (dense_kernel(records) - 1.0) / 0.7, atol=5e-5)
 
 
 def test_a_record_without_citations_is_silent_in_those_views():
@@ -131,22 +116,6 @@ def test_a_record_without_citations_is_silent_in_those_views():
         np.testing.assert_allclose(abs(references[at]).power(2).sum(), 0.0 if alone else 1.0, atol=1e-6)
         outside = all(not work.startswith("r") for work in RECORDS.references[at]) and one not in cited
         assert (links[at].nnz == 0) == outside
-
-
-def test_many_records_are_smoothed_by_a_choice_of_them(monkeypatch):
-    """Random projections are exact where the rank is no larger; blocks change nothing; landmarks are an average."""
-    text = normalize(sparse.random(80, 30, 0.3, format="csr", random_state=0, dtype=np.float32))
-    exact = smoothed.smoothed(text)
-    monkeypatch.setattr(smoothed, "EXACT", 10)
-    monkeypatch.setattr(smoothed, "RANK", 30)
-    projected = smoothed.smoothed(text)
-    np.testing.assert_allclose(projected @ projected.T, exact @ exact.T, atol=1e-4)
-    monkeypatch.setattr(smoothed, "FITTED", 50)
-    chosen = smoothed.smoothed(text)
-    np.testing.assert_allclose(np.linalg.norm(chosen, axis=1), 1.0, atol=1e-5)
-    assert np.corrcoef((exact @ exact.T).ravel(), (chosen @ chosen.T).ravel())[0, 1] > 0.9
-    monkeypatch.setattr(smoothed, "BLOCK", 150)
-    np.testing.assert_allclose(smoothed.smoothed(text), chosen, atol=1e-5)
 
 
 @pytest.mark.parametrize("n", [2, 3, 4])

@@ -8,6 +8,7 @@ import pytest
 from scipy.stats import hypergeom
 
 from corank.errors import InputError
+from corank.screening import stopping
 from corank.screening.simulate import stopped
 from corank.screening.stopping import Decline, Plan, Rule, missing_allowed
 
@@ -151,3 +152,13 @@ def test_a_replayed_rule_counts_what_was_read_and_known():
 def test_what_cannot_be_a_rule_is_refused(words, message):
     with pytest.raises(InputError, match=message):
         Rule(n=10, **words)
+
+
+@pytest.mark.parametrize("n", [1, 7, 40, 5000])
+def test_chances_of_a_sample_are_hypergeometric(n):
+    rng = np.random.default_rng(n)
+    for _ in range(50):
+        relevant, size = (int(rng.integers(0, n + 1)) for _ in range(2))
+        finds = int(rng.integers(0, min(relevant, size) + 1))
+        expected = hypergeom.cdf(finds, n, relevant, size)
+        np.testing.assert_allclose(stopping._at_most(finds, n, relevant, size), expected, rtol=1e-7, atol=1e-12)

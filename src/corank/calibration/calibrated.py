@@ -172,7 +172,8 @@ class Calibrated(Ranker):
         scores = self.ranker_scores(X, qid, prior=prior)
         if hasattr(self, "levels_"):
             return np.interp(scores, self.scores_, self.levels_)
-        return np.asarray(self.low_ + (self.high_ - self.low_) * expit(self.slope_ * scores + self.offset_))
+        with np.errstate(over="ignore"):  # beyond all numbers a sigmoid is 0 or 1
+            return np.asarray(self.low_ + (self.high_ - self.low_) * expit(self.slope_ * scores + self.offset_))
 
     def ranker_scores(self, X: Any, qid: ArrayLike | None = None, *, prior: ArrayLike | None = None) -> Floats:
         """

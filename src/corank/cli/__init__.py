@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from corank._version import __version__
+from corank.cli.check_lambda import check_lambda
 from corank.cli.convert import convert
 from corank.cli.data import data
 from corank.cli.demo import demo
@@ -49,11 +50,12 @@ VERBS: tuple[tuple[Callable[..., None], str], ...] = (
     (fit, "Learn a ranker, and save it."),
     (rank, "Score rows with a saved model."),
     (evaluate, "Measure rankings, and compare two of them."),
+    (check_lambda, "Ask whether forces are slopes of a cost."),
     (screen, "Find nearly all relevant records while reading few."),
     (convert, "Convert between LETOR text, store, Parquet, CSV."),
     (data, "List the known data sets, and fetch one."),
     (experiment, "Repeat a paper's experiment on real data."),
-    (demo, "Learn from few judgements on synthetic data."),
+    (demo, "Screen a real review, and learn from few judgements."),
 )
 for verb, summary in VERBS:
     app.command(short_help=summary)(verb)

@@ -1,11 +1,22 @@
-"""`corank demo`: learn from a synthetic collection of which one query in twenty is judged, in under a minute."""
+"""`corank demo`: screen a real review that comes with the package, then learn from a synthetic collection."""
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from corank.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from corank.experiments.report import ReportTable
+    from corank.screening.simulate import Replay
+
+STARTS = 10
 
 
 def demo(
@@ -13,25 +24,88 @@ def demo(
     queries: Annotated[int, typer.Option(min=60, help="Number of queries of the synthetic collection.")] = 900,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the synthetic collection.")] = 0,
 ) -> None:
-    """Learn from a collection with 5 % of its queries judged; compare rankers on held-out queries; save one."""
-    import time
+    """Screen a real review; learn from a synthetic collection with 5 % of its queries judged, and compare rankers."""
+    from corank.cli.tables import screen
 
+    console = screen()
+    output.mkdir(parents=True, exist_ok=True)
+    _screen_review(output, console)
+    console.print()
+    _compare_rankers(output, queries, seed, console)
+
+
+def _screen_review(output: Path, console: Console) -> None:
+    """Replay the screening of a review, and leave its records for whoever wants to read them."""
+    from corank.cli.curve import recall_curve
+    from corank.cli.tables import show
+    from corank.data.atomic import atomic_file
+    from corank.data.review import CITED, NAME, load_review, review_text
+    from corank.screening.simulate import simulate
+
+    began = time.perf_counter()
+    records = load_review()
+    replays = simulate(records, STARTS)
+    console.print("A review, screened again", style="bold")
+    console.print(
+        f"{len(records)} records, {int(records.labels.sum())} of them relevant: {CITED}. Each start knows one relevant "
+        "and one other record, reads what is most likely relevant next, and learns every answer."
+    )
+    console.print(recall_curve(replays, console.width))
+    show(_reading(replays), console)
+    path = output / NAME
+    with atomic_file(path, overwrite=True) as scratch:
+        scratch.write_bytes(review_text())
+    typer.echo(f"wrote {path}; {time.perf_counter() - began:.1f} s\nread it yourself: corank screen {path}")
+
+
+def _reading(replays: list[Replay]) -> ReportTable:
+    """How much was read when enough was found, and when rules that cannot know it said so."""
     import numpy as np
 
-    from corank.cli.tables import screen, show
+    from corank.experiments.report import ReportTable
+    from corank.screening.simulate import stopped
+    from corank.screening.stopping import Rule
+
+    n, n_relevant = len(replays[0].found), int(replays[0].found.sum())
+    wanted = int(np.ceil(0.95 * n_relevant - 1e-9))
+    # the mean place of one of the relevant records where all orders are as likely
+    rows = [("at random, until 95 % are found", wanted * (n + 1) / (n_relevant + 1), wanted / n_relevant)]
+    rows.append(
+        ("by corank, until 95 % are found", _mean([replay.at(0.95) for replay in replays]), wanted / n_relevant)
+    )
+    for name, rule in (("cheap", "poisson"), ("careful", "decline")):
+        stops = [stopped(replay.found, Rule(rule, n), np.random.default_rng(replay.start)) for replay in replays]
+        found = _mean([known - 1 for _, known in stops]) / n_relevant
+        rows.append((f"by corank, until the {name} rule stops", _mean([read for read, _ in stops]), found))
+    cells = tuple((name, round(read), f"{found:.0%}", f"{1 - read / n:.0%}") for name, read, found in rows)
+    return ReportTable(
+        f"Reading saved, of {n} records",
+        ("reading", "records read", "found", "saved"),
+        cells,
+        note="Nobody knows when 95 % are found; a rule says when they probably are, and costs what it reads on.",
+    )
+
+
+def _mean(values: list[int]) -> float:
+    return sum(values) / len(values)
+
+
+def _compare_rankers(output: Path, queries: int, seed: int, console: Console) -> None:
+    """Learn from few judged queries with three rankers, compare them on other queries, and save one."""
+    import numpy as np
+
+    from corank.cli.tables import show
     from corank.data.letor import read_letor
     from corank.data.letor_writer import write_letor
     from corank.data.make import make_ranking
     from corank.data.split import QueryShuffleSplit, hide_scores
     from corank.data.store import open_store, write_store
     from corank.descent import CRR, LCRA, SPD
-    from corank.errors import InputError
     from corank.experiments.report import ReportTable
     from corank.metrics import compare, evaluate
     from corank.persist import load, save
 
     began = time.perf_counter()
-    output.mkdir(parents=True, exist_ok=True)
     problem = make_ranking(queries, (10, 40), features_per_view=20, random_state=seed)
     write_letor(output / "collection.txt.gz", problem.X, problem.y, problem.qid, overwrite=True)
     file = read_letor(output / "collection.txt.gz", dtype=np.float64)
@@ -48,6 +122,7 @@ def demo(
     metrics = ("nDCG@10", "AP", "disagreement")
     found = {name: evaluate(file.y[test], values, file.qid[test], metrics) for name, values in scores.items()}
 
+    console.print("A synthetic collection, one query in twenty judged", style="bold")
     title = (
         f"{data.n_rows} rows in {len(data.queries)} queries, {data.n_scored} judged; tested on "
         f"{len(np.unique(file.qid[test]))} other queries"
@@ -59,7 +134,7 @@ def demo(
         gain = f"{test_of.difference:+.3f} ({test_of.low:+.3f} to {test_of.high:+.3f})"
         notes = ("", "") if name == first else (gain, f"{test_of.p_value:.1g}")
         rows.append((name, *(evaluation[metric].mean for metric in metrics), *notes))
-    show(ReportTable(title, ("ranker", *metrics, "gain in nDCG@10 over SPD", "p"), tuple(rows)), screen())
+    show(ReportTable(title, ("ranker", *metrics, "gain in nDCG@10 over SPD", "p"), tuple(rows)), console)
     typer.echo(
         "Gains carry a 95 % bootstrap interval and the p-value of Wilcoxon's signed-rank test over the queries.\n"
         "SPD learns from pairs of judged rows, CRR from their grades too, LCRA also from unjudged rows, on which its "

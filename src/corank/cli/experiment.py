@@ -7,12 +7,23 @@ from typing import Annotated
 
 import typer
 
+from corank.errors import InputError
+
 
 def experiment(
     name: Annotated[str | None, typer.Argument(help="Which one; without it, the names are listed.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A short version that shows the shape of the result.")] = False,
     seed: Annotated[int, typer.Option(min=0, help="Seed of every random choice.")] = 0,
     repeats: Annotated[int | None, typer.Option(help="Number of repeats, where there are any.")] = None,
+    asreview: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True,
+            dir_okay=False,
+            show_default=False,
+            help="For screening: replays by ASReview to compare with, a JSON line each.",
+        ),
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -32,6 +43,8 @@ def experiment(
         typer.echo("\n".join(EXPERIMENTS))
         return
     run = find(name)
+    if asreview is not None and name != "screening":
+        raise InputError(f"--asreview is for the experiment 'screening'; leave it out for {name!r}.")
     folder = output or Path("out/experiments") / (f"{name}-quick" if quick else name)
     console, watched = screen(), Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
@@ -44,7 +57,7 @@ def experiment(
         def tell(result: str) -> None:
             bar.update(task, advance=1, description=result[:60])
 
-        report = run(ExperimentOptions(folder, quick=quick, seed=seed, repeats=repeats, expect=expect, tell=tell))
+        report = run(ExperimentOptions(folder, quick, seed, repeats, asreview, expect, tell))
     console.print(report.title, style="bold")
     console.print(report.about)
     for table in report.tables:

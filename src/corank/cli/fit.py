@@ -27,7 +27,11 @@ def fit(
     model: Annotated[str, typer.Option("--model", "-m", help="What to learn: spd, crr, lcra, ...")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write.", metavar="MODEL")],
     loss: Annotated[str | None, typer.Option(help="Loss: hinge, squared, logistic, ...")] = None,
-    penalty: Annotated[float | None, typer.Option("--lambda", help="Weight of the penalty (alpha).")] = None,
+    penalty: Annotated[
+        str | None,
+        typer.Option("--lambda", help="Weight of the penalty (alpha); of lambdarank, its forces: ndcg@10, map, ..."),
+    ] = None,
+    scorer: Annotated[str | None, typer.Option(help="What lambdarank scores by: linear, mlp, trees.")] = None,
     iterations: Annotated[int | None, typer.Option(help="Number of stochastic steps.")] = None,
     loop: Annotated[
         str | None,
@@ -80,22 +84,25 @@ def fit(
         law_of,
         layout_of,
         parse_features,
+        parse_lambda,
         parse_views,
         require_features,
-    )  # fmt: skip
+    )
     from corank.data.atomic import require_place
     from corank.data.read import read
     from corank.data.routing import predict_with_qid
     from corank.data.scale import QueryScaler
     from corank.errors import InputError
+    from corank.label_ranking import LabelRanker, OnlineLabelRanker
     from corank.metrics import disagreement_error
     from corank.persist import save
     from corank.priors import ColumnMean, OnTop
 
     kind, (query_weight, draw) = find_ranker(model), law_of(loop)
     options = {
-        "loss": ("--loss", loss),
-        "alpha": ("--lambda", penalty),
+        "ranking_loss" if issubclass(kind, OnlineLabelRanker) else "loss": ("--loss", loss),
+        **parse_lambda(kind, penalty),
+        "scorer": ("--scorer", scorer),
         "n_steps": ("--iterations", iterations),
         "query_weight": ("--loop", query_weight),
         "draw": ("--loop", draw),
@@ -112,6 +119,14 @@ def fit(
     params = ranker.get_params(deep=False)
     if params.get("random_state", seed) is None:
         ranker.set_params(random_state=seed)
+    if isinstance(ranker, LabelRanker):
+        from corank.cli.labels import fit_labels
+
+        of_queries = {"--prior": prior, "--scale": scale, "--unscored": unscored, "--qid": qid}
+        if unfit := next((name for name, value in of_queries.items() if value is not None), None):
+            raise InputError(f"{unfit} is for rows of queries, but {kind.__name__} ranks labels; leave it out.")
+        typer.echo(fit_labels(ranker, data, label, output, overwrite=force))
+        return
     on_top = ranker if known is None else OnTop(ColumnMean(known), ranker)
     fitted = on_top if scale is None else Pipeline([("scale", QueryScaler(scale.value)), ("rank", on_top)])
     require_place(output, overwrite=force)

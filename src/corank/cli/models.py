@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import re
+import sys
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
@@ -15,6 +16,7 @@ from sklearn.utils import get_tags
 import corank
 from corank.base import Ranker
 from corank.errors import InputError, known, warn
+from corank.label_ranking import LabelRanker
 
 LOOPS = {
     "pairs": ("pairs", "pairs"),
@@ -27,6 +29,9 @@ LOOPS = {
     "combined-ranking": ("pairs", "rows"),
 }
 """Parameters `query_weight` and `draw` of each way to draw pairs: corank's own three names, then sofia-ml's loops."""
+
+ALIASES = {"labelranker": "onlinelabelranker"}
+"""Short names of rankers, without hyphens."""
 
 IGNORE_QUERIES = ("roc", "combined-roc")
 """sofia-ml's loops that compare all rows with each other, whatever their query."""
@@ -58,13 +63,14 @@ def rankers() -> list[str]:
     return sorted(kebab(name) for name in corank.__all__ if _ranker(name) is not None)
 
 
-def find_ranker(name: str) -> type[Ranker]:
+def find_ranker(name: str) -> type[Ranker | LabelRanker]:
     """
     Look up a ranker by its name on the command line; case and hyphens do not matter.
 
     name: such as "spd".
     """
     wanted = name.replace("-", "").replace("_", "").lower()
+    wanted = ALIASES.get(wanted, wanted)
     # only the room of the wanted ranker is imported
     found = next((_ranker(exported) for exported in corank.__all__ if exported.lower() == wanted), None)
     if found is None:
@@ -72,9 +78,9 @@ def find_ranker(name: str) -> type[Ranker]:
     return found
 
 
-def _ranker(name: str) -> type[Ranker] | None:
+def _ranker(name: str) -> type[Ranker | LabelRanker] | None:
     thing = getattr(corank, name)
-    if not (isinstance(thing, type) and issubclass(thing, Ranker)) or inspect.isabstract(thing):
+    if not (isinstance(thing, type) and issubclass(thing, Ranker | LabelRanker)) or inspect.isabstract(thing):
         return None
     if getattr(thing, "_reads_ids", False):  # which files of rows do not hold
         return None
@@ -82,7 +88,7 @@ def _ranker(name: str) -> type[Ranker] | None:
     return None if needed else thing
 
 
-def build(kind: type[Ranker], options: Mapping[str, tuple[str, Any]], assignments: Iterable[str]) -> Ranker:
+def build(kind: type[Any], options: Mapping[str, tuple[str, Any]], assignments: Iterable[str]) -> Any:
     """
     Make a ranker from options that were given and from ``name=value`` assignments.
 
@@ -106,6 +112,31 @@ def build(kind: type[Ranker], options: Mapping[str, tuple[str, Any]], assignment
             raise InputError(f"{kind.__name__} has no parameter {parameter!r}; {known(parameter, names)}.")
         given[parameter] = _value(text)
     return kind(**given)
+
+
+def here() -> None:
+    """Let modules be imported that stand where the command is run."""
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+
+
+def parse_lambda(kind: type[Ranker], text: str | None) -> dict[str, tuple[str, Any]]:
+    """
+    Read ``--lambda``: the weight of the penalty or, of a ranker that is pulled by forces, the forces.
+
+    text: as it was typed; None where it was not.
+    Returns: an option for `build`.
+    """
+    if "forces" in inspect.signature(kind).parameters:
+        if text is not None and ":" in text:
+            here()
+        return {"forces": ("--lambda", text)}
+    try:
+        return {"alpha": ("--lambda", None if text is None else float(text))}
+    except ValueError:
+        raise InputError(
+            f"--lambda is {text!r}; pass a number, the weight of the penalty, or choose --model lambdarank."
+        ) from None
 
 
 def parse_views(text: str) -> int | list[list[int]]:

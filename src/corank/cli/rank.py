@@ -47,6 +47,7 @@ def rank(
     from corank.data.routing import predict_with_qid
     from corank.data.trec import write_run
     from corank.errors import InputError
+    from corank.label_ranking import LabelRanker
     from corank.persist import load
 
     if format is Format.trec and output is None:
@@ -56,6 +57,20 @@ def rank(
     ranker = load(model)
     if not hasattr(ranker, "predict"):
         raise InputError(f"{model} holds a {type(ranker).__name__}, which does not rank; pass a ranker or a pipeline.")
+    if isinstance(getattr(ranker, "steps", [("", ranker)])[-1][1], LabelRanker):
+        from corank.cli.labels import label_lines
+
+        if format is Format.trec or qid is not None:
+            raise InputError(f"{model} ranks labels, not rows of queries; leave --format trec and --qid out.")
+        lines = label_lines(ranker, data, label)
+        if output is None:
+            sys.stdout.writelines(lines)
+            return
+        with write_text(output, overwrite=force) as stream:
+            stream.writelines(line.encode() for line in lines)
+        if not is_stream(output):
+            typer.echo(f"wrote {output}: utilities of {lines[0].strip()} for {len(lines) - 1} rows")
+        return
     wanted = getattr(ranker, "n_features_in_", None)
     sources = [opened(one) for one in data]
     rows = read(sources, y=label, qid=False if qid == "none" else qid, n_features=wanted, layout=layout_of(ranker))

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 KEYS = {"r": "relevant", "n": "not", "l": "later", "u": "undo", "o": "note", "q": "quit"}
 END = "\x04"
 HELP = "r relevant   n not   l later   u undo   o note   q quit"
+ROOM = 8
+"""Lines of a screen that an abstract leaves for title, progress and keys."""
 
 
 def read_all(screening: Screening) -> None:
@@ -46,6 +48,7 @@ def read_all(screening: Screening) -> None:
             action, text = _action(ask, console)
             while action == "note":  # the record stays
                 screening.note(record, text)
+                console.print("the note is kept.")
                 action, text = _action(ask, console)
             if sys.stdin.isatty():
                 learning.join()
@@ -82,7 +85,11 @@ def show_record(screening: Screening, record: int, console: Console) -> None:
     console.print(_plain(records.abstracts[record]) or "(no abstract)")
     if record in screening.notes:
         console.print(f"note: {_plain(screening.notes[record])}", style="italic")
-    console.print(f"\n{summary(screening.progress())}")
+    console.print()
+    if console.is_terminal and len(console.render_lines(_plain(records.abstracts[record]))) > console.height - ROOM:
+        # the top has left the screen
+        console.print(_plain(records.titles[record]), style="bold")
+    console.print(summary(screening.progress()))
     console.print(HELP, style="dim")
 
 
@@ -116,7 +123,7 @@ def _action(ask: Callable[[bool], str], console: Console) -> tuple[str, str]:
             return action, text
         if action in KEYS.values() and action != "note":
             return action, ""
-        console.print(HELP)
+        console.print(f"{'no note' if action == 'note' else repr(word) + ' is no key'}; {HELP}")
 
 
 @contextmanager

@@ -96,7 +96,7 @@ def _export(source: Path, target: Path, force: bool) -> None:
     require_records_suffix(target)
     require_text_place(target, overwrite=force)
     records = read_records(source)
-    judges = {judge: Answers(records, lines) for judge, lines in read_journals(source)}
+    judges = {judge: Answers(records, lines) for judge, lines in read_journals(source) if lines}
     if not judges:
         raise InputError(f"there are no answers for {source} yet; screen it first.")
     given = np.full((len(judges), len(records)), np.nan)
@@ -134,6 +134,7 @@ def _simulate(
 ) -> None:
     import numpy as np
 
+    from corank.cli.curve import recall_curve
     from corank.cli.tables import screen, show
     from corank.data.atomic import atomic_folder, require_place
     from corank.data.records import read_records
@@ -159,7 +160,9 @@ def _simulate(
         digits=3,
         note=f"The rule {rule!r} reached a recall of {target:g} in {reached:.0%} of the starts.",
     )
-    show(table, screen())
+    console = screen()
+    show(table, console)
+    console.print(recall_curve(replays, console.width))
     if output is None:
         return
     with atomic_folder(output, overwrite=force) as folder:

@@ -18,8 +18,8 @@ def worth(rule, mean, var, noise):  # type: ignore[no-untyped-def]
     """
     Return what the answer about g ~ N(mean, var) is worth, seen through noise of a variance.
 
-    ENTROPY: Σ over answers P ½ log(var/var after it) (eq. 10), in nats. BALD: the information the answer has about g, in
-    nats. UNCERTAINTY: −|mean|/√var.
+    ENTROPY: Σ over answers P ½ log(var/var after it) (eq. 10), in nats. BALD: the information that the answer has about
+    g, in nats. UNCERTAINTY: −|mean|/√var.
     """
     total = var + noise
     if rule == UNCERTAINTY:

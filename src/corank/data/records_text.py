@@ -33,8 +33,9 @@ UNJUDGED = ("", "-1", "-1.0", "nan", "none", "null", "na")
 MARKS = {"asreview_relevant": 1.0, "asreview_irrelevant": 0.0, "asreview_not_relevant": 0.0}
 """Judgements in notes of RIS, as ASReview writes and reads them."""
 
-_TAG = re.compile(r"([A-Z][A-Z0-9])  -(?: (.*))?$")
+_TAG = re.compile(r"([A-Z][A-Z0-9])  -(?: (.*))?$", re.DOTALL)
 _BETWEEN = re.compile(r"[\s|]+")
+_LINE_END = re.compile(r"\r\n|\r|\n")  # those of Unicode may stand inside an abstract
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ def parse_csv(text: str, name: str) -> list[Entry]:
     text: the file.
     name: what it is called in messages.
     """
-    first = next((line for line in text.splitlines() if line.strip()), "")
+    first = next((line for line in _LINE_END.split(text) if line.strip()), "")
     limit = csv.field_size_limit(max(len(text), 1))
     try:
         rows = csv.reader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=first.count), strict=True)
@@ -67,6 +68,7 @@ def parse_csv(text: str, name: str) -> list[Entry]:
                 continue
             if not header:
                 header = [cell.strip() for cell in row]
+                _require_different(header, name)
                 columns = _columns(header, name)
                 continue
             if len(row) != len(header):
@@ -130,7 +132,7 @@ def parse_ris(text: str, name: str) -> list[Entry]:
 def _ris_records(text: str, name: str) -> Iterator[dict[str, list[str]]]:
     lines: dict[str, list[str]] = {}
     last = ""
-    for at, line in enumerate(text.splitlines(), 1):
+    for at, line in enumerate(_LINE_END.split(text), 1):
         found = _TAG.match(line.rstrip())
         if found:
             last = found[1]
@@ -146,6 +148,13 @@ def _ris_records(text: str, name: str) -> Iterator[dict[str, list[str]]]:
             lines, last = {}, ""
     if lines:
         raise InputError(f"{name} ends inside a record; its last line must be 'ER  - '.")
+
+
+def _require_different(names: list[str], name: str) -> None:
+    folded = [one.lower() for one in names if one]
+    twice = next((one for at, one in enumerate(folded) if one in folded[:at]), None)
+    if twice is not None:
+        raise InputError(f"{name} has two columns {twice!r}; rename or remove one of them.")
 
 
 def _columns(names: list[str], name: str) -> dict[str, str]:
@@ -175,12 +184,14 @@ def _entry(row: Mapping[str, Any], columns: Mapping[str, str], where: str) -> En
         abstract=_text(values.get("abstract")).strip(),
         references=tuple(cited for one in references if (cited := _text(one).strip(" ,;"))),
         label=_label(_text(values.get("label")), where),
-        fields={key: [shown] for key, value in row.items() if key not in used and (shown := _text(value))},
+        fields={_text(key): [shown] for key, value in row.items() if key not in used and (shown := _text(value))},
     )
 
 
 def _text(value: Any) -> str:
-    return "" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    """Text as it stands, else JSON; half a letter, which JSON can spell and no file can hold, is a question mark."""
+    text = "" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text.encode("utf-8", "replace").decode()
 
 
 def _label(value: str, where: str) -> float:

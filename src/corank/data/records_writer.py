@@ -17,6 +17,8 @@ from corank.data.records import Records
 from corank.errors import InputError
 
 TAGS = {"year": "PY", "authors": "AU", "author": "AU", "doi": "DO", "url": "UR", "journal": "JO", "keywords": "KW"}
+OURS = ("ID", "TI", "AB", "CR", "ER")
+"""Tags that say what a record is, or end it; another column of that name is a note."""
 _TAG = re.compile(r"[A-Z][A-Z0-9]")
 
 
@@ -73,11 +75,11 @@ def _ris(records: Records, labels: NDArray[np.float64], more: Mapping[str, Seque
     lines: list[str] = []
     for at, given in enumerate(records.fields):
         kind, *_ = given.get("TY", ["GEN"])
-        lines += [f"TY  - {kind}", f"ID  - {records.ids[at]}", f"TI  - {_line(records.titles[at])}"]
+        lines += [f"TY  - {kind}", f"ID  - {_line(records.ids[at])}", f"TI  - {_line(records.titles[at])}"]
         lines += [f"AB  - {_line(records.abstracts[at])}"] if records.abstracts[at] else []
-        lines += [f"CR  - {cited}" for cited in records.references[at]]
+        lines += [f"CR  - {_line(cited)}" for cited in records.references[at]]
         for name, values in given.items():
-            tag = name if _TAG.fullmatch(name) else TAGS.get(name.lower())
+            tag = name if _TAG.fullmatch(name) and name not in OURS else TAGS.get(name.lower())
             if tag != "TY":
                 lines += [f"{tag or 'N1'}  - {'' if tag else name + ': '}{_line(value)}" for value in values]
         mark = "not_seen" if np.isnan(labels[at]) else "relevant" if labels[at] else "irrelevant"

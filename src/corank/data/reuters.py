@@ -5,9 +5,11 @@ from __future__ import annotations
 import io
 import re
 import tarfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from html import unescape
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +22,7 @@ _STORY = re.compile(r"<REUTERS (?P<head>[^>]*)>(?P<body>.*?)</REUTERS>", re.DOTA
 _TOPICS = re.compile(r"<TOPICS>(.*?)</TOPICS>", re.DOTALL)
 _TOPIC = re.compile(r"<D>(.*?)</D>")
 _TEXT = re.compile(r"<TEXT[^>]*>(.*?)</TEXT>", re.DOTALL)
+_NAME = re.compile(r"^(\S.*) \(([A-Z-]+)\)[ \t]*$", re.MULTILINE)
 _TAG = re.compile(r"<[^>]*>")
 
 
@@ -66,18 +69,23 @@ def read_modapte() -> Stories:
 
     Returns: texts, topics and split.
     """
-    path = dataset("reuters").path("reuters21578.tar")
-    pages = []
-    with tarfile.open(fileobj=io.BytesIO(open_text(path).read().data)) as archive:
-        for member in sorted(archive.getmembers(), key=lambda entry: entry.name):
-            content = archive.extractfile(member) if member.name.endswith(".sgm") else None
-            if content is not None:
-                pages.append(content.read().decode("latin-1"))
-    stories = [story for page in pages for story in parse_stories(page)]
+    stories = [story for page in _members(".sgm") for story in parse_stories(page)]
     if not stories:
-        raise InputError(f"{path} holds no story of the ModApte split; get it again.")
+        raise InputError(f"{_archive()} holds no story of the ModApte split; get it again.")
     texts, topics, is_test = zip(*stories, strict=True)
     return Stories(list(texts), list(topics), np.array(is_test))
+
+
+@cache
+def read_topic_names() -> dict[str, str]:
+    """
+    Read what the topics are called in words.
+
+    Returns: topic to its name, such as "money-fx" to "Money/Foreign Exchange".
+    """
+    return {
+        topic.lower(): name for page in _members("cat-descriptions_120396.txt") for name, topic in _NAME.findall(page)
+    }
 
 
 def parse_stories(page: str) -> list[tuple[str, frozenset[str], bool]]:
@@ -113,3 +121,16 @@ def parse_stories(page: str) -> list[tuple[str, frozenset[str], bool]]:
             (words.strip(), frozenset(_TOPIC.findall(topics[1])) if topics else frozenset(), split[1] == "TEST")
         )
     return found
+
+
+def _archive() -> Path:
+    return dataset("reuters").path("reuters21578.tar")
+
+
+def _members(ending: str) -> Iterator[str]:
+    """Texts of the archive's files whose names end so, by name."""
+    with tarfile.open(fileobj=io.BytesIO(open_text(_archive()).read().data)) as archive:
+        for member in sorted(archive.getmembers(), key=lambda entry: entry.name):
+            content = archive.extractfile(member) if member.name.endswith(ending) else None
+            if content is not None:
+                yield content.read().decode("latin-1")

@@ -168,6 +168,8 @@ class LinearDescent(Ranker):
         """Raise where what `partial_fit` goes on from is not what a descent, or an exact solver, leaves behind."""
         if not all(number(0).allows(amount) for amount in (self.alpha_, getattr(self, "eta0_", 0.0))):
             raise InputError("alpha_ or eta0_ is no finite number from 0")
+        if not isinstance(self.alpha_from_, str):
+            raise InputError("alpha_from_ is no text")
         low, high = map(float, getattr(self, "score_range_", (0.0, 0.0)))
         if not -np.inf < low <= high < np.inf:
             raise InputError(f"score_range_ is from {low:g} to {high:g}")

@@ -18,9 +18,15 @@ EXPERIMENTS = {
     "collaborative": "corank.experiments.gp_collaborative.run",
     "crr-letor": "corank.experiments.crr.letor",
     "crr-text": "corank.experiments.crr.text",
+    "few-judgements": "corank.experiments.few_judgements.run",
+    "label-ranking": "corank.experiments.label_ranking.run",
+    "lambdarank": "corank.experiments.lambdarank.run",
+    "gp-active": "corank.experiments.gp.active",
+    "gp-spiral": "corank.experiments.gp.spiral",
     "lcra": "corank.experiments.lcra.run",
     "ordinal": "corank.experiments.gp_ordinal.run",
     "ranking-pursuit": "corank.experiments.ranking_pursuit.run",
+    "screening": "corank.experiments.screening.run",
 }
 """Each experiment's name and the module that runs it."""
 

@@ -26,6 +26,7 @@ class ExperimentOptions:
     quick: whether a shortened version is wanted: it shows the shape of the result, not its digits.
     seed: every random choice of the experiment follows from it.
     repeats: number of repeats where the experiment has any; its own default otherwise.
+    asreview: what ASReview found, for the experiment that compares with it; see `corank.experiments.screening`.
     expect: takes the number of different results that are about to be asked for; numbers add up.
     tell: takes the name of each different result, once, when it is there.
 
@@ -41,6 +42,7 @@ class ExperimentOptions:
     quick: bool = False
     seed: int = 0
     repeats: int | None = None
+    asreview: Path | None = None
     expect: Callable[[int], None] = field(default=lambda n: None, compare=False)
     tell: Callable[[str], None] = field(default=lambda name: None, compare=False)
 

@@ -22,7 +22,7 @@ Integers = NDArray[np.int64]
 # where learning sigma starts
 _SIGMA = 0.3
 # how still sites have to be while numbers are tried
-_TOLERANCE = 1e-5
+_TOLERANCE = 1e-4
 # sweeps after which numbers were too different for sites to start from where they were
 _PATIENCE = 20
 
@@ -103,8 +103,7 @@ class Evidence:
 def learnt(
     view: View,
     items: Items,
-    pairs: Integers,
-    weight: Floats,
+    told: tuple[Integers, Floats, Floats],
     L: Any,
     sigma: float | None,
     *,
@@ -112,9 +111,14 @@ def learnt(
     n_restarts: int,
     rng: np.random.Generator,
 ) -> tuple[View, float, int]:
-    """The view with the numbers that answers speak for, sigma, and how often the evidence was asked."""
+    """
+    The view with the numbers that answers speak for, sigma, and how often the evidence was asked.
+
+    told: pairs of items, their weights, and what is known of them, as from `Items.pairs`.
+    """
     numbers = tunable(view.kernel) if learn else Fixed(view.kernel)
-    sites = Sites.preferences(pairs, 1.0, weight)
+    pairs, weight, known = told
+    sites = Sites.preferences(pairs, 1.0, weight, known)
     at, named = sites.among_named()
     if L is not None:
         at, named = np.arange(len(items)), sites

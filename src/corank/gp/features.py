@@ -79,16 +79,24 @@ def on_graph_of(K: Floats, view: View, items: Items, sites: Sites, L: Any) -> Fe
     return Features(phi, R, sites, np.eye(R.shape[1]) + R.T @ (L @ R))
 
 
-def on_basis(phi: FeatureMap, items: Items, sites: Sites, L: Any | None) -> Features:
-    """Features that basis rows give; only named items are looked at, or all where there is a graph."""
-    assert phi.basis is not None
+def on_basis(phi: FeatureMap, items: Items, sites: Sites, precision: Floats | None) -> Features:
+    """Features that basis rows give, of the items that are named."""
     at, named = sites.among_named()
-    if L is not None:
-        at, named = np.arange(len(items)), sites
+    return Features(phi, _columns(phi, items, at), named, precision)
+
+
+def precision_on_basis(phi: FeatureMap, items: Items, L: Any) -> Floats:
+    """Λ0 of features that basis rows give, from all items."""
+    R = _columns(phi, items, np.arange(len(items)))
+    return np.asarray(np.eye(phi.n_features) + R.T @ (L @ R))
+
+
+def _columns(phi: FeatureMap, items: Items, at: Integers) -> Floats:
+    assert phi.basis is not None
     R = np.empty((len(at), phi.n_features))
     for piece, K in phi.basis.blocks(items.rows, at):
         R[piece] = K @ np.asarray(phi.T)
-    return Features(phi, R, named, None if L is None else np.eye(phi.n_features) + R.T @ (L @ R))
+    return R
 
 
 def _inverse_under(triangle: Floats) -> Floats:

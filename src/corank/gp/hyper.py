@@ -153,7 +153,7 @@ def maximise(
     best: Any = None
     for at in (start, *(start + _RESTART * rng.standard_normal(len(start)) for _ in range(n_restarts))):
         inside = np.clip(at, start - reach, start + reach)
-        options = {"maxiter": 60, "ftol": 1e-8, "gtol": 1e-4}
+        options = {"maxiter": 60, "ftol": 1e-6, "gtol": 1e-3}
         found = optimize.minimize(loss, inside, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
         if best is None or found.fun < best.fun:
             best = found

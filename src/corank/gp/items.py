@@ -50,11 +50,22 @@ class Items:
     def __len__(self) -> int:
         return len(self.numbers)
 
-    def pairs(self, pairs: Integers, weight: Floats) -> tuple[Integers, Floats]:
-        """Pairs of rows as pairs of items, without those of no weight and of equal rows, which tell nothing."""
+    def pairs(self, pairs: Integers, weight: Floats, known: Floats) -> tuple[Integers, Floats, Floats]:
+        """
+        Pairs of rows as pairs of items, without those of no weight and of equal rows, which tell nothing.
+
+        weight, known (m,): of each pair, and by how much its first row is better before anything is learnt.
+        """
         of_items = self.of_row[pairs]
         told = (weight > 0.0) & (of_items >= 0).all(axis=1) & (of_items[:, 0] != of_items[:, 1])
-        return of_items[told], weight[told]
+        return of_items[told], weight[told], known[told]
+
+    def are_in(self, rows: Any) -> bool:
+        """Whether rows are those that the items were found among."""
+        found = as_doubles(rows[self.numbers])
+        if sparse.issparse(found) or sparse.issparse(self.rows):
+            return bool(abs(sparse.csr_array(found) - sparse.csr_array(self.rows)).max() == 0.0)
+        return bool(np.array_equal(found, self.rows))
 
     def gram(self, view: View, at: Integers) -> Floats:
         """Similarities of some items."""

@@ -35,7 +35,7 @@ from corank.errors import InputError
 from corank.gp.answers import answers_of
 from corank.gp.ep import propagate
 from corank.gp.evidence import learnt
-from corank.gp.features import Features, exact, on_basis, on_graph
+from corank.gp.features import Features, exact, on_basis, on_graph, precision_on_basis
 from corank.gp.items import Items, require_items
 from corank.gp.posterior import Posterior
 from corank.gp.process import Process
@@ -43,14 +43,18 @@ from corank.gp.sites import Sites
 from corank.held_out import HeldOut
 from corank.kernels import Kernel, as_kernel
 from corank.likelihoods import IntervalProbit
-from corank.parameters import Rules, boolean, kernel, listing, none, number, seed, text, whole
+from corank.parameters import Rules, boolean, kernel, listing, none, number, rng_of, seed, text, whole
 from corank.views import View
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+# pairs of items, their weights, and by how much the first is better before anything is learnt
+Told = tuple[Integers, Floats, Floats]
 
 # answers that numbers of a kernel are learnt from where basis rows stand for all
 _LEARNT_FROM = 1000
+# what further answers leave as it is, beside notes on columns
+_KEPT = ("column_scale_", "has_prior_")
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,13 +65,14 @@ class FittedPreferenceGP:
     sigma: float
     log_evidence: float
     process: Process
-    items: Items
+    rows: Items
     sites: Sites
     site_tau: Floats
     site_nu: Floats
     n_iter: int
     is_exact: bool
     graph: Any = None
+    prior_precision: Floats | None = None
 
 
 class PreferenceGP(Ranker):
@@ -116,7 +121,7 @@ class PreferenceGP(Ranker):
         log P(answers | kernel_, sigma_) as expectation propagation has it.
     process_ : Process
         The posterior, of any rows.
-    items_ : Items
+    rows_ : Items
         The different rows of X that it was told of.
     sites_ : Sites
         The different answers, with their weights.
@@ -124,6 +129,8 @@ class PreferenceGP(Ranker):
         What expectation propagation made of each answer; `partial_fit` goes on from them.
     graph_ : CSR matrix
         Laplacian of the graph, times its weight (with `graph_neighbors`).
+    prior_precision_ : array of shape (r, r)
+        Precision of the weights of the features before any answer (with `graph_neighbors`).
     is_exact_ : bool
         Whether no basis rows stand for others.
     n_iter_ : int
@@ -139,8 +146,8 @@ class PreferenceGP(Ranker):
     >>> bool(mean[1] > mean[0]), bool(std[2] > std[1])
     (True, True)
     >>> model.predict_pair([[0.0], [2.0]], [[1, 0]]).round(1).tolist()
-    [1.0]
-    >>> model = model.partial_fit([[2, 3]])
+    [0.9]
+    >>> model = model.partial_fit(pairs=[[2, 3]])
     >>> len(model.sites_)
     3
     """
@@ -166,7 +173,7 @@ class PreferenceGP(Ranker):
     sigma_: float
     site_tau_: Floats
     site_nu_: Floats
-    items_: Items
+    rows_: Items
     sites_: Sites
 
     def __init__(
@@ -202,8 +209,9 @@ class PreferenceGP(Ranker):
     def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> FittedPreferenceGP:
         for_kernel, for_pairs, for_basis, for_learning = rng.spawn(4)
         items = Items.of(data.X, np.ones(data.n_rows, dtype=bool) if data.weights is None else data.weights > 0.0)
-        pairs, weight = items.pairs(*answers_of(data, self.max_pairs, for_pairs))
-        if not len(pairs):
+        rows, weight = answers_of(data, self.max_pairs, for_pairs)
+        told = items.pairs(rows, weight, data.prior_gap(rows))
+        if not len(told[0]):
             raise InputError("every pair compares two equal rows, which tells nothing; pass rows that differ.")
         view = View(None, as_kernel(self.kernel).fit(items.rows, for_kernel))
         L = None
@@ -212,55 +220,82 @@ class PreferenceGP(Ranker):
         basis = self._basis(view, data, for_basis)
         sigma, n_calls = self.sigma, 0
         if self.learn or sigma is None:
-            given = (pairs, weight, L) if basis is None else (*_some(pairs, weight, for_learning), None)
+            given = (told, L) if basis is None else (_some(told, for_learning), None)
             how: dict[str, Any] = {"learn": self.learn, "n_restarts": self.n_restarts, "rng": for_learning}
             view, sigma, n_calls = learnt(view, items, *given, sigma, **how)
-        sites = Sites.preferences(pairs, sigma, weight)
+        sites = Sites.preferences(told[0], sigma, *told[1:])
         if basis is not None:
             phi = FeatureMap.on_basis(replace(basis, view=view), data.X)
-            features = on_basis(phi, items, sites, L)
+            # as it comes back from a file
+            phi = replace(phi, T=np.ascontiguousarray(phi.T))
+            precision = None if L is None else precision_on_basis(phi, items, L)
+            features = on_basis(phi, items, sites, precision)
         else:
             features = exact(view, items, sites) if L is None else on_graph(view, items, sites, L)
-        told = {"items": items, "sites": sites, "sigma": sigma, "graph": L, "is_exact": basis is None}
-        return _fitted(features, n_calls, told)
+        kept = {"rows": items, "sites": sites, "sigma": sigma, "graph": L, "is_exact": basis is None}
+        return _fitted(features, n_calls, kept)
 
-    def partial_fit(self, pairs: ArrayLike, pair_weight: ArrayLike | None = None) -> Self:
+    def partial_fit(
+        self,
+        X: Any = None,
+        y: ArrayLike | None = None,
+        *,
+        qid: ArrayLike | None = None,
+        sample_weight: Any = None,
+        pairs: ArrayLike | None = None,
+        pair_weight: Any = None,
+        prior: ArrayLike | None = None,
+    ) -> Self:
         """
         Learn from further answers about the rows of ``fit``, with the kernel and the noise as they are.
 
         What expectation propagation made of earlier answers is where it starts from: the model is the one that ``fit``
-        with all answers and these numbers gives.
+        with all answers and these numbers gives. The first call of a model is ``fit``.
 
         Parameters
         ----------
+        X : array-like, CSR matrix, DataFrame or sequence of objects, optional
+            The rows of ``fit``, or None for them.
+        y, qid, sample_weight
+            Scores instead of pairs, as in ``fit``; they need X.
         pairs : array-like of int, shape (n_pairs, 2)
             Numbers of rows of the X that was fitted, the preferred row first.
         pair_weight : array-like of shape (n_pairs,), optional
             Weights of the answers.
+        prior : array-like of shape (n_rows,), optional
+            Scores of the rows of ``fit`` known before learning; wanted where ``fit`` had a prior, and only there.
 
         Returns
         -------
         self
             The model.
         """
-        check_is_fitted(self)
-        items, old, L = self.items_, self.sites_, getattr(self, "graph_", None)
-        rows = as_pairs(pairs, np.zeros(len(items.of_row), dtype=np.int64))
+        if not hasattr(self, "process_"):
+            given: dict[str, Any] = {"pairs": pairs, "pair_weight": pair_weight, "prior": prior}
+            return self.fit(X, y, qid=qid, sample_weight=sample_weight, **given)
+        items, old, L = self.rows_, self.sites_, getattr(self, "graph_", None)
+        rows, weight = self._further(X, y, qid, sample_weight, pairs, pair_weight)
         require_items(items.of_row[rows])
-        weight = (
-            np.ones(len(rows)) if pair_weight is None else as_weights(pair_weight, len(rows), "pair", "pair_weight")
-        )
-        further, weights = items.pairs(rows, weight)
+        s0 = self._on_top(np.zeros(len(items.of_row)), prior)
+        further, weights, known = items.pairs(rows, weight, s0[rows[:, 0]] - s0[rows[:, 1]])
         answers = np.concatenate([np.column_stack([old.left, old.right]), further])
-        sites = Sites.preferences(answers, self.sigma_, np.concatenate([old.weight, weights]))
-        view, phi = self.process_.phi.view, self.process_.phi
-        features = exact(view, items, sites) if self.is_exact_ and L is None else on_basis(phi, items, sites, L)
-        told = {"items": items, "sites": sites, "sigma": self.sigma_, "graph": L, "is_exact": self.is_exact_}
+        both = np.concatenate([old.weight, weights]), np.concatenate([0.0 - old.lo, known])
+        sites = Sites.preferences(answers, self.sigma_, *both)
+        phi, precision = self.process_.phi, getattr(self, "prior_precision_", None)
+        if self.is_exact_ and L is None:
+            features = exact(phi.view, items, sites)
+        else:
+            features = on_basis(phi, items, sites, precision)
+        told = {"rows": items, "sites": sites, "sigma": self.sigma_, "graph": L, "is_exact": self.is_exact_}
         start = sites.taken_over(old, self.site_tau_), sites.taken_over(old, self.site_nu_)
-        noted = {name: value for name, value in vars(self).items() if name in (*COLUMN_NOTES, "column_scale_")}
+        noted = {name: value for name, value in vars(self).items() if name in (*COLUMN_NOTES, *_KEPT)}
         return self._install(_fitted(features, 0, told, start), noted)
 
-    def predict(self, X: Any, return_std: bool = False) -> Any:
+    def _score_rows(self, X: Any) -> Floats:
+        """Return the expected f(x)."""
+        return self.process_.mean(self._seen_rows(X))
+
+    def predict(self, X: Any, return_std: bool = False, *, prior: ArrayLike | None = None) -> Any:
         """
         Score rows: the expected f(x), higher is better.
 
@@ -270,19 +305,21 @@ class PreferenceGP(Ranker):
             The rows.
         return_std : bool
             Whether to return the standard deviation of f(x) too.
+        prior : array-like of shape (n_rows,), optional
+            Scores of these rows known before learning, in the unit of f; wanted where ``fit`` had a prior, and only
+            there.
 
         Returns
         -------
         array of shape (n_rows,), or two of them
             Scores in input order, and how unsure they are; only differences of scores mean something.
         """
-        rows = self._seen_rows(X)
         if not return_std:
-            return self.process_.mean(rows)
-        mean, var = self.process_.predict(rows)
-        return mean, np.sqrt(var)
+            return super().predict(X, prior=prior)
+        mean, var = self.process_.predict(self._seen_rows(X))
+        return self._on_top(mean, prior), np.sqrt(var)
 
-    def predict_pair(self, X: Any, pairs: ArrayLike) -> Floats:
+    def predict_pair(self, X: Any, pairs: ArrayLike, *, prior: ArrayLike | None = None) -> Floats:
         """
         Compute the probability that the first row of each pair is preferred.
 
@@ -292,6 +329,8 @@ class PreferenceGP(Ranker):
             The rows.
         pairs : array-like of int, shape (n_pairs, 2)
             Row numbers.
+        prior : array-like of shape (n_rows,), optional
+            As in `predict`.
 
         Returns
         -------
@@ -301,9 +340,11 @@ class PreferenceGP(Ranker):
         rows = self._seen_rows(X)
         checked = as_pairs(pairs, np.zeros(rows.shape[0], dtype=np.int64))
         mean, var = self.process_.differences(rows, checked)
-        return IntervalProbit(noise=2.0 * self.sigma_**2).probability(mean, var)
+        s0 = self._on_top(np.zeros(rows.shape[0]), prior)
+        gap = s0[checked[:, 0]] - s0[checked[:, 1]]
+        return IntervalProbit(noise=2.0 * self.sigma_**2).probability(mean + gap, var)
 
-    def posterior(self, X: Any = None) -> Posterior:
+    def posterior(self, X: Any = None, *, prior: ArrayLike | None = None) -> Posterior:
         """
         Return the joint Gaussian of f over rows.
 
@@ -311,16 +352,23 @@ class PreferenceGP(Ranker):
         ----------
         X : array-like, CSR matrix, DataFrame or sequence of objects, optional
             The rows; those of ``fit`` by default.
+        prior : array-like of shape (n_rows,), optional
+            As in `predict`.
 
         Returns
         -------
         Posterior
             Mean and covariance.
         """
+        found = self._joint(X)
+        return replace(found, mean=self._on_top(found.mean, prior))
+
+    def _joint(self, X: Any) -> Posterior:
+        """Return the joint Gaussian of what was learnt."""
         if X is not None:
             return self.process_.at(self._seen_rows(X))
         check_is_fitted(self)
-        items = self.items_
+        items = self.rows_
         if items.of_row.min() < 0:
             raise InputError("some rows of fit had no weight, and nothing is kept of them; pass the rows as X.")
         of_items = self.process_.at(items.rows)
@@ -336,9 +384,32 @@ class PreferenceGP(Ranker):
             The preferred row first; of equal rows, the first stands for all.
         """
         check_is_fitted(self)
-        return np.asarray(
-            np.column_stack([self.items_.numbers[part] for part in (self.sites_.left, self.sites_.right)])
+        return np.asarray(np.column_stack([self.rows_.numbers[part] for part in (self.sites_.left, self.sites_.right)]))
+
+    def _further(
+        self, X: Any, y: Any, qid: Any, sample_weight: Any, pairs: Any, pair_weight: Any
+    ) -> tuple[Integers, Floats]:
+        """Answers about the rows of ``fit``, as pairs of rows and weights."""
+        items = self.rows_
+        if X is not None:
+            seen = self._seen_rows(X)
+            if seen.shape[0] != len(items.of_row) or not items.are_in(seen):
+                raise InputError(
+                    "X is not that of fit; pass the same rows, or None for them, or fit again with all rows."
+                )
+        elif y is not None:
+            raise InputError("y came without X; pass the rows of fit too, or pairs of their numbers.")
+        if y is not None:
+            data = self._problem(X, y, qid, pairs)[0].weighted(sample_weight, pair_weight)
+            data.require_pairs()
+            return answers_of(data, self.max_pairs, rng_of(self.random_state))
+        if pairs is None:
+            raise InputError("neither pairs nor y came; pass answers to learn from.")
+        rows = as_pairs(pairs, np.zeros(len(items.of_row), dtype=np.int64))
+        weight = (
+            np.ones(len(rows)) if pair_weight is None else as_weights(pair_weight, len(rows), "pair", "pair_weight")
         )
+        return rows, weight
 
     def _basis(self, view: View, data: RankingData, rng: np.random.Generator) -> Basis | None:
         if self.n_basis is None and isinstance(self.basis, str):
@@ -354,13 +425,15 @@ def _fitted(
     found = propagate(features.R, features.sites, precision=features.precision, start=start)
     return FittedPreferenceGP(
         kernel=features.phi.view.kernel, log_evidence=found.log_evidence, site_tau=found.tau, site_nu=found.nu,
-        process=Process(features.phi, found.mu, found.factor), n_iter=n_calls or found.n_sweeps, **told,
+        process=Process(features.phi, found.mu, found.factor), n_iter=n_calls or found.n_sweeps,
+        prior_precision=features.precision, **told,
     )  # fmt: skip
 
 
-def _some(pairs: Integers, weight: Floats, rng: np.random.Generator) -> tuple[Integers, Floats]:
+def _some(told: Told, rng: np.random.Generator) -> Told:
     """Answers that the numbers of the kernel are learnt from where there are many."""
+    pairs, weight, known = told
     if len(pairs) <= _LEARNT_FROM:
-        return pairs, weight
+        return told
     chosen = np.sort(rng.choice(len(pairs), _LEARNT_FROM, replace=False))
-    return pairs[chosen], weight[chosen]
+    return pairs[chosen], weight[chosen], known[chosen]

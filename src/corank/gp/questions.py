@@ -2,8 +2,8 @@
 What to ask next: pairs whose answers are expected to tell most about f.
 
 Every two rows are valued from the posterior at once, O(1) a pair. A batch is chosen one by one: after each pair the
-posterior's covariance is what it is expected to be once that pair is answered, so that no pair repeats what another will
-tell. A pair that was asked is not asked again, and nothing is asked whose expected gain is below `tol`.
+posterior's covariance is what it is expected to be once that pair is answered, so that no pair repeats what another
+will tell. A pair that was asked is not asked again, and nothing is asked whose expected gain is below `tol`.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ def suggest_pairs(
     candidates: ArrayLike | None = None,
     asked: ArrayLike | None = None,
     tol: float = 0.0,
+    prior: ArrayLike | None = None,
     random_state: Any = None,
 ) -> Integers:
     """
@@ -63,6 +64,8 @@ def suggest_pairs(
         that of ``fit``; an empty list allows all.
     tol : float
         Expected gain, in nats, below which a pair is not worth asking ("entropy" and "bald"): the rule to stop by.
+    prior : array-like of shape (n_rows,), optional
+        Scores of the rows known before learning; wanted where ``fit`` had a prior, and only there.
     random_state : int, RandomState or None
         Seed, for chance and ties.
 
@@ -83,7 +86,7 @@ def suggest_pairs(
     check_values(given, {"n": whole(0), "tol": number(0), "random_state": seed})
     if by not in BY:
         raise InputError(f"by is {by!r}; {known(str(by), list(BY))}.")
-    posterior, rng = model.posterior(X), rng_of(random_state)
+    posterior, rng = model.posterior(X, prior=prior), rng_of(random_state)
     if asked is None:
         asked = model.answered() if X is None else np.empty((0, 2), dtype=np.int64)
     pairs = _candidates(len(posterior), candidates, np.asarray(asked, dtype=np.int64).reshape(-1, 2), rng)

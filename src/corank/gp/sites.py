@@ -31,20 +31,26 @@ class Sites:
     weight: Floats
 
     @classmethod
-    def preferences(cls, pairs: ArrayLike, sigma: float, weight: ArrayLike | None = None) -> Sites:
+    def preferences(
+        cls, pairs: ArrayLike, sigma: float, weight: ArrayLike | None = None, known: ArrayLike | None = None
+    ) -> Sites:
         """
-        Preferences, the preferred item first: (0, ∞) of the difference, noise of variance 2 sigma².
+        Preferences, the preferred item first: (−known, ∞) of the difference, noise of variance 2 sigma².
 
         Equal ones become one site with the sum of their weights, in the order of the items: an answer costs once
         however often it was given, and the order of answers does not matter.
+
+        known (m,): by how much the preferred item is better before anything is learnt; 0 by default.
         """
         given = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
         weights = np.ones(len(given)) if weight is None else np.asarray(weight, dtype=np.float64)
-        distinct, at = np.unique(given[weights > 0.0], axis=0, return_inverse=True)
+        gaps = np.zeros(len(given)) if known is None else np.asarray(known, dtype=np.float64)
+        keys = np.column_stack([given, gaps])[weights > 0.0]
+        distinct, at = np.unique(keys, axis=0, return_inverse=True)
         summed = np.bincount(at.ravel(), weights[weights > 0.0], len(distinct)).astype(np.float64)
+        left, right = (np.ascontiguousarray(distinct[:, side]).astype(np.int64) for side in (0, 1))
         m = len(distinct)
-        left, right = np.ascontiguousarray(distinct[:, 0]), np.ascontiguousarray(distinct[:, 1])
-        return cls(left, right, np.zeros(m), np.full(m, np.inf), np.full(m, 2.0 * sigma**2), summed)
+        return cls(left, right, 0.0 - distinct[:, 2], np.full(m, np.inf), np.full(m, 2.0 * sigma**2), summed)
 
     @classmethod
     def grades(cls, items: ArrayLike, lo: ArrayLike, hi: ArrayLike, noise: ArrayLike, weight: ArrayLike = 1.0) -> Sites:
@@ -71,11 +77,11 @@ class Sites:
 
     def taken_over(self, old: Sites, values: Floats) -> Floats:
         """Values that belong to other preferences, for those of them that are here; 0 for the rest."""
-        n = 1 + max(int(part.max(initial=0)) for part in (self.left, self.right, old.left, old.right))
-        here, there = self.left * n + self.right, old.left * n + old.right
-        out = np.zeros(len(self))
-        out[np.searchsorted(here, there)] = values
-        return out
+        keys = np.concatenate([np.column_stack([part.left, part.right, part.lo]) for part in (self, old)])
+        distinct, at = np.unique(keys, axis=0, return_inverse=True)
+        found = np.zeros(len(distinct))
+        found[at.ravel()[len(self) :]] = values
+        return found[at.ravel()[: len(self)]]
 
     def shift(self, nu: Floats, n: int) -> Floats:
         """Bᵀ(weight ν), over n items."""

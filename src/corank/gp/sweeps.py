@@ -27,6 +27,8 @@ _LEAST_STEP = 0.01
 _NEAR = 0.3
 # weight of all sites at the beginning, for each item; what it grows by; and how still sites must be for that
 _FIRST, _GROWTH, _SETTLED = 4.0, 4.0, 1.0
+# how much farther than their way sites may be sent by what past sweeps tell
+_STRIDE = 3.0
 # past sweeps that are remembered
 _MEMORY = 6
 # most sites of which a rank-one step each costs less than factors and products of matrices
@@ -40,7 +42,8 @@ class Sweeps:
 
     R (n, r), sites: the items that are named, w ~ N(0, I).
     most: what a site may weigh so far; grows until all weigh what they weigh.
-    step, last: how much of the way damped sites go, and how far all of them had to go in the sweep before.
+    step, largest: how much of the way sites go, and may go: less after each time they swung near rest.
+    last: how far all of them had to go in the sweep before.
     past: what sites were, and the way they had to go, in the sweeps before (Anderson, 1965).
     """
 
@@ -48,6 +51,7 @@ class Sweeps:
     sites: Sites
     most: float = np.inf
     step: float = 1.0
+    largest: float = 1.0
     last: float = np.inf
     past: list[tuple[Floats, Floats]] = field(default_factory=list)
 
@@ -75,7 +79,7 @@ class Sweeps:
         if self.most >= heaviest:
             return gap
         if gap < _SETTLED:
-            self.most *= _GROWTH
+            self.most, self.step, self.largest = _GROWTH * self.most, 1.0, 1.0
             self.past.clear()
         return np.inf
 
@@ -87,12 +91,15 @@ class Sweeps:
         now, way = np.concatenate([tau, nu]), np.empty(2 * m)
         gap, size = kernels.match_all(means, variances, *s.intervals, s.weight, tau, nu, way[:m], way[m:])
         way -= now
-        self.damp(size)
+        self.damp(size, is_near=gap < _NEAR)
         move = self.step * way
-        if gap < _NEAR and self.step == 1.0:
+        if gap < _NEAR:
             self.past.append((now, way))
             del self.past[:-_MEMORY]
-            move = _extrapolated(self.past, np.concatenate([variances, np.sqrt(variances)]))
+            unit = np.tile(s.weight, 2) * np.concatenate([variances, np.sqrt(variances)])
+            further = _extrapolated(self.past, unit, self.step)
+            if np.linalg.norm(unit * further) < _STRIDE * np.linalg.norm(unit * way):
+                move = further
         np.maximum(now[:m] + move[:m], 0.0, out=tau)
         nu[:] = now[m:] + move[m:]
         return float(gap)
@@ -105,28 +112,30 @@ class Sweeps:
         cov = inverse.T @ inverse
         to = self.R, s.left, s.right, *s.intervals, s.weight, tau, nu, self.step
         gap, size = kernels.match_in_turn(*to, cov, mu)
-        self.damp(size)
+        self.damp(size, is_near=gap < _NEAR)
         return float(gap)
 
-    def damp(self, size: float) -> None:
+    def damp(self, size: float, *, is_near: bool) -> None:
         """Take smaller steps while sites swing, and larger ones as they come to rest."""
         if size > (1.0 - 0.1 * self.step) * self.last:
             self.step = max(0.5 * self.step, _LEAST_STEP)
+            if is_near:
+                self.largest = max(0.7 * self.largest, _LEAST_STEP)
             self.past.clear()
         else:
-            self.step = min(1.0, 1.4 * self.step)
+            self.step, self.largest = min(1.4 * self.step, self.largest), min(1.1 * self.largest, 1.0)
         self.last = size
 
 
-def _extrapolated(past: list[tuple[Floats, Floats]], size: Floats) -> Floats:
+def _extrapolated(past: list[tuple[Floats, Floats]], unit: Floats, step: float) -> Floats:
     """The move that would end in rest if ways went on to change as they did over the past sweeps."""
     now, way = past[-1]
     if len(past) < 2:
-        return way
+        return step * way
     moves = np.array([now - then for then, _ in past[:-1]]).T
     turns = np.array([way - old for _, old in past[:-1]]).T
-    share, *_ = linalg.lstsq(turns * size[:, None], way * size, cond=1e-10, check_finite=False)
-    return np.asarray(way - (moves + turns) @ share)
+    share, *_ = linalg.lstsq(turns * unit[:, None], way * unit, cond=1e-10, check_finite=False)
+    return np.asarray(step * way - (moves + step * turns) @ share)
 
 
 def assemble(R: Floats, sites: Sites, tau: Floats, nu: Floats, precision: Floats) -> tuple[Floats, Floats, Floats]:

@@ -27,10 +27,12 @@ from corank.data.rows import require_structure
 from corank.data.scale import QueryScaler
 from corank.errors import InputError, reason
 from corank.exact import penalty
+from corank.label_ranking import LabelRanker
+from corank.lambdarank import lambdas, terms
 from corank.landmarks import Landmarks
 from corank.smooth import Smooth
 
-HOMES: tuple[ModuleType, ...] = (basis, gp, kernels, moments, penalty, views)
+HOMES: tuple[ModuleType, ...] = (basis, gp, kernels, lambdas, moments, penalty, terms, views)
 """The modules whose dataclasses may stand inside a saved model."""
 
 FROM_SKLEARN = {
@@ -200,7 +202,7 @@ def _buildable(name: Any) -> Any:
     if name in FROM_SKLEARN:
         return getattr(import_module(FROM_SKLEARN[name]), name)
     kind = getattr(corank, name) if name in corank.__all__ else None
-    is_ours = isinstance(kind, type) and issubclass(kind, Ranker | QueryScaler | Landmarks | Smooth)
+    is_ours = isinstance(kind, type) and issubclass(kind, Ranker | LabelRanker | QueryScaler | Landmarks | Smooth)
     return kind if is_ours and not inspect.isabstract(kind) else None
 
 

@@ -31,6 +31,7 @@ from corank.base import Ranker
 from corank.data.atomic import atomic_file
 from corank.data.scale import QueryScaler
 from corank.errors import InputError, reason
+from corank.label_ranking import LabelRanker
 from corank.parameters import number
 from corank.persist.codec import decode, decode_estimator, encode, encode_estimator
 from corank.rls import Summary
@@ -50,15 +51,16 @@ _DENSE = 1 << 24
 Tensors = dict[str, NDArray[Any]]
 
 
-def save(model: Ranker | Pipeline | Summary, path: str | Path, *, overwrite: bool = False) -> None:
+def save(model: Ranker | LabelRanker | Pipeline | Summary, path: str | Path, *, overwrite: bool = False) -> None:
     """
     Write a fitted ranker or pipeline, or sums to be added to others, to a file, which appears whole or not at all.
 
     Parameters
     ----------
-    model : Ranker, Pipeline or Summary
-        A fitted ranker, or a pipeline of `QueryScaler`, `Landmarks`, `Smooth`, scikit-learn's StandardScaler,
-        MinMaxScaler and MaxAbsScaler, and a ranker; or a `Summary`. What `load` could not read back is refused.
+    model : Ranker, LabelRanker, Pipeline or Summary
+        A fitted ranker, of rows or of labels, or a pipeline of `QueryScaler`, `Landmarks`, `Smooth`, scikit-learn's
+        StandardScaler, MinMaxScaler and MaxAbsScaler, and a ranker; or a `Summary`. What `load` could not read back is
+        refused.
     path : str or Path
         The file; ``.safetensors`` is the usual suffix.
     overwrite : bool, default False
@@ -95,7 +97,7 @@ def load(path: str | Path) -> Any:
 
     Returns
     -------
-    Ranker, Pipeline or Summary
+    Ranker, LabelRanker, Pipeline or Summary
         A fitted model with the same predictions, or the sums.
     """
     header, tensors = _read(Path(path))
@@ -157,7 +159,13 @@ def _try_estimator(model: Any) -> None:
     if names is not None and (np.shape(names) != (d,) or np.asarray(names).dtype != object):
         raise InputError(f"feature_names_in_ is not of {d} columns")
     row = np.zeros((1, d)) if d <= _DENSE else sparse.csr_array((1, d))
+    if isinstance(model, LabelRanker):
+        model._require_state()
+        _require_finite(model.utilities(row), (1, len(model.classes_)))
+        return
     if not isinstance(model, Ranker):
+        if getattr(model, "scale_", None) is not None and np.abs(model.scale_).min() < np.finfo(np.float64).tiny:
+            raise InputError("scale_ is too small to divide by")
         found = model.transform(row, **({"qid": [0]} if isinstance(model, QueryScaler) else {}))
         _require_finite(found.data if sparse.issparse(found) else found)
         return
@@ -178,8 +186,8 @@ def _require_finite(found: NDArray[Any], shape: tuple[int, ...] | None = None) -
 def _require_factors(name: str, factors: Any, d: int | None) -> None:
     if np.shape(factors) != (d,) or np.asarray(factors).dtype != np.float64:
         raise InputError(f"{name} is not of {d} columns")
-    if not (np.isfinite(factors) & (factors > 0.0)).all():
-        raise InputError(f"{name} is not of positive numbers")
+    if not ((factors > 1e-154) & (factors < 1e154)).all():  # as columns that can be squared have them
+        raise InputError(f"{name} is not of positive numbers that can be squared")
 
 
 def _try_summary(summary: Summary) -> None:
@@ -191,6 +199,8 @@ def _try_summary(summary: Summary) -> None:
         raise InputError("the weights of pairs are no finite numbers from 0")
     if d is None and not all(phi.basis is not None for phi in summary.maps):
         raise InputError("the sums are of columns, but it is not said of how many")
+    if not all(np.isfinite(part.pair).all() for part in (summary.scored, summary.unscored) if part is not None):
+        raise InputError("the sums are not finite")
     if summary.factors is not None:
         _require_factors("factors", summary.factors, d)
     (summary + summary).equations(1.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from corank.data.records import Records, read_records
+from corank.data.review import load_review
 from corank.screening.journal import Journal
 from corank.screening.screening import Progress, Screening
 from corank.screening.simulate import Replay, simulate
@@ -16,6 +17,7 @@ __all__ = [
     "Records",
     "Replay",
     "Screening",
+    "load_review",
     "make_views",
     "read_records",
     "simulate",

@@ -16,6 +16,7 @@ from corank.screening.answers import Answers
 from corank.screening.journal import Line
 from corank.screening.model import Model
 from corank.screening.sample import Sample
+from corank.screening.start import choose_first
 from corank.screening.stopping import Estimate, Rule
 from corank.screening.views import Views, make_views
 
@@ -268,26 +269,10 @@ class Screening:
             return sample.next
         judged = self._answers.relevant
         if not self._answers.has_found:
-            return self._start(unread)
+            return choose_first(self._views, unread, judged, topic=self._answers.topic, seed=self._seed)
         if self._scores is None:
             self._scores = self._model.scores([*judged], [*judged.values()])
         return int(unread[np.argmax(self._scores[unread])])
-
-    def _start(self, unread: NDArray[np.intp]) -> int:
-        """While nothing relevant is known: the most likely by the topic, the most typical, and any, in turn."""
-        rejected = np.array([*self._answers.relevant], dtype=np.intp)
-        ways = ["topic", "typical", "random"] if self._answers.topic else ["typical", "random"]
-        way = ways[len(rejected) % len(ways)]
-        if way == "random":
-            return int(np.random.default_rng([self._seed, len(rejected)]).choice(unread))
-        if way == "topic":
-            scores = self._views.likeness(self._answers.topic)
-        else:
-            scores = self._views.typical
-            if len(rejected):
-                share = np.full(len(rejected), 1 / len(rejected))
-                scores = scores - self._views.times(self._views.take(rejected), share)
-        return int(unread[np.argmax(scores[unread])])
 
     def _may_stop(self) -> bool:
         """Whether ranked reading may stop; once a sample was begun, it did."""

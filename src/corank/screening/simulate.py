@@ -116,7 +116,10 @@ def simulate(
     """
     unjudged = int(np.isnan(records.labels).sum())
     if unjudged:
-        raise InputError(f"{unjudged} of {len(records)} records are not judged; simulate on records that all are.")
+        raise InputError(
+            f"{unjudged} of {len(records)} records are not judged; a replay needs an answer for each, 1 or 0 in a "
+            "column such as included."
+        )
     y = records.labels == 1
     if y.sum() < 2 or y.all():
         raise InputError(
@@ -129,10 +132,8 @@ def simulate(
 
 
 def _replay(records: Records, y: NDArray[np.bool_], seed: int, rule: Rule, views: Views) -> Replay:
-    rng = np.random.default_rng(seed)
-    start = [int(rng.choice(np.flatnonzero(y))), int(rng.choice(np.flatnonzero(~y)))]
     began = time.perf_counter()
-    known, rejected = (records.ids[number] for number in start)
+    known, rejected = (records.ids[number] for number in start_pair(y, seed))
     screening = Screening(records, known=[known], rejected=[rejected], views=views)
     order = []
     while (record := screening.next()) is not None:
@@ -142,6 +143,12 @@ def _replay(records: Records, y: NDArray[np.bool_], seed: int, rule: Rule, views
     found = y[order]
     stop, n_found = stopped(found, rule, np.random.default_rng(seed))
     return Replay(seed, np.array(order), found, seconds, stop, n_found / int(y.sum()))
+
+
+def start_pair(y: NDArray[np.bool_], seed: int) -> tuple[int, int]:
+    """Choose a relevant record, then another one."""
+    rng = np.random.default_rng(seed)
+    return int(rng.choice(np.flatnonzero(y))), int(rng.choice(np.flatnonzero(~y)))
 
 
 def stopped(found: NDArray[np.bool_], rule: Rule, rng: np.random.Generator) -> tuple[int, int]:

@@ -25,7 +25,7 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import hypergeom, nbinom
+from scipy.special import betainc, gammaln
 
 from corank.errors import InputError, known
 
@@ -105,13 +105,17 @@ class Decline:
         return self._missing(finds, read)[0](allowed)
 
     def _missing(self, finds: Sequence[int], read: int) -> tuple[Callable[[int], float], Floats]:
-        """Return the distribution of the number of relevant records among the unread, and the belief in each rate."""
+        """
+        Return the distribution of the number of relevant records among the unread, and the belief in each rate.
+
+        Where a share of the finds is seen, the unseen ones are negative binomial, whose sum is a beta integral.
+        """
         r, seen = len(finds), self._cumulated(read)
         evidence = self._log_rates(np.array(finds)).sum(axis=1) - r * np.log(seen)
         belief = np.exp(evidence - evidence.max())
         belief /= belief.sum()
         share = np.minimum(seen / self._cumulated(self.n), 1.0)
-        return lambda missing: float(belief @ nbinom.cdf(missing, r, share)), belief
+        return lambda missing: float(belief @ betainc(r, missing + 1, share)), belief
 
     @cached_property
     def _grid(self) -> tuple[Floats, Floats]:
@@ -223,7 +227,7 @@ class Plan:
         low, high = 1, self.unread
         while low < high:
             middle = (low + high) // 2
-            if hypergeom.cdf(0, self.unread, min(missing, self.unread), middle) <= error:
+            if _at_most(0, self.unread, min(missing, self.unread), middle) <= error:
                 high = middle
             else:
                 low = middle + 1
@@ -247,7 +251,7 @@ class Plan:
             # the fewest relevant records among the unread with which the target would be missed now
             missed = missing_allowed(self.found + finds, self.target) + finds + 1
             error = (1 - self.confidence) / 2 ** (look + 1)
-            if missed > self.unread or hypergeom.cdf(finds, self.unread, missed, size) <= error:
+            if missed > self.unread or _at_most(finds, self.unread, missed, size) <= error:
                 return True
         return True
 
@@ -260,6 +264,17 @@ def missing_allowed(found: int, target: float) -> int:
     (5, 0)
     """
     return math.floor(found * (1 - target) / target + 1e-9)
+
+
+def _at_most(finds: int, n: int, relevant: int, size: int) -> float:
+    """Probability of at most so many finds in a random sample of `size` of n records, of which some are relevant."""
+    k = np.arange(max(0, size - (n - relevant)), min(finds, relevant, size) + 1)
+    chances = _log_choose(relevant, k) + _log_choose(n - relevant, size - k) - _log_choose(n, np.array(size))
+    return min(float(np.exp(chances).sum()), 1.0)
+
+
+def _log_choose(n: int, k: NDArray[np.int64]) -> Floats:
+    return np.asarray(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))
 
 
 def _quantile(at_most: Callable[[int], float], level: float, most: int) -> int:

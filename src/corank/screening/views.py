@@ -1,9 +1,9 @@
 """
-Views of a record as rows whose products are similarities: text, smoothed text, citations inside, all references.
+Views of a record as rows whose products are similarities: text, citations inside the collection, all references.
 
 Each row of a view has norm 1, or 0 where the record lacks the view, which is then silent. With their weights they make
-one kernel, K = .4 text + .2 smoothed text + .3 links + .1 references + 1; the 1 is a penalised level. Where no record
-has references, the first two weigh 2/3 and 1/3. The weights were chosen on reviews (docs/experiments/screening.md).
+one kernel, K = .7 text + .2 links + .1 references + 1; the 1 is a penalised level. Where no record has references, text
+weighs 1. The weights were chosen on reviews (docs/experiments/screening.md).
 """
 
 from __future__ import annotations
@@ -15,14 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.preprocessing import normalize
 
 from corank.data.records import Records
 from corank.errors import InputError
-from corank.screening.smoothed import smoothed
+from corank.screening.words import Words, unit_rows
 
-TEXT, SMOOTHED, LINKS, REFERENCES, LEVEL = 0.4, 0.2, 0.3, 0.1, 1.0
+TEXT, LINKS, REFERENCES, LEVEL = 0.7, 0.2, 0.1, 1.0
 """What each view weighs in the kernel, and the level that all records share."""
 
 WHOLE = 3000
@@ -37,12 +35,10 @@ class Features:
     Records as rows whose products are their similarities.
 
     sparse: columns of text, links and references that at least two records have, times the roots of the weights.
-    dense: columns of the smoothed text, likewise.
     own: what the columns of one record only add to its similarity with itself; they touch nothing else.
     """
 
     sparse: Any
-    dense: Rows
     own: Rows
 
     def __len__(self) -> int:
@@ -50,7 +46,7 @@ class Features:
 
     def take(self, rows: NDArray[np.intp]) -> Features:
         """Return a few of the records, by their numbers."""
-        return Features(self.sparse[rows], self.dense[rows], self.own[rows])
+        return Features(self.sparse[rows], self.own[rows])
 
     def times(self, few: Features, a: NDArray[Any]) -> Rows:
         """
@@ -61,7 +57,7 @@ class Features:
         """
         a = a.astype(np.float32)
         level = np.float32(LEVEL) * a.sum()
-        found: Rows = self.sparse @ (few.sparse.T @ a) + self.dense @ (few.dense.T @ a) + level
+        found: Rows = self.sparse @ (few.sparse.T @ a) + level
         return found
 
 
@@ -70,12 +66,12 @@ class Views(Features):
     """
     All records of a collection.
 
-    text: tf-idf rows, and `vectorizer`, which makes them.
+    text: rows of words and pairs of words, and `words`, which makes them.
     whole: the kernel of all records, or None where they are too many.
     """
 
     text: Any
-    vectorizer: Any
+    words: Words
     whole: Rows | None
 
     @cached_property
@@ -88,9 +84,9 @@ class Views(Features):
         Compare a description with every record.
 
         topic: free text.
-        Returns: cosines of tf-idf; all 0 where no word is shared.
+        Returns: cosines of the text; all 0 where no word is shared.
         """
-        found: Rows = (self.text @ self.vectorizer.transform([topic]).T).toarray().ravel()
+        found: Rows = (self.text @ self.words.rows([topic]).T).toarray().ravel()
         return found
 
 
@@ -110,28 +106,23 @@ def make_views(records: Records, *, whole: int = WHOLE) -> Views:
     Views
         Features of all records, and their kernel.
     """
-    vectorizer = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, max_df=0.95, dtype=np.float32)
     both = [f"{title} {abstract}" for title, abstract in zip(records.titles, records.abstracts, strict=True)]
-    try:
-        text = vectorizer.fit_transform(both)
-    except ValueError:
+    words, text = Words.learn(both)
+    if not text.nnz:
         raise InputError(
             f"the titles and abstracts of the {len(records)} records have no word that tells them apart; check the "
             "columns, or pass more records."
-        ) from None
-    blocks, present = [text * np.float32(TEXT**0.5)], TEXT + SMOOTHED
+        )
+    together = text
     if any(records.references):
-        links, references = reference_views(records)
-        blocks += [links * np.float32(LINKS**0.5), references * np.float32(REFERENCES**0.5)]
-        present = 1.0
-    # what no record has leaves its weight to the others, or the penalty would weigh more
-    shared, own = _shared(sparse.hstack(blocks, format="csr", dtype=np.float32) * np.float32(present**-0.5))
-    dense = smoothed(text) * np.float32((SMOOTHED / present) ** 0.5)
+        shares = zip((TEXT, LINKS, REFERENCES), (text, *reference_views(records)), strict=True)
+        together = sparse.hstack([rows * np.float32(share**0.5) for share, rows in shares], format="csr")
+    shared, own = _shared(together)
     kernel = None
     if len(records) <= whole:
-        kernel = (shared @ shared.T).toarray() + dense @ dense.T + np.float32(LEVEL)
+        kernel = (shared @ shared.T).toarray() + np.float32(LEVEL)
         kernel[np.diag_indices(len(records))] += own
-    return Views(shared, dense, own, text, vectorizer, kernel)
+    return Views(shared, own, text, words, kernel)
 
 
 def reference_views(records: Records) -> tuple[Any, Any]:
@@ -161,7 +152,7 @@ def _weighted(counts: Any) -> Any:
     counts.data[:] = 1.0
     shown = np.bincount(counts.indices, minlength=counts.shape[1])
     rarity = np.log((1 + counts.shape[0]) / (1 + shown)) + 1
-    return normalize(counts @ sparse.diags(rarity.astype(np.float32)))
+    return unit_rows((counts @ sparse.diags(rarity.astype(np.float32))).tocsr())
 
 
 def _shared(features: Any) -> tuple[Any, Rows]:

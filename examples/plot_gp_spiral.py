@@ -1,0 +1,29 @@
+"""
+One preference on a spiral
+==========================
+
+35 points along a spiral, and a single preference: the outer end (triangle up) before the inner one (triangle down).
+Left, a Gaussian process that knows only the two points: what it learnt falls off around them, across the arms. Middle,
+the same with a graph that joins each point to its three nearest: now the arms carry it. Right, both with their error
+bars, point by point along the spiral (figure 1 of Chu and Ghahramani, 2005).
+
+Needs matplotlib.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+
+from corank.experiments.gp.spiral import fitted, plot, spiral
+
+X, pair = spiral()
+picture = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(tempfile.mkdtemp()) / "spiral.png"
+plot(X, pair, fitted(X, pair), picture)
+if len(sys.argv) == 1:
+    plt.imshow(plt.imread(picture))
+    plt.axis("off")
+    plt.show()

@@ -1,0 +1,234 @@
+# mypy: disable-error-code="no-untyped-call, assignment"
+"""
+What an example asks of the utilities of labels: a list of constraints "winner above loser", made when it is needed.
+
+Labels are 0..d−1; the zero point is label d, whose utility is always 0. An example holds preferences R (by levels, or
+as pairs), relevant labels P and irrelevant ones N, and its constraints are R ∪ P×N, each once, P above d, and N below d
+(Brinker and Hüllermeier, 2005, section 2). No list of all examples' constraints is ever kept.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corank.core.jit import inline, jit
+
+RELEVANT, IRRELEVANT = np.int8(1), np.int8(-1)
+UNKNOWN = np.int32(-1)
+_ONE = np.uint64(1)
+
+
+class LabelTargets(NamedTuple):
+    """
+    What is known of the labels of n examples.
+
+    levels (n, d): 0 for the lowest bucket of an example's order, then 1, 2, ... without gaps; −1 for a label of which
+        nothing is known.
+    sides (n, d): 1 for relevant, −1 for irrelevant labels, 0 where it is not known.
+    pairs (m, 2): preferences beside the levels, the preferred label first.
+    starts (n + 1,): where the pairs of each example begin.
+    most: no example has more constraints, as `most_constraints` says.
+    """
+
+    levels: NDArray[np.int32]
+    sides: NDArray[np.int8]
+    pairs: NDArray[np.uint32]
+    starts: NDArray[np.uint64]
+    most: int
+
+
+class Conversion(NamedTuple):
+    """
+    Which constraints stand for an order.
+
+    all_pairs: every pair of different level, or only those of neighbouring levels.
+    all_relevant: every relevant label above the zero point, or only the lowest.
+    """
+
+    all_pairs: bool
+    all_relevant: bool
+
+
+class Constraints(NamedTuple):
+    """
+    Room for the constraints of one example, and for what making them needs.
+
+    winners, losers: label numbers; d is the zero point.
+    order, begins: labels by level, and where each level begins.
+    """
+
+    winners: NDArray[np.uint64]
+    losers: NDArray[np.uint64]
+    order: NDArray[np.uint64]
+    begins: NDArray[np.uint64]
+
+
+@jit
+def most_constraints(levels, sides, starts):  # type: ignore[no-untyped-def]
+    """Return a number of constraints that no example exceeds, in O(n d): d²/2 would be far too many for small sets."""
+    n, d = levels.shape
+    sizes = np.zeros(d + 1, np.int64)
+    most = 0
+    for i in range(n):
+        sizes[:] = 0
+        known, relevant, irrelevant, squares = 0, 0, 0, 0
+        for r in range(d):
+            if levels[i, r] != UNKNOWN:
+                # Σ (2k + 1) for k below the size of a level is its square
+                squares += 2 * sizes[levels[i, r]] + 1
+                sizes[levels[i, r]] += 1
+                known += 1
+            relevant += sides[i, r] == RELEVANT
+            irrelevant += sides[i, r] == IRRELEVANT
+        of_levels = (known * known - squares) // 2
+        given = np.int64(starts[i + 1] - starts[i])
+        most = max(most, of_levels + given + relevant * irrelevant + relevant + irrelevant)
+    return most
+
+
+@jit
+def room(targets):  # type: ignore[no-untyped-def]
+    """Return `Constraints` that hold those of any example."""
+    most, d = targets.most, targets.levels.shape[1]
+    return Constraints(
+        np.empty(most, np.uint64), np.empty(most, np.uint64), np.empty(d, np.uint64), np.empty(d + 2, np.uint64)
+    )
+
+
+@jit
+def list_constraints(targets, conversion, i, out):  # type: ignore[no-untyped-def]
+    """Write the constraints of example i to `out`, and return how many there are."""
+    levels, sides, pairs = targets.levels[i], targets.sides[i], targets.pairs
+    winners, losers, order, begins = out.winners, out.losers, out.order, out.begins
+    d = np.uint64(len(levels))
+    n = np.uint64(0)
+    n_levels = _by_level(levels, order, begins)
+    for level in range(_ONE, n_levels):
+        first = np.uint64(0) if conversion.all_pairs else begins[level - _ONE]
+        middle, last = begins[level], begins[level + _ONE]
+        for a in range(middle, last):
+            r = order[a]
+            for b in range(first, middle):
+                winners[n], losers[n] = r, order[b]
+                n += _ONE
+    for k in range(targets.starts[i], targets.starts[i + 1]):
+        r, s = np.uint64(pairs[k, 0]), np.uint64(pairs[k, 1])
+        if not (sides[r] == RELEVANT and sides[s] == IRRELEVANT):
+            winners[n], losers[n] = r, s
+            n += _ONE
+    lowest = UNKNOWN if conversion.all_relevant else _lowest(levels, sides)
+    # every relevant label is above every irrelevant one of known level: then all pairs hold P×N
+    has_all = conversion.all_pairs and begins[n_levels] == d
+    for r in range(d):
+        if sides[r] == RELEVANT:
+            for s in range(d if not has_all else np.uint64(0)):
+                if sides[s] == IRRELEVANT and not _is_listed(levels[r], levels[s], conversion.all_pairs):
+                    winners[n], losers[n] = r, s
+                    n += _ONE
+            if conversion.all_relevant or levels[r] == UNKNOWN or levels[r] == lowest:
+                winners[n], losers[n] = r, d
+                n += _ONE
+        elif sides[r] == IRRELEVANT:
+            winners[n], losers[n] = d, r
+            n += _ONE
+    return n
+
+
+@jit
+def count_constraints(targets, conversion, counts):  # type: ignore[no-untyped-def]
+    """Write how many constraints each example has."""
+    out = room(targets)
+    for i in range(len(counts)):
+        counts[i] = list_constraints(targets, conversion, i, out)
+
+
+@jit
+def list_all(targets, conversion, examples, winners, losers):  # type: ignore[no-untyped-def]
+    """Write every constraint of every example, for those who do want the list."""
+    out = room(targets)
+    at = 0
+    for i in range(len(targets.levels)):
+        n = list_constraints(targets, conversion, i, out)
+        for k in range(n):
+            examples[at], winners[at], losers[at] = i, out.winners[k], out.losers[k]
+            at += 1
+
+
+@jit
+def first_cycle(targets):  # type: ignore[no-untyped-def]
+    """
+    Return the first example whose pairs, together with P×N and the levels, lead back to where they began; −1 if none.
+
+    Labels that nothing is above are taken away one by one (Kahn, 1962); what cannot be taken away lies on a cycle or
+    below one.
+    """
+    d = targets.levels.shape[1]
+    conversion = Conversion(True, True)
+    out = room(targets)
+    above, is_gone = np.empty(d, np.int64), np.empty(d, np.bool_)
+    for i in range(len(targets.levels)):
+        n = list_constraints(targets, conversion, i, out)
+        above[:] = 0
+        is_gone[:] = False
+        for k in range(n):
+            if out.losers[k] < d and out.winners[k] < d:
+                above[out.losers[k]] += 1
+        n_gone, moved = 0, True
+        while moved:
+            moved = False
+            for r in range(np.uint64(d)):
+                if is_gone[r] or above[r] > 0:
+                    continue
+                is_gone[r] = moved = True
+                n_gone += 1
+                for k in range(n):
+                    if out.winners[k] == r and out.losers[k] < d:
+                        above[out.losers[k]] -= 1
+        if n_gone < d:
+            return i
+    return -1
+
+
+@jit
+def _by_level(levels, order, begins):  # type: ignore[no-untyped-def]
+    """Sort the labels of known level by it, lowest first, by counting; return the number of levels."""
+    n_levels = np.uint64(0)
+    begins[:] = 0
+    for r in range(np.uint64(len(levels))):
+        if levels[r] != UNKNOWN:
+            level = np.uint64(levels[r])
+            n_levels = max(n_levels, level + _ONE)
+            begins[level + _ONE] += _ONE
+    for level in range(_ONE, n_levels + _ONE):
+        begins[level] += begins[level - _ONE]
+    # each level is filled from its beginning, which so moves to its end
+    for r in range(np.uint64(len(levels))):
+        if levels[r] != UNKNOWN:
+            level = np.uint64(levels[r])
+            order[begins[level]] = r
+            begins[level] += _ONE
+    for level in range(n_levels, np.uint64(0), -1):
+        begins[level] = begins[level - _ONE]
+    begins[0] = 0
+    return n_levels
+
+
+@inline
+def _is_listed(winner, loser, all_pairs):  # type: ignore[no-untyped-def]
+    """Whether the levels of two labels made a constraint already."""
+    if winner == UNKNOWN or loser == UNKNOWN:
+        return False
+    return winner > loser if all_pairs else winner == loser + 1
+
+
+@jit
+def _lowest(levels, sides):  # type: ignore[no-untyped-def]
+    """Return the lowest level among the relevant labels; −1 where it is not known."""
+    lowest = UNKNOWN
+    for r in range(np.uint64(len(levels))):
+        if sides[r] == RELEVANT and levels[r] != UNKNOWN and (lowest == UNKNOWN or levels[r] < lowest):
+            lowest = levels[r]
+    return lowest

@@ -1,0 +1,1 @@
+"""Chu and Ghahramani, Extensions of Gaussian Processes for Ranking, 2005: its two figures."""

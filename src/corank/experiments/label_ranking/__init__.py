@@ -1,0 +1,1 @@
+"""Brinker and Hüllermeier, Calibrated label-ranking, 2005: rankings, sets and top lists of labels, on real data."""

@@ -1,0 +1,266 @@
+"""
+CalibratedLabelRanker: a linear utility for every label, on a scale with a zero point (Brinker and Hüllermeier, 2005).
+
+Minimises  mean over constraints of ℓ(u_r(x) − u_s(x)) + alpha/2 ‖W‖² + l1 ‖W‖₁,  u_r(x) = w_r · x + b_r for the labels
+r = 1..d and u_0 = 0 for the zero point. The constraints of an example with preferences R, relevant labels P and
+irrelevant ones N are u_r > u_s for (r, s) ∈ R ∪ P×N, u_r > 0 for r ∈ P, and u_r < 0 for r ∈ N.
+
+Which constraints stand for an order decides what a mistake costs (section 3 of the paper): all pairs count what
+Kendall's τ counts; neighbours only (d − 1 of them) leave far inversions cheap: if the first and last of d labels are
+exchanged, the share of violated constraints is 2/(d − 1) instead of (2d − 3)/(d(d − 1)/2). Asking only the lowest
+relevant label to be above the zero point makes a higher one that is missed cost less.
+
+Cost: Newton's method O(nnz(X) d + constraints) a product, O(n_rows d + n_features d) memory; a stochastic step O(nnz(x)
+d + constraints of x). The number of features times constraints is never stored, unless a `classifier` asks for it.
+
+Reference: Brinker and Hüllermeier, Calibrated label-ranking, NIPS workshop on learning to rank, 2005.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.base import clone
+
+from corank.data.weights import as_weights
+from corank.errors import InputError
+from corank.label_ranking.batch import Constraint, Found, descend, newton
+from corank.label_ranking.encodings import TARGETS
+from corank.label_ranking.expansion import expand_constraints
+from corank.label_ranking.preferences import ABOVE_ZERO, CONVERSIONS, LabelPreferences, as_conversion
+from corank.label_ranking.ranker import LabelRanker
+from corank.label_ranking.seen import SeenRows
+from corank.losses import LOSSES, Loss
+from corank.parameters import Rules, boolean, having, none, number, one_of, rng_of, seed, whole
+
+Floats = NDArray[np.float64]
+
+# times the mean squared length of rows over their number: see docs/experiments/label-ranking.md
+_SHARE = 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """What was learnt; see the attributes of `CalibratedLabelRanker`."""
+
+    coef: Floats
+    intercept: Floats
+    classes: NDArray[Any]
+    kind: str
+    is_calibrated: bool
+    alpha: float
+    n_iter: int
+    objective: float | None = None
+
+
+class CalibratedLabelRanker(LabelRanker):
+    """
+    Rank labels, with a zero point between relevant and irrelevant ones.
+
+    Parameters
+    ----------
+    loss : {"logistic", "hinge", "squared_hinge", "squared"}
+        What the difference of two utilities costs.
+    alpha : float or None
+        Weight of ½‖W‖² beside the mean over constraints; None takes the mean squared length of the rows, in columns of
+        one size, over ten times their number.
+    targets : {"auto", "classes", "relevant", "ranks", "top"}
+        How y is read: "classes", one per row; "relevant", a table of 0 and 1; "ranks", positions of labels, 1 for the
+        best; "top", the same with 0 for irrelevant labels. "auto" tells classes from tables of 0 and 1. A
+        `LabelPreferences` is taken as it is.
+    conversion : {"all", "adjacent"}
+        Which pairs of an order are constraints: all of them, or neighbours.
+    above_zero : {"all", "lowest"}
+        Which relevant labels must be above the zero point: all of them, or the lowest where they are ranked.
+    l1 : float
+        Weight of ‖W‖₁.
+    scale : bool
+        Whether columns are divided by their deviation before learning; `coef_` is for the columns as they were given.
+    fit_intercept : bool
+        Whether labels have levels b, which have no penalty.
+    solver : {"auto", "exact", "sgd"}
+        Newton's method; stochastic steps, which the hinge and l1 need; "auto" takes the first where it can.
+    tol : float
+        Newton's method stops where no more than this share of the objective at W = 0 is left to gain.
+    max_iter : int
+        Most Newton steps.
+    n_steps : int
+        Stochastic steps, an example each; the mean of the second half of the iterates is the model, or with `l1` their
+        last weights.
+    classifier : classifier or None
+        A linear classifier of scikit-learn's to hand the constraints to, each a row of n_features · d columns; then
+        loss, alpha, l1 and solver are its own affair, and levels b are penalised as it does weights.
+    random_state : int, RandomState or None
+        Draws examples.
+    verbose : bool
+        Whether to show a progress bar for stochastic steps, on a terminal or in a notebook.
+
+    Attributes
+    ----------
+    coef_ : array of shape (n_labels, n_features)
+        W, for the columns as they were given.
+    intercept_ : array of shape (n_labels,)
+        The levels b.
+    classes_ : array of shape (n_labels,)
+        The labels: classes, names of the columns of y where it is a frame, or numbers from 0.
+    kind_ : str
+        What was learnt from, and the form of predictions.
+    is_calibrated_ : bool
+        Whether anything was known of the zero point.
+    alpha_ : float
+        The weight of the penalty that was used.
+    objective_ : float
+        What was minimised, where it stopped; not with a classifier.
+    n_iter_ : int
+        Newton or stochastic steps; 0 with a classifier.
+
+    Examples
+    --------
+    >>> X = [[0.0], [1.0], [2.0], [3.0]]
+    >>> model = CalibratedLabelRanker(targets="top").fit(X, [[1, 0, 0], [1, 2, 0], [2, 1, 0], [0, 1, 2]])
+    >>> model.predict_ranking([[0.0], [3.0]]).tolist()
+    [[1, 2, 3], [3, 1, 2]]
+    >>> [top.tolist() for top in model.predict_top([[0.0], [2.5]])]
+    [[0], [1, 0]]
+    """
+
+    _rules: ClassVar[Rules] = {
+        "loss": one_of(*LOSSES),
+        "alpha": number(0, inside="()") | none,
+        "targets": one_of(*TARGETS),
+        "conversion": one_of(*CONVERSIONS),
+        "above_zero": one_of(*ABOVE_ZERO),
+        "l1": number(0),
+        "scale": boolean,
+        "fit_intercept": boolean,
+        "solver": one_of("auto", "exact", "sgd"),
+        "tol": number(0, 1, inside="()"),
+        "max_iter": whole(1),
+        "n_steps": whole(0),
+        "classifier": having("a classifier of scikit-learn's", "fit", "get_params") | none,
+        "random_state": seed,
+        "verbose": boolean,
+    }
+
+    coef_: Floats
+    intercept_: Floats
+
+    def __init__(
+        self,
+        loss: str = "logistic",
+        alpha: float | None = None,
+        targets: str = "auto",
+        *,
+        conversion: str = "all",
+        above_zero: str = "all",
+        l1: float = 0.0,
+        scale: bool = True,
+        fit_intercept: bool = True,
+        solver: str = "auto",
+        tol: float = 1e-12,
+        max_iter: int = 200,
+        n_steps: int = 100_000,
+        classifier: Any = None,
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.loss = loss
+        self.alpha = alpha
+        self.targets = targets
+        self.conversion = conversion
+        self.above_zero = above_zero
+        self.l1 = l1
+        self.scale = scale
+        self.fit_intercept = fit_intercept
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.n_steps = n_steps
+        self.classifier = classifier
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+        """
+        Learn from examples.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
+            The rows.
+        y : array-like of shape (n_rows,) or (n_rows, n_labels), or LabelPreferences
+            What is known of their labels; see `targets`.
+        sample_weight : array-like of shape (n_rows,), optional
+            A weight of 2 means what writing the row twice means.
+
+        Returns
+        -------
+        self
+            The fitted ranker.
+        """
+        rows, preferences, labels = self._read(X, y)
+        self._require_sense()
+        n = rows.shape[0]
+        weights = np.ones(n) if sample_weight is None else as_weights(sample_weight, n, name="sample_weight")
+        counts = preferences.counts(self.conversion, self.above_zero)
+        total = float(weights @ counts)
+        if not total > 0.0:
+            raise InputError(f"y orders no two labels in any of the {n} rows that have weight; pass preferences.")
+        # without an intercept to move it, the zero point of centred rows would not be that of the rows
+        centre = self.fit_intercept and self.classifier is None and (self._is_exact or not sparse.issparse(rows))
+        seen = SeenRows.of(rows, weights, scale=self.scale, centre=bool(centre))
+        alpha = _SHARE * seen.mean_square(weights) / weights.sum() if self.alpha is None else float(self.alpha)
+        problem = Constraint(
+            seen, preferences.targets, as_conversion(self.conversion, self.above_zero), Loss.of(self.loss),
+            weights / total, counts, alpha if alpha > 0.0 else 1.0, float(self.l1), bool(self.fit_intercept),
+        )  # fmt: skip
+        found = self._found(problem, preferences, weights)
+        coef, intercept = seen.plain(found.W, found.b)
+        objective = problem.objective(found.W, found.b) if self.classifier is None else None
+        what = labels, preferences.kind, preferences.is_calibrated
+        return self._install(Fitted(coef, intercept, *what, problem.alpha, found.n_iter, objective), X, rows)
+
+    @property
+    def _is_exact(self) -> bool:
+        can = np.isfinite(Loss.of(self.loss).curvature) and self.l1 == 0.0
+        return self.solver == "exact" or (self.solver == "auto" and bool(can))
+
+    def _require_sense(self) -> None:
+        if self.solver == "exact" and (not np.isfinite(Loss.of(self.loss).curvature) or self.l1 > 0.0):
+            raise InputError(
+                "solver='exact' needs a loss without corners and l1=0; choose loss='squared_hinge', or solver='sgd'."
+            )
+
+    def _found(self, problem: Constraint, preferences: LabelPreferences, weights: Floats) -> Found:
+        if self.classifier is not None:
+            return self._classified(problem, preferences, weights)
+        if self._is_exact:
+            return newton(problem, self.tol, self.max_iter)
+        return descend(problem, self.n_steps, rng_of(self.random_state), self.verbose)
+
+    def _classified(self, problem: Constraint, preferences: LabelPreferences, weights: Floats) -> Found:
+        X, d = sparse.csr_array(problem.rows.X) * problem.rows.factors[None, :], problem.n_labels
+        if problem.fit_intercept:
+            X = sparse.hstack([X, np.ones((X.shape[0], 1))], format="csr")
+        Z, t, examples = expand_constraints(X.tocsr(), preferences, self.conversion, self.above_zero)
+        model = clone(self.classifier)
+        if "fit_intercept" in model.get_params(deep=False):
+            model.set_params(fit_intercept=False)  # the constraints are symmetric
+        given = {} if (weights == weights[0]).all() else {"sample_weight": weights[examples]}
+        model.fit(Z, t, **given)
+        if np.shape(getattr(model, "coef_", ())) not in ((1, Z.shape[1]), (Z.shape[1],)):
+            raise InputError(f"{type(model).__name__} has no coef_ of one weight per column; pass a linear classifier.")
+        W = np.asarray(model.coef_, dtype=np.float64).reshape(d, -1)
+        return Found(W[:, :-1], W[:, -1], 0) if problem.fit_intercept else Found(W, np.zeros(d), 0)
+
+    def _utilities(self, rows: Any) -> Floats:
+        return np.asarray(rows @ self.coef_.T + self.intercept_, dtype=np.float64)
+
+    def _require_state(self) -> None:
+        d = len(self.classes_)
+        if self.coef_.shape != (d, self.n_features_in_) or self.intercept_.shape != (d,):
+            raise InputError(f"coef_ or intercept_ is not of {d} labels")

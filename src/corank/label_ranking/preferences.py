@@ -1,0 +1,390 @@
+"""
+LabelPreferences: what is known of the labels of examples, made from rankings, sets, lists, pairs or classes.
+
+An example is (x, R, P, N): preferences R among labels, relevant labels P above the zero point, irrelevant ones N below
+it; P×N are preferences too. R is kept as levels (buckets of an order) or as pairs. Preferences that contradict each
+other are refused with the number of their example.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from corank.core.label_constraints import (
+    Conversion,
+    LabelTargets,
+    count_constraints,
+    first_cycle,
+    list_all,
+    most_constraints,
+)
+from corank.errors import InputError
+from corank.label_ranking.tables import (
+    as_indicator,
+    as_labels,
+    as_pairs,
+    as_positions,
+    indicator_of,
+    levels_of,
+    sides_of,
+)
+
+Ints = NDArray[np.int64]
+
+CONVERSIONS = ("all", "adjacent")
+"""Which pairs of an order are asked for: all d(d − 1)/2, or the d − 1 of neighbours."""
+
+ABOVE_ZERO = ("all", "lowest")
+"""Which relevant labels are asked to be above the zero point: all, or the lowest of an order."""
+
+
+@dataclass(frozen=True, eq=False)
+class LabelPreferences:
+    """
+    What is known of the labels 0..d−1 of n examples.
+
+    Make one with `from_ranks`, `from_lists`, `from_indicator`, `from_sets`, `from_pairs` or `from_classes`. It can be
+    indexed by examples, so that scikit-learn's splitters cut it like an array.
+
+    Attributes
+    ----------
+    levels : array of int32, shape (n, d)
+        Buckets of an example's order, 0 for the lowest; −1 for labels of which nothing is known.
+    sides : array of int8, shape (n, d)
+        1 for relevant, −1 for irrelevant labels, 0 where it is not known.
+    pairs : array of uint32, shape (m, 2)
+        Preferences beside the levels, the preferred label first.
+    starts : array of uint64, shape (n + 1,)
+        Where the pairs of each example begin.
+    kind : {"ranks", "top", "relevant", "pairs", "classes"}
+        What it was made from, and in which form predictions are compared with it.
+
+    Examples
+    --------
+    >>> top = LabelPreferences.from_lists([[2, 0], []], n_labels=3)
+    >>> top.ranks().tolist(), top.indicator().tolist()
+    ([[2.0, 3.0, 1.0], [2.0, 2.0, 2.0]], [[1, 0, 1], [0, 0, 0]])
+    >>> [side.tolist() for side in top[[0]].constraints()]  # 3 stands for the zero point
+    [[0, 0, 0, 0, 0, 0], [0, 2, 2, 0, 3, 2], [1, 1, 0, 3, 1, 3]]
+    """
+
+    levels: NDArray[np.int32]
+    sides: NDArray[np.int8]
+    pairs: NDArray[np.uint32]
+    starts: NDArray[np.uint64]
+    kind: str
+
+    @classmethod
+    def from_ranks(cls, ranks: Any, relevant: Any = None) -> LabelPreferences:
+        """
+        Read rankings.
+
+        Parameters
+        ----------
+        ranks : array-like of shape (n, d)
+            Position of each label, 1 for the best; equal positions are ties, NaN is a label that was not ranked.
+        relevant : array-like of 0 and 1, shape (n, d), optional
+            Which labels are relevant, where the rankings are calibrated; NaN where it is not known.
+
+        Returns
+        -------
+        LabelPreferences
+            Of kind "ranks".
+        """
+        positions = as_positions(ranks, "ranks")
+        sides = np.zeros(positions.shape, np.int8) if relevant is None else sides_of(as_indicator(relevant))
+        if sides.shape != positions.shape:
+            raise InputError(f"relevant has shape {sides.shape}, ranks {positions.shape}; pass one value per label.")
+        return cls._of(levels_of(positions), sides, "ranks")
+
+    @classmethod
+    def from_top(cls, positions: Any) -> LabelPreferences:
+        """
+        Read top lists as positions.
+
+        Parameters
+        ----------
+        positions : array-like of shape (n, d)
+            Position of each relevant label, 1 for the best; 0 or NaN for irrelevant ones.
+
+        Returns
+        -------
+        LabelPreferences
+            Of kind "top".
+        """
+        found = as_positions(positions, "positions")
+        found = np.where(found == 0.0, np.nan, found)
+        if (found < 0.0).any():
+            raise InputError(f"positions is {np.nanmin(found):g} somewhere; pass 1 for the best label, 0 for none.")
+        sides = np.where(np.isnan(found), -1, 1).astype(np.int8)
+        return cls._of(levels_of(found) + (sides == -1).any(axis=1)[:, None], sides, "top")
+
+    @classmethod
+    def from_lists(cls, lists: Iterable[Sequence[int]], n_labels: int) -> LabelPreferences:
+        """
+        Read top lists.
+
+        Parameters
+        ----------
+        lists : iterable of sequences of int
+            The relevant labels of each example, best first; all others are irrelevant.
+        n_labels : int
+            Number of labels d.
+
+        Returns
+        -------
+        LabelPreferences
+            Of kind "top".
+        """
+        rows = [as_labels(row, n_labels, i) for i, row in enumerate(lists)]
+        positions = np.zeros((len(rows), n_labels))
+        for i, row in enumerate(rows):
+            positions[i, row] = np.arange(1, len(row) + 1)
+        return cls.from_top(positions)
+
+    @classmethod
+    def from_indicator(cls, indicator: Any) -> LabelPreferences:
+        """
+        Read a multilabel indicator matrix.
+
+        Parameters
+        ----------
+        indicator : array-like or sparse matrix of 0 and 1, shape (n, d)
+            1 for relevant labels, NaN where it is not known.
+
+        Returns
+        -------
+        LabelPreferences
+            Of kind "relevant".
+        """
+        sides = sides_of(as_indicator(indicator))
+        # relevant labels are the lowest level where none is irrelevant
+        above = (sides == -1).any(axis=1)[:, None]
+        return cls._of(np.where(sides == 0, -1, (sides == 1) & above).astype(np.int32), sides, "relevant")
+
+    @classmethod
+    def from_sets(
+        cls, relevant: Iterable[Sequence[int]], irrelevant: Iterable[Sequence[int]] | None = None, *, n_labels: int
+    ) -> LabelPreferences:
+        """
+        Read sets of relevant and irrelevant labels.
+
+        Parameters
+        ----------
+        relevant : iterable of sequences of int
+            Relevant labels of each example.
+        irrelevant : iterable of sequences of int, optional
+            Irrelevant labels; all others by default.
+        n_labels : int
+            Number of labels d.
+
+        Returns
+        -------
+        LabelPreferences
+            Of kind "relevant".
+        """
+        return cls.from_indicator(indicator_of(relevant, irrelevant, n_labels))
+
+    @classmethod
+    def from_pairs(
+        cls,
+        pairs: Iterable[ArrayLike],
+        n_labels: int,
+        *,
+        relevant: Iterable[Sequence[int]] | None = None,
+        irrelevant: Iterable[Sequence[int]] | None = None,
+    ) -> LabelPreferences:
+        """
+        Read partial orders, given as preferences.
+
+        Parameters
+        ----------
+        pairs : iterable of array-like of int, shape (k, 2)
+            Preferences of each example, the preferred label first; those that follow from others may be left out.
+        n_labels : int
+            Number of labels d.
+        relevant, irrelevant : iterable of sequences of int, optional
+            Labels of known side; none by default, whichever is left out.
+
+        Returns
+        -------
+        LabelPreferences
+            Of kind "pairs".
+        """
+        rows = [as_pairs(row, n_labels, i) for i, row in enumerate(pairs)]
+        sides = np.zeros((len(rows), n_labels), np.int8)
+        if relevant is not None or irrelevant is not None:
+            nothing: list[Sequence[int]] = [()] * len(rows)
+            given = nothing if relevant is None else relevant, nothing if irrelevant is None else irrelevant
+            sides = sides_of(indicator_of(*given, n_labels))
+            if len(sides) != len(rows):
+                raise InputError(f"sides of {len(sides)} examples came for {len(rows)}; pass one set per example.")
+        found = cls(
+            np.full(sides.shape, -1, np.int32),
+            sides,
+            np.concatenate([np.empty((0, 2), np.uint32), *rows]).astype(np.uint32),
+            np.append(0, np.cumsum([len(row) for row in rows])).astype(np.uint64),
+            "pairs",
+        )
+        bad = int(first_cycle(found.targets))
+        if bad >= 0:
+            raise InputError(
+                f"the preferences of example {bad} contradict each other (they lead from a label back to it, relevant "
+                "before irrelevant ones counted in); drop one of them."
+            )
+        return found
+
+    @classmethod
+    def from_classes(cls, codes: ArrayLike, n_labels: int) -> LabelPreferences:
+        """
+        Read class numbers: each example's class is preferred to all others.
+
+        Parameters
+        ----------
+        codes : array-like of int, shape (n,)
+            Class of each example, counted from 0.
+        n_labels : int
+            Number of classes d.
+
+        Returns
+        -------
+        LabelPreferences
+            Of kind "classes"; nothing is known of the zero point.
+        """
+        y = np.asarray(codes)
+        if y.ndim != 1 or y.dtype.kind not in "iu" or (len(y) and not 0 <= y.min() <= y.max() < n_labels):
+            raise InputError(f"codes must be whole numbers from 0 to {n_labels - 1}, one per example; got {codes!r}.")
+        levels = np.zeros((len(y), n_labels), np.int32)
+        levels[np.arange(len(y)), y] = 1 if n_labels > 1 else 0
+        return cls._of(levels, np.zeros(levels.shape, np.int8), "classes")
+
+    @classmethod
+    def _of(cls, levels: NDArray[np.int32], sides: NDArray[np.int8], kind: str) -> LabelPreferences:
+        lowest = np.where((sides == 1) & (levels >= 0), levels, np.iinfo(np.int32).max).min(axis=1, initial=2**31 - 1)
+        highest = np.where(sides == -1, levels, -1).max(axis=1, initial=-1)
+        bad = np.flatnonzero(lowest <= highest)
+        if len(bad):
+            raise InputError(
+                f"example {bad[0]} ranks an irrelevant label as high as a relevant one; relevant labels come first."
+            )
+        nothing = np.empty((0, 2), np.uint32), np.zeros(len(levels) + 1, np.uint64)
+        return cls(np.ascontiguousarray(levels, np.int32), np.ascontiguousarray(sides), *nothing, kind)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of examples and labels."""
+        return self.levels.shape[0], self.levels.shape[1]
+
+    def __len__(self) -> int:
+        return len(self.levels)
+
+    def __getitem__(self, examples: Any) -> LabelPreferences:
+        at = np.atleast_1d(np.arange(len(self))[examples[0] if isinstance(examples, tuple) else examples])
+        sizes = (self.starts[1:] - self.starts[:-1]).astype(np.int64)[at]
+        starts = np.append(0, np.cumsum(sizes))
+        rows = np.repeat(self.starts.astype(np.int64)[at] - starts[:-1], sizes) + np.arange(starts[-1])
+        return LabelPreferences(self.levels[at], self.sides[at], self.pairs[rows], starts.astype(np.uint64), self.kind)
+
+    def __repr__(self) -> str:
+        return f"LabelPreferences({len(self)} examples, {self.shape[1]} labels, kind {self.kind!r})"
+
+    @cached_property
+    def targets(self) -> LabelTargets:
+        """The arrays as kernels see them."""
+        most = int(most_constraints(self.levels, self.sides, self.starts))
+        return LabelTargets(self.levels, self.sides, self.pairs, self.starts, most)
+
+    @property
+    def is_calibrated(self) -> bool:
+        """Whether anything is known of the zero point."""
+        return bool(self.sides.any())
+
+    def counts(self, conversion: str = "all", above_zero: str = "all") -> Ints:
+        """
+        Count the constraints of each example.
+
+        Parameters
+        ----------
+        conversion : {"all", "adjacent"}
+            Which pairs of an order are asked for.
+        above_zero : {"all", "lowest"}
+            Which relevant labels are asked to be above the zero point.
+
+        Returns
+        -------
+        array of int64, shape (n,)
+            How many there are.
+        """
+        counts = np.empty(len(self), np.int64)
+        count_constraints(self.targets, as_conversion(conversion, above_zero), counts)
+        return counts
+
+    def constraints(self, conversion: str = "all", above_zero: str = "all") -> tuple[Ints, Ints, Ints]:
+        """
+        List the constraints: one label is to have a higher utility than another.
+
+        Parameters
+        ----------
+        conversion, above_zero : str
+            As in `counts`.
+
+        Returns
+        -------
+        examples, winners, losers : arrays of int64
+            Numbers of examples and labels; label d is the zero point.
+        """
+        total = int(self.counts(conversion, above_zero).sum())
+        found = np.empty(total, np.int64), np.empty(total, np.int64), np.empty(total, np.int64)
+        list_all(self.targets, as_conversion(conversion, above_zero), *found)
+        return found
+
+    def ranks(self) -> NDArray[np.float64]:
+        """
+        Return the orders as average positions, 1 for the best; NaN for labels of unknown level.
+
+        Returns
+        -------
+        array of float64, shape (n, d)
+            Fagin's positions: of labels that are tied, the mean of the places they share.
+        """
+        from scipy.stats import rankdata
+
+        known = np.where(self.levels >= 0, -self.levels.astype(np.float64), np.nan)
+        return np.asarray(rankdata(known, axis=1, nan_policy="omit"), dtype=np.float64)
+
+    def indicator(self) -> NDArray[np.int64]:
+        """
+        Return which labels are relevant.
+
+        Returns
+        -------
+        array of int64, shape (n, d)
+            1 for relevant labels, 0 for others and those of unknown side.
+        """
+        return np.asarray(self.sides == 1, dtype=np.int64)
+
+    def lists(self) -> list[Ints]:
+        """
+        Return the relevant labels of each example, best first; of equal ones, the lower number first.
+
+        Returns
+        -------
+        list of arrays of int64
+            Top lists; may be empty.
+        """
+        order = np.argsort(-self.levels, axis=1, kind="stable")
+        return [row[side[row] == 1] for row, side in zip(order, self.sides, strict=True)]
+
+
+def as_conversion(conversion: str, above_zero: str) -> Conversion:
+    """Return what kernels are told of the two parameters."""
+    for name, value, known in (("conversion", conversion, CONVERSIONS), ("above_zero", above_zero, ABOVE_ZERO)):
+        if value not in known:
+            raise InputError(f"{name} is {value!r}; pass {known[0]!r} or {known[1]!r}.")
+    return Conversion(conversion == "all", above_zero == "all")

@@ -1,0 +1,120 @@
+"""Labels as users give them, checked: positions in rankings, indicators of relevance, lists and pairs of numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from corank.errors import InputError
+
+Floats = NDArray[np.float64]
+
+
+def as_positions(table: Any, name: str) -> Floats:
+    """
+    Check positions of labels.
+
+    table (n, d): numbers, NaN for none.
+    name: what the user calls them.
+    """
+    found = _table(table, name)
+    if np.isinf(found).any():
+        raise InputError(f"{name} is infinite at example {_first(np.isinf(found))}; pass positions from 1, or NaN.")
+    return found
+
+
+def as_indicator(table: Any) -> Floats:
+    """
+    Check an indicator matrix.
+
+    table (n, d): 0, 1, or NaN where it is not known; may be sparse.
+    """
+    found = _table(table.toarray() if sparse.issparse(table) else table, "indicator")
+    bad = ~(np.isnan(found) | (found == 0.0) | (found == 1.0))
+    if bad.any():
+        raise InputError(
+            f"indicator is {found[bad][0]:g} at example {_first(bad)}; pass 1 for relevant labels, else 0."
+        )
+    return found
+
+
+def levels_of(positions: Floats) -> NDArray[np.int32]:
+    """
+    Turn positions, 1 for the best, into levels 0, 1, ... without gaps, 0 for the worst; −1 for NaN.
+
+    >>> levels_of(np.array([[1.0, 2.5, 2.5, np.nan]])).tolist()
+    [[1, 0, 0, -1]]
+    """
+    order = np.argsort(positions, axis=1, kind="stable")
+    falling = np.take_along_axis(positions, order, axis=1)
+    steps = np.cumsum(np.diff(falling, axis=1, prepend=falling[:, :1]) > 0.0, axis=1)
+    known = ~np.isnan(falling)
+    most = np.where(known, steps, 0).max(axis=1, initial=0)
+    levels = np.empty(positions.shape, np.int32)
+    np.put_along_axis(levels, order, np.where(known, most[:, None] - steps, -1).astype(np.int32), axis=1)
+    return levels
+
+
+def sides_of(indicator: Floats) -> NDArray[np.int8]:
+    """Turn 1, 0 and NaN into relevant, irrelevant and unknown."""
+    return np.where(np.isnan(indicator), 0, np.where(indicator == 1.0, 1, -1)).astype(np.int8)
+
+
+def as_labels(row: Any, n_labels: int, i: int) -> NDArray[np.int64]:
+    """Check a list of label numbers, each once, of example i."""
+    labels = np.asarray(row)
+    labels = labels.astype(np.int64) if not labels.size else labels
+    is_list = labels.ndim == 1 and labels.dtype.kind in "iu"
+    if not is_list or (labels.size and not 0 <= labels.min() <= labels.max() < n_labels):
+        raise InputError(f"example {i} lists {row!r}; pass label numbers from 0 to {n_labels - 1}.")
+    if len(np.unique(labels)) < len(labels):
+        raise InputError(f"example {i} lists a label twice; list each once.")
+    return np.asarray(labels, dtype=np.int64)
+
+
+def as_pairs(row: ArrayLike, n_labels: int, i: int) -> NDArray[np.uint32]:
+    """Check preferences of example i; each is kept once."""
+    pairs = np.asarray(row)
+    if not pairs.size:
+        return np.empty((0, 2), np.uint32)
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
+        raise InputError(f"the preferences of example {i} have shape {pairs.shape}; pass two label numbers each.")
+    if not 0 <= pairs.min() <= pairs.max() < n_labels:
+        raise InputError(f"example {i} prefers labels {pairs.tolist()}; labels are numbered 0 to {n_labels - 1}.")
+    return np.unique(pairs, axis=0).astype(np.uint32)
+
+
+def indicator_of(
+    relevant: Iterable[Sequence[int]], irrelevant: Iterable[Sequence[int]] | None, n_labels: int
+) -> Floats:
+    """Turn sets of label numbers into an indicator; without irrelevant ones, all others are."""
+    inside = [as_labels(row, n_labels, i) for i, row in enumerate(relevant)]
+    outside = None if irrelevant is None else [as_labels(row, n_labels, i) for i, row in enumerate(irrelevant)]
+    if outside is not None and len(outside) != len(inside):
+        raise InputError(f"{len(inside)} sets of relevant and {len(outside)} of irrelevant labels came; pass one each.")
+    found = np.full((len(inside), n_labels), 0.0 if outside is None else np.nan)
+    for i, row in enumerate(inside):
+        if outside is not None:
+            found[i, outside[i]] = 0.0
+            if np.isin(row, outside[i]).any():
+                raise InputError(f"example {i} has a label that is relevant and irrelevant; keep it in one set.")
+        found[i, row] = 1.0
+    return found
+
+
+def _table(table: Any, name: str) -> Floats:
+    try:
+        found = np.asarray(table, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} cannot be read as a table of numbers; pass one number per label.") from error
+    if found.ndim != 2 or not found.shape[1]:
+        raise InputError(f"{name} has shape {found.shape}; pass a row per example with a column per label.")
+    return found
+
+
+def _first(bad: NDArray[np.bool_]) -> int:
+    return int(np.flatnonzero(bad.any(axis=1))[0])

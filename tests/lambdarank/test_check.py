@@ -1,0 +1,145 @@
+"""Verdicts on forces whose nature is known on paper, and costs that are rebuilt."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from corank import check_lambda, potential
+from corank.errors import InputError
+from corank.lambdarank import Lambda, plot_lambda
+from corank.lambdarank.field import Field
+
+Y = [2, 1, 0, 2]
+
+
+def rotating(scores, labels):
+    """A whirl: λ = (−s_2, s_1, 0, ...), of which no cost is the slope."""
+    forces = np.zeros(len(scores))
+    forces[0], forces[1] = -scores[1], scores[0]
+    return forces
+
+
+def saddle(scores, labels):
+    """Slopes of −(s_1² − s_2²)/2."""
+    forces = np.zeros(len(scores))
+    forces[0], forces[1] = scores[0], -scores[1]
+    return forces
+
+
+@pytest.mark.parametrize(
+    ("forces", "conservative", "convex"),
+    [
+        ("ranknet", True, True), ("margin", True, True), ("margin(0.5)", True, True), ("margin(2)", True, False),
+        ("ndcg", False, False), ("map", False, False), ("wta", True, False), ("regression", True, True),
+        (rotating, False, False), (saddle, True, False), ("ndcg + 5*spring", False, False),
+        ("wta + 2*spring", True, True),
+    ],
+)  # fmt: skip
+def test_verdicts(forces, conservative, convex):
+    verdict = check_lambda(forces, Y, n_points=20)
+    assert (verdict.conservative, verdict.convex) == (conservative, convex), str(verdict)
+    assert str(verdict).startswith(f"{verdict.name}: {'a cost exists' if conservative else 'no cost has these slopes'}")
+
+
+def test_evidence_can_be_looked_up():
+    whirl = check_lambda(rotating, [1, 0, 0], n_points=10)
+    assert whirl.asymmetry == pytest.approx(2.0, rel=1e-6)
+    assert set(whirl.asymmetric_pair) == {0, 1}
+    assert whirl.circulation > 0.001
+    bent = check_lambda(saddle, [1, 0, 0], n_points=10)
+    assert bent.eigenvalue == pytest.approx(1.0, rel=1e-6)
+    assert bent.spring == pytest.approx(1.0, rel=1e-6)
+    jumping = check_lambda("ndcg", Y, n_points=10)
+    assert jumping.asymmetry < 1e-5  # inside an order of the rows all is well
+    a, b = jumping.sideways_pair
+    s = jumping.sideways_at
+    assert s[a] == s[b]
+    e = np.eye(4)[a] - np.eye(4)[b]
+    jump = Lambda.of("ndcg")(s + 1e-7 * e, Y) - Lambda.of("ndcg")(s - 1e-7 * e, Y)
+    others = np.delete(jump, [a, b])
+    assert np.abs(others).max() > 1e-3  # rows that did not move are pulled otherwise
+
+
+def test_jumps_and_kinks_are_found():
+    one = check_lambda("margin", [1, 0], n_points=10)
+    assert one.jumps == ()
+    assert one.kinks == ("where two scores are equal", "where two scores differ by 1")
+    half = check_lambda("margin(0.5)", [1, 0], n_points=10)
+    assert half.jumps == ("where two scores are equal",)
+    assert half.kinks == ("where two scores differ by 0.5",)
+    assert half.rising == 0.0
+    assert check_lambda("margin(2)", [1, 0], n_points=10).rising > 0.1
+    smooth = check_lambda("ranknet", [1, 0], n_points=10)
+    assert smooth.jumps == smooth.kinks == ()
+
+
+def test_total_force_shifts_and_scales():
+    ranknet, spring = check_lambda("ranknet", Y, n_points=10), check_lambda("spring", Y, n_points=10)
+    assert ranknet.total_force < 1e-12
+    assert ranknet.shift < 1e-12
+    assert spring.total_force > 0.1
+    assert spring.scaling == "doubles the forces"
+    by_order = check_lambda(lambda s, y: np.argsort(np.argsort(-s)) * 1.0, Y, n_points=5)
+    assert by_order.scaling.startswith("changes nothing")
+
+
+def test_a_given_jacobian_is_used():
+    asked = []
+
+    def jacobian(scores, labels):
+        asked.append(1)
+        return -np.eye(len(scores))
+
+    assert check_lambda("spring", Y, n_points=5, jacobian=jacobian).convex
+    assert len(asked) >= 5
+
+
+@pytest.mark.parametrize("forces", ["ranknet", "margin", "margin(0.5)", "margin(2)", "wta", "regression", saddle])
+def test_a_rebuilt_cost_has_the_forces_for_slopes(forces):
+    cost = potential(forces, Y, n_points=3)
+    assert cost.error < 1e-5
+    assert cost.path_error < 1e-5
+    assert cost(np.zeros(4)) == 0.0
+
+
+def test_rebuilt_costs_are_those_on_paper():
+    rng = np.random.default_rng(0)
+    for delta in (1.0, 0.4):
+        cost = potential(f"margin(delta={delta})", [1, 0], n_points=2)
+        for s in rng.normal(size=(5, 2)):
+            x = s[0] - s[1]
+            # equations (7) to (9)
+            paper = -x if x < 0 else 0.5 * x**2 - delta * x if x <= delta else -0.5 * delta**2
+            assert cost(s) == pytest.approx(paper, abs=1e-10)
+
+
+def test_what_has_no_cost_is_told():
+    with pytest.raises(InputError, match=r"'rotating' has no cost: slopes of .* see check_lambda"):
+        potential(rotating, Y, n_points=2)
+    # slopes in every order of the rows, but of another cost in each
+    with pytest.raises(InputError, match="'ndcg' has no cost: falls of"):
+        potential("ndcg", Y, n_points=5)
+
+
+def test_work_is_what_is_known():
+    field = Field.of("spring", [0, 1, 2], 0)
+    a, b = np.array([1.0, 2, 0]), np.array([0.0, -1, 3])
+    assert field.work(a, b) == pytest.approx(0.5 * (a @ a - b @ b), abs=1e-12)
+
+
+def test_pictures(tmp_path):
+    plot_lambda("ndcg", tmp_path / "ndcg.png")
+    assert (tmp_path / "ndcg.png").read_bytes().startswith(b"\x89PNG")
+    with pytest.raises(InputError, match="exists"):
+        plot_lambda("ndcg", tmp_path / "ndcg.png")
+
+
+def test_bad_questions():
+    with pytest.raises(InputError, match="labels has 1 grades"):
+        check_lambda("ranknet", [1])
+    with pytest.raises(InputError, match="n is 1; pass a whole number of at least 2"):
+        check_lambda("ranknet", n=1)
+    rng = np.random.default_rng(0)
+    with pytest.raises(InputError, match="has a kink wherever it was looked at"):
+        check_lambda(lambda s, y: rng.normal(size=len(s)), Y, n_points=2)

@@ -1,0 +1,24 @@
+"""The table of verdicts in the guide says what the checker says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from corank import check_lambda
+from corank.lambdarank import KINDS, Lambda
+
+GUIDE = (Path(__file__).parent.parent.parent / "docs" / "guide" / "lambdarank.md").read_text(encoding="utf-8")
+ROWS = re.findall(r"^\| `([^`]+)` \| (yes|no) \| (yes|no) \|", GUIDE, flags=re.MULTILINE)
+
+
+def test_every_lambda_has_a_verdict():
+    assert set(KINDS) <= {term.name for text, *_ in ROWS for term in Lambda.of(text).terms}
+
+
+@pytest.mark.parametrize(("text", "conservative", "convex"), ROWS)
+def test_the_table_is_true(text, conservative, convex):
+    verdict = check_lambda(text, n_points=15)
+    assert (verdict.conservative, verdict.convex) == (conservative == "yes", convex == "yes")
