@@ -64,8 +64,8 @@ def run(options: ExperimentOptions) -> Report:
         f"{MAX_ITER} iterations, prior_weight {PRIOR_WEIGHT:g}). Movies are known by the other users' ratings: "
         "'correlation' is the paper's kernel, 'directions' the features of Collaborative and the movies' means, learnt "
         "from the others. The item mean and Collaborative learn from the others' ratings too. The middle grade is held "
-        "against the absolute error, the likeliest against zero-one; scores are rounded. p: Wilcoxon's over users and repeats against the individual "
-        "process, all sizes together.",
+        "against the absolute error, the likeliest against zero-one; scores are rounded. p: Wilcoxon's over users and "
+        "repeats against the individual process, all sizes together.",
         (
             *(_table(measure, rows, cells, sizes) for measure in WORDS),
             _scaling(options, SCALES[:2] if options.quick else SCALES),
