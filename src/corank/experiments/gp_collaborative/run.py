@@ -114,7 +114,7 @@ def _scaling(options: ExperimentOptions, scales: tuple[tuple[int, int], ...]) ->
     for n_items, n_users in scales:
         key = {"experiment": "collaborative", "table": "iteration", "items": n_items, "users": n_users}
         found = options.result(key, lambda items=n_items, users=n_users: _seconds(items, users))  # type: ignore[misc]
-        rows.append((n_items, n_users, *found))
+        rows.append((n_items, n_users, int(found[0]), *found[1:]))
     return ReportTable(
         "Processor seconds of one iteration of expectation maximisation, every rating of the users known",
         ("items", "users", "ratings", "CGPR", "CGPOR"),
