@@ -75,6 +75,12 @@ def fitted():
     by_id = [
         kind().fit([1, 2, 1, 2], [1, 2, 3, 1], qid=[1, 1, 2, 2]) for kind in (corank.Collaborative, corank.ItemMean)
     ]
+    by_id += [
+        corank.CollaborativeGP(likelihood).fit(
+            [1, 2, 1, 2], [1, 2, 3, 1], qid=[1, 1, 2, 2], items=[1, 2], item_features=[[0.0], [1.0]]
+        )
+        for likelihood in ("ordinal", "gaussian")
+    ]
     corpus = corank.Corpus.of(["tin", "tin iron", "iron"], language=None)
     links = corank.linklearn.Links.of(corpus, [(0, 1)])
     of_text = [corank.BM25().fit(corpus.counts), corank.LinkLearn(n_steps=1).fit(links, links)]

@@ -60,7 +60,12 @@ if TYPE_CHECKING:
     )
     from corank.data.store import open_store as open_store, write_store as write_store
     from corank.descent import CRR as CRR, LCRA as LCRA, SPD as SPD
-    from corank.gp import PreferenceGP as PreferenceGP, suggest_pairs as suggest_pairs
+    from corank.gp import (
+        CollaborativeGP as CollaborativeGP,
+        OrdinalGP as OrdinalGP,
+        PreferenceGP as PreferenceGP,
+        suggest_pairs as suggest_pairs,
+    )
     from corank.judging import JudgingCurve as JudgingCurve, judging_curve as judging_curve, suggest as suggest
     from corank.label_ranking import (
         CalibratedLabelRanker as CalibratedLabelRanker,
@@ -102,6 +107,7 @@ _HOMES = {
     "CoRankRLS": "corank.rls",
     "CoRankingPursuit": "corank.pursuit",
     "Collaborative": "corank.collaborative",
+    "CollaborativeGP": "corank.gp",
     "Collection": "corank.data.collection",
     "ColumnMean": "corank.priors",
     "Corpus": "corank.linklearn",
@@ -115,6 +121,7 @@ _HOMES = {
     "LinkLearn": "corank.linklearn",
     "OnTop": "corank.priors",
     "OnlineLabelRanker": "corank.label_ranking",
+    "OrdinalGP": "corank.gp",
     "PairSampler": "corank.sampling",
     "PreferenceGP": "corank.gp",
     "QueryKFold": "corank.data.split",

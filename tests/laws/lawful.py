@@ -8,7 +8,7 @@ import corank
 from corank.base import Ranker
 from corank.calibration import Calibrated
 from corank.descent import CRR, LCRA, SPD
-from corank.gp import PreferenceGP
+from corank.gp import OrdinalGP, PreferenceGP
 from corank.kernels import GaussianKernel, LinearKernel
 from corank.lambdarank import LambdaRank
 from corank.priors import ColumnMean, OnTop
@@ -35,6 +35,7 @@ LAWFUL: dict[str, Callable[[], Ranker]] = {
     "RankSVM": RankSVM,
     "LambdaRank": lambda: LambdaRank(random_state=0),
     "PreferenceGP": PreferenceGP,
+    "OrdinalGP": OrdinalGP,
     # every query held out by itself: parts of several queries would depend on their order
     "Calibrated": lambda: Calibrated(SPD(loss="squared", alpha=0.1), cv=100),
     # what is scaled inside queries would be another prior after rows were repeated
@@ -66,6 +67,8 @@ LAWFUL: dict[str, Callable[[], Ranker]] = {
     "CoRankingPursuit three": lambda: CoRankingPursuit(
         10, [GaussianKernel(0.05), GaussianKernel(0.02), LinearKernel()], coupling=0.01
     ),
+    "OrdinalGP gaussian": lambda: OrdinalGP(likelihood="gaussian"),
+    "OrdinalGP basis": lambda: OrdinalGP(GaussianKernel(0.02), 0.3, learn=False, n_basis=1000),
     "LambdaRank ranknet": lambda: LambdaRank("ranknet", n_steps=50),
     "LambdaRank mlp": lambda: LambdaRank("ndcg@5", "mlp", n_steps=50, random_state=0),
     "LambdaRank trees": lambda: LambdaRank(

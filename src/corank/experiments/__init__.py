@@ -15,6 +15,7 @@ from corank.experiments.report import Report
 
 EXPERIMENTS = {
     "co-rankrls": "corank.experiments.co_rankrls.run",
+    "collaborative": "corank.experiments.gp_collaborative.run",
     "crr-letor": "corank.experiments.crr.letor",
     "crr-text": "corank.experiments.crr.text",
     "few-judgements": "corank.experiments.few_judgements.run",
@@ -24,6 +25,7 @@ EXPERIMENTS = {
     "gp-spiral": "corank.experiments.gp.spiral",
     "lcra": "corank.experiments.lcra.run",
     "linklearn": "corank.experiments.linklearn.run",
+    "ordinal": "corank.experiments.gp_ordinal.run",
     "ranking-pursuit": "corank.experiments.ranking_pursuit.run",
     "screening": "corank.experiments.screening.run",
 }

@@ -1,0 +1,1 @@
+"""Ordinal regression on small sets: Gaussian processes against what is usually taken."""
