@@ -19,10 +19,12 @@ if TYPE_CHECKING:
         descent as descent,
         errors as errors,
         exact as exact,
+        gp as gp,
         graphs as graphs,
         judging as judging,
         kernels as kernels,
         landmarks as landmarks,
+        likelihoods as likelihoods,
         losses as losses,
         metrics as metrics,
         moments as moments,
@@ -55,6 +57,12 @@ if TYPE_CHECKING:
     )
     from corank.data.store import open_store as open_store, write_store as write_store
     from corank.descent import CRR as CRR, LCRA as LCRA, SPD as SPD
+    from corank.gp import (
+        CollaborativeGP as CollaborativeGP,
+        OrdinalGP as OrdinalGP,
+        PreferenceGP as PreferenceGP,
+        suggest_pairs as suggest_pairs,
+    )
     from corank.judging import JudgingCurve as JudgingCurve, judging_curve as judging_curve, suggest as suggest
     from corank.landmarks import Landmarks as Landmarks
     from corank.metrics import Evaluation as Evaluation, evaluate as evaluate, evaluate_run as evaluate_run
@@ -87,6 +95,7 @@ _HOMES = {
     "CoRankRLS": "corank.rls",
     "CoRankingPursuit": "corank.pursuit",
     "Collaborative": "corank.collaborative",
+    "CollaborativeGP": "corank.gp",
     "Collection": "corank.data.collection",
     "ColumnMean": "corank.priors",
     "Evaluation": "corank.metrics",
@@ -95,7 +104,9 @@ _HOMES = {
     "LCRA": "corank.descent",
     "Landmarks": "corank.landmarks",
     "OnTop": "corank.priors",
+    "OrdinalGP": "corank.gp",
     "PairSampler": "corank.sampling",
+    "PreferenceGP": "corank.gp",
     "QueryKFold": "corank.data.split",
     "QueryScaler": "corank.data.scale",
     "QuerySearchCV": "corank.search",
@@ -128,15 +139,16 @@ _HOMES = {
     "reliability_curve": "corank.calibration",
     "save": "corank.persist",
     "suggest": "corank.judging",
+    "suggest_pairs": "corank.gp",
     "write_letor": "corank.data.letor_writer",
     "write_store": "corank.data.store",
 }
 
 # what else is reached by `import corank` alone
 _ROOMS = (
-    "base", "basis", "calibration", "collaborative", "data", "descent", "errors", "exact", "graphs", "judging",
-    "kernels", "landmarks", "losses", "metrics", "moments", "persist", "priors", "pursuit", "rls", "sampling",
-    "screening", "smooth", "svm", "views",
+    "base", "basis", "calibration", "collaborative", "data", "descent", "errors", "exact", "gp", "graphs",
+    "judging", "kernels", "landmarks", "likelihoods", "losses", "metrics", "moments", "persist", "priors", "pursuit",
+    "rls", "sampling", "screening", "smooth", "svm", "views",
 )  # fmt: skip
 
 __all__ = ["__version__", *_HOMES]

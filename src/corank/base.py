@@ -34,7 +34,7 @@ from corank.metrics import disagreement_error
 from corank.parameters import Rules, check_values, rng_of
 
 # what scikit-learn notes about columns
-_COLUMN_NOTES = ("n_features_in_", "feature_names_in_")
+COLUMN_NOTES = ("n_features_in_", "feature_names_in_")
 
 
 class Interrupted(KeyboardInterrupt):
@@ -277,7 +277,7 @@ class Ranker(BaseEstimator, ABC):
         data, found = self._problem(*given)
         if goes_on and found:
             validate_data(self, columns_of(given[0], data.X), skip_check_array=True, reset=False)
-            found = {name: value for name, value in vars(self).items() if name in _COLUMN_NOTES}
+            found = {name: value for name, value in vars(self).items() if name in COLUMN_NOTES}
         data = data.weighted(*weights).on_top_of(prior)
         if goes_on:
             self._takes_prior(data.prior)

@@ -8,6 +8,7 @@ import corank
 from corank.base import Ranker
 from corank.calibration import Calibrated
 from corank.descent import CRR, LCRA, SPD
+from corank.gp import OrdinalGP, PreferenceGP
 from corank.kernels import GaussianKernel, LinearKernel
 from corank.priors import ColumnMean, OnTop
 from corank.pursuit import CoRankingPursuit, RankingPursuit
@@ -28,6 +29,8 @@ LAWFUL: dict[str, Callable[[], Ranker]] = {
     "RankingPursuit": RankingPursuit,
     "CoRankingPursuit": lambda: CoRankingPursuit(random_state=0),
     "RankSVM": RankSVM,
+    "PreferenceGP": PreferenceGP,
+    "OrdinalGP": OrdinalGP,
     # every query held out by itself: parts of several queries would depend on their order
     "Calibrated": lambda: Calibrated(SPD(loss="squared", alpha=0.1), cv=100),
     # what is scaled inside queries would be another prior after rows were repeated
@@ -59,6 +62,10 @@ LAWFUL: dict[str, Callable[[], Ranker]] = {
     "CoRankingPursuit three": lambda: CoRankingPursuit(
         10, [GaussianKernel(0.05), GaussianKernel(0.02), LinearKernel()], coupling=0.01
     ),
+    "OrdinalGP gaussian": lambda: OrdinalGP(likelihood="gaussian"),
+    "OrdinalGP basis": lambda: OrdinalGP(GaussianKernel(0.02), 0.3, learn=False, n_basis=1000),
+    "PreferenceGP graph": lambda: PreferenceGP(GaussianKernel(0.02), 0.3, learn=False, graph_neighbors=3),
+    "PreferenceGP basis": lambda: PreferenceGP(GaussianKernel(0.02), 0.3, learn=False, n_basis=1000),
     "RankSVM gaussian": lambda: RankSVM(kernel="gaussian", query_weight="rows"),
 }
 

@@ -19,6 +19,7 @@ from corank.data.scale import QueryScaler
 from corank.data.split import QueryKFold, hide_scores
 from corank.descent import CRR, LCRA, SPD
 from corank.errors import InputError
+from corank.gp import OrdinalGP
 from corank.losses import Loss
 from corank.metrics import evaluate
 from corank.pursuit import CoRankingPursuit, RankingPursuit
@@ -45,6 +46,8 @@ def some(condition):
 
 
 def is_squared(model):
+    if isinstance(model, OrdinalGP):
+        return model.likelihood == "gaussian"
     return not isinstance(model, RankSVM | Calibrated) and getattr(model, "loss", "squared") == "squared"
 
 

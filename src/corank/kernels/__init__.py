@@ -1,5 +1,6 @@
 """Kernels: how similar two rows are, as small frozen records that compute Gram matrices."""
 
+from corank.kernels.ard import ARDKernel
 from corank.kernels.given import CallableKernel, PrecomputedKernel
 from corank.kernels.grams import (
     INDEFINITE,
@@ -20,6 +21,7 @@ __all__ = [
     "INDEFINITE",
     "KERNELS",
     "RANK_TOLERANCE",
+    "ARDKernel",
     "CallableKernel",
     "ChiSquareKernel",
     "CosineKernel",

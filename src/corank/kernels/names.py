@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from corank.errors import InputError
+from corank.kernels.ard import ARDKernel
 from corank.kernels.given import CallableKernel, PrecomputedKernel
 from corank.kernels.kernel import Kernel
 from corank.kernels.products import CosineKernel, LinearKernel, PolynomialKernel
@@ -15,6 +16,7 @@ KERNELS: dict[str, type[Kernel]] = {
     "polynomial": PolynomialKernel,
     "gaussian": GaussianKernel,
     "rbf": GaussianKernel,
+    "ard": ARDKernel,
     "laplacian": LaplacianKernel,
     "chi-square": ChiSquareKernel,
     "cosine": CosineKernel,

@@ -21,7 +21,7 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
 import corank
-from corank import basis, kernels, moments, views
+from corank import basis, gp, kernels, moments, views
 from corank.base import Ranker
 from corank.data.rows import require_structure
 from corank.data.scale import QueryScaler
@@ -30,7 +30,7 @@ from corank.exact import penalty
 from corank.landmarks import Landmarks
 from corank.smooth import Smooth
 
-HOMES: tuple[ModuleType, ...] = (basis, kernels, moments, penalty, views)
+HOMES: tuple[ModuleType, ...] = (basis, gp, kernels, moments, penalty, views)
 """The modules whose dataclasses may stand inside a saved model."""
 
 FROM_SKLEARN = {

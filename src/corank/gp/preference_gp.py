@@ -1,0 +1,366 @@
+"""
+PreferenceGP: a Gaussian process that learns from preferences (Chu and Ghahramani, 2005).
+
+    f ~ GP(0, k),  P(a ≻ b | f) = Φ((f(a) − f(b)) / (√2 sigma))                            (eq. 6)
+
+The posterior is a Gaussian found by expectation propagation (`corank.gp.ep`). Rows that no preference names enter
+through a graph: with L the Laplacian of the `graph_neighbors` nearest neighbours and c its weight, the prior of all
+rows is (K⁻¹ + c L)⁻¹ (eq. 5), and that of new rows the warped kernel of Sindhwani, Chu and Keerthi (2007)
+
+    k̃(x, z) = k(x, z) − k_xᵀ (I + c L K)⁻¹ c L k_z.
+
+sigma and the numbers of the kernel maximise the evidence (`corank.gp.hyper`). Only the ratio of sigma to the size of f
+is told by preferences: corank's kernels have k(x, x) = 1, so that sigma is the noise in standard deviations of f.
+
+n named rows (all rows with a graph) and m different answers cost O(min(n, m)³) a sweep, O(n³) with a graph; with r
+basis rows O((n + m) r²).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from corank.base import COLUMN_NOTES, Ranker
+from corank.basis import Basis, FeatureMap, choose_basis
+from corank.basis.choice import require_choice
+from corank.data.given import as_pairs
+from corank.data.ranking import RankingData
+from corank.data.weights import as_weights
+from corank.errors import InputError
+from corank.gp.answers import answers_of
+from corank.gp.ep import propagate
+from corank.gp.evidence import learnt
+from corank.gp.features import Features, exact, on_basis, on_graph
+from corank.gp.items import Items, require_items
+from corank.gp.posterior import Posterior
+from corank.gp.process import Process
+from corank.gp.sites import Sites
+from corank.held_out import HeldOut
+from corank.kernels import Kernel, as_kernel
+from corank.likelihoods import IntervalProbit
+from corank.parameters import Rules, boolean, kernel, listing, none, number, seed, text, whole
+from corank.views import View
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+# answers that numbers of a kernel are learnt from where basis rows stand for all
+_LEARNT_FROM = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class FittedPreferenceGP:
+    """What `PreferenceGP` learns, see there; each field is an attribute of the model."""
+
+    kernel: Kernel
+    sigma: float
+    log_evidence: float
+    process: Process
+    items: Items
+    sites: Sites
+    site_tau: Floats
+    site_nu: Floats
+    n_iter: int
+    is_exact: bool
+    graph: Any = None
+
+
+class PreferenceGP(Ranker):
+    """
+    Gaussian process over rows that learns from preferences, and knows how sure it is.
+
+    Scores are compared inside their queries, and only their order counts. Two rows that are equally good can be told as
+    two preferences, one each way, of weight ½. Answers may contradict each other and may be repeated: a repeated answer
+    costs nothing. For columns of noise ``kernel="ard"`` learns a width for each column; with few answers the one width
+    of "gaussian" is the safer choice.
+
+    Parameters
+    ----------
+    kernel : str, Kernel or callable
+        Similarity of rows: a name, a `Kernel`, a kernel of scikit-learn, or a function. Numbers of Gaussian kernels, of
+        `ARDKernel` and of scikit-learn's kernels can be learnt.
+    sigma : float, optional
+        Noise of a judgement, in the unit of f: √k(x, x), which is 1 for Gaussian kernels. None learns it.
+    learn : bool
+        Whether the kernel's numbers maximise the evidence; else they stay as given, or as the median distance has them.
+    graph_neighbors : int, optional
+        Nearest neighbours that each row is joined to, judged or not; None uses no graph.
+    graph_weight : float
+        Weight of the graph's Laplacian, against f in its unit.
+    n_restarts : int
+        Further random starts of learning.
+    max_pairs : int
+        Most pairs that are made from scores: all that differ inside queries, or so many random ones.
+    n_basis : int, optional
+        Number of basis rows that stand for all (deterministic training conditional); None is exact. Numbers of the
+        kernel are then learnt exactly from no more than 1,000 random answers.
+    basis : {"random", "kmeans++"} or array-like of int
+        How basis rows are chosen, or which rows they are.
+    scale : bool
+        Whether columns are divided by their deviation inside queries before learning.
+    random_state : int, RandomState or None
+        Seed of restarts, of drawn pairs and of the basis.
+
+    Attributes
+    ----------
+    kernel_ : Kernel
+        The kernel with its numbers.
+    sigma_ : float
+        The noise that was used.
+    log_evidence_ : float
+        log P(answers | kernel_, sigma_) as expectation propagation has it.
+    process_ : Process
+        The posterior, of any rows.
+    items_ : Items
+        The different rows of X that it was told of.
+    sites_ : Sites
+        The different answers, with their weights.
+    site_tau_, site_nu_ : arrays of shape (n_sites,)
+        What expectation propagation made of each answer; `partial_fit` goes on from them.
+    graph_ : CSR matrix
+        Laplacian of the graph, times its weight (with `graph_neighbors`).
+    is_exact_ : bool
+        Whether no basis rows stand for others.
+    n_iter_ : int
+        Sweeps, or evaluations of the evidence where something was learnt.
+    column_scale_ : array of shape (n_features,)
+        What columns were multiplied by (with `scale`).
+
+    Examples
+    --------
+    >>> from corank import PreferenceGP
+    >>> model = PreferenceGP(sigma=0.1, learn=False).fit([[0.0], [1.0], [2.0], [3.0]], pairs=[[1, 0], [2, 1]])
+    >>> mean, std = model.predict([[0.0], [2.0], [9.0]], return_std=True)
+    >>> bool(mean[1] > mean[0]), bool(std[2] > std[1])
+    (True, True)
+    >>> model.predict_pair([[0.0], [2.0]], [[1, 0]]).round(1).tolist()
+    [1.0]
+    >>> model = model.partial_fit([[2, 3]])
+    >>> len(model.sites_)
+    3
+    """
+
+    _rules: ClassVar[Rules] = {
+        "kernel": kernel,
+        "sigma": number(0, inside="()") | none,
+        "learn": boolean,
+        "graph_neighbors": whole(1) | none,
+        "graph_weight": number(0),
+        "n_restarts": whole(0),
+        "max_pairs": whole(1),
+        "n_basis": whole(1) | none,
+        "basis": text | listing,
+        "scale": boolean,
+        "random_state": seed,
+    }
+
+    _learns_sizes: bool = False
+
+    process_: Process
+    is_exact_: bool
+    sigma_: float
+    site_tau_: Floats
+    site_nu_: Floats
+    items_: Items
+    sites_: Sites
+
+    def __init__(
+        self,
+        kernel: Any = "gaussian",
+        sigma: float | None = None,
+        *,
+        learn: bool = True,
+        graph_neighbors: int | None = None,
+        graph_weight: float = 1.0,
+        n_restarts: int = 0,
+        max_pairs: int = 20_000,
+        n_basis: int | None = None,
+        basis: Any = "random",
+        scale: bool = True,
+        random_state: Any = None,
+    ) -> None:
+        self.kernel = kernel
+        self.sigma = sigma
+        self.learn = learn
+        self.graph_neighbors = graph_neighbors
+        self.graph_weight = graph_weight
+        self.n_restarts = n_restarts
+        self.max_pairs = max_pairs
+        self.n_basis = n_basis
+        self.basis = basis
+        self.scale = scale
+        self.random_state = random_state
+
+    def _require_sense(self) -> None:
+        require_choice(self.basis)
+
+    def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> FittedPreferenceGP:
+        for_kernel, for_pairs, for_basis, for_learning = rng.spawn(4)
+        items = Items.of(data.X, np.ones(data.n_rows, dtype=bool) if data.weights is None else data.weights > 0.0)
+        pairs, weight = items.pairs(*answers_of(data, self.max_pairs, for_pairs))
+        if not len(pairs):
+            raise InputError("every pair compares two equal rows, which tells nothing; pass rows that differ.")
+        view = View(None, as_kernel(self.kernel).fit(items.rows, for_kernel))
+        L = None
+        if self.graph_neighbors is not None:
+            L = self.graph_weight * items.laplacian(view, self.graph_neighbors)
+        basis = self._basis(view, data, for_basis)
+        sigma, n_calls = self.sigma, 0
+        if self.learn or sigma is None:
+            given = (pairs, weight, L) if basis is None else (*_some(pairs, weight, for_learning), None)
+            how: dict[str, Any] = {"learn": self.learn, "n_restarts": self.n_restarts, "rng": for_learning}
+            view, sigma, n_calls = learnt(view, items, *given, sigma, **how)
+        sites = Sites.preferences(pairs, sigma, weight)
+        if basis is not None:
+            phi = FeatureMap.on_basis(replace(basis, view=view), data.X)
+            features = on_basis(phi, items, sites, L)
+        else:
+            features = exact(view, items, sites) if L is None else on_graph(view, items, sites, L)
+        told = {"items": items, "sites": sites, "sigma": sigma, "graph": L, "is_exact": basis is None}
+        return _fitted(features, n_calls, told)
+
+    def partial_fit(self, pairs: ArrayLike, pair_weight: ArrayLike | None = None) -> Self:
+        """
+        Learn from further answers about the rows of ``fit``, with the kernel and the noise as they are.
+
+        What expectation propagation made of earlier answers is where it starts from: the model is the one that ``fit``
+        with all answers and these numbers gives.
+
+        Parameters
+        ----------
+        pairs : array-like of int, shape (n_pairs, 2)
+            Numbers of rows of the X that was fitted, the preferred row first.
+        pair_weight : array-like of shape (n_pairs,), optional
+            Weights of the answers.
+
+        Returns
+        -------
+        self
+            The model.
+        """
+        check_is_fitted(self)
+        items, old, L = self.items_, self.sites_, getattr(self, "graph_", None)
+        rows = as_pairs(pairs, np.zeros(len(items.of_row), dtype=np.int64))
+        require_items(items.of_row[rows])
+        weight = (
+            np.ones(len(rows)) if pair_weight is None else as_weights(pair_weight, len(rows), "pair", "pair_weight")
+        )
+        further, weights = items.pairs(rows, weight)
+        answers = np.concatenate([np.column_stack([old.left, old.right]), further])
+        sites = Sites.preferences(answers, self.sigma_, np.concatenate([old.weight, weights]))
+        view, phi = self.process_.phi.view, self.process_.phi
+        features = exact(view, items, sites) if self.is_exact_ and L is None else on_basis(phi, items, sites, L)
+        told = {"items": items, "sites": sites, "sigma": self.sigma_, "graph": L, "is_exact": self.is_exact_}
+        start = sites.taken_over(old, self.site_tau_), sites.taken_over(old, self.site_nu_)
+        noted = {name: value for name, value in vars(self).items() if name in (*COLUMN_NOTES, "column_scale_")}
+        return self._install(_fitted(features, 0, told, start), noted)
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """
+        Score rows: the expected f(x), higher is better.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix, DataFrame or sequence of objects
+            The rows.
+        return_std : bool
+            Whether to return the standard deviation of f(x) too.
+
+        Returns
+        -------
+        array of shape (n_rows,), or two of them
+            Scores in input order, and how unsure they are; only differences of scores mean something.
+        """
+        rows = self._seen_rows(X)
+        if not return_std:
+            return self.process_.mean(rows)
+        mean, var = self.process_.predict(rows)
+        return mean, np.sqrt(var)
+
+    def predict_pair(self, X: Any, pairs: ArrayLike) -> Floats:
+        """
+        Compute the probability that the first row of each pair is preferred.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix, DataFrame or sequence of objects
+            The rows.
+        pairs : array-like of int, shape (n_pairs, 2)
+            Row numbers.
+
+        Returns
+        -------
+        array of shape (n_pairs,)
+            Probabilities, noise of the judgement included.
+        """
+        rows = self._seen_rows(X)
+        checked = as_pairs(pairs, np.zeros(rows.shape[0], dtype=np.int64))
+        mean, var = self.process_.differences(rows, checked)
+        return IntervalProbit(noise=2.0 * self.sigma_**2).probability(mean, var)
+
+    def posterior(self, X: Any = None) -> Posterior:
+        """
+        Return the joint Gaussian of f over rows.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix, DataFrame or sequence of objects, optional
+            The rows; those of ``fit`` by default.
+
+        Returns
+        -------
+        Posterior
+            Mean and covariance.
+        """
+        if X is not None:
+            return self.process_.at(self._seen_rows(X))
+        check_is_fitted(self)
+        items = self.items_
+        if items.of_row.min() < 0:
+            raise InputError("some rows of fit had no weight, and nothing is kept of them; pass the rows as X.")
+        of_items = self.process_.at(items.rows)
+        return Posterior(of_items.mean[items.of_row], of_items.covariance[np.ix_(items.of_row, items.of_row)])
+
+    def answered(self) -> Integers:
+        """
+        List the different answers so far, as rows of the X that was fitted.
+
+        Returns
+        -------
+        array of int64, shape (n_answers, 2)
+            The preferred row first; of equal rows, the first stands for all.
+        """
+        check_is_fitted(self)
+        return np.asarray(
+            np.column_stack([self.items_.numbers[part] for part in (self.sites_.left, self.sites_.right)])
+        )
+
+    def _basis(self, view: View, data: RankingData, rng: np.random.Generator) -> Basis | None:
+        if self.n_basis is None and isinstance(self.basis, str):
+            return None
+        present = np.arange(data.n_rows) if data.weights is None else np.flatnonzero(data.weights > 0.0)
+        candidates = present if self.graph_neighbors is not None else data.scored_rows
+        return Basis.of(view, data.X, choose_basis(view, data.X, candidates, self.n_basis, self.basis, rng))
+
+
+def _fitted(
+    features: Features, n_calls: int, told: dict[str, Any], start: tuple[Floats, Floats] | None = None
+) -> FittedPreferenceGP:
+    found = propagate(features.R, features.sites, precision=features.precision, start=start)
+    return FittedPreferenceGP(
+        kernel=features.phi.view.kernel, log_evidence=found.log_evidence, site_tau=found.tau, site_nu=found.nu,
+        process=Process(features.phi, found.mu, found.factor), n_iter=n_calls or found.n_sweeps, **told,
+    )  # fmt: skip
+
+
+def _some(pairs: Integers, weight: Floats, rng: np.random.Generator) -> tuple[Integers, Floats]:
+    """Answers that the numbers of the kernel are learnt from where there are many."""
+    if len(pairs) <= _LEARNT_FROM:
+        return pairs, weight
+    chosen = np.sort(rng.choice(len(pairs), _LEARNT_FROM, replace=False))
+    return pairs[chosen], weight[chosen]
