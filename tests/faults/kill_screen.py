@@ -24,7 +24,7 @@ from typing import Any
 from corank.cli import app
 from corank.data.records import read_records
 from corank.screening.answers import Answers
-from corank.screening.journal import Line, journal_path, read_journals
+from corank.screening.journal import Journal, Line
 from faults.kill import Events, ended, events_of, forked
 
 KEYS = ("r", "n", "n", "l", "note one", "r", "u", "r", "n", "n", "note two", "n", "u", "n", "r", "n", "n", "r")
@@ -69,7 +69,7 @@ def fault_of(path: Path, keys: list[str], lines: list[Line], n_shown: int) -> st
 
 
 def lines_of(path: Path) -> list[Line]:
-    return next((lines for _, lines in read_journals(path)), [])
+    return next((lines for _, lines in Journal.read_all(path)), [])
 
 
 def kill(kills: int, rng: random.Random) -> dict[str, Any]:
@@ -83,7 +83,7 @@ def kill(kills: int, rng: random.Random) -> dict[str, Any]:
     assert not fault_of(path, keys, lines_of(path), len(KEYS) - 1)
 
     def afresh() -> None:
-        shutil.rmtree(journal_path(path, "me").parent, ignore_errors=True)
+        shutil.rmtree(Journal.place(path, "me").parent, ignore_errors=True)
         (root / "shown").unlink(missing_ok=True)
 
     afresh()
