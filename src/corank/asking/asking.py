@@ -97,7 +97,8 @@ class Asking:
     ) -> None:
         check_values({"by": by, "repeat": repeat, "tol": tol, "random_state": random_state}, _RULES)
         self.choices = choices
-        self._by, self._repeat, self._tol, self._seed = by, repeat, tol, random_state
+        self.tol = tol
+        self._by, self._repeat, self._seed = by, repeat, random_state
         self._journal = journal
         self._answers = Answers(choices, journal.lines if journal else ())
         self._model = Model(choices.X)
@@ -190,7 +191,7 @@ class Asking:
         gain = None
         if told:
             gp = self._model.learn(told)
-            how: dict[str, Any] = {"by": self._by, "asked": np.array(asked), "tol": self._tol}
+            how: dict[str, Any] = {"by": self._by, "asked": np.array(asked), "tol": self.tol}
             found = suggest_pairs(gp, random_state=int(rng.integers(2**31)), **how)
             if not len(found):
                 return None, None

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from corank._version import __version__
+from corank.cli.ask import ask
 from corank.cli.convert import convert
 from corank.cli.data import data
 from corank.cli.demo import demo
@@ -50,6 +51,7 @@ VERBS: tuple[tuple[Callable[..., None], str], ...] = (
     (rank, "Score rows with a saved model."),
     (evaluate, "Measure rankings, and compare two of them."),
     (screen, "Find nearly all relevant records while reading few."),
+    (ask, "Order things by asking which of two is better."),
     (convert, "Convert between LETOR text, store, Parquet, CSV."),
     (data, "List the known data sets, and fetch one."),
     (experiment, "Repeat a paper's experiment on real data."),
