@@ -18,7 +18,7 @@ from corank.errors import InputError
 from corank.gp import gains, suggest_pairs
 from corank.parameters import check_values, number, one_of, whole
 
-TOL = 0.05
+TOL = 0.03
 REPEAT = 0.1
 _RULES = {
     "by": one_of("bald", "entropy", "uncertainty", "random"), "repeat": number(0, 1, inside="[)"), "tol": number(0),
@@ -71,7 +71,8 @@ class Asking:
     repeat : float
         Share of the questions that were asked before.
     tol : float
-        What an answer must be expected to tell, in nats, to be worth asking for; an answer tells log 2 at most.
+        What an answer must be expected to tell, in nats, to be worth asking for, once there are as many answers as
+        things; an answer tells log 2 at most.
     random_state : int
         Seed of sides, repetitions and the first question.
 
@@ -191,7 +192,9 @@ class Asking:
         gain = None
         if told:
             gp = self._model.learn(told)
-            how: dict[str, Any] = {"by": self._by, "asked": np.array(asked), "tol": self.tol}
+            # what an answer tells depends on the noise, which few answers say little of
+            tol = self.tol if len(told) >= len(self.choices) else 0.0
+            how: dict[str, Any] = {"by": self._by, "asked": np.array(asked), "tol": tol}
             found = suggest_pairs(gp, random_state=int(rng.integers(2**31)), **how)
             if not len(found):
                 return None, None

@@ -9,8 +9,9 @@ column of its own, so that a Gaussian kernel of them is
 what is alike in its columns is probably about as good, and yet two things of equal columns may differ. Without columns
 k is the identity. A tie is half an answer each way.
 
-The noise and the width gamma maximise the evidence, anew whenever a third more has been answered; between, answers are
-added to what is there. The model is a function of the list of answers alone, however it was come by.
+The noise and the width gamma maximise the evidence, anew whenever a third more has been answered; where the identity
+has more evidence than the columns, these are noise, and are left out. Between, answers are added to what is there. The
+model is a function of the list of answers alone, however it was come by.
 """
 
 from __future__ import annotations
@@ -30,9 +31,11 @@ from corank.gp import PreferenceGP
 Floats = NDArray[np.float64]
 
 # s: how far two things of equal columns are apart, as a share of the distance of two random ones
-OWN = 0.1
-# noise until there are so many answers to learn it from, and how soon it is learnt anew
-SIGMA, FIRST, FURTHER = 0.3, 6, 4 / 3
+OWN = 0.3
+# noise until there are answers to learn it from: as many as things, no fewer and no more than these
+SIGMA, FEWEST, ENOUGH = 0.3, 6, 20
+# how soon it is learnt anew
+FURTHER = 4 / 3
 
 
 class Model:
@@ -43,14 +46,16 @@ class Model:
     """
 
     def __init__(self, X: Floats) -> None:
-        n, d = X.shape
+        n = len(X)
         deviation = X.std(axis=0)
         varies = deviation > 1e-12 * np.abs(X).max(axis=0, initial=0.0)
         z = (X[:, varies] - X[:, varies].mean(axis=0)) / deviation[varies]
         d = z.shape[1]
         own = sparse.eye_array(n, format="csr")
-        self._kernel = "gaussian" if d else "linear"
-        self._rows = sparse.csr_matrix(sparse.hstack([z, np.sqrt(OWN * d) * own])) if d else sparse.csr_matrix(own)
+        self._ways: list[tuple[str, Any]] = [("linear", sparse.csr_matrix(own))]
+        if d:
+            self._ways.insert(0, ("gaussian", sparse.csr_matrix(sparse.hstack([z, np.sqrt(OWN * d) * own]))))
+        self._first = min(max(n, FEWEST), ENOUGH)
         self._told: list[Told] = []
         self._gp: PreferenceGP | None = None
 
@@ -60,8 +65,8 @@ class Model:
 
         told: at least one.
         """
-        old, n_learnt = len(self._told), _learnt_from(len(told))
-        is_further = self._gp is not None and list(told[:old]) == self._told and n_learnt == _learnt_from(old)
+        old, n_learnt = len(self._told), self._learnt_from(len(told))
+        is_further = self._gp is not None and list(told[:old]) == self._told and n_learnt == self._learnt_from(old)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UsageWarning)  # few answers are what this is for
             if self._gp is None or not is_further:
@@ -72,20 +77,23 @@ class Model:
         self._told = list(told)
         return self._gp
 
+    def _learnt_from(self, n_told: int) -> int:
+        """The number of first answers that noise and width are learnt from; 0 where there are too few."""
+        found, at = 0, self._first
+        while at <= n_told:
+            found, at = at, int(np.ceil(at * FURTHER))
+        return found
+
     def _fitted(self, told: Sequence[Told], *, is_learnt: bool) -> PreferenceGP:
-        sigma = None if is_learnt else SIGMA
-        gp = PreferenceGP(self._kernel, sigma, learn=is_learnt, scale=False, random_state=0)
         pairs, weight = _pairs(told)
-        fitted: PreferenceGP = gp.fit(self._rows, pairs=pairs, pair_weight=weight)
-        return fitted
-
-
-def _learnt_from(n: int) -> int:
-    """The number of first answers that numbers are learnt from; 0 where there are too few."""
-    found, at = 0, FIRST
-    while at <= n:
-        found, at = at, int(np.ceil(at * FURTHER))
-    return found
+        sigma = None if is_learnt else SIGMA
+        fitted = [
+            PreferenceGP(kernel, sigma, learn=is_learnt, scale=False, random_state=0).fit(
+                rows, pairs=pairs, pair_weight=weight
+            )
+            for kernel, rows in (self._ways if is_learnt else self._ways[:1])
+        ]
+        return max(fitted, key=lambda gp: gp.log_evidence_)
 
 
 def _pairs(told: Sequence[Told]) -> tuple[Any, Floats]:

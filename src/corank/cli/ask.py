@@ -26,7 +26,7 @@ def ask(
     ] = None,
     judge: Annotated[str, typer.Option(help="Who answers; each judge has answers of their own.")] = "me",
     repeat: Annotated[float, typer.Option(help="Share of questions that are asked again.")] = 0.1,
-    tol: Annotated[float, typer.Option(help="Stop when no answer is expected to tell so much, in nats.")] = 0.05,
+    tol: Annotated[float, typer.Option(help="Stop when no answer is expected to tell so much, in nats.")] = 0.03,
     export: Annotated[
         Path | None,
         typer.Option(help="Write the order by all judges' answers to this .csv, and ask nothing.", show_default=False),
@@ -88,7 +88,7 @@ def _export(items: Path, name: str | None, features: list[str] | None, target: P
     if each:
         same, both = agreement(judges)
         said += f" of {len(judges)} judges, who agree on {same} of {both} pairs that two of them answered"
-    typer.echo(f"{said}; about {ranking.doubt:.0%} of all pairs in the wrong order")
+    typer.echo(f"{said}; about {100 * ranking.doubt:.0f} % of all pairs in the wrong order")
 
 
 def _simulate(

@@ -120,11 +120,11 @@ def summary(progress: Progress, ranking: Ranking | None) -> str:
     """Say in a line or two how far an asking has come."""
     more = {"equal": progress.equal, "skipped": progress.skipped}
     inside = ", ".join(f"{count} {what}" for what, count in more.items() if count)
-    said = f"{progress.answered} answers" + (f" ({inside})" if inside else "")
+    said = f"{progress.answered} {'answer' if progress.answered == 1 else 'answers'}" + (f" ({inside})" if inside else "")
     if progress.repeated:
         said += f"; {progress.same} of {progress.repeated} repeated questions answered as before"
     if ranking is not None:
-        said += f"; about {ranking.doubt:.0%} of all pairs in the wrong order"
+        said += f"; about {100 * ranking.doubt:.0f} % of all pairs in the wrong order"
     if progress.gain is not None:
         said += f"; the next answer tells {progress.gain:.2f} nats"
     return said + "."
@@ -156,11 +156,11 @@ def _one_line(text: str) -> str:
 
 def _print_lines(lines: list[list[Segment]], most: int, console: Console) -> None:
     """Print the first lines of what was laid out, and a mark where some are left out."""
-    from rich.segment import Segments
+    from rich.segment import Segment, Segments
 
     kept = lines if len(lines) <= most else lines[: most - 1]
     for line in kept:
-        console.print(Segments(line), soft_wrap=True)
+        console.print(Segments([*line, Segment.line()]), end="", soft_wrap=True)
     if len(kept) < len(lines):
         console.print("...", style="dim")
 
