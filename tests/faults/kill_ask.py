@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import ClassVar
 
 from corank.asking.journal import Journal, Line
 from corank.cli import app
@@ -14,7 +15,7 @@ from faults.sessions import Session, main
 class Ask(Session):
     name = "ask"
     keys = ("l", "r", "e", "s", "l", "u", "r", "r", "l", "u", "s", "l", "r", "r")
-    words = {"l": "left", "r": "right", "e": "equal", "s": "skip", "u": "undo"}
+    words: ClassVar = {"l": "left", "r": "right", "e": "equal", "s": "skip", "u": "undo"}
     mark = "question "
 
     def __init__(self, folder: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import sys
 from pathlib import Path
+from typing import ClassVar
 
 from corank.cli import app
 from corank.data.records import read_records
@@ -18,7 +19,7 @@ FILL = [f"word{k}" for k in range(30)]
 class Screen(Session):
     name = "screen"
     keys = ("r", "n", "n", "l", "note one", "r", "u", "r", "n", "n", "note two", "n", "u", "n", "r", "n", "n", "r")
-    words = {"r": "relevant", "n": "not", "l": "later", "u": "undo", "note one": "note", "note two": "note"}
+    words: ClassVar = {"r": "relevant", "n": "not", "l": "later", "u": "undo", "note one": "note", "note two": "note"}
     silent = frozenset(["note one", "note two"])
     mark = "record "
 

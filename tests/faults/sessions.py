@@ -1,9 +1,10 @@
 """
 Kill a session that asks for answers at many instants: no answer may be lost, none doubled.
 
-A child reads keys and is killed before the k-th call that writes anything, or at a random time. Every answer after which
-it had shown another question must be in the journal; the journal must be a beginning of what was typed; and a second run
-that is given the rest must end with each answer once. One line of JSON; exit code 1 where anything was wrong.
+A child reads keys and is killed before the k-th call that writes anything, or at a random time. Every answer after
+which it had shown another question must be in the journal; the journal must be a beginning of what was typed; and a
+second run that is given the rest must end with each answer once. One line of JSON; exit code 1 where anything was
+wrong.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import tempfile
 import time
 from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from faults.kill import Events, ended, events_of, forked
 
@@ -34,7 +35,7 @@ class Session(ABC):
     name: str
     keys: tuple[str, ...]
     """What is typed."""
-    words: dict[str, str]
+    words: ClassVar[dict[str, str]]
     """What the journal calls each."""
     silent: frozenset[str] = frozenset()
     """Keys after which no further question shows."""

@@ -120,7 +120,7 @@ def summary(progress: Progress, ranking: Ranking | None) -> str:
     """Say in a line or two how far an asking has come."""
     more = {"equal": progress.equal, "skipped": progress.skipped}
     inside = ", ".join(f"{count} {what}" for what, count in more.items() if count)
-    said = f"{progress.answered} {'answer' if progress.answered == 1 else 'answers'}" + (f" ({inside})" if inside else "")
+    said = f"{progress.answered} answer" + "s" * (progress.answered != 1) + (f" ({inside})" if inside else "")
     if progress.repeated:
         said += f"; {progress.same} of {progress.repeated} repeated questions answered as before"
     if ranking is not None:
