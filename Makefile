@@ -22,6 +22,7 @@ faults: .venv/.kernels
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/pytest -q tests/faults
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 PYTHONPATH=tests $(BIN)/python tests/faults/kill.py --kills 200
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 PYTHONPATH=tests $(BIN)/python tests/faults/kill_screen.py --kills 200
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 PYTHONPATH=tests $(BIN)/python tests/faults/kill_ask.py --kills 200
 
 bench: .venv/.bench
 	for room in benchmarks/bench_*.py; do $(BIN)/python $$room || exit 1; done

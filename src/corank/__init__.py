@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     # what an editor and a type checker see of the names below; a test compares the two lists
     # isort: off
     from corank import (
+        asking as asking,
         base as base,
         basis as basis,
         calibration as calibration,
@@ -41,9 +42,11 @@ if TYPE_CHECKING:
         svm as svm,
         views as views,
     )
+    from corank.asking import Asking as Asking
     from corank.base import Ranker as Ranker
     from corank.calibration import Calibrated as Calibrated, reliability_curve as reliability_curve
     from corank.collaborative import Collaborative as Collaborative, ItemMean as ItemMean
+    from corank.data.choices import Choices as Choices, read_choices as read_choices
     from corank.data.collection import Collection as Collection
     from corank.data.letor import read_letor as read_letor
     from corank.data.letor_writer import write_letor as write_letor
@@ -100,10 +103,12 @@ if TYPE_CHECKING:
 
 # each public name and the module it lives in; nothing is imported before it is used
 _HOMES = {
+    "Asking": "corank.asking",
     "BM25": "corank.linklearn",
     "CRR": "corank.descent",
     "Calibrated": "corank.calibration",
     "CalibratedLabelRanker": "corank.label_ranking",
+    "Choices": "corank.data.choices",
     "CoRankRLS": "corank.rls",
     "CoRankingPursuit": "corank.pursuit",
     "Collaborative": "corank.collaborative",
@@ -153,6 +158,7 @@ _HOMES = {
     "presume": "corank.data.presume",
     "potential": "corank.lambdarank",
     "read": "corank.data.read",
+    "read_choices": "corank.data.choices",
     "read_letor": "corank.data.letor",
     "read_records": "corank.data.records",
     "reliability_curve": "corank.calibration",
@@ -165,9 +171,9 @@ _HOMES = {
 
 # what else is reached by `import corank` alone
 _ROOMS = (
-    "base", "basis", "calibration", "collaborative", "data", "descent", "errors", "exact", "gp", "graphs", "judging",
-    "kernels", "label_ranking", "lambdarank", "landmarks", "likelihoods", "linklearn", "losses", "metrics", "moments",
-    "persist", "priors", "pursuit", "rls", "sampling", "screening", "smooth", "svm", "views",
+    "asking", "base", "basis", "calibration", "collaborative", "data", "descent", "errors", "exact", "gp", "graphs",
+    "judging", "kernels", "label_ranking", "lambdarank", "landmarks", "likelihoods", "linklearn", "losses", "metrics",
+    "moments", "persist", "priors", "pursuit", "rls", "sampling", "screening", "smooth", "svm", "views",
 )  # fmt: skip
 
 __all__ = ["__version__", *_HOMES]

@@ -14,6 +14,7 @@ from corank.cli import app
 from corank.data.records import read_records
 from corank.data.records_writer import write_records
 from corank.errors import InputError
+from on_terminal import OnTerminal
 from screening.synthetic import collection
 
 RECORDS = collection()
@@ -118,43 +119,27 @@ def test_what_a_terminal_would_obey_is_not_passed_on(tmp_path):
 @pytest.mark.skipif(os.name == "nt", reason="needs a pseudo-terminal")
 def test_single_keys_on_a_terminal_of_80_columns(works):
     """A real terminal: keys without newlines, a note on a line of its own, nothing wider than the screen."""
-    import pty
-    import select
     import time
 
-    child, handle = pty.fork()
-    if child == 0:
-        os.environ.update(COLUMNS="80", LINES="24", TERM="xterm")
-        os.execv(sys.executable, [sys.executable, "-m", "corank", "screen", str(works), "--known", sorted(RELEVANT)[0]])
-    said = b""
-
-    def wait_for(words, seconds=60):
-        nonlocal said
-        deadline, begin = time.monotonic() + seconds, len(said)
-        while words not in said[begin:]:
-            assert time.monotonic() < deadline, said[begin:]
-            if select.select([handle], [], [], 1)[0]:
-                said += os.read(handle, 1 << 16)
-
-    wait_for(b"q quit")
+    terminal = OnTerminal("screen", works, "--known", sorted(RELEVANT)[0])
+    terminal.wait_for(b"q quit")
     for key in (b"r", b"n", b"l", b"u"):
-        os.write(handle, key)
-        wait_for(b"q quit")
-    os.write(handle, b"o")
-    wait_for(b"note")
-    os.write(handle, b"a remark\n")
+        terminal.type(key)
+        terminal.wait_for(b"q quit")
+    terminal.type(b"o")
+    terminal.wait_for(b"note")
+    terminal.type(b"a remark\n")
     time.sleep(0.5)
-    os.write(handle, b"\x1bOR")  # a function key whose last letter would be an answer
+    terminal.type(b"\x1bOR")  # a function key whose last letter would be an answer
     time.sleep(0.5)
-    os.write(handle, b"n")
-    wait_for(b"q quit")
-    os.write(handle, b"q")
-    wait_for(b"goes on from here")
-    os.close(handle)
-    os.waitpid(child, 0)
-    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", said.decode())
+    terminal.type(b"n")
+    terminal.wait_for(b"q quit")
+    terminal.type(b"q")
+    terminal.wait_for(b"goes on from here")
+    terminal.close()
+    text = terminal.text
     assert "found 2, read 4 of 60" in text
-    assert max(map(len, text.replace("\r", "").splitlines())) <= 80 or "answers are in" in text
+    assert max(map(len, text.splitlines())) <= 80 or "answers are in" in text
     journal = (works.parent / "works.csv.answers" / "me.jsonl").read_text().splitlines()
     assert [re.search(r'"action": "(\w+)"', line)[1] for line in journal] == [
         "relevant", "relevant", "not", "later", "undo", "note", "not",

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from corank._version import __version__
+from corank.cli.ask import ask
 from corank.cli.check_lambda import check_lambda
 from corank.cli.convert import convert
 from corank.cli.data import data
@@ -55,6 +56,7 @@ VERBS: tuple[tuple[Callable[..., None], str], ...] = (
     (evaluate, "Measure rankings, and compare two of them."),
     (check_lambda, "Ask whether forces are slopes of a cost."),
     (screen, "Find nearly all relevant records while reading few."),
+    (ask, "Order things by asking which of two is better."),
     (index, "Make an index of documents, to be searched."),
     (search, "Search an index, by BM25 or a learnt similarity."),
     (learn_links, "Learn a similarity of texts from links."),

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from threading import Thread
 from typing import TYPE_CHECKING
 
-import typer
-
+from corank.cli.keys import lines, plain, terminal
 from corank.cli.tables import screen
-
-if sys.platform != "win32":
-    import termios
-    import tty
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -23,7 +16,6 @@ if TYPE_CHECKING:
     from corank.screening.screening import Progress, Screening
 
 KEYS = {"r": "relevant", "n": "not", "l": "later", "u": "undo", "o": "note", "q": "quit"}
-END = "\x04"
 HELP = "r relevant   n not   l later   u undo   o note   q quit"
 ROOM = 8
 """Lines of a screen that an abstract leaves for title, progress and keys."""
@@ -38,7 +30,7 @@ def read_all(screening: Screening) -> None:
     is ``note`` with its text behind it.
     """
     console = screen()
-    with _terminal() if sys.stdin.isatty() else _lines() as ask:
+    with terminal() if sys.stdin.isatty() else lines() as ask:
         record = screening.next()
         while record is not None:
             show_record(screening, record, console)
@@ -78,24 +70,19 @@ def show_record(screening: Screening, record: int, console: Console) -> None:
     records, name = screening.records, f"record {screening.records.ids[record]}"
     if console.is_terminal:
         console.clear()
-        console.rule(_plain(name), align="left")
+        console.rule(plain(name), align="left")
     else:
-        console.print(_plain(name))
-    console.print(_plain(records.titles[record]) or "(no title)", style="bold")
-    console.print(_plain(records.abstracts[record]) or "(no abstract)")
+        console.print(plain(name))
+    console.print(plain(records.titles[record]) or "(no title)", style="bold")
+    console.print(plain(records.abstracts[record]) or "(no abstract)")
     if record in screening.notes:
-        console.print(f"note: {_plain(screening.notes[record])}", style="italic")
+        console.print(f"note: {plain(screening.notes[record])}", style="italic")
     console.print()
-    if console.is_terminal and len(console.render_lines(_plain(records.abstracts[record]))) > console.height - ROOM:
+    if console.is_terminal and len(console.render_lines(plain(records.abstracts[record]))) > console.height - ROOM:
         # the top has left the screen
-        console.print(_plain(records.titles[record]), style="bold")
+        console.print(plain(records.titles[record]), style="bold")
     console.print(summary(screening.progress()))
     console.print(HELP, style="dim")
-
-
-def _plain(text: str) -> str:
-    """Text of a stranger's file without what a terminal would obey."""
-    return "".join(letter if letter.isprintable() or letter == "\n" else " " for letter in text)
 
 
 def summary(progress: Progress) -> str:
@@ -124,46 +111,3 @@ def _action(ask: Callable[[bool], str], console: Console) -> tuple[str, str]:
         if action in KEYS.values() and action != "note":
             return action, ""
         console.print(f"{'no note' if action == 'note' else repr(word) + ' is no key'}; {HELP}")
-
-
-@contextmanager
-def _lines() -> Iterator[Callable[[bool], str]]:
-    """Yield what reads a line; the end is quitting."""
-    yield lambda is_note: sys.stdin.readline() or ("" if is_note else "quit")
-
-
-@contextmanager
-def _terminal() -> Iterator[Callable[[bool], str]]:
-    """Yield what reads a key, or a line for a note, from a terminal that keeps what is typed ahead."""
-    if sys.platform == "win32":
-        yield lambda is_note: input("note: ") if is_note else typer.getchar()
-        return
-    handle = sys.stdin.fileno()
-    as_before = termios.tcgetattr(handle)
-    typed = ""
-
-    def ask(is_note: bool) -> str:
-        nonlocal typed
-        if is_note:
-            termios.tcsetattr(handle, termios.TCSADRAIN, as_before)
-            try:
-                return input("note: ")
-            except (KeyboardInterrupt, EOFError):  # no note after all
-                return ""
-            finally:
-                tty.setcbreak(handle, termios.TCSADRAIN)
-        try:
-            while not typed:
-                typed = os.read(handle, 64).decode(errors="replace") or END
-                if typed.startswith("\x1b"):  # an arrow or a function key, whose letters are no answers
-                    typed = ""
-        except KeyboardInterrupt:
-            typed = END
-        key, typed = typed[0], typed[1:]
-        return "quit" if key == END else key
-
-    tty.setcbreak(handle, termios.TCSADRAIN)
-    try:
-        yield ask
-    finally:
-        termios.tcsetattr(handle, termios.TCSADRAIN, as_before)

@@ -68,10 +68,10 @@ def screen(
         return
 
     from corank.cli.reading import read_all
-    from corank.screening.journal import Journal, journal_path
+    from corank.screening.journal import Journal
     from corank.screening.screening import Screening
 
-    path = journal_path(records, judge)
+    path = Journal.place(records, judge)
     works = read_records(records)
     ids = [one.strip() for given in known or () for one in given.split(",") if one.strip()]
     with Journal(path) as journal:
@@ -91,12 +91,12 @@ def _export(source: Path, target: Path, force: bool) -> None:
     from corank.data.records import read_records
     from corank.data.records_writer import require_records_suffix, write_records
     from corank.screening.answers import Answers
-    from corank.screening.journal import read_journals
+    from corank.screening.journal import Journal
 
     require_records_suffix(target)
     require_text_place(target, overwrite=force)
     records = read_records(source)
-    judges = {judge: Answers(records, lines) for judge, lines in read_journals(source) if lines}
+    judges = {judge: Answers(records, lines) for judge, lines in Journal.read_all(source) if lines}
     if not judges:
         raise InputError(f"there are no answers for {source} yet; screen it first.")
     given = np.full((len(judges), len(records)), np.nan)

@@ -14,7 +14,7 @@ _REFUSED = re.compile(r"(?!y |qid )([a-z][a-z0-9_]*)(?= is [^;]*; pass )")
 # options whose name is not that of the parameter; a pipeline's --scale is no model's scale
 _PARAMETERS = {
     "label": "y", "penalty": "alpha", "iterations": "n_steps", "eta": "rate", "seed": "random_state",
-    "force": "overwrite", "scale": "--scale",
+    "force": "overwrite", "scale": "--scale", "simulate": "judged",
 }  # fmt: skip
 
 

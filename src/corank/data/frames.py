@@ -81,6 +81,31 @@ def read_parquet(
             )
 
 
+def parquet_rows(path: str | os.PathLike[str]) -> tuple[list[str], list[tuple[str, dict[str, Any]]]]:
+    """
+    Read a small table as it is.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+
+    Returns
+    -------
+    names : list of str
+        The columns.
+    rows : list of (str, dict)
+        Where each row stands, and what it holds by column.
+    """
+    parquet = need("pyarrow.parquet", "frames")
+    if not Path(path).is_file():
+        raise InputError(f"there is no file {path}; check the name.")
+    with _naming_damage(path), parquet.ParquetFile(path) as file:
+        _require_explained(path, file.metadata)
+        rows = file.read().to_pylist()
+        return list(file.schema_arrow.names), [(f"{path}, row {at}", row) for at, row in enumerate(rows, 1)]
+
+
 @contextmanager
 def _naming_damage(path: str | os.PathLike[str]) -> Iterator[None]:
     arrow = need("pyarrow", "frames")

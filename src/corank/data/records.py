@@ -6,15 +6,13 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.data.compressed import SUFFIXES
 from corank.data.records_text import Entry, parse_csv, parse_jsonl, parse_ris
-from corank.data.text import open_text
+from corank.data.table_text import decoded, suffix_of
 from corank.errors import InputError, closest
 
 KINDS = {".csv": parse_csv, ".tsv": parse_csv, ".ris": parse_ris, ".jsonl": parse_jsonl, ".ndjson": parse_jsonl}
@@ -134,18 +132,10 @@ def read_records(path: str | os.PathLike[str]) -> Records:
     Records
         One for each row.
     """
-    name = Path(path)
-    suffix = (Path(name.stem).suffix if name.suffix in SUFFIXES else name.suffix).lower()
+    suffix = suffix_of(path)
     if suffix not in KINDS:
         raise InputError(f"{path} does not say what it is; records are read from {', '.join(KINDS)}.")
-    text = open_text(path)
-    content = text.read().tobytes()
-    try:
-        lines = content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line, column = text.locate(error.start)
-        raise InputError(f"{path} is not UTF-8 at line {line}, byte {column}; save it as UTF-8.") from None
-    entries = KINDS[suffix](lines, str(path))
+    entries = KINDS[suffix](decoded(path), str(path))
     if not entries:
         raise InputError(f"{path} holds no record; expected at least one.")
     return _of_entries(entries, str(path))

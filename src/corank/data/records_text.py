@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 import re
@@ -11,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from corank.data.table_text import LINE_END, csv_rows, jsonl_rows
 from corank.errors import InputError
 
 COLUMNS = {
@@ -35,7 +34,6 @@ MARKS = {"asreview_relevant": 1.0, "asreview_irrelevant": 0.0, "asreview_not_rel
 
 _TAG = re.compile(r"([A-Z][A-Z0-9])  -(?: (.*))?$", re.DOTALL)
 _BETWEEN = re.compile(r"[\s|]+")
-_LINE_END = re.compile(r"\r\n|\r|\n")  # those of Unicode may stand inside an abstract
 
 
 @dataclass(frozen=True)
@@ -57,31 +55,9 @@ def parse_csv(text: str, name: str) -> list[Entry]:
     text: the file.
     name: what it is called in messages.
     """
-    first = next((line for line in _LINE_END.split(text) if line.strip()), "")
-    limit = csv.field_size_limit(max(len(text), 1))
-    try:
-        rows = csv.reader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=first.count), strict=True)
-        header: list[str] = []
-        entries = []
-        for row in rows:
-            if not any(row):
-                continue
-            if not header:
-                header = [cell.strip() for cell in row]
-                _require_different(header, name)
-                columns = _columns(header, name)
-                continue
-            if len(row) != len(header):
-                raise InputError(
-                    f"{name}, line {rows.line_num}: {len(row)} cells, but {len(header)} columns are named; put cells "
-                    "with commas or line breaks in quotes."
-                )
-            entries.append(_entry(dict(zip(header, row, strict=True)), columns, f"{name}, line {rows.line_num}"))
-    except csv.Error as error:
-        raise InputError(f"{name}, line {rows.line_num}: {error}; write it as CSV with quoted cells.") from None
-    finally:
-        csv.field_size_limit(limit)
-    return entries
+    header, rows = csv_rows(text, name)
+    columns = _columns(header, name) if header else {}
+    return [_entry(row, columns, where) for where, row in rows]
 
 
 def parse_jsonl(text: str, name: str) -> list[Entry]:
@@ -90,20 +66,9 @@ def parse_jsonl(text: str, name: str) -> list[Entry]:
 
     text, name: as in `parse_csv`.
     """
-    found = []
-    for at, line in enumerate(text.split("\n"), 1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError):
-            row = None
-        if not isinstance(row, dict):
-            raise InputError(f"{name}, line {at}: expected one JSON object; write one record a line.")
-        found.append((at, row))
-    names = list(dict.fromkeys(key for _, row in found for key in row))
-    columns = _columns(names, name) if found else {}
-    return [_entry(row, columns, f"{name}, line {at}") for at, row in found]
+    names, rows = jsonl_rows(text, name)
+    columns = _columns(names, name) if rows else {}
+    return [_entry(row, columns, where) for where, row in rows]
 
 
 def parse_ris(text: str, name: str) -> list[Entry]:
@@ -132,7 +97,7 @@ def parse_ris(text: str, name: str) -> list[Entry]:
 def _ris_records(text: str, name: str) -> Iterator[dict[str, list[str]]]:
     lines: dict[str, list[str]] = {}
     last = ""
-    for at, line in enumerate(_LINE_END.split(text), 1):
+    for at, line in enumerate(LINE_END.split(text), 1):
         found = _TAG.match(line.rstrip())
         if found:
             last = found[1]
@@ -148,13 +113,6 @@ def _ris_records(text: str, name: str) -> Iterator[dict[str, list[str]]]:
             lines, last = {}, ""
     if lines:
         raise InputError(f"{name} ends inside a record; its last line must be 'ER  - '.")
-
-
-def _require_different(names: list[str], name: str) -> None:
-    folded = [one.lower() for one in names if one]
-    twice = next((one for at, one in enumerate(folded) if one in folded[:at]), None)
-    if twice is not None:
-        raise InputError(f"{name} has two columns {twice!r}; rename or remove one of them.")
 
 
 def _columns(names: list[str], name: str) -> dict[str, str]:

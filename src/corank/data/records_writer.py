@@ -7,13 +7,13 @@ import io
 import os
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.data.compressed import SUFFIXES, write_text
+from corank.data.compressed import write_text
 from corank.data.records import Records
+from corank.data.table_text import suffix_of
 from corank.errors import InputError
 
 TAGS = {"year": "PY", "authors": "AU", "author": "AU", "doi": "DO", "url": "UR", "journal": "JO", "keywords": "KW"}
@@ -29,8 +29,7 @@ def require_records_suffix(path: str | os.PathLike[str]) -> str:
     path: the name.
     Returns: ``.csv`` or ``.ris``.
     """
-    name = Path(path)
-    suffix = (Path(name.stem).suffix if name.suffix in SUFFIXES else name.suffix).lower()
+    suffix = suffix_of(path)
     if suffix not in (".csv", ".ris"):
         raise InputError(f"{path} does not say what to write; end it with .csv or .ris.")
     return suffix

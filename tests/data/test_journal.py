@@ -6,7 +6,7 @@ import os
 import pytest
 
 from corank.errors import InputError
-from corank.screening.journal import Journal, Line, journal_path, read_journals
+from corank.screening.journal import Journal, Line
 from faults.test_rules import small_files
 
 ONE, TWO = Line("relevant", "W1", "model"), Line("not", "Wü 2", "model")
@@ -40,14 +40,14 @@ def test_a_line_that_was_cut_off_is_cleared_and_the_next_one_follows(cut, tmp_pa
 
 def test_two_writers_of_one_judge_are_refused_and_readers_are_not(tmp_path):
     records = tmp_path / "works.csv"
-    path = journal_path(records, "ann b.")
+    path = Journal.place(records, "ann b.")
     with Journal(path) as journal:
         journal.append(ONE)
         with pytest.raises(InputError, match=r"in use by another process; .*another name with judge="):
             Journal(path)
-        with Journal(journal_path(records, "bob")) as other:
+        with Journal(Journal.place(records, "bob")) as other:
             other.append(TWO)
-        assert dict(read_journals(records)) == {"ann b.": [ONE], "bob": [TWO]}
+        assert dict(Journal.read_all(records)) == {"ann b.": [ONE], "bob": [TWO]}
     Journal(path).close()
 
 
@@ -79,7 +79,7 @@ def test_a_line_that_is_no_answer_is_named(line, tmp_path):
 @pytest.mark.parametrize("judge", ["", "a/b", "..", "x" * 65, "a\nb"])
 def test_a_judge_has_a_name_that_a_file_may_have(judge):
     with pytest.raises(InputError, match=r"judge is .*; pass a name"):
-        journal_path("works.csv", judge)
+        Journal.place("works.csv", judge)
 
 
 def test_no_right_to_write_is_one_sentence(tmp_path):

@@ -1,0 +1,57 @@
+"""Kill `corank ask` (see `faults.sessions`): ``python tests/faults/kill_ask.py --kills 200``."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import ClassVar
+
+from corank.asking.journal import Journal, Line
+from corank.cli import app
+from faults.sessions import Session, main
+
+
+class Ask(Session):
+    name = "ask"
+    keys = ("l", "r", "e", "s", "l", "u", "r", "r", "l", "u", "s", "l", "r", "r")
+    words: ClassVar = {"l": "left", "r": "right", "e": "equal", "s": "skip", "u": "undo"}
+    mark = "question "
+
+    def __init__(self, folder: Path) -> None:
+        """Nine things with a column."""
+        super().__init__(folder)
+        self.path = folder / "things.csv"
+        rows = [f"thing{at},{at * at % 7}" for at in range(9)]
+        self.path.write_text("\n".join(["name,size", *rows]) + "\n")
+
+    def run(self, keys: list[str]) -> None:
+        """Keys are typed ahead into a terminal; what is shown is written to a file, which nobody need read."""
+        ours, theirs = os.openpty()
+        os.write(ours, "".join((*keys, "q")).encode())
+        with open(theirs) as sys.stdin, (self.folder / "shown").open("w") as sys.stdout:
+            app(["ask", str(self.path), "--repeat", "0.3"], standalone_mode=False)
+
+    def lines(self) -> list[Line]:
+        return next((lines for _, lines in Journal.read_all(self.path)), [])
+
+    def journals(self) -> Path:
+        return Journal.place(self.path, "me").parent
+
+    def fault_of_lines(self, lines: list[Line]) -> str:
+        kept: list[Line] = []
+        for line in lines:
+            if line.action == "undo":
+                if (line.left, line.right) != (kept[-1].left, kept[-1].right):
+                    return f"{line} takes back what was not answered last"
+                kept.pop()
+                continue
+            pair = {line.left, line.right}
+            if line.by != "repeat" and any(pair == {one.left, one.right} for one in kept):
+                return f"{line} was asked before"
+            kept.append(line)
+        return ""
+
+
+if __name__ == "__main__":
+    main(Ask)

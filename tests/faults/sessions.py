@@ -1,0 +1,134 @@
+"""
+Kill a session that asks for answers at many instants: no answer may be lost, none doubled.
+
+A child reads keys and is killed before the k-th call that writes anything, or at a random time. Every answer after
+which it had shown another question must be in the journal; the journal must be a beginning of what was typed; and a
+second run that is given the rest must end with each answer once. One line of JSON; exit code 1 where anything was
+wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import Any, ClassVar
+
+from faults.kill import Events, ended, events_of, forked
+
+
+class Session(ABC):
+    """
+    A verb that asks for answers.
+
+    folder: an empty one to work in.
+    """
+
+    name: str
+    keys: tuple[str, ...]
+    """What is typed."""
+    words: ClassVar[dict[str, str]]
+    """What the journal calls each."""
+    silent: frozenset[str] = frozenset()
+    """Keys after which no further question shows."""
+    mark: str
+    """What the line that shows a question begins with."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @abstractmethod
+    def run(self, keys: list[str]) -> None:
+        """Run the verb with these keys, and write what it shows to the file `shown`."""
+
+    @abstractmethod
+    def lines(self) -> list[Any]:
+        """Lines of the journal that were typed."""
+
+    @abstractmethod
+    def journals(self) -> Path:
+        """The folder of the journals."""
+
+    def fault_of_lines(self, lines: list[Any]) -> str:
+        """What else may be wrong with a journal."""
+        return ""
+
+    def fault(self, n_shown: int) -> str:
+        """What is wrong with the journal after so many questions were shown."""
+        lines = self.lines()
+        actions = [line.action for line in lines]
+        if actions != [self.words[key] for key in self.keys[: len(actions)]]:
+            return f"the journal has {actions}"
+        # a question shows when all before it is on the disk
+        loud = [at for at, key in enumerate(self.keys, 1) if key not in self.silent]
+        acknowledged = loud[: max(n_shown - 1, 0)]
+        if acknowledged and len(actions) < acknowledged[-1]:
+            return f"{n_shown} questions were shown, but {len(actions)} answers are on the disk"
+        return self.fault_of_lines(lines)
+
+    def n_shown(self) -> int:
+        shown = self.folder / "shown"
+        return sum(line.startswith(self.mark) for line in shown.read_text().splitlines()) if shown.exists() else 0
+
+    def afresh(self) -> None:
+        shutil.rmtree(self.journals(), ignore_errors=True)
+        (self.folder / "shown").unlink(missing_ok=True)
+
+
+def kill(session: Session, kills: int, rng: random.Random) -> dict[str, Any]:
+    """Kill a verb at events spread over a run, and at random times."""
+    keys = list(session.keys)
+    began = time.perf_counter()
+    code = ended(forked(lambda: session.run(keys)))
+    seconds = time.perf_counter() - began
+    assert code == 0, "an undisturbed run fails"
+    assert not session.fault(session.n_shown())
+    session.afresh()
+    n_events = len(events_of(lambda: session.run(keys), session.folder))
+    by_event = kills - kills // 4
+    instants: list[int | None] = [at * n_events // by_event for at in range(by_event)]
+    instants += [None] * (kills // 4)
+    outcome: dict[str, Any] = {"writer": session.name, "events": n_events, "instants": len(instants)}
+    outcome |= {"killed": 0, "answers": 0, "faults": []}
+    for last in instants:
+        session.afresh()
+
+        def work(last: int | None = last) -> None:
+            if last is not None:
+                sys.setprofile(Events(last))
+            session.run(keys)
+
+        child = forked(work)
+        if last is None:
+            time.sleep(rng.random() * seconds)
+            os.kill(child, signal.SIGKILL)
+        outcome["killed"] += ended(child) == -signal.SIGKILL
+        fault, done = session.fault(session.n_shown()), len(session.lines())
+        outcome["answers"] += done
+        if not fault and ended(forked(lambda done=done: session.run(keys[done:]))):
+            fault = "the next run fails"
+        fault = fault or session.fault(0)
+        if not fault and len(session.lines()) != len(keys):
+            fault = "the next run lost answers"
+        if fault:
+            outcome["faults"].append(f"event {last}: {fault}")
+    return outcome
+
+
+def main(make: type[Session]) -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        outcome = kill(make(Path(folder)), given.kills, random.Random(given.seed))
+    print(json.dumps(outcome), flush=True)
+    sys.exit(bool(outcome["faults"]))
