@@ -73,7 +73,8 @@ class Model:
                 self._gp = self._fitted(told[: n_learnt or len(told)], is_learnt=n_learnt > 0)
                 old = n_learnt or len(told)
             if len(told) > old:
-                self._gp.partial_fit(*_pairs(told[old:]))
+                pairs, weight = _pairs(told[old:])
+                self._gp.partial_fit(pairs=pairs, pair_weight=weight)
         self._told = list(told)
         return self._gp
 
