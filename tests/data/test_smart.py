@@ -51,8 +51,7 @@ def test_an_unknown_collection_is_refused():
 
 
 CITING = (
-    ".I 1\n.T\non tin\n.X\n2\t5\t1\n1\t5\t1\n9\t5\t1\n4\t6\t1\n\n"
-    ".I 2\n.T\nlead\n.X\n1\t5\t2\n4\t4\t2\n.I 4\n.T\niron\n"
+    ".I 1\n.T\non tin\n.X\n2\t5\t1\n1\t5\t1\n9\t5\t1\n4\t6\t1\n\n.I 2\n.T\nlead\n.X\n1\t5\t2\n4\t4\t2\n.I 4\n.T\niron\n"
 )
 
 
