@@ -3,10 +3,10 @@ What links teach about words
 ============================
 
 `LinkLearn` weighs a word in a document by three functions: of how often it stands there, of how rare it is, and of how
-long the document is. BM25 has the shapes of all three fixed. In these made-up documents a word of the document's own
-topic is repeated as often as any other, some words stand nearly everywhere, and long documents are short ones with
-chatter added. Documents are linked when they share a topic. What is learnt is drawn beside BM25, each curve divided by
-its mean; the bars below say where the inputs of the corpus lie.
+long the document is. BM25 has the shapes of all three fixed. Here documents are made up: a few rare words of a topic
+among much chatter, whose amount says nothing. Those that share a topic are linked. What is learnt is drawn beside BM25,
+each curve divided by its mean; bars show where the corpus lies. Rare words come to weigh far more than by their idf,
+and length hardly counts.
 """
 
 from __future__ import annotations
@@ -70,11 +70,13 @@ figure = Figure(figsize=(10.5, 3.6), layout="constrained")
 FigureCanvasAgg(figure)
 labels = ("times the word stands in the document", "log(documents / documents with the word)", "length / mean length")
 for at, panel in enumerate(figure.subplots(1, 3)):
-    x, values = (grids[at], inputs[at]) if at == 1 else (np.exp(grids[at]), np.exp(inputs[at]))
+    shown = np.exp if at != 1 else np.asarray
+    x = shown(grids[at])
     panel.plot(x, learnt[at] / learnt[at].mean(), label="LinkLearn")
     panel.plot(x, shapes[at] / shapes[at].mean(), "--", label="BM25")
     panel.axhline(0.0, color="0.8", linewidth=0.8)
-    counts, edges = np.histogram(values, bins=20)
+    counts, edges = np.histogram(inputs[at], bins=20)
+    edges = shown(edges)
     below = panel.inset_axes((0.0, 0.0, 1.0, 0.12), sharex=panel)
     below.bar(edges[:-1], counts / counts.max(), width=np.diff(edges), align="edge", color="0.85")
     below.axis("off")
@@ -83,5 +85,7 @@ for at, panel in enumerate(figure.subplots(1, 3)):
     panel.set_ylim(bottom=min(panel.get_ylim()[0], -0.4))
     if at == 0:
         panel.set_ylabel("weight / its mean")
-        panel.legend(frameon=False)
+        panel.set_xscale("log")
+        panel.xaxis.set_major_formatter("{x:g}")
+        panel.legend(frameon=False, loc="center right")
 figure.savefig(sys.argv[1] if len(sys.argv) > 1 else "linklearn.png", dpi=130)
