@@ -2,18 +2,23 @@ from __future__ import annotations
 
 import pytest
 
-from corank.data.smart import COLLECTIONS, entries, read_topics
+from corank.data.smart import COLLECTIONS, entries, read_citations, read_topics
 from corank.errors import InputError
+from corank.linklearn import Corpus, Links
 
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     (tmp_path / "ir_collections" / "cran").mkdir(parents=True)
     (tmp_path / "ir_collections" / "med").mkdir(parents=True)
+    (tmp_path / "ir_collections" / "cacm").mkdir(parents=True)
+    (tmp_path / "ir_collections" / "cisi").mkdir(parents=True)
     monkeypatch.setenv("CORANK_DATA", str(tmp_path))
-    read_topics.cache_clear()
+    for read in (read_topics, read_citations):
+        read.cache_clear()
     yield tmp_path / "ir_collections"
-    read_topics.cache_clear()
+    for read in (read_topics, read_citations):
+        read.cache_clear()
 
 
 DOCUMENTS = ".I 1\n.T\non wings\n.A\nsmith\n.W\nlift of\nwings .\n.I 2\n.W\ntin\n.I 4\n.W\nlead\n"
@@ -43,6 +48,35 @@ def test_other_collections_name_queries_and_documents_by_number(folder):
 def test_an_unknown_collection_is_refused():
     with pytest.raises(InputError, match=r"no collection 'crab'; did you mean 'cran'\?"):
         read_topics("crab")
+
+
+CITING = (
+    ".I 1\n.T\non tin\n.X\n2\t5\t1\n1\t5\t1\n9\t5\t1\n4\t6\t1\n\n.I 2\n.T\nlead\n.X\n1\t5\t2\n4\t4\t2\n.I 4\n.T\niron\n"
+)
+
+
+def test_citations_are_links_of_the_corpus(folder):
+    (folder / "cacm" / "cacm.all").write_text(CITING)
+    assert read_citations("cacm") == [(0, 1), (1, 0)]
+    links = Links.of(Corpus.of(entries(CITING).values(), language=None), read_citations("cacm"))
+    assert (len(links), links.linked.tolist(), links.n_missing, links.n_own) == (2, [1, 0], 0, 0)
+
+
+def test_in_cisi_every_count_is_a_link(folder):
+    (folder / "cisi" / "CISI.ALL").write_text(CITING)
+    assert read_citations("cisi") == [(0, 1), (0, 2), (1, 0), (1, 2)]
+
+
+def test_a_collection_without_citations_is_refused():
+    with pytest.raises(InputError, match="'med' has no citations"):
+        read_citations("med")
+
+
+@pytest.mark.usefixtures("real_data")
+def test_both_collections_with_citations_have_thousands():
+    different = {name: {tuple(sorted(pair)) for pair in read_citations(name)} for name in ("cacm", "cisi")}
+    assert len(different["cacm"]) == 2720
+    assert len(different["cisi"]) > 31_000
 
 
 @pytest.mark.usefixtures("real_data")

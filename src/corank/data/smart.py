@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
@@ -33,6 +34,10 @@ _FILES = {
 }
 COLLECTIONS = tuple(_FILES)
 """Names of the collections."""
+
+# what the middle column of `.X` holds where it is a citation: CACM's kinds are shared references (4), citations (5) and
+# shared citations (6); CISI's numbers say how many works cite both
+_CITED: dict[str, int | None] = {"cacm": 5, "cisi": None}
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +83,40 @@ def read_topics(name: str) -> Topics:
     return Topics(list(texts.values()), [words[at] for at in kept], relevant[kept])
 
 
+@cache
+def read_citations(name: str) -> list[tuple[int, int]]:
+    """
+    Read which documents of a collection are linked by citations, as `corank.linklearn.Links.of` takes it.
+
+    name: "cacm", where one cites the other, or "cisi", where others cite both.
+    Returns: pairs of documents, as numbers from 0 in the order of `read_topics`; the same pair may come more than once.
+    """
+    if name not in _CITED:
+        raise InputError(f"the collection {name!r} has no citations; {known(name, tuple(_CITED))}.")
+    text = _text(_FILES[name].documents)
+    place = {no: at for at, no in enumerate(entries(text))}
+    return [(place[a], place[b]) for a, b in citations(text, _CITED[name]) if a in place and b in place]
+
+
+def citations(text: str, kind: int | None) -> list[tuple[int, int]]:
+    """
+    Parse the fields `.X` of a SMART file, whose lines are another entry, a kind or count of the link, and the entry.
+
+    kind: of the links that are taken; None takes all.
+    Returns: numbers of two different entries, link by link.
+
+    >>> citations(".I 1\\n.T\\nOn tin\\n.X\\n1\\t5\\t1\\n7\\t5\\t1\\n7\\t4\\t1\\n.I 7\\n.W\\nLead\\n", 5)
+    [(1, 7)]
+    """
+    found = []
+    for number, fields in _fields(text):
+        for line in (line for field, words in fields if field == "X" for line in words.splitlines() if line.strip()):
+            other, code, _ = map(int, line.split())
+            if other != number and kind in (None, code):
+                found.append((number, other))
+    return found
+
+
 def entries(text: str) -> dict[int, str]:
     """
     Parse entries of a SMART file.
@@ -88,13 +127,18 @@ def entries(text: str) -> dict[int, str]:
     >>> entries(".I 1\\n.T\\nOn tin\\n.A\\nSmith\\n.W\\nTin is soft.\\n.I 7\\n.W\\nWhat is lead?\\n")
     {1: 'On tin Tin is soft.', 7: 'What is lead?'}
     """
+    return {
+        number: " ".join(" ".join(words for field, words in fields if field in "TW").split())
+        for number, fields in _fields(text)
+    }
+
+
+def _fields(text: str) -> Iterator[tuple[int, list[tuple[str, str]]]]:
+    """Yield the number of each entry, and its fields by their letters."""
     _, *parts = _ENTRY.split(text)
-    found = {}
     for number, body in zip(parts[::2], parts[1::2], strict=True):
         _, *fields = _FIELD.split(body)
-        words = [words for field, words in zip(fields[::2], fields[1::2], strict=True) if field in "TW"]
-        found[int(number)] = " ".join(" ".join(words).split())
-    return found
+        yield int(number), list(zip(fields[::2], fields[1::2], strict=True))
 
 
 def _text(file: str) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from corank.data.records import Records
-from corank.experiments.linklearn import problems, reviews, run
+from corank.data.smart import Topics
+from corank.experiments.linklearn import citations, problems, reviews, run
 from corank.experiments.options import ExperimentOptions
 from corank.linklearn import Corpus
 from some_stories import made_texts
@@ -43,14 +44,21 @@ def test_the_report_has_tables_tests_and_a_picture(tmp_path, monkeypatch):
     monkeypatch.setattr(problems, "searched", lambda: collections)
     monkeypatch.setattr(problems, "read_articles", lambda: articles)
     monkeypatch.setattr(problems, "read_links", articles.links)
+    monkeypatch.setattr(citations, "read_topics", lambda name: Topics(articles.texts, [], np.zeros((0, 80), bool)))
+    monkeypatch.setattr(citations, "read_citations", lambda name: [(a[1:], b[1:]) for a, b in articles.links()])
     monkeypatch.setattr(run, "VARIANTS", (run.PAPER, *run.VARIANTS[6:8]))
     monkeypatch.setattr(reviews, "REVIEWS", ("one", "two", "three"))
     monkeypatch.setattr(reviews, "_read", some_review)
     problems._articles.cache_clear()
     report = run.run(ExperimentOptions(tmp_path, quick=True))
     problems._articles.cache_clear()
-    assert [len(table.rows) for table in report.tables] == [15, 3, 3, 4]
-    assert len(report.findings) == 13
+    assert [len(table.rows) for table in report.tables] == [15, 3, 3, 7, 4]
+    assert len(report.findings) == 12 + 6 + 1
+    # what was learnt from is not searched
+    assert [[cell == "" for cell in row[2:]] for row in report.tables[3].rows[1::3]] == [
+        [False, False, False, True],
+        [False, True, False, False],
+    ]
     assert report.plots[0].read_bytes().startswith(b"\x89PNG")
 
 

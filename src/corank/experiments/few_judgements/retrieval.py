@@ -1,9 +1,8 @@
 """
 BM25 and Rocchio's feedback: the bars that relevance feedback has to pass.
 
-BM25 (Robertson and Walker, 1994): a document scores Σ over the words t of the query of q_t idf_t · tf/(tf + k), k =
-k1 (1 − b + b · its length / the mean length), idf_t = log(1 + (N − n_t + ½)/(n_t + ½)).
-Rocchio (1971), with documents as vectors v of these weights, of norm 1: the query moves to q + β mean of v over the
+BM25 is `corank.linklearn.BM25`, of words as they stand. Rocchio (1971), with documents as vectors v of BM25's weights,
+of norm 1: the query moves to q + β mean of v over the
 relevant − γ mean over the others, of which the n_words largest weights are kept.
 """
 
@@ -17,8 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.preprocessing import normalize
+
+from corank.linklearn import BM25, Corpus
+from corank.linklearn.corpus import as_matrix
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -37,7 +38,7 @@ class BM25Index:
     """
     Documents and queries as BM25 sees them.
 
-    weights (n_documents, n_words): idf · tf/(tf + k), CSR.
+    weights (n_documents, n_words): what each word weighs in each document, CSR.
     queries (n_queries, n_words): counts.
     """
 
@@ -47,18 +48,11 @@ class BM25Index:
     @classmethod
     def of(cls, texts: list[str], queries: list[str], k1: float, b: float) -> BM25Index:
         """Count words, without the most frequent ones of English."""
-        counter = CountVectorizer(stop_words="english", dtype=np.float64)
-        tf = sparse.csr_array(counter.fit_transform(texts))
-        length = np.asarray(tf.sum(axis=1)).ravel()
-        k = k1 * (1.0 - b + b * length / length.mean())
-        n_t = np.bincount(tf.indices, minlength=tf.shape[1])
-        idf = np.log1p((len(texts) - n_t + 0.5) / (n_t + 0.5))
-        per_row = np.repeat(k, np.diff(tf.indptr))
-        data = idf[tf.indices] * tf.data / (tf.data + per_row)
-        return cls(
-            sparse.csr_array((data, tf.indices, tf.indptr), shape=tf.shape),
-            sparse.csr_array(counter.transform(queries)),
-        )
+        corpus = Corpus.of(texts, language=None)
+        index, postings = BM25(k1, b).to_index(corpus), corpus.postings
+        by_word = (index.weights.astype(np.float64), postings.docs.astype(np.int64), postings.starts.astype(np.int64))
+        weights = sparse.csc_array(by_word, shape=(corpus.n_documents, corpus.n_terms)).tocsr()
+        return cls(weights, as_matrix(corpus.count(queries), corpus.n_terms))
 
     def scores(self) -> Floats:
         """Score every document for every query, (n_queries, n_documents)."""
