@@ -138,7 +138,7 @@ class CollaborativeGP(RatingsRanker):
     >>> from corank import CollaborativeGP
     >>> items, user = ["tea", "milk", "ale", "rum"] * 3, [1] * 4 + [2] * 4 + [3] * 4
     >>> y = [5, 4, 1, 2, 4, 5, 2, 1, 1, 2, 5, 4]
-    >>> model = CollaborativeGP("gaussian").fit(items, y, qid=user)
+    >>> model = CollaborativeGP("gaussian", prior_weight=1.0).fit(items, y, qid=user)  # three users only
     >>> model.recommend_user(["ale", "tea"], [5, 2], n=1)
     array(['rum'], dtype='<U4')
     >>> mean, std = model.predict(["rum"], qid=[1], return_std=True)
