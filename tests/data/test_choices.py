@@ -78,3 +78,15 @@ def test_a_name_that_says_nothing_and_columns_that_are_not_there(tmp_path):
         Choices(["a", "b"], [[1.0], [np.nan]])
     with pytest.raises(InputError, match="there is no file"):
         read_choices(tmp_path / "none.parquet")
+
+
+def test_a_column_has_one_part_only(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("name,size,age\na,1,2\nb,2,3\n")
+    with pytest.raises(InputError, match="column 'name' holds the names, and cannot be the judge too"):
+        read_choices(path, judged="name")
+    with pytest.raises(InputError, match="column 'size' is to be compared by, and cannot be the judge too"):
+        read_choices(path, features=["size"], judged="size")
+    path.write_text("name,size\na,1\nb,inf\nc,3\n")
+    with pytest.raises(InputError, match="line 3: column 'size' is infinite"):
+        read_choices(path)

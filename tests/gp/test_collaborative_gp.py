@@ -117,7 +117,7 @@ def test_items_that_nobody_rated_lose_nothing_by_standing_aside(weight):
 
 
 def test_nothing_learnt_is_gaussian_process_regression():
-    model = CollaborativeGP("gaussian", GaussianKernel(0.3), max_iter=0).fit(RATINGS, item_features=Z)
+    model = CollaborativeGP("gaussian", GaussianKernel(0.3), max_iter=0, scale=False).fit(RATINGS, item_features=Z)
     var = 0.5 * Y[SEEN].var()
     K = var * 0.5 * (GaussianKernel(0.3)(Z) + 1.0)
     J, y = row_of(RATINGS, 4)
@@ -201,8 +201,8 @@ def test_users_of_fit_and_new_ones_are_read_alike(likelihood):
 
 @pytest.mark.parametrize("likelihood", ["gaussian", "ordinal"])
 def test_it_learns_what_users_have_in_common(likelihood):
-    model = CollaborativeGP(likelihood, random_state=0).fit(RATINGS, item_features=Z)
-    alone = CollaborativeGP(likelihood, max_iter=0, random_state=0).fit(RATINGS, item_features=Z)
+    model = CollaborativeGP(likelihood, scale=False, random_state=0).fit(RATINGS, item_features=Z)
+    alone = CollaborativeGP(likelihood, max_iter=0, scale=False, random_state=0).fit(RATINGS, item_features=Z)
     user, item = np.nonzero(~SEEN)
     errors = [np.abs(m.predict_level(item, user, "median") - Y[~SEEN]).mean() for m in (model, alone)]
     assert errors[0] < errors[1] < 0.9
@@ -216,7 +216,7 @@ def test_threads_change_nothing():
 
 def test_events_name_items_and_features_find_them():
     order = RNG.permutation(N)
-    how = {"likelihood": "gaussian", "max_iter": 3, "random_state": 0}
+    how = {"likelihood": "gaussian", "max_iter": 3, "scale": False, "random_state": 0}
     one = CollaborativeGP(**how).fit(RATINGS, item_features=Z)
     kept = ITEM < N - 1
     shuffled = RNG.permutation(len(ITEM))
@@ -301,3 +301,20 @@ def test_bad_questions_get_one_sentence():
         model.predict_new(Z)
     with pytest.raises(InputError, match="by is 'mean'; pass 'mode' or 'median'"):
         model.predict_level([1], [1], "mean")
+
+
+def test_features_of_any_size_teach_alike():
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(20, 3))
+    truth = 3 + rng.normal(size=(15, 3)) @ features.T
+    seen = rng.random(truth.shape) < 0.4
+    ratings = sparse.csr_array((truth[seen], np.nonzero(seen)), shape=truth.shape)
+    scores, new = [], []
+    for size in (np.ones(3), np.array([1e6, 1.0, 1e-3])):
+        model = CollaborativeGP("gaussian", max_iter=3, random_state=0).fit(ratings, item_features=features * size)
+        scores.append(model.predict_users(ratings))
+        new.append(model.predict_new(features[:4] * size))
+    np.testing.assert_allclose(scores[0], scores[1], rtol=1e-6)
+    np.testing.assert_allclose(new[0], new[1], rtol=1e-6)
+    with pytest.raises(InputError, match="item_features has 2 columns, but fit had 3"):
+        model.predict_new(features[:, :2])

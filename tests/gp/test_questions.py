@@ -91,3 +91,12 @@ def test_asking_ends_when_there_is_nothing_to_gain():
 def test_unknown_rules_get_one_sentence():
     with pytest.raises(InputError, match="by is 'entropi'; did you mean 'entropy'"):
         suggest_pairs(MODEL, by="entropi")
+
+
+@pytest.mark.parametrize("asked", [[0, 1, 2], "abc", [[0, 1, 2, 3]], [[0.7, 1.2]], [[0, 99]]])
+def test_what_was_asked_is_checked_like_any_pairs(asked):
+    model = PreferenceGP(sigma=0.3, learn=False).fit(np.eye(5), pairs=[[0, 1]])
+    with pytest.raises(InputError, match="pairs"):
+        suggest_pairs(model, asked=asked)
+    with pytest.raises(InputError, match="model is a dict; pass a fitted PreferenceGP"):
+        suggest_pairs({})

@@ -195,3 +195,17 @@ def test_bad_input_gets_a_sentence_and_leaves_the_old_model(model, y, message):
     with pytest.raises(InputError, match=message):
         fitted.fit(X, y)
     assert fitted.coef_ is before
+
+
+def test_unknown_labels_in_a_table_and_columns_of_frames():
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    rows = np.random.default_rng(0).normal(size=(60, 3))
+    table = (rows > 0).astype(float)
+    table[0, 1] = np.nan
+    named = CalibratedLabelRanker(targets="relevant").fit(rows, table).predict(rows)
+    np.testing.assert_array_equal(CalibratedLabelRanker().fit(rows, table).predict(rows), named)
+    frame = pandas.DataFrame(table, columns=list("abc"))
+    np.testing.assert_array_equal(CalibratedLabelRanker().fit(rows, frame).predict(rows), named)
+    classes = ["a", "b"] * 30
+    found = CalibratedLabelRanker().fit(rows, polars.Series(classes))
+    assert found.classes_.tolist() == CalibratedLabelRanker().fit(rows, classes).classes_.tolist() == ["a", "b"]

@@ -143,3 +143,9 @@ def test_bad_questions():
     rng = np.random.default_rng(0)
     with pytest.raises(InputError, match="has a kink wherever it was looked at"):
         check_lambda(lambda s, y: rng.normal(size=len(s)), Y, n_points=2)
+
+
+@pytest.mark.parametrize("scores", [[1.0, np.nan], [1, 2, 3], [[1, 2], [3, 4]], "ab"])
+def test_a_cost_is_of_one_finite_score_a_label(scores):
+    with pytest.raises(InputError, match="scores"):
+        potential("ranknet", [1, 0])(scores)

@@ -263,3 +263,9 @@ def test_with_rows_to_watch_nothing_is_set_aside():
     model.fit(X[:3], [0, 1, 2], qid=one[:3], eval_set=(X, Y, QID))
     with pytest.raises(InputError):
         model.fit(X[:3], [0, 1, 2], qid=one[:3])
+
+
+@pytest.mark.parametrize("own", [lambda s, y: s[:1] + 1, lambda s, y: 0.5, lambda s, y: None, lambda s, y: "ab"])
+def test_own_forces_are_one_a_row(own):
+    with pytest.raises(InputError, match=r"returned what is not one force a row \(.*; return \d+ forces"):
+        LambdaRank(own).fit(X, Y, qid=QID)

@@ -10,7 +10,7 @@ import pytest
 
 import corank
 from corank import LambdaRank, make_ranking
-from corank.errors import InputError
+from corank.errors import InputError, UsageWarning
 from corank.lambdarank.trees import DEFAULTS, require_trees
 
 PROBLEM = make_ranking(60, 12, random_state=0)
@@ -101,3 +101,15 @@ def test_a_missing_extra_is_named(monkeypatch):
     monkeypatch.setattr("corank.errors.importlib.import_module", refuse)
     with pytest.raises(ImportError, match=r"pip install 'corank\[trees\]'"):
         LambdaRank("ndcg", "trees").fit(X, Y, qid=QID)
+
+
+def test_forces_that_all_pull_up_still_grow_trees():
+    made = make_ranking(30, 10, random_state=0)
+    for own in (lambda s, y: y - s, lambda s, y: (y - y.mean(), -np.ones(len(s)))):
+        model = LambdaRank(own, "trees", n_steps=20, random_state=0).fit(made.X, made.y, qid=made.qid)
+        assert model.n_iter_ == 20
+        assert model.score(made.X, made.y, qid=made.qid) > 0.9
+    with pytest.warns(UsageWarning, match="no tree could be grown"):
+        LambdaRank("ranknet", "trees", tree_params={"min_sum_hessian_in_leaf": 1e9}).fit(made.X, made.y, qid=made.qid)
+    with pytest.raises(InputError, match="LightGBM refuses tree_params"):
+        LambdaRank(scorer="trees", tree_params={"num_leaves": 1}).fit(made.X, made.y, qid=made.qid)

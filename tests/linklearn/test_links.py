@@ -209,3 +209,22 @@ def test_no_steps_is_a_model_too():
 def test_what_is_wrong_is_said(call, sentence):
     with pytest.raises(InputError, match=sentence):
         call(Corpus.of(["tin", "iron"], language=None))
+
+
+def test_parts_tell_of_links_that_are_not_there():
+    corpus = Corpus.of([f"iron ore {k}" for k in range(20)], ids=[f"d{k}" for k in range(20)], language=None)
+    pairs = [(f"d{k}", f"d{k + 1}") for k in range(19)] + [("d0", "nope"), ("nope", "d1")]
+    training, _ = split_links(corpus, pairs, 0.5, random_state=0)
+    assert training.n_missing == 2
+    with pytest.raises(InputError, match="none of 1 links is between documents that are there"):
+        split_links(corpus, [("x", "y")])
+    with pytest.raises(InputError, match="none of 1 links is inside one of the two parts"):
+        split_links(corpus, [("d0", "d4")], random_state=0)
+    with pytest.raises(InputError, match="fraction"):
+        split_links(corpus, pairs, 1.5)
+
+
+@pytest.mark.parametrize("name", ["", "a\nb", "a\tb", "\ud800"])
+def test_documents_are_called_by_what_fits_in_a_line(name):
+    with pytest.raises(InputError, match="a document is called"):
+        Corpus.of(["iron"], ids=[name])

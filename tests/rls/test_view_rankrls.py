@@ -47,7 +47,7 @@ def test_weights_are_those_of_a_search_with_models_fitted_anew():
         return -errors.mean(axis=1).min()
 
     m = len(y) - len(np.unique(qid))
-    c = (m * climb(judge, 2) + 5 * 0.5) / (m + 5)
+    c = (m * climb(judge, np.full(2, 0.5)) + 5 * 0.5) / (m + 5)
     np.testing.assert_allclose(model.view_weights_, c, rtol=1e-12)
     assert c[0] > 0.8
     same = RankRLS(model.alpha_, scale=False).fit(weighted(c), y, qid=qid)
@@ -112,6 +112,14 @@ def test_the_search_ends_at_what_no_step_betters():
     def judge(c):
         return -float(np.sum((c - target) ** 2))
 
-    found = climb(judge, 4)
+    found = climb(judge, np.full(4, 0.25))
     assert found.sum() == pytest.approx(1.0)
     assert judge(found) > judge(np.full(4, 0.25)) / 10
+
+
+@pytest.mark.parametrize("constant", [0.0, 3.0])
+def test_a_view_in_which_nothing_differs_has_no_weight(constant):
+    made = make_ranking(20, 10, n_views=1, random_state=0)
+    X = np.hstack([made.X, np.full((len(made.X), 3), constant)])
+    model = ViewRankRLS([slice(10), slice(10, 13)]).fit(X, made.y, qid=made.qid)
+    np.testing.assert_array_equal(model.view_weights_, [1.0, 0.0])

@@ -53,9 +53,12 @@ def _screen_review(output: Path, console: Console) -> None:
     console.print(recall_curve(replays, console.width))
     show(_reading(replays), console)
     path = output / NAME
-    with atomic_file(path, overwrite=True) as scratch:
-        scratch.write_bytes(review_text())
-    typer.echo(f"wrote {path}; {time.perf_counter() - began:.1f} s\nread it yourself: corank screen {path}")
+    is_own = path.exists() and path.read_bytes() != review_text()
+    if not is_own:
+        with atomic_file(path, overwrite=True) as scratch:
+            scratch.write_bytes(review_text())
+    did = "kept your" if is_own else "wrote"
+    typer.echo(f"{did} {path}; {time.perf_counter() - began:.1f} s\nread it yourself: corank screen {path}")
 
 
 def _reading(replays: list[Replay]) -> ReportTable:

@@ -43,7 +43,8 @@ def index(
         corpus = read_corpus(documents, language=None if language == "none" else language, stop_words=chosen)
     save_corpus(corpus, output, overwrite=force)
     seconds = time.perf_counter() - began
+    mean = corpus.lengths.sum() / max(corpus.n_documents, 1)
     typer.echo(
-        f"wrote {output}: {corpus.n_documents} documents of {corpus.mean_length:.0f} words on average, "
+        f"wrote {output}: {corpus.n_documents} documents of {mean:.0f} words on average, "
         f"{corpus.n_terms} different ones, {seconds:.1f} s"
     )

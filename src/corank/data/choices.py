@@ -117,6 +117,9 @@ def read_choices(
         if wanted is not None and wanted not in columns:
             raise InputError(f"{path} has no column {wanted!r} for {option}=; {known(wanted, columns)}.")
     called = name or usual
+    if judged is not None and judged in (called, *(features or ())):
+        what = "holds the names" if judged == called else "is to be compared by"
+        raise InputError(f"{path}: column {judged!r} {what}, and cannot be the judge too; choose another.")
     names = [_text(row.get(called)).strip() for _, row in rows]
     if "" in names:
         raise InputError(f"{rows[names.index('')][0]}: column {called!r} is empty; name every row, or choose name=.")
@@ -154,18 +157,17 @@ def _numbers(cells: list[Any]) -> Floats | None:
             found[at] = float(cell)
         except (TypeError, ValueError):
             return None
-        if math.isinf(found[at]):
-            return None
     return None if np.isnan(found).all() else found
 
 
 def _whole(values: Floats | None, column: str, rows: Rows) -> Floats:
     if values is None:
         raise InputError(f"{rows[0][0]}: column {column!r} does not hold numbers; choose columns that do.")
-    missing = np.flatnonzero(np.isnan(values))
+    missing = np.flatnonzero(~np.isfinite(values))
     if len(missing):
+        what = "infinite" if np.isinf(values[missing[0]]) else "empty"
         raise InputError(
-            f"{rows[missing[0]][0]}: column {column!r} is empty; fill it, or choose other columns with features=."
+            f"{rows[missing[0]][0]}: column {column!r} is {what}; fill it, or choose other columns with features=."
         )
     return values
 

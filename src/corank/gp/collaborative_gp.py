@@ -28,6 +28,8 @@ from sklearn.utils.validation import check_is_fitted
 from corank.basis import Basis
 from corank.collaborative.ranker import RatingsRanker
 from corank.collaborative.ratings import Ids, coded, positions, ratings_matrix
+from corank.core.scaled import ScaledRows, factors_of
+from corank.data.deviation import column_factors
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData
 from corank.data.rows import as_rows
@@ -40,7 +42,7 @@ from corank.gp.thresholds import thresholds_of
 from corank.held_out import HeldOut
 from corank.kernels import Kernel, as_kernel, is_precomputed
 from corank.likelihoods import IntervalProbit
-from corank.parameters import Rules, check_values, kernel, n_jobs, number, one_of, seed, whole
+from corank.parameters import Rules, boolean, check_values, kernel, n_jobs, number, one_of, seed, whole
 from corank.views import View
 
 Floats = NDArray[np.float64]
@@ -73,6 +75,7 @@ class FittedCollaborativeGP:
     basis: Basis | None = None
     kernel: Kernel | None = None
     item_gram: Floats | None = None
+    feature_scale: Floats | None = None
 
 
 class CollaborativeGP(RatingsRanker):
@@ -97,6 +100,8 @@ class CollaborativeGP(RatingsRanker):
         Learning stops when an iteration raises the log evidence by less than this share of it.
     n_jobs : int, optional
         Threads that users are read on; None is one, −1 every processor. The number changes nothing in the result.
+    scale : bool
+        Whether columns of `item_features` are divided by their deviation before the kernel sees them.
     random_state : int, optional
         Seed of the kernel's median.
 
@@ -128,6 +133,8 @@ class CollaborativeGP(RatingsRanker):
         0, and the mean and the variance of f at the start.
     basis_, kernel_, item_gram_
         The items' features, the kernel with its numbers, and their similarities (with `item_features`).
+    feature_scale_ : array of shape (d,)
+        What columns of `item_features` were multiplied by: they are divided by their deviation.
 
     Notes
     -----
@@ -151,6 +158,7 @@ class CollaborativeGP(RatingsRanker):
         "max_iter": whole(0),
         "tol": number(0),
         "n_jobs": n_jobs,
+        "scale": boolean,
         "random_state": seed,
     }
 
@@ -179,6 +187,7 @@ class CollaborativeGP(RatingsRanker):
         max_iter: int = 20,
         tol: float = 1e-4,
         n_jobs: int | None = None,
+        scale: bool = True,
         random_state: Any = None,
     ) -> None:
         self.likelihood = likelihood
@@ -187,6 +196,7 @@ class CollaborativeGP(RatingsRanker):
         self.max_iter = max_iter
         self.tol = tol
         self.n_jobs = n_jobs
+        self.scale = scale
         self.random_state = random_state
 
     @property
@@ -237,7 +247,7 @@ class CollaborativeGP(RatingsRanker):
         rows: Any = None
         if item_features is not None:
             rated, order = _in_order(X, items, as_rows(item_features).shape[0])
-            rows = self._chosen(as_rows(item_features), order)
+            rows = self._scaled(self._chosen(as_rows(item_features), order))
             X, y, qid, prior = _with_unrated(X, y, qid, prior, rated, items)
         elif items is not None:
             raise InputError("items came without item_features; pass one row of features for each, or leave both out.")
@@ -269,6 +279,8 @@ class CollaborativeGP(RatingsRanker):
             {} if isinstance(reader, GaussianReader) else {"pins": reader.pins, "user_thresholds": _thresholds(told)}
         )
         known: dict[str, Any] = {} if view is None else {"basis": basis, "kernel": view.kernel, "item_gram": gram}
+        if rows is not None and (factors := factors_of(rows)) is not None:
+            known["feature_scale"] = factors
         return FittedCollaborativeGP(
             users=users, ratings=ratings, levels=levels, level=0.0, item_means=whole_population.mean,
             item_covariance=whole_population.covariance, sigma=float(population.noise**0.5),
@@ -442,6 +454,12 @@ class CollaborativeGP(RatingsRanker):
         if not hasattr(self, "basis_"):
             raise InputError("this model was fitted without item_features, so it knows items by their ids alone.")
         rows, gram = as_rows(item_features), self.item_gram_
+        if hasattr(self, "feature_scale_"):
+            if rows.shape[1] != len(self.feature_scale_):
+                raise InputError(
+                    f"item_features has {rows.shape[1]} columns, but fit had {len(self.feature_scale_)}; pass the same."
+                )
+            rows = ScaledRows(rows, self.feature_scale_)[np.arange(rows.shape[0])]
         asked = Queries.of(self.users_ if users is None else users, len(self.users_ if users is None else users))  # type: ignore[arg-type]
         known = self._known(asked)[asked.codes]
         # c with E f(x) = mean + cᵀ(f − mean); what the kernel has beyond that is not known
@@ -484,6 +502,16 @@ class CollaborativeGP(RatingsRanker):
         if rows.shape[0] != rows.shape[1]:
             raise InputError(f"item_features has shape {rows.shape}; a precomputed kernel needs a square matrix.")
         return rows[np.ix_(order, order)]
+
+    def _scales_columns(self, data: RankingData) -> bool:
+        return False  # of items, which are no features
+
+    def _scaled(self, rows: Any) -> Any:
+        """Features divided by their deviation, where that is the kernel's business."""
+        if not self.scale or not as_kernel(self.kernel).scales_columns:
+            return rows
+        n = rows.shape[0]
+        return ScaledRows(rows, column_factors(RankingData.of_checked(rows, np.zeros(n), Queries.of(None, n))))
 
     def _read_new(self, items: ArrayLike, ratings: ArrayLike) -> tuple[Floats, Floats, Floats]:
         """Mean and variance of all items for a new user, and the user's thresholds."""

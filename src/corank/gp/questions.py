@@ -86,10 +86,13 @@ def suggest_pairs(
     check_values(given, {"n": whole(0), "tol": number(0), "random_state": seed})
     if by not in BY:
         raise InputError(f"by is {by!r}; {known(str(by), list(BY))}.")
+    if not hasattr(model, "posterior") or not hasattr(model, "answered"):
+        raise InputError(f"model is a {type(model).__name__}; pass a fitted PreferenceGP, of a pipeline its last step.")
     posterior, rng = model.posterior(X, prior=prior), rng_of(random_state)
     if asked is None:
-        asked = model.answered() if X is None else np.empty((0, 2), dtype=np.int64)
-    pairs = _candidates(len(posterior), candidates, np.asarray(asked, dtype=np.int64).reshape(-1, 2), rng)
+        asked = model.answered() if X is None else []
+    done = as_pairs(asked, np.zeros(len(posterior), dtype=np.int64)) if np.size(asked) else np.empty((0, 2), np.int64)
+    pairs = _candidates(len(posterior), candidates, done, rng)
     if by == "random":
         return pairs[rng.permutation(len(pairs))[:n]]
     return _chosen(posterior, pairs, n, by, tol, 2.0 * model.sigma_**2)

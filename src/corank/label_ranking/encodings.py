@@ -30,6 +30,8 @@ def read_targets(y: Any, targets: str, labels: Any = None) -> tuple[LabelPrefere
     """
     if y is None:
         raise InputError("this estimator requires y to be passed, but the target y is None; pass labels, one per row.")
+    if hasattr(y, "to_numpy") and len(np.shape(y)) == 1:  # a column of a frame, whatever its types
+        y = y.to_numpy()
     if isinstance(y, LabelPreferences):
         found = y
     else:
@@ -66,9 +68,12 @@ def ranking(utilities: Floats) -> NDArray[np.int64]:
 
 
 def _kind(y: Any) -> str:
-    if getattr(y, "dtype", np.dtype(object)).kind == "f":
-        assert_all_finite(y, input_name="y")
-    kind = type_of_target(y, input_name="y")
+    table = y.to_numpy() if hasattr(y, "to_numpy") else y
+    if isinstance(table, np.ndarray) and table.dtype.kind == "f":
+        if table.ndim == 2 and table.shape[1] > 1 and np.isin(table[~np.isnan(table)], (0.0, 1.0)).all():
+            return "relevant"  # NaN is unknown
+        assert_all_finite(table, input_name="y")
+    kind = type_of_target(table, input_name="y")
     if kind == "multiclass-multioutput" or (kind.startswith("continuous") and np.ndim(y) == 2 and np.shape(y)[1] > 1):
         raise InputError(
             "y is a table of other numbers than 0 and 1; say how it is to be read with targets='ranks' (positions of "

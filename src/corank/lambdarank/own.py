@@ -59,7 +59,9 @@ class OwnForces:
                 self._add_query(scores, lists.labels, slice(starts[q], starts[q + 1]), own)
         rows = slice(starts[first], starts[last])
         if not np.isfinite(own[:, rows]).all():
-            raise InputError(f"{self._name} returned forces that are not finite; bound them for all scores.")
+            raise InputError(
+                f"{self._name} returned forces or curvatures that are not finite; bound them for all scores."
+            )
         out[:, rows] += (
             factor * lists.weights[np.repeat(starts[first:last], np.diff(starts[first : last + 1]))] * own[:, rows]
         )
@@ -73,14 +75,15 @@ class OwnForces:
         # a function may write to what it is given
         found = self.function(scores[rows].copy(), labels[rows].copy())
         forces, curvatures = found if isinstance(found, tuple) and len(found) == 2 else (found, None)
-        try:
-            own[0, rows] = forces
-            own[1, rows] = np.abs(own[0, rows]) if curvatures is None else curvatures
-        except (ValueError, TypeError) as error:
-            raise InputError(
-                f"{self._name} returned what is not one force a row ({reason(error)}); return {n} forces, or a tuple "
-                "of forces and curvatures."
-            ) from error
+        for part in (forces,) if curvatures is None else (forces, curvatures):
+            if np.shape(part) != (n,) or np.asarray(part).dtype.kind not in "biuf":
+                came = "None" if part is None else f"{type(part).__name__} of shape {np.shape(part)}"
+                raise InputError(
+                    f"{self._name} returned what is not one force a row ({came}); return {n} forces, or a tuple of "
+                    "forces and curvatures."
+                )
+        own[0, rows] = forces
+        own[1, rows] = np.abs(own[0, rows]) if curvatures is None else curvatures
 
 
 @cache

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from corank.data.given import as_numbers
 from corank.errors import InputError
 from corank.lambdarank.field import Field
 from corank.parameters import check_values, rng_of, seed, whole
@@ -47,7 +48,10 @@ class Potential:
 
     def __call__(self, scores: ArrayLike) -> float:
         """Return the cost of some scores."""
-        return _cost(self._field, np.asarray(scores, dtype=np.float64))
+        s = as_numbers(scores, "scores", "score")
+        if len(s) != len(self.labels) or not np.isfinite(s).all():
+            raise InputError(f"scores is {scores!r}; pass {len(self.labels)} finite scores, one for each label.")
+        return _cost(self._field, s)
 
 
 def potential(forces: Any, labels: ArrayLike, *, n_points: int = 10, random_state: Any = 0) -> Potential:

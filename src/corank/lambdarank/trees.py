@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from corank.core.threads import n_threads
-from corank.errors import InputError, known, need
+from corank.errors import InputError, known, need, reason, warn
 from corank.lambdarank.training import N_CHECKS, Plan, Task
 from corank.progress import progress
 
@@ -110,18 +110,26 @@ def grow(
     ascending = np.argsort(task.lists.rows)
     rows = task.lists.rows[ascending]
     used = X if len(rows) == X.shape[0] else X[rows]
-    data = lightgbm.Dataset(taken(used), np.zeros(len(rows)), params=parameters, free_raw_data=True)
-    booster = lightgbm.Booster(parameters, data)
     scores, weights = np.zeros(len(rows)), task.lists.weights
+    is_flat = False
+
+    def begin() -> Any:
+        data = lightgbm.Dataset(taken(used), np.zeros(len(rows)), params=parameters, free_raw_data=True)
+        return lightgbm.Booster(parameters, data)
 
     def pulls(predicted: Floats, _: Any) -> tuple[Floats, Floats]:
         scores[ascending] = predicted
         forces, curvatures = (task.pulls if n else task.first_pulls)(scores, n_jobs)
+        curvatures = weights * np.abs(forces).mean() if is_flat else np.maximum(curvatures, 0.0)
         unit = curvatures.sum() / weights.sum() or 1.0
         bent = np.maximum(curvatures, _FLAT * unit * weights)
         return -forces[ascending] / unit, bent[ascending] / unit
 
     errors: list[float] = []
+    try:
+        booster = begin()
+    except lightgbm.basic.LightGBMError as error:
+        raise InputError(f"LightGBM refuses tree_params {given} ({reason(error)}); change them.") from error
     seen = Seen(booster, watched)
     best, n, interrupted = 0, 0, False
     checks = set(np.linspace(0, plan.n_steps, min(plan.n_steps, N_CHECKS) + 1)[1:].astype(int).tolist())
@@ -130,7 +138,12 @@ def grow(
             while n < plan.n_steps:
                 # True where no leaf can be split any more
                 if booster.update(fobj=pulls):
-                    break
+                    if n or is_flat:
+                        break
+                    # forces that are as large as their curvatures everywhere pull all rows alike: try them plain
+                    is_flat, booster = True, begin()
+                    seen = Seen(booster, watched)
+                    continue
                 n += 1
                 advance(1)
                 if watched is not None and n in checks:
@@ -141,6 +154,10 @@ def grow(
                         break
     except KeyboardInterrupt:
         interrupted = True
+    if n == 0 and plan.n_steps and not interrupted:
+        warn(
+            "no tree could be grown: no split of the rows is pulled apart by these forces; check them, or tree_params."
+        )
     n = best if plan.patience is not None and errors else n
     text = booster.model_to_string(num_iteration=n) if n else ""
     return Grown(text, n, np.array(errors), interrupted)

@@ -7,6 +7,7 @@ Built in one pass over texts that are not kept; O(words) time, 8 bytes a posting
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,6 +22,9 @@ from corank.core.postings import Bags, Postings, sizes, totals, turn_around
 from corank.data.rows import as_rows
 from corank.errors import InputError
 from corank.linklearn.words import Counter, Numbers, Words
+
+# categories of letters that end lines or part columns, or are none
+_NOT_IN_NAMES = ("Cc", "Cs", "Zl", "Zp")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -294,6 +298,8 @@ def _ids(ids: Iterable[Any] | None, n: int) -> NDArray[np.object_]:
 def _distinct(names: NDArray[np.object_]) -> NDArray[np.object_]:
     seen: set[str] = set()
     for name in names.tolist():
+        if not name.strip() or any(unicodedata.category(letter) in _NOT_IN_NAMES for letter in name):
+            raise InputError(f"a document is called {name!r}; call each by letters that fit in one line of a result.")
         if name in seen:
             raise InputError(f"two documents are called {name!r}; call each by a name of its own.")
         seen.add(name)

@@ -83,6 +83,8 @@ def open_corpus(path: str | os.PathLike[str]) -> Corpus:
         The documents.
     """
     place = Path(path)
+    if place.is_dir():
+        raise InputError(f"{path} is a folder; name an index file, such as corank index DOCUMENTS -o FILE writes.")
     if not place.is_file():
         raise InputError(f"there is no index {path}; make one with: corank index DOCUMENTS -o {path}.")
     words = _words(place)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from corank.core.postings import Bags, sizes, totals
 from corank.errors import InputError
 from corank.linklearn.corpus import Corpus
-from corank.parameters import rng_of
+from corank.parameters import check_values, number, rng_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -187,7 +187,10 @@ def split_links(
     training, validation : Links
         Links inside the two parts; those between them are left out.
     """
+    check_values({"fraction": fraction}, {"fraction": number(0, 1, inside="()")})
     given = [(str(a), str(b)) for a, b in pairs]
+    sources = corpus.number if queries is None else {str(name): at for at, name in enumerate(queries)}
+    _, n_missing = _numbers(given, sources, corpus.number)
     n = corpus.n_documents
     held = np.zeros(n, dtype=bool)
     held[rng_of(random_state).permutation(n)[: round(fraction * n)]] = True
@@ -195,15 +198,26 @@ def split_links(
     for kept in (~held, held):
         inside, part = set(corpus.ids[kept].tolist()), corpus.subset(kept)
         if queries is None:
-            parts.append(Links.of(part, [pair for pair in given if pair[0] in inside and pair[1] in inside]))
+            chosen = [pair for pair in given if pair[0] in inside and pair[1] in inside]
+            parts.append(Links.of(_some(part, chosen, given), chosen))
         else:
             texts = {
                 name: text for name, text in queries.items() if str(name) in inside or str(name) not in corpus.number
             }
             wanted = {str(name) for name in texts}
             chosen = [pair for pair in given if pair[0] in wanted and pair[1] in inside]
-            parts.append(Links.of_queries(part, texts, chosen))
-    return parts[0], parts[1]
+            parts.append(Links.of_queries(_some(part, chosen, given), texts, chosen))
+    return replace(parts[0], n_missing=n_missing), parts[1]
+
+
+def _some(part: Corpus, chosen: list[tuple[str, str]], given: list[tuple[str, str]]) -> Corpus:
+    """Raise one sentence where no link is inside a part."""
+    if not chosen:
+        raise InputError(
+            f"none of {len(given)} links is inside one of the two parts of the documents; pass more links, or learn "
+            "from all of them without any held out."
+        )
+    return part
 
 
 def _numbers(

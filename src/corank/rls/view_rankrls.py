@@ -173,7 +173,9 @@ class ViewRankRLS(RankRLS):
         frame, equal = Frame.of(data, self.query_weight, self.ties), np.full(len(views), 1 / len(views))
         require_weight(frame.n_queries, "pair")
         metric = metric_for(self.metric or ("disagreement" if frame.n_queries > 1 else EVIDENCE), frame)
-        fit = self._maker(views, data, metric, int(for_fits.integers(2**63)))
+        fit, sizes = self._maker(views, data, metric, int(for_fits.integers(2**63)))
+        if (sizes > 0.0).any():  # a view in which no compared rows differ has nothing to say
+            equal = (sizes > 0.0) / np.count_nonzero(sizes > 0.0)
         alphas = self._candidates(fit, equal)
 
         def judge(c: Floats) -> float:
@@ -184,7 +186,7 @@ class ViewRankRLS(RankRLS):
 
         m = freedom(data, self.ties).differences
         with progress(1 + _STEPS * len(_FACTORS) * len(views), "weights tried", self.verbose) as advance:
-            c = (m * climb(judge, len(views)) + _PRIOR * equal) / (m + _PRIOR)
+            c = (m * climb(judge, equal) + _PRIOR * equal) / (m + _PRIOR)
         return FittedViewRankRLS(**vars(fit(c, alphas)), views=views, view_weights=c)
 
     def _candidates(self, fit: Fit, equal: Floats) -> Floats:
@@ -192,8 +194,12 @@ class ViewRankRLS(RankRLS):
             return candidates(self.alphas, "alphas")
         return np.array([self.alpha], dtype=np.float64) if self.alpha is not None else fit(equal, None).alpha * _AROUND
 
-    def _maker(self, views: list[View], data: RankingData, metric: str, seed: int) -> Fit:
-        """Return what fits a RankRLS to weighted views, for given alphas or by the closed rule, with the same dice."""
+    def _maker(self, views: list[View], data: RankingData, metric: str, seed: int) -> tuple[Fit, Floats]:
+        """
+        Return what fits a RankRLS to weighted views, for given alphas or by the closed rule, with the same dice.
+
+        Beside it the sizes of the views, 0 where no compared rows differ.
+        """
         params = {name: value for name, value in self.get_params(deep=False).items() if name != "views"}
 
         def fit(kernel: Any, data: RankingData, alphas: Floats | None) -> FittedRankRLS:
@@ -214,13 +220,15 @@ class ViewRankRLS(RankRLS):
                 scaled = ScaledRows(rows, np.sqrt(share) if factors is None else np.sqrt(share) * factors)
                 return fit("linear", replace(data, X=scaled), alphas)
 
-            return of_columns
+            return of_columns, sizes
         kernels = tuple(view.kernel for view in views)
         columns = tuple(None if view.columns is None else tuple(view.columns.tolist()) for view in views)
         # the closed rule's alpha is the mean squared distance, but for a constant
         singles = [SumKernel((one,), (1.0,), (own,)) for one, own in zip(kernels, columns, strict=True)]
         closed = np.array([fit(one, data, None).alpha for one in singles])
-        return lambda c, alphas: fit(SumKernel(kernels, tuple(_over(c, closed).tolist()), columns), data, alphas)
+        return lambda c, alphas: fit(
+            SumKernel(kernels, tuple(_over(c, closed).tolist()), columns), data, alphas
+        ), closed
 
     def _maps(self, data: RankingData, frame: Frame, rng: np.random.Generator) -> tuple[FeatureMap, ...]:
         raise _no_summary()
@@ -229,17 +237,17 @@ class ViewRankRLS(RankRLS):
         raise _no_summary()
 
 
-def climb(judge: Callable[[Floats], float], n: int) -> Floats:
+def climb(judge: Callable[[Floats], float], here: Floats) -> Floats:
     """
-    Search weights of n views, from equal ones on, by steps that change one of them.
+    Search weights of views by steps that change one of them; a weight of zero stays.
 
     judge: says how good weights are; they add up to 1.
+    here: the first weights.
     Returns: weights that no step betters, or those after eight steps.
 
-    >>> climb(lambda c: -abs(c[0] - 0.75), 2).tolist()
+    >>> climb(lambda c: -abs(c[0] - 0.75), np.array([0.5, 0.5])).tolist()
     [0.75, 0.25]
     """
-    here = np.full(n, 1 / n)
     value, seen = judge(here), {here.round(9).tobytes()}
     for _ in range(_STEPS):
         fresh = [c for c in _steps(here) if c.round(9).tobytes() not in seen]

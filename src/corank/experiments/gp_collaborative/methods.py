@@ -47,7 +47,7 @@ def together(movies: Movies, train: Integers, likelihood: str, kind: str) -> Gue
     seen = np.zeros(Y.shape, dtype=bool)
     seen[:, train] = ~np.isnan(Y[:, train])
     ratings = sparse.csr_array((Y[seen], np.nonzero(seen)), shape=Y.shape)
-    model = CollaborativeGP(likelihood, KERNELS[kind], PRIOR_WEIGHT, max_iter=MAX_ITER, n_jobs=-1)
+    model = CollaborativeGP(likelihood, KERNELS[kind], PRIOR_WEIGHT, max_iter=MAX_ITER, scale=False, n_jobs=-1)
     model.fit(ratings, item_features=movies.features[kind])
     user, item = np.nonzero(~np.isnan(Y) & ~np.isin(np.arange(Y.shape[1]), train))
     shares = model.predict_proba(item, user)
