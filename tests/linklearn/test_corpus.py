@@ -121,7 +121,7 @@ def test_files_of_documents(tmp_path):
         file.write("b\twheat\tcorn\r\nc\t\n")
     (tmp_path / "folder" / "sub").mkdir(parents=True)
     (tmp_path / "folder" / "sub" / "gold.txt").write_text("gold")
-    (tmp_path / "folder" / "ore.txt").write_bytes("öre".encode() + b"\xff")
+    (tmp_path / "folder" / "ore.txt").write_text("öre", encoding="utf-8")
     paths = [tmp_path / name for name in ("some.jsonl", "some.tsv.xz", "folder")]
     corpus = read_corpus(paths, language=None)
     assert corpus.ids.tolist() == ["a", "7", "b", "c", "ore", "sub/gold"]
@@ -207,3 +207,17 @@ def test_a_damaged_index_is_refused(tmp_path):
         path.write_bytes(good[:stop])
         with pytest.raises(InputError):
             open_corpus(path)
+
+
+def test_texts_of_other_encodings_and_kinds_are_refused(tmp_path):
+    table, lines, folder = tmp_path / "t.tsv", tmp_path / "t.jsonl", tmp_path / "texts"
+    table.write_bytes(b"x0\tiron\nx1\tcaf\xe9 iron\n")
+    lines.write_bytes(b'{"id": "a", "text": "caf\xe9"}\n')
+    folder.mkdir()
+    (folder / "a.txt").write_bytes(b"caf\xe9")
+    for place, where in ((table, "line 2"), (lines, "line 1"), (folder, "a.txt")):
+        with pytest.raises(InputError, match=f"{where} is not UTF-8 at byte"):
+            read_corpus(place)
+    lines.write_text('{"id": "a", "title": "iron", "text": ["ore", "mine"]}\n')
+    with pytest.raises(InputError, match="is no text; write each as one string"):
+        read_corpus(lines)

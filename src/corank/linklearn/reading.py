@@ -153,7 +153,7 @@ def _of_folder(place: Path) -> Iterator[tuple[str, str]]:
         raise InputError(f"{place} holds no .txt file; name a folder of texts, a .jsonl file or a table.")
     for file in files:
         name = file.relative_to(place).as_posix().removesuffix(".txt")
-        yield name, file.read_text(encoding="utf-8", errors="replace")
+        yield name, _decoded(file.read_bytes(), str(file))
 
 
 def _of_json(line: str, where: str) -> tuple[str, str]:
@@ -166,7 +166,9 @@ def _of_json(line: str, where: str) -> tuple[str, str]:
     name = next((entry[key] for key in ID_KEYS if key in entry), None)
     if not isinstance(name, str | int) or isinstance(name, bool):
         raise InputError(f"{where}: the document has no id; give it one, as text or a whole number.")
-    parts = [entry[key] for key in TEXT_KEYS if isinstance(entry.get(key), str)]
+    parts = [entry[key] for key in TEXT_KEYS if entry.get(key) is not None]
+    if not all(isinstance(part, str) for part in parts):
+        raise InputError(f"{where}: one of {', '.join(TEXT_KEYS)} is no text; write each as one string.")
     if not parts:
         raise InputError(f"{where}: the document has no text; call it one of {', '.join(TEXT_KEYS)}.")
     return str(name), "\n".join(parts)
@@ -187,6 +189,13 @@ def _lines(source: Text) -> Iterator[tuple[int, str]]:
         for line in lines:
             number += 1
             if line.strip():
-                yield number, line.decode("utf-8", "replace").rstrip("\r")
+                yield number, _decoded(line, f"{source}, line {number}").rstrip("\r")
     if rest.strip():
-        yield number + 1, rest.decode("utf-8", "replace").rstrip("\r")
+        yield number + 1, _decoded(rest, f"{source}, line {number + 1}").rstrip("\r")
+
+
+def _decoded(content: bytes, where: str) -> str:
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{where} is not UTF-8 at byte {error.start + 1}; save it as UTF-8.") from None
