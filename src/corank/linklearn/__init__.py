@@ -7,9 +7,10 @@ from corank.linklearn.index import Found, Index
 from corank.linklearn.link_learn import LinkLearn
 from corank.linklearn.links import Links, split_links
 from corank.linklearn.reading import add_documents, read_corpus, read_documents, read_pairs, read_texts
+from corank.linklearn.tuning import Tuned, tune_bm25
 from corank.linklearn.words import Words
 
 __all__ = [
-    "BM25", "Corpus", "Found", "Index", "LinkLearn", "Links", "Words", "add_documents", "open_corpus",
-    "read_corpus", "read_documents", "read_pairs", "read_texts", "save_corpus", "split_links",
+    "BM25", "Corpus", "Found", "Index", "LinkLearn", "Links", "Tuned", "Words", "add_documents", "open_corpus",
+    "read_corpus", "read_documents", "read_pairs", "read_texts", "save_corpus", "split_links", "tune_bm25",
 ]  # fmt: skip

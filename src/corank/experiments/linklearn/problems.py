@@ -14,14 +14,13 @@ from corank.core.postings import Bags
 from corank.data.smart import COLLECTIONS, read_topics
 from corank.data.wikispeedia import read_articles, read_links
 from corank.linklearn import BM25, Corpus, Index, LinkLearn, Links, split_links
+from corank.linklearn.tuning import BS, K1S
 from corank.metrics import evaluate
 from corank.priors import ColumnMean
 
 Floats = NDArray[np.float64]
 
 METRICS = ("P@10", "BEP", "AP")
-K1S, BS = (0.6, 0.9, 1.2, 1.5, 2.0, 3.0), (0.3, 0.5, 0.75, 0.9)
-"""What is tried for BM25."""
 
 MOST_TEXTS = 300
 """Texts for which links are looked for."""
