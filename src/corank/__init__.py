@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         basis as basis,
         calibration as calibration,
         collaborative as collaborative,
+        counterfactual as counterfactual,
         data as data,
         descent as descent,
         errors as errors,
@@ -46,7 +47,15 @@ if TYPE_CHECKING:
     from corank.base import Ranker as Ranker
     from corank.calibration import Calibrated as Calibrated, reliability_curve as reliability_curve
     from corank.collaborative import Collaborative as Collaborative, ItemMean as ItemMean
+    from corank.counterfactual import (
+        PositionBias as PositionBias,
+        click_pairs as click_pairs,
+        estimate_from_clicks as estimate_from_clicks,
+        position_bias as position_bias,
+    )
     from corank.data.choices import Choices as Choices, read_choices as read_choices
+    from corank.data.clicks import ClickLog as ClickLog
+    from corank.data.clicks_files import read_clicks as read_clicks, write_clicks as write_clicks
     from corank.data.collection import Collection as Collection
     from corank.data.letor import read_letor as read_letor
     from corank.data.letor_writer import write_letor as write_letor
@@ -109,6 +118,7 @@ _HOMES = {
     "Calibrated": "corank.calibration",
     "CalibratedLabelRanker": "corank.label_ranking",
     "Choices": "corank.data.choices",
+    "ClickLog": "corank.data.clicks",
     "CoRankRLS": "corank.rls",
     "CoRankingPursuit": "corank.pursuit",
     "Collaborative": "corank.collaborative",
@@ -128,6 +138,7 @@ _HOMES = {
     "OnlineLabelRanker": "corank.label_ranking",
     "OrdinalGP": "corank.gp",
     "PairSampler": "corank.sampling",
+    "PositionBias": "corank.counterfactual",
     "PreferenceGP": "corank.gp",
     "QueryKFold": "corank.data.split",
     "QueryScaler": "corank.data.scale",
@@ -146,6 +157,8 @@ _HOMES = {
     "View": "corank.views",
     "ViewRankRLS": "corank.rls",
     "check_lambda": "corank.lambdarank",
+    "click_pairs": "corank.counterfactual",
+    "estimate_from_clicks": "corank.counterfactual",
     "evaluate": "corank.metrics",
     "evaluate_run": "corank.metrics",
     "fit_many": "corank.pursuit",
@@ -155,25 +168,29 @@ _HOMES = {
     "load": "corank.persist",
     "make_ranking": "corank.data.make",
     "open_store": "corank.data.store",
-    "presume": "corank.data.presume",
+    "position_bias": "corank.counterfactual",
     "potential": "corank.lambdarank",
+    "presume": "corank.data.presume",
     "read": "corank.data.read",
     "read_choices": "corank.data.choices",
+    "read_clicks": "corank.data.clicks_files",
     "read_letor": "corank.data.letor",
     "read_records": "corank.data.records",
     "reliability_curve": "corank.calibration",
     "save": "corank.persist",
     "suggest": "corank.judging",
     "suggest_pairs": "corank.gp",
+    "write_clicks": "corank.data.clicks_files",
     "write_letor": "corank.data.letor_writer",
     "write_store": "corank.data.store",
 }
 
 # what else is reached by `import corank` alone
 _ROOMS = (
-    "asking", "base", "basis", "calibration", "collaborative", "data", "descent", "errors", "exact", "gp", "graphs",
-    "judging", "kernels", "label_ranking", "lambdarank", "landmarks", "likelihoods", "linklearn", "losses", "metrics",
-    "moments", "persist", "priors", "pursuit", "rls", "sampling", "screening", "smooth", "svm", "views",
+    "asking", "base", "basis", "calibration", "collaborative", "counterfactual", "data", "descent", "errors",
+    "exact", "gp", "graphs", "judging", "kernels", "label_ranking", "lambdarank", "landmarks", "likelihoods",
+    "linklearn", "losses", "metrics", "moments", "persist", "priors", "pursuit", "rls", "sampling", "screening",
+    "smooth", "svm", "views",
 )  # fmt: skip
 
 __all__ = ["__version__", *_HOMES]

@@ -19,6 +19,7 @@ from corank.cli.evaluate import evaluate
 from corank.cli.experiment import experiment
 from corank.cli.fit import fit
 from corank.cli.index import index
+from corank.cli.learn_clicks import learn_clicks
 from corank.cli.learn_links import learn_links
 from corank.cli.rank import rank
 from corank.cli.screen import screen
@@ -60,6 +61,7 @@ VERBS: tuple[tuple[Callable[..., None], str], ...] = (
     (index, "Make an index of documents, to be searched."),
     (search, "Search an index, by BM25 or a learnt similarity."),
     (learn_links, "Learn a similarity of texts from links."),
+    (learn_clicks, "Learn a ranker from logged clicks."),
     (convert, "Convert between LETOR text, store, Parquet, CSV."),
     (data, "List the known data sets, and fetch one."),
     (experiment, "Repeat a paper's experiment on real data."),

@@ -24,6 +24,7 @@ EXPERIMENTS = {
     "gp-active": "corank.experiments.gp.active",
     "gp-spiral": "corank.experiments.gp.spiral",
     "lcra": "corank.experiments.lcra.run",
+    "logged-clicks": "corank.experiments.logged_clicks.run",
     "linklearn": "corank.experiments.linklearn.run",
     "ordinal": "corank.experiments.gp_ordinal.run",
     "ranking-pursuit": "corank.experiments.ranking_pursuit.run",

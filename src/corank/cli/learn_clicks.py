@@ -1,0 +1,136 @@
+"""`corank learn-clicks`: learn a ranker from logged clicks, and foretell how it would do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from corank.counterfactual import PositionBias
+    from corank.data.clicks import ClickLog
+    from corank.data.collection import Collection
+
+
+def learn_clicks(
+    rows: Annotated[Path, typer.Argument(help="Features of documents: LETOR text with docids, store, Parquet or CSV.")],
+    log: Annotated[Path, typer.Argument(help="Clicks: a table of qid, docid, position, clicked; or UBI's JSON.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write.", metavar="MODEL")],
+    queries: Annotated[Path | None, typer.Option(help="UBI's queries, where they have a file of their own.")] = None,
+    model: Annotated[str, typer.Option("--model", "-m", help="What to learn: spd, ranksvm, rankrls, ...")] = "spd",
+    bias: Annotated[
+        str,
+        typer.Option(
+            help="Who looks where: log (its propensities), moved (documents seen at several places), regression (by "
+            "features), or a number: the power by which looks fall with the place."
+        ),
+    ] = "moved",
+    clip: Annotated[float, typer.Option(help="Smallest propensity.")] = 0.05,
+    held_out: Annotated[
+        float, typer.Option(min=0.0, max=0.9, help="Share of the queries that foretell success.")
+    ] = 0.2,
+    assignments: Annotated[
+        list[str] | None, typer.Option("--set", help="Any parameter of the model.", metavar="NAME=VALUE")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of every random choice.")] = 0,
+    qid: Annotated[str | None, typer.Option(help="Column of query ids in a table.  [default: qid]")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+) -> None:
+    """Learn a ranker from logged clicks, each weighed by how unlikely it was to be seen."""
+    import numpy as np
+
+    from corank.cli.models import build, find_ranker, layout_of
+    from corank.counterfactual import click_pairs
+    from corank.data.atomic import require_place
+    from corank.data.clicks_files import read_clicks
+    from corank.data.read import read
+    from corank.errors import InputError
+    from corank.persist import save
+
+    require_place(output, overwrite=force)
+    ranker = build(find_ranker(model), {}, assignments or [])
+    if ranker.get_params(deep=False).get("random_state", seed) is None:
+        ranker.set_params(random_state=seed)
+    data = read(rows, qid=qid, layout=layout_of(ranker))
+    ids, documents = data.qid, data.docids
+    if ids is None or documents is None:
+        raise InputError(f"{rows} names no {'queries' if ids is None else 'documents'}; clicks are found by both.")
+    clicks = read_clicks(log, queries=queries)
+    looks = _bias(bias, clicks, data)
+
+    def learn(kept: Any) -> Any:
+        made = click_pairs(clicks, ids[kept], documents[kept], bias=looks, clip=clip)
+        return made, ranker.fit(data.X[kept], pairs=made.pairs, pair_weight=made.pair_weight)
+
+    foretold = ""
+    if held_out > 0.0:
+        from corank.data.split import QueryShuffleSplit
+
+        split = QueryShuffleSplit(1, test_size=held_out, random_state=seed)
+        train, test = next(split.split(data.X, qid=ids))
+        learn(train)
+        foretold = _foretell(clicks, ranker.predict(data.X[test]), ids[test], documents[test], looks, clip)
+    made, fitted = learn(np.arange(len(data.y)))
+    save(fitted, output, overwrite=force)
+    missing = f" ({made.n_missing} on documents that {rows} lacks)" if made.n_missing else ""
+    typer.echo(
+        f"wrote {output}: {type(ranker).__name__} from {made.n_clicks} clicks{missing} on {clicks.n_impressions} "
+        f"lists, {len(made.pairs)} pairs, {made.n_clipped} clicks clipped at {clip:g}"
+    )
+    if looks is not None:
+        shown = " ".join(f"{one:.2f}" for one in looks.examined[:10])
+        typer.echo(f"looks by place ({looks.method}): {shown}{' ...' if len(looks.examined) > 10 else ''}")
+    if foretold:
+        typer.echo(foretold)
+
+
+def _bias(given: str, clicks: ClickLog, data: Collection) -> PositionBias | None:
+    from corank.counterfactual import PositionBias, position_bias
+    from corank.errors import InputError, known
+
+    if given == "log":
+        return None
+    if given == "moved":
+        return position_bias(clicks)
+    if given == "regression":
+        return position_bias(clicks, X=data.X, qid=data.qid, docids=data.docids)
+    try:
+        return PositionBias.power(float(given), int(clicks.position.max()))
+    except ValueError as error:
+        if isinstance(error, InputError):
+            raise
+        words = known(given, ("log", "moved", "regression"))
+        raise InputError(f"--bias is {given!r}; pass a number of at least 0, or a word: {words}.") from None
+
+
+def _foretell(clicks: ClickLog, scores: Any, qid: Any, docids: Any, bias: PositionBias | None, clip: float) -> str:
+    """Say what the new order is worth on queries it did not learn from, beside the old lists."""
+    import numpy as np
+
+    from corank.counterfactual import estimate_from_clicks, propensities
+    from corank.data.clicks import ClickLog
+    from corank.errors import InputError
+
+    mine = np.isin(clicks.qid, np.unique(np.asarray(qid).astype(str)))
+    if not mine.any():
+        return "no list of the held-out queries is in the log; nothing is foretold"
+    chance = None if clicks.propensity is None else clicks.propensity[mine]
+    part = ClickLog.of(
+        clicks.qid[mine],
+        clicks.docids[mine],
+        clicks.position[mine],
+        clicks.clicked[mine],
+        impression=clicks.impression[mine],
+        propensity=chance,
+    )
+    wanted = part.clicked / np.maximum(propensities(part, bias), clip)
+    old = float((wanted * (part.position <= 10) / np.log2(1.0 + part.position)).sum() / part.n_impressions)
+    try:
+        new = estimate_from_clicks(part, scores, qid, docids, method="doubly_robust", bias=bias, clip=clip)
+    except InputError:
+        return "no document shown for the held-out queries is among the rows; nothing is foretold"
+    return (
+        f"DCG@10 of held-out queries by their clicks: {old:.4f} as shown, {new.value:.4f} by the new order "
+        f"({new.low:.4f} to {new.high:.4f}); {part.n_impressions} lists, {new.unseen:.0%} of the rows never shown"
+    )

@@ -1,0 +1,252 @@
+"""How likely people are to look at each place of a list."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from corank.data.clicks import ClickLog
+from corank.errors import InputError
+from corank.parameters import check_values, number, whole
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class PositionBias:
+    """
+    Probability that somebody looks at each place of a list, relative to the first place.
+
+    Attributes
+    ----------
+    examined : array of shape (n_positions,)
+        θ_k of place k + 1; the first is 1.
+    method : str
+        How it came about: ``"moved"``, ``"regression"`` or ``"power"``.
+    """
+
+    examined: Floats
+    method: str
+
+    @classmethod
+    def power(cls, eta: float, n_positions: int) -> PositionBias:
+        """
+        Make a bias that falls as a power of the place, θ_k = k^-η.
+
+        Parameters
+        ----------
+        eta : float
+            η: 0 is no bias; about 1 is usual for search.
+        n_positions : int
+            Number of places.
+
+        Returns
+        -------
+        PositionBias
+            The bias.
+
+        Examples
+        --------
+        >>> PositionBias.power(1.0, 4).examined.round(2).tolist()
+        [1.0, 0.5, 0.33, 0.25]
+        """
+        check_values({"eta": eta, "n_positions": n_positions}, {"eta": number(0), "n_positions": whole(1)})
+        return cls(np.arange(1.0, n_positions + 1) ** -eta, "power")
+
+    def at(self, position: ArrayLike) -> Floats:
+        """
+        Look up places.
+
+        Parameters
+        ----------
+        position : array of int
+            Places, the first is 1.
+
+        Returns
+        -------
+        array of float64
+            θ of each.
+        """
+        places = np.asarray(position, dtype=np.int64)
+        if len(places) and places.max() > len(self.examined):
+            raise InputError(
+                f"the log shows place {places.max()}, but the bias is known to place {len(self.examined)}; estimate it "
+                "from this log, or cut the lists."
+            )
+        return self.examined[places - 1]
+
+
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """
+    A log as counts: how often each answer stood at each place, and was clicked there.
+
+    item, place: number of the answer, and place from 0, of each count.
+    shown, clicks: how often.
+    """
+
+    item: Ints
+    place: Ints
+    shown: Floats
+    clicks: Floats
+    n_places: int
+
+    @classmethod
+    def of(cls, log: ClickLog) -> Shown:
+        """Count a log."""
+        n_places = int(log.position.max())
+        cells, inverse = np.unique(log.items * n_places + log.position - 1, return_inverse=True)
+        clicks = np.bincount(inverse, weights=log.clicked.astype(np.float64))
+        shown = np.bincount(inverse).astype(np.float64)
+        return cls(cells // n_places, cells % n_places, shown, np.asarray(clicks, np.float64), n_places)
+
+
+def position_bias(
+    log: ClickLog,
+    *,
+    X: Any = None,
+    qid: ArrayLike | None = None,
+    docids: ArrayLike | None = None,
+    max_iter: int = 500,
+    tol: float = 1e-4,
+) -> PositionBias:
+    """
+    Estimate how likely people are to look at each place.
+
+    A click needs a look at the place and a document that is wanted there: P(click) = θ_k r, θ_k of the place, r of
+    the document and query. Where documents were moved, by randomised swaps or because rankers changed, clicks c and
+    showings n of one document at several places tell θ without r: given a document's clicks C = Σ_k c_k, each fell on
+    place k with probability n_k θ_k / Σ_j n_j θ_j, so θ minimises the convex
+
+        Σ_documents C log Σ_k n_k θ_k - Σ_k c_k log θ_k ,
+
+    whose slopes have mean zero at the true θ whatever r is, however seldom a document was shown. Documents that stood
+    at one place only say nothing.
+
+    Where nothing was moved, pass rows of features: r = 1 / (1 + exp(-w·x - b)), and θ, w, b by expectation
+    maximisation. That takes for granted that r is a function of the features, and that places are none.
+
+    Parameters
+    ----------
+    log : ClickLog
+        What was shown and clicked.
+    X : array or CSR matrix of shape (n_rows, n_features), optional
+        Features of documents, for logs in which nothing was moved.
+    qid, docids : arrays of shape (n_rows,), optional
+        Query and document of each row of X.
+    max_iter : int
+        Most iterations of expectation maximisation.
+    tol : float
+        Largest change of θ at which it ends.
+
+    Returns
+    -------
+    PositionBias
+        θ relative to the first place.
+
+    References
+    ----------
+    Joachims, Swaminathan and Schnabel, Unbiased Learning-to-Rank with Biased Feedback, 2017 (swaps); Agarwal et al.,
+    Estimating Position Bias without Intrusive Interventions, 2019 (rankers that changed); Wang et al., Position Bias
+    Estimation for Unbiased Learning to Rank in Personal Search, 2018 (regression).
+
+    Examples
+    --------
+    >>> log = ClickLog.of(["a"] * 8, ["x", "y"] * 2 + ["y", "x"] * 2, [1, 2] * 4, [1, 0, 1, 0, 1, 1, 0, 0])
+    >>> position_bias(log).examined.round(2).tolist()
+    [1.0, 0.33]
+    """
+    check_values({"max_iter": max_iter, "tol": tol}, {"max_iter": whole(1), "tol": number(0)})
+    if X is None:
+        return _of_moved(Shown.of(log))
+    if qid is None or docids is None:
+        raise InputError("X came without qid or docids; pass both, so that rows can be found in the log.")
+    rows = log.find(qid, docids)
+    if (rows < 0).any():
+        first = int(np.flatnonzero(rows < 0)[0])
+        raise InputError(
+            f"document {log.docids[first]!r} of query {log.qid[first]!r} was shown, but is no row of X; pass a row for "
+            "every document shown."
+        )
+    return _by_regression(log, X, rows, max_iter, tol)
+
+
+def _of_moved(counts: Shown) -> PositionBias:
+    from scipy.optimize import minimize
+
+    total = np.bincount(counts.item, weights=counts.clicks)
+    n_moved = np.bincount(counts.item)
+    used = (total > 0)[counts.item] & (n_moved > 1)[counts.item]
+    item, place = np.unique(counts.item[used], return_inverse=True)[1], counts.place[used]
+    shown, clicks = counts.shown[used], counts.clicks[used]
+    n_places = counts.n_places
+    _require_compared(item, place, clicks, n_places)
+    C, c = np.bincount(item, weights=clicks), np.bincount(place, weights=clicks, minlength=n_places)
+
+    def cost(log_theta: Floats) -> tuple[float, Floats]:
+        expected = shown * np.exp(log_theta)[place]
+        S = np.bincount(item, weights=expected)
+        slope = np.bincount(place, weights=expected * (C / S)[item], minlength=n_places) - c
+        return float(C @ np.log(S) - c @ log_theta) / C.sum(), slope / C.sum()
+
+    log_theta = minimize(
+        cost, np.zeros(n_places), jac=True, method="L-BFGS-B", options={"gtol": 1e-10, "ftol": 1e-15}
+    ).x
+    return PositionBias(np.exp(log_theta - log_theta[0]), "moved")
+
+
+def _require_compared(item: Ints, place: Ints, clicks: Floats, n_places: int) -> None:
+    """Refuse logs that leave θ open: it is finite and one only where clicks lead from every place to every other."""
+    from scipy import sparse
+    from scipy.sparse.csgraph import connected_components
+
+    n_items = int(item.max()) + 1 if len(item) else 0
+    stood = sparse.csr_array((np.ones(len(item)), (place, item)), shape=(n_places, n_items))
+    clicked = sparse.csr_array((clicks, (place, item)), shape=(n_places, n_items))
+    groups = connected_components(clicked @ stood.T, directed=True, connection="strong")[1]
+    apart = np.flatnonzero(groups != groups[0]) + 1
+    if len(apart):
+        raise InputError(
+            f"clicks do not tell how places 1 and {apart[0]} compare: too few documents with clicks were seen at both, "
+            "or at places between; swap documents at random, cut the lists, pass X to estimate by features, or take "
+            "PositionBias.power."
+        )
+
+
+def _by_regression(log: ClickLog, X: Any, rows: Ints, max_iter: int, tol: float) -> PositionBias:
+    from scipy import sparse
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    counts = Shown.of(log)
+    row_of = np.zeros(int(log.items.max()) + 1, dtype=np.int64)
+    row_of[log.items] = rows
+    items = X[row_of]
+    model = make_pipeline(
+        StandardScaler(with_mean=not sparse.issparse(items)), LogisticRegression(warm_start=True, max_iter=1000)
+    )
+    n_items, c, n = len(row_of), counts.clicks, counts.shown
+    twice = sparse.vstack([items, items], format="csr") if sparse.issparse(items) else np.vstack([items, items])
+    target = np.repeat([1, 0], n_items)
+    theta, r = np.ones(counts.n_places) * 0.9, np.full(n_items, 0.5)
+    for _ in range(max_iter):
+        t, q = theta[counts.place], r[counts.item]
+        missed = np.maximum(1.0 - t * q, 1e-12)
+        looked = c + (n - c) * t * (1.0 - q) / missed  # expected looks without and with a click
+        wanted = c + (n - c) * (1.0 - t) * q / missed  # expected times that the document was wanted
+        yes = np.bincount(counts.item, weights=wanted)
+        no = np.bincount(counts.item, weights=n) - yes
+        if not yes.sum() > 0.0:
+            raise InputError("nothing in the log was clicked; a bias needs clicks.")
+        model.fit(twice, target, logisticregression__sample_weight=np.concatenate([yes, no]))
+        r = model.predict_proba(items)[:, 1]
+        before = theta
+        theta = np.bincount(counts.place, weights=looked) / np.bincount(counts.place, weights=n)
+        if np.abs(theta - before).max() <= tol:
+            break
+    return PositionBias(theta / theta[0], "regression")
