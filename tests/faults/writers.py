@@ -137,6 +137,12 @@ def parquet(target: Path, version: int, overwrite: bool) -> None:
     write_parquet(target, made.X, made.y, made.qid, overwrite=overwrite)
 
 
+def clicks(target: Path, version: int, overwrite: bool) -> None:
+    made = PROBLEMS[version]
+    log = corank.ClickLog.of(made.qid, np.arange(len(made.y)), np.arange(len(made.y)) % 8 + 1, made.y > 2)
+    corank.write_clicks(target, log, overwrite=overwrite)
+
+
 def run(target: Path, version: int, overwrite: bool) -> None:
     made = PROBLEMS[version]
     write_run(target, made.qid, np.arange(len(made.y)), made.y, overwrite=overwrite)
@@ -173,5 +179,7 @@ FUNCTIONS = (
     Writer("write_parquet", "rows.parquet", parquet),
     Writer("write_run", "run.txt", run),
     Writer("write_qrels", "qrels.txt", qrels),
+    Writer("write_clicks", "clicks.csv", clicks),
+    Writer("write_clicks to UBI", "events.jsonl", clicks),
 )
 EXPERIMENT = Writer("experiment", "results.jsonl", experiment, in_parts=True)

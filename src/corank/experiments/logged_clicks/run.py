@@ -14,6 +14,7 @@ import numpy as np
 from corank.base import Ranker
 from corank.counterfactual import PositionBias, click_pairs, estimate_from_clicks, position_bias
 from corank.data.clicks import ClickLog
+from corank.data.routing import predict_with_qid
 from corank.descent import SPD
 from corank.experiments.logged_clicks.problems import BM25, JUDGED, SWAPPED, K, Part, clicks, looks, part, production
 from corank.experiments.options import ExperimentOptions
@@ -71,17 +72,17 @@ def run(options: ExperimentOptions) -> Report:
         ),
         digits=3,
         note=f"{n_logs} logs of 2,000 lists, looks falling as 1/place; the bias is estimated from another log of "
-        "100,000. Self-normalised is the worth of a wanted document's rank, on a scale of its own. Where lists show "
-        "all documents of their query, the intervals can be right; where most are never shown, only what is expected of "
-        "them helps.",
+        "100,000. Self-normalised is the worth of a wanted document's rank, on a scale of its own. Where lists "
+        "show all documents of their query, the intervals can be right; where most are never shown, only what is "
+        "expected of them helps.",
     )
     return Report(
         "Logged clicks on MQ2008",
         f"Folds 1 to {n_folds}, {repeats} draws each. A linear ranker (SPD, defaults) learns from {JUDGED} judged "
         f"queries and shows lists of {K}, in {SWAPPED:.0%} of which the first document and another are swapped at "
         "random; somebody looks at place k with probability k^-eta, and wants a document of grade 0, 1, 2 with .05, "
-        f".5, .95. SPD learns from the clicks on the training queries, propensities clipped at {CLIP:g}; nDCG@10 on the "
-        "test queries, corank's convention. p: Wilcoxon's over draws and folds, against plain clicks.",
+        f".5, .95. SPD learns from the clicks on the training queries, propensities clipped at {CLIP:g}; nDCG@10 on "
+        "the test queries, corank's convention. p: Wilcoxon's over draws and folds, against plain clicks.",
         (*tables, foretold),
         _findings(lists, cells),
     )
@@ -119,7 +120,8 @@ def _monotone(log: ClickLog, train: Part | None) -> PositionBias:
 
 
 def _ndcg(model: Ranker, test: Part) -> float:
-    return float(evaluate(test.y, model.predict(test.X), test.qid, "nDCG@10")["nDCG@10"].mean)
+    scores = predict_with_qid(model, test.X, test.qid)
+    return float(evaluate(test.y, scores, test.qid, "nDCG@10")["nDCG@10"].mean)
 
 
 def _held(seed: int, method: str, n_logs: int, longest: int | None) -> list[float]:
