@@ -36,6 +36,7 @@ def test_people_look_want_and_swap_as_told():
 def test_a_quick_run_compares_every_way(tmp_path, monkeypatch):
     monkeypatch.setattr(run, "part", made_up)
     monkeypatch.setattr(run, "LISTS", (200, 400, 0))
+    monkeypatch.setattr(run, "BIAS_LISTS", 10_000)
     report = run.run(ExperimentOptions(tmp_path, quick=True))
     *learnt, foretold = report.tables
     assert [table.columns[1:3] for table in learnt] == [("200 lists", "400 lists")] * 2

@@ -30,6 +30,8 @@ WAYS = ("plain clicks", "weighed, bias known", "weighed, bias of swaps", "weighe
 RIVALS = ("no judgement: mean of BM25 columns", "the production ranker", "all judgements of the queries")
 METHODS = ("ips", "self_normalised", "doubly_robust")
 LOGS = 200
+BIAS_LISTS = 100_000
+"""Lists that the bias of an estimate comes from."""
 Cells = dict[tuple[float, int, str], list[float]]
 
 
@@ -72,7 +74,7 @@ def run(options: ExperimentOptions) -> Report:
         ),
         digits=3,
         note=f"{n_logs} logs of 2,000 lists, looks falling as 1/place; the bias is estimated from another log of "
-        "100,000. Self-normalised is the worth of a wanted document's rank, on a scale of its own. Where lists "
+        f"{BIAS_LISTS:,}. Self-normalised is the worth of a wanted document's rank, on a scale of its own. Where lists "
         "show all documents of their query, the intervals can be right; where most are never shown, only what is "
         "expected of them helps.",
     )
@@ -129,7 +131,7 @@ def _held(seed: int, method: str, n_logs: int, longest: int | None) -> list[floa
     rows = part(0, False, longest)
     old = production(rows, rng).predict(rows.X)
     new = SPD().fit(rows.X, rows.y, qid=rows.qid).predict(rows.X)
-    bias = position_bias(clicks(rows, old, 1.0, 100_000, rng))
+    bias = position_bias(clicks(rows, old, 1.0, BIAS_LISTS, rng))
     rank = rows.queries.ranks(new)
     worth = np.where(rank <= 10, 1.0 / np.log2(1.0 + rank), 0.0)
     truth = float((worth * rows.wanted).sum() / len(rows.queries))
