@@ -111,8 +111,6 @@ def position_bias(
     X: Any = None,
     qid: ArrayLike | None = None,
     docids: ArrayLike | None = None,
-    max_iter: int = 500,
-    tol: float = 1e-4,
 ) -> PositionBias:
     """
     Estimate how likely people are to look at each place.
@@ -127,8 +125,9 @@ def position_bias(
     whose slopes have mean zero at the true θ whatever r is, however seldom a document was shown. Documents that stood
     at one place only say nothing.
 
-    Where nothing was moved, pass rows of features: r = 1 / (1 + exp(-w·x - b)), and θ, w, b by expectation
-    maximisation. That takes for granted that r is a function of the features, and that places are none.
+    Where nothing was moved, pass rows of features: r = 1 / (1 + exp(-w·x - b)) on columns of deviation 1, and θ, w, b
+    are the likeliest, less ½‖w‖². That takes for granted that r is a function of the features, and that places are
+    none.
 
     Parameters
     ----------
@@ -138,10 +137,6 @@ def position_bias(
         Features of documents, for logs in which nothing was moved.
     qid, docids : arrays of shape (n_rows,), optional
         Query and document of each row of X.
-    max_iter : int
-        Most iterations of expectation maximisation.
-    tol : float
-        Largest change of θ at which it ends.
 
     Returns
     -------
@@ -160,7 +155,6 @@ def position_bias(
     >>> position_bias(log).examined.round(2).tolist()
     [1.0, 0.33]
     """
-    check_values({"max_iter": max_iter, "tol": tol}, {"max_iter": whole(1), "tol": number(0)})
     if X is None:
         return _of_moved(Shown.of(log))
     if qid is None or docids is None:
@@ -172,7 +166,7 @@ def position_bias(
             f"document {log.docids[first]!r} of query {log.qid[first]!r} was shown, but is no row of X; pass a row for "
             "every document shown."
         )
-    return _by_regression(log, X, rows, max_iter, tol)
+    return _by_regression(log, X, rows)
 
 
 def _of_moved(counts: Shown) -> PositionBias:
@@ -217,36 +211,36 @@ def _require_compared(item: Ints, place: Ints, clicks: Floats, n_places: int) ->
         )
 
 
-def _by_regression(log: ClickLog, X: Any, rows: Ints, max_iter: int, tol: float) -> PositionBias:
+def _by_regression(log: ClickLog, X: Any, rows: Ints) -> PositionBias:
     from scipy import sparse
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline
+    from scipy.optimize import minimize
+    from scipy.special import expit
     from sklearn.preprocessing import StandardScaler
 
+    if not log.clicked.any():
+        raise InputError("nothing in the log was clicked; a bias needs clicks.")
     counts = Shown.of(log)
     row_of = np.zeros(int(log.items.max()) + 1, dtype=np.int64)
     row_of[log.items] = rows
     items = X[row_of]
-    model = make_pipeline(
-        StandardScaler(with_mean=not sparse.issparse(items)), LogisticRegression(warm_start=True, max_iter=1000)
-    )
-    n_items, c, n = len(row_of), counts.clicks, counts.shown
-    twice = sparse.vstack([items, items], format="csr") if sparse.issparse(items) else np.vstack([items, items])
-    target = np.repeat([1, 0], n_items)
-    theta, r = np.ones(counts.n_places) * 0.9, np.full(n_items, 0.5)
-    for _ in range(max_iter):
-        t, q = theta[counts.place], r[counts.item]
-        missed = np.maximum(1.0 - t * q, 1e-12)
-        looked = c + (n - c) * t * (1.0 - q) / missed  # expected looks without and with a click
-        wanted = c + (n - c) * (1.0 - t) * q / missed  # expected times that the document was wanted
-        yes = np.bincount(counts.item, weights=wanted)
-        no = np.bincount(counts.item, weights=n) - yes
-        if not yes.sum() > 0.0:
-            raise InputError("nothing in the log was clicked; a bias needs clicks.")
-        model.fit(twice, target, logisticregression__sample_weight=np.concatenate([yes, no]))
-        r = model.predict_proba(items)[:, 1]
-        before = theta
-        theta = np.bincount(counts.place, weights=looked) / np.bincount(counts.place, weights=n)
-        if np.abs(theta - before).max() <= tol:
-            break
-    return PositionBias(theta / theta[0], "regression")
+    items = StandardScaler(with_mean=not sparse.issparse(items)).fit_transform(items)
+    item, place, n, c = counts.item, counts.place, counts.shown, counts.clicks
+    k = counts.n_places
+
+    def cost(free: Floats) -> tuple[float, Floats]:
+        """Minus the log of the likelihood, and its slopes; θ = 1 / (1 + exp(-a))."""
+        a, b, w = free[:k], free[k], free[k + 1 :]
+        theta, r = expit(a), expit(items @ w + b)
+        p = theta[place] * r[item]
+        missed = np.maximum(1.0 - p, 1e-12)
+        value = -(c @ np.log(np.maximum(p, 1e-300)) + (n - c) @ np.log(missed))
+        pull = (n - c) * p / missed - c  # p times the slope by p
+        slope_a = np.bincount(place, weights=pull, minlength=k) * (1.0 - theta)
+        slope_s = np.bincount(item, weights=pull) * (1.0 - r)
+        slopes = np.concatenate([slope_a, [slope_s.sum()], items.T @ slope_s + w])
+        return (value + 0.5 * w @ w) / n.sum(), slopes / n.sum()
+
+    start = np.concatenate([np.full(k, 2.0), np.zeros(1 + items.shape[1])])
+    exact = {"maxiter": 5000, "maxfun": 10_000, "gtol": 1e-8, "ftol": 1e-13}
+    a = minimize(cost, start, jac=True, method="L-BFGS-B", options=exact).x[:k]
+    return PositionBias(expit(a) / expit(a[0]), "regression")

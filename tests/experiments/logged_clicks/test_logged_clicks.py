@@ -47,5 +47,5 @@ def test_a_quick_run_compares_every_way(tmp_path, monkeypatch):
     by_method = {(row[0], row[1]): row[2:] for row in foretold.rows}
     everything = by_method[f"up to {K} documents", "ips"]
     assert everything[-1] == 0.0
-    assert everything[3] > 0.8
+    assert abs(everything[1] / everything[0] - 1.0) < 0.15
     assert by_method["all", "ips"][-1] > 0.0

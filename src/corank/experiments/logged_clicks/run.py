@@ -44,7 +44,7 @@ def run(options: ExperimentOptions) -> Report:
     """
     repeats = options.repeats or (1 if options.quick else REPEATS)
     n_folds, lists = (2, LISTS[:2]) if options.quick else (5, LISTS)
-    n_logs = 40 if options.quick else LOGS
+    n_logs = 20 if options.quick else LOGS
     options.expect(len(ETAS) * len(lists) * repeats * n_folds + 2 * len(METHODS))
     cells: Cells = {(eta, n, way): [] for eta in ETAS for n in lists for way in (*WAYS, *RIVALS)}
     for eta in ETAS:
