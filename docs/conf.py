@@ -28,6 +28,8 @@ extensions = [
 exclude_patterns = ["_build", "**/*.ipynb", "**/README.md"]
 templates_path = ["_templates"]
 highlight_language = "none"
+# `SPD` in a docstring leads to its page where it has one
+default_role = "py:obj"
 
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 4
@@ -67,7 +69,7 @@ html_theme_options: dict[str, Any] = {
     "secondary_sidebar_items": {"**": ["page-toc"], "index": []},
     "navbar_end": ["theme-switcher"],
     "navbar_persistent": ["search-button"],
-    "header_links_before_dropdown": 7,
+    "header_links_before_dropdown": 8,
     "footer_start": ["copyright"],
     "footer_end": [],
     "back_to_top_button": False,

@@ -10,14 +10,16 @@ import corank
 from corank.metrics import Measure
 
 API = Path(__file__).parent / "api"
-# rooms by what they are for; a room that stands in none is an error
+# rooms by what they are for; a room that stands in none is an error, one that corank does not have is passed over
 SECTIONS = {
     "Learn a ranker": (
         "descent", "rls", "svm", "pursuit", "lambdarank", "gp", "collaborative", "label_ranking", "priors", "linklearn",
-        "base", "landmarks", "smooth", "search",
+        "online", "distributed", "base", "landmarks", "smooth", "search",
     ),
     "Decide what to judge": ("judging", "screening", "asking"),
-    "Measure and use": ("metrics", "calibration", "persist"),
+    "Measure and use": (
+        "metrics", "comparing", "bounds", "report", "calibration", "explanation", "persist",
+    ),
     "Read and write": ("data",),
     "Parts to build with": (
         "kernels", "views", "basis", "losses", "sampling", "graphs", "likelihoods", "moments", "exact", "errors",
@@ -28,6 +30,11 @@ SECTIONS = {
 def rooms() -> set[str]:
     """Return every room that has names for users: those of `import corank`, and where its names live."""
     return {*corank._ROOMS, *(home.split(".")[1] for home in corank._HOMES.values())}
+
+
+def placed() -> dict[str, list[str]]:
+    """Return the rooms of each section that there are."""
+    return {section: [room for room in members if room in rooms()] for section, members in SECTIONS.items()}
 
 
 def modules(room: str) -> list[str]:
@@ -104,7 +111,7 @@ def index() -> str:
         "Every public class and function, room by room. What `import corank` gives directly is shown under that name, "
         "`corank.SPD`;\nthe rest under its room, `corank.gp.Posterior`. Made by `python docs/make_api.py`.\n",
     ]
-    for section, members in SECTIONS.items():
+    for section, members in placed().items():
         parts.append(f"## {section}\n")
         for room in members:
             names = [name for things in listing(room).values() for name in things]
@@ -116,10 +123,10 @@ def index() -> str:
 
 def pages() -> dict[str, str]:
     """Return the text of every page of the reference, by the name of its file."""
-    placed = [room for members in SECTIONS.values() for room in members]
-    if forgotten := rooms() - set(placed):
+    shown = [room for members in placed().values() for room in members]
+    if forgotten := rooms() - set(shown):
         raise SystemExit(f"put {', '.join(sorted(forgotten))} into SECTIONS of docs/make_api.py.")
-    return {"index.md": index(), **{f"{room}.md": page(room) for room in placed}}
+    return {"index.md": index(), **{f"{room}.md": page(room) for room in shown}}
 
 
 if __name__ == "__main__":
