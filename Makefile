@@ -29,13 +29,13 @@ bench: .venv/.bench
 
 # the site, into docs/_build/html; any warning is an error. Pages of names that are gone would be one: they are made anew
 docs: .venv/.docs
-	rm -rf docs/api/generated docs/_build/html
-	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/sphinx-build -q -W --keep-going docs docs/_build/html
+	rm -rf docs/api/generated docs/_build
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/sphinx-build -q -W --keep-going -d docs/_build/doctrees docs docs/_build/html
 	@echo 'open docs/_build/html/index.html'
 
 # asks the network whether addresses of others are still there
 linkcheck: .venv/.docs
-	$(BIN)/sphinx-build -q -W --keep-going -D plot_gallery=0 -b linkcheck docs docs/_build/linkcheck
+	$(BIN)/sphinx-build -q -W --keep-going -D plot_gallery=0 -b linkcheck -d docs/_build/doctrees docs docs/_build/linkcheck
 
 # hostile files against every reader for so long; what fails is kept in fuzz/corpus and is then a test
 MINUTES ?= 10
