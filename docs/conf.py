@@ -27,6 +27,7 @@ extensions = [
 ]
 exclude_patterns = ["_build", "**/*.ipynb", "**/README.md"]
 templates_path = ["_templates"]
+toc_object_entries_show_parents = "hide"
 highlight_language = "none"
 # `SPD` in a docstring leads to its page where it has one
 default_role = "py:obj"
