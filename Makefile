@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test faults fuzz bench lint fresh clean
+.PHONY: demo test faults fuzz bench docs linkcheck lint fresh clean
 
 demo: .venv/.run
 	$(BIN)/corank demo
@@ -26,6 +26,16 @@ faults: .venv/.kernels
 
 bench: .venv/.bench
 	for room in benchmarks/bench_*.py; do $(BIN)/python $$room || exit 1; done
+
+# the site, into docs/_build/html; any warning is an error. Pages of names that are gone would be one: they are made anew
+docs: .venv/.docs
+	rm -rf docs/api/generated docs/_build
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/sphinx-build -q -W --keep-going -d docs/_build/doctrees docs docs/_build/html
+	@echo 'open docs/_build/html/index.html'
+
+# asks the network whether addresses of others are still there
+linkcheck: .venv/.docs
+	$(BIN)/sphinx-build -q -W --keep-going -D plot_gallery=0 -b linkcheck -d docs/_build/doctrees docs docs/_build/linkcheck
 
 # hostile files against every reader for so long; what fails is kept in fuzz/corpus and is then a test
 MINUTES ?= 10
@@ -51,6 +61,10 @@ $(BIN)/python:
 
 .venv/.dev: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[test,dev]'
+	touch $@
+
+.venv/.docs: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
 	touch $@
 
 .venv/.bench: pyproject.toml | $(BIN)/python

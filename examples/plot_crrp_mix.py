@@ -16,9 +16,8 @@ from __future__ import annotations
 import os
 import sys
 
+import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
 from corank.data.jester import read_ratings
 from corank.experiments.ranking_pursuit.grams import Grams
@@ -58,8 +57,7 @@ rng = np.random.default_rng(0)
 has_data = bool(os.environ.get("CORANK_DATA"))
 ratings = read_ratings() if has_data else made_up(rng)
 drawn = draw_users(ratings, (60, 80), 150, 300, 1.0, rng)
-figure = Figure(figsize=(9, 3.6), layout="constrained")
-FigureCanvasAgg(figure)
+figure = plt.figure(figsize=(9, 3.6), layout="constrained")
 left, right = figure.subplots(1, 2)
 for query_weight, fit_intercept in (("pairs", False), ("rows", False), ("rows", True)):
     label = f'"{query_weight}"' + (", fit_intercept" if fit_intercept else "")
@@ -75,4 +73,7 @@ for panel in (left, right):
     panel.set_xlabel("mix, the share of regression")
 right.legend()
 figure.suptitle("Jester, reference users with 60 to 80 ratings" if has_data else "Made-up ratings")
-figure.savefig(sys.argv[1] if len(sys.argv) > 1 else "crrp_mix.png", dpi=130)
+if len(sys.argv) > 1:
+    figure.savefig(sys.argv[1], dpi=130)
+else:
+    plt.show()

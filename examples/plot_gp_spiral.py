@@ -24,6 +24,8 @@ X, pair = spiral()
 picture = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(tempfile.mkdtemp()) / "spiral.png"
 plot(X, pair, fitted(X, pair), picture)
 if len(sys.argv) == 1:
-    plt.imshow(plt.imread(picture))
-    plt.axis("off")
+    figure = plt.figure(figsize=(12.6, 3.9))
+    panel = figure.add_axes((0, 0, 1, 1))
+    panel.imshow(plt.imread(picture))
+    panel.axis("off")
     plt.show()

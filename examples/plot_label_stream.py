@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import sys
 
+import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
 from corank import OnlineLabelRanker
 
@@ -34,8 +33,7 @@ def stream(margin: float, noise: float, rng: np.random.Generator) -> tuple[np.nd
     return X, np.where(U > 0, np.argsort(np.argsort(-U, axis=1), axis=1) + 1, 0)
 
 
-figure = Figure(figsize=(6, 3.8), layout="constrained")
-FigureCanvasAgg(figure)
+figure = plt.figure(figsize=(6, 3.8), layout="constrained")
 panel = figure.subplots()
 for margin, noise in ((0.04, 0.0), (0.02, 0.0), (0.0, 0.0), (0.0, 0.1)):
     X, top = stream(margin, noise, np.random.default_rng(0))
@@ -49,4 +47,7 @@ for margin, noise in ((0.04, 0.0), (0.02, 0.0), (0.0, 0.0), (0.0, 0.1)):
 panel.set_xlabel("examples seen")
 panel.set_ylabel("Kendall distances of predictions, added up")
 panel.legend()
-figure.savefig(sys.argv[1] if len(sys.argv) > 1 else "label_stream.png", dpi=130)
+if len(sys.argv) > 1:
+    figure.savefig(sys.argv[1], dpi=130)
+else:
+    plt.show()

@@ -13,9 +13,8 @@ from __future__ import annotations
 
 import sys
 
+import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
 from corank import BM25, Corpus, LinkLearn
 from corank.linklearn import split_links
@@ -66,8 +65,7 @@ f1, f2, f3 = (network(x) for network, x in zip(model.networks_, grids, strict=Tr
 # two texts that share a word multiply f2 by itself
 learnt = (f1, f2**2, f3)
 
-figure = Figure(figsize=(10.5, 3.6), layout="constrained")
-FigureCanvasAgg(figure)
+figure = plt.figure(figsize=(10.5, 3.6), layout="constrained")
 labels = ("times the word stands in the document", "log(documents / documents with the word)", "length / mean length")
 for at, panel in enumerate(figure.subplots(1, 3)):
     shown = np.exp if at != 1 else np.asarray
@@ -88,4 +86,7 @@ for at, panel in enumerate(figure.subplots(1, 3)):
         panel.set_xscale("log")
         panel.xaxis.set_major_formatter("{x:g}")
         panel.legend(frameon=False, loc="center right")
-figure.savefig(sys.argv[1] if len(sys.argv) > 1 else "linklearn.png", dpi=130)
+if len(sys.argv) > 1:
+    figure.savefig(sys.argv[1], dpi=130)
+else:
+    plt.show()

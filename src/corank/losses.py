@@ -18,14 +18,14 @@ class Loss:
     """
     A convex loss ℓ(t, m) of a target t and a margin m.
 
-    ========================  ==============================================  =================
-    name                      ℓ(t, m)                                         t(z) of a pair
-    ========================  ==============================================  =================
-    ``"hinge"``               max(0, 1 − t m)                                 sign z
-    ``"squared"``             ½ (t − m)²                                      z
-    ``"logistic"``            −t log σ(m) − (1 − t) log(1 − σ(m)), σ logistic (1 + z)/2
-    ``"squared_hinge"``       ½ max(0, 1 − t m)²                              sign z
-    ========================  ==============================================  =================
+    ========================  =================================================  ==============
+    name                      ℓ(t, m)                                            t(z) of a pair
+    ========================  =================================================  ==============
+    ``"hinge"``               max(0, 1 − t m)                                    sign z
+    ``"squared"``             ½ (t − m)²                                         z
+    ``"logistic"``            −t log σ(m) − (1 − t) log(1 − σ(m)), σ logistic    (1 + z)/2
+    ``"squared_hinge"``       ½ max(0, 1 − t m)²                                 sign z
+    ========================  =================================================  ==============
 
     z = y_a − y_b > 0 is the difference of two scores; for a single row the target is its score. The formulas are in
     `corank.core.margins`, one branch a loss; what else has to be known of a loss is its line of `LOSSES`.
