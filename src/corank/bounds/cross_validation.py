@@ -107,7 +107,7 @@ def cv_bound(
     errors, sizes, apart, n_paired = [], [], np.zeros(len(of_others)), 0
     for train, test in _folds(cv, X, grades, queries, judged):
         model, ranks = fit(train)
-        held, paired = _errors(predict_with_qid(model, _safe_indexing(X, test), ids[test]), grades[test], ids[test])
+        held, paired = list_errors(predict_with_qid(model, _safe_indexing(X, test), ids[test]), grades[test], ids[test])
         errors.append(float(held.mean()))
         sizes.append(len(held))
         n_paired += paired
@@ -171,8 +171,8 @@ def list_distances(ranks: Floats, others: Floats, queries: Queries) -> Floats:
     return np.asarray(np.maximum(np.maximum.reduceat(values, starts), 0.0))
 
 
-def _errors(scores: Floats, grades: Floats, qid: NDArray[Any]) -> tuple[Floats, int]:
-    """The error of each query, and how many hold a pair."""
+def list_errors(scores: Floats, grades: Floats, qid: NDArray[Any]) -> tuple[Floats, int]:
+    """The error of each query as `cv_bound` has it, and how many hold a pair."""
     judged = Judgements.of(grades, scores, qid, CONVENTIONS["corank"])
     upside_down = replace(judged, scores=-judged.grades)
     loss, worst = (pair_counts(one, one.ranked.grades, 1.0)[0] for one in (judged, upside_down))

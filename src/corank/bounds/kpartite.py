@@ -250,7 +250,7 @@ class _Reach:
 def _moves(levels: Floats, counts: NDArray[np.int64], power: float) -> Floats:
     """Σ_{m ≠ l} n_m |m − l|^power for each level l; levels rise."""
     if power == 0.0:
-        return (counts.sum() - counts).astype(np.float64)
+        return np.asarray(counts.sum() - counts, dtype=np.float64)
     if power == 1.0:
         below, total = np.cumsum(counts), np.cumsum(counts * levels)
         return np.asarray(levels * (2.0 * below - below[-1]) + total[-1] - 2.0 * total)
