@@ -112,18 +112,20 @@ def cv_bound(
         sizes.append(len(held))
         n_paired += paired
         apart += list_distances(whole_ranks, ranks, of_others)
-    return _bound(errors, np.array(sizes), apart / len(errors), n_paired / sum(sizes), delta)
+    return _bound(errors, np.array(sizes), apart / len(errors), n_paired, delta)
 
 
-def _bound(errors: list[float], sizes: Numbers, apart: Floats, share: float, delta: float) -> Bound:
+def _bound(errors: list[float], sizes: Numbers, apart: Floats, n_paired: int, delta: float) -> Bound:
+    n_judged = int(sizes.sum())
     once, union = np.log(2.0 / delta), np.log(2.0 * len(sizes) / delta)
     width = min(np.sqrt(once / (2.0 * sizes.min())), np.sqrt(union / (2.0 * sizes)).mean())
     further = float(np.sqrt(once / (2.0 * len(apart))))
     error, distance = float(np.mean(errors)), float(apart.mean())
     return Bound(
-        "disagreement error", error, 0.0, min(1.0, error + float(width) + distance + further), delta, 1.0, 0.5 * share,
+        "weighted disagreement error", error, 0.0, min(1.0, error + float(width) + distance + further), delta, 1.0,
+        0.5 * n_paired / n_judged,
         parts=(
-            ("folds", len(sizes)), ("judged queries", int(sizes.sum())), ("unscored queries", len(apart)),
+            ("folds", len(sizes)), ("judged queries", n_judged), ("unscored queries", len(apart)),
             ("width of the folds", float(width)), ("distance to the folds' models", distance),
             ("width of the distance", further),
         ),
@@ -131,7 +133,7 @@ def _bound(errors: list[float], sizes: Numbers, apart: Floats, share: float, del
             "Judged and unscored queries were drawn independently from the same distribution.",
             "The unscored queries took no part in learning, nor in choosing parameters.",
             "Every pair weighs the difference of its grades; a query of one grade counts 0, as "
-            f"{1.0 - share:.0%} of the judged ones do.",
+            f"{n_judged - n_paired} of the judged ones do.",
         ),
     )  # fmt: skip
 
