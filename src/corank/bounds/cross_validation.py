@@ -7,7 +7,8 @@ than f_k needs no judgement: with relevant rows S of a list of K, p = |S|, Δ(f)
 (p (K − p)) for ranks rg from 0, whence, whatever is relevant, Δ(f) − Δ(f') ≤ d(f, f') = max_p Σ of the p largest
 rg(i) − rg'(i) / (p (K − p)). Ties share the mean of their ranks, which is Δ with ties as ½. With probability 1 − delta
 
-    ε(f) ≤ mean_k ε̂_k + √(ln(2/delta)/(2 min n_k)) + mean_{j, k} d(f(x_j), f_k(x_j)) + √(ln(2/delta)/(2m)).
+    ε(f) ≤ mean_k ε̂_k + √(ln(2/delta)/(2 min n_k)) + D,  D the largest p with m kl(mean_{j, k} d(f(x_j), f_k(x_j)), p) ≤
+    ln(2/delta), which is not above the mean + √(ln(2/delta)/(2m)).
 
 The paper has mean_k √(ln(2K/delta)/(2n_k)) in the second place, by a union over folds, and draws one k for each
 unscored query; it is enough that exp(mean_k) ≤ mean_k exp, and the mean over all k has the same expectation without
@@ -26,6 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import _safe_indexing, get_tags
 
 from corank.bounds.bound import Bound
+from corank.bounds.hoeffding import hoeffding_end
 from corank.data.given import as_scores
 from corank.data.queries import Queries
 from corank.data.routing import fit_with_qid, predict_with_qid
@@ -119,8 +121,8 @@ def _bound(errors: list[float], sizes: Numbers, apart: Floats, n_paired: int, de
     n_judged = int(sizes.sum())
     once, union = np.log(2.0 / delta), np.log(2.0 * len(sizes) / delta)
     width = min(np.sqrt(once / (2.0 * sizes.min())), np.sqrt(union / (2.0 * sizes)).mean())
-    further = float(np.sqrt(once / (2.0 * len(apart))))
     error, distance = float(np.mean(errors)), float(apart.mean())
+    further = hoeffding_end(distance, len(apart), float(once), 1.0) - distance
     return Bound(
         "weighted disagreement error", error, 0.0, min(1.0, error + float(width) + distance + further), delta, 1.0,
         0.5 * n_paired / n_judged,
