@@ -137,7 +137,7 @@ def linear_class(scores: ArrayLike, y: ArrayLike, *, n_features: int, power: flo
     √(8 (ln r + ln(4/delta)) Σ_i c_i²) to either side, r the number of ways in which linear rankers can order twice as
     many rows. Every way is a face of the arrangement of N = Σ_{l<m} 2n_l 2n_m hyperplanes, hence
     r ≤ Σ_{j ≤ d} C(N, j) 2^j for d columns. The paper's Π_{l<m} (2e n_l n_m/d)^d is larger for more than two grades,
-    and no bound where a factor has n_l n_m < d.
+    and falls below 1, which bounds nothing, where n_l n_m is much smaller than d.
 
     Parameters
     ----------

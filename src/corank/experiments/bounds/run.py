@@ -88,7 +88,10 @@ def run(options: ExperimentOptions) -> Report:
             ),
             ReportTable(
                 "What cv_bound is made of",
-                ("population", "n", "error of folds", "width of it", "distance to models of folds", "width of the distance"),
+                (
+                    "population", "n", "error of folds", "width of it", "distance to models of folds",
+                    "width of the distance",
+                ),
                 tuple(parts),
             ),
         ),
