@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         asking as asking,
         base as base,
         basis as basis,
+        bounds as bounds,
         calibration as calibration,
         collaborative as collaborative,
         counterfactual as counterfactual,
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
         descent as descent,
         errors as errors,
         exact as exact,
+        explanation as explanation,
         gp as gp,
         graphs as graphs,
         judging as judging,
@@ -72,6 +74,7 @@ if TYPE_CHECKING:
     )
     from corank.data.store import open_store as open_store, write_store as write_store
     from corank.descent import CRR as CRR, LCRA as LCRA, SPD as SPD
+    from corank.explanation import Explanation as Explanation, explain as explain
     from corank.gp import (
         CollaborativeGP as CollaborativeGP,
         OrdinalGP as OrdinalGP,
@@ -127,6 +130,7 @@ _HOMES = {
     "ColumnMean": "corank.priors",
     "Corpus": "corank.linklearn",
     "Evaluation": "corank.metrics",
+    "Explanation": "corank.explanation",
     "ItemMean": "corank.collaborative",
     "JudgingCurve": "corank.judging",
     "LCRA": "corank.descent",
@@ -161,6 +165,7 @@ _HOMES = {
     "estimate_from_clicks": "corank.counterfactual",
     "evaluate": "corank.metrics",
     "evaluate_run": "corank.metrics",
+    "explain": "corank.explanation",
     "fit_many": "corank.pursuit",
     "fit_many_views": "corank.pursuit",
     "hide_scores": "corank.data.split",
@@ -187,10 +192,10 @@ _HOMES = {
 
 # what else is reached by `import corank` alone
 _ROOMS = (
-    "asking", "base", "basis", "calibration", "collaborative", "counterfactual", "data", "descent", "errors",
-    "exact", "gp", "graphs", "judging", "kernels", "label_ranking", "lambdarank", "landmarks", "likelihoods",
-    "linklearn", "losses", "metrics", "moments", "persist", "priors", "pursuit", "rls", "sampling", "screening",
-    "smooth", "svm", "views",
+    "asking", "base", "basis", "bounds", "calibration", "collaborative", "counterfactual", "data", "descent",
+    "errors", "exact", "explanation", "gp", "graphs", "judging", "kernels", "label_ranking", "lambdarank",
+    "landmarks", "likelihoods", "linklearn", "losses", "metrics", "moments", "persist", "priors", "pursuit", "rls",
+    "sampling", "screening", "smooth", "svm", "views",
 )  # fmt: skip
 
 __all__ = ["__version__", *_HOMES]
