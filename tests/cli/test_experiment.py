@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from corank import experiments
 from corank.cli import app
 from corank.errors import InputError
-from corank.experiments.report import Report, ReportTable
+from corank.report import Report, ReportTable
 
 
 @pytest.fixture

@@ -99,7 +99,7 @@ def _simulate(
 
     from corank.asking import read_choices, simulate
     from corank.cli.tables import screen, show
-    from corank.experiments.report import ReportTable
+    from corank.tables import ReportTable
     from corank.progress import progress
 
     choices, y = read_choices(items, name=name, features=features, judged=judged)

@@ -13,7 +13,7 @@ from corank.errors import InputError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from corank.experiments.report import ReportTable
+    from corank.tables import ReportTable
     from corank.screening.simulate import Replay
 
 STARTS = 10
@@ -65,7 +65,7 @@ def _reading(replays: list[Replay]) -> ReportTable:
     """How much was read when enough was found, and when rules that cannot know it said so."""
     import numpy as np
 
-    from corank.experiments.report import ReportTable
+    from corank.tables import ReportTable
     from corank.screening.simulate import stopped
     from corank.screening.stopping import Rule
 
@@ -104,7 +104,7 @@ def _compare_rankers(output: Path, queries: int, seed: int, console: Console) ->
     from corank.data.split import QueryShuffleSplit, hide_scores
     from corank.data.store import open_store, write_store
     from corank.descent import CRR, LCRA, SPD
-    from corank.experiments.report import ReportTable
+    from corank.tables import ReportTable
     from corank.metrics import compare, evaluate
     from corank.persist import load, save
 

@@ -98,7 +98,7 @@ def _print_json(evaluation: Evaluation, comparisons: list[Comparison], n_absent:
 
 def _print_tables(evaluation: Evaluation, comparisons: list[Comparison], n_absent: int) -> None:
     from corank.cli.tables import screen, show
-    from corank.experiments.report import ReportTable
+    from corank.tables import ReportTable
 
     console = screen()
     rows = [(name, one.mean, one.micro, one.n_used, one.n_empty) for name, one in evaluation.items()]

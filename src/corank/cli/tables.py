@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from corank.experiments.report import ReportTable
+    from corank.tables import ReportTable
 
 ENDLESS = 1_000_000
 # a column of text may be folded down to this

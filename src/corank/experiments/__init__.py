@@ -11,7 +11,7 @@ from importlib import import_module
 
 from corank.errors import InputError, known
 from corank.experiments.options import ExperimentOptions
-from corank.experiments.report import Report
+from corank.report import Report
 
 EXPERIMENTS = {
     "co-rankrls": "corank.experiments.co_rankrls.run",

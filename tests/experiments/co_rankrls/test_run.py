@@ -6,7 +6,7 @@ import pytest
 from corank.data.mq2008 import folds, read_parts
 from corank.experiments.co_rankrls import run
 from corank.experiments.options import ExperimentOptions
-from corank.experiments.report import ReportTable
+from corank.report import ReportTable
 from corank.metrics import evaluate
 from corank.rls import RankRLS
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from corank.experiments.few_judgements.learners import RANKRLS, learners
 from corank.experiments.few_judgements.problems import TopicPool
 from corank.experiments.options import ExperimentOptions
-from corank.experiments.report import Cell, ReportTable, wilcoxon
+from corank.report import Cell, ReportTable, wilcoxon
 from corank.judging.model import fitted
 from corank.metrics import average_precision
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from corank.data.atomic import atomic_file
 from corank.errors import need
 from corank.experiments.options import ExperimentOptions
-from corank.experiments.report import Report, ReportTable
+from corank.report import Report, ReportTable
 from corank.gp import PreferenceGP
 from corank.kernels import GaussianKernel
 

@@ -20,7 +20,7 @@ from corank.data.catalog import dataset
 from corank.data.text import open_text
 from corank.experiments.gp_ordinal.methods import METHODS
 from corank.experiments.options import ExperimentOptions
-from corank.experiments.report import Cell, Report, ReportTable, wilcoxon
+from corank.report import Cell, Report, ReportTable, wilcoxon
 
 Floats = NDArray[np.float64]
 

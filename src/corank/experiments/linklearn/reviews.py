@@ -13,7 +13,7 @@ from corank.core.postings import Bags
 from corank.data.catalog import data_root
 from corank.data.records import Records, read_records
 from corank.experiments.options import ExperimentOptions
-from corank.experiments.report import Cell, ReportTable, wilcoxon
+from corank.report import Cell, ReportTable, wilcoxon
 from corank.linklearn import BM25, Corpus, Index, LinkLearn, Links, split_links
 from corank.metrics import evaluate
 

@@ -27,7 +27,7 @@ from corank.experiments.linklearn.problems import (
 )  # fmt: skip
 from corank.experiments.linklearn.reviews import reviews_table
 from corank.experiments.options import ExperimentOptions
-from corank.experiments.report import Cell, Report, ReportTable, wilcoxon
+from corank.report import Cell, Report, ReportTable, wilcoxon
 from corank.linklearn import BM25
 
 REPEATS, STEPS = 3, 400

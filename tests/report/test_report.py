@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from corank.experiments.report import Report, ReportTable
+from corank.report import Report, ReportTable
 
 TABLE = ReportTable(
     "Runs", ("method", "MAP", "n"), (("SPD", 0.12345, 3), ("none", float("nan"), None)), digits=2, note="A note."
