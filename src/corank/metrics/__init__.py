@@ -11,7 +11,7 @@ from corank.metrics.binary import (
     reciprocal_rank,
     success,
 )
-from corank.metrics.compare import Comparison, compare
+from corank.metrics.compare import Comparison, PairedTest, compare
 from corank.metrics.conventions import CONVENTIONS, Convention
 from corank.metrics.evaluate import Evaluation, evaluate
 from corank.metrics.graded import dcg, expected_reciprocal_rank, mean_ndcg, ndcg, winner_take_all
@@ -35,6 +35,7 @@ __all__ = [
     "Evaluation",
     "Measure",
     "Metric",
+    "PairedTest",
     "Result",
     "auc",
     "average_precision",

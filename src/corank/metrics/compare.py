@@ -54,6 +54,51 @@ class Comparison:
     n_lower: int
 
 
+@dataclass(frozen=True)
+class PairedTest:
+    """
+    A paired test of one metric between two named evaluations of the same queries: `other` minus `base`.
+
+    Attributes
+    ----------
+    metric : str
+        Canonical name.
+    base, other : str
+        Names of the two evaluations.
+    base_mean, other_mean : float
+        Their means over the compared queries.
+    difference : float
+        Mean of the differences per query.
+    low, high : float
+        Bootstrap percentile interval of the mean difference.
+    level : float
+        Its level.
+    p_value : float
+        Two-sided Wilcoxon signed-rank test; 1 where no query differs.
+    p_adjusted : float
+        The same after Holm's correction for the number of tests that were made together.
+    n_queries : int
+        Queries compared: those with a value in both evaluations.
+    n_higher, n_lower : int
+        Queries on which `other` has the higher and the lower value.
+    """
+
+    metric: str
+    base: str
+    other: str
+    base_mean: float
+    other_mean: float
+    difference: float
+    low: float
+    high: float
+    level: float
+    p_value: float
+    p_adjusted: float
+    n_queries: int
+    n_higher: int
+    n_lower: int
+
+
 def compare(
     base: Evaluation,
     other: Evaluation,
