@@ -36,6 +36,8 @@ class ReportTable:
         Decimals of floats.
     note : str
         What a reader has to know, below the table.
+    formats : tuple of str
+        How floats of each column are shown instead, such as ``".2g"``; "" for `digits` decimals.
 
     Examples
     --------
@@ -53,13 +55,16 @@ class ReportTable:
     rows: tuple[tuple[Cell, ...], ...]
     digits: int = 4
     note: str = ""
+    formats: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for row in self.rows:
             if len(row) != len(self.columns):
                 raise ValueError(f"a row of {len(row)} cells in a table of {len(self.columns)} columns: {row}")
+        if self.formats and len(self.formats) != len(self.columns):
+            raise ValueError(f"{len(self.formats)} formats for a table of {len(self.columns)} columns: {self.formats}")
 
-    def text(self, cell: Cell) -> str:
+    def text(self, cell: Cell, column: int | None = None) -> str:
         """
         Show one cell.
 
@@ -67,6 +72,8 @@ class ReportTable:
         ----------
         cell : str, int, float or None
             Its value.
+        column : int, optional
+            Its column, whose format is used.
 
         Returns
         -------
@@ -75,7 +82,26 @@ class ReportTable:
         """
         if cell is None or (isinstance(cell, float) and math.isnan(cell)):
             return ""
-        return f"{cell:.{self.digits}f}" if isinstance(cell, float) else str(cell)
+        if not isinstance(cell, float):
+            return str(cell)
+        own = self.formats[column] if self.formats and column is not None else ""
+        return format(cell, own or f".{self.digits}f")
+
+    def texts(self, row: tuple[Cell, ...]) -> list[str]:
+        """
+        Show the cells of one row.
+
+        Parameters
+        ----------
+        row : tuple
+            One of `rows`.
+
+        Returns
+        -------
+        list of str
+            How tables print them.
+        """
+        return [self.text(cell, column) for column, cell in enumerate(row)]
 
     def is_number(self, column: int) -> bool:
         """
@@ -108,7 +134,7 @@ class ReportTable:
 
         rule = "".join("---:|" if self.is_number(column) else "---|" for column in range(len(self.columns)))
         lines = [*([f"**{self.title}**", ""] if self.title else []), line(self.columns), "|" + rule]
-        lines += [line([self.text(cell) for cell in row]) for row in self.rows]
+        lines += [line(self.texts(row)) for row in self.rows]
         return "\n".join([*lines, "", self.note] if self.note else lines)
 
     def html(self) -> str:
@@ -124,15 +150,19 @@ class ReportTable:
 
         def cell(tag: str, scope: str, at: int, value: Cell) -> str:
             number = ' class="number"' if self.is_number(at) else ""
-            return f"<{tag}{scope}{number}>{escape(self.text(value))}</{tag}>"
+            return f"<{tag}{scope}{number}>{escape(self.text(value, at))}</{tag}>"
 
         def row(cells: tuple[Cell, ...]) -> str:
             first, *others = cells
-            return cell("th", ' scope="row"', 0, first) + "".join(cell("td", "", at, v) for at, v in enumerate(others, 1))
+            return cell("th", ' scope="row"', 0, first) + "".join(
+                cell("td", "", at, v) for at, v in enumerate(others, 1)
+            )
 
-        named = f' aria-label="{escape(self.title)}"' if self.title else ""
+        named = f' role="region" tabindex="0" aria-label="{escape(self.title)}"' if self.title else ""
         head = "".join(cell("th", ' scope="col"', at, name) for at, name in enumerate(self.columns))
-        lines = [f'<div class="wide" role="region" tabindex="0"{named}>\n<table>' if named else '<div class="wide">\n<table>']
+        lines = [
+            f'<div class="wide" role="region" tabindex="0"{named}>\n<table>' if named else '<div class="wide">\n<table>'
+        ]
         lines += [f"<caption>{escape(self.title)}</caption>"] if self.title else []
         lines += [f"<thead><tr>{head}</tr></thead>", "<tbody>", *(f"<tr>{row(cells)}</tr>" for cells in self.rows)]
         lines += ["</tbody>\n</table>\n</div>"]
@@ -168,7 +198,7 @@ class ReportTable:
         form = "".join("r" if self.is_number(column) else "l" for column in range(len(self.columns)))
         caption = ". ".join(filter(None, (self.title, self.note))).translate(_LATEX)
         lines = [r"\begin{table}", *([rf"\caption{{{caption}}}"] if caption else []), rf"\begin{{tabular}}{{{form}}}"]
-        lines += [r"\toprule", line(self.columns), r"\midrule", *(line([*map(self.text, row)]) for row in self.rows)]
+        lines += [r"\toprule", line(self.columns), r"\midrule", *(line(self.texts(row)) for row in self.rows)]
         return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}"])
 
     def to_frame(self) -> Any:

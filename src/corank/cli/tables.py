@@ -32,7 +32,7 @@ def show(table: ReportTable, console: Console) -> None:
     from rich import box
     from rich.table import Table
 
-    texts = [[table.text(cell) for cell in row] for row in table.rows]
+    texts = [table.texts(row) for row in table.rows]
     layout = _layout(table, texts, console)
     if layout is None:
         _show_records(table, texts, console)

@@ -22,9 +22,9 @@ from corank.data.smart import COLLECTIONS, read_topics
 from corank.experiments.few_judgements.learners import learners
 from corank.experiments.few_judgements.retrieval import BM25Index, Feedback
 from corank.experiments.options import ExperimentOptions
-from corank.report import Cell, ReportTable, wilcoxon
 from corank.judging.model import fitted
 from corank.metrics import evaluate
+from corank.report import Cell, ReportTable, wilcoxon
 from corank.smooth import Smooth
 
 N_JUDGED = 5

@@ -1,0 +1,127 @@
+"""Studies to be shown: one of made values with every part, one in which nothing was finished, and odd ones between."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from corank.comparing import (
+    Coefficient,
+    CurvePoint,
+    DataSummary,
+    Outcome,
+    PathPoint,
+    QueryValue,
+    ReliabilityPoint,
+    Study,
+    TradeOffPoint,
+)
+from corank.metrics import PairedTest, compare, evaluate
+
+METRICS = ("nDCG@10", "AP")
+TITLES = {
+    "rankrls": ("RankRLS", 1.0),
+    "lcra": ("LCRA, two random views that agree on unscored rows", 1.1),
+    "lambdarank": ("LambdaRank, trees", 1.3),
+    "crr": ("CRR", 1.35),
+    "spd": ("SPD", 1.4),
+    "ranksvm": ("RankSVM", 1.6),
+    "lightgbm": ("LightGBM as it comes", 2.0),
+    "column": ("Mean of the columns <no labels>", 3.0),
+}
+FRACTIONS = (0.01, 0.03, 0.1, 0.3, 1.0)
+
+
+def _outcome(name: str, place: int, y: np.ndarray, qid: np.ndarray) -> Outcome:
+    title, noise = TITLES[name]
+    scores = y + np.random.default_rng(place).normal(scale=noise, size=len(y))
+    evaluation = evaluate(y, scores, qid, METRICS)
+    mean = evaluation[METRICS[0]].mean
+    tuned = name not in ("column", "lightgbm")
+    return Outcome(
+        name, title, name == "column", name == "lcra", 0 if name == "column" else place + 1,
+        "exact leave-query-out over 20 values of alpha" if tuned else "",
+        tuple({"alpha": 10.0**-fold, "loss": "squared"} for fold in range(5)) if tuned else (),
+        evaluation, mean - 0.02, mean + 0.02, 1.5 * (place + 1), 0.02, 40_000_000 * (place + 1), 5,
+    )  # fmt: skip
+
+
+def full_study(n_queries: int = 200, larger_is_better: bool = True) -> Study:
+    """Every part, with values that belong together: evaluations, means, tests and queries."""
+    rng = np.random.default_rng(0)
+    qid = np.repeat(np.arange(n_queries), 12)
+    y = rng.choice([0.0, 1.0, 2.0], size=len(qid), p=[0.7, 0.2, 0.1])
+    outcomes = sorted(
+        (_outcome(name, place, y, qid) for place, name in enumerate(TITLES)),
+        key=lambda one: -one.evaluation[METRICS[0]].mean,
+    )
+    best = outcomes[0]
+    cut = replace(
+        outcomes[3], name="preference-gp", title="PreferenceGP", evaluation=None, low=np.nan, high=np.nan, n_done=2,
+        is_cut=True,
+    )  # fmt: skip
+    failed = replace(
+        cut, name="co-rankrls", title="CoRankRLS", n_done=0, is_cut=False, error="the views have no columns in common."
+    )
+    base = next(one for one in outcomes if one.name == "column")
+    values, bases = (one.evaluation[METRICS[0]].values for one in (best, base))
+    order = [at for at in np.argsort(values) if not np.isnan(values[at])]
+    return Study(
+        DataSummary(
+            "mq2008/Fold1.txt", "f00dcafe12345678", len(y), 46, n_queries,
+            tuple((grade, int((y == grade).sum())) for grade in (0.0, 1.0, 2.0)), 120, 3, 17, 1, 22, ("6", "7", "8"), 500, 40,
+        ),
+        METRICS[0], METRICS, "corank", larger_is_better, 0.95, (*outcomes, cut, failed), _tests(best, outcomes[1:]),
+        tuple(
+            CurvePoint(
+                one.name, part, max(1, round(part * 0.8 * n_queries)), mean - 0.1 * (1 - part), mean - 0.1 * (1 - part) - 0.02,
+                mean - 0.1 * (1 - part) + 0.02, 3,
+            )
+            for one in outcomes
+            for mean in [one.evaluation[METRICS[0]].mean]
+            for part in FRACTIONS
+        ),
+        best.name, "column", best.name,
+        "The simplest method within chance of the best is chosen: the first in the order of complexity whose corrected p is above 0.05.",
+        f"{best.title} is best ({METRICS[0]} {best.evaluation[METRICS[0]].mean:.4f}) and beats the simplest (p < 0.001).",
+        ("PreferenceGP was cut: the budget of 10 minutes had ended.", "xgboost is not installed, and was left out."),
+        5, 0, {"corank": "0.1.0", "numpy": "2.3.1", "numba": "0.63.0"},
+        "corank compare mq2008/Fold1.txt --models spd,crr,lcra,rankrls,lambdarank --budget 10m --seed 0 -o out/compare", 274.2,
+        Path("out/compare/model.safetensors"),
+        tuple(PathPoint("alpha", 10.0**power, 0.5 - 0.01 * (power + 3) ** 2, power == -3) for power in range(-6, 3)),
+        tuple(ReliabilityPoint(p, min(1.0, p * 1.08), int(4000 * (1 - p) ** 2) + 12) for p in np.linspace(0.03, 0.93, 9)),
+        tuple(
+            Coefficient(f"column_{at}" if at else "a column of a rather long name & <odd> letters", w, 0.5 * w)
+            for at, w in enumerate(sorted(rng.normal(size=46), key=lambda w: -abs(w)))
+        ),
+        tuple(QueryValue(str(10000 + at), 12, 12, float(values[at]), float(bases[at])) for at in order),
+        tuple(TradeOffPoint(mix, 0.48 - 0.02 * mix**2, 0.9 - 0.65 * mix**0.3) for mix in (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0)),
+    )  # fmt: skip
+
+
+def _tests(best: Outcome, others: list[Outcome]) -> tuple[PairedTest, ...]:
+    found = []
+    for other in others:
+        one = compare(best.evaluation, other.evaluation, METRICS[0], random_state=0, n_resamples=200)
+        found.append(
+            PairedTest(
+                METRICS[0], best.name, other.name, one.base, one.other, one.difference, one.low, one.high, one.level,
+                one.p_value, min(1.0, one.p_value * len(others)), one.n_queries, one.n_higher, one.n_lower,
+            )
+        )  # fmt: skip
+    return tuple(found)
+
+
+def unfinished_study() -> Study:
+    """Nothing was done in the time given."""
+    whole = full_study(20)
+    none = tuple(
+        replace(one, evaluation=None, low=np.nan, high=np.nan, n_done=0, is_cut=True, chosen=(), tuning="")
+        for one in whole.outcomes
+    )
+    return replace(
+        whole, outcomes=none, tests=(), curve=(), best="", simplest="", winner="", verdict="No method was finished.",
+        notes=(), model=None, path=(), reliability=(), coefficients=(), queries=(), trade_off=(),
+    )  # fmt: skip
