@@ -90,7 +90,7 @@ def _step(width: float) -> float:
 
 
 def _decades(low: float, high: float, start: float, end: float, n_ticks: int) -> Scale:
-    """A scale just over the numbers; ticks are powers of ten, some of them where they are many, or 1, 2, 5 times them."""
+    """A scale just over the numbers; ticks are powers of ten, not all where they are many, or 1, 2, 5 times them."""
     if high / low < 1.1:  # one number: some room on both sides
         low, high = low / 2, high * 2
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)

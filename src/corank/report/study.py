@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from corank.comparing import Study
 from corank.comparing.shown import leaderboard, tested
@@ -223,15 +224,17 @@ def _tuning(study: Study) -> list[Block]:
     return [ReportTable("Tuning, inside the training part of each fold", ("method", "how", "chosen"), rows, note=note)]
 
 
-def _chosen(folds: Sequence[object]) -> str:
-    """Parameters fold by fold."""
-    texts = [_parameters(fold) for fold in folds]
-    return texts[0] if len(set(texts)) == 1 else "; ".join(texts)
+def _chosen(folds: Sequence[Mapping[str, Any]]) -> str:
+    """Each parameter with its values, fold by fold."""
+    names = dict.fromkeys(name for fold in folds for name in fold)
+    values = {name: [_value(fold[name]) for fold in folds if name in fold] for name in names}
+    return "; ".join(
+        f"{name} {' / '.join(found[:1] if len(set(found)) == 1 else found)}" for name, found in values.items()
+    )
 
 
-def _parameters(fold: object) -> str:
-    shown = dict(fold)  # type: ignore[call-overload]
-    return ", ".join(f"{k}={v:.3g}" if isinstance(v, float) else f"{k}={v}" for k, v in shown.items())
+def _value(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
 def _repeat(study: Study) -> list[Block]:

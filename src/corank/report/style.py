@@ -71,7 +71,8 @@ thead th { border-bottom-color: var(--ink); vertical-align: bottom; }
 th:first-child { padding-left: 0; }
 .number { text-align: right; }
 tbody .number { white-space: nowrap; }
-tbody tr:hover { background: var(--raised); }
+tbody th, thead th:first-child { position: sticky; left: 0; background: var(--paper); }
+tbody tr:hover > * { background: var(--raised); }
 .plots { display: grid; gap: 1.5rem 2.5rem; grid-template-columns: repeat(auto-fit, minmax(min(100%, 20rem), 1fr)); }
 figure { margin: 0; max-width: 28rem; break-inside: avoid; }
 figure svg { display: block; width: 100%; height: auto; }
