@@ -18,7 +18,7 @@ from corank.comparing import (
     Study,
     TradeOffPoint,
 )
-from corank.metrics import PairedTest, compare, evaluate
+from corank.metrics import PairedTest, compare_runs, evaluate
 
 METRICS = ("nDCG@10", "AP")
 TITLES = {
@@ -102,16 +102,8 @@ def full_study(n_queries: int = 200, larger_is_better: bool = True) -> Study:
 
 
 def _tests(best: Outcome, others: list[Outcome]) -> tuple[PairedTest, ...]:
-    found = []
-    for other in others:
-        one = compare(best.evaluation, other.evaluation, METRICS[0], random_state=0, n_resamples=200)
-        found.append(
-            PairedTest(
-                METRICS[0], best.name, other.name, one.base, one.other, one.difference, one.low, one.high, one.level,
-                one.p_value, min(1.0, one.p_value * len(others)), one.n_queries, one.n_higher, one.n_lower,
-            )
-        )  # fmt: skip
-    return tuple(found)
+    evaluations = {one.name: one.evaluation for one in (best, *others)}
+    return tuple(compare_runs(evaluations, METRICS[0], base=best.name, random_state=0, n_resamples=200))
 
 
 def unfinished_study() -> Study:

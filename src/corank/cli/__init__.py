@@ -53,7 +53,7 @@ def _options(
 VERBS: tuple[tuple[Callable[..., None], str], ...] = (
     (fit, "Learn a ranker, and save it."),
     (rank, "Score rows with a saved model."),
-    (evaluate, "Measure rankings, and compare two of them."),
+    (evaluate, "Measure rankings, and test which differ."),
     (check_lambda, "Ask whether forces are slopes of a cost."),
     (screen, "Find nearly all relevant records while reading few."),
     (ask, "Order things by asking which of two is better."),

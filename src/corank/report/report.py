@@ -8,9 +8,6 @@ from dataclasses import asdict, dataclass, field
 from html import escape
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 from corank.data.atomic import atomic_file
 from corank.report.page import page
 from corank.tables import Cell, ReportTable
@@ -125,18 +122,3 @@ class Report:
 def _without_nan(rows: tuple[tuple[Cell, ...], ...]) -> list[list[Cell]]:
     """JSON has no NaN: a cell without a value is null."""
     return [[None if isinstance(cell, float) and math.isnan(cell) else cell for cell in row] for row in rows]
-
-
-def wilcoxon(differences: NDArray[np.float64]) -> float:
-    """
-    Test whether paired differences lie around zero, by Wilcoxon's signed ranks.
-
-    differences: one for each pair.
-    Returns: the p-value; 1 where nothing differs.
-
-    >>> wilcoxon(np.array([1.0, 2.0, 3.0, 4.0, 5.0]))
-    0.0625
-    """
-    from scipy import stats
-
-    return float(stats.wilcoxon(differences).pvalue) if differences.any() else 1.0

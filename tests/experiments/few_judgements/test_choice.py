@@ -7,8 +7,7 @@ from corank.experiments.few_judgements import choice
 from corank.experiments.few_judgements.learners import RANKRLS
 from corank.experiments.options import ExperimentOptions
 from corank.judging import judging_curve
-from corank.metrics import average_precision
-from corank.report import wilcoxon
+from corank.metrics import average_precision, wilcoxon
 from corank.rls import RankRLS
 
 

@@ -13,8 +13,8 @@ from corank.experiments.few_judgements.learners import LOGISTIC, RANKRLS, SMOOTH
 from corank.experiments.few_judgements.problems import LEAST_TEST, TopicPool
 from corank.experiments.options import ExperimentOptions
 from corank.judging import judging_curve
-from corank.metrics import average_precision
-from corank.report import Cell, ReportTable, wilcoxon
+from corank.metrics import average_precision, wilcoxon
+from corank.report import Cell, ReportTable
 
 START, BATCH, STEPS = 5, 10, 4
 N_JUDGED = tuple(START + BATCH * step for step in range(STEPS + 1))

@@ -23,7 +23,8 @@ from corank.errors import need
 from corank.experiments.options import ExperimentOptions
 from corank.gp import PreferenceGP, gains
 from corank.kernels import GaussianKernel
-from corank.report import Report, ReportTable, wilcoxon
+from corank.metrics import wilcoxon
+from corank.report import Report, ReportTable
 
 Floats = NDArray[np.float64]
 

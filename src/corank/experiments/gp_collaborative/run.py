@@ -19,7 +19,8 @@ from corank.experiments.gp_collaborative.problem import KERNELS, N_MOVIES, N_USE
 from corank.experiments.options import ExperimentOptions
 from corank.gp import CollaborativeGP
 from corank.gp.readers import read_all
-from corank.report import Cell, Report, ReportTable, wilcoxon
+from corank.metrics import wilcoxon
+from corank.report import Cell, Report, ReportTable
 
 Floats = NDArray[np.float64]
 

@@ -11,7 +11,8 @@ from corank.data.smart import COLLECTIONS, read_citations, read_topics
 from corank.experiments.linklearn.problems import everywhere
 from corank.experiments.options import ExperimentOptions
 from corank.linklearn import Corpus, LinkLearn, split_links
-from corank.report import Cell, ReportTable, wilcoxon
+from corank.metrics import wilcoxon
+from corank.report import Cell, ReportTable
 
 SOURCES = ("cacm", "cisi")
 WAYS: dict[str, dict[str, Any]] = {

@@ -28,7 +28,8 @@ from corank.experiments.linklearn.problems import (
 from corank.experiments.linklearn.reviews import reviews_table
 from corank.experiments.options import ExperimentOptions
 from corank.linklearn import BM25
-from corank.report import Cell, Report, ReportTable, wilcoxon
+from corank.metrics import wilcoxon
+from corank.report import Cell, Report, ReportTable
 
 REPEATS, STEPS = 3, 400
 CHOSEN, BOTH = "LinkLearn, way chosen on the others", "mean of LinkLearn and tuned BM25"
