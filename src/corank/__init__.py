@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         asking as asking,
         base as base,
         basis as basis,
+        bounds as bounds,
         calibration as calibration,
         collaborative as collaborative,
         data as data,
@@ -171,7 +172,7 @@ _HOMES = {
 
 # what else is reached by `import corank` alone
 _ROOMS = (
-    "asking", "base", "basis", "calibration", "collaborative", "data", "descent", "errors", "exact", "gp", "graphs",
+    "asking", "base", "basis", "bounds", "calibration", "collaborative", "data", "descent", "errors", "exact", "gp", "graphs",
     "judging", "kernels", "label_ranking", "lambdarank", "landmarks", "likelihoods", "linklearn", "losses", "metrics",
     "moments", "persist", "priors", "pursuit", "rls", "sampling", "screening", "smooth", "svm", "views",
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""A model as judging sees it: how it is fitted with query ids, the rows its last step sees, scores and deviations."""
+"""A model as judging sees it: the rows its last step sees, scores and deviations."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn import clone, config_context
+from sklearn import config_context
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import normalize
 from sklearn.utils.metadata_routing import get_routing_for_object
@@ -25,13 +25,6 @@ class Seen(NamedTuple):
     X: Any
     scores: Floats | None
     std: Floats | None
-
-
-def fitted(estimator: Any, X: Any, y: Floats, qid: ArrayLike) -> Any:
-    """Fit a clone of an estimator, handing query ids to whatever inside it asks for them."""
-    with config_context(enable_metadata_routing=True):
-        asks = get_routing_for_object(estimator).consumes("fit", ["qid"])
-        return clone(estimator).fit(X, y, **({"qid": qid} if asks else {}))
 
 
 def see(model: Any, X: Any, qid: ArrayLike | None) -> Seen:
