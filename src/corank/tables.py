@@ -11,6 +11,7 @@ from corank.errors import need
 
 Cell = str | int | float | None
 
+_MARKDOWN = str.maketrans({"|": r"\|", "<": r"\<"})
 _LATEX = str.maketrans(
     {
         "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
@@ -130,7 +131,7 @@ class ReportTable:
         """
 
         def line(cells: tuple[str, ...] | list[str]) -> str:
-            return "| " + " | ".join(_one_line(cell).replace("|", r"\|") for cell in cells) + " |"
+            return "| " + " | ".join(_one_line(cell).translate(_MARKDOWN) for cell in cells) + " |"
 
         rule = "".join("---:|" if self.is_number(column) else "---|" for column in range(len(self.columns)))
         lines = [*([f"**{self.title}**", ""] if self.title else []), line(self.columns), "|" + rule]

@@ -21,7 +21,7 @@ class Scale:
     is_log: whether equal ratios are equally far.
 
     >>> scale = Scale.over([0.31, 0.48], 0, 100)
-    >>> scale.ticks, scale(0.4)
+    >>> scale.ticks, round(scale(0.4), 6)
     ((0.3, 0.35, 0.4, 0.45, 0.5), 50.0)
     """
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from corank.bounds import Bound
 from corank.comparing import Study
 from corank.comparing.shown import leaderboard, tested
 from corank.data.atomic import atomic_file, require_place
@@ -23,7 +24,7 @@ N_WORST = 20
 """Rows of the table of queries on which the winner does worst."""
 
 
-def study_html(study: Study) -> str:
+def study_html(study: Study, bounds: Sequence[Bound] = ()) -> str:
     """
     Return a study as one page of HTML, which loads nothing else: no script, no picture, no font.
 
@@ -31,19 +32,21 @@ def study_html(study: Study) -> str:
     ----------
     study : Study
         What `corank.comparing` found.
+    bounds : sequence of Bound
+        What theory promises for the chosen method, as `corank.bounds` gives it.
 
     Returns
     -------
     str
         The page; parts for which the study holds nothing are left out.
     """
-    parts = _sections(study)
+    parts = _sections(study, bounds)
     links = [(part.anchor, part.name) for part in parts]
     body = "\n".join([*(block.html() for block in _opening(study)), *(part.html() for part in parts)])
     return page(_title(study), body, links, sealed=True)
 
 
-def study_markdown(study: Study) -> str:
+def study_markdown(study: Study, bounds: Sequence[Bound] = ()) -> str:
     """
     Return a study as Markdown; its plots are files beside it, as `write` names them.
 
@@ -51,17 +54,21 @@ def study_markdown(study: Study) -> str:
     ----------
     study : Study
         What `corank.comparing` found.
+    bounds : sequence of Bound
+        What theory promises for the chosen method, as `corank.bounds` gives it.
 
     Returns
     -------
     str
         The same parts as the page.
     """
-    blocks = [*_opening(study), *_sections(study)]
+    blocks = [*_opening(study), *_sections(study, bounds)]
     return "\n\n".join([f"# {_title(study)}", *(block.markdown() for block in blocks)]) + "\n"
 
 
-def write(study: Study, folder: str | os.PathLike[str], *, overwrite: bool = False) -> tuple[Path, ...]:
+def write(
+    study: Study, folder: str | os.PathLike[str], bounds: Sequence[Bound] = (), *, overwrite: bool = False
+) -> tuple[Path, ...]:
     """
     Write a study as ``report.html``, one page for itself, and as ``report.md`` with its plots beside it.
 
@@ -71,6 +78,8 @@ def write(study: Study, folder: str | os.PathLike[str], *, overwrite: bool = Fal
         What `corank.comparing` found.
     folder : path
         An existing folder.
+    bounds : sequence of Bound
+        What theory promises for the chosen method, as `corank.bounds` gives it.
     overwrite : bool
         Whether reports that stand there are replaced.
 
@@ -82,8 +91,8 @@ def write(study: Study, folder: str | os.PathLike[str], *, overwrite: bool = Fal
     place = Path(folder)
     if not place.is_dir():
         raise InputError(f"{folder} is no folder to write a report to; create it first.")
-    plots = [plot for part in _sections(study) for block in part.blocks for plot in _plots_of(block)]
-    texts = {"report.html": study_html(study), "report.md": study_markdown(study)}
+    plots = [plot for part in _sections(study, bounds) for block in part.blocks for plot in _plots_of(block)]
+    texts = {"report.html": study_html(study, bounds), "report.md": study_markdown(study, bounds)}
     texts |= {plot.file: standalone(plot.drawing) for plot in plots}
     for name in texts:  # all of them or none
         require_place(place / name, overwrite=overwrite)
@@ -104,7 +113,7 @@ def _plots_of(block: Block) -> Iterator[Plot]:
         yield from block.plots
 
 
-def _sections(study: Study) -> list[Section]:
+def _sections(study: Study, bounds: Sequence[Bound]) -> list[Section]:
     """The parts of the page that hold anything."""
     parts = [
         Section("data", "The data", _data(study)),
@@ -112,6 +121,7 @@ def _sections(study: Study) -> list[Section]:
         Section("curve", "How many judgements are needed", _curve(study)),
         Section("winner", "The chosen method", _winner(study)),
         Section("queries", "Query by query", _queries(study)),
+        Section("bounds", "What theory promises", _promised(bounds)),
         Section("tuning", "How methods were tuned", _tuning(study)),
         Section("repeat", "To repeat it", _repeat(study)),
     ]
@@ -176,11 +186,10 @@ def _curve(study: Study) -> list[Block]:
     if plot is None:
         return []
     titles = {one.name: one.title for one in study.outcomes}
-    rows = tuple(
-        (titles[p.method], f"{p.fraction:.3g}", p.n_queries, p.mean, p.low, p.high, p.n_repeats) for p in study.curve
-    )
+    rows = tuple((titles[p.method], p.fraction, p.n_queries, p.mean, p.low, p.high, p.n_repeats) for p in study.curve)
     columns = ("method", "share scored", "queries", study.metric, "low", "high", "draws")
-    return [plot, Folded("The numbers of the plot", ReportTable("Learning curves", columns, rows))]
+    table = ReportTable("Learning curves", columns, rows, formats=("", ".3g", *[""] * 5))
+    return [plot, Folded("The numbers of the plot", table)]
 
 
 def _winner(study: Study) -> list[Block]:
@@ -196,8 +205,9 @@ def _winner(study: Study) -> list[Block]:
     if plots:
         blocks.append(Plots(plots))
     if study.coefficients:
-        weights = tuple((one.column, one.scaled, f"{one.weight:.6g}") for one in study.coefficients)
-        table = ReportTable("Weights of the columns", ("column", "weight × deviation", "weight"), weights)
+        weights = tuple((one.column, one.scaled, one.weight) for one in study.coefficients)
+        columns = ("column", "weight × deviation", "weight")
+        table = ReportTable("Weights of the columns", columns, weights, formats=("", ".4g", ".6g"))
         blocks.append(Folded("Every weight", table))
     return blocks
 
@@ -214,6 +224,27 @@ def _queries(study: Study) -> list[Block]:
     title = f"Queries on which {columns[1]} does worst, by {study.metric}"
     plot = drawn.differences(study)
     return [*([plot] if plot else []), ReportTable(title, columns, rows)]
+
+
+def _promised(bounds: Sequence[Bound]) -> list[Block]:
+    if not bounds:
+        return []
+    columns = ("error", "observed", "low", "high", "probability", "of a random order", "remark")
+    rows = tuple((one.name, one.error, one.low, one.high, 1.0 - one.delta, one.random, one.verdict) for one in bounds)
+    note = "With this probability over the draw of the data, the expected error lies between low and high."
+    parts: tuple[tuple[Cell, ...], ...] = tuple((one.name, name, value) for one in bounds for name, value in one.parts)
+    made = ReportTable("Parts of the bounds", ("error", "part", "value"), parts)
+    held: dict[str, list[str]] = {}
+    for one in bounds:
+        for text in one.assumptions:
+            held.setdefault(text, []).append(one.name)
+    assumed = (text if len(of) == len(bounds) else f"{text} ({', '.join(of)})" for text, of in held.items())
+    return [
+        ReportTable("Where the expected error lies", columns, rows, note=note, formats=("", "", "", "", "g", "", "")),
+        Text("What has to be true for that:"),
+        Items(tuple(assumed)),
+        Folded("What the bounds are made of", made),
+    ]
 
 
 def _tuning(study: Study) -> list[Block]:

@@ -23,6 +23,12 @@ _SHORT = {
     "pad": "lists shorter than k are filled up with irrelevant rows",
     "zero": "lists shorter than k have an nDCG@k of 0",
 }
+_RARE = {
+    "short_precision": ("zero", "lists shorter than k have a P@k of 0"),
+    "ap_ties": ("block", "rows of equal score arrive at once in AP"),
+    "ap_cut": ("possible", "AP@k divides by the relevant rows that k can hold"),
+    "single_precision": (True, "scores are compared as 32-bit numbers"),
+}
 _UNJUDGED = {"drop": "unscored rows are left out", "irrelevant": "unscored rows count as irrelevant"}
 
 
@@ -45,6 +51,7 @@ def in_words(rules: Convention) -> str:
         _SHORT[rules.short_ndcg],
         f"a row is relevant from grade {rules.relevant_from:g} on",
         _UNJUDGED[rules.unjudged],
+        *(words for name, (value, words) in _RARE.items() if getattr(rules, name) == value),
     )
     return f"Convention {rules.name}: {'; '.join(choices)}."
 
