@@ -3,10 +3,10 @@ from __future__ import annotations
 import sys
 
 import pytest
-from read_page import Page
 
 from corank.errors import MissingExtra
 from corank.tables import ReportTable
+from read_page import Page
 
 TABLE = ReportTable(
     "Runs", ("method", "MAP", "n"), (("SPD", 0.12345, 3), ("none", float("nan"), None)), digits=2, note="A note."

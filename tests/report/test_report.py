@@ -38,6 +38,5 @@ def test_write_makes_valid_json_markdown_and_html(tmp_path):
     assert record["tables"][0]["rows"] == [["SPD", 0.12345, 3], ["none", None, None]]
     assert record["plots"] == ["gains.png"]
     text = markdown.read_text()
-    assert text.startswith("# Title\n\nAbout.\n\n**Runs**")
-    assert "- A finding." in text
+    assert text.startswith("# Title\n\nAbout.\n\n- A finding.\n\n**Runs**")
     assert "![gains](gains.png)" in text

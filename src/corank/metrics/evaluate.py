@@ -118,7 +118,8 @@ class Evaluation(Mapping[str, Result]):
             return self._table().to_frame().set_index("metric")
         pandas = need("pandas", "frames")
         values = {name: result.values for name, result in self.results.items()}
-        return pandas.DataFrame(values, index=pandas.Index(self.query_ids, name="query"))
+        index = pandas.Index(self.query_ids, name="query", tupleize_cols=False)  # an id may be a tuple
+        return pandas.DataFrame(values, index=index)
 
     def to_latex(self) -> str:
         """

@@ -133,6 +133,27 @@ class Plot:
 
 
 @dataclass(frozen=True)
+class Picture:
+    """
+    A picture that stands in a file of its own.
+
+    source: where, as the page sees it.
+    name: what it shows.
+    """
+
+    source: str
+    name: str
+
+    def html(self) -> str:
+        """Return it as HTML."""
+        return f'<img src="{escape(self.source)}" alt="{escape(self.name)}">'
+
+    def markdown(self) -> str:
+        """Return it as Markdown."""
+        return f"![{self.name}]({self.source})"
+
+
+@dataclass(frozen=True)
 class Plots:
     """
     Drawings that stand side by side where there is room.

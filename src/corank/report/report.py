@@ -9,6 +9,7 @@ from html import escape
 from pathlib import Path
 
 from corank.data.atomic import atomic_file
+from corank.report.blocks import Block, Items, Picture, Text
 from corank.report.page import page
 from corank.tables import Cell, ReportTable
 
@@ -38,24 +39,9 @@ class Report:
     findings: tuple[str, ...] = ()
     plots: tuple[Path, ...] = field(default=())
 
-    def markdown(self) -> str:
+    def blocks(self, folder: str = "") -> list[Block]:
         """
-        Return the whole report as Markdown; pictures are named relative to the report.
-
-        Returns
-        -------
-        str
-            Title, paragraph, tables, findings and pictures.
-        """
-        blocks = [f"# {self.title}", self.about, *(table.markdown() for table in self.tables)]
-        if self.findings:
-            blocks.append("\n".join(f"- {finding}" for finding in self.findings))
-        blocks += [f"![{plot.stem}]({plot.name})" for plot in self.plots]
-        return "\n\n".join(blocks) + "\n"
-
-    def body(self, folder: str = "") -> str:
-        """
-        Return what stands below the title, as HTML: findings first, then tables and pictures.
+        Return what stands below the title: what was found, then how it shows.
 
         Parameters
         ----------
@@ -64,15 +50,23 @@ class Report:
 
         Returns
         -------
-        str
-            Paragraphs, lists, tables and images.
+        list of blocks
+            A paragraph, findings, tables and pictures.
         """
-        blocks = [f"<p>{escape(self.about)}</p>"]
-        if self.findings:
-            blocks.append("\n".join(["<ul>", *(f"<li>{escape(finding)}</li>" for finding in self.findings), "</ul>"]))
-        blocks += [table.html() for table in self.tables]
-        blocks += [f'<img src="{escape(folder + plot.name)}" alt="{escape(plot.stem)}">' for plot in self.plots]
-        return "\n".join(blocks)
+        found = [Items(self.findings)] if self.findings else []
+        pictures = [Picture(folder + plot.name, plot.stem) for plot in self.plots]
+        return [Text(self.about), *found, *self.tables, *pictures]
+
+    def markdown(self) -> str:
+        """
+        Return the whole report as Markdown; pictures are named relative to the report.
+
+        Returns
+        -------
+        str
+            Title, paragraph, findings, tables and pictures.
+        """
+        return "\n\n".join([f"# {self.title}", *(block.markdown() for block in self.blocks())]) + "\n"
 
     def html(self) -> str:
         """
@@ -83,7 +77,7 @@ class Report:
         str
             The page.
         """
-        return page(self.title, self.body())
+        return page(self.title, "\n".join(block.html() for block in self.blocks()))
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows, the pictures apart, which stand in a folder of their own."""
