@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         descent as descent,
         errors as errors,
         exact as exact,
+        explanation as explanation,
         gp as gp,
         graphs as graphs,
         judging as judging,
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
     )
     from corank.data.store import open_store as open_store, write_store as write_store
     from corank.descent import CRR as CRR, LCRA as LCRA, SPD as SPD
+    from corank.explanation import Explanation as Explanation, explain as explain
     from corank.gp import (
         CollaborativeGP as CollaborativeGP,
         OrdinalGP as OrdinalGP,
@@ -118,6 +120,7 @@ _HOMES = {
     "ColumnMean": "corank.priors",
     "Corpus": "corank.linklearn",
     "Evaluation": "corank.metrics",
+    "Explanation": "corank.explanation",
     "ItemMean": "corank.collaborative",
     "JudgingCurve": "corank.judging",
     "LCRA": "corank.descent",
@@ -149,6 +152,7 @@ _HOMES = {
     "check_lambda": "corank.lambdarank",
     "evaluate": "corank.metrics",
     "evaluate_run": "corank.metrics",
+    "explain": "corank.explanation",
     "fit_many": "corank.pursuit",
     "fit_many_views": "corank.pursuit",
     "hide_scores": "corank.data.split",
@@ -172,9 +176,10 @@ _HOMES = {
 
 # what else is reached by `import corank` alone
 _ROOMS = (
-    "asking", "base", "basis", "bounds", "calibration", "collaborative", "data", "descent", "errors", "exact", "gp", "graphs",
-    "judging", "kernels", "label_ranking", "lambdarank", "landmarks", "likelihoods", "linklearn", "losses", "metrics",
-    "moments", "persist", "priors", "pursuit", "rls", "sampling", "screening", "smooth", "svm", "views",
+    "asking", "base", "basis", "bounds", "calibration", "collaborative", "data", "descent", "errors", "exact",
+    "explanation", "gp", "graphs", "judging", "kernels", "label_ranking", "lambdarank", "landmarks", "likelihoods",
+    "linklearn", "losses", "metrics", "moments", "persist", "priors", "pursuit", "rls", "sampling", "screening",
+    "smooth", "svm", "views",
 )  # fmt: skip
 
 __all__ = ["__version__", *_HOMES]

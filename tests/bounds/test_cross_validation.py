@@ -91,7 +91,7 @@ def by_hand(estimator, n_folds, delta):
     for train, test in QueryKFold(n_folds).split(X, qid=QID):
         g = estimator().fit(X[train], Y[train], qid=QID[train])
         scores = g.predict(X)
-        errors.append(np.mean([error(scores[QID == q], Y[QID == q]) for q in np.unique(QID[test])]))
+        errors.append(np.mean([error(scores[q == QID], Y[q == QID]) for q in np.unique(QID[test])]))
         sizes.append(len(np.unique(QID[test])))
         others = g.predict(FURTHER[0])
         lists = [FURTHER[1] == q for q in np.unique(FURTHER[1])]
@@ -164,7 +164,7 @@ def test_the_bound_holds_as_often_as_it_says():
         ({"delta": 1.0}, "delta is 1.0; pass a number above 0 and below 1"),
         ({"cv": 1}, "cv is 1; pass a whole number of at least 2, or a splitter"),
         ({"cv": 41}, "40 queries cannot make 41 folds"),
-        ({"cv": ByRows()}, "cv holds out 4 of the 6 rows of query 5; pass a splitter that keeps queries whole"),
+        ({"cv": ByRows()}, "cv holds out 5 of the 6 rows of query 5; pass a splitter that keeps queries whole"),
         ({"unscored": FURTHER[0]}, r"unscored is a ndarray; pass a pair \(X, qid\)"),
         ({"unscored": (FURTHER[0], None)}, "rows without qid; pass queries of rows"),
         ({"unscored": (FURTHER[0][:0], [])}, "unscored has 0 rows"),

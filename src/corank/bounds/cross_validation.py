@@ -205,7 +205,7 @@ def _judged_rows(grades: Floats, queries: Queries) -> Numbers:
 
 
 def _folds(cv: Any, X: Any, grades: Floats, queries: Queries, judged: Numbers) -> Iterator[Fold]:
-    """Numbers of the rows that are learnt from, unscored ones among them, and of those of the judged queries left out."""
+    """Numbers of the rows that are learnt from, unscored ones among them, and of those that are held out."""
     splitter, codes = QueryKFold(int(cv)) if is_whole(cv) else cv, queries.codes
     unjudged = np.setdiff1d(np.arange(len(codes)), judged)
     for train, test in splitter.split(_safe_indexing(X, judged), grades[judged], codes[judged]):

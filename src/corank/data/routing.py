@@ -39,6 +39,20 @@ def fit_with_qid(estimator: Any, X: Any, y: ArrayLike, qid: ArrayLike | None) ->
         return clone(estimator).fit(X, y, **({"qid": qid} if asks else {}))
 
 
+def transform_with_qid(steps: Any, X: Any, qid: ArrayLike | None) -> Any:
+    """
+    Transform rows, handing query ids to whatever among the steps asks for them.
+
+    steps: A fitted transformer, or pipeline of them.
+    """
+    from sklearn import config_context
+    from sklearn.utils.metadata_routing import get_routing_for_object
+
+    with config_context(enable_metadata_routing=True):
+        asks = qid is not None and get_routing_for_object(steps).consumes("transform", ["qid"])
+        return steps.transform(X, **({"qid": qid} if asks else {}))
+
+
 def predict_with_qid(
     estimator: Any, X: Any, qid: ArrayLike | None, prior: ArrayLike | None = None
 ) -> NDArray[np.float64]:
