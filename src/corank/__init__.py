@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         basis as basis,
         calibration as calibration,
         collaborative as collaborative,
+        comparing as comparing,
         data as data,
         descent as descent,
         errors as errors,
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from corank.base import Ranker as Ranker
     from corank.calibration import Calibrated as Calibrated, reliability_curve as reliability_curve
     from corank.collaborative import Collaborative as Collaborative, ItemMean as ItemMean
+    from corank.comparing import Study as Study, compare as compare
     from corank.data.choices import Choices as Choices, read_choices as read_choices
     from corank.data.collection import Collection as Collection
     from corank.data.letor import read_letor as read_letor
@@ -142,10 +144,12 @@ _HOMES = {
     "SPD": "corank.descent",
     "Screening": "corank.screening",
     "Smooth": "corank.smooth",
+    "Study": "corank.comparing",
     "Summary": "corank.rls",
     "View": "corank.views",
     "ViewRankRLS": "corank.rls",
     "check_lambda": "corank.lambdarank",
+    "compare": "corank.comparing",
     "evaluate": "corank.metrics",
     "evaluate_run": "corank.metrics",
     "fit_many": "corank.pursuit",
@@ -171,9 +175,9 @@ _HOMES = {
 
 # what else is reached by `import corank` alone
 _ROOMS = (
-    "asking", "base", "basis", "calibration", "collaborative", "data", "descent", "errors", "exact", "gp", "graphs",
-    "judging", "kernels", "label_ranking", "lambdarank", "landmarks", "likelihoods", "linklearn", "losses", "metrics",
-    "moments", "persist", "priors", "pursuit", "rls", "sampling", "screening", "smooth", "svm", "views",
+    "asking", "base", "basis", "calibration", "collaborative", "comparing", "data", "descent", "errors", "exact", "gp",
+    "graphs", "judging", "kernels", "label_ranking", "lambdarank", "landmarks", "likelihoods", "linklearn", "losses",
+    "metrics", "moments", "persist", "priors", "pursuit", "rls", "sampling", "screening", "smooth", "svm", "views",
 )  # fmt: skip
 
 __all__ = ["__version__", *_HOMES]
