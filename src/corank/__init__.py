@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         bounds as bounds,
         calibration as calibration,
         collaborative as collaborative,
+        comparing as comparing,
         data as data,
         descent as descent,
         errors as errors,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
         persist as persist,
         priors as priors,
         pursuit as pursuit,
+        report as report,
         rls as rls,
         sampling as sampling,
         screening as screening,
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
     from corank.base import Ranker as Ranker
     from corank.calibration import Calibrated as Calibrated, reliability_curve as reliability_curve
     from corank.collaborative import Collaborative as Collaborative, ItemMean as ItemMean
+    from corank.comparing import Study as Study, compare as compare
     from corank.data.choices import Choices as Choices, read_choices as read_choices
     from corank.data.collection import Collection as Collection
     from corank.data.letor import read_letor as read_letor
@@ -146,10 +149,12 @@ _HOMES = {
     "SPD": "corank.descent",
     "Screening": "corank.screening",
     "Smooth": "corank.smooth",
+    "Study": "corank.comparing",
     "Summary": "corank.rls",
     "View": "corank.views",
     "ViewRankRLS": "corank.rls",
     "check_lambda": "corank.lambdarank",
+    "compare": "corank.comparing",
     "evaluate": "corank.metrics",
     "evaluate_run": "corank.metrics",
     "explain": "corank.explanation",
@@ -176,10 +181,10 @@ _HOMES = {
 
 # what else is reached by `import corank` alone
 _ROOMS = (
-    "asking", "base", "basis", "bounds", "calibration", "collaborative", "data", "descent", "errors", "exact",
+    "asking", "base", "basis", "bounds", "calibration", "collaborative", "comparing", "data", "descent", "errors", "exact",
     "explanation", "gp", "graphs", "judging", "kernels", "label_ranking", "lambdarank", "landmarks", "likelihoods",
-    "linklearn", "losses", "metrics", "moments", "persist", "priors", "pursuit", "rls", "sampling", "screening",
-    "smooth", "svm", "views",
+    "linklearn", "losses", "metrics", "moments", "persist", "priors", "pursuit", "report", "rls", "sampling",
+    "screening", "smooth", "svm", "views",
 )  # fmt: skip
 
 __all__ = ["__version__", *_HOMES]

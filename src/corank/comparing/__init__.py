@@ -1,5 +1,7 @@
 """Which ranker to use: many of them on the same folds, with what chance explains and what they cost."""
 
+from corank.comparing.methods import METHODS
+from corank.comparing.study import compare
 from corank.comparing.values import (
     Coefficient,
     CurvePoint,
@@ -13,6 +15,7 @@ from corank.comparing.values import (
 )
 
 __all__ = [
+    "METHODS",
     "Coefficient",
     "CurvePoint",
     "DataSummary",
@@ -22,4 +25,5 @@ __all__ = [
     "ReliabilityPoint",
     "Study",
     "TradeOffPoint",
+    "compare",
 ]

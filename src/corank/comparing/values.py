@@ -85,7 +85,7 @@ class Outcome:
     low, high : float
         Bootstrap interval of the mean of the study's metric over queries; NaN without an evaluation.
     fit_seconds, predict_seconds : float
-        Of all outer folds together, the tuning among them, compilation apart.
+        Processor time of all outer folds together, the tuning among them, compilation apart.
     peak_bytes : int
         The most memory that one fold's process held beyond what it held before it began to learn.
     n_done : int
@@ -159,7 +159,7 @@ class PathPoint:
     value : float
         The candidate.
     mean : float
-        What held-out queries said of it, by the metric that chose (higher is better).
+        Mean of the metric that chose, over held-out queries.
     is_chosen : bool
         Whether it is the one that was kept.
     """
@@ -296,7 +296,9 @@ class Study:
     seconds : float
         Wall-clock time of this run, what earlier runs had done not counted.
     model : Path or None
-        The refitted winner, where it was saved.
+        The file of the refitted winner, where it was saved.
+    ranker : Ranker or None
+        The refitted winner itself; None where it could not be saved and loaded.
     path : tuple of PathPoint
         The refitted winner's candidates, where its tuning is a path.
     reliability : tuple of ReliabilityPoint
@@ -330,6 +332,7 @@ class Study:
     command: str
     seconds: float
     model: Path | None = None
+    ranker: Any = field(default=None, repr=False)
     path: tuple[PathPoint, ...] = ()
     reliability: tuple[ReliabilityPoint, ...] = ()
     coefficients: tuple[Coefficient, ...] = ()
