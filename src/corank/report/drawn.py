@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
-from corank.comparing import Outcome, Study
 from corank.report.blocks import Plot
 from corank.report.lines import N_LINES, Line, line_plot
 from corank.report.rows import Interval, bar_plot, interval_plot
 from corank.report.spread import Bin, reliability_plot, waterfall
+
+if TYPE_CHECKING:
+    from corank.comparing import Outcome, Study
 
 N_BARS = 20
 """The most coefficients that are drawn."""

@@ -5,11 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from corank.bounds import Bound
-from corank.comparing import Study
-from corank.comparing.shown import leaderboard, tested
 from corank.data.atomic import atomic_file, require_place
 from corank.errors import InputError
 from corank.metrics.conventions import find_convention
@@ -19,6 +16,10 @@ from corank.report.page import page
 from corank.report.svg import standalone
 from corank.report.words import counted, duration, in_words
 from corank.tables import Cell, ReportTable
+
+if TYPE_CHECKING:  # whoever has a study has imported these, and reports without one need not
+    from corank.bounds import Bound
+    from corank.comparing import Study
 
 N_WORST = 20
 """Rows of the table of queries on which the winner does worst."""
@@ -168,6 +169,8 @@ def _data(study: Study) -> list[Block]:
 
 
 def _leaderboard(study: Study) -> list[Block]:
+    from corank.comparing.shown import leaderboard, tested
+
     if not study.outcomes:
         return []
     table = leaderboard(study)
