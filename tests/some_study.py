@@ -83,34 +83,50 @@ def full_study(n_queries: int = 200, larger_is_better: bool = True) -> Study:
     base = next(one for one in outcomes if one.name == "column")
     values, bases = (one.evaluation[METRICS[0]].values for one in (best, base))
     order = [at for at in np.argsort(values) if not np.isnan(values[at])]
+    data = DataSummary(
+        name="mq2008/Fold1.txt", fingerprint="f00dcafe12345678", n_rows=len(y), n_features=46, n_queries=n_queries,
+        grades=tuple((grade, int((y == grade).sum())) for grade in (0.0, 1.0, 2.0)), n_unscored_rows=120,
+        n_unscored_queries=3, n_single_grade_queries=17, n_one_row_queries=1, n_duplicated_rows=22,
+        constant_columns=("6",), n_pool_rows=500, n_pool_queries=40,
+    )  # fmt: skip
     return Study(
-        DataSummary(
-            "mq2008/Fold1.txt", "f00dcafe12345678", len(y), 46, n_queries,
-            tuple((grade, int((y == grade).sum())) for grade in (0.0, 1.0, 2.0)), 120, 3, 17, 1, 22, ("6",), 500, 40,
-        ),
-        METRICS[0], METRICS, "corank", larger_is_better, 0.95, (*outcomes, cut, failed), _tests(best, outcomes[1:]),
-        tuple(
+        data=data,
+        metric=METRICS[0],
+        metrics=METRICS,
+        convention="corank",
+        larger_is_better=larger_is_better,
+        level=0.95,
+        outcomes=(*outcomes, cut, failed),
+        tests=_tests(best, outcomes[1:]),
+        curve=tuple(
             CurvePoint(one.name, part, max(1, round(part * 0.8 * n_queries)), mean, mean - 0.02, mean + 0.02, 3)
             for one in outcomes
             for part in FRACTIONS
             for mean in [one.evaluation[METRICS[0]].mean - 0.1 * (1 - part)]
         ),
-        best.name, "column", best.name,
-        "The simplest method that is within chance of the best is chosen: the first whose corrected p is above 0.05.",
-        f"{best.title} is best, and beats the simplest (p < 0.001).",
-        ("PreferenceGP was cut: the budget of 10 minutes had ended.", "xgboost is not installed, and was left out."),
-        5, 0, {"corank": "0.1.0", "numpy": "2.3.1", "numba": "0.63.0"},
-        "corank compare mq2008/Fold1.txt --models spd,crr,lcra,rankrls,lambdarank --budget 10m --seed 0", 274.2,
-        Path("out/compare/model.safetensors"),
-        tuple(PathPoint("alpha", 10.0**power, 0.5 - 0.01 * (power + 3) ** 2, power == -3) for power in range(-6, 3)),
-        tuple(ReliabilityPoint(p / 20, p / 20 * 1.02, 40 * (20 - p) ** 2) for p in range(1, 20, 2)),
-        tuple(
+        best=best.name,
+        simplest="column",
+        winner=best.name,
+        rule="The simplest method that does not lose to the best is chosen: the first whose corrected p is above 0.05.",
+        verdict=f"{best.title} is best, and beats the simplest (p < 0.001).",
+        notes=("PreferenceGP was cut: the budget of 10 minutes had ended.", "xgboost is not installed."),
+        folds=5,
+        seed=0,
+        versions={"corank": "0.1.0", "numpy": "2.3.1", "numba": "0.63.0"},
+        command="corank compare mq2008/Fold1.txt --models spd,crr,lcra,rankrls,lambdarank --budget 10m --seed 0",
+        seconds=274.2,
+        model=Path("out/compare/model.safetensors"),
+        path=tuple(PathPoint("alpha", 10.0**at, 0.5 - 0.01 * (at + 3) ** 2, at == -3) for at in range(-6, 3)),
+        reliability=tuple(ReliabilityPoint(p / 20, p / 20 * 1.02, 40 * (20 - p) ** 2) for p in range(1, 20, 2)),
+        coefficients=tuple(
             Coefficient(f"column_{at}" if at else "a column of a rather long name & <odd> letters", w, 0.5 * w)
             for at, w in enumerate(sorted(rng.normal(size=46), key=lambda w: -abs(w)))
         ),
-        tuple(QueryValue(str(10000 + at), 12, 12, float(values[at]), float(bases[at])) for at in order),
-        tuple(TradeOffPoint(mix, 0.48 - 0.02 * mix**2, 0.9 - 0.65 * mix**0.3) for mix in (0.0, 0.1, 0.5, 0.9, 1.0)),
-    )  # fmt: skip
+        queries=tuple(QueryValue(str(10000 + at), 12, 12, float(values[at]), float(bases[at])) for at in order),
+        trade_off=tuple(
+            TradeOffPoint(mix, 0.48 - 0.02 * mix**2, 0.9 - 0.65 * mix**0.3) for mix in (0.0, 0.1, 0.5, 0.9, 1.0)
+        ),
+    )
 
 
 def _tests(best: Outcome, others: list[Outcome]) -> tuple[PairedTest, ...]:

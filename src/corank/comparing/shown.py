@@ -31,8 +31,8 @@ def leaderboard(study: Study) -> ReportTable:
         rows.append((one.title, means[0], one.low, one.high, *means[1:], *rest))
     note = (
         f"Low and high: {study.level:.0%} bootstrap interval of the mean of {study.metric} over queries, each scored "
-        "by a model that had not seen it. p: Wilcoxon's signed ranks against the best, Holm's correction. Times are of "
-        f"all {study.folds} folds, tuning included; MB is the most memory that learning took."
+        "by a model that had not seen it. p: Wilcoxon's signed ranks against the best, Holm's correction. Times are "
+        f"processor times of all {study.folds} folds, tuning included; MB is the most memory that learning took."
     )
     return ReportTable(
         "Methods, the best first", tuple(formats), tuple(rows), note=note, formats=tuple(formats.values())
