@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -34,8 +34,8 @@ def compare(
     unscored: Annotated[
         list[str] | None,
         typer.Option(
-            help="A file of rows without judgements to learn from too, or the label that marks an unscored row, such as "
-            "-1; repeat it.",
+            help="A file of rows without judgements to learn from too, or the label that marks an unscored row, such "
+            "as -1; repeat it.",
             metavar="POOL",
         ),
     ] = None,
@@ -95,13 +95,13 @@ def compare(
     seconds = None if budget is None else parse_time(budget)
     known = None if prior is None else parse_features(prior, "--prior")
     marker, pools = parse_unscored(unscored or [])
-    column = False if qid == "none" else qid
+    column: str | Literal[False] | None = False if qid == "none" else qid
     rows = read(data, unscored=marker, y=label, qid=column)
     require_features(known or (), "--prior", rows.X.shape[1])
     more = None
     if pools:
         more = read(pools, y=None, qid=column, n_features=rows.X.shape[1])
-    folder = output or Path("out/compare") / _stem(data[0])
+    folder = output or Path("out/compare") / (_stem(data[0]) + ("-quick" if quick else ""))
     names = [name.strip() for name in models.split(",")] if models else QUICK if quick else DEFAULT
     shares = QUICK_SHARES if quick else FRACTIONS
     try:
@@ -180,7 +180,7 @@ def write_report(study: Study, folder: Path) -> tuple[Path, ...]:
 
     if find_spec("corank.report") is None:
         return ()
-    return tuple(import_module("corank.report.study").write(study, folder))
+    return tuple(import_module("corank.report.study").write(study, folder, overwrite=True))
 
 
 def show_study(study: Study) -> None:
