@@ -136,7 +136,7 @@ def _compare_rankers(output: Path, queries: int, seed: int, console: Console) ->
         test.other: (f"{test.difference:+.3f} ({test.low:+.3f} to {test.high:+.3f})", f"{test.p_adjusted:.1g}")
         for test in tests
     }
-    rows = [
+    rows: list[tuple[str | float, ...]] = [
         (name, *(evaluation[metric].mean for metric in metrics), *gains.get(name, ("", "")))
         for name, evaluation in found.items()
     ]

@@ -40,8 +40,7 @@ def prepare(folder: Path, fingerprint: str, overwrite: bool) -> None:
             held = None
         if held != fingerprint:
             raise InputError(
-                f"{folder} holds a study of other data or folds; choose another folder, or replace it with "
-                "overwrite=True."
+                f"{folder} holds a study of other data; choose another folder, or replace it with overwrite=True."
             )
     elif (folder / MODEL).exists():
         raise InputError(f"{folder / MODEL} exists already; choose another folder, or replace it with overwrite=True.")

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from time import monotonic
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from corank.comparing.crew import Crew
+from corank.comparing.jury import Jury
 from corank.comparing.methods import Method
-from corank.comparing.problem import Problem
 from corank.comparing.results import Result, Results, Task
 from corank.comparing.values import CurvePoint, Outcome
-from corank.data.queries import Queries
-from corank.metrics import Evaluation, bootstrap_interval, evaluate
+from corank.metrics import bootstrap_interval
 from corank.progress import progress
 
 Floats = NDArray[np.float64]
@@ -31,8 +28,7 @@ class Learning:
     """
     Tasks on one problem.
 
-    problem, queries: the rows, and the ids of their queries.
-    docids: documents of the rows of the data, or None.
+    jury: judges scores of the problem's rows.
     methods: everything that may be learnt, by name.
     results: what is kept.
     crew: who learns.
@@ -41,9 +37,7 @@ class Learning:
     verbose: whether to show progress.
     """
 
-    problem: Problem
-    queries: Queries
-    docids: Any
+    jury: Jury
     methods: dict[str, Method]
     results: Results
     crew: Crew
@@ -97,47 +91,24 @@ class Learning:
 
     def of_folds(self, method: str, fraction: float = 1.0, repeat: int = 0) -> list[Task]:
         """List the tasks of a method, one a fold."""
-        return [Task(method, fold, fraction, repeat) for fold in range(self.problem.n_folds)]
+        return [Task(method, fold, fraction, repeat) for fold in range(self.jury.problem.n_folds)]
 
     def scores(self, tasks: Sequence[Task]) -> Floats | None:
         """Put together the scores of all judged rows; None where a fold is missing."""
         if not all(task in self.known for task in tasks):
             return None
-        scores = np.empty(len(self.problem.y))
+        scores = np.empty(len(self.jury.problem.y))
         for task in tasks:
             assert task.fold is not None
-            scores[self.problem.test(task.fold)] = self.known[task].scores
-        return scores[self.problem.judged]
-
-    @cached_property
-    def ids(self) -> NDArray[Any]:
-        """What each judged row's query is called."""
-        units = self.problem.units[self.problem.judged]
-        codes = self.problem.codes[self.problem.judged]
-        if not np.array_equal(units, codes):
-            return np.array([f"part {unit + 1}" for unit in units])
-        return np.asarray(self.queries.ids[codes])
-
-    @cached_property
-    def sizes(self) -> dict[Any, tuple[int, int]]:
-        """Rows and scored rows of each judged query."""
-        found = Queries.of(self.ids, len(self.ids))
-        scored = np.bincount(found.codes, weights=~np.isnan(self.problem.y[self.problem.judged]))
-        return {query: (int(n), int(m)) for query, n, m in zip(found.ids.tolist(), found.sizes, scored, strict=True)}
-
-    def evaluate(self, scores: Floats, metrics: Sequence[str]) -> Evaluation:
-        """Hold scores of the judged rows against their grades."""
-        rows = self.problem.judged
-        docids = None if self.docids is None else np.asarray(self.docids)[rows]
-        convention = self.results.settings.convention
-        return evaluate(self.problem.y[rows], scores, self.ids, metrics, convention=convention, docids=docids)
+            scores[self.jury.problem.test(task.fold)] = self.known[task].scores
+        return scores[self.jury.problem.judged]
 
     def outcome(self, name: str) -> Outcome:
         """Say what a method did."""
         method, tasks = self.methods[name], self.of_folds(name)
         done = [self.known[task] for task in tasks if task in self.known]
         scores, error = self.scores(tasks), self.errors.get(name, "")
-        evaluation = None if scores is None else self.evaluate(scores, self.metrics)
+        evaluation = None if scores is None else self.jury.evaluate(scores, self.metrics)
         low = high = float("nan")
         if evaluation is not None:
             low, high = self.interval(evaluation[self.metrics[0]].values)
@@ -176,7 +147,7 @@ class Learning:
         names: methods that are complete.
         fractions: shares below 1, ascending; those that leave fewer than two queries are passed over.
         """
-        n_scored = [len(np.unique(self.problem.units[rows][~np.isnan(y)])) for rows, y in self._training]
+        n_scored = [len(np.unique(self.jury.problem.units[rows][~np.isnan(y)])) for rows, y in self._training]
         shares = [share for share in fractions if share * min(n_scored) >= 2]
         learnt = [name for name in names if not self.methods[name].is_label_free]
         points = [(name, share, repeat) for repeat in range(n_repeats) for share in shares for name in learnt]
@@ -193,7 +164,7 @@ class Learning:
     def _point(self, name: str, share: float, repeats: list[tuple[float, int]], n: int) -> CurvePoint | None:
         drawn = [self.scores(self.of_folds(name, *repeat)) for repeat in repeats]
         metric = self.metrics[0]
-        values = [self.evaluate(scores, [metric])[metric].values for scores in drawn if scores is not None]
+        values = [self.jury.evaluate(scores, [metric])[metric].values for scores in drawn if scores is not None]
         if not values:
             return None
         means = np.mean(values, axis=0)
@@ -203,4 +174,4 @@ class Learning:
 
     @property
     def _training(self) -> list[tuple[NDArray[np.int64], Floats]]:
-        return [self.problem.train(fold) for fold in range(self.problem.n_folds)]
+        return [self.jury.problem.train(fold) for fold in range(self.jury.problem.n_folds)]

@@ -87,21 +87,23 @@ def _rankrls(trial: Trial) -> Any:
 
 
 def _rankrls_gaussian(trial: Trial) -> Any:
-    by, basis = trial.left_out_by, {"n_basis": min(N_BASIS, len(trial.scored)), "random_state": trial.settings.seed}
-    path = {} if by is None else {"alphas": KERNEL_ALPHAS, "metric": by}
-    return trial.on_prior(RankRLS(kernel="gaussian", **basis, **path))
+    by, n = trial.left_out_by, min(N_BASIS, len(trial.scored))
+    alphas = None if by is None else KERNEL_ALPHAS
+    return trial.on_prior(
+        RankRLS(kernel="gaussian", alphas=alphas, metric=by, n_basis=n, random_state=trial.settings.seed)
+    )
 
 
 def _co_rankrls(trial: Trial) -> Any:
     by = trial.left_out_by if trial.n_comparable > 1 else None
     couplings = COUPLINGS if trial.has_unscored_pairs else [0.0]
-    path = {} if by is None else {"alphas": trial.ratios(-5.0, 1.0, 2), "couplings": couplings, "metric": by}
+    path: dict[str, Any] = {"alphas": trial.ratios(-5.0, 1.0, 2), "couplings": couplings, "metric": by} if by else {}
     return trial.on_prior(CoRankRLS(random_state=trial.settings.seed, **path))
 
 
 def _view_rankrls(trial: Trial) -> Any:
     by = trial.left_out_by if trial.n_comparable > 1 else None
-    path = {} if by is None else {"alphas": trial.ratios(-5.0, 1.0, 2), "metric": by}
+    path: dict[str, Any] = {"alphas": trial.ratios(-5.0, 1.0, 2), "metric": by} if by else {}
     return trial.on_prior(ViewRankRLS(random_state=trial.settings.seed, **path))
 
 
@@ -209,17 +211,21 @@ METHODS: dict[str, Method] = {one.name: replace(one, complexity=at) for at, one 
 """Every method that has a name."""
 
 
-def find_methods(models: Iterable[str] | Mapping[str, Any], prior: tuple[int, ...] | None) -> dict[str, Method]:
+def find_methods(
+    models: Iterable[str] | Mapping[str, Any], prior: tuple[int, ...] | None, is_sparse: bool = False
+) -> dict[str, Method]:
     """
     Look up methods by name, or make them of estimators; what needs no judgement is added.
 
     models: names, in which case and hyphens do not matter, or name to estimator, the simplest first.
     prior: columns that are scores already.
+    is_sparse: whether rows are; the mean of all columns says nothing then, and is left out.
     Returns: name to method, from the simplest to the most involved.
     """
     if isinstance(models, str):
         models = [models]
-    chosen = [_labelled(METHODS[name], prior) for name in BASELINES]
+    free = [name for name in BASELINES if name != "columns" or prior is not None or not is_sparse]
+    chosen = [_labelled(METHODS[name], prior) for name in free]
     if isinstance(models, Mapping):
         for place, (name, estimator) in enumerate(models.items()):
             if name in BASELINES:
@@ -227,7 +233,7 @@ def find_methods(models: Iterable[str] | Mapping[str, Any], prior: tuple[int, ..
             chosen.append(_of_estimator(str(name), estimator, len(BASELINES) + place))
     else:
         chosen += [_find(name) for name in models]
-    if len(chosen) == len(BASELINES):
+    if len(chosen) == len(free):
         raise InputError(f"models is empty; name at least one, such as {DEFAULT[0]!r}.")
     return {one.name: one for one in sorted(chosen, key=lambda one: one.complexity)}
 

@@ -69,12 +69,13 @@ class Results:
     A folder of results of one problem.
 
     folder: where they are kept.
-    fingerprint: of the problem.
+    fingerprint, n_folds: of the problem; with the seed they say what its folds are.
     settings: of its trials.
     """
 
     folder: Path
     fingerprint: str
+    n_folds: int
     settings: Settings
 
     def file(self, task: Task, method: Method) -> Path:
@@ -82,6 +83,7 @@ class Results:
         about = {
             "corank": __version__,
             "data": self.fingerprint,
+            "folds": self.n_folds,
             **asdict(self.settings),
             "title": method.title,
             "tuning": method.tuning,

@@ -13,11 +13,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import sparse
 
 from corank.comparing.crew import Crew
 from corank.comparing.extras import MIXES, coefficients, reliability, trade_off_points, worst_queries
 from corank.comparing.files import RESULTS, keep_model, prepare, write_study
 from corank.comparing.given import Given
+from corank.comparing.jury import Jury
 from corank.comparing.learning import Learning
 from corank.comparing.methods import DEFAULT, Method, find_methods, trade_off
 from corank.comparing.problem import Problem, make_problem
@@ -27,7 +29,6 @@ from corank.comparing.trial import Settings
 from corank.comparing.values import CurvePoint, Outcome, PathPoint, Study, TradeOffPoint
 from corank.comparing.verdict import RANDOM, RULE, Verdict, judge, quality
 from corank.core.threads import n_threads
-from corank.data.queries import Queries
 from corank.data.scratch import scratch_folder
 from corank.errors import InputError
 from corank.metrics import Convention, parse_metric
@@ -146,9 +147,9 @@ def compare(
     columns = None if prior is None else given.columns(prior, problem.X.shape[1])
     asked = [metrics] if isinstance(metrics, str) else list(metrics or problem.default_metrics)
     names = tuple(dict.fromkeys(str(parse_metric(one)) for one in asked))
-    chosen = find_methods(models, columns)
+    chosen = find_methods(models, columns, is_sparse=sparse.issparse(problem.X))
     plan = Plan(
-        given, problem, queries,
+        given, problem,
         methods={one.name: one for one in chosen.values() if one.is_installed},
         settings=Settings(names[0], find_convention(convention), random_state, columns),
         metrics=names,
@@ -158,18 +159,18 @@ def compare(
         budget=budget,
         name=name,
         command=command,
-        notes=(*_absent(chosen.values()), *_oddities(problem, chosen.values(), folds)),
+        notes=(*_absent(chosen.values()), *_oddities(problem, chosen.values(), columns, folds)),
     )  # fmt: skip
+    jury = Jury(problem, queries, given.docids, plan.settings.convention)
+    jury.require(names)
     with ExitStack() as leaving:
         place = Path(leaving.enter_context(TemporaryDirectory()) if folder is None else folder)
         prepare(place, problem.fingerprint, overwrite)
         scratch = leaving.enter_context(scratch_folder(place / "problem"))
         problem.save(scratch)
         crew = leaving.enter_context(Crew(scratch, plan.learnt, plan.settings, _n_processes(n_jobs)))
-        learning = Learning(
-            problem, queries, given.docids, plan.learnt, Results(place / RESULTS, problem.fingerprint, plan.settings),
-            crew, names, LEVEL, verbose,
-        )  # fmt: skip
+        results = Results(place / RESULTS, problem.fingerprint, problem.n_folds, plan.settings)
+        learning = Learning(jury, plan.learnt, results, crew, names, LEVEL, verbose)
         study = plan.carry_out(learning, None if folder is None else place)
         if folder is not None:
             write_study(study, place)
@@ -182,7 +183,6 @@ class Plan:
 
     given: Given
     problem: Problem
-    queries: Queries
     methods: dict[str, Method]
     settings: Settings
     metrics: tuple[str, ...]
@@ -212,8 +212,6 @@ class Plan:
         folder: where the model is kept; None keeps none.
         """
         metric, seed = self.metrics[0], self.settings.seed
-        # bad metrics and grades are told before anything is learnt
-        learning.evaluate(np.zeros(len(self.problem.judged)), self.metrics)
         by_cost = sorted(self.methods, key=lambda name: self.methods[name].cost)
         tasks = [task for name in by_cost for task in learning.of_folds(name)]
         learning.run(tasks, f"{len(by_cost)} methods", self._until(_METHODS_UNTIL))
@@ -270,7 +268,7 @@ class Plan:
         learning.run([task for of in tasks.values() for task in of], "ranking against regression", deadline)
         scores = {mix: learning.scores(of) for mix, of in tasks.items()}
         metrics = list(dict.fromkeys((self.metrics[0], "MSE")))
-        found = {mix: learning.evaluate(one, metrics) for mix, one in scores.items() if one is not None}
+        found = {mix: learning.jury.evaluate(one, metrics) for mix, one in scores.items() if one is not None}
         return trade_off_points(found, self.metrics[0])
 
     def _refit(self, learning: Learning, winner: str, folder: Path | None) -> tuple[Any, Path | None, tuple[str, ...]]:
@@ -307,7 +305,7 @@ def _absent(methods: Iterable[Method]) -> list[str]:
     ]
 
 
-def _oddities(problem: Problem, methods: Iterable[Method], folds: int) -> list[str]:
+def _oddities(problem: Problem, methods: Iterable[Method], columns: tuple[int, ...] | None, folds: int) -> list[str]:
     """Say what a reader would not expect of folds and rows."""
     notes = []
     scored = ~np.isnan(problem.y)
@@ -319,6 +317,8 @@ def _oddities(problem: Problem, methods: Iterable[Method], folds: int) -> list[s
     if problem.n_folds < folds:
         notes.append(f"There are {problem.n_folds} folds, not {folds}: no more queries are judged.")
     unscored = problem.codes[~scored]
+    if columns is not None:
+        notes.append(f"corank's rankers learn on top of the mean of {len(columns)} columns.")
     agreeing = [one.title for one in methods if one.uses_unscored]
     if agreeing and len(np.unique(unscored)) == len(unscored):
         notes.append(
@@ -352,4 +352,4 @@ def _by_query(learning: Learning, outcomes: Sequence[Outcome], verdict: Verdict)
     if not verdict.winner or not others:
         return ()
     winner, base = complete[verdict.winner], complete[others[0]]
-    return worst_queries(winner, base, learning.metrics[0], learning.sizes)
+    return worst_queries(winner, base, learning.metrics[0], learning.jury.sizes)

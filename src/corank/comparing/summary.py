@@ -50,7 +50,7 @@ def summarise(problem: Problem, name: str, columns: Sequence[str]) -> DataSummar
         n_single_grade_queries=len(judged) - len(comparable(y[scored], codes[scored])),
         n_one_row_queries=int(np.count_nonzero(sizes == 1)),
         n_duplicated_rows=_duplicated(X, codes),
-        constant_columns=tuple(columns[at] for at in np.flatnonzero(constant)),
+        constant_columns=tuple(name for name, same in zip(columns, constant, strict=True) if same),
         n_pool_rows=len(problem.y) - n,
         n_pool_queries=len(np.unique(problem.codes[n:])),
     )

@@ -34,7 +34,7 @@ class Verdict:
     best: str = ""
     simplest: str = ""
     winner: str = ""
-    sentence: str = "No method was done with all folds; give more time (budget=), and what is done is not done again."
+    sentence: str = "No method was done with all folds."
 
 
 def judge(outcomes: Sequence[Outcome], metric: str, level: float, seed: int) -> Verdict:
@@ -82,9 +82,9 @@ def _loses(test: PairedTest) -> bool:
 
 def _sentence(best: Outcome, simplest: Outcome, winner: Outcome, against: dict[str, PairedTest], metric: str) -> str:
     if winner is simplest:
-        said = f"Nothing beats the simplest method: {_told(winner, metric)}"
+        said = f"Nothing beats the simplest method, {_told(winner, metric)}"
     else:
-        said = f"{_told(winner, metric)}, wins"
+        said = f"{winner.title} wins: {_value(winner, metric)}"
         if winner is best:
             said += f"; {_behind(simplest, against[simplest.name])}"
     if winner is best:
@@ -97,9 +97,12 @@ def _sentence(best: Outcome, simplest: Outcome, winner: Outcome, against: dict[s
 
 
 def _told(outcome: Outcome, metric: str) -> str:
+    return f"{outcome.title}: {_value(outcome, metric)}"
+
+
+def _value(outcome: Outcome, metric: str) -> str:
     assert outcome.evaluation is not None
-    mean = outcome.evaluation[metric].mean
-    return f"{outcome.title}, {metric} {mean:.4f} ({outcome.low:.4f} to {outcome.high:.4f})"
+    return f"{metric} {outcome.evaluation[metric].mean:.4f} ({outcome.low:.4f} to {outcome.high:.4f})"
 
 
 def _behind(other: Outcome, test: PairedTest) -> str:

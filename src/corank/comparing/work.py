@@ -8,6 +8,7 @@ from time import process_time
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.pipeline import Pipeline
 
 from corank.comparing.methods import Method
@@ -35,7 +36,7 @@ def perform(problem: Problem, method: Method, settings: Settings, task: Task, pa
     trial = trial_of(problem, method, rows, y, settings, dice)
     test = np.empty(0, dtype=np.int64) if task.fold is None else problem.test(task.fold)
     # read before memory is measured: a mapped file counts when it is touched
-    X, codes = problem.X[test], problem.codes[test]
+    X, codes = _rows(problem, test), problem.codes[test]
     before, began = _peak_bytes(), process_time()
     model = fit_with_qid(method.make(trial), trial.X, trial.y, trial.qid)
     learnt = process_time()
@@ -62,7 +63,13 @@ def trial_of(problem: Problem, method: Method, rows: Any, y: Any, settings: Sett
         y = np.full(len(y), np.nan)
     elif not method.takes_unscored:
         rows, y = rows[~np.isnan(y)], y[~np.isnan(y)]
-    return Trial(problem.X[rows], y, np.asarray(problem.codes[rows]), settings, dice)
+    return Trial(_rows(problem, rows), y, np.asarray(problem.codes[rows]), settings, dice)
+
+
+def _rows(problem: Problem, rows: Any) -> Any:
+    """Return rows in memory of their own."""
+    X = problem.X[rows]
+    return X if sparse.issparse(X) else np.asarray(X)
 
 
 def warm_up(problem: Problem, method: Method, settings: Settings) -> None:
