@@ -98,7 +98,11 @@ def path(study: Study) -> Plot | None:
 
 def coefficients(study: Study) -> Plot | None:
     """Draw the largest weights of a linear winner, each times the deviation of its column."""
-    rows = [(one.column, one.scaled) for one in study.coefficients[:N_BARS] if math.isfinite(one.scaled)]
+    rows = [
+        (f"column {one.column}" if one.column.isdigit() else one.column, one.scaled)
+        for one in study.coefficients[:N_BARS]
+        if math.isfinite(one.scaled)
+    ]
     if not rows:
         return None
     told = ", ".join(f"{name} {value:+.4g}" for name, value in rows)

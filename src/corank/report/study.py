@@ -104,7 +104,8 @@ def write(
 
 
 def _title(study: Study) -> str:
-    return f"Rankers compared on {study.data.name}"
+    # files by their names alone; the command has them whole
+    return f"Rankers compared on {', '.join(Path(part).name for part in study.data.name.split(', '))}"
 
 
 def _plots_of(block: Block) -> Iterator[Plot]:

@@ -35,7 +35,7 @@ PLOT = "\n".join(
         "svg .grid { stroke: var(--line); stroke-width: .7; }",
         "svg .axis { stroke: var(--quiet); stroke-width: 1; }",
         "svg .curve { stroke: var(--c); fill: none; stroke-width: 2; }",
-        "svg .band { fill: var(--c); opacity: .14; }",
+        "svg .band { fill: var(--c); opacity: .11; }",
         "svg .area, svg .dot { fill: var(--c); }",
         "svg .ring { fill: none; stroke: var(--ink); stroke-width: 1.6; }",
         "svg .strong { font-weight: 600; }",
