@@ -39,7 +39,7 @@ def leaderboard(study: Study) -> ReportTable:
     )
 
 
-def tested(study: Study) -> ReportTable:
+def paired_table(study: Study) -> ReportTable:
     """
     Make the table of paired tests.
 

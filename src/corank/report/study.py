@@ -170,7 +170,7 @@ def _data(study: Study) -> list[Block]:
 
 
 def _leaderboard(study: Study) -> list[Block]:
-    from corank.comparing.shown import leaderboard, tested
+    from corank.comparing.shown import leaderboard, paired_table
 
     if not study.outcomes:
         return []
@@ -181,7 +181,7 @@ def _leaderboard(study: Study) -> list[Block]:
     blocks += [plot] if plot else []
     blocks.append(table)
     if study.tests:
-        blocks.append(Folded("Every paired test", tested(study)))
+        blocks.append(Folded("Every paired test", paired_table(study)))
     return blocks
 
 
