@@ -176,6 +176,16 @@ def test_any_part_may_be_missing(change):
     assert study_markdown(less).count("](") == len(page.all("svg"))
 
 
+def test_a_convention_of_the_users_own_is_told_too():
+    own = replace(CONVENTIONS["corank"], name="mine", gain="linear")
+    outcomes = [one for one in STUDY.outcomes if one.is_complete]
+    told = [replace(one, evaluation=replace(one.evaluation, convention=own)) for one in outcomes]
+    study = replace(STUDY, outcomes=tuple(told), convention="mine")
+    assert "Convention mine: a grade y gains y," in " ".join(Page(study_html(study)).text_of("p"))
+    nothing = replace(unfinished_study(), convention="mine")
+    assert "higher is better. Convention mine." in " ".join(Page(study_html(nothing)).text_of("p"))
+
+
 def test_errors_are_turned_so_that_up_is_better():
     lower = replace(STUDY, larger_is_better=False)
     better = sum(one.value < one.base for one in STUDY.queries)

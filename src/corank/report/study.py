@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from corank.data.atomic import atomic_file, require_place
 from corank.errors import InputError
-from corank.metrics.conventions import find_convention
+from corank.metrics.conventions import CONVENTIONS
 from corank.report import drawn
 from corank.report.blocks import Block, Code, Facts, Folded, Items, Plot, Plots, Section, Text
 from corank.report.page import page
@@ -176,7 +176,7 @@ def _leaderboard(study: Study) -> list[Block]:
         return []
     table = leaderboard(study)
     direction = "higher is better" if study.larger_is_better else "lower is better"
-    blocks: list[Block] = [Text(f"{study.metric}, {direction}. {in_words(find_convention(study.convention))}")]
+    blocks: list[Block] = [Text(f"{study.metric}, {direction}. {_convention(study)}")]
     plot = drawn.intervals(study)
     blocks += [plot] if plot else []
     blocks.append(table)
@@ -185,12 +185,22 @@ def _leaderboard(study: Study) -> list[Block]:
     return blocks
 
 
+def _convention(study: Study) -> str:
+    """What the names of metrics leave open; a convention of the user's own is known to the evaluations only."""
+    own = (one.evaluation.convention for one in study.outcomes if one.evaluation is not None)
+    rules = next(own, CONVENTIONS.get(study.convention))
+    return f"Convention {study.convention}." if rules is None else in_words(rules)
+
+
 def _curve(study: Study) -> list[Block]:
     plot = drawn.curves(study)
     if plot is None:
         return []
     titles = {one.name: one.title for one in study.outcomes}
-    rows = tuple((titles[p.method], p.fraction, p.n_queries, p.mean, p.low, p.high, p.n_repeats) for p in study.curve)
+    rows = tuple(
+        (titles.get(p.method, p.method), p.fraction, p.n_queries, p.mean, p.low, p.high, p.n_repeats)
+        for p in study.curve
+    )
     columns = ("method", "share scored", "queries", study.metric, "low", "high", "draws")
     table = ReportTable("Learning curves", columns, rows, formats=("", ".3g", *[""] * 5))
     return [plot, Folded("The numbers of the plot", table)]
