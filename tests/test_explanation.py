@@ -196,8 +196,8 @@ def test_bars():
 
 def test_rows_of_two_queries_are_warned_of():
     model = SPD("squared").fit(X, Y, qid=QID)
-    other = int(np.flatnonzero(QID != QID[0])[0])
-    with pytest.warns(UsageWarning, match=f"rows 0 and {other} belong to different queries"):
+    other = int(np.flatnonzero(QID[0] != QID)[0])
+    with pytest.warns(UsageWarning, match=f"row 0 and row {other} belong to different queries"):
         explain(model, X, (0, other), qid=QID)
 
 

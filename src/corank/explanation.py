@@ -83,8 +83,8 @@ class Explanation:
         list of (name, first value, second value, weight, contribution)
             None where there is no such number.
         """
-        listed = zip(self.names[:top], self.values[:top].tolist(), self.weights.tolist(), self.contributions.tolist())
-        rows: list[Any] = [(name, *values, weight, part) for name, values, weight, part in listed]
+        numbers = np.column_stack([self.values, self.weights, self.contributions])[:top].tolist()
+        rows: list[Any] = [(name, *row) for name, row in zip(self.names[:top], numbers, strict=True)]
         others = len(self.names) - len(rows)
         if others > 0:
             rows.append((f"{others} others", None, None, None, float(self.contributions[top:].sum())))
@@ -138,7 +138,7 @@ class Explanation:
         ax.tick_params(left=False)
         first, second = (name.replace("$", r"\$") for name in self.pair)
         ax.set_xlabel(f"contribution to the lead of {first} over {second}")
-        ax.set_title(f"{self.scores[0]:.4g} − {self.scores[1]:.4g} = {self.difference:+.4g}", loc="left")
+        ax.set_title(f"{first} {self.scores[0]:.4g}, {second} {self.scores[1]:.4g}: {self.difference:+.4g}", loc="left")
         return ax
 
     def __repr__(self) -> str:
@@ -147,10 +147,11 @@ class Explanation:
         cells = [("", first, second, "weight", "contribution"), *map(_texts, self.table())]
         widths = [max(len(row[at]) for row in cells) for at in range(5)]
         lines = (
-            "  ".join([row[0].ljust(widths[0]), *(text.rjust(width) for text, width in zip(row[1:], widths[1:]))])
+            row[0].ljust(widths[0])
+            + "".join(f"  {text:>{width}}" for text, width in zip(row[1:], widths[1:], strict=True))
             for row in cells
         )
-        return "\n".join([head, *(line.rstrip() for line in lines)])
+        return "\n".join([head, *map(str.rstrip, lines)])
 
     def _repr_html_(self) -> str:
         def line(tag: str, row: tuple[str, ...]) -> str:
@@ -239,7 +240,8 @@ def explained(
     n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
     a, b = _checked(pair, n_rows)
     columns = getattr(X, "columns", None) if names is None else names
-    kept, at = _beside(model, (a, b), qid, n_rows)
+    called = called or (f"row {a}", f"row {b}")
+    kept, at = _beside(model, (a, b), qid, n_rows, called)
     rows, ids = _safe_indexing(X, kept), None if qid is None else _safe_indexing(qid, kept)
     known = None if prior is None else np.asarray(prior, dtype=np.float64)[kept]
     scores = predict_with_qid(model, rows, ids, known)[at].tolist()
@@ -252,28 +254,27 @@ def explained(
     parts = weights * (values[:, 0] - values[:, 1])
     _require_sum(model, parts, weights @ values, scores)
     order = np.argsort(-np.abs(parts), kind="stable")
-    called = called or (f"row {a}", f"row {b}")
     return Explanation(
         tuple(labels[t] for t in order), values[order], weights[order], parts[order], (scores[0], scores[1]), called
     )
 
 
-def _checked(pair: Sequence[int], n_rows: int) -> tuple[int, int]:
-    numbers = list(pair) if isinstance(pair, Sequence | np.ndarray) and not isinstance(pair, str) else [pair]
+def _checked(pair: Any, n_rows: int) -> tuple[int, int]:
+    numbers = list(pair) if np.ndim(pair) == 1 else []
     if len(numbers) != 2 or not all(is_whole(row) and 0 <= row < n_rows for row in numbers):
         raise InputError(f"pair is {pair!r}; pass two row numbers from 0 to {n_rows - 1}.")
     return int(numbers[0]), int(numbers[1])
 
 
 def _beside(
-    model: Any, pair: tuple[int, int], qid: ArrayLike | None, n_rows: int
+    model: Any, pair: tuple[int, int], qid: ArrayLike | None, n_rows: int, called: tuple[str, str]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Rows that the scores of two depend on, and where the two stand among them."""
     if qid is not None:
         codes = Queries.of(qid, n_rows).codes
         if codes[pair[0]] != codes[pair[1]]:
             warn(
-                f"rows {pair[0]} and {pair[1]} belong to different queries, whose scores need not be comparable; "
+                f"{called[0]} and {called[1]} belong to different queries, whose scores need not be comparable; "
                 "explain two rows of one query."
             )
     with config_context(enable_metadata_routing=True):

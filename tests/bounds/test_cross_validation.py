@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from scipy.optimize import brentq
 from scipy.stats import rankdata
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GroupKFold, KFold
@@ -97,7 +98,12 @@ def by_hand(estimator, n_folds, delta):
         lists = [FURTHER[1] == q for q in np.unique(FURTHER[1])]
         apart.append(np.mean([distance(f[rows], others[rows]) for rows in lists]))
     width = math.sqrt(math.log(2 / delta) / (2 * min(sizes)))
-    return np.mean(errors), np.mean(errors) + width + np.mean(apart) + math.sqrt(math.log(2 / delta) / (2 * 20))
+    D = np.mean(apart)
+    further = brentq(
+        lambda p: 20 * (D * math.log(D / p) + (1 - D) * math.log((1 - D) / (1 - p))) - math.log(2 / delta), D, 1 - 1e-9
+    )
+    assert further <= D + math.sqrt(math.log(2 / delta) / (2 * 20))
+    return np.mean(errors), np.mean(errors) + width + further
 
 
 def test_against_the_sum_by_hand():

@@ -7,8 +7,10 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from corank.bounds import Bound, finite_class, kpartite_interval, linear_class
+from corank.bounds.hoeffding import hoeffding_end
 from corank.bounds.kpartite import log_orders
 from corank.errors import InputError
 
@@ -70,9 +72,28 @@ def test_queries_against_every_pair(power):
     bound = kpartite_interval(scores, y, qid, power=power, delta=0.2)
     assert bound.error == pytest.approx(np.mean([error for error, _, _ in found]))
     assert bound.random == pytest.approx(0.5 * np.mean([worst for _, worst, _ in found]))
-    assert dict(bound.parts)["width"] == pytest.approx(2**power * math.sqrt(math.log(2 / 0.2) / (2 * n)))
+    for end in (bound.low, bound.high):
+        assert n * entropy(bound.error / 2**power, end / 2**power) == pytest.approx(math.log(2 / 0.2))
+        assert abs(end - bound.error) < 2**power * math.sqrt(math.log(2 / 0.2) / (2 * n))
     assert dict(bound.parts)["queries"] == n
     assert any("1 rows without a grade" in text for text in bound.assumptions)
+
+
+def entropy(a, p):
+    return a * math.log(a / p) + (1 - a) * math.log((1 - a) / (1 - p))
+
+
+@pytest.mark.parametrize(("p", "n"), [(0.02, 30), (0.3, 12), (0.97, 50)])
+def test_hoeffding_against_all_outcomes(p, n):
+    """Among numbers in [0, 1], zeros and ones have the heaviest tails: those of the binomial distribution."""
+    logs = math.log(1 / 0.1)
+    heads = np.arange(n + 1)
+    low, high = ([hoeffding_end(k / n, n, logs, end) for k in heads] for end in (0.0, 1.0))
+    chances = binom.pmf(heads, n, p)
+    assert chances[np.array(low) > p].sum() <= 0.1
+    assert chances[np.array(high) < p].sum() <= 0.1
+    assert (low[0], high[n]) == (0.0, 1.0)
+    assert high[0] == pytest.approx(1 - 0.1 ** (1 / n))
 
 
 def coverage_of_rows(power, delta, n, repeats):
@@ -172,6 +193,8 @@ def test_a_bound_says_what_it_knows():
     assert poor.verdict == "a random order is not excluded"
     assert (none.error, none.high, none.verdict) == (1.0, 1.0, "")
     one = kpartite_interval([1, 2], [0, 1], [7, 7])
+    assert one.verdict == "a random order is not excluded"
+    one = kpartite_interval([1, 2], [0, 1])
     assert one.vacuous
     assert one.verdict in repr(one)
     assert all(len(line) <= 88 for line in repr(one).splitlines())

@@ -243,7 +243,6 @@ class Basis:
                 out[piece] = K @ coefficients
         return out
 
-
     def terms(self, rows: Any, coefficients: Floats, view: int | None = None) -> Terms:
         """
         Say what the scores of a few rows are sums of.

@@ -7,7 +7,8 @@ than f_k needs no judgement: with relevant rows S of a list of K, p = |S|, Δ(f)
 (p (K − p)) for ranks rg from 0, whence, whatever is relevant, Δ(f) − Δ(f') ≤ d(f, f') = max_p Σ of the p largest
 rg(i) − rg'(i) / (p (K − p)). Ties share the mean of their ranks, which is Δ with ties as ½. With probability 1 − delta
 
-    ε(f) ≤ mean_k ε̂_k + √(ln(2/delta)/(2 min n_k)) + mean_{j, k} d(f(x_j), f_k(x_j)) + √(ln(2/delta)/(2m)).
+    ε(f) ≤ mean_k ε̂_k + √(ln(2/delta)/(2 min n_k)) + D,  D the largest p with m kl(mean_{j, k} d(f(x_j), f_k(x_j)), p) ≤
+    ln(2/delta), which is not above the mean + √(ln(2/delta)/(2m)).
 
 The paper has mean_k √(ln(2K/delta)/(2n_k)) in the second place, by a union over folds, and draws one k for each
 unscored query; it is enough that exp(mean_k) ≤ mean_k exp, and the mean over all k has the same expectation without
@@ -26,6 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import _safe_indexing, get_tags
 
 from corank.bounds.bound import Bound
+from corank.bounds.hoeffding import hoeffding_end
 from corank.data.given import as_scores
 from corank.data.queries import Queries
 from corank.data.routing import fit_with_qid, predict_with_qid
@@ -107,23 +109,25 @@ def cv_bound(
     errors, sizes, apart, n_paired = [], [], np.zeros(len(of_others)), 0
     for train, test in _folds(cv, X, grades, queries, judged):
         model, ranks = fit(train)
-        held, paired = _errors(predict_with_qid(model, _safe_indexing(X, test), ids[test]), grades[test], ids[test])
+        held, paired = list_errors(predict_with_qid(model, _safe_indexing(X, test), ids[test]), grades[test], ids[test])
         errors.append(float(held.mean()))
         sizes.append(len(held))
         n_paired += paired
         apart += list_distances(whole_ranks, ranks, of_others)
-    return _bound(errors, np.array(sizes), apart / len(errors), n_paired / sum(sizes), delta)
+    return _bound(errors, np.array(sizes), apart / len(errors), n_paired, delta)
 
 
-def _bound(errors: list[float], sizes: Numbers, apart: Floats, share: float, delta: float) -> Bound:
+def _bound(errors: list[float], sizes: Numbers, apart: Floats, n_paired: int, delta: float) -> Bound:
+    n_judged = int(sizes.sum())
     once, union = np.log(2.0 / delta), np.log(2.0 * len(sizes) / delta)
     width = min(np.sqrt(once / (2.0 * sizes.min())), np.sqrt(union / (2.0 * sizes)).mean())
-    further = float(np.sqrt(once / (2.0 * len(apart))))
     error, distance = float(np.mean(errors)), float(apart.mean())
+    further = hoeffding_end(distance, len(apart), float(once), 1.0) - distance
     return Bound(
-        "disagreement error", error, 0.0, min(1.0, error + float(width) + distance + further), delta, 1.0, 0.5 * share,
+        "weighted disagreement error", error, 0.0, min(1.0, error + float(width) + distance + further), delta, 1.0,
+        0.5 * n_paired / n_judged,
         parts=(
-            ("folds", len(sizes)), ("judged queries", int(sizes.sum())), ("unscored queries", len(apart)),
+            ("folds", len(sizes)), ("judged queries", n_judged), ("unscored queries", len(apart)),
             ("width of the folds", float(width)), ("distance to the folds' models", distance),
             ("width of the distance", further),
         ),
@@ -131,7 +135,7 @@ def _bound(errors: list[float], sizes: Numbers, apart: Floats, share: float, del
             "Judged and unscored queries were drawn independently from the same distribution.",
             "The unscored queries took no part in learning, nor in choosing parameters.",
             "Every pair weighs the difference of its grades; a query of one grade counts 0, as "
-            f"{1.0 - share:.0%} of the judged ones do.",
+            f"{n_judged - n_paired} of the judged ones do.",
         ),
     )  # fmt: skip
 
@@ -171,8 +175,8 @@ def list_distances(ranks: Floats, others: Floats, queries: Queries) -> Floats:
     return np.asarray(np.maximum(np.maximum.reduceat(values, starts), 0.0))
 
 
-def _errors(scores: Floats, grades: Floats, qid: NDArray[Any]) -> tuple[Floats, int]:
-    """The error of each query, and how many hold a pair."""
+def list_errors(scores: Floats, grades: Floats, qid: NDArray[Any]) -> tuple[Floats, int]:
+    """The error of each query as `cv_bound` has it, and how many hold a pair."""
     judged = Judgements.of(grades, scores, qid, CONVENTIONS["corank"])
     upside_down = replace(judged, scores=-judged.grades)
     loss, worst = (pair_counts(one, one.ranked.grades, 1.0)[0] for one in (judged, upside_down))

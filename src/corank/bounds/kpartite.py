@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln, logsumexp
 
 from corank.bounds.bound import Bound
+from corank.bounds.hoeffding import hoeffding_end
 from corank.errors import InputError
 from corank.metrics.conventions import CONVENTIONS
 from corank.metrics.judgements import Judgements, ratio
@@ -49,8 +50,9 @@ def kpartite_interval(
 
     Without `qid` rows are what was drawn (Theorem 1 of Rajaram and Agarwal; with two grades it is the interval of the
     AUC of Agarwal et al., √(ln(2/delta)/(2ρ(1 − ρ)n)) to either side). With it queries are: the rows of a query depend
-    on each other, and only the errors of different queries are independent. Their mean, over queries that hold a pair,
-    lies within g^power √(ln(2 n_models/delta)/(2 n_queries)) of its expectation, g the range of the grades.
+    on each other, and only the errors of different queries are independent. The expectation of their mean, over
+    queries that hold a pair, is bounded by Hoeffding's inequality: it lies within
+    g^power √(ln(2 n_models/delta)/(2 n_queries)), g the range of the grades, and nearer where the error is small.
 
     Parameters
     ----------
@@ -206,17 +208,18 @@ def _of_queries(
     parts: tuple[tuple[str, float], ...],
     learnt: str,
 ) -> Bound:
-    used, low, high = ~np.isnan(errors), float(judged.grades.min()), float(judged.grades.max())
-    n_queries, worst = int(used.sum()), (high - low) ** power
+    used, lowest, highest = ~np.isnan(errors), float(judged.grades.min()), float(judged.grades.max())
+    n_queries, worst, error = int(used.sum()), (highest - lowest) ** power, float(errors[used].mean())
+    low, high = (worst * hoeffding_end(min(error / worst, 1.0), n_queries, logs, end) for end in (0.0, 1.0))
     upside_down = kpartite_errors(replace(judged, scores=-judged.grades), power)
-    return Bound.around(
-        _name(power), float(errors[used].mean()), float(worst * np.sqrt(logs / (2.0 * n_queries))), delta=delta,
-        worst=worst, random=0.5 * float(upside_down[used].mean()), parts=(("queries", n_queries), *parts),
+    return Bound(
+        _name(power), error, low, high, delta, worst, 0.5 * float(upside_down[used].mean()),
+        parts=(("queries", n_queries), *parts),
         assumptions=(
             learnt,
             "Queries were drawn independently of each other; their rows need not be.",
             f"Queries that hold no pair do not count; {n_queries} of {len(errors)} hold one.",
-            *((f"No grade is below {low:g} or above {high:g}.",) if power > 0.0 else ()),
+            *((f"No grade is below {lowest:g} or above {highest:g}.",) if power > 0.0 else ()),
             *_of_unjudged(judged),
         ),
     )  # fmt: skip
@@ -250,7 +253,7 @@ class _Reach:
 def _moves(levels: Floats, counts: NDArray[np.int64], power: float) -> Floats:
     """Σ_{m ≠ l} n_m |m − l|^power for each level l; levels rise."""
     if power == 0.0:
-        return (counts.sum() - counts).astype(np.float64)
+        return np.asarray(counts.sum() - counts, dtype=np.float64)
     if power == 1.0:
         below, total = np.cumsum(counts), np.cumsum(counts * levels)
         return np.asarray(levels * (2.0 * below - below[-1]) + total[-1] - 2.0 * total)

@@ -17,6 +17,7 @@ from corank.experiments.options import ExperimentOptions
 from corank.report import Report
 
 EXPERIMENTS = {
+    "bounds": "corank.experiments.bounds.run",
     "co-rankrls": "corank.experiments.co_rankrls.run",
     "collaborative": "corank.experiments.gp_collaborative.run",
     "crr-letor": "corank.experiments.crr.letor",

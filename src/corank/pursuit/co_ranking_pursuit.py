@@ -295,7 +295,6 @@ class CoRankingPursuit(Ranker):
             out[:, v] = basis.score(rows, sum_terms(basis.numbers, self.terms_[:p, v], self.term_coefs_[:p, v]))
         return out
 
-
     def _terms(self, X: Any, qid: ArrayLike | None, rows: NDArray[np.int64]) -> list[Terms]:
         seen, share = self._as_seen(self._new_rows(X)[rows]), 1.0 / len(self.views_)
         return [

@@ -261,7 +261,6 @@ class CoRankRLS(LeastSquares):
             [score_columns(plain(seen), coef) if basis is None else basis.score(seen, coef) for basis, coef in parts]
         )
 
-
     def _terms(self, X: Any, qid: ArrayLike | None, rows: NDArray[np.int64]) -> list[Terms]:
         """Columns of all linear views together, and the basis rows of each other view."""
         chosen, share = self._new_rows(X)[rows], 1.0 / len(self.view_coefs_)
