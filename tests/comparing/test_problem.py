@@ -123,8 +123,8 @@ def test_what_cannot_be_judged_is_said():
         made([0, 1, 2, 3], [1, 2, 3, 4])
     with pytest.raises(InputError, match="y is NaN for all 2 rows"):
         made([np.nan, np.nan], [1, 1])
+    rows = Given(np.zeros((4, 3)), np.array([0.0, 1, 0, 1]), [1, 1, 2, 2])
     with pytest.raises(InputError, match="the unscored rows have 2 features and the data has 3"):
-        rows = Given(np.zeros((4, 3)), np.array([0.0, 1, 0, 1]), [1, 1, 2, 2])
         make_problem(rows, Given(np.zeros((2, 2)), None, [1, 1]), 2, 0)
     with pytest.raises(InputError, match="only one of the data and its unscored rows has query ids"):
         make_problem(rows, Given(np.zeros((2, 3)), None, None), 2, 0)

@@ -14,7 +14,15 @@ import pytest
 from sklearn.base import BaseEstimator
 
 import corank
+from corank import RankRLS
+from corank.comparing.crew import Crew
 from corank.comparing.files import RESULTS, STUDY
+from corank.comparing.given import Given
+from corank.comparing.methods import find_methods
+from corank.comparing.problem import make_problem
+from corank.comparing.results import Task, read_result
+from corank.comparing.trial import Settings
+from corank.metrics import CONVENTIONS
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
 
@@ -26,17 +34,15 @@ from sklearn.base import BaseEstimator
 
 class Slow(BaseEstimator):
     def fit(self, X, y):
-        time.sleep(float(sys.argv[2]) if len(sys.argv) > 2 else SLEEP)
-        return self
+        time.sleep(600)
     def predict(self, X):
         return X[:, 0]
 
-SLEEP = 30.0
 problem = corank.make_ranking(12, 6, random_state=0)
 models = {"ranked": corank.RankRLS(alpha=1.0)}
-if len(sys.argv) > 2:
+if sys.argv[2] == "slow":
     models["slow"] = Slow()
-study = corank.compare(models, problem.X, problem.y, problem.qid, folds=3, fractions=(), folder=sys.argv[1], n_jobs=2)
+study = corank.compare(models, problem.X, problem.y, problem.qid, folds=3, fractions=(), folder=sys.argv[1], n_jobs=1)
 print(study.winner)
 """
 
@@ -69,7 +75,7 @@ def results(folder):
 
 def test_memory_time_and_death_are_those_of_the_method(problem):
     models = {"small": Greedy(1), "large": Greedy(300), "dead": Greedy(dies=True)}
-    study = corank.compare(models, problem.X, problem.y, problem.qid, folds=2, fractions=(), n_jobs=2)
+    study = corank.compare(models, problem.X, problem.y, problem.qid, folds=2, fractions=(), n_jobs=1)
     small, large, dead = (study.outcome(name) for name in models)
     assert small.peak_bytes < 150e6
     assert 290e6 < large.peak_bytes < 500e6
@@ -84,7 +90,7 @@ def test_a_study_that_was_killed_goes_on_where_it_was(tmp_path):
     script, folder = tmp_path / "script.py", tmp_path / "out"
     script.write_text(SCRIPT)
     pytest.importorskip("cloudpickle")  # which carries the class of a script
-    command = [sys.executable, str(script), str(folder), "60"]
+    command = [sys.executable, str(script), str(folder), "slow"]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
         for _ in range(600):
             if folder.exists() and len(results(folder)) >= 9:  # random, columns and ranked; slow ones are under way
@@ -102,7 +108,7 @@ def test_a_study_that_was_killed_goes_on_where_it_was(tmp_path):
             break
         time.sleep(0.1)
     assert not learning(folder)
-    second = subprocess.run([sys.executable, str(script), str(folder)], capture_output=True, text=True, check=True)
+    second = subprocess.run([sys.executable, str(script), str(folder), ""], capture_output=True, text=True, check=True)
     assert second.stdout.strip()
     assert {file: file.stat().st_mtime_ns for file in before} == before
     assert (folder / STUDY).exists()
@@ -123,16 +129,6 @@ def learning(folder: Path) -> list[int]:
     return found
 
 
-def test_a_budget_ends_what_is_under_way(problem, tmp_path):
-    began = time.monotonic()
-    models = {"quick": corank.RankRLS(alpha=1.0), "slow": Sleeper()}
-    study = corank.compare(models, problem.X, problem.y, problem.qid, folds=2, fractions=(), budget=20.0, n_jobs=2)
-    assert time.monotonic() - began < 90
-    assert study.outcome("slow").is_cut
-    assert study.outcome("quick").is_complete
-    assert study.winner != "slow"
-
-
 class Sleeper(BaseEstimator):
     def fit(self, X, y):
         time.sleep(600)
@@ -140,3 +136,25 @@ class Sleeper(BaseEstimator):
 
     def predict(self, X):
         return X[:, 0]
+
+
+def test_time_ends_what_is_under_way_and_the_next_task_begins_anew(problem, tmp_path):
+    rows = make_problem(Given(problem.X, problem.y, problem.qid), None, 2, 0)[0]
+    rows.save(tmp_path)
+    methods = find_methods({"quick": RankRLS(alpha=1.0), "slow": Sleeper()}, None)
+    told = []
+    with Crew(tmp_path, methods, Settings("AP", CONVENTIONS["corank"], 0, None), 1) as crew:
+
+        def run(name, deadline):
+            task = Task(name, 0)
+            path = tmp_path / f"{name}-{len(told)}"
+            crew.run([(task, path)], lambda one, error: told.append((one, error)), lambda one: True, deadline)
+            return read_result(path)
+
+        first = run("quick", None)
+        began = time.monotonic()
+        assert run("slow", began + 0.5) is None
+        assert time.monotonic() - began < 60
+        second = run("quick", None)
+    assert told == [(Task("quick", 0), "")] * 2
+    np.testing.assert_array_equal(first.scores, second.scores)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import time
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -23,7 +24,7 @@ from corank.metrics import evaluate
 class Spy(BaseEstimator):
     """Notes the queries it sees, which its one column tells."""
 
-    seen: list = []
+    seen: ClassVar[list] = []
 
     def __init__(self, alpha=1.0):
         self.alpha = alpha
@@ -79,7 +80,9 @@ def test_a_search_inside_a_fold_never_sees_its_queries(local, monkeypatch):
         folds=3, fractions=(0.5,),
     )  # fmt: skip
     # inner folds and the refit of the search, then the queries of the outer fold
-    outer = [at for at, (what, seen) in enumerate(Spy.seen) if what == "predict" and Spy.seen[at - 1][1].isdisjoint(seen)]
+    outer = [
+        at for at, (what, seen) in enumerate(Spy.seen) if what == "predict" and Spy.seen[at - 1][1].isdisjoint(seen)
+    ]
     begun, tested = 0, []
     for at in outer:
         before = Spy.seen[begun:at]
@@ -272,7 +275,7 @@ def test_an_estimator_that_cannot_be_saved_still_wins(local, made, tmp_path):
 
 def test_files_of_others_stay(local, made, tmp_path):
     (tmp_path / MODEL).write_text("mine")
-    with pytest.raises(InputError, match="model.safetensors exists already"):
+    with pytest.raises(InputError, match=r"model\.safetensors exists already"):
         quick(["rankrls"], made, folder=tmp_path)
     (tmp_path / STUDY).write_text("{")
     with pytest.raises(InputError, match="holds a study of other data"):
