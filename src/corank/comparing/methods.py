@@ -242,7 +242,7 @@ def _find(name: str) -> Method:
     plain = {other.replace("-", ""): other for other in METHODS}
     wanted = str(name).replace("-", "").replace("_", "").lower()
     if wanted not in plain:
-        raise InputError(f"there is no model {name!r}; {known(str(name), METHODS)}.")
+        raise InputError(f"there is no model {name!r}; {known(str(name), list(METHODS))}.")
     return METHODS[plain[wanted]]
 
 
