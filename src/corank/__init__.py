@@ -181,10 +181,10 @@ _HOMES = {
 
 # what else is reached by `import corank` alone
 _ROOMS = (
-    "asking", "base", "basis", "bounds", "calibration", "collaborative", "comparing", "data", "descent", "errors", "exact",
-    "explanation", "gp", "graphs", "judging", "kernels", "label_ranking", "lambdarank", "landmarks", "likelihoods",
-    "linklearn", "losses", "metrics", "moments", "persist", "priors", "pursuit", "report", "rls", "sampling",
-    "screening", "smooth", "svm", "views",
+    "asking", "base", "basis", "bounds", "calibration", "collaborative", "comparing", "data", "descent", "errors",
+    "exact", "explanation", "gp", "graphs", "judging", "kernels", "label_ranking", "lambdarank", "landmarks",
+    "likelihoods", "linklearn", "losses", "metrics", "moments", "persist", "priors", "pursuit", "report", "rls",
+    "sampling", "screening", "smooth", "svm", "views",
 )  # fmt: skip
 
 __all__ = ["__version__", *_HOMES]

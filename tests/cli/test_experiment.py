@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import sys
+from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 import pytest
@@ -14,9 +15,16 @@ from corank.report import Report, ReportTable
 from read_page import Page
 
 
+def made(name):
+    """A module that no file holds."""
+    module = ModuleType(name)
+    module.__spec__ = ModuleSpec(name, None)
+    return module
+
+
 @pytest.fixture
 def tiny(monkeypatch):
-    module = ModuleType("tiny_experiment")
+    module = made("tiny_experiment")
     module.calls = []
 
     def run(settings):
@@ -59,7 +67,7 @@ def test_what_each_asks_is_listed_without_importing_it(tiny, monkeypatch):
 @pytest.fixture
 def three(tiny, monkeypatch):
     """Experiments of which the second has no data and the third no library."""
-    lost, bare = ModuleType("lost_experiment"), ModuleType("bare_experiment")
+    lost, bare = made("lost_experiment"), made("bare_experiment")
 
     def run(settings):
         settings.result({"cell": 0}, lambda: 1)

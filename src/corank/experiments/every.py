@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from corank.data.atomic import atomic_file
+from corank.experiments import about
 from corank.report import Report
 from corank.report.blocks import Block, Code, Folded, Section, Text
 from corank.report.page import page
@@ -69,10 +70,7 @@ def write_every(ran: Sequence[Ran], folder: Path, stem: str) -> tuple[Path, Path
 
 def _opening(ran: Sequence[Ran]) -> list[Block]:
     """How many were run, and what each is."""
-    rows = tuple(
-        (one.name, one.report.title if one.report else "", "run" if one.report else f"not run: {one.reason}")
-        for one in ran
-    )
+    rows = tuple((one.name, about(one.name), "run" if one.report else f"not run: {one.reason}") for one in ran)
     n = sum(one.report is not None for one in ran)
     table = ReportTable("", ("experiment", "what it asks", "state"), rows)
     return [Text(f"{n} of {len(ran)} experiments were run.", "verdict"), table]
