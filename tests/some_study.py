@@ -58,7 +58,7 @@ def _outcome(name: str, place: int, y: np.ndarray, qid: np.ndarray) -> Outcome:
     return Outcome(
         name, title, name == "column", name == "lcra", 0 if name == "column" else place + 1,
         "exact leave-query-out over 20 values of alpha" if tuned else "",
-        tuple({"alpha": 10.0**-fold, "loss": "squared"} for fold in range(5)) if tuned else (),
+        tuple({"alpha": 10.0**-fold, "loss": "squared"} for fold in range(5)) if tuned else ({},) * 5,
         evaluation, mean - 0.02, mean + 0.02, 1.5 * (place + 1), 0.02, 40_000_000 * (place + 1), 5,
     )  # fmt: skip
 

@@ -86,6 +86,12 @@ def test_bounds_are_told_with_their_assumptions():
     assert ["disagreement", "width", "3.1000"] in PAGE.table("Parts of the bounds").rows
 
 
+def test_what_was_tuned_stands_fold_by_fold():
+    rows = {row[0]: row[1:] for row in PAGE.table("Tuning").rows}
+    assert rows["RankRLS"][1] == "alpha 1 / 0.1 / 0.01 / 0.001 / 0.0001; loss squared"
+    assert "LightGBM as it comes" not in rows  # nothing was
+
+
 def test_it_can_be_repeated():
     assert STUDY.command in PAGE.text_of("code")
     facts = dict(zip(PAGE.text_of("dt"), PAGE.text_of("dd"), strict=True))

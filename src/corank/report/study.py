@@ -262,7 +262,8 @@ def _promised(bounds: Sequence[Bound]) -> list[Block]:
 
 
 def _tuning(study: Study) -> list[Block]:
-    rows = tuple((one.title, one.tuning, _chosen(one.chosen)) for one in study.outcomes if one.tuning or one.chosen)
+    told = ((one.title, one.tuning, _chosen(one.chosen)) for one in study.outcomes)
+    rows = tuple(row for row in told if any(row[1:]))
     if not rows:
         return []
     note = "What was chosen stands fold by fold, once where all folds agree."
