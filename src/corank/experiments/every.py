@@ -72,5 +72,5 @@ def _opening(ran: Sequence[Ran]) -> list[Block]:
     """How many were run, and what each is."""
     rows = tuple((one.name, about(one.name), "run" if one.report else f"not run: {one.reason}") for one in ran)
     n = sum(one.report is not None for one in ran)
-    table = ReportTable("", ("experiment", "what it asks", "state"), rows)
+    table = ReportTable("What each asks", ("experiment", "what it asks", "state"), rows)
     return [Text(f"{n} of {len(ran)} experiments were run.", "verdict"), table]
