@@ -103,6 +103,21 @@ def test_columns_and_training_rows_are_told_apart():
     assert found.weights[at] == model.dual_coef_[5]
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["RankRLS gaussian", "CoRankRLS gaussian", "RankSVM gaussian", "PreferenceGP", "OrdinalGP", "RankingPursuit"],
+)
+def test_training_rows_have_the_numbers_they_came_with(name):
+    """A row is as similar to itself as a Gaussian kernel lets it be."""
+    model = LAWFUL[name]().fit(X, Y, qid=QID)
+    number = int(explain(model, X, PAIR).names[0].split(",")[0].removeprefix("training row "))
+    found = explain(model, X, (number, number))
+    ones = {
+        label.split(",")[0] for label, values in zip(found.names, found.values, strict=True) if values[0] > 1 - 1e-9
+    }
+    assert ones == {f"training row {number}"}
+
+
 def test_a_shared_column_of_linear_views_is_one_term():
     model = CoRankRLS([[0, 1, 2], [2, 3, 4]], coupling=0.1).fit(X, Y, qid=QID)
     found = explain(model, X, PAIR, qid=QID)
