@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from corank.comparing.crew import Crew
-from corank.comparing.extras import MIXES, coefficients, reliability, trade_off_points, worst_queries
+from corank.comparing.extras import MIXES, coefficients, promised, reliability, trade_off_points, worst_queries
 from corank.comparing.files import RESULTS, keep_model, prepare, write_study
 from corank.comparing.given import Given
 from corank.comparing.jury import Jury
@@ -257,6 +257,7 @@ class Plan:
             coefficients=coefficients(self.problem, model, columns),
             queries=_by_query(learning, outcomes, verdict),
             trade_off=trade,
+            bounds=() if scores is None else promised(self.problem, scores, sum(one.is_complete for one in outcomes)),
         )
 
     def _until(self, share: float) -> float | None:
