@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         asking as asking,
         base as base,
         basis as basis,
+        bounds as bounds,
         calibration as calibration,
         collaborative as collaborative,
         comparing as comparing,
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
         descent as descent,
         errors as errors,
         exact as exact,
+        explanation as explanation,
         gp as gp,
         graphs as graphs,
         judging as judging,
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
         persist as persist,
         priors as priors,
         pursuit as pursuit,
+        report as report,
         rls as rls,
         sampling as sampling,
         screening as screening,
@@ -65,6 +68,7 @@ if TYPE_CHECKING:
     )
     from corank.data.store import open_store as open_store, write_store as write_store
     from corank.descent import CRR as CRR, LCRA as LCRA, SPD as SPD
+    from corank.explanation import Explanation as Explanation, explain as explain
     from corank.gp import (
         CollaborativeGP as CollaborativeGP,
         OrdinalGP as OrdinalGP,
@@ -119,6 +123,7 @@ _HOMES = {
     "ColumnMean": "corank.priors",
     "Corpus": "corank.linklearn",
     "Evaluation": "corank.metrics",
+    "Explanation": "corank.explanation",
     "ItemMean": "corank.collaborative",
     "JudgingCurve": "corank.judging",
     "LCRA": "corank.descent",
@@ -152,6 +157,7 @@ _HOMES = {
     "compare": "corank.comparing",
     "evaluate": "corank.metrics",
     "evaluate_run": "corank.metrics",
+    "explain": "corank.explanation",
     "fit_many": "corank.pursuit",
     "fit_many_views": "corank.pursuit",
     "hide_scores": "corank.data.split",
@@ -175,9 +181,10 @@ _HOMES = {
 
 # what else is reached by `import corank` alone
 _ROOMS = (
-    "asking", "base", "basis", "calibration", "collaborative", "comparing", "data", "descent", "errors", "exact", "gp",
-    "graphs", "judging", "kernels", "label_ranking", "lambdarank", "landmarks", "likelihoods", "linklearn", "losses",
-    "metrics", "moments", "persist", "priors", "pursuit", "rls", "sampling", "screening", "smooth", "svm", "views",
+    "asking", "base", "basis", "bounds", "calibration", "collaborative", "comparing", "data", "descent", "errors",
+    "exact", "explanation", "gp", "graphs", "judging", "kernels", "label_ranking", "lambdarank", "landmarks",
+    "likelihoods", "linklearn", "losses", "metrics", "moments", "persist", "priors", "pursuit", "report", "rls",
+    "sampling", "screening", "smooth", "svm", "views",
 )  # fmt: skip
 
 __all__ = ["__version__", *_HOMES]

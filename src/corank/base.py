@@ -21,6 +21,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from corank.advice import warn_of_one_query
+from corank.basis.terms import Terms
 from corank.core.scaled import ScaledRows
 from corank.data.deviation import column_factors
 from corank.data.given import as_prior, as_scores, require_squares
@@ -200,6 +201,25 @@ class Ranker(BaseEstimator, ABC):
         if prior is not None and not self.has_prior_:
             raise InputError("prior came, but this model was fitted without one; fit it with a prior, or leave it out.")
         return prior is not None
+
+    def _terms(self, X: Any, qid: ArrayLike | None, rows: NDArray[np.int64]) -> list[Terms]:
+        """
+        Say what the scores of some rows are sums of, besides a prior.
+
+        Overridden where fitted attributes of these names do not tell it.
+
+        X, qid: whole queries.
+        rows: numbers of the rows in question.
+        """
+        chosen = self._new_rows(X)[rows]
+        if hasattr(self, "basis_") and hasattr(self, "dual_coef_"):
+            return [self.basis_.terms(self._as_seen(chosen), self.dual_coef_)]
+        if hasattr(self, "coef_"):
+            return [Terms.of_columns(chosen, self.coef_)]
+        raise InputError(
+            f"what this {type(self).__name__} says of a row is no sum over columns or training rows, so that no "
+            "contributions add up to it; explain a linear or kernel model, or a pursuit."
+        )
 
     def rank(self, X: Any, qid: ArrayLike | None = None, *, prior: ArrayLike | None = None) -> NDArray[np.int64]:
         """

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from corank.basis.terms import Terms
 from corank.core.scaled import ScaledRows
 from corank.kernels import CallableKernel, PrecomputedKernel, require_inner_product, require_similarities
 from corank.views import View
@@ -241,6 +242,27 @@ class Basis:
             for piece, K in self.blocks(rows):
                 out[piece] = K @ coefficients
         return out
+
+    def terms(self, rows: Any, coefficients: Floats, view: int | None = None) -> Terms:
+        """
+        Say what the scores of a few rows are sums of.
+
+        Parameters
+        ----------
+        rows : ndarray, CSR matrix, ScaledRows or array of objects
+            Rows with all columns.
+        coefficients : array of shape (r,)
+            c, as in `score`.
+        view : int, optional
+            Which of several views this is.
+
+        Returns
+        -------
+        Terms
+            One for each basis row.
+        """
+        K = self.similarities(rows[:]) if len(self) else np.zeros((rows.shape[0], 0))
+        return Terms("row", self.numbers, np.asarray(coefficients, dtype=np.float64), np.asarray(K), view)
 
 
 def as_doubles(rows: Any) -> Any:

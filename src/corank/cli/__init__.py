@@ -18,6 +18,7 @@ from corank.cli.data import data
 from corank.cli.demo import demo
 from corank.cli.evaluate import evaluate
 from corank.cli.experiment import experiment
+from corank.cli.explain import explain
 from corank.cli.fit import fit
 from corank.cli.index import index
 from corank.cli.learn_links import learn_links
@@ -56,6 +57,7 @@ VERBS: tuple[tuple[Callable[..., None], str], ...] = (
     (rank, "Score rows with a saved model."),
     (evaluate, "Measure rankings, and test which differ."),
     (compare, "Find out which ranker to use, and save it."),
+    (explain, "Say why one row is scored above another."),
     (check_lambda, "Ask whether forces are slopes of a cost."),
     (screen, "Find nearly all relevant records while reading few."),
     (ask, "Order things by asking which of two is better."),

@@ -91,6 +91,7 @@ def compare(
     from corank.comparing.methods import DEFAULT, QUICK
     from corank.comparing.study import FRACTIONS
     from corank.data.read import read
+    from corank.report import write
 
     seconds = None if budget is None else parse_time(budget)
     known = None if prior is None else parse_features(prior, "--prior")
@@ -115,7 +116,7 @@ def compare(
     except KeyboardInterrupt:
         typer.echo(f"corank: interrupted; {folder} keeps what was learnt, and the same command goes on.", err=True)
         raise typer.Exit(INTERRUPTED) from None
-    written = [folder / "study.json", *write_report(study, folder), *([study.model] if study.model else [])]
+    written = [folder / "study.json", *write(study, folder, overwrite=True), *([study.model] if study.model else [])]
     if as_json:
         typer.echo(json.dumps(study_record(study), allow_nan=False))
     else:
@@ -169,24 +170,10 @@ def parse_unscored(given: list[str]) -> tuple[float | None, list[Path]]:
     return (labels[0] if labels else None), files
 
 
-def write_report(study: Study, folder: Path) -> tuple[Path, ...]:
-    """
-    Write the page of a study.
-
-    Returns: the files.
-    """
-    from importlib import import_module
-    from importlib.util import find_spec
-
-    if find_spec("corank.report") is None:
-        return ()
-    return tuple(import_module("corank.report.study").write(study, folder, overwrite=True))
-
-
 def show_study(study: Study) -> None:
     """Print the leaderboard, the verdict, and what a reader has to know."""
     from corank.cli.tables import screen, show
-    from corank.experiments.report import ReportTable
+    from corank.tables import ReportTable
 
     console = screen()
     data = study.data

@@ -13,8 +13,8 @@ from corank.errors import InputError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from corank.experiments.report import ReportTable
     from corank.screening.simulate import Replay
+    from corank.tables import ReportTable
 
 STARTS = 10
 
@@ -65,9 +65,9 @@ def _reading(replays: list[Replay]) -> ReportTable:
     """How much was read when enough was found, and when rules that cannot know it said so."""
     import numpy as np
 
-    from corank.experiments.report import ReportTable
     from corank.screening.simulate import stopped
     from corank.screening.stopping import Rule
+    from corank.tables import ReportTable
 
     n, n_relevant = len(replays[0].found), int(replays[0].found.sum())
     wanted = int(np.ceil(0.95 * n_relevant - 1e-9))
@@ -104,9 +104,9 @@ def _compare_rankers(output: Path, queries: int, seed: int, console: Console) ->
     from corank.data.split import QueryShuffleSplit, hide_scores
     from corank.data.store import open_store, write_store
     from corank.descent import CRR, LCRA, SPD
-    from corank.experiments.report import ReportTable
     from corank.metrics import compare_runs, evaluate
     from corank.persist import load, save
+    from corank.tables import ReportTable
 
     began = time.perf_counter()
     problem = make_ranking(queries, (10, 40), features_per_view=20, random_state=seed)

@@ -105,7 +105,7 @@ def _print_json(evaluation: Evaluation, tests: list[PairedTest], n_absent: int) 
 
 def _print_tables(evaluation: Evaluation, tests: list[PairedTest], n_absent: int) -> None:
     from corank.cli.tables import screen, show
-    from corank.experiments.report import ReportTable
+    from corank.tables import ReportTable
 
     console = screen()
     means = [(name, one.mean, one.micro, one.n_used, one.n_empty) for name, one in evaluation.items()]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from html import escape
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from corank.comparing.shown import leaderboard
 from corank.metrics import Evaluation, PairedTest
 
 
@@ -371,3 +373,29 @@ class Study:
         if evaluation is None:
             raise KeyError(f"{name} has no evaluation")
         return evaluation[self.metric].values
+
+    def to_frame(self) -> Any:
+        """
+        Return the methods, the best first, as a pandas DataFrame.
+
+        Returns
+        -------
+        DataFrame
+            Means, intervals, tests, times and memory, a row a method.
+        """
+        return leaderboard(self).to_frame()
+
+    def to_latex(self) -> str:
+        """
+        Return the methods, the best first, as a LaTeX table; the rules are those of the package ``booktabs``.
+
+        Returns
+        -------
+        str
+            A ``table`` environment.
+        """
+        return leaderboard(self).to_latex()
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows."""
+        return f"<p>{escape(self.verdict)}</p>\n{leaderboard(self).html()}"

@@ -15,9 +15,8 @@ from corank.comparing.methods import Method
 from corank.comparing.problem import Problem
 from corank.comparing.results import Result, Task, model_file, write_result
 from corank.comparing.trial import Settings, Trial
-from corank.data.routing import predict_with_qid
+from corank.data.routing import fit_with_qid, predict_with_qid
 from corank.errors import InputError, MissingExtra, reason
-from corank.judging.model import fitted
 from corank.metrics import parse_metric
 from corank.persist import save
 from corank.search import QuerySearchCV
@@ -39,7 +38,7 @@ def perform(problem: Problem, method: Method, settings: Settings, task: Task, pa
     # read before memory is measured: a mapped file counts when it is touched
     X, codes = _rows(problem, test), problem.codes[test]
     before, began = _peak_bytes(), process_time()
-    model = fitted(method.make(trial), trial.X, trial.y, trial.qid)
+    model = fit_with_qid(method.make(trial), trial.X, trial.y, trial.qid)
     learnt = process_time()
     scores = np.asarray(predict_with_qid(model, X, codes), np.float64) if len(test) else np.empty(0)
     ended, peak = process_time(), _peak_bytes()
@@ -79,7 +78,7 @@ def warm_up(problem: Problem, method: Method, settings: Settings) -> None:
     rows = np.concatenate([np.flatnonzero(problem.units == unit)[:_WARM_ROWS] for unit in units])
     try:
         trial = trial_of(problem, method, rows, problem.y[rows], settings, (0,))
-        predict_with_qid(fitted(method.make(trial), trial.X, trial.y, trial.qid), trial.X, trial.qid)
+        predict_with_qid(fit_with_qid(method.make(trial), trial.X, trial.y, trial.qid), trial.X, trial.qid)
     except Exception:
         return
 

@@ -24,6 +24,35 @@ def how_to_pass_qid() -> str:
     )
 
 
+def fit_with_qid(estimator: Any, X: Any, y: ArrayLike, qid: ArrayLike | None) -> Any:
+    """
+    Fit a clone of an estimator, handing query ids to whatever inside it asks for them.
+
+    estimator: A ranker, regressor, pipeline of them, or search over them.
+    Returns: the fitted clone.
+    """
+    from sklearn import clone, config_context
+    from sklearn.utils.metadata_routing import get_routing_for_object
+
+    with config_context(enable_metadata_routing=True):
+        asks = qid is not None and get_routing_for_object(estimator).consumes("fit", ["qid"])
+        return clone(estimator).fit(X, y, **({"qid": qid} if asks else {}))
+
+
+def transform_with_qid(steps: Any, X: Any, qid: ArrayLike | None) -> Any:
+    """
+    Transform rows, handing query ids to whatever among the steps asks for them.
+
+    steps: A fitted transformer, or pipeline of them.
+    """
+    from sklearn import config_context
+    from sklearn.utils.metadata_routing import get_routing_for_object
+
+    with config_context(enable_metadata_routing=True):
+        asks = qid is not None and get_routing_for_object(steps).consumes("transform", ["qid"])
+        return steps.transform(X, **({"qid": qid} if asks else {}))
+
+
 def predict_with_qid(
     estimator: Any, X: Any, qid: ArrayLike | None, prior: ArrayLike | None = None
 ) -> NDArray[np.float64]:

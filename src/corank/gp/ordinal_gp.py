@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import ClassifierTags
 
 from corank.base import Ranker
-from corank.basis import Basis, FeatureMap, choose_basis
+from corank.basis import Basis, FeatureMap, Terms, choose_basis
 from corank.basis.choice import require_choice
 from corank.data.ranking import RankingData
 from corank.errors import InputError
@@ -220,6 +220,9 @@ class OrdinalGP(Ranker):
         """Return intercept + amplitude E f(x)."""
         rows = self._seen_rows(X)
         return np.asarray(self.intercept_ + self.amplitude_ * self.process_.mean(rows))
+
+    def _terms(self, X: Any, qid: ArrayLike | None, rows: NDArray[np.int64]) -> list[Terms]:
+        return [self.process_.terms(self._as_seen(self._new_rows(X)[rows]), self.amplitude_)]
 
     def predict(self, X: Any, return_std: bool = False, *, prior: ArrayLike | None = None) -> Any:
         """

@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from corank.base import COLUMN_NOTES, Ranker
-from corank.basis import Basis, FeatureMap, choose_basis
+from corank.basis import Basis, FeatureMap, Terms, choose_basis
 from corank.basis.choice import require_choice
 from corank.data.given import as_pairs
 from corank.data.ranking import RankingData
@@ -295,6 +295,9 @@ class PreferenceGP(Ranker):
         """Return the expected f(x)."""
         rows = self._seen_rows(X)
         return self.process_.mean(rows)
+
+    def _terms(self, X: Any, qid: ArrayLike | None, rows: NDArray[np.int64]) -> list[Terms]:
+        return [self.process_.terms(self._as_seen(self._new_rows(X)[rows]))]
 
     def predict(self, X: Any, return_std: bool = False, *, prior: ArrayLike | None = None) -> Any:
         """

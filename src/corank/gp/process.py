@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from corank.basis import FeatureMap, as_doubles
+from corank.basis import FeatureMap, Terms, as_doubles
 from corank.gp.posterior import Posterior
 from corank.kernels import PrecomputedKernel
 
@@ -46,6 +46,11 @@ class Process:
         """Mean of f for each row."""
         assert self.phi.basis is not None
         return self.phi.basis.score(rows, np.asarray(self.phi.T) @ self.mu)
+
+    def terms(self, rows: Any, amplitude: float = 1.0) -> Terms:
+        """What the mean of f for each row, times an amplitude, is a sum of."""
+        assert self.phi.basis is not None
+        return self.phi.basis.terms(rows, amplitude * (np.asarray(self.phi.T) @ self.mu))
 
     def at(self, rows: Any) -> Posterior:
         """The joint Gaussian of f over rows."""

@@ -16,10 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from corank.data.given import as_scores
 from corank.data.queries import Queries
-from corank.data.routing import predict_with_qid
+from corank.data.routing import fit_with_qid, predict_with_qid
 from corank.data.rows import as_rows
 from corank.errors import InputError, known, need
-from corank.judging.model import fitted
 from corank.judging.rules import find_rule
 from corank.judging.suggest import suggest
 from corank.metrics import evaluate, parse_metric
@@ -243,7 +242,7 @@ class _Replay:
         X, qid = self.X if len(to_judge) == len(y) else self.X[to_judge], self.qid[to_judge]
         X_test, y_test, qid_test = self.measured
         for step in range(self.steps + 1):
-            model = fitted(self.estimator, self.X, y, self.qid)
+            model = fit_with_qid(self.estimator, self.X, y, self.qid)
             found = evaluate(y_test, predict_with_qid(model, X_test, qid_test), qid_test, self.metric)
             counts[step], values[step] = np.count_nonzero(~np.isnan(y)), found[self.metric].mean
             if step < self.steps:

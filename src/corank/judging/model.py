@@ -1,4 +1,4 @@
-"""A model as judging sees it: how it is fitted with query ids, the rows its last step sees, scores and deviations."""
+"""A model as judging sees it: the rows its last step sees, scores and deviations."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn import clone, config_context
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import normalize
-from sklearn.utils.metadata_routing import get_routing_for_object
 
-from corank.data.routing import predict_with_qid
+from corank.data.routing import predict_with_qid, transform_with_qid
 from corank.data.rows import as_rows
 
 Floats = NDArray[np.float64]
@@ -27,13 +25,6 @@ class Seen(NamedTuple):
     std: Floats | None
 
 
-def fitted(estimator: Any, X: Any, y: Floats, qid: ArrayLike) -> Any:
-    """Fit a clone of an estimator, handing query ids to whatever inside it asks for them."""
-    with config_context(enable_metadata_routing=True):
-        asks = get_routing_for_object(estimator).consumes("fit", ["qid"])
-        return clone(estimator).fit(X, y, **({"qid": qid} if asks else {}))
-
-
 def see(model: Any, X: Any, qid: ArrayLike | None) -> Seen:
     """Transform rows once, and predict from what came out; without a model, only look at the rows."""
     if model is None:
@@ -41,10 +32,7 @@ def see(model: Any, X: Any, qid: ArrayLike | None) -> Seen:
     while hasattr(model, "best_estimator_"):
         model = model.best_estimator_
     if isinstance(model, Pipeline) and len(model) > 1:
-        first, model = model[:-1], model[-1]
-        with config_context(enable_metadata_routing=True):
-            asks = qid is not None and get_routing_for_object(first).consumes("transform", ["qid"])
-            X = first.transform(X, **({"qid": qid} if asks else {}))
+        X, model = transform_with_qid(model[:-1], X, qid), model[-1]
     if "return_std" in inspect.signature(model.predict).parameters:
         scores, std = model.predict(X, return_std=True)
         return Seen(_comparable(X), np.asarray(scores, dtype=np.float64), np.asarray(std, dtype=np.float64))

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from corank.base import Ranker
+from corank.basis import Terms
 from corank.data.ranking import RankingData
 from corank.data.scale import METHODS, QueryScaler
 from corank.errors import InputError
@@ -119,11 +120,17 @@ class ColumnMean(Ranker):
         array of shape (n_rows,)
             Scores in input order, higher is better.
         """
+        return self._on_top(self._scaled(X, qid) @ self.signs_ / len(self.signs_), prior)
+
+    def _scaled(self, X: Any, qid: ArrayLike | None) -> Floats:
         chosen = np.asarray(dense(self._new_rows(X)[:, self.columns_]), dtype=np.float64)
-        if hasattr(self, "scaler_"):
-            # one row is one query
-            chosen = self.scaler_.transform(chosen, [0] if qid is None and len(chosen) == 1 else qid)
-        return self._on_top(chosen @ self.signs_ / len(self.signs_), prior)
+        if not hasattr(self, "scaler_"):
+            return chosen
+        # one row is one query
+        return self.scaler_.transform(chosen, [0] if qid is None and len(chosen) == 1 else qid)
+
+    def _terms(self, X: Any, qid: ArrayLike | None, rows: NDArray[np.int64]) -> list[Terms]:
+        return [Terms("column", self.columns_, self.signs_ / len(self.signs_), self._scaled(X, qid)[rows])]
 
     def _predict_queries(self, X: Any, qid: ArrayLike | None, prior: ArrayLike | None) -> Floats:
         return self.predict(X, qid, prior=prior)

@@ -19,6 +19,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from corank.base import Ranker
+from corank.basis import Terms
 from corank.data.ranking import RankingData
 from corank.errors import InputError
 from corank.exact.targets import ordered
@@ -126,6 +127,12 @@ class OnTop(Ranker):
         # beside the scores of the prior ranker, as in `_fit`
         known = self._on_top(self.slope_ * self.prior_ranker_._predict_queries(rows, qid, None), prior)
         return self.ranker_._predict_queries(rows, qid, known)
+
+    def _terms(self, X: Any, qid: ArrayLike | None, rows: NDArray[np.int64]) -> list[Terms]:
+        """What the prior ranker says is one term."""
+        checked = self._new_rows(X)
+        known = self.slope_ * self.prior_ranker_._predict_queries(checked, qid, None)
+        return [Terms.of_prior(known[rows]), *self.ranker_._terms(checked, qid, rows)]
 
     def _predict_queries(self, X: Any, qid: ArrayLike | None, prior: ArrayLike | None) -> Floats:
         return self.predict(X, qid, prior=prior)

@@ -31,7 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from corank.advice import warn_of_no_agreement
 from corank.base import Ranker
-from corank.basis import Basis
+from corank.basis import Basis, Terms
 from corank.data.ranking import RankingData
 from corank.errors import InputError
 from corank.held_out import HeldOut
@@ -294,6 +294,13 @@ class CoRankingPursuit(Ranker):
         for v, basis in enumerate(self.view_bases_):
             out[:, v] = basis.score(rows, sum_terms(basis.numbers, self.terms_[:p, v], self.term_coefs_[:p, v]))
         return out
+
+    def _terms(self, X: Any, qid: ArrayLike | None, rows: NDArray[np.int64]) -> list[Terms]:
+        seen, share = self._as_seen(self._new_rows(X)[rows]), 1.0 / len(self.views_)
+        return [
+            basis.terms(seen, share * sum_terms(basis.numbers, self.terms_[:, v], self.term_coefs_[:, v]), v)
+            for v, basis in enumerate(self.view_bases_)
+        ]
 
 
 def _found(views: list[Basis], taken: list[Choice], errors: Floats | None) -> _CoPursued:

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from corank.base import Ranker
-from corank.basis import Basis
+from corank.basis import Basis, Terms
 from corank.core.scaled import factors_of
 from corank.data.ranking import RankingData
 from corank.errors import InputError, warn
@@ -316,6 +316,13 @@ class RankingPursuit(Ranker):
             return pulls(chosen, sum_terms(chosen, terms, coefs), row[:, chosen])
         numbers = self.basis_.numbers
         return pulls(numbers, sum_terms(numbers, terms, coefs), self.basis_.similarities(self._as_seen(row)[:]))
+
+    def _terms(self, X: Any, qid: ArrayLike | None, rows: NDArray[np.int64]) -> list[Terms]:
+        chosen = self._new_rows(X)[rows]
+        terms, coefs = self._model(None, 0)
+        if not hasattr(self, "basis_"):
+            return [Terms.of_columns(chosen, sum_terms(np.arange(chosen.shape[1]), terms, coefs))]
+        return [self.basis_.terms(self._as_seen(chosen), sum_terms(self.basis_.numbers, terms, coefs))]
 
     def _model(self, n_terms: int | None, solution: int) -> tuple[NDArray[np.int64], Floats]:
         """Terms and coefficients of the model that the user asks for."""

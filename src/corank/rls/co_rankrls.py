@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from corank.advice import warn_of_no_agreement
-from corank.basis import Basis, FeatureMap, score_columns
+from corank.basis import Basis, FeatureMap, Terms, score_columns
 from corank.core.scaled import plain
 from corank.data.ranking import RankingData
 from corank.data.weights import require_weight
@@ -260,6 +260,16 @@ class CoRankRLS(LeastSquares):
         return np.column_stack(
             [score_columns(plain(seen), coef) if basis is None else basis.score(seen, coef) for basis, coef in parts]
         )
+
+    def _terms(self, X: Any, qid: ArrayLike | None, rows: NDArray[np.int64]) -> list[Terms]:
+        """Columns of all linear views together, and the basis rows of each other view."""
+        chosen, share = self._new_rows(X)[rows], 1.0 / len(self.view_coefs_)
+        seen, found = self._as_seen(chosen), []
+        columns = [coef for basis, coef in zip(self.view_bases_, self.view_coefs_, strict=True) if basis is None]
+        if columns:
+            found.append(Terms.of_columns(chosen, share * np.sum(columns, axis=0)))
+        parts = enumerate(zip(self.view_bases_, self.view_coefs_, strict=True))
+        return found + [basis.terms(seen, share * coef, v) for v, (basis, coef) in parts if basis is not None]
 
 
 def _fitted(summary: Summary, w: Floats, **found: Any) -> FittedCoRankRLS:

@@ -15,8 +15,8 @@ import numpy as np
 from corank.data.mq2008 import BASELINES, folds, published, read_parts
 from corank.experiments.crr.grid import METRICS, TARGETS, Grid, Point, learn, measure_grid
 from corank.experiments.options import ExperimentOptions
-from corank.experiments.report import Report, ReportTable
 from corank.metrics import Evaluation, compare_runs, evaluate
+from corank.report import Report, ReportTable
 
 PAPER = {"regression": (0.464, 0.476, 0.144), "ranking": (0.479, 0.490, 0.850), "CRR": (0.479, 0.489, 0.229)}
 MIXES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 1.0)

@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.feature_extraction.text import TfidfVectorizer
 
+from corank.data.routing import fit_with_qid
 from corank.data.smart import COLLECTIONS, read_topics
 from corank.experiments.few_judgements.learners import learners
 from corank.experiments.few_judgements.retrieval import BM25Index, Feedback
 from corank.experiments.options import ExperimentOptions
-from corank.experiments.report import Cell, ReportTable, wilcoxon
-from corank.judging.model import fitted
-from corank.metrics import evaluate
+from corank.metrics import evaluate, wilcoxon
+from corank.report import Cell, ReportTable
 from corank.smooth import Smooth
 
 N_JUDGED = 5
@@ -166,7 +166,7 @@ def _learnt(estimator: Any, X: Any, query: int, judged: Ints, presumed: Ints, y:
     """Scores of the documents by a ranker that learnt from the query, the judged and the presumed."""
     rows = np.concatenate([[len(y) + query], judged, presumed])
     grades = np.concatenate([[1.0], y[judged], np.zeros(len(presumed))])
-    model = fitted(estimator, X[rows], grades, np.zeros(len(rows)))
+    model = fit_with_qid(estimator, X[rows], grades, np.zeros(len(rows)))
     return np.asarray(model.predict(X[: len(y)]))
 
 

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from corank.data.routing import fit_with_qid
 from corank.experiments.few_judgements.learners import RANKRLS, learners
 from corank.experiments.few_judgements.problems import TopicPool
 from corank.experiments.options import ExperimentOptions
-from corank.experiments.report import Cell, ReportTable, wilcoxon
-from corank.judging.model import fitted
-from corank.metrics import average_precision
+from corank.metrics import average_precision, wilcoxon
+from corank.report import Cell, ReportTable
 
 N_KNOWN = (1, 2, 5)
 N_PRESUMED = 500
@@ -83,7 +83,7 @@ def _draw(pool: TopicPool, topic: str, n_known: int, rng: np.random.Generator) -
     }
     for name, (features, estimator) in learners().items():
         X, began = (pool.text if features == "text" else pool.smooth), process_time()
-        model = fitted(estimator, X[rows], judged, np.zeros(len(rows)))
+        model = fit_with_qid(estimator, X[rows], judged, np.zeros(len(rows)))
         scores[name] = (model.predict(X[rest]), process_time() - began)
     return {
         name: (round(float(average_precision(y[rest], values)), 6), seconds)
