@@ -12,10 +12,9 @@ from corank.comparing.baselines import LightGBM, RandomOrder
 from corank.comparing.methods import BASELINES, DEFAULT, QUICK, find_methods, trade_off
 from corank.comparing.trial import Settings, Trial
 from corank.comparing.work import chosen_of, path_of
-from corank.data.routing import predict_with_qid
+from corank.data.routing import fit_with_qid, predict_with_qid
 from corank.data.split import hide_scores
 from corank.errors import InputError
-from corank.judging.model import fitted
 from corank.metrics import CONVENTIONS
 from corank.persist import load, save
 
@@ -34,7 +33,7 @@ def test_every_method_learns_and_says_what_it_chose(made, name, prior):
     if not method.is_installed:
         pytest.skip(f"needs {method.module}")
     y = np.full(len(part.y), np.nan) if method.is_label_free else part.y
-    model = fitted(method.make(part), part.X, y, part.qid)
+    model = fit_with_qid(method.make(part), part.X, y, part.qid)
     scores = predict_with_qid(model, part.X, part.qid)
     assert scores.shape == (len(made.y),)
     assert np.isfinite(scores).all()
@@ -49,7 +48,7 @@ def test_every_method_learns_and_says_what_it_chose(made, name, prior):
 def test_methods_learn_from_a_handful_of_rows_and_from_one_query(made, name):
     for rows in (made.qid == 0, made.qid < 2, np.arange(len(made.y)) < 5):
         part = Trial(made.X[rows], made.y[rows], made.qid[rows], trial_of(made).settings, (0,))
-        model = fitted(METHODS[name].make(part), part.X, part.y, part.qid)
+        model = fit_with_qid(METHODS[name].make(part), part.X, part.y, part.qid)
         assert np.isfinite(predict_with_qid(model, part.X, part.qid)).all()
 
 
@@ -58,7 +57,7 @@ def test_a_path_is_in_the_metric_that_chose(made):
     whole = METHODS["rankrls"].make(part).fit(part.X, part.y, qid=part.qid)
     assert [mean for _, _, mean, _ in path_of(whole)] == whole.loo_scores_.tolist()
     errors = Trial(made.X, made.y, made.qid, Settings("disagreement", CONVENTIONS["corank"], 0, None), (0,))
-    search = fitted(METHODS["crr"].make(errors), errors.X, errors.y, errors.qid)
+    search = fit_with_qid(METHODS["crr"].make(errors), errors.X, errors.y, errors.qid)
     path = path_of(search)
     assert [parameter for parameter, *_ in path] == ["alpha"] * 4
     assert all(0 < mean < 0.5 for _, _, mean, _ in path)
