@@ -8,7 +8,7 @@ demo: .venv/.run
 	$(BIN)/corank demo
 
 # two workers on two cores: threads of BLAS would only wait for each other
-test: lint .venv/.kernels
+test: lint .venv/.kernels .venv/.browser
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/pytest -q -n 2
 
 lint: .venv/.dev
@@ -70,6 +70,17 @@ $(BIN)/python:
 .venv/.bench: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[bench]'
 	touch $@
+
+# pages of reports are looked at in a real browser: it is installed where we may, and else named
+.venv/.browser: | $(BIN)/python
+	@for name in chromium chromium-browser google-chrome; do command -v $$name >/dev/null && touch $@ && exit 0; done; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		echo 'installing chromium, for the tests of report pages'; \
+		apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core >/dev/null 2>&1 || \
+		{ apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core; } >/dev/null 2>&1; \
+	fi; \
+	if command -v chromium >/dev/null; then touch $@; else \
+		echo 'no browser: install chromium, or the tests of report pages in a browser are skipped'; fi
 
 .venv/.kernels: $(wildcard src/corank/core/*.py) | .venv/.dev
 	$(MAKE) fresh

@@ -33,7 +33,7 @@ from corank.experiments.ranking_pursuit.users import (
     squared_distances,
     starts_of,
 )
-from corank.experiments.report import wilcoxon
+from corank.metrics import wilcoxon
 
 KNOWN = (3, 5, 10)
 WIDTHS = tuple(2.0**power for power in range(-2, 9))

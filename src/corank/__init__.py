@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         calibration as calibration,
         collaborative as collaborative,
         counterfactual as counterfactual,
+        comparing as comparing,
         data as data,
         descent as descent,
         errors as errors,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
         persist as persist,
         priors as priors,
         pursuit as pursuit,
+        report as report,
         rls as rls,
         sampling as sampling,
         screening as screening,
@@ -55,6 +57,7 @@ if TYPE_CHECKING:
         estimate_from_clicks as estimate_from_clicks,
         position_bias as position_bias,
     )
+    from corank.comparing import Study as Study, compare as compare
     from corank.data.choices import Choices as Choices, read_choices as read_choices
     from corank.data.clicks import ClickLog as ClickLog
     from corank.data.clicks_files import read_clicks as read_clicks, write_clicks as write_clicks
@@ -157,11 +160,13 @@ _HOMES = {
     "SPD": "corank.descent",
     "Screening": "corank.screening",
     "Smooth": "corank.smooth",
+    "Study": "corank.comparing",
     "Summary": "corank.rls",
     "View": "corank.views",
     "ViewRankRLS": "corank.rls",
     "check_lambda": "corank.lambdarank",
     "click_pairs": "corank.counterfactual",
+    "compare": "corank.comparing",
     "estimate_from_clicks": "corank.counterfactual",
     "evaluate": "corank.metrics",
     "evaluate_run": "corank.metrics",
@@ -192,10 +197,10 @@ _HOMES = {
 
 # what else is reached by `import corank` alone
 _ROOMS = (
-    "asking", "base", "basis", "bounds", "calibration", "collaborative", "counterfactual", "data", "descent",
-    "errors", "exact", "explanation", "gp", "graphs", "judging", "kernels", "label_ranking", "lambdarank",
-    "landmarks", "likelihoods", "linklearn", "losses", "metrics", "moments", "persist", "priors", "pursuit", "rls",
-    "sampling", "screening", "smooth", "svm", "views",
+    "asking", "base", "basis", "bounds", "calibration", "collaborative", "comparing", "counterfactual", "data",
+    "descent", "errors", "exact", "explanation", "gp", "graphs", "judging", "kernels", "label_ranking",
+    "lambdarank", "landmarks", "likelihoods", "linklearn", "losses", "metrics", "moments", "persist", "priors",
+    "pursuit", "report", "rls", "sampling", "screening", "smooth", "svm", "views",
 )  # fmt: skip
 
 __all__ = ["__version__", *_HOMES]

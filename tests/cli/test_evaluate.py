@@ -88,9 +88,19 @@ def test_a_second_ranking_is_compared_query_by_query(files):
     ]
     (pair,) = json.loads(run(*arguments, "--json"))["comparisons"]
     means = [evaluate(Y, scores, QID, "RR")["RR"].mean for scores in (SCORES, BETTER)]
-    assert [pair["base"], pair["other"]] == means
+    assert [pair["base_mean"], pair["other_mean"]] == means
+    assert [pair["base"], pair["other"]] == [str(files / name) for name in ("scores.txt", "better.txt")]
     assert (pair["n_higher"], pair["n_lower"], pair["n_queries"]) == (2, 0, 2)
     assert "2/0" in run(*arguments)
+
+
+def test_several_rankings_are_compared_with_the_first_and_corrected(files):
+    (files / "third.txt").write_text((files / "scores.txt").read_text())
+    arguments = [files / "truth.txt", files / "scores.txt", "--unscored=-1", "-m", "RR"]
+    arguments += ["--compare", files / "better.txt", "--compare", files / "third.txt"]
+    better, third = json.loads(run(*arguments, "--json"))["comparisons"]
+    assert (better["p_adjusted"], third["p_adjusted"]) == (min(1.0, 2 * better["p_value"]), 1.0)
+    assert "corrected for 2 tests" in run(*arguments)
 
 
 def test_a_run_file_against_qrels_is_what_trec_eval_says(files):
@@ -129,7 +139,7 @@ def test_a_run_is_compared_with_scores_though_its_ids_are_text(files, turned):
 
     def pairs(first, second):
         found = run(files / "truth.txt", first, "--unscored=-1", "--compare", second, "--json")
-        return json.loads(found)["comparisons"]
+        return [{**test, "base": "", "other": ""} for test in json.loads(found)["comparisons"]]
 
     if turned:
         assert pairs(run_file, one) == pairs(other, one)

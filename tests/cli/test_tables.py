@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from corank.cli.tables import ENDLESS, screen, show
-from corank.experiments.report import ReportTable
+from corank.tables import ReportTable
 
 METHODS = ("AdaRank-MAP", "AdaRank-NDCG", "RankSVM-Struct", "regression, its share tuned on [validation] parts")
 COLUMNS = ("method", "published MAP", "MAP", "MeanNDCG", "NDCG@1", "NDCG@5", "NDCG@10", "P@10", "queries", "chosen")

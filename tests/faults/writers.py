@@ -23,7 +23,7 @@ from corank.data.frames import write_parquet
 from corank.data.make import make_ranking
 from corank.data.trec import write_qrels, write_run
 from corank.experiments.options import ExperimentOptions
-from corank.experiments.report import Report, ReportTable
+from corank.report import Report, ReportTable
 
 PROBLEMS = [make_ranking(n, 8, features_per_view=5, random_state=n) for n in (6, 9)]
 

@@ -2,10 +2,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats
 
 from corank.errors import InputError
-from corank.metrics import compare, evaluate
+from corank.metrics import compare_runs, evaluate, holm
+
+
+def compare(base, other, metric, **options):
+    (test,) = compare_runs({"base": base, "other": other}, metric, **options)
+    return test
 
 
 def evaluations(names="nDCG@5", n_queries=60, **options):
@@ -25,7 +32,7 @@ def test_figures_are_those_of_scipy_on_the_differences():
     assert result.metric == "nDCG@5"
     assert result.n_queries == used.sum() == 54
     assert result.difference == pytest.approx(differences.mean())
-    assert result.other - result.base == pytest.approx(result.difference)
+    assert result.other_mean - result.base_mean == pytest.approx(result.difference)
     assert result.p_value == pytest.approx(stats.wilcoxon(differences).pvalue)
     assert (result.n_higher, result.n_lower) == ((differences > 0).sum(), (differences < 0).sum())
     interval = stats.bootstrap(
@@ -99,3 +106,54 @@ def test_bad_input_is_named():
     empty = evaluate([0, 0], [1, 2], metrics="AP")
     with pytest.raises(InputError, match="no query has a value of AP in both evaluations"):
         compare(empty, empty, "AP")
+
+
+def brute_holm(p):
+    """Step down, as Holm's paper has it: the level at which each hypothesis is first rejected."""
+    adjusted = {}
+    left = list(range(len(p)))
+    lowest = 0.0
+    while left:
+        at = min(left, key=lambda i: p[i])
+        lowest = max(lowest, min(1.0, len(left) * p[at]))
+        adjusted[at] = lowest
+        left.remove(at)
+    return [adjusted[i] for i in range(len(p))]
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
+def test_holm_is_its_steps_and_bounds_bonferroni(p):
+    found = holm(p)
+    np.testing.assert_allclose(found, brute_holm(p))
+    assert (found >= p).all()
+    assert (found <= np.minimum(len(p) * np.array(p), 1.0) + 1e-15).all()
+
+
+def test_holm_rejects_a_true_hypothesis_no_more_often_than_it_says():
+    rng = np.random.default_rng(0)
+    wrong = sum(bool((holm(rng.random(6)) <= 0.1).any()) for _ in range(2000))
+    assert wrong / 2000 < 0.13
+
+
+def test_holm_of_nothing_is_nothing():
+    assert holm([]).shape == (0,)
+
+
+def test_any_number_of_runs_is_compared_with_a_base_or_each_with_each():
+    base, other = evaluations()
+    runs = {"a": base, "b": other, "c": base}
+    against = compare_runs(runs, "nDCG@5", base="b", random_state=0)
+    assert [(test.base, test.other) for test in against] == [("b", "a"), ("b", "c")]
+    assert [test.p_adjusted for test in against] == holm([test.p_value for test in against]).tolist()
+    assert against[0].difference == -compare(base, other, "nDCG@5").difference
+    every = compare_runs(runs, "nDCG@5", random_state=0)
+    assert [(test.base, test.other) for test in every] == [("a", "b"), ("a", "c"), ("b", "c")]
+    assert every[1].p_value == every[1].p_adjusted == 1.0
+
+
+def test_what_cannot_be_compared_is_said():
+    base, other = evaluations()
+    with pytest.raises(InputError, match="1 evaluations came, and it takes two to compare"):
+        compare_runs({"a": base}, "nDCG@5")
+    with pytest.raises(InputError, match="base is 'c', which is no evaluation that came"):
+        compare_runs({"a": base, "b": other}, "nDCG@5", base="c")

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from corank.errors import InputError
 from corank.metrics import evaluate
 from corank.metrics.names import MEASURES
+from read_page import Page
 
 ALL = [f"{name}@3" if measure.cut == "needed" else name for name, measure in MEASURES.items()]
 rows = st.lists(
@@ -95,3 +96,31 @@ def test_rows_left_out_by_a_ranking_count_against_it():
     found = evaluate([1, 1], [1, 0], None, ["AP", "nDCG", "AUC"], retrieved=[True, False])
     assert found["AP"].mean == 0.5
     assert found["nDCG"].mean == pytest.approx(1 / (1 + 1 / np.log2(3)))
+
+
+def test_it_becomes_a_frame_of_means_or_of_queries():
+    y, scores, qid = [2, 0, 1, 0, 0, 1], [0.9, 0.5, 0.5, 0.1, 0.2, 0.3], ["a", "a", "a", "b", "b", "c"]
+    found = evaluate(y, scores, qid, ["nDCG@2", "disagreement"])
+    means = found.to_frame()
+    assert means["mean"].to_dict() == found.means
+    assert means["queries"].to_dict() == {name: one.n_used for name, one in found.items()}
+    assert means.loc["disagreement", "micro"] == found["disagreement"].micro
+    assert np.isnan(means.loc["nDCG@2", "micro"])
+    assert "micro" not in evaluate(y, scores, qid, "nDCG@2").to_frame()  # no metric there has one
+    values = found.to_frame(per_query=True)
+    assert values.index.tolist() == ["a", "b", "c"]
+    for name, one in found.items():
+        np.testing.assert_array_equal(values[name], one.values)
+        assert values[name].mean() == pytest.approx(one.mean)
+    tuples = evaluate(y, scores, [(query, 1) for query in qid], "RR").to_frame(per_query=True)
+    assert tuples.index.tolist() == [("a", 1), ("b", 1), ("c", 1)]
+    assert tuples.index.nlevels == 1
+
+
+def test_it_becomes_latex_and_html_with_its_convention():
+    found = evaluate([2, 0], [0.9, 0.5], metrics=["nDCG@2", "RR"], convention="letor4")
+    page = Page(f"<div>{found._repr_html_()}</div>")
+    assert page.tables[0].rows == [["nDCG@2", "1.0000", "1", "0"], ["RR", "1.0000", "1", "0"]]
+    assert "convention letor4; 1 queries" in page.text_of("p")[0]
+    assert "nDCG@2 & 1.0000 & 1 & 0" in found.to_latex()
+    assert r"\caption{convention letor4" in found.to_latex()

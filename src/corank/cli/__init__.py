@@ -12,6 +12,7 @@ import typer
 from corank._version import __version__
 from corank.cli.ask import ask
 from corank.cli.check_lambda import check_lambda
+from corank.cli.compare import compare
 from corank.cli.convert import convert
 from corank.cli.data import data
 from corank.cli.demo import demo
@@ -55,7 +56,8 @@ def _options(
 VERBS: tuple[tuple[Callable[..., None], str], ...] = (
     (fit, "Learn a ranker, and save it."),
     (rank, "Score rows with a saved model."),
-    (evaluate, "Measure rankings, and compare two of them."),
+    (evaluate, "Measure rankings, and test which differ."),
+    (compare, "Find out which ranker to use, and save it."),
     (explain, "Say why one row is scored above another."),
     (check_lambda, "Ask whether forces are slopes of a cost."),
     (screen, "Find nearly all relevant records while reading few."),

@@ -99,8 +99,8 @@ def _simulate(
 
     from corank.asking import read_choices, simulate
     from corank.cli.tables import screen, show
-    from corank.experiments.report import ReportTable
     from corank.progress import progress
+    from corank.tables import ReportTable
 
     choices, y = read_choices(items, name=name, features=features, judged=judged)
     with progress(2 * starts * questions, "questions") as advance:

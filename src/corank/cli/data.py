@@ -17,7 +17,7 @@ def data(
     from corank.cli.tables import screen, show
     from corank.data import catalog
     from corank.errors import InputError
-    from corank.experiments.report import ReportTable
+    from corank.tables import ReportTable
 
     if fetch is not None:
         entry = catalog.dataset(fetch)

@@ -13,8 +13,8 @@ from corank.errors import InputError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from corank.experiments.report import ReportTable
     from corank.screening.simulate import Replay
+    from corank.tables import ReportTable
 
 STARTS = 10
 
@@ -65,9 +65,9 @@ def _reading(replays: list[Replay]) -> ReportTable:
     """How much was read when enough was found, and when rules that cannot know it said so."""
     import numpy as np
 
-    from corank.experiments.report import ReportTable
     from corank.screening.simulate import stopped
     from corank.screening.stopping import Rule
+    from corank.tables import ReportTable
 
     n, n_relevant = len(replays[0].found), int(replays[0].found.sum())
     wanted = int(np.ceil(0.95 * n_relevant - 1e-9))
@@ -104,9 +104,9 @@ def _compare_rankers(output: Path, queries: int, seed: int, console: Console) ->
     from corank.data.split import QueryShuffleSplit, hide_scores
     from corank.data.store import open_store, write_store
     from corank.descent import CRR, LCRA, SPD
-    from corank.experiments.report import ReportTable
-    from corank.metrics import compare, evaluate
+    from corank.metrics import compare_runs, evaluate
     from corank.persist import load, save
+    from corank.tables import ReportTable
 
     began = time.perf_counter()
     problem = make_ranking(queries, (10, 40), features_per_view=20, random_state=seed)
@@ -131,15 +131,19 @@ def _compare_rankers(output: Path, queries: int, seed: int, console: Console) ->
         f"{len(np.unique(file.qid[test]))} other queries"
     )
     first, *_ = found
-    rows: list[tuple[str | float, ...]] = []
-    for name, evaluation in found.items():
-        test_of = compare(found[first], evaluation, "nDCG@10", random_state=seed)
-        gain = f"{test_of.difference:+.3f} ({test_of.low:+.3f} to {test_of.high:+.3f})"
-        notes = ("", "") if name == first else (gain, f"{test_of.p_value:.1g}")
-        rows.append((name, *(evaluation[metric].mean for metric in metrics), *notes))
+    tests = compare_runs(found, "nDCG@10", base=first, random_state=seed)
+    gains = {
+        test.other: (f"{test.difference:+.3f} ({test.low:+.3f} to {test.high:+.3f})", f"{test.p_adjusted:.1g}")
+        for test in tests
+    }
+    rows: list[tuple[str | float, ...]] = [
+        (name, *(evaluation[metric].mean for metric in metrics), *gains.get(name, ("", "")))
+        for name, evaluation in found.items()
+    ]
     show(ReportTable(title, ("ranker", *metrics, "gain in nDCG@10 over SPD", "p"), tuple(rows)), console)
     typer.echo(
-        "Gains carry a 95 % bootstrap interval and the p-value of Wilcoxon's signed-rank test over the queries.\n"
+        "Gains carry a 95 % bootstrap interval and the p-value of Wilcoxon's signed-rank test over the queries, "
+        "corrected for the number of tests.\n"
         "SPD learns from pairs of judged rows, CRR from their grades too, LCRA also from unjudged rows, on which its "
         "two views must agree; the ideal ranker knows how the rows were made."
     )

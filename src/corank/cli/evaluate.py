@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from corank.metrics import Comparison, Evaluation
+    from corank.metrics import Evaluation, PairedTest
 
 
 def evaluate(
@@ -22,7 +22,8 @@ def evaluate(
         str, typer.Option("--convention", "-c", help="corank, letor4, letor3, trec_eval, sklearn or lightgbm.")
     ] = "corank",
     compare: Annotated[
-        Path | None, typer.Option(help="Other predictions for TRUTH: a paired test against PREDICTIONS.")
+        list[Path] | None,
+        typer.Option(help="Other predictions for TRUTH: a paired test against PREDICTIONS; repeat it."),
     ] = None,
     per_query: Annotated[
         Path | None, typer.Option(help="Write one line a query, columns parted by tabs.", metavar="FILE")
@@ -34,25 +35,31 @@ def evaluate(
     seed: Annotated[int, typer.Option(min=0, help="Seed of the bootstrap of --compare.")] = 0,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file of --per-query.")] = False,
 ) -> None:
-    """Measure how good a ranking is, and test whether another one differs."""
+    """Measure how good a ranking is, and test whether others differ."""
     from corank.cli.predictions import hold_against, read_truth
     from corank.data.compressed import require_text_place
     from corank.data.queries import Queries
-    from corank.metrics import compare as paired
+    from corank.errors import InputError
+    from corank.metrics import compare_runs
 
     if per_query is not None:
         require_text_place(per_query, overwrite=force)
     judged, names = read_truth(truth, unscored, label, qid), metrics or ["nDCG@10", "AP"]
     evaluation = hold_against(truth, predictions, judged, names, convention)
-    comparisons = []
-    if compare is not None:
-        other = hold_against(truth, compare, judged, names, convention)
-        comparisons = [paired(evaluation, other, name, random_state=seed) for name in evaluation]
+    runs = {str(predictions): evaluation}
+    for other in compare or ():
+        if str(other) in runs:
+            raise InputError(f"{other} came twice; name each file of predictions once.")
+        runs[str(other)] = hold_against(truth, other, judged, names, convention)
+    tests: list[PairedTest] = []
+    if len(runs) > 1:
+        for name in evaluation:
+            tests += compare_runs(runs, name, base=str(predictions), random_state=seed)
     if per_query is not None:
         _write_per_query(per_query, evaluation, force)
     # judged queries for which a run has nothing
     n_absent = len(Queries.of(judged.qid, len(judged.y))) - evaluation.n_queries
-    (_print_json if as_json else _print_tables)(evaluation, comparisons, n_absent)
+    (_print_json if as_json else _print_tables)(evaluation, tests, n_absent)
 
 
 def _write_per_query(path: Path, evaluation: Evaluation, force: bool) -> None:
@@ -65,7 +72,7 @@ def _write_per_query(path: Path, evaluation: Evaluation, force: bool) -> None:
         stream.writelines(("\t".join(line) + "\n").encode(errors="surrogateescape") for line in lines)
 
 
-def _print_json(evaluation: Evaluation, comparisons: list[Comparison], n_absent: int) -> None:
+def _print_json(evaluation: Evaluation, tests: list[PairedTest], n_absent: int) -> None:
     import json
     import math
     from dataclasses import asdict
@@ -91,35 +98,38 @@ def _print_json(evaluation: Evaluation, comparisons: list[Comparison], n_absent:
             }
             for name, result in evaluation.items()
         },
-        "comparisons": [asdict(comparison) for comparison in comparisons],
+        "comparisons": [asdict(test) for test in tests],
     }
     typer.echo(json.dumps(report))
 
 
-def _print_tables(evaluation: Evaluation, comparisons: list[Comparison], n_absent: int) -> None:
+def _print_tables(evaluation: Evaluation, tests: list[PairedTest], n_absent: int) -> None:
     from corank.cli.tables import screen, show
-    from corank.experiments.report import ReportTable
+    from corank.tables import ReportTable
 
     console = screen()
-    rows = [(name, one.mean, one.micro, one.n_used, one.n_empty) for name, one in evaluation.items()]
-    show(ReportTable("", ("metric", "mean", "micro", "queries", "empty"), tuple(rows)), console)
+    means = [(name, one.mean, one.micro, one.n_used, one.n_empty) for name, one in evaluation.items()]
+    show(ReportTable("", ("metric", "mean", "micro", "queries", "empty"), tuple(means)), console)
     absent = f", {n_absent} judged but not in the run" if n_absent else ""
     typer.echo(
         f"convention {evaluation.convention.name}: {evaluation.n_queries} queries, {evaluation.n_single_grade} of a "
         f"single grade, {evaluation.n_unjudged_queries} unjudged{absent}; {evaluation.n_rows} rows, "
         f"{evaluation.n_unjudged_rows} unjudged"
     )
-    if not comparisons:
+    if not tests:
         return
-    tests = [
+    rows = [
         (
-            pair.metric, pair.base, pair.other, f"{pair.difference:+.4f}", f"{pair.low:+.4f}", f"{pair.high:+.4f}",
-            f"{pair.p_value:.2g}", f"{pair.n_higher}/{pair.n_lower}",
+            test.metric, test.other, test.base_mean, test.other_mean, f"{test.difference:+.4f}", f"{test.low:+.4f}",
+            f"{test.high:+.4f}", f"{test.p_adjusted:.2g}", f"{test.n_higher}/{test.n_lower}",
         )
-        for pair in comparisons
+        for test in tests
     ]  # fmt: skip
-    show(ReportTable("", ("metric", "first", "second", "diff", "low", "high", "p", "+/-"), tuple(tests)), console)
+    columns = ("metric", "other", "first", "other's", "diff", "low", "high", "p", "+/-")
+    show(ReportTable("", columns, tuple(rows)), console)
+    n_files = len({test.other for test in tests})
+    corrected = f", corrected for {n_files} tests (Holm)" if n_files > 1 else ""
     typer.echo(
-        f"second minus first, paired by query: {comparisons[0].level:.0%} bootstrap interval of the mean, "
-        "Wilcoxon signed-rank p, queries with a higher/lower value"
+        f"other minus {tests[0].base}, paired by query: {tests[0].level:.0%} bootstrap interval of the mean, "
+        f"Wilcoxon signed-rank p{corrected}, queries with a higher/lower value"
     )

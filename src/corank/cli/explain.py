@@ -121,7 +121,7 @@ def _called(pair: tuple[str, str], rows: Collection, chosen: tuple[int, int]) ->
 
 def _print(found: Explanation, top: int) -> None:
     from corank.cli.tables import screen, show
-    from corank.experiments.report import ReportTable
+    from corank.tables import ReportTable
 
     columns = ("contribution of", *found.pair, "weight", "contribution")
     title = f"{found.pair[0]} {found.scores[0]:.4f}, {found.pair[1]} {found.scores[1]:.4f}"

@@ -138,7 +138,7 @@ def _simulate(
     from corank.cli.tables import screen, show
     from corank.data.atomic import atomic_folder, require_place
     from corank.data.records import read_records
-    from corank.experiments.report import Report, ReportTable
+    from corank.report import Report, ReportTable
     from corank.screening.plot import plot_recall
     from corank.screening.simulate import simulate
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from corank.experiments.report import ReportTable
+    from corank.tables import ReportTable
 
 ENDLESS = 1_000_000
 # a column of text may be folded down to this
@@ -32,7 +32,7 @@ def show(table: ReportTable, console: Console) -> None:
     from rich import box
     from rich.table import Table
 
-    texts = [[table.text(cell) for cell in row] for row in table.rows]
+    texts = [table.texts(row) for row in table.rows]
     layout = _layout(table, texts, console)
     if layout is None:
         _show_records(table, texts, console)

@@ -6,12 +6,15 @@ A module is imported when its experiment is asked for; `EXPERIMENTS` is all that
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
 
 from corank.errors import InputError, known
 from corank.experiments.options import ExperimentOptions
-from corank.experiments.report import Report
+from corank.report import Report
 
 EXPERIMENTS = {
     "bounds": "corank.experiments.bounds.run",
@@ -45,3 +48,17 @@ def find(name: str) -> Callable[[ExperimentOptions], Report]:
         raise InputError(f"there is no experiment {name!r}; {known(name, list(EXPERIMENTS))}.")
     run: Callable[[ExperimentOptions], Report] = import_module(EXPERIMENTS[name]).run
     return run
+
+
+def about(name: str) -> str:
+    """
+    Say what an experiment asks, without importing what it needs.
+
+    name: one of `EXPERIMENTS`.
+    Returns: the first line of its module's docstring.
+    """
+    spec = find_spec(EXPERIMENTS[name])
+    if spec is None or spec.origin is None:
+        return ""
+    told = ast.get_docstring(ast.parse(Path(spec.origin).read_text(encoding="utf-8"))) or ""
+    return told.partition("\n")[0]

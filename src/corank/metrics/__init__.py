@@ -11,7 +11,8 @@ from corank.metrics.binary import (
     reciprocal_rank,
     success,
 )
-from corank.metrics.compare import Comparison, compare
+from corank.metrics.chance import bootstrap_interval, holm, wilcoxon
+from corank.metrics.compare import PairedTest, compare_runs
 from corank.metrics.conventions import CONVENTIONS, Convention
 from corank.metrics.evaluate import Evaluation, evaluate
 from corank.metrics.graded import dcg, expected_reciprocal_rank, mean_ndcg, ndcg, winner_take_all
@@ -30,22 +31,24 @@ from corank.metrics.scorer import scorer
 __all__ = [
     "CONVENTIONS",
     "MEASURES",
-    "Comparison",
     "Convention",
     "Evaluation",
     "Measure",
     "Metric",
+    "PairedTest",
     "Result",
     "auc",
     "average_precision",
+    "bootstrap_interval",
     "bpref",
     "break_even_point",
-    "compare",
+    "compare_runs",
     "dcg",
     "disagreement_error",
     "evaluate",
     "evaluate_run",
     "expected_reciprocal_rank",
+    "holm",
     "kendall_tau",
     "kpartite_error",
     "mean_absolute_error",
@@ -59,5 +62,6 @@ __all__ = [
     "reciprocal_rank",
     "scorer",
     "success",
+    "wilcoxon",
     "winner_take_all",
 ]

@@ -1,32 +1,34 @@
-"""Compare two rankings query by query: Wilcoxon's signed-rank test and a bootstrap interval."""
+"""Compare rankings query by query: Wilcoxon's signed-rank test, corrected for how many, and a bootstrap interval."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.errors import InputError
+from corank.errors import InputError, known
+from corank.metrics.chance import bootstrap_interval, holm, wilcoxon
 from corank.metrics.evaluate import Evaluation
 from corank.metrics.measure import Result
 from corank.parameters import check_values, having, rng_of, seed
 
-# resampled entries held in memory at once
-_BLOCK = 4_000_000
-
 
 @dataclass(frozen=True)
-class Comparison:
+class PairedTest:
     """
-    A paired comparison of one metric: `other` minus `base`.
+    A paired test of one metric between two named evaluations of the same queries: `other` minus `base`.
 
     Attributes
     ----------
     metric : str
         Canonical name.
-    base, other : float
-        The two means over the compared queries.
+    base, other : str
+        Names of the two evaluations.
+    base_mean, other_mean : float
+        Their means over the compared queries.
     difference : float
         Mean of the differences per query.
     low, high : float
@@ -35,6 +37,8 @@ class Comparison:
         Its level.
     p_value : float
         Two-sided Wilcoxon signed-rank test; 1 where no query differs.
+    p_adjusted : float
+        The same after Holm's correction for the number of tests that were made together.
     n_queries : int
         Queries compared: those with a value in both evaluations.
     n_higher, n_lower : int
@@ -42,64 +46,91 @@ class Comparison:
     """
 
     metric: str
-    base: float
-    other: float
+    base: str
+    other: str
+    base_mean: float
+    other_mean: float
     difference: float
     low: float
     high: float
     level: float
     p_value: float
+    p_adjusted: float
     n_queries: int
     n_higher: int
     n_lower: int
 
 
-def compare(
-    base: Evaluation,
-    other: Evaluation,
+def compare_runs(
+    evaluations: Mapping[str, Evaluation],
     metric: str,
     *,
+    base: str | None = None,
     random_state: int | np.random.Generator | np.random.RandomState | None = None,
     level: float = 0.95,
     n_resamples: int = 5000,
-) -> Comparison:
+) -> list[PairedTest]:
     """
-    Test whether two rankings of the same queries differ in a metric.
+    Test which of two or more rankings of the same queries differ in a metric.
 
     Parameters
     ----------
-    base, other : Evaluation
-        Evaluations of the same queries under the same convention. Where ids of one are numbers and of the other text,
-        as TREC files have them, they are matched as text.
+    evaluations : mapping of str to Evaluation
+        Names, and evaluations of the same queries under the same convention. Where ids of one are numbers and of
+        another text, as TREC files have them, they are matched as text.
     metric : str
-        A metric that both contain.
+        A metric that all contain.
+    base : str, optional
+        The one that every other is tested against; None tests every two, the one that comes first as base.
     random_state : int, numpy Generator, numpy RandomState or None, default None
         Seed of the bootstrap samples.
     level : float
-        Level of the interval.
+        Level of the intervals.
     n_resamples : int
         Number of bootstrap samples of the queries.
 
     Returns
     -------
-    Comparison
-        Means, difference, interval and test.
+    list of PairedTest
+        Means, difference, interval and test of each two; p-values are corrected for the length of the list.
 
     Examples
     --------
     >>> from corank.metrics.evaluate import evaluate
     >>> y, qid = [1, 0, 0, 1, 1, 0], [1, 1, 2, 2, 3, 3]
-    >>> base = evaluate(y, [0, 1, 0, 1, 0, 1], qid, "RR")
-    >>> other = evaluate(y, [1, 0, 0, 1, 1, 0], qid, "RR")
-    >>> result = compare(base, other, "RR", random_state=0)
-    >>> round(result.difference, 3), result.n_higher, result.n_lower
-    (0.333, 2, 0)
+    >>> runs = {"old": [0, 1, 0, 1, 0, 1], "new": [1, 0, 0, 1, 1, 0], "same": [0, 1, 0, 1, 0, 1]}
+    >>> found = {name: evaluate(y, scores, qid, "RR") for name, scores in runs.items()}
+    >>> first, second = compare_runs(found, "RR", base="old", random_state=0)
+    >>> first.other, round(first.difference, 3), first.n_higher, first.n_lower, first.p_value, first.p_adjusted
+    ('new', 0.333, 2, 0, 0.5, 1.0)
     """
     check_values({"random_state": random_state}, {"random_state": seed | having("a numpy Generator", "integers")})
     if not 0 < level < 1:
         raise InputError(f"level is {level:g}; pass a number between 0 and 1, such as 0.95.")
     if n_resamples < 1:
         raise InputError(f"n_resamples is {n_resamples}; draw at least one sample.")
+    names = list(evaluations)
+    if len(names) < 2:
+        raise InputError(f"{len(names)} evaluations came, and it takes two to compare; pass more.")
+    if base is not None and base not in names:
+        raise InputError(f"base is {base!r}, which is no evaluation that came; {known(base, names)}.")
+    pairs = list(combinations(names, 2)) if base is None else [(base, name) for name in names if name != base]
+    rng = rng_of(random_state)
+    tests = [_test(pair, evaluations, metric, rng, level, n_resamples) for pair in pairs]
+    adjusted = holm([test.p_value for test in tests])
+    return [replace(test, p_adjusted=float(p)) for test, p in zip(tests, adjusted, strict=True)]
+
+
+def _test(
+    names: tuple[str, str],
+    evaluations: Mapping[str, Evaluation],
+    metric: str,
+    rng: np.random.Generator,
+    level: float,
+    n_resamples: int,
+) -> PairedTest:
+    """Test one pair, as if it were alone."""
+    base, other = (evaluations[name] for name in names)
     if base.convention != other.convention:
         raise InputError(
             f"the evaluations follow the conventions {base.convention.name!r} and {other.convention.name!r}; "
@@ -112,16 +143,20 @@ def compare(
     if len(a) == 0:
         raise InputError(f"no query has a value of {first.metric} in both evaluations, so there is nothing to compare.")
     differences = b - a
-    low, high = _bootstrap(differences, rng_of(random_state), level, n_resamples)
-    return Comparison(
+    low, high = bootstrap_interval(differences, rng, level, n_resamples)
+    p_value = wilcoxon(differences)
+    return PairedTest(
         metric=str(first.metric),
-        base=float(a.mean()),
-        other=float(b.mean()),
+        base=names[0],
+        other=names[1],
+        base_mean=float(a.mean()),
+        other_mean=float(b.mean()),
         difference=float(differences.mean()),
         low=low,
         high=high,
         level=level,
-        p_value=_wilcoxon(differences),
+        p_value=p_value,
+        p_adjusted=p_value,
         n_queries=len(a),
         n_higher=int(np.count_nonzero(differences > 0)),
         n_lower=int(np.count_nonzero(differences < 0)),
@@ -151,22 +186,3 @@ def _matching(base: Evaluation, other: Evaluation) -> NDArray[np.int64]:
             "evaluate both on the same rows."
         )
     return np.array([positions[query] for query in wanted], dtype=np.int64)
-
-
-def _wilcoxon(differences: NDArray[np.float64]) -> float:
-    # scipy.stats takes longer to import than everything else here: only a comparison pays for it
-    from scipy import stats
-
-    return float(stats.wilcoxon(differences).pvalue) if differences.any() else 1.0
-
-
-def _bootstrap(
-    differences: NDArray[np.float64], rng: np.random.Generator, level: float, n_resamples: int
-) -> tuple[float, float]:
-    means = np.empty(n_resamples)
-    step = max(1, _BLOCK // len(differences))
-    for begin in range(0, n_resamples, step):
-        block = means[begin : begin + step]
-        block[:] = differences[rng.integers(len(differences), size=(len(block), len(differences)))].mean(axis=1)
-    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
-    return float(low), float(high)

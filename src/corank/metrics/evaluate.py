@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from corank.errors import InputError
+from corank.errors import InputError, need
 from corank.metrics.conventions import Convention, find_convention
 from corank.metrics.judgements import Judgements
 from corank.metrics.measure import Result
 from corank.metrics.names import parse_metric
+from corank.tables import ReportTable
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,11 +79,62 @@ class Evaluation(Mapping[str, Result]):
             f"{name:<{width}}  {result.mean:.4f}  ({result.n_used} queries used, {result.n_empty} empty)"
             for name, result in self.results.items()
         ]
-        lines.append(
+        return "\n".join([*lines, self._counts()])
+
+    def _counts(self) -> str:
+        return (
             f"convention {self.convention.name}; {self.n_queries} queries, {self.n_single_grade} of a single grade, "
             f"{self.n_unjudged_queries} unjudged; {self.n_rows} rows, {self.n_unjudged_rows} unjudged"
         )
-        return "\n".join(lines)
+
+    def _table(self) -> ReportTable:
+        rows = tuple((name, one.mean, one.micro, one.n_used, one.n_empty) for name, one in self.results.items())
+        # a column that only metrics of pairs and rows fill
+        kept = [0, 1, *([2] if any(row[2] is not None for row in rows) else []), 3, 4]
+        columns = ("metric", "mean", "micro", "queries", "empty")
+        return ReportTable(
+            "",
+            tuple(columns[at] for at in kept),
+            tuple(tuple(row[at] for at in kept) for row in rows),
+            note=self._counts(),
+        )
+
+    def to_frame(self, per_query: bool = False) -> Any:
+        """
+        Return the evaluation as a pandas DataFrame.
+
+        Parameters
+        ----------
+        per_query : bool
+            Whether to return the value of every query instead of the means.
+
+        Returns
+        -------
+        DataFrame
+            A row a metric: mean, micro mean where there is one, queries used and empty ones. Or a row a query, its id
+            as index, and a column a metric, NaN where the query is left out.
+        """
+        if not per_query:
+            return self._table().to_frame().set_index("metric")
+        pandas = need("pandas", "frames")
+        values = {name: result.values for name, result in self.results.items()}
+        index = pandas.Index(self.query_ids, name="query", tupleize_cols=False)  # an id may be a tuple
+        return pandas.DataFrame(values, index=index)
+
+    def to_latex(self) -> str:
+        """
+        Return the means as a LaTeX table; the rules are those of the package ``booktabs``.
+
+        Returns
+        -------
+        str
+            A ``table`` environment, convention and counts as its caption.
+        """
+        return self._table().to_latex()
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows."""
+        return self._table().html()
 
 
 def evaluate(

@@ -6,8 +6,8 @@ import pytest
 from corank.data.mq2008 import folds, read_parts
 from corank.experiments.co_rankrls import run
 from corank.experiments.options import ExperimentOptions
-from corank.experiments.report import ReportTable
 from corank.metrics import evaluate
+from corank.report import ReportTable
 from corank.rls import RankRLS
 
 

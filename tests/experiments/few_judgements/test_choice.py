@@ -6,9 +6,8 @@ import pytest
 from corank.experiments.few_judgements import choice
 from corank.experiments.few_judgements.learners import RANKRLS
 from corank.experiments.options import ExperimentOptions
-from corank.experiments.report import wilcoxon
 from corank.judging import judging_curve
-from corank.metrics import average_precision
+from corank.metrics import average_precision, wilcoxon
 from corank.rls import RankRLS
 
 

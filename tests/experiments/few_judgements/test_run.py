@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from corank.experiments.few_judgements import run
 from corank.experiments.options import ExperimentOptions
-from corank.experiments.report import ReportTable
+from corank.report import ReportTable
 
 
 def test_the_report_joins_all_tables_and_a_picture(pool, tmp_path, monkeypatch):

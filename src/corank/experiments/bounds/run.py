@@ -20,7 +20,7 @@ from corank.bounds.cross_validation import list_errors
 from corank.data.split import QueryKFold
 from corank.experiments.bounds.populations import Lists, house_lists, houses, kpartite_errors, letor
 from corank.experiments.options import ExperimentOptions
-from corank.experiments.report import Cell, Report, ReportTable
+from corank.report import Cell, Report, ReportTable
 from corank.rls import RankRLS
 
 Floats = NDArray[np.float64]

@@ -16,9 +16,9 @@ from corank.data.mq2008 import BASELINES, folds, published, read_parts
 from corank.experiments.co_rankrls.draw import N_BASIS, median_kernel
 from corank.experiments.co_rankrls.views import HIDDEN, LAMBDAS, NUS, curve_table, views_table
 from corank.experiments.options import ExperimentOptions
-from corank.experiments.report import Cell, Report, ReportTable
 from corank.graphs import drawn_weight
 from corank.metrics import evaluate
+from corank.report import Cell, Report, ReportTable
 from corank.rls import RankRLS
 
 REPEATS = 5

@@ -16,9 +16,9 @@ from corank.data.ranking import RankingData
 from corank.data.split import QueryKFold
 from corank.experiments.co_rankrls.draw import ViewsRepeat, draw_views
 from corank.experiments.options import ExperimentOptions
-from corank.experiments.report import ReportTable, wilcoxon
 from corank.graphs import drawn_weight
-from corank.metrics import evaluate
+from corank.metrics import evaluate, wilcoxon
+from corank.report import ReportTable
 from corank.rls import CoRankRLS, RankRLS, Summary
 
 Floats = NDArray[np.float64]

@@ -15,8 +15,8 @@ import numpy as np
 from corank.data.mq2008 import BASELINES, folds, published, read_parts
 from corank.experiments.crr.grid import METRICS, TARGETS, Grid, Point, learn, measure_grid
 from corank.experiments.options import ExperimentOptions
-from corank.experiments.report import Report, ReportTable
-from corank.metrics import Evaluation, compare, evaluate
+from corank.metrics import Evaluation, compare_runs, evaluate
+from corank.report import Report, ReportTable
 
 PAPER = {"regression": (0.464, 0.476, 0.144), "ranking": (0.479, 0.490, 0.850), "CRR": (0.479, 0.489, 0.229)}
 MIXES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 1.0)
@@ -134,7 +134,7 @@ def _tests(grid: Grid, seed: int) -> list[str]:
         ("ranking", "CRR, mix 0.5"), ("ranking", "CRR, mix tuned"), ("regression", "CRR, mix 0.5"),
         ("regression", "ranking"),
     ):  # fmt: skip
-        test = compare(found[base], found[other], "AP", random_state=rng)
+        (test,) = compare_runs({name: found[name] for name in (base, other)}, "AP", random_state=rng)
         lines.append(
             f"MAP of {other} minus {base}: {test.difference:+.4f}, 95 % interval {test.low:+.4f} to {test.high:+.4f}, "
             f"Wilcoxon p = {test.p_value:.2g} over {test.n_queries} queries."

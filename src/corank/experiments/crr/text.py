@@ -19,7 +19,8 @@ from sklearn.model_selection import StratifiedKFold
 from corank.data.reuters import Stories, read_modapte
 from corank.descent import CRR
 from corank.experiments.options import ExperimentOptions
-from corank.experiments.report import Report, ReportTable, wilcoxon
+from corank.metrics import wilcoxon
+from corank.report import Report, ReportTable
 
 MIX = {"regression": 1.0, "ranking": 0.0, "CRR": 0.5}
 ALPHAS = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7)

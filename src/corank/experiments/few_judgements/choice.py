@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from corank.experiments.few_judgements.learners import LOGISTIC, RANKRLS, SMOOTHED, learners
 from corank.experiments.few_judgements.problems import LEAST_TEST, TopicPool
 from corank.experiments.options import ExperimentOptions
-from corank.experiments.report import Cell, ReportTable, wilcoxon
 from corank.judging import judging_curve
-from corank.metrics import average_precision
+from corank.metrics import average_precision, wilcoxon
+from corank.report import Cell, ReportTable
 
 START, BATCH, STEPS = 5, 10, 4
 N_JUDGED = tuple(START + BATCH * step for step in range(STEPS + 1))

@@ -23,8 +23,8 @@ from corank.data.smart import COLLECTIONS, read_topics
 from corank.experiments.few_judgements.learners import learners
 from corank.experiments.few_judgements.retrieval import BM25Index, Feedback
 from corank.experiments.options import ExperimentOptions
-from corank.experiments.report import Cell, ReportTable, wilcoxon
-from corank.metrics import evaluate
+from corank.metrics import evaluate, wilcoxon
+from corank.report import Cell, ReportTable
 from corank.smooth import Smooth
 
 N_JUDGED = 5

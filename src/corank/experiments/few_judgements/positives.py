@@ -17,8 +17,8 @@ from corank.data.routing import fit_with_qid
 from corank.experiments.few_judgements.learners import RANKRLS, learners
 from corank.experiments.few_judgements.problems import TopicPool
 from corank.experiments.options import ExperimentOptions
-from corank.experiments.report import Cell, ReportTable, wilcoxon
-from corank.metrics import average_precision
+from corank.metrics import average_precision, wilcoxon
+from corank.report import Cell, ReportTable
 
 N_KNOWN = (1, 2, 5)
 N_PRESUMED = 500

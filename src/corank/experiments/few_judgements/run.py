@@ -18,7 +18,7 @@ from corank.experiments.few_judgements.learners import LOGISTIC, RANKRLS, SMOOTH
 from corank.experiments.few_judgements.plot import plot_curves
 from corank.experiments.few_judgements.positives import positives_table
 from corank.experiments.options import ExperimentOptions
-from corank.experiments.report import Report, ReportTable
+from corank.report import Report, ReportTable
 
 Floats = NDArray[np.float64]
 

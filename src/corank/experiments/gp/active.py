@@ -21,9 +21,10 @@ from corank.data.catalog import dataset
 from corank.data.text import open_text
 from corank.errors import need
 from corank.experiments.options import ExperimentOptions
-from corank.experiments.report import Report, ReportTable, wilcoxon
 from corank.gp import PreferenceGP, gains
 from corank.kernels import GaussianKernel
+from corank.metrics import wilcoxon
+from corank.report import Report, ReportTable
 
 Floats = NDArray[np.float64]
 

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from corank.data.atomic import atomic_file
 from corank.errors import need
 from corank.experiments.options import ExperimentOptions
-from corank.experiments.report import Report, ReportTable
 from corank.gp import PreferenceGP
 from corank.kernels import GaussianKernel
+from corank.report import Report, ReportTable
 
 Floats = NDArray[np.float64]
 

@@ -17,9 +17,10 @@ from scipy import sparse
 from corank.experiments.gp_collaborative.methods import CHEAP, MAX_ITER, METHODS, PRIOR_WEIGHT, errors
 from corank.experiments.gp_collaborative.problem import KERNELS, N_MOVIES, N_USERS, movies, training_movies
 from corank.experiments.options import ExperimentOptions
-from corank.experiments.report import Cell, Report, ReportTable, wilcoxon
 from corank.gp import CollaborativeGP
 from corank.gp.readers import read_all
+from corank.metrics import wilcoxon
+from corank.report import Cell, Report, ReportTable
 
 Floats = NDArray[np.float64]
 

@@ -20,7 +20,8 @@ from corank.data.catalog import dataset
 from corank.data.text import open_text
 from corank.experiments.gp_ordinal.methods import METHODS
 from corank.experiments.options import ExperimentOptions
-from corank.experiments.report import Cell, Report, ReportTable, wilcoxon
+from corank.metrics import wilcoxon
+from corank.report import Cell, Report, ReportTable
 
 Floats = NDArray[np.float64]
 

@@ -17,7 +17,8 @@ from corank.experiments.label_ranking.crossing import RANKS, SETS, TOPS, Folds, 
 from corank.experiments.label_ranking.methods import ALPHAS, FEW_ROWS, RANKING, cut_methods
 from corank.experiments.label_ranking.sets import LabelData, make_top_lists, read_multilabel, read_rankings, read_sushi
 from corank.experiments.options import ExperimentOptions
-from corank.experiments.report import Cell, Report, ReportTable, wilcoxon
+from corank.metrics import wilcoxon
+from corank.report import Cell, Report, ReportTable
 
 PUBLISHED = {
     "bodyfat": 0.28, "fried": 0.99, "glass": 0.85, "housing": 0.66, "iris": 0.84, "stock": 0.74, "vehicle": 0.86,

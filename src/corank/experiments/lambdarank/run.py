@@ -26,7 +26,8 @@ from corank.experiments.lambdarank.methods import (
 )
 from corank.experiments.lambdarank.problems import Split, made, mq2008, mslr
 from corank.experiments.options import ExperimentOptions
-from corank.experiments.report import Cell, Report, ReportTable, wilcoxon
+from corank.metrics import wilcoxon
+from corank.report import Cell, Report, ReportTable
 
 Floats = NDArray[np.float64]
 

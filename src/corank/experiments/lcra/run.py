@@ -19,7 +19,8 @@ from corank.experiments.lcra.plot import plot_gains
 from corank.experiments.lcra.problems import ProblemSource, problems
 from corank.experiments.lcra.trial import ALPHAS, COUPLINGS, GRIDS, N_FOLDS, Outcomes, draw_repeat, try_grids
 from corank.experiments.options import ExperimentOptions
-from corank.experiments.report import Report, ReportTable, wilcoxon
+from corank.metrics import wilcoxon
+from corank.report import Report, ReportTable
 
 FRACTIONS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 PAPER_FRACTION = 0.2

@@ -10,8 +10,9 @@ import numpy as np
 from corank.data.smart import COLLECTIONS, read_citations, read_topics
 from corank.experiments.linklearn.problems import everywhere
 from corank.experiments.options import ExperimentOptions
-from corank.experiments.report import Cell, ReportTable, wilcoxon
 from corank.linklearn import Corpus, LinkLearn, split_links
+from corank.metrics import wilcoxon
+from corank.report import Cell, ReportTable
 
 SOURCES = ("cacm", "cisi")
 WAYS: dict[str, dict[str, Any]] = {

@@ -13,9 +13,9 @@ from corank.core.postings import Bags
 from corank.data.catalog import data_root
 from corank.data.records import Records, read_records
 from corank.experiments.options import ExperimentOptions
-from corank.experiments.report import Cell, ReportTable, wilcoxon
 from corank.linklearn import BM25, Corpus, Index, LinkLearn, Links, split_links
-from corank.metrics import evaluate
+from corank.metrics import evaluate, wilcoxon
+from corank.report import Cell, ReportTable
 
 REVIEWS = ("Donners_2021", "Sep_2021", "Nelson_2002", "Meijboom_2021", "Oud_2018", "Menon_2022")
 K1S = (0.9, 1.2, 2.0)

@@ -27,8 +27,9 @@ from corank.experiments.linklearn.problems import (
 )  # fmt: skip
 from corank.experiments.linklearn.reviews import reviews_table
 from corank.experiments.options import ExperimentOptions
-from corank.experiments.report import Cell, Report, ReportTable, wilcoxon
 from corank.linklearn import BM25
+from corank.metrics import wilcoxon
+from corank.report import Cell, Report, ReportTable
 
 REPEATS, STEPS = 3, 400
 CHOSEN, BOTH = "LinkLearn, way chosen on the others", "mean of LinkLearn and tuned BM25"

@@ -18,9 +18,9 @@ from corank.data.routing import predict_with_qid
 from corank.descent import SPD
 from corank.experiments.logged_clicks.problems import BM25, JUDGED, SWAPPED, K, Part, clicks, looks, part, production
 from corank.experiments.options import ExperimentOptions
-from corank.experiments.report import Cell, Report, ReportTable, wilcoxon
-from corank.metrics import evaluate
+from corank.metrics import evaluate, wilcoxon
 from corank.priors import ColumnMean
+from corank.report import Cell, Report, ReportTable
 
 REPEATS = 2
 ETAS = (1.0, 2.0)

@@ -24,7 +24,7 @@ from corank.experiments.ranking_pursuit.grams import Grams
 from corank.experiments.ranking_pursuit.methods import METHODS, Method, errors_of
 from corank.experiments.ranking_pursuit.tables import CellKey, Cells, MethodResults, tables_of
 from corank.experiments.ranking_pursuit.users import GROUPS, Users, UsersRepeat, draw_users
-from corank.experiments.report import Report
+from corank.report import Report
 
 WIDTHS = tuple(2.0**power for power in range(-15, 16))
 DATA: dict[str, Callable[[], NDArray[np.float32]]] = {

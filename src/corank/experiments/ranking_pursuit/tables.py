@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.experiments.ranking_pursuit.users import GROUPS
-from corank.experiments.report import ReportTable, wilcoxon
+from corank.metrics import wilcoxon
+from corank.report import ReportTable
 
 PAPER: dict[tuple[str, float], dict[str, tuple[float, float, float]]] = {
     ("Jester", 1.0): {

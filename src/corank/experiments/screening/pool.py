@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from corank.data.records import Records
 from corank.data.reuters import read_modapte
 from corank.experiments.options import ExperimentOptions
-from corank.experiments.report import Cell, ReportTable, wilcoxon
 from corank.experiments.screening.order import CORANK, RANDOM, SVM, WAYS, Collection, flags, read_in_order
+from corank.metrics import wilcoxon
+from corank.report import Cell, ReportTable
 from corank.screening import make_views
 from corank.screening.views import Views
 

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from corank.data.catalog import dataset
 from corank.data.records import read_records
 from corank.experiments.options import ExperimentOptions
-from corank.experiments.report import Cell, ReportTable, wilcoxon
 from corank.experiments.screening.order import CORANK, RANDOM, SVM, Collection, read_in_order, replay_of, screen_on
+from corank.metrics import wilcoxon
+from corank.report import Cell, ReportTable
 from corank.screening import Replay, Screening, make_views
 from corank.screening.simulate import stopped
 from corank.screening.stopping import RULES, Rule

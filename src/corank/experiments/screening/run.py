@@ -9,11 +9,11 @@ in the reviews, it takes the SVM's place there (``corank experiment screening --
 from __future__ import annotations
 
 from corank.experiments.options import ExperimentOptions
-from corank.experiments.report import Report
 from corank.experiments.screening.order import RATIO, C
 from corank.experiments.screening.outside import read_outside
 from corank.experiments.screening.pool import Pool
 from corank.experiments.screening.reviews import MEASURES, TITLES, Reviews
+from corank.report import Report
 
 STARTS = 10
 

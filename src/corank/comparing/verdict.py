@@ -1,0 +1,109 @@
+"""Which method to use: paired tests of the best and of the simplest against all others, and the rule that chooses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from corank.comparing.methods import METHODS
+from corank.comparing.values import Outcome
+from corank.metrics import PairedTest, compare_runs, parse_metric
+
+ERROR = 0.05
+"""Share of studies of equal methods in which one of them is called worse."""
+
+RULE = (
+    "The winner is the simplest method, a random order apart, that does not lose to the best mean: by a paired "
+    f"Wilcoxon signed-rank test over queries at {ERROR:.0%}, after Holm's correction for the number of methods."
+)
+
+RANDOM = METHODS["random"].name
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """
+    What tests say; see the attributes of the same names of `corank.comparing.Study`.
+
+    tests, best, simplest, winner, sentence: empty where no method is complete.
+    """
+
+    tests: tuple[PairedTest, ...] = ()
+    best: str = ""
+    simplest: str = ""
+    winner: str = ""
+    sentence: str = "No method was done with all folds."
+
+
+def judge(outcomes: Sequence[Outcome], metric: str, level: float, seed: int) -> Verdict:
+    """
+    Choose a winner.
+
+    outcomes: all methods.
+    metric: what they are ordered by.
+    level: of intervals.
+    seed: of bootstrap samples.
+    """
+    complete = {one.name: one for one in outcomes if one.evaluation is not None}
+    real = sorted((one for one in complete.values() if one.name != RANDOM), key=lambda one: one.complexity)
+    if not real:
+        return Verdict()
+    best = max(real, key=lambda one: quality(one, metric))
+    simplest = real[0]
+    if len(complete) == 1:
+        return Verdict((), best.name, best.name, best.name, f"{_told(best, metric)}; nothing else was done to compare.")
+    found = {one.name: one.evaluation for one in complete.values() if one.evaluation is not None}
+    rng = np.random.default_rng([seed, 1])
+    tests = compare_runs(found, metric, base=best.name, random_state=rng, level=level)
+    against = {test.other: test for test in tests}
+    winner = next(one for one in real if one is best or not _loses(against[one.name]))
+    if simplest is not best:
+        tests += compare_runs(found, metric, base=simplest.name, random_state=rng, level=level)
+    said = _sentence(best, simplest, winner, against, metric)
+    if RANDOM in against and not _loses(against[RANDOM]):
+        said += " No method is surely better than a random order here: judge more queries."
+    return Verdict(tuple(tests), best.name, simplest.name, winner.name, said)
+
+
+def quality(outcome: Outcome, metric: str) -> float:
+    """Return the mean of a metric, negated where smaller is better; lowest where there is none."""
+    if outcome.evaluation is None or np.isnan(outcome.evaluation[metric].mean):
+        return -np.inf
+    mean = outcome.evaluation[metric].mean
+    return mean if parse_metric(metric).measure.larger_is_better else -mean
+
+
+def _loses(test: PairedTest) -> bool:
+    """Whether the other is surely worse than the best, which is the base."""
+    return test.p_adjusted <= ERROR
+
+
+def _sentence(best: Outcome, simplest: Outcome, winner: Outcome, against: dict[str, PairedTest], metric: str) -> str:
+    if winner is simplest:
+        said = f"Nothing beats the simplest method, {_told(winner, metric)}"
+    else:
+        said = f"{winner.title} wins: {_value(winner, metric)}"
+        if winner is best:
+            said += f"; {_behind(simplest, against[simplest.name])}"
+    if winner is best:
+        return said + ("; it is also the best." if winner is simplest else ".")
+    test = against[winner.name]
+    return (
+        f"{said}; the best mean, {test.base_mean:.4f} of {best.title}, is ahead by no more than chance explains "
+        f"(p = {test.p_adjusted:.2g} over {test.n_queries} queries)."
+    )
+
+
+def _told(outcome: Outcome, metric: str) -> str:
+    return f"{outcome.title}: {_value(outcome, metric)}"
+
+
+def _value(outcome: Outcome, metric: str) -> str:
+    assert outcome.evaluation is not None
+    return f"{metric} {outcome.evaluation[metric].mean:.4f} ({outcome.low:.4f} to {outcome.high:.4f})"
+
+
+def _behind(other: Outcome, test: PairedTest) -> str:
+    return f"the simplest, {other.title}, is behind by {abs(test.difference):.4f} (p = {test.p_adjusted:.2g})"

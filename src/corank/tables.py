@@ -1,0 +1,227 @@
+"""ReportTable: rows of cells with a title, shown as Markdown, HTML, LaTeX or a DataFrame."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from corank.errors import need
+
+Cell = str | int | float | None
+
+_MARKDOWN = str.maketrans({"|": r"\|", "<": r"\<"})
+_LATEX = str.maketrans(
+    {
+        "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+        **{sign: f"\\{sign}" for sign in "&%$#_{}"},
+    }
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ReportTable:
+    """
+    One table.
+
+    Parameters
+    ----------
+    title : str
+        What it shows.
+    columns : tuple of str
+        Names of the columns.
+    rows : tuple of tuples
+        Cells: text, numbers, or None where there is no value.
+    digits : int
+        Decimals of floats.
+    note : str
+        What a reader has to know, below the table.
+    formats : tuple of str
+        How floats of each column are shown instead, such as ``".2g"``; "" for `digits` decimals.
+
+    Examples
+    --------
+    >>> print(ReportTable("Two runs", ("method", "MAP"), (("SPD", 0.47912), ("LCRA", None)), digits=3).markdown())
+    **Two runs**
+    <BLANKLINE>
+    | method | MAP |
+    |---|---:|
+    | SPD | 0.479 |
+    | LCRA |  |
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    digits: int = 4
+    note: str = ""
+    formats: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for row in self.rows:
+            if len(row) != len(self.columns):
+                raise ValueError(f"a row of {len(row)} cells in a table of {len(self.columns)} columns: {row}")
+        if self.formats and len(self.formats) != len(self.columns):
+            raise ValueError(f"{len(self.formats)} formats for a table of {len(self.columns)} columns: {self.formats}")
+
+    def text(self, cell: Cell, column: int | None = None) -> str:
+        """
+        Show one cell.
+
+        Parameters
+        ----------
+        cell : str, int, float or None
+            Its value.
+        column : int, optional
+            Its column, whose format is used.
+
+        Returns
+        -------
+        str
+            How tables print it; nothing for None and NaN.
+        """
+        if cell is None or (isinstance(cell, float) and math.isnan(cell)):
+            return ""
+        if not isinstance(cell, float):
+            return str(cell)
+        own = self.formats[column] if self.formats and column is not None else ""
+        return format(cell, own or f".{self.digits}f")
+
+    def texts(self, row: tuple[Cell, ...]) -> list[str]:
+        """
+        Show the cells of one row.
+
+        Parameters
+        ----------
+        row : tuple
+            One of `rows`.
+
+        Returns
+        -------
+        list of str
+            How tables print them.
+        """
+        return [self.text(cell, column) for column, cell in enumerate(row)]
+
+    def is_number(self, column: int) -> bool:
+        """
+        Say whether a column holds no text.
+
+        Parameters
+        ----------
+        column : int
+            Its place.
+
+        Returns
+        -------
+        bool
+            True for numbers and cells without a value only.
+        """
+        return all(not isinstance(row[column], str) for row in self.rows)
+
+    def markdown(self) -> str:
+        """
+        Return the table as Markdown.
+
+        Returns
+        -------
+        str
+            Title, table and note.
+        """
+
+        def line(cells: tuple[str, ...] | list[str]) -> str:
+            return "| " + " | ".join(_one_line(cell).translate(_MARKDOWN) for cell in cells) + " |"
+
+        rule = "".join("---:|" if self.is_number(column) else "---|" for column in range(len(self.columns)))
+        lines = [*([f"**{self.title}**", ""] if self.title else []), line(self.columns), "|" + rule]
+        lines += [line(self.texts(row)) for row in self.rows]
+        return "\n".join([*lines, "", self.note] if self.note else lines)
+
+    def html(self) -> str:
+        """
+        Return the table as HTML.
+
+        Returns
+        -------
+        str
+            A ``table`` with its title as caption and the first cell of each row as its heading, in a ``div`` that
+            scrolls where the window is narrow; the note as a paragraph.
+        """
+
+        def cell(tag: str, scope: str, at: int, value: Cell) -> str:
+            number = ' class="number"' if self.is_number(at) else ""
+            return f"<{tag}{scope}{number}>{escape(self.text(value, at))}</{tag}>"
+
+        def row(cells: tuple[Cell, ...]) -> str:
+            first, *others = cells
+            return cell("th", ' scope="row"', 0, first) + "".join(
+                cell("td", "", at, v) for at, v in enumerate(others, 1)
+            )
+
+        named = f' role="region" tabindex="0" aria-label="{escape(self.title)}"' if self.title else ""
+        head = "".join(cell("th", ' scope="col"', at, name) for at, name in enumerate(self.columns))
+        lines = [
+            f'<div class="wide" role="region" tabindex="0"{named}>\n<table>' if named else '<div class="wide">\n<table>'
+        ]
+        lines += [f"<caption>{escape(self.title)}</caption>"] if self.title else []
+        lines += [f"<thead><tr>{head}</tr></thead>", "<tbody>", *(f"<tr>{row(cells)}</tr>" for cells in self.rows)]
+        lines += ["</tbody>\n</table>\n</div>"]
+        return "\n".join([*lines, f'<p class="note">{escape(self.note)}</p>'] if self.note else lines)
+
+    def to_latex(self) -> str:
+        """
+        Return the table as LaTeX; the rules are those of the package ``booktabs``.
+
+        Returns
+        -------
+        str
+            A ``table`` environment with the title and the note as caption.
+
+        Examples
+        --------
+        >>> print(ReportTable("Runs, 95 %", ("method", "MAP"), (("SPD", 0.47912),), digits=3).to_latex())
+        \\begin{table}
+        \\caption{Runs, 95 \\%}
+        \\begin{tabular}{lr}
+        \\toprule
+        method & MAP \\\\
+        \\midrule
+        SPD & 0.479 \\\\
+        \\bottomrule
+        \\end{tabular}
+        \\end{table}
+        """
+
+        def line(cells: tuple[str, ...] | list[str]) -> str:
+            return " & ".join(_one_line(cell).translate(_LATEX) for cell in cells) + r" \\"
+
+        form = "".join("r" if self.is_number(column) else "l" for column in range(len(self.columns)))
+        caption = ". ".join(filter(None, (self.title, self.note))).translate(_LATEX)
+        lines = [r"\begin{table}", *([rf"\caption{{{caption}}}"] if caption else []), rf"\begin{{tabular}}{{{form}}}"]
+        lines += [r"\toprule", line(self.columns), r"\midrule", *(line(self.texts(row)) for row in self.rows)]
+        return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}"])
+
+    def to_frame(self) -> Any:
+        """
+        Return the table as a pandas DataFrame, with its numbers unrounded.
+
+        Returns
+        -------
+        DataFrame
+            The columns as they are named, NaN where a number is missing.
+        """
+        pandas = need("pandas", "frames")
+        # a column at a time, so that one of numbers alone is one of numbers there too
+        columns = [[row[at] for row in self.rows] for at in range(len(self.columns))]
+        frame = pandas.DataFrame({at: pandas.Series(values).infer_objects() for at, values in enumerate(columns)})
+        frame.columns = pandas.Index(self.columns)
+        return frame
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows."""
+        return self.html()
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.splitlines()) if "\n" in text else text

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from corank.comparing import Outcome
+from corank.comparing.verdict import judge, quality
+from corank.metrics import evaluate, holm, wilcoxon
+
+QID = np.repeat(np.arange(40), 6)
+Y = np.random.default_rng(0).integers(0, 3, len(QID)).astype(float)
+
+
+def outcome(name, noise, complexity, seed=1, metric="nDCG@5"):
+    rng = np.random.default_rng(seed)
+    evaluation = None if noise is None else evaluate(Y, Y + noise * rng.normal(size=len(Y)), QID, metric)
+    return Outcome(name, name.upper(), False, False, complexity, "", (), evaluation, 0.0, 1.0, 0.0, 0.0, 0, 5)
+
+
+def test_the_simplest_within_chance_wins():
+    found = judge([outcome("c", 0.5, 3), outcome("b", 0.5, 2, seed=2), outcome("a", 30.0, 1)], "nDCG@5", 0.95, 0)
+    assert (found.simplest, found.winner) == ("a", "b")
+    assert found.sentence.startswith("B wins: nDCG@5 0.")
+    assert "is ahead by no more than chance explains" in found.sentence or found.best == "b"
+
+
+def test_nothing_may_beat_the_simplest():
+    found = judge([outcome("a", 0.5, 1), outcome("b", 0.5, 2, seed=2)], "nDCG@5", 0.95, 0)
+    assert found.winner == found.simplest == "a"
+    assert found.sentence.startswith("Nothing beats the simplest method, A: ")
+
+
+def test_tests_are_the_best_against_all_and_the_simplest_against_all():
+    outcomes = [outcome("a", 30.0, 1), outcome("b", 2.0, 2), outcome("c", 0.1, 3)]
+    found = judge(outcomes, "nDCG@5", 0.95, 0)
+    assert [(test.base, test.other) for test in found.tests] == [("c", "a"), ("c", "b"), ("a", "b"), ("a", "c")]
+    values = {one.name: one.evaluation["nDCG@5"].values for one in outcomes}
+    p = []
+    for other in "ab":
+        gap = values[other] - values["c"]
+        p.append(wilcoxon(gap[~np.isnan(gap)]))
+    assert [test.p_adjusted for test in found.tests[:2]] == pytest.approx(holm(p).tolist())
+    assert "the simplest, A, is behind by" in found.sentence
+
+
+def test_a_random_order_never_wins_but_is_told_of():
+    found = judge([outcome("random", 30.0, 0), outcome("a", 30.0, 1, seed=5)], "nDCG@5", 0.95, 0)
+    assert found.winner == "a"
+    assert found.sentence.endswith("No method is surely better than a random order here: judge more queries.")
+
+
+def test_errors_are_better_small():
+    found = judge(
+        [outcome("a", 30.0, 1, metric="disagreement"), outcome("b", 0.1, 2, metric="disagreement")],
+        "disagreement", 0.95, 0,
+    )  # fmt: skip
+    assert found.best == found.winner == "b"
+    assert quality(outcome("a", None, 1), "disagreement") == -np.inf
+
+
+def test_nothing_done_is_no_winner_and_one_alone_wins():
+    assert judge([outcome("a", None, 1)], "nDCG@5", 0.95, 0).winner == ""
+    alone = judge([outcome("a", 1.0, 1), outcome("b", None, 2)], "nDCG@5", 0.95, 0)
+    assert (alone.winner, alone.tests) == ("a", ())

@@ -1,0 +1,148 @@
+"""Studies to be shown: one of made values with every part, one in which nothing was finished, and odd ones between."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from corank.bounds import Bound
+from corank.comparing import (
+    Coefficient,
+    CurvePoint,
+    DataSummary,
+    Outcome,
+    PathPoint,
+    QueryValue,
+    ReliabilityPoint,
+    Study,
+    TradeOffPoint,
+)
+from corank.metrics import PairedTest, compare_runs, evaluate
+
+METRICS = ("nDCG@10", "AP")
+TITLES = {
+    "rankrls": ("RankRLS", 1.0),
+    "lcra": ("LCRA, two random views that agree on unscored rows", 1.1),
+    "lambdarank": ("LambdaRank, trees", 1.3),
+    "crr": ("CRR", 1.35),
+    "spd": ("SPD", 1.4),
+    "ranksvm": ("RankSVM", 1.6),
+    "lightgbm": ("LightGBM as it comes", 2.0),
+    "column": ("Mean of the columns <no labels>", 3.0),
+}
+BOUNDS = (
+    Bound(
+        "k-partite error",
+        0.21,
+        0.15,
+        0.27,
+        0.05,
+        1.0,
+        0.5,
+        (("width", 0.06), ("rows", 2000)),
+        ("Rows are independent.",),
+    ),
+    Bound("disagreement", 0.2, 0.0, 1.0, 0.1, 1.0, 0.5, (("width", 3.1),), ("Rows are independent.", "w & v < 1.")),
+)
+FRACTIONS = (0.01, 0.03, 0.1, 0.3, 1.0)
+
+
+def _outcome(name: str, place: int, y: np.ndarray, qid: np.ndarray) -> Outcome:
+    title, noise = TITLES[name]
+    scores = y + np.random.default_rng(place).normal(scale=noise, size=len(y))
+    evaluation = evaluate(y, scores, qid, METRICS)
+    mean = evaluation[METRICS[0]].mean
+    tuned = name not in ("column", "lightgbm")
+    return Outcome(
+        name, title, name == "column", name == "lcra", 0 if name == "column" else place + 1,
+        "exact leave-query-out over 20 values of alpha" if tuned else "",
+        tuple({"alpha": 10.0**-fold, "loss": "squared"} for fold in range(5)) if tuned else ({},) * 5,
+        evaluation, mean - 0.02, mean + 0.02, 1.5 * (place + 1), 0.02, 40_000_000 * (place + 1), 5,
+    )  # fmt: skip
+
+
+def full_study(n_queries: int = 200, larger_is_better: bool = True) -> Study:
+    """Every part, with values that belong together: evaluations, means, tests and queries."""
+    rng = np.random.default_rng(0)
+    qid = np.repeat(np.arange(n_queries), 12)
+    y = rng.choice([0.0, 1.0, 2.0], size=len(qid), p=[0.7, 0.2, 0.1])
+    outcomes = sorted(
+        (_outcome(name, place, y, qid) for place, name in enumerate(TITLES)),
+        key=lambda one: -one.evaluation[METRICS[0]].mean,
+    )
+    best = outcomes[0]
+    cut = replace(
+        outcomes[3], name="preference-gp", title="PreferenceGP", evaluation=None, low=np.nan, high=np.nan, n_done=2,
+        is_cut=True,
+    )  # fmt: skip
+    failed = replace(
+        cut, name="co-rankrls", title="CoRankRLS", n_done=0, is_cut=False, error="the views have no columns in common."
+    )
+    base = next(one for one in outcomes if one.name == "column")
+    values, bases = (one.evaluation[METRICS[0]].values for one in (best, base))
+    order = [at for at in np.argsort(values) if not np.isnan(values[at])]
+    data = DataSummary(
+        name="mq2008/Fold1.txt", fingerprint="f00dcafe12345678", n_rows=len(y), n_features=46, n_queries=n_queries,
+        grades=tuple((grade, int((y == grade).sum())) for grade in (0.0, 1.0, 2.0)), n_unscored_rows=120,
+        n_unscored_queries=3, n_single_grade_queries=17, n_one_row_queries=1, n_duplicated_rows=22,
+        constant_columns=("6",), n_pool_rows=500, n_pool_queries=40,
+    )  # fmt: skip
+    return Study(
+        data=data,
+        metric=METRICS[0],
+        metrics=METRICS,
+        convention="corank",
+        larger_is_better=larger_is_better,
+        level=0.95,
+        outcomes=(*outcomes, cut, failed),
+        tests=_tests(best, outcomes[1:]),
+        curve=tuple(
+            CurvePoint(one.name, part, max(1, round(part * 0.8 * n_queries)), mean, mean - 0.02, mean + 0.02, 3)
+            for one in outcomes
+            for part in FRACTIONS
+            for mean in [one.evaluation[METRICS[0]].mean - 0.1 * (1 - part)]
+        ),
+        best=best.name,
+        simplest="column",
+        winner=best.name,
+        rule="The simplest method that does not lose to the best is chosen: the first whose corrected p is above 0.05.",
+        verdict=f"{best.title} is best, and beats the simplest (p < 0.001).",
+        notes=("PreferenceGP was cut: the budget of 10 minutes had ended.", "xgboost is not installed."),
+        folds=5,
+        seed=0,
+        versions={"corank": "0.1.0", "numpy": "2.3.1", "numba": "0.63.0"},
+        command="corank compare mq2008/Fold1.txt --models spd,crr,lcra,rankrls,lambdarank --budget 10m --seed 0",
+        seconds=274.2,
+        model=Path("out/compare/model.safetensors"),
+        path=tuple(PathPoint("alpha", 10.0**at, 0.5 - 0.01 * (at + 3) ** 2, at == -3) for at in range(-6, 3)),
+        reliability=tuple(ReliabilityPoint(p / 20, p / 20 * 1.02, 40 * (20 - p) ** 2) for p in range(1, 20, 2)),
+        coefficients=tuple(
+            Coefficient(f"column_{at}" if at else "a column of a rather long name & <odd> letters", w, 0.5 * w)
+            for at, w in enumerate(sorted(rng.normal(size=46), key=lambda w: -abs(w)))
+        ),
+        queries=tuple(QueryValue(str(10000 + at), 12, 12, float(values[at]), float(bases[at])) for at in order),
+        trade_off=tuple(
+            TradeOffPoint(mix, 0.48 - 0.02 * mix**2, 0.9 - 0.65 * mix**0.3) for mix in (0.0, 0.1, 0.5, 0.9, 1.0)
+        ),
+        bounds=BOUNDS,
+    )
+
+
+def _tests(best: Outcome, others: list[Outcome]) -> tuple[PairedTest, ...]:
+    evaluations = {one.name: one.evaluation for one in (best, *others)}
+    return tuple(compare_runs(evaluations, METRICS[0], base=best.name, random_state=0, n_resamples=200))
+
+
+def unfinished_study() -> Study:
+    """Nothing was done in the time given."""
+    whole = full_study(20)
+    none = tuple(
+        replace(one, evaluation=None, low=np.nan, high=np.nan, n_done=0, is_cut=True, chosen=(), tuning="")
+        for one in whole.outcomes
+    )
+    return replace(
+        whole, outcomes=none, tests=(), curve=(), best="", simplest="", winner="", verdict="No method was finished.",
+        notes=(), model=None, path=(), reliability=(), coefficients=(), queries=(), trade_off=(), bounds=(),
+    )  # fmt: skip
