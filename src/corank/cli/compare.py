@@ -88,14 +88,22 @@ def compare(
     from corank.cli.models import parse_features, require_features
     from corank.comparing import compare as run
     from corank.comparing.files import study_record
-    from corank.comparing.methods import DEFAULT, QUICK
+    from corank.comparing.methods import DEFAULT, QUICK, find_methods
     from corank.comparing.study import FRACTIONS
     from corank.data.read import read
+    from corank.metrics import parse_metric
+    from corank.metrics.conventions import find_convention
     from corank.report import write
 
     seconds = None if budget is None else parse_time(budget)
     known = None if prior is None else parse_features(prior, "--prior")
     marker, pools = parse_unscored(unscored or [])
+    names = [name.strip() for name in models.split(",")] if models else QUICK if quick else DEFAULT
+    # a typing error is told before a large file is read
+    find_methods(names, None)
+    find_convention(convention)
+    for metric in metrics or ():
+        parse_metric(metric)
     column: str | Literal[False] | None = False if qid == "none" else qid
     rows = read(data, unscored=marker, y=label, qid=column)
     require_features(known or (), "--prior", rows.X.shape[1])
@@ -103,7 +111,6 @@ def compare(
     if pools:
         more = read(pools, y=None, qid=column, n_features=rows.X.shape[1])
     folder = output or Path("out/compare") / (_stem(data[0]) + ("-quick" if quick else ""))
-    names = [name.strip() for name in models.split(",")] if models else QUICK if quick else DEFAULT
     shares = QUICK_SHARES if quick else FRACTIONS
     try:
         study = run(
@@ -183,11 +190,12 @@ def show_study(study: Study) -> None:
         f"{study.convention}, seed {study.seed}"
     )
     p_values = {test.other: test.p_adjusted for test in study.tests if test.base == study.best}
-    rows = [_row(one, study, p_values) for one in study.outcomes]
     others = study.metrics[1:3]
-    columns = ("method", study.metric, f"{study.level:.0%} interval", "p", *others, "fit s", "MB")
-    note = f"p: against {study.outcome(study.best).title}, corrected." if study.best else ""
-    show(ReportTable("", columns, tuple(rows), note=note), console)
+    formats = {"method": "", study.metric: ".4f", f"{study.level:.0%} interval": "", "p": ".2g"}
+    formats |= {**dict.fromkeys(others, ".4f"), "fit s": ".1f", "MB": ".0f"}
+    rows = tuple(_row(one, study, p_values) for one in study.outcomes)
+    note = f"*: the winner; p: against {study.outcome(study.best).title}, corrected." if study.best else ""
+    show(ReportTable("", tuple(formats), rows, note=note, formats=tuple(formats.values())), console)
     console.print(study.verdict, style="bold")
     for one in study.outcomes:
         if one.error:
@@ -198,15 +206,14 @@ def show_study(study: Study) -> None:
 
 
 def _row(one: Outcome, study: Study, p_values: dict[str, float]) -> tuple[str | float | None, ...]:
-    mark = " *" if one.name == study.winner else ""
-    cost = (f"{one.fit_seconds:.1f}", f"{one.peak_bytes / 1e6:.0f}")
-    others = study.metrics[1:3]
+    """Make a line of the leaderboard."""
+    others, cost = study.metrics[1:3], (one.fit_seconds, one.peak_bytes / 1e6)
     if one.evaluation is None:
-        why = "failed" if one.error else "no time"
-        return (one.title, None, why, "", *(None for _ in others), *cost)
-    p = f"{p_values[one.name]:.2g}" if one.name in p_values else ""
+        return (one.title, None, "failed" if one.error else "no time", None, *(None for _ in others), *cost)
     means = [one.evaluation[metric].mean for metric in (study.metric, *others)]
-    return (one.title + mark, means[0], f"{one.low:.4f} {one.high:.4f}", p, *means[1:], *cost)
+    interval = f"{one.low:.4f} {one.high:.4f}"
+    mark = " *" if one.name == study.winner else ""
+    return (one.title + mark, means[0], interval, p_values.get(one.name), *means[1:], *cost)
 
 
 def _stem(path: Path) -> str:
