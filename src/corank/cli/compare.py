@@ -9,6 +9,7 @@ import typer
 
 if TYPE_CHECKING:
     from corank.comparing import Outcome, Study
+    from corank.data.text import Text
 
 INTERRUPTED = 130
 """What a shell says of a command that Ctrl-C ended."""
@@ -87,10 +88,10 @@ def compare(
 
     from corank.cli.models import parse_features, require_features
     from corank.comparing import compare as run
-    from corank.comparing.files import study_record
+    from corank.comparing.files import STUDY, study_record
     from corank.comparing.methods import DEFAULT, QUICK, find_methods
     from corank.comparing.study import FRACTIONS
-    from corank.data.read import read
+    from corank.data.read import opened, read
     from corank.metrics import parse_metric
     from corank.metrics.conventions import find_convention
     from corank.report import write
@@ -105,7 +106,9 @@ def compare(
     for metric in metrics or ():
         parse_metric(metric)
     column: str | Literal[False] | None = False if qid == "none" else qid
-    rows = read(data, unscored=marker, y=label, qid=column)
+    sources = [opened(path) for path in data]
+    refuse_preferences(sources[0])
+    rows = read(sources, unscored=marker, y=label, qid=column)
     require_features(known or (), "--prior", rows.X.shape[1])
     more = None
     if pools:
@@ -117,18 +120,19 @@ def compare(
             names, rows, unscored=more, prior=known, metrics=metrics, convention=convention,
             folds=folds or (QUICK_FOLDS if quick else 5), fractions=shares if curve else (),
             n_repeats=1 if quick else 2, budget=seconds, folder=folder, overwrite=force, n_jobs=jobs,
-            random_state=seed, verbose=True, name=", ".join(map(str, data)),
+            random_state=seed, verbose=True, name=", ".join(path.name for path in data),
             command=shlex.join(["corank", *sys.argv[1:]]),
         )  # fmt: skip
     except KeyboardInterrupt:
         typer.echo(f"corank: interrupted; {folder} keeps what was learnt, and the same command goes on.", err=True)
         raise typer.Exit(INTERRUPTED) from None
-    written = [folder / "study.json", *write(study, folder, overwrite=True), *([study.model] if study.model else [])]
+    written = [*write(study, folder, overwrite=True), *([study.model] if study.model else [])]
     if as_json:
         typer.echo(json.dumps(study_record(study), allow_nan=False))
     else:
         show_study(study)
-        typer.echo(f"wrote {', '.join(map(str, written))}; {study.seconds:.0f} s")
+        files = [STUDY, *(path.name for path in written if path.suffix != ".svg")]
+        typer.echo(f"wrote {', '.join(str(folder / name) for name in files)}; {study.seconds:.0f} s")
     if not study.winner:
         raise typer.Exit(1)
 
@@ -175,6 +179,20 @@ def parse_unscored(given: list[str]) -> tuple[float | None, list[Path]]:
         )
     files = [Path(text) for text in given if not is_number(text.encode())]
     return (labels[0] if labels else None), files
+
+
+def refuse_preferences(source: Text | Path) -> None:
+    """Raise one sentence where a file names winners and losers, by which nothing can be judged."""
+    from corank.data.read import kind_of
+    from corank.errors import InputError
+
+    if isinstance(source, Path) or kind_of(source) != "csv":
+        return
+    names = {name.strip() for name in source.first_line().decode(errors="replace").lower().split(",")}
+    if {"winner", "loser"} <= names:
+        raise InputError(
+            f"{source} holds preferences only, and methods are judged by scores; pass rows with a score each."
+        )
 
 
 def show_study(study: Study) -> None:

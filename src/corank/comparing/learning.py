@@ -19,8 +19,8 @@ from corank.progress import progress
 
 Floats = NDArray[np.float64]
 
-# units of the progress bar in a task of cost 1
-_TICKS = 100
+# units of the progress bar in a task of cost 1, and the cost of beginning any task
+_TICKS, _BEGINNING = 100, 0.3
 
 
 @dataclass(eq=False)
@@ -55,7 +55,8 @@ class Learning:
         deadline: when to give up; a task that took longer in other folds than is left is not begun.
         """
         missing = [task for task in tasks if not self._is_known(task)]
-        weights = {task: max(1, round(_TICKS * self.methods[task.method].cost * task.fraction)) for task in missing}
+        costs = {task: _BEGINNING + self.methods[task.method].cost * task.fraction for task in missing}
+        weights = {task: round(_TICKS * cost) for task, cost in costs.items()}
         with progress(sum(weights.values()), what, self.verbose and bool(missing)) as advance:
 
             def told(task: Task, error: str) -> None:
