@@ -90,6 +90,12 @@ def test_bad_words_end_in_a_sentence_and_no_file(text, tmp_path, words, message)
     assert not (tmp_path / "out").exists()
 
 
+def test_preferences_alone_are_refused(tmp_path):
+    (tmp_path / "pairs.csv").write_text("winner,loser\na,b\nb,c\n")
+    result = CliRunner().invoke(app, ["compare", str(tmp_path / "pairs.csv")])
+    assert "pairs.csv holds preferences only, and methods are judged by scores" in str(result.exception)
+
+
 def test_nothing_done_in_time_is_no_success(text, tmp_path):
     words = [
         "compare",

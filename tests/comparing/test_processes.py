@@ -21,10 +21,11 @@ from corank.comparing.given import Given
 from corank.comparing.methods import find_methods
 from corank.comparing.problem import make_problem
 from corank.comparing.results import Task, read_result
+from corank.comparing.server import CAN_FORK
 from corank.comparing.trial import Settings
 from corank.metrics import CONVENTIONS
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
+pytestmark = pytest.mark.skipif(not CAN_FORK, reason="tasks are not forked here")
 
 SCRIPT = """
 import sys, time

@@ -169,6 +169,23 @@ def test_the_failure_of_one_method_leaves_the_others(local, made):
     assert [task.method for task in local].count("broken") == 1
 
 
+def test_a_failure_on_few_queries_spares_the_winner(local, made):
+    class Picky(BaseEstimator):
+        def fit(self, X, y):
+            if len(y) < 60:
+                raise ValueError("too few")
+            self.model_ = Ridge().fit(X, y)
+            return self
+
+        def predict(self, X):
+            return self.model_.predict(X)
+
+    study = quick({"picky": Picky()}, made, fractions=(0.25, 0.75), n_repeats=1)
+    assert study.outcome("picky").error == ""
+    assert [point.fraction for point in study.curve if point.method == "picky"] == [0.75, 1.0]
+    assert any(task.fold is None for task in local)
+
+
 def test_a_budget_leaves_out_what_does_not_fit_and_says_so(local, made, tmp_path):
     models = {"mine": RankRLS(alpha=1.0), "slow": Slow()}
     study = quick(models, made, budget=0.9, folder=tmp_path)

@@ -9,6 +9,7 @@ import typer
 
 if TYPE_CHECKING:
     from corank.comparing import Outcome, Study
+    from corank.data.text import Text
 
 INTERRUPTED = 130
 """What a shell says of a command that Ctrl-C ended."""
@@ -87,41 +88,51 @@ def compare(
 
     from corank.cli.models import parse_features, require_features
     from corank.comparing import compare as run
-    from corank.comparing.files import study_record
-    from corank.comparing.methods import DEFAULT, QUICK
+    from corank.comparing.files import STUDY, study_record
+    from corank.comparing.methods import DEFAULT, QUICK, find_methods
     from corank.comparing.study import FRACTIONS
-    from corank.data.read import read
+    from corank.data.read import opened, read
+    from corank.metrics import parse_metric
+    from corank.metrics.conventions import find_convention
     from corank.report import write
 
     seconds = None if budget is None else parse_time(budget)
     known = None if prior is None else parse_features(prior, "--prior")
     marker, pools = parse_unscored(unscored or [])
+    names = [name.strip() for name in models.split(",")] if models else QUICK if quick else DEFAULT
+    # a typing error is told before a large file is read
+    find_methods(names, None)
+    find_convention(convention)
+    for metric in metrics or ():
+        parse_metric(metric)
     column: str | Literal[False] | None = False if qid == "none" else qid
-    rows = read(data, unscored=marker, y=label, qid=column)
+    sources = [opened(path) for path in data]
+    refuse_preferences(sources[0])
+    rows = read(sources, unscored=marker, y=label, qid=column)
     require_features(known or (), "--prior", rows.X.shape[1])
     more = None
     if pools:
         more = read(pools, y=None, qid=column, n_features=rows.X.shape[1])
     folder = output or Path("out/compare") / (_stem(data[0]) + ("-quick" if quick else ""))
-    names = [name.strip() for name in models.split(",")] if models else QUICK if quick else DEFAULT
     shares = QUICK_SHARES if quick else FRACTIONS
     try:
         study = run(
             names, rows, unscored=more, prior=known, metrics=metrics, convention=convention,
             folds=folds or (QUICK_FOLDS if quick else 5), fractions=shares if curve else (),
             n_repeats=1 if quick else 2, budget=seconds, folder=folder, overwrite=force, n_jobs=jobs,
-            random_state=seed, verbose=True, name=", ".join(map(str, data)),
+            random_state=seed, verbose=True, name=", ".join(path.name for path in data),
             command=shlex.join(["corank", *sys.argv[1:]]),
         )  # fmt: skip
     except KeyboardInterrupt:
         typer.echo(f"corank: interrupted; {folder} keeps what was learnt, and the same command goes on.", err=True)
         raise typer.Exit(INTERRUPTED) from None
-    written = [folder / "study.json", *write(study, folder, overwrite=True), *([study.model] if study.model else [])]
+    written = [*write(study, folder, overwrite=True), *([study.model] if study.model else [])]
     if as_json:
         typer.echo(json.dumps(study_record(study), allow_nan=False))
     else:
         show_study(study)
-        typer.echo(f"wrote {', '.join(map(str, written))}; {study.seconds:.0f} s")
+        files = [STUDY, *(path.name for path in written if path.suffix != ".svg")]
+        typer.echo(f"wrote {', '.join(str(folder / name) for name in files)}; {study.seconds:.0f} s")
     if not study.winner:
         raise typer.Exit(1)
 
@@ -170,6 +181,20 @@ def parse_unscored(given: list[str]) -> tuple[float | None, list[Path]]:
     return (labels[0] if labels else None), files
 
 
+def refuse_preferences(source: Text | Path) -> None:
+    """Raise one sentence where a file names winners and losers, by which nothing can be judged."""
+    from corank.data.read import kind_of
+    from corank.errors import InputError
+
+    if isinstance(source, Path) or kind_of(source) != "csv":
+        return
+    names = {name.strip() for name in source.first_line().decode(errors="replace").lower().split(",")}
+    if {"winner", "loser"} <= names:
+        raise InputError(
+            f"{source} holds preferences only, and methods are judged by scores; pass rows with a score each."
+        )
+
+
 def show_study(study: Study) -> None:
     """Print the leaderboard, the verdict, and what a reader has to know."""
     from corank.cli.tables import screen, show
@@ -183,11 +208,12 @@ def show_study(study: Study) -> None:
         f"{study.convention}, seed {study.seed}"
     )
     p_values = {test.other: test.p_adjusted for test in study.tests if test.base == study.best}
-    rows = [_row(one, study, p_values) for one in study.outcomes]
     others = study.metrics[1:3]
-    columns = ("method", study.metric, f"{study.level:.0%} interval", "p", *others, "fit s", "MB")
-    note = f"p: against {study.outcome(study.best).title}, corrected." if study.best else ""
-    show(ReportTable("", columns, tuple(rows), note=note), console)
+    formats = {"method": "", study.metric: ".4f", f"{study.level:.0%} interval": "", "p": ".2g"}
+    formats |= {**dict.fromkeys(others, ".4f"), "fit s": ".1f", "MB": ".0f"}
+    rows = tuple(_row(one, study, p_values) for one in study.outcomes)
+    note = f"*: the winner; p: against {study.outcome(study.best).title}, corrected." if study.best else ""
+    show(ReportTable("", tuple(formats), rows, note=note, formats=tuple(formats.values())), console)
     console.print(study.verdict, style="bold")
     for one in study.outcomes:
         if one.error:
@@ -198,15 +224,14 @@ def show_study(study: Study) -> None:
 
 
 def _row(one: Outcome, study: Study, p_values: dict[str, float]) -> tuple[str | float | None, ...]:
-    mark = " *" if one.name == study.winner else ""
-    cost = (f"{one.fit_seconds:.1f}", f"{one.peak_bytes / 1e6:.0f}")
-    others = study.metrics[1:3]
+    """Make a line of the leaderboard."""
+    others, cost = study.metrics[1:3], (one.fit_seconds, one.peak_bytes / 1e6)
     if one.evaluation is None:
-        why = "failed" if one.error else "no time"
-        return (one.title, None, why, "", *(None for _ in others), *cost)
-    p = f"{p_values[one.name]:.2g}" if one.name in p_values else ""
+        return (one.title, None, "failed" if one.error else "no time", None, *(None for _ in others), *cost)
     means = [one.evaluation[metric].mean for metric in (study.metric, *others)]
-    return (one.title + mark, means[0], f"{one.low:.4f} {one.high:.4f}", p, *means[1:], *cost)
+    interval = f"{one.low:.4f} {one.high:.4f}"
+    mark = " *" if one.name == study.winner else ""
+    return (one.title + mark, means[0], interval, p_values.get(one.name), *means[1:], *cost)
 
 
 def _stem(path: Path) -> str:

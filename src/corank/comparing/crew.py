@@ -77,7 +77,7 @@ class Worker:
             if self._process is None:
                 with self._log.open("ab") as log:
                     self._process = subprocess.Popen(
-                        [sys.executable, "-W", "ignore", "-c", _SERVE],
+                        [sys.executable, "-P", "-W", "ignore", "-c", _SERVE],
                         stdin=subprocess.PIPE,
                         stdout=subprocess.PIPE,
                         stderr=log,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import monotonic
 
 import numpy as np
@@ -19,8 +19,8 @@ from corank.progress import progress
 
 Floats = NDArray[np.float64]
 
-# units of the progress bar in a task of cost 1
-_TICKS = 100
+# units of the progress bar in a task of cost 1, and the cost of beginning any task
+_TICKS, _BEGINNING = 100, 0.3
 
 
 @dataclass(eq=False)
@@ -45,7 +45,7 @@ class Learning:
     level: float
     verbose: bool
     known: dict[Task, Result] = field(default_factory=dict)
-    errors: dict[str, str] = field(default_factory=dict)
+    errors: dict[Task, str] = field(default_factory=dict)
 
     def run(self, tasks: Sequence[Task], what: str, deadline: float | None) -> None:
         """
@@ -55,16 +55,17 @@ class Learning:
         deadline: when to give up; a task that took longer in other folds than is left is not begun.
         """
         missing = [task for task in tasks if not self._is_known(task)]
-        weights = {task: max(1, round(_TICKS * self.methods[task.method].cost * task.fraction)) for task in missing}
+        costs = {task: _BEGINNING + self.methods[task.method].cost * task.fraction for task in missing}
+        weights = {task: round(_TICKS * cost) for task, cost in costs.items()}
         with progress(sum(weights.values()), what, self.verbose and bool(missing)) as advance:
 
             def told(task: Task, error: str) -> None:
                 advance(weights[task])
                 if error or not self._is_known(task):
-                    self.errors.setdefault(task.method, error or "its result could not be read back.")
+                    self.errors[task] = error or "its result could not be read back."
 
             def wanted(task: Task) -> bool:
-                if task.method in self.errors:
+                if self.error_of(task):
                     advance(weights[task])
                     return False
                 return deadline is None or monotonic() + self._expected(task) < deadline
@@ -72,6 +73,11 @@ class Learning:
             if missing:
                 files = [(task, self.results.file(task, self.methods[task.method])) for task in missing]
                 self.crew.run(files, told, wanted, deadline)
+
+    def error_of(self, task: Task) -> str:
+        """Say why a task failed, or another fold of the same; empty where none did."""
+        alike = [error for other, error in list(self.errors.items()) if replace(other, fold=task.fold) == task]
+        return alike[0] if alike else ""
 
     def _is_known(self, task: Task) -> bool:
         if task not in self.known:
@@ -107,7 +113,7 @@ class Learning:
         """Say what a method did."""
         method, tasks = self.methods[name], self.of_folds(name)
         done = [self.known[task] for task in tasks if task in self.known]
-        scores, error = self.scores(tasks), self.errors.get(name, "")
+        scores, error = self.scores(tasks), self.error_of(tasks[0])
         evaluation = None if scores is None else self.jury.evaluate(scores, self.metrics)
         low = high = float("nan")
         if evaluation is not None:

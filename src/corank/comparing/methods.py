@@ -277,7 +277,10 @@ def _of_estimator(name: str, estimator: Any, place: int) -> Method:
 
 
 def _cloned(estimator: Any, trial: Trial) -> Any:
-    return clone(estimator)
+    copy = clone(estimator)
+    if copy.get_params(deep=False).get("random_state", trial) is None:
+        copy.set_params(random_state=trial.settings.seed)
+    return copy
 
 
 def pickled(thing: Any) -> bytes:

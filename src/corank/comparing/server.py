@@ -3,7 +3,8 @@ A process that does tasks for a comparison, each in a process of its own that is
 
 What is imported and compiled is so once; a task's time and memory are its own, and ending it harms nothing else. It
 reads lines from standard input and answers each by a line. At the end of input, also where the comparison was killed,
-it ends what it is doing, and itself. Where a system cannot fork, it does one task and ends.
+it ends what it is doing, and itself. Where a system cannot fork, or its libraries would not bear it (macOS), it does
+one task and ends.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from base64 import b64decode
 from pathlib import Path
 from typing import Any
 
-CAN_FORK = hasattr(os, "fork")
+CAN_FORK = hasattr(os, "fork") and sys.platform != "darwin"
 
 
 def serve() -> None:

@@ -131,8 +131,8 @@ def compare(
     >>> from corank import compare, make_ranking
     >>> problem = make_ranking(20, 8, random_state=0)
     >>> study = compare(["rankrls"], problem.X, problem.y, problem.qid, folds=2, fractions=(), n_jobs=1)
-    >>> [outcome.name for outcome in study.outcomes], study.winner
-    (['rankrls', 'columns', 'random'], 'rankrls')
+    >>> study
+    <Study of arrays by nDCG@10: rankrls, random, columns; winner rankrls>
     """
     began = monotonic()
     check_values(
@@ -279,7 +279,7 @@ class Plan:
         task, method = Task(winner, None), self.methods[winner]
         learning.run([task], "the winner", None)
         if task not in learning.known:
-            return None, None, (f"The winner could not be fitted on all rows: {learning.errors[winner]}",)
+            return None, None, (f"The winner could not be fitted on all rows: {learning.error_of(task)}",)
         if learning.known[task].note:
             return None, None, (f"The winner could not be saved: {learning.known[task].note}",)
         source = model_file(learning.results.file(task, method))

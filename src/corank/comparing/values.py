@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -253,7 +253,7 @@ class TradeOffPoint:
     squared_error: float
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Study:
     """
     Everything a comparison found.
@@ -335,13 +335,17 @@ class Study:
     command: str
     seconds: float
     model: Path | None = None
-    ranker: Any = field(default=None, repr=False)
+    ranker: Any = None
     path: tuple[PathPoint, ...] = ()
     reliability: tuple[ReliabilityPoint, ...] = ()
     coefficients: tuple[Coefficient, ...] = ()
-    queries: tuple[QueryValue, ...] = field(default=(), repr=False)
+    queries: tuple[QueryValue, ...] = ()
     trade_off: tuple[TradeOffPoint, ...] = ()
     bounds: tuple[Bound, ...] = ()
+
+    def __repr__(self) -> str:
+        methods = ", ".join(one.name for one in self.outcomes)
+        return f"<Study of {self.data.name} by {self.metric}: {methods}; winner {self.winner or 'none'}>"
 
     def outcome(self, name: str) -> Outcome:
         """
