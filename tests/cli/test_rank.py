@@ -6,7 +6,7 @@ import pytest
 from scipy import sparse
 
 import corank
-from corank.cli.models import warn_of_absent_features
+from corank.cli.models import occurring, warn_of_absent_features
 from corank.data.frames import write_parquet
 from corank.data.store import write_store
 from corank.data.trec import read_run
@@ -53,7 +53,7 @@ def test_text_of_fewer_features_than_the_model_is_told(layout):
     with pytest.warns(
         UsageWarning, match=r"^a.txt has no feature beyond 46, but m was fitted on 136: the others count"
     ):
-        warn_of_absent_features(rows, "a.txt", "m")
+        warn_of_absent_features(occurring(rows), "a.txt", "m")
 
 
 @WARNED
@@ -65,7 +65,7 @@ def test_rows_that_may_well_have_all_features_are_not_told(layout, recwarn):
     sparse_text[0, rng.choice(2990, 200, replace=False)] = 1.0
     short[:, 12:14] = short[:, 26:] = 0.0
     for X in (whole, sparse_text, short, np.eye(3)[:, :1]):
-        warn_of_absent_features(sparse.csr_matrix(X) if layout == "csr" else X, "a.txt", "m")
+        warn_of_absent_features(occurring(sparse.csr_matrix(X) if layout == "csr" else X), "a.txt", "m")
     assert not recwarn.list
 
 
