@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.cli.models import layout_of, occurring, warn_of_absent_features
+from corank.core.digits import number_lines
 from corank.data.compressed import STANDARD, is_stream, write_text
 from corank.data.letor_stream import Block, Scattered, changes, stream_letor, whole_queries
 from corank.data.queries import Queries
@@ -166,7 +167,7 @@ def _lines(request: Request, blocks: Iterator[Block], tally: Tally) -> Iterator[
         codes = Queries.of(block.qid, len(block)).codes if asks else None
         scores = predict_with_qid(request.ranker, block.X, codes)
         if request.tag is None:
-            yield ("\n".join(map(repr, scores.tolist())) + "\n").encode()
+            yield number_lines(np.asarray(scores, dtype=np.float64))
         else:
             if tally.n_rows and tally.names_documents != (block.docids is not None):
                 raise Scattered

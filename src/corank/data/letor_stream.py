@@ -25,6 +25,9 @@ from corank.data.text import Source, open_text
 
 T = TypeVar("T")
 
+AHEAD = 2
+"""Pieces for each thread that wait to be taken, so that none waits for its turn."""
+
 PIECE = 1 << 22
 """Bytes of a piece, about: enough to hide what a call of a model costs besides its rows."""
 
@@ -145,7 +148,7 @@ def _ahead(work: Callable[[Piece], T], pieces: Iterator[Piece]) -> Iterator[T]:
     waiting: deque[Future[T]] = deque()
     with ThreadPoolExecutor(threads) as pool:
         try:
-            waiting.extend(pool.submit(work, piece) for piece in islice(pieces, threads + 1))
+            waiting.extend(pool.submit(work, piece) for piece in islice(pieces, AHEAD * threads))
             while waiting:
                 done = waiting.popleft().result()
                 waiting.extend(pool.submit(work, piece) for piece in islice(pieces, 1))
