@@ -98,7 +98,9 @@ def plain(command):
 
 
 def tree(folder):
-    return {path: path.read_bytes() if path.is_file() else None for path in sorted(folder.rglob("*"))}
+    """Every file and folder, but for scratch folders, which the next writer clears."""
+    found = [path for path in sorted(folder.rglob("*")) if ".part" not in str(path.relative_to(folder))]
+    return {path: path.read_bytes() if path.is_file() else None for path in found}
 
 
 def remove_all_but(before, folder):

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from corank.cli.output import Json, tell
+
 
 class Format(StrEnum):
     """What is written: one score a line, or a TREC run file."""
@@ -33,6 +35,7 @@ def rank(
         str | None, typer.Option(help="'none' ignores query ids; otherwise the id column of a table.")
     ] = None,
     tag: Annotated[str, typer.Option(help="Name of the run in a TREC file.")] = "corank",
+    as_json: Json = False,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
     """Score rows with a saved model; higher is better."""
@@ -46,6 +49,8 @@ def rank(
 
     if format is Format.trec and output is None:
         raise InputError("a TREC run is written to a file; name one with --output (- for the screen).")
+    if as_json and (output is None or is_stream(output)):
+        raise InputError("--json tells what was written, and scores go to the screen; name a file with --output.")
     if output is not None:
         require_text_place(output, overwrite=force)
     ranker = load(model)
@@ -63,10 +68,13 @@ def rank(
         with write_text(output, overwrite=force) as stream:
             stream.writelines(line.encode() for line in lines)
         if not is_stream(output):
-            typer.echo(f"wrote {output}: utilities of {lines[0].strip()} for {len(lines) - 1} rows")
+            sentence = f"wrote {output}: utilities of {lines[0].strip()} for {len(lines) - 1} rows"
+            tell(as_json, "rank", {"output": output, "n_rows": len(lines) - 1}, sentence)
         return
     request = Request.of(ranker, model, data, label, qid, tag if format is Format.trec else None)
     tally = write_scores(request, output, overwrite=force)
     if output is not None and not is_stream(output):
         n_queries = len(tally.queries) or 1
-        typer.echo(f"wrote {output}: {tally.n_rows} rows in {n_queries} queries, {tally.seconds:.2f} s")
+        fields = {"output": output, "n_rows": tally.n_rows, "n_queries": n_queries, "seconds": tally.seconds}
+        sentence = f"wrote {output}: {tally.n_rows} rows in {n_queries} queries, {tally.seconds:.2f} s"
+        tell(as_json, "rank", fields, sentence)
