@@ -32,6 +32,7 @@ COMMANDS = {
         "rank <model.safetensors <test.txt --format trec --output >run.gz",
     ],
     "evaluate": ["evaluate <test.txt <scores.txt --per-query >q.tsv", "evaluate <test.txt <scores.txt --json"],
+    "suggest": ["suggest <model.safetensors <train.txt --unscored -1 --output >n.txt"],
     "check-lambda": ["check-lambda ndcg@10 --points 5", "check-lambda ndcg@10 --points 5 --plot >p.png"],
     "screen": ["screen <records.csv --simulate --starts 1 --output >out", "screen <records.csv --export >e.csv"],
     "ask": ["ask <items.csv --simulate grade --starts 1 --questions 3", "ask <items.csv --export >e.csv"],

@@ -25,6 +25,7 @@ from corank.cli.learn_links import learn_links
 from corank.cli.rank import rank
 from corank.cli.screen import screen
 from corank.cli.search import search
+from corank.cli.suggest import suggest
 from corank.errors import InputError, MissingExtra, reason
 
 DEBUG = "--debug"
@@ -74,6 +75,7 @@ VERBS: tuple[tuple[Callable[..., None], str], ...] = (
     (fit, "Learn a ranker, and save it."),
     (rank, "Score rows with a saved model."),
     (evaluate, "Measure rankings, and compare two of them."),
+    (suggest, "Say what to judge next."),
     (check_lambda, "Ask whether forces are slopes of a cost."),
     (screen, "Find nearly all relevant records while reading few."),
     (ask, "Order things by asking which of two is better."),

@@ -65,9 +65,7 @@ def screen(
     if as_json and not simulate and export is None:
         raise InputError("--json is for --simulate and --export; leave it out to read.")
     if str(records) == "-":
-        raise InputError(
-            "- is standard input, where keys come from, and answers stand beside RECORDS; name a file."
-        )
+        raise InputError("- is standard input, where keys come from, and answers stand beside RECORDS; name a file.")
     if simulate:
         _simulate(records, starts, rule.value, target, confidence, output, force, as_json)
         return
