@@ -46,7 +46,7 @@ def test_preferences_by_name_by_number_and_by_document(here, says):
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("winner,loser\nt0,t9\n", r"pairs.csv, line 2: there is no row called 't9'; did you mean"),
+        ("winner,loser\nt0,t9\n", r"pairs.csv, line 2: there is no row called 't9'; known are t0"),
         ("winner,loser\nt0,t1\nt2,t2\n", r"pairs.csv, line 3: 't2' is preferred to itself"),
         ("winner,loser,weight\nt0,t1,-1\n", r"pairs.csv, line 2: the weight is '-1'"),
         ("better,worse\nt0,t1\n", r"pairs.csv has no column 'winner'; write a first line winner,loser"),

@@ -89,7 +89,7 @@ def suggest(
         print_json("suggest", {"columns": columns, "rows": lines})
         return
     with write_text(output or STANDARD, overwrite=force) as stream:
-        stream.writelines(_written(columns, lines, format))
+        stream.write(_written(columns, lines, format))
     if output is not None and not is_stream(output):
         if as_json:
             print_json("suggest", {"output": output, "n": len(lines)})
@@ -138,7 +138,7 @@ def _pairs(
     return [(names[left], names[right]) for left, right in found.tolist()]
 
 
-def _written(columns: tuple[str, ...], lines: list[tuple[Any, ...]], format: Format) -> list[bytes]:
+def _written(columns: tuple[str, ...], lines: list[tuple[Any, ...]], format: Format) -> bytes:
     import csv
     import io
 
@@ -148,9 +148,9 @@ def _written(columns: tuple[str, ...], lines: list[tuple[Any, ...]], format: For
                 raise InputError(
                     f"the name {spaced!r} has blanks, which part the columns; pass --format csv or --json."
                 )
-        texts = [" ".join(map(str, line)) + "\n" for line in lines]
+        text = "".join(" ".join(map(str, line)) + "\n" for line in lines)
     else:
         stream = io.StringIO()
         csv.writer(stream, lineterminator="\n").writerows([columns, *lines])
-        texts = [stream.getvalue()]
-    return [text.encode(errors="surrogateescape") for text in texts]
+        text = stream.getvalue()
+    return text.encode(errors="surrogateescape")
