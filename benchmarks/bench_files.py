@@ -1,14 +1,17 @@
 """
-Files: LETOR text against XGBoost's loader, memory against the size of the result, runs against pytrec_eval.
+Files: LETOR text against XGBoost's loader, memory against the size of the result, runs against pytrec_eval, and
+`corank rank` against parsing alone.
 
 Every line is one figure; times are medians of repeats that alternate between corank and the alternative.
-Run: python benchmarks/bench_files.py [--quick]
+Run: python benchmarks/bench_files.py [--quick] [--rank]; --rank measures `corank rank` alone.
 """
 
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
+import shutil
 import statistics
 import subprocess
 import sys
@@ -17,6 +20,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -90,6 +94,22 @@ def own_memory() -> int:
     raise OSError("this system does not report RssAnon")
 
 
+def watched(work: Callable[[], Any]) -> tuple[Any, int]:
+    """Do something, and return what came of it and the bytes that it took beyond those before, at most."""
+    before, peak, done = own_memory(), [0], threading.Event()
+
+    def watch() -> None:
+        while not done.wait(0.001):
+            peak[0] = max(peak[0], own_memory())
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    found = work()
+    done.set()
+    watcher.join()
+    return found, max(peak[0], own_memory()) - before
+
+
 def measure_memory(path: Path) -> None:
     """Read in a fresh process while a thread watches its own memory."""
     from scipy import sparse
@@ -101,22 +121,68 @@ def measure_memory(path: Path) -> None:
         small.write_bytes(b"".join(handle.readline() for _ in range(100)))
     for layout in ("dense", "csr"):  # loads the compiled kernels
         read_letor(small, layout=layout)
-    before, peak, done = own_memory(), [0], threading.Event()
-
-    def watch() -> None:
-        while not done.wait(0.001):
-            peak[0] = max(peak[0], own_memory())
-
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    file = read_letor(path, n_jobs=2)
-    done.set()
-    watcher.join()
+    file, extra = watched(lambda: read_letor(path, n_jobs=2))
     X = file.X
     arrays = [X.data, X.indices, X.indptr] if sparse.issparse(X) else [X]
     result = sum(array.nbytes for array in [*arrays, file.y, file.qid])
-    extra = max(peak[0], own_memory()) - before
     print(json.dumps({"ratio": extra / result, "against": "bytes of X, y and qid", "unit": "peak own memory"}))
+
+
+def linear_model(text: Path, path: Path) -> None:
+    import corank
+    from corank.data.letor import read_letor
+
+    rows = read_letor(text)
+    few = slice(0, 5000)
+    corank.save(corank.SPD(n_steps=1000, random_state=0).fit(rows.X[few], rows.y[few], qid=rows.qid[few]), path)
+
+
+def rank_once(model: Path, text: Path, output: Path) -> None:
+    """What `corank rank MODEL TEXT -o OUTPUT` does after it has started."""
+    import corank
+    from corank.cli.scoring import Request, write_scores
+
+    write_scores(Request.of(corank.load(model), model, [text], None, None, None), output, overwrite=True)
+
+
+def bench_rank(name: str, folder: Path, text: Path, repeats: int) -> None:
+    """Processor time and wall time of scoring a file against those of parsing it, in one process."""
+    from corank.data.letor import read_letor
+
+    model, output = folder / "model", folder / "scores.txt"
+    rank_once(model, text, output)
+    spent: dict[str, list[tuple[float, float]]] = {"rank": [], "parse": []}
+    for _ in range(repeats):
+        for what, work in (("parse", lambda: read_letor(text)), ("rank", lambda: rank_once(model, text, output))):
+            wall, cpu = time.perf_counter(), time.process_time()
+            work()
+            spent[what].append((time.process_time() - cpu, time.perf_counter() - wall))
+    (cpu, wall), (parse_cpu, parse_wall) = (np.median(spent[what], axis=0).tolist() for what in ("rank", "parse"))
+    tell(
+        name, ratio=cpu / parse_cpu, against="read_letor", unit="processor time", wall_ratio=wall / parse_wall,
+        seconds=wall, seconds_against=parse_wall, megabytes=text.stat().st_size / 1e6,
+    )  # fmt: skip
+
+
+def bench_rank_memory(folder: Path, text: Path) -> None:
+    """Memory that scoring takes, for a file and for the first tenth of it."""
+    small = folder / "tenth.txt"
+    with text.open("rb") as handle:
+        small.write_bytes(b"".join(handle.readlines(text.stat().st_size // 10)))
+    used = []
+    for one in (small, text):
+        words = [sys.executable, __file__, "--rank-memory", one, "--model", folder / "model"]
+        used.append(int(subprocess.run(words, capture_output=True, check=True, text=True).stdout))
+    tell("rank_memory", ratio=used[1] / used[0], against="a tenth of the file", megabytes=used[1] / 1e6)
+
+
+def measure_rank_memory(model: Path, text: Path) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        few = Path(name, "few.txt")
+        with text.open("rb") as handle:
+            few.write_bytes(b"".join(handle.readline() for _ in range(100)))
+        rank_once(model, few, Path(name, "scores"))  # loads the compiled kernels
+        print(watched(lambda: rank_once(model, text, Path(name, "scores")))[1])
 
 
 def bench_store(text: Path, folder: Path, repeats: int) -> None:
@@ -153,15 +219,29 @@ def bench_run(folder: Path, rows: int, repeats: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="small files, few repeats")
+    parser.add_argument("--rank", action="store_true", help="corank rank alone")
+    parser.add_argument("--rank-memory", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--model", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--memory", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.memory:
         measure_memory(arguments.memory)
         return
+    if arguments.rank_memory:
+        measure_rank_memory(arguments.model, arguments.rank_memory)
+        return
     repeats = 3 if arguments.quick else 5
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         dense_text(folder / "dense.txt", 60 if arguments.quick else 300)
+        linear_model(folder / "dense.txt", folder / "model")
+        bench_rank("rank", folder, folder / "dense.txt", repeats)
+        bench_rank_memory(folder, folder / "dense.txt")
+        with (folder / "dense.txt").open("rb") as plain, gzip.open(folder / "dense.txt.gz", "wb", 1) as packed:
+            shutil.copyfileobj(plain, packed)
+        bench_rank("rank_gzip", folder, folder / "dense.txt.gz", repeats)
+        if arguments.rank:
+            return
         bench_text("letor_dense", folder / "dense.txt", repeats)
         bench_store(folder / "dense.txt", folder, repeats)
         sparse_text(folder / "sparse.txt", 10_000 if arguments.quick else 100_000)

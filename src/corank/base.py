@@ -27,7 +27,7 @@ from corank.data.deviation import column_factors
 from corank.data.given import as_prior, as_scores, require_squares
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData
-from corank.data.rows import as_objects, as_rows, columns_of, is_table
+from corank.data.rows import as_objects, as_rows, columns_of, is_table, require_columns
 from corank.errors import InputError
 from corank.held_out import HeldOut, hold_out
 from corank.kernels import as_kernel, is_precomputed
@@ -405,6 +405,7 @@ class Ranker(BaseEstimator, ABC):
             return as_objects(X)
         self._refuse_sparse(X)
         rows = as_rows(X)
+        require_columns(self, X, rows)
         validate_data(self, columns_of(X, rows), skip_check_array=True, reset=False)
         return rows
 

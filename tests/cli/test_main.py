@@ -31,7 +31,7 @@ from corank.errors import InputError, MissingExtra
     ],
 )
 def test_what_went_wrong_is_one_line_and_exit_code_1(monkeypatch, capsys, error, sentence):
-    def fail():
+    def fail(**_):
         raise error
 
     monkeypatch.setattr(cli, "app", fail)
@@ -42,14 +42,14 @@ def test_what_went_wrong_is_one_line_and_exit_code_1(monkeypatch, capsys, error,
 
 
 def test_a_command_that_went_well_says_nothing_more(monkeypatch, capsys):
-    monkeypatch.setattr(cli, "app", lambda: None)
+    monkeypatch.setattr(cli, "app", lambda **_: None)
     cli.main()
     assert capsys.readouterr().err == ""
 
 
 @pytest.mark.filterwarnings("always")
 def test_a_warning_is_one_line_too(monkeypatch, capsys):
-    monkeypatch.setattr(cli, "app", lambda: warnings.warn("nothing to agree on; set coupling=0.", stacklevel=1))
+    monkeypatch.setattr(cli, "app", lambda **_: warnings.warn("nothing to agree on; set coupling=0.", stacklevel=1))
     shown = warnings.showwarning
     cli.main()
     assert capsys.readouterr().err == "corank: nothing to agree on; set coupling=0.\n"

@@ -4,9 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from typer.testing import CliRunner
 
 import corank
-from corank.cli.models import warn_of_absent_features
+from corank.cli import app
+from corank.cli.models import occurring, warn_of_absent_features
+from corank.data import letor_stream
 from corank.data.frames import write_parquet
 from corank.data.store import write_store
 from corank.data.trec import read_run
@@ -53,7 +56,7 @@ def test_text_of_fewer_features_than_the_model_is_told(layout):
     with pytest.warns(
         UsageWarning, match=r"^a.txt has no feature beyond 46, but m was fitted on 136: the others count"
     ):
-        warn_of_absent_features(rows, "a.txt", "m")
+        warn_of_absent_features(occurring(rows), "a.txt", "m")
 
 
 @WARNED
@@ -65,7 +68,7 @@ def test_rows_that_may_well_have_all_features_are_not_told(layout, recwarn):
     sparse_text[0, rng.choice(2990, 200, replace=False)] = 1.0
     short[:, 12:14] = short[:, 26:] = 0.0
     for X in (whole, sparse_text, short, np.eye(3)[:, :1]):
-        warn_of_absent_features(sparse.csr_matrix(X) if layout == "csr" else X, "a.txt", "m")
+        warn_of_absent_features(occurring(sparse.csr_matrix(X) if layout == "csr" else X), "a.txt", "m")
     assert not recwarn.list
 
 
@@ -122,3 +125,57 @@ def test_a_table_without_labels_or_with_other_names_does_on_the_command_line(say
     assert f"{plain:.4f}" in says("evaluate", tmp_path / "graded.csv", tmp_path / "bare", *names)
     says("convert", tmp_path / "graded.csv", tmp_path / "same.store", *names)
     np.testing.assert_array_equal(corank.read(tmp_path / "same.store").y, made.y)
+
+
+@pytest.fixture
+def _small_pieces(monkeypatch):
+    monkeypatch.setattr(letor_stream, "PIECE", 500)
+
+
+@pytest.mark.usefixtures("_small_pieces")
+@pytest.mark.parametrize(
+    "words", [(), ("--scale", "minmax"), ("--prior", "1-3"), ("--scale", "zscore", "--prior", "2")]
+)
+def test_text_is_scored_in_pieces_as_it_is_whole(says, made, text, tmp_path, words):
+    says("fit", text, "-m", "crr", "-o", tmp_path / "m", "--unscored", "-1", *words)
+    says("convert", text, tmp_path / "rows.store", "--unscored", "-1")  # which is read whole
+    shuffled = np.random.default_rng(0).permutation(len(made.y))
+    lines = text.read_text().splitlines(keepends=True)
+    (tmp_path / "shuffled.txt").write_text("".join(lines[row] for row in shuffled))
+    expected = np.array(says("rank", tmp_path / "m", tmp_path / "rows.store").split(), dtype=float)
+    pieces = np.array(says("rank", tmp_path / "m", text).split(), dtype=float)
+    np.testing.assert_allclose(pieces, expected, rtol=1e-12, atol=1e-12)
+    scattered = np.array(says("rank", tmp_path / "m", tmp_path / "shuffled.txt").split(), dtype=float)
+    np.testing.assert_allclose(scattered, expected[shuffled], rtol=1e-12, atol=1e-12)
+
+    runs = [says("rank", tmp_path / "m", one, "--format", "trec", "-o", "-") for one in (text, tmp_path / "rows.store")]
+    heads = [[line.split()[:4] for line in run.splitlines()] for run in runs]
+    assert heads[0] == heads[1]
+    run = says("rank", tmp_path / "m", tmp_path / "shuffled.txt", "--format", "trec", "-o", "-")
+    assert sorted(line.split()[:4] for line in run.splitlines()) == sorted(heads[0])
+
+
+@pytest.mark.usefixtures("_small_pieces")
+def test_rows_without_documents_are_numbered_through_all_pieces(says, made, text, tmp_path):
+    says("fit", text, "-m", "crr", "-o", tmp_path / "m")
+    (tmp_path / "bare.txt").write_text(
+        "".join(line.partition(" #")[0] + "\n" for line in text.read_text().splitlines())
+    )
+    run = says("rank", tmp_path / "m", tmp_path / "bare.txt", "--format", "trec", "-o", "-")
+    assert sorted(int(line.split()[2]) for line in run.splitlines()) == list(range(1, len(made.y) + 1))
+    lines = text.read_text().splitlines(keepends=True)
+    (tmp_path / "some.txt").write_text("".join(lines[:100]) + "".join(line.partition(" #")[0] + "\n" for line in lines))
+    with pytest.raises(InputError, match="empty name"):  # as of the whole
+        says("rank", tmp_path / "m", tmp_path / "some.txt", "--format", "trec", "-o", "-")
+
+
+@pytest.mark.usefixtures("_small_pieces")
+def test_a_fault_in_the_last_line_leaves_nothing(text, tmp_path, says, monkeypatch):
+    says("fit", text, "-m", "crr", "-o", tmp_path / "m")
+    with text.open("a") as handle:
+        handle.write("1 qid:99 1:oops\n")
+    for words in ((), ("-o", "-"), ("-o", str(tmp_path / "s")), ("-o", str(tmp_path / "s.gz"))):
+        said = CliRunner().invoke(app, ["rank", str(tmp_path / "m"), str(text), *words])
+        assert isinstance(said.exception, InputError)
+        assert said.stdout == ""
+    assert not list(tmp_path.glob("s*"))

@@ -130,8 +130,8 @@ def test_faults_of_qrels_are_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((["1"], ["a b"], [1.0]), "docids holds 'a b' at 0"),
-        ((["x y"], ["a"], [1.0]), "qid holds 'x y' at 0"),
+        ((["1"], ["a b"], [1.0]), "docids holds 'a b' at row 0.*by 'a_b'"),
+        ((["x y"], ["a"], [1.0]), "qid holds 'x y' at row 0"),
         (([1, "1"], ["a", "a"], [1.0, 2.0]), "qid holds ids that a TREC file cannot keep"),
         ((["1"], ["a"], [np.nan]), "scores is NaN at row 0"),
         ((["1"], ["a"], [1.0, 2.0]), "y has 2 scores for 1 rows"),

@@ -6,9 +6,6 @@ import os
 import shutil
 import stat
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,41 +14,12 @@ from corank.cli import app
 from corank.errors import InputError
 from corank.experiments.lcra.plot import plot_gains
 from corank.experiments.options import ExperimentOptions
+from faults.limits import small_files, without_rights
 from faults.writers import COMMANDS, EXPERIMENT, FUNCTIONS, tree
 
 WRITERS = (*COMMANDS, *FUNCTIONS)
 EVERY = pytest.mark.parametrize("writer", WRITERS, ids=lambda writer: writer.name)
 EVERY_FUNCTION = pytest.mark.parametrize("writer", FUNCTIONS, ids=lambda writer: writer.name)
-
-
-@contextmanager
-def without_rights(folder: Path) -> Iterator[None]:
-    """A folder that may not be written to, for root too, who is somebody else meanwhile."""
-    mode, is_root = folder.stat().st_mode, os.geteuid() == 0
-    folder.chmod(0o555)
-    for parent in folder.parents:
-        if not parent.stat().st_mode & 0o001:  # whoever comes must get as far as the folder
-            parent.chmod(0o755)
-    if is_root:
-        os.seteuid(65534)
-    try:
-        yield
-    finally:
-        if is_root:
-            os.seteuid(0)
-        folder.chmod(mode)
-
-
-@contextmanager
-def small_files(size: int) -> Iterator[None]:
-    """No file may grow beyond a size: what a full disk is, to a process."""
-    resource = pytest.importorskip("resource")
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 @EVERY

@@ -5,9 +5,10 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from corank._version import __version__
 from corank.cli.ask import ask
@@ -17,23 +18,40 @@ from corank.cli.convert import convert
 from corank.cli.data import data
 from corank.cli.demo import demo
 from corank.cli.evaluate import evaluate
+from corank.cli.examples import epilog_of
 from corank.cli.experiment import experiment
 from corank.cli.explain import explain
-from corank.cli.fit import fit
+from corank.cli.fit import INTERRUPTED, fit
 from corank.cli.index import index
 from corank.cli.learn_clicks import learn_clicks
 from corank.cli.learn_links import learn_links
 from corank.cli.rank import rank
 from corank.cli.screen import screen
 from corank.cli.search import search
+from corank.cli.suggest import suggest
 from corank.errors import InputError, MissingExtra, reason
+
+DEBUG = "--debug"
+
+
+class Verbs(TyperGroup):
+    """All verbs; Ctrl-C ends any of them in one sentence."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the verb that was typed."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            _say_interrupted()
+            raise typer.Exit(INTERRUPTED) from None
+
 
 app = typer.Typer(
     name="corank",
+    cls=Verbs,
     help="Learn to rank from a few judgements and a lot of unjudged data.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    add_completion=False,
     rich_markup_mode=None,  # frames around the help would take longer to import than to read
 )
 
@@ -49,6 +67,9 @@ def _options(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
+    debug: Annotated[  # taken out of the words by `main`, wherever it stands
+        bool, typer.Option("--debug", help="Show where in the code an error came from; at any place of a command.")
+    ] = False,
 ) -> None:
     """Learn to rank from a few judgements and a lot of unjudged data."""
 
@@ -59,6 +80,7 @@ VERBS: tuple[tuple[Callable[..., None], str], ...] = (
     (evaluate, "Measure rankings, and test which differ."),
     (compare, "Find out which ranker to use, and save it."),
     (explain, "Say why one row is scored above another."),
+    (suggest, "Say what to judge next."),
     (check_lambda, "Ask whether forces are slopes of a cost."),
     (screen, "Find nearly all relevant records while reading few."),
     (ask, "Order things by asking which of two is better."),
@@ -72,30 +94,50 @@ VERBS: tuple[tuple[Callable[..., None], str], ...] = (
     (demo, "Screen a real review, and learn from few judgements."),
 )
 for verb, summary in VERBS:
-    app.command(short_help=summary)(verb)
+    app.command(short_help=summary, epilog=epilog_of(verb.__name__))(verb)
 
 
-def _spoken(message: Exception | str, whole: typer.Typer = app) -> str:
+def _spoken(message: Exception | str, words: list[str], whole: typer.Typer = app) -> str:
     """Return what the library says, in the options of the verb that is run."""
     from corank.cli.wording import spoken
 
-    return spoken(str(message), typer.main.get_command(whole), sys.argv[1:])
+    return spoken(str(message), typer.main.get_command(whole), words)
+
+
+def _say_interrupted() -> None:
+    typer.echo("corank: interrupted; what was not finished was not written.", err=True)
 
 
 def main() -> None:
-    """Run the command line; bad input ends in one sentence on standard error and exit code 1."""
+    """
+    Run the command line: what went wrong is one sentence on standard error.
+
+    Ends with exit code 1 for bad input, 2 for words that make no command, 130 after Ctrl-C.
+    """
+    words = [word for word in sys.argv[1:] if word != DEBUG]
     try:
         with warnings.catch_warnings():
             # a sentence too, without the line of code that it came from
-            warnings.showwarning = lambda message, *_, **__: typer.echo(f"corank: {_spoken(message)}", err=True)
-            app()
+            warnings.showwarning = lambda message, *_, **__: typer.echo(f"corank: {_spoken(message, words)}", err=True)
+            app(args=words, prog_name="corank")
         return
-    except (InputError, MissingExtra) as error:
-        sentence = _spoken(error)
-    except MemoryError as error:
-        sentence = f"there is not enough memory ({reason(error)}); try fewer rows or features, or a larger machine."
-    except OSError as error:
-        where = "" if error.filename is None else f"{error.filename}: "
-        sentence = f"{where}{error.strerror or error}."
+    except KeyboardInterrupt:  # before or after a verb
+        _say_interrupted()
+        sys.exit(INTERRUPTED)
+    except Exception as error:
+        if DEBUG in sys.argv[1:]:
+            raise
+        sentence = _sentence(error, words)
     sys.stderr.write(f"corank: {sentence}\n")
     sys.exit(1)
+
+
+def _sentence(error: Exception, words: list[str]) -> str:
+    if isinstance(error, InputError | MissingExtra):
+        return _spoken(error, words)
+    if isinstance(error, MemoryError):
+        return f"there is not enough memory ({reason(error)}); try fewer rows or features, or a larger machine."
+    if isinstance(error, OSError):
+        where = "" if error.filename is None else f"{error.filename}: "
+        return f"{where}{error.strerror or error}."
+    return f"this should not happen ({type(error).__name__}: {reason(error)}); run again with {DEBUG} to see where."

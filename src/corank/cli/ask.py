@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from corank.cli.output import Json, print_json, table_fields, tell
 from corank.errors import InputError
 
 if TYPE_CHECKING:
@@ -37,17 +38,22 @@ def ask(
     starts: Annotated[int, typer.Option(min=1, help="Replays, each with a seed of its own.")] = 5,
     questions: Annotated[int, typer.Option(min=1, help="Most questions of a replay.")] = 200,
     seed: Annotated[int, typer.Option(min=0, help="Seed of sides, repetitions and the first question.")] = 0,
+    as_json: Json = False,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
     """Order things: say which of two is better with a key; the most telling two are asked next."""
     if simulate is not None and export is not None:
         raise InputError("--simulate and --export do different things; pass one of them.")
+    if as_json and simulate is None and export is None:
+        raise InputError("--json is for --simulate and --export; leave it out to answer.")
+    if str(items) == "-":
+        raise InputError("- is standard input, where keys come from, and answers stand beside ITEMS; name a file.")
     columns = None if features is None else [one.strip() for one in features.split(",") if one.strip()]
     if simulate is not None:
-        _simulate(items, name, columns, simulate, starts, questions, tol)
+        _simulate(items, name, columns, simulate, starts, questions, tol, as_json)
         return
     if export is not None:
-        _export(items, name, columns, export, force)
+        _export(items, name, columns, export, force, as_json)
         return
 
     from corank.asking import Asking, Journal, read_choices
@@ -61,7 +67,9 @@ def ask(
     typer.echo(f"answers are in {path}; the same command goes on from here, --export FILE.csv writes the order.")
 
 
-def _export(items: Path, name: str | None, features: list[str] | None, target: Path, force: bool) -> None:
+def _export(
+    items: Path, name: str | None, features: list[str] | None, target: Path, force: bool, as_json: bool
+) -> None:
     from corank.asking import Journal, Ranking, read_choices
     from corank.asking.answers import Answers
     from corank.asking.export import agreement, write_order
@@ -84,15 +92,25 @@ def _export(items: Path, name: str | None, features: list[str] | None, target: P
     ranking = ranked([one for told in judges.values() for one in told])
     each = {judge: ranked(told) for judge, told in judges.items()} if len(judges) > 1 else {}
     write_order(target, choices, ranking, each, overwrite=force)
-    said = f"wrote {target}: {len(choices)} things by {sum(map(len, judges.values()))} answers"
+    n_answers = sum(map(len, judges.values()))
+    fields = {"output": target, "n_things": len(choices), "n_answers": n_answers, "doubt": ranking.doubt}
+    said = f"wrote {target}: {len(choices)} things by {n_answers} answers"
     if each:
         same, both = agreement(judges)
+        fields |= {"n_judges": len(judges), "n_same": same, "n_both": both}
         said += f" of {len(judges)} judges, who agree on {same} of {both} pairs that two of them answered"
-    typer.echo(f"{said}; about {100 * ranking.doubt:.0f} % of all pairs in the wrong order")
+    tell(as_json, "ask", fields, f"{said}; about {100 * ranking.doubt:.0f} % of all pairs in the wrong order")
 
 
 def _simulate(
-    items: Path, name: str | None, features: list[str] | None, judged: str, starts: int, questions: int, tol: float
+    items: Path,
+    name: str | None,
+    features: list[str] | None,
+    judged: str,
+    starts: int,
+    questions: int,
+    tol: float,
+    as_json: bool,
 ) -> None:
     import numpy as np
     from numpy.typing import NDArray
@@ -132,4 +150,7 @@ def _simulate(
             f"{max(stops)} questions; expected is what the model said of its own order."
         ),
     )
-    show(table, screen())
+    if as_json:
+        print_json("ask", {"table": table_fields(table)})
+    else:
+        show(table, screen())

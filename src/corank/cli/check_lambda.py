@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from corank.cli.output import Json, tell
+
 
 def check_lambda(
     forces: Annotated[
@@ -20,6 +22,7 @@ def check_lambda(
     plot: Annotated[
         Path | None, typer.Option(help="PNG file for a picture of the forces.", dir_okay=False, metavar="FILE")
     ] = None,
+    as_json: Json = False,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
     """Ask whether forces are the slopes of a cost, whether it is convex, and what speaks against it."""
@@ -36,7 +39,8 @@ def check_lambda(
     except ValueError:
         raise InputError(f"--labels is {labels!r}; write grades divided by commas, such as 2,1,0.") from None
     here()
-    typer.echo(str(check(forces, grades, n_points=points, random_state=seed)))
+    found = check(forces, grades, n_points=points, random_state=seed)
     if plot is not None:
         plot_lambda(forces, plot, overwrite=force)
-        typer.echo(f"wrote {plot}")
+    written = "" if plot is None else f"\nwrote {plot}"
+    tell(as_json, "check-lambda", {"check": found, "plot": plot}, f"{found}{written}")

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from corank.cli.output import Json, print_json
+
 if TYPE_CHECKING:
     from corank.comparing import Outcome, Study
     from corank.data.text import Text
@@ -74,7 +76,7 @@ def compare(
     ] = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes; by default every processor, at most 4.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of every random choice.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
+    as_json: Json = False,
     label: Annotated[str, typer.Option(help="Column of scores in a table.")] = "label",
     qid: Annotated[
         str | None, typer.Option(help="'none' ignores query ids; otherwise the id column of a table.")
@@ -82,7 +84,6 @@ def compare(
     force: Annotated[bool, typer.Option("--force", help="Replace the study of other data in the folder.")] = False,
 ) -> None:
     """Compare rankers by nested cross-validation over queries, choose one, and save it; a second run continues."""
-    import json
     import shlex
     import sys
 
@@ -128,7 +129,7 @@ def compare(
         raise typer.Exit(INTERRUPTED) from None
     written = [*write(study, folder, overwrite=True), *([study.model] if study.model else [])]
     if as_json:
-        typer.echo(json.dumps(study_record(study), allow_nan=False))
+        print_json("compare", study_record(study))
     else:
         show_study(study)
         files = [STUDY, *(path.name for path in written if path.suffix != ".svg")]

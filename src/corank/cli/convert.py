@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from corank.cli.output import Json, tell
 from corank.errors import InputError
 
 if TYPE_CHECKING:
@@ -59,7 +60,8 @@ def convert(
     n_features: Annotated[
         int | None, typer.Option(help="Number of features of text; the largest id by default.", show_default=False)
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing target.")] = False,
+    as_json: Json = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
     """Convert LETOR text, stores, Parquet and CSV to text, store or Parquet."""
     from rich.console import Console
@@ -85,10 +87,15 @@ def convert(
         return
     files = [target] if target.is_file() else list(target.iterdir())
     size = sum(file.stat().st_size for file in files)
-    typer.echo(
+    fields = {
+        "output": target, "n_rows": len(written.y), "n_queries": len(written.data.queries),
+        "n_features": written.X.shape[1], "bytes": size, "seconds": time.perf_counter() - begin,
+    }  # fmt: skip
+    sentence = (
         f"{target}: {len(written.y):,} rows, {len(written.data.queries):,} queries, {written.X.shape[1]:,} features, "
-        f"{size / 1e6:,.1f} MB in {time.perf_counter() - begin:.1f} s"
+        f"{size / 1e6:,.1f} MB in {fields['seconds']:.1f} s"
     )
+    tell(as_json, "convert", fields, sentence)
 
 
 def _target_kind(path: Path) -> str:

@@ -6,12 +6,15 @@ from typing import Annotated
 
 import typer
 
+from corank.cli.output import Json, print_json, tell
+
 
 def data(
     fetch: Annotated[
         str | None, typer.Option(help="Download what is missing of this data set.", metavar="NAME")
     ] = None,
     verify: Annotated[bool, typer.Option(help="Check the content of every file that is there.")] = False,
+    as_json: Json = False,
 ) -> None:
     """List the known data sets: what they are, where they were found, terms of use."""
     from corank.cli.tables import screen, show
@@ -21,19 +24,28 @@ def data(
 
     if fetch is not None:
         entry = catalog.dataset(fetch)
+        written = []
         for path in catalog.fetch(entry):
-            typer.echo(f"wrote {path}")
+            written.append(path)
+            if not as_json:
+                typer.echo(f"wrote {path}")
         if entry.missing:
             raise InputError(catalog.by_hand(entry))
-        typer.echo(f"{entry.name} is complete in {entry.home}; terms: {entry.terms}")
+        fields = {"name": entry.name, "home": entry.home, "written": written, "terms": entry.terms}
+        tell(as_json, "data", fields, f"{entry.name} is complete in {entry.home}; terms: {entry.terms}")
         return
-    rows = []
+    rows, listed = [], []
     for entry in catalog.datasets().values():
         if verify:
             catalog.verify(entry)
         n_files, n_addresses = len(entry.files), sum(file.url is not None for file in entry.files)
         found = _share(n_files - len(entry.missing), n_files, "verified" if verify else "yes")
+        counts = {"n_files": n_files, "n_found": n_files - len(entry.missing), "n_addresses": n_addresses}
+        listed.append({"name": entry.name, **counts, "about": entry.about, "terms": entry.terms})
         rows.append((entry.name, found, _share(n_addresses, n_files, "yes"), entry.about, entry.terms))
+    if as_json:
+        print_json("data", {"root": catalog.data_root(), "sets": listed})
+        return
     columns = ("name", "found", "fetch", "what it is", "terms of use")
     show(ReportTable(f"Data sets under {catalog.data_root()}", columns, tuple(rows)), screen())
     typer.echo(

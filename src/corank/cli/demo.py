@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,9 +22,12 @@ STARTS = 10
 
 
 def demo(
-    output: Annotated[Path, typer.Option(file_okay=False, help="Folder for the files it writes.")] = Path("out/demo"),
+    output: Annotated[
+        Path, typer.Option("--output", "-o", file_okay=False, help="Folder for the files it writes.")
+    ] = Path("out/demo"),
     queries: Annotated[int, typer.Option(min=60, help="Number of queries of the synthetic collection.")] = 900,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the synthetic collection.")] = 0,
+    force: Annotated[bool, typer.Option("--force", help="Replace files that another demo wrote, or you.")] = False,
 ) -> None:
     """Screen a real review; learn from a synthetic collection with 5 % of its queries judged, and compare rankers."""
     from corank.cli.tables import screen
@@ -31,7 +36,7 @@ def demo(
     output.mkdir(parents=True, exist_ok=True)
     _screen_review(output, console)
     console.print()
-    _compare_rankers(output, queries, seed, console)
+    _compare_rankers(output, queries, seed, console, force)
 
 
 def _screen_review(output: Path, console: Console) -> None:
@@ -93,7 +98,7 @@ def _mean(values: list[int]) -> float:
     return sum(values) / len(values)
 
 
-def _compare_rankers(output: Path, queries: int, seed: int, console: Console) -> None:
+def _compare_rankers(output: Path, queries: int, seed: int, console: Console, force: bool) -> None:
     """Learn from few judged queries with three rankers, compare them on other queries, and save one."""
     import numpy as np
 
@@ -110,12 +115,21 @@ def _compare_rankers(output: Path, queries: int, seed: int, console: Console) ->
 
     began = time.perf_counter()
     problem = make_ranking(queries, (10, 40), features_per_view=20, random_state=seed)
-    write_letor(output / "collection.txt.gz", problem.X, problem.y, problem.qid, overwrite=True)
+    _keep(
+        output / "collection.txt.gz",
+        lambda path: write_letor(path, problem.X, problem.y, problem.qid, overwrite=True),
+        force,
+    )
     file = read_letor(output / "collection.txt.gz", dtype=np.float64)
     train, test = next(QueryShuffleSplit(1, test_size=1 / 3, random_state=seed).split(file.X, qid=file.qid))
     assert file.qid is not None
-    judged = hide_scores(file.y[train], file.qid[train], fraction=0.95, by="query", random_state=seed)
-    write_store(output / "training.store", file.X[train], judged, file.qid[train], overwrite=True)
+    qid = file.qid[train]
+    judged = hide_scores(file.y[train], qid, fraction=0.95, by="query", random_state=seed)
+    _keep(
+        output / "training.store",
+        lambda path: write_store(path, file.X[train], judged, qid, overwrite=True),
+        force,
+    )
     data = open_store(output / "training.store").data
 
     views = [view.tolist() for view in problem.views]
@@ -148,10 +162,28 @@ def _compare_rankers(output: Path, queries: int, seed: int, console: Console) ->
         "two views must agree; the ideal ranker knows how the rows were made."
     )
     model = output / "lcra.safetensors"
-    save(learners["LCRA"], model, overwrite=True)
+    _keep(model, lambda path: save(learners["LCRA"], path, overwrite=True), force)
     if not np.array_equal(load(model).predict(file.X[test]), scores["LCRA"]):
         raise InputError(f"{model} does not predict what it did before it was saved.")
     typer.echo(
         f"wrote {model} (loaded again, it ranks the same), "
         f"{output / 'collection.txt.gz'} and {output / 'training.store'}; {time.perf_counter() - began:.1f} s"
     )
+
+
+def _keep(path: Path, write: Callable[[Path], None], force: bool) -> None:
+    """Write a file or a store, unless something else stands there that nobody asked to replace."""
+    if path.exists() and not force:
+        with tempfile.TemporaryDirectory() as folder:
+            write(Path(folder, path.name))
+            if _bytes(Path(folder, path.name)) == _bytes(path):
+                return
+        raise InputError(
+            f"{path} exists already, and this demo would write something else; choose another --output, or replace it "
+            "with --force."
+        )
+    write(path)
+
+
+def _bytes(path: Path) -> list[bytes]:
+    return [file.read_bytes() for file in (sorted(path.iterdir()) if path.is_dir() else [path])]

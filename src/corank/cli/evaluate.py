@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from corank.cli.output import Json, print_json
+
 if TYPE_CHECKING:
     from corank.metrics import Evaluation, PairedTest
 
@@ -28,7 +30,7 @@ def evaluate(
     per_query: Annotated[
         Path | None, typer.Option(help="Write one line a query, columns parted by tabs.", metavar="FILE")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
+    as_json: Json = False,
     unscored: Annotated[float | None, typer.Option(help="Grade that marks an unjudged row, such as -1.")] = None,
     label: Annotated[str, typer.Option(help="Column of scores in a table.")] = "label",
     qid: Annotated[str | None, typer.Option(help="Column of query ids in a table.  [default: qid]")] = None,
@@ -73,16 +75,8 @@ def _write_per_query(path: Path, evaluation: Evaluation, force: bool) -> None:
 
 
 def _print_json(evaluation: Evaluation, tests: list[PairedTest], n_absent: int) -> None:
-    import json
-    import math
-    from dataclasses import asdict
-
-    def plain(value: float | None) -> float | None:
-        """JSON knows no NaN."""
-        return None if value is None or math.isnan(value) else value
-
     report = {
-        "convention": asdict(evaluation.convention),
+        "convention": evaluation.convention,
         "n_queries": evaluation.n_queries,
         "n_single_grade_queries": evaluation.n_single_grade,
         "n_unjudged_queries": evaluation.n_unjudged_queries,
@@ -91,16 +85,16 @@ def _print_json(evaluation: Evaluation, tests: list[PairedTest], n_absent: int) 
         "n_unjudged_rows": evaluation.n_unjudged_rows,
         "metrics": {
             name: {
-                "mean": plain(result.mean),
-                "micro": plain(result.micro),
+                "mean": result.mean,
+                "micro": result.micro,
                 "n_used": result.n_used,
                 "n_empty": result.n_empty,
             }
             for name, result in evaluation.items()
         },
-        "comparisons": [asdict(test) for test in tests],
+        "comparisons": tests,
     }
-    typer.echo(json.dumps(report))
+    print_json("evaluate", report)
 
 
 def _print_tables(evaluation: Evaluation, tests: list[PairedTest], n_absent: int) -> None:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from corank.cli.output import Json, print_json
+
 if TYPE_CHECKING:
     from corank.data.collection import Collection
     from corank.explanation import Explanation
@@ -23,7 +25,7 @@ def explain(
         typer.Option(help="Two rows: document ids, or numbers from 1.", metavar="A B", show_default=False),
     ],
     top: Annotated[int | None, typer.Option(min=1, help="How many contributions to list.  [default: 10]")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines: all, or the first --top.")] = False,
+    as_json: Json = False,
     plot: Annotated[
         Path | None, typer.Option(help="PNG or SVG file for a picture of them.", dir_okay=False, metavar="FILE")
     ] = None,
@@ -72,7 +74,7 @@ def explain(
     if plot is not None:
         _draw(found, plot, top or SHOWN, force)
     if as_json:
-        typer.echo(_json(found, top))
+        print_json("explain", _fields(found, top))
     else:
         _print(found, top or SHOWN)
         if plot is not None:
@@ -129,20 +131,17 @@ def _print(found: Explanation, top: int) -> None:
     show(ReportTable("", columns, tuple(found.table(top))), screen())
 
 
-def _json(found: Explanation, top: int | None) -> str:
-    import json
-
+def _fields(found: Explanation, top: int | None) -> dict[str, Any]:
     terms: list[dict[str, Any]] = [
         {"name": name, "values": values, "weight": weight, "contribution": part}
         for name, values, weight, part in zip(
             found.names[:top], found.values.tolist(), found.weights.tolist(), found.contributions.tolist(), strict=False
         )
     ]
-    report = {
+    return {
         "pair": found.pair, "scores": found.scores, "difference": found.difference, "n_terms": len(found.names),
         "contributions": terms,
     }  # fmt: skip
-    return json.dumps(report)
 
 
 def _draw(found: Explanation, path: Path, top: int, force: bool) -> None:

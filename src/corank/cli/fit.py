@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+
+from corank.cli.config import Config
+from corank.cli.output import Json, tell
 
 INTERRUPTED = 130
 """What a shell says of a command that Ctrl-C ended."""
@@ -64,9 +67,25 @@ def fit(
     qid: Annotated[
         str | None, typer.Option(help="'none' ignores query ids; otherwise the id column of a table.")
     ] = None,
+    valid: Annotated[
+        Path | None,
+        typer.Option(help="Judged rows that choose alpha or when to stop, and say how good it is.", metavar="FILE"),
+    ] = None,
+    metric: Annotated[str, typer.Option(help="What --valid is judged by.")] = "nDCG@10",
+    convention: Annotated[str, typer.Option(help="How --metric is read: corank, letor4, trec_eval, ...")] = "corank",
+    pairs: Annotated[
+        Path | None,
+        typer.Option(help="Preferences instead of scores: a table of winner,loser(,weight).", metavar="FILE"),
+    ] = None,
+    id_column: Annotated[
+        str | None,
+        typer.Option("--id", help="Column that --pairs calls rows by; docid, id or name, or row numbers from 1."),
+    ] = None,
     assignments: Annotated[
         list[str] | None, typer.Option("--set", help="Any other parameter of the model.", metavar="NAME=VALUE")
     ] = None,
+    config: Config = None,
+    as_json: Json = False,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
     """Learn a ranker from scored and unscored rows, and save it; Ctrl-C saves the steps taken so far."""
@@ -88,8 +107,11 @@ def fit(
         parse_views,
         require_features,
     )
+    from corank.cli.preferences import read_named, read_preferences
+    from corank.cli.validation import Validation, watches
     from corank.data.atomic import require_place
-    from corank.data.read import read
+    from corank.data.ranking import RankingData
+    from corank.data.read import one_kind, opened, read
     from corank.data.routing import predict_with_qid
     from corank.data.scale import QueryScaler
     from corank.errors import InputError
@@ -122,31 +144,67 @@ def fit(
     if isinstance(ranker, LabelRanker):
         from corank.cli.labels import fit_labels
 
-        of_queries = {"--prior": prior, "--scale": scale, "--unscored": unscored, "--qid": qid}
+        of_queries = {
+            "--prior": prior, "--scale": scale, "--unscored": unscored, "--qid": qid, "--valid": valid,
+            "--pairs": pairs, "--json": as_json or None,
+        }  # fmt: skip
         if unfit := next((name for name, value in of_queries.items() if value is not None), None):
             raise InputError(f"{unfit} is for rows of queries, but {kind.__name__} ranks labels; leave it out.")
         typer.echo(fit_labels(ranker, data, label, output, overwrite=force))
         return
-    on_top = ranker if known is None else OnTop(ColumnMean(known), ranker)
-    fitted = on_top if scale is None else Pipeline([("scale", QueryScaler(scale.value)), ("rank", on_top)])
+    if pairs is None and id_column is not None:
+        raise InputError("--id says what --pairs calls rows; pass --pairs too, or leave it out.")
+    if pairs is not None and (scale is not None or prior is not None or valid is not None):
+        raise InputError("--scale, --prior and --valid are for scored rows, and --pairs came; leave them out.")
+
+    def whole(ranker: Any) -> Any:
+        on_top = ranker if known is None else OnTop(ColumnMean(known), ranker)
+        return on_top if scale is None else Pipeline([("scale", QueryScaler(scale.value)), ("rank", on_top)])
+
     require_place(output, overwrite=force)
     column = "none" if loop in IGNORE_QUERIES else qid
-    form = layout_of(fitted)
-    rows = read(data, unscored=unscored, y=label, qid=False if column == "none" else column, layout=form).data
+    form: dict[str, Any] = {
+        "unscored": unscored, "y": label, "qid": False if column == "none" else column,
+        "layout": layout_of(whole(ranker)),
+    }  # fmt: skip
+    if pairs is None:
+        rows = read(data, **form).data
+    else:
+        collection, names = read_named(data, column, id_column)
+        preferred, pair_weight = read_preferences(pairs, names)
+        rows = RankingData.of_checked_pairs(collection.X, preferred, collection.data.queries)
+        rows = rows.weighted(None, pair_weight)
     if views is not None and not isinstance(params["views"], int):
         require_features([column for view in params["views"] for column in view], "--views", rows.n_features)
     require_features(known or (), "--prior", rows.n_features)
+
+    def learn(model: Any, **more: Any) -> None:
+        if scale is None:
+            model.fit(rows, **more)
+            return
+        with config_context(enable_metadata_routing=True):
+            model.fit(rows.X, rows.y, qid=rows.queries.codes)
+
     began = time.perf_counter()
+    validation, chosen, watched = None, "", {}
+    if valid is not None:
+        # text may name fewer features than there are
+        judged = read(valid, **form, n_features=rows.n_features if one_kind([opened(valid)]) == "text" else None).data
+        validation = Validation(valid, judged, metric, convention)
+        validation.require_features(rows.n_features)
+        if watches(ranker) and scale is None and prior is None:
+            watched = {"eval_set": judged}
+            if not params["early_stopping"]:
+                ranker.set_params(early_stopping=True)
+        chosen = validation.choose(ranker, whole, learn)
+    fitted = whole(ranker)
+    on_top = fitted if scale is None else fitted[-1]
     shows_progress = "verbose" in params and sys.stderr.isatty()
     if shows_progress:
         ranker.set_params(verbose=True)
     interrupted = False
     try:
-        if scale is None:
-            on_top.fit(rows)
-        else:
-            with config_context(enable_metadata_routing=True):
-                fitted.fit(rows.X, rows.y, qid=rows.queries.codes)
+        learn(fitted, **watched)
     except KeyboardInterrupt:
         if not hasattr(ranker, "n_iter_"):
             typer.echo(f"corank: interrupted before there was a model; {output} was not written.", err=True)
@@ -161,15 +219,34 @@ def fit(
     if interrupted:
         typer.echo(f"corank: interrupted; {output} keeps the {ranker.n_iter_} steps taken so far.", err=True)
         raise typer.Exit(INTERRUPTED)
-    outcome = "no training scores to compare"
+    fields: dict[str, Any] = {
+        "output": output, "model": kind.__name__, "n_rows": rows.n_rows, "n_scored": rows.n_scored,
+        "n_queries": len(rows.queries), "n_features": rows.n_features, "n_pairs": rows.n_pairs, "seconds": seconds,
+        "disagreement": None, "alpha": getattr(learnt, "alpha_", None), "valid": None,
+    }  # fmt: skip
+    outcome, told = "no training scores to compare", f"{rows.n_scored} scored"
     if rows.n_pairs:
         codes = rows.queries.codes
-        error = disagreement_error(np.asarray(rows.y), predict_with_qid(fitted, rows.X, codes), codes)
-        outcome = f"disagreement with the training scores {error:.4f}"
+        scores = predict_with_qid(fitted, rows.X, codes)
+        if pairs is not None:
+            lead = scores[preferred[:, 0]] - scores[preferred[:, 1]]
+            error, told = float(np.mean((lead < 0) + 0.5 * (lead == 0))), f"{len(preferred)} preferences"
+            outcome = f"disagreement with the preferences {error:.4f}"
+        else:
+            error = disagreement_error(np.asarray(rows.y), scores, codes)
+            outcome = f"disagreement with the training scores {error:.4f}"
+        fields["disagreement"] = error
     if hasattr(learnt, "alpha_from_"):
         outcome += f"; alpha {learnt.alpha_:.4g} ({learnt.alpha_from_})"
+    if validation is not None:
+        value = validation.mean(fitted)
+        fields["valid"] = {"file": valid, "metric": metric, "convention": convention, "mean": value, "chosen": chosen}
+        outcome += f"; {metric} {value:.4f} on {valid}" + (f" with {chosen}" if chosen else "")
     what = kind.__name__ if known is None else f"{kind.__name__} on top of {len(known)} features"
-    typer.echo(
-        f"wrote {output}: {what} from {rows.n_rows} rows ({rows.n_scored} scored) in "
-        f"{len(rows.queries)} queries, {rows.n_features} features, {seconds:.2f} s; {outcome}"
+    tell(
+        as_json,
+        "fit",
+        fields,
+        f"wrote {output}: {what} from {rows.n_rows} rows ({told}) in "
+        f"{len(rows.queries)} queries, {rows.n_features} features, {seconds:.2f} s; {outcome}",
     )

@@ -7,22 +7,29 @@ from typing import Annotated
 
 import typer
 
+from corank.cli.output import Json, tell
+
 
 def index(
     documents: Annotated[
         list[Path],
-        typer.Argument(help="JSON lines (.jsonl), tables of id and text (.tsv), or folders of .txt files."),
+        typer.Argument(help="JSON lines (.jsonl), tables of id and text (.tsv), or folders of .txt files; - is stdin."),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="Index file to write.")],
     language: Annotated[
-        str, typer.Option(help="Language of the stemmer, such as english or german; none leaves words whole.")
-    ] = "english",
+        str | None,
+        typer.Option(
+            help="Language of the stemmer, such as english or german; none leaves words whole.  [default: english]"
+        ),
+    ] = None,
     stop_words: Annotated[
-        str, typer.Option(help="Words that do not count: english, none, or a file of one word a line.")
-    ] = "english",
+        str | None,
+        typer.Option(help="Words that do not count: english, none, or a file of one word a line.  [default: english]"),
+    ] = None,
     add_to: Annotated[
         Path | None, typer.Option(help="Index whose documents come first; its language and stop words are kept.")
     ] = None,
+    as_json: Json = False,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
     """Count the words of documents, and write an index to be searched or learnt from."""
@@ -30,13 +37,18 @@ def index(
 
     from corank.data.atomic import require_place
     from corank.data.text import open_text
+    from corank.errors import InputError
     from corank.linklearn import add_documents, open_corpus, read_corpus, save_corpus
 
+    for option, given in (("--language", language), ("--stop-words", stop_words)):
+        if add_to is not None and given is not None:
+            raise InputError(f"{option} came beside --add-to, whose index has one already; leave it out.")
     require_place(output, overwrite=force)
     began = time.perf_counter()
     if add_to is not None:
         corpus = add_documents(open_corpus(add_to), documents)
     else:
+        language, stop_words = language or "english", stop_words or "english"
         chosen: str | list[str] | None = None if stop_words == "none" else stop_words
         if stop_words not in ("none", "english"):
             chosen = open_text(stop_words).read().tobytes().decode("utf-8", "replace").split()
@@ -44,7 +56,14 @@ def index(
     save_corpus(corpus, output, overwrite=force)
     seconds = time.perf_counter() - began
     mean = corpus.lengths.sum() / max(corpus.n_documents, 1)
-    typer.echo(
+    fields = {
+        "output": output, "n_documents": corpus.n_documents, "n_terms": corpus.n_terms, "mean_length": float(mean),
+        "seconds": seconds,
+    }  # fmt: skip
+    tell(
+        as_json,
+        "index",
+        fields,
         f"wrote {output}: {corpus.n_documents} documents of {mean:.0f} words on average, "
-        f"{corpus.n_terms} different ones, {seconds:.1f} s"
+        f"{corpus.n_terms} different ones, {seconds:.1f} s",
     )

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from corank.cli.output import Json, tell
+
 
 def learn_links(
     index: Annotated[Path, typer.Argument(help="Index that `corank index` wrote.")],
@@ -21,6 +23,7 @@ def learn_links(
     ] = 0.5,
     steps: Annotated[int, typer.Option(min=0, help="Most steps.")] = 1000,
     seed: Annotated[int, typer.Option(min=0, help="Seed of every random choice.")] = 0,
+    as_json: Json = False,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
     """Learn a similarity of texts from links between documents, or from clicks, for any index."""
@@ -42,10 +45,16 @@ def learn_links(
     model = LinkLearn(n_steps=steps, random_state=seed, n_jobs=-1, verbose=True).fit(training, validation)
     seconds = time.perf_counter() - began
     save(model, output, overwrite=force)
-    typer.echo(
+    fields: dict[str, object] = {
+        "output": output, "n_steps": model.n_iter_, "n_texts": len(training), "n_links": len(training.linked),
+        "n_missing": training.n_missing, "n_constraints": training.n_constraints, "seconds": seconds,
+    }  # fmt: skip
+    sentence = (
         f"wrote {output}: {model.n_iter_} steps, {len(training)} texts with {len(training.linked)} links "
         f"({training.n_missing} name what is not there), {training.n_constraints} constraints, {seconds:.1f} s"
     )
     if validation is not None:
         before, after = 1.0 - model.validation_errors_[0], 1.0 - model.validation_errors_.min()
-        typer.echo(f"average precision on {len(validation)} texts held out: {before:.4f} at first, {after:.4f} now")
+        sentence += f"\naverage precision on {len(validation)} texts held out: {before:.4f} at first, {after:.4f} now"
+        fields |= {"n_held_out": len(validation), "precision_at_first": before, "precision": after}
+    tell(as_json, "learn-links", fields, sentence)

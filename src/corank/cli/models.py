@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import get_tags
 
@@ -206,24 +207,39 @@ def law_of(loop: str | None) -> tuple[str | None, str | None]:
     return LOOPS[loop]
 
 
-def warn_of_absent_features(X: Any, source: object, model: object) -> None:
+def occurring(X: Any, before: NDArray[np.bool_] | None = None) -> NDArray[np.bool_]:
+    """
+    Say which columns are anywhere other than 0, as far as `warn_of_absent_features` has to know: all of them, or the
+    last.
+
+    X: rows as wide as the model wants them.
+    before: what rows before them said.
+    """
+    occurs = np.zeros(X.shape[1], dtype=bool) if before is None else before
+    if occurs[-1]:
+        return occurs
+    if sparse.issparse(X):
+        occurs[X.indices] = True
+    elif X[:, -1].any():
+        occurs[-1] = True
+    else:
+        occurs |= np.array([X[:, column].any() for column in range(X.shape[1])])
+    return occurs
+
+
+def warn_of_absent_features(occurs: NDArray[np.bool_], source: object, model: object) -> None:
     """
     Warn where the last columns never occur, as in text of fewer features than the model knows.
 
     In sparse text the last feature may well be absent from a file: it is the end that is missing where the columns that
     are absent there are `GAP` times as many as are absent in a row before.
 
-    X: rows as wide as the model wants them.
+    occurs (n_features,): which columns do, by `occurring`.
     source, model: the files, for the message.
     """
-    n = X.shape[1]
-    if sparse.issparse(X):
-        occurs = np.zeros(n, dtype=bool)
-        occurs[X.indices] = True
-    elif X[:, -1].any():
+    if occurs[-1]:
         return
-    else:
-        occurs = np.array([X[:, column].any() for column in range(n)])
+    n = len(occurs)
     # columns that occur, counted from 1, with one before the first
     found = np.concatenate([[0], np.flatnonzero(occurs) + 1])
     if n - found[-1] > GAP * (np.diff(found) - 1).max(initial=0):

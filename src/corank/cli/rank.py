@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from corank.cli.output import Json, tell
+
 
 class Format(StrEnum):
     """What is written: one score a line, or a TREC run file."""
@@ -33,25 +35,22 @@ def rank(
         str | None, typer.Option(help="'none' ignores query ids; otherwise the id column of a table.")
     ] = None,
     tag: Annotated[str, typer.Option(help="Name of the run in a TREC file.")] = "corank",
+    as_json: Json = False,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
     """Score rows with a saved model; higher is better."""
     import sys
-    import time
 
-    import numpy as np
-
-    from corank.cli.models import layout_of, warn_of_absent_features
+    from corank.cli.scoring import Request, write_scores
     from corank.data.compressed import is_stream, require_text_place, write_text
-    from corank.data.read import opened, read
-    from corank.data.routing import predict_with_qid
-    from corank.data.trec import write_run
     from corank.errors import InputError
     from corank.label_ranking import LabelRanker
     from corank.persist import load
 
     if format is Format.trec and output is None:
         raise InputError("a TREC run is written to a file; name one with --output (- for the screen).")
+    if as_json and (output is None or is_stream(output)):
+        raise InputError("--json tells what was written, and scores go to the screen; name a file with --output.")
     if output is not None:
         require_text_place(output, overwrite=force)
     ranker = load(model)
@@ -69,31 +68,13 @@ def rank(
         with write_text(output, overwrite=force) as stream:
             stream.writelines(line.encode() for line in lines)
         if not is_stream(output):
-            typer.echo(f"wrote {output}: utilities of {lines[0].strip()} for {len(lines) - 1} rows")
+            sentence = f"wrote {output}: utilities of {lines[0].strip()} for {len(lines) - 1} rows"
+            tell(as_json, "rank", {"output": output, "n_rows": len(lines) - 1}, sentence)
         return
-    wanted = getattr(ranker, "n_features_in_", None)
-    sources = [opened(one) for one in data]
-    rows = read(sources, y=label, qid=False if qid == "none" else qid, n_features=wanted, layout=layout_of(ranker))
-    if wanted not in (None, rows.data.n_features):
-        raise InputError(
-            f"{sources[0]} has {rows.data.n_features} features, but {model} was fitted on {wanted}; "
-            "rank rows of the features it knows."
-        )
-    warn_of_absent_features(rows.X, sources[0], model)
-    queries = rows.data.queries
-    began = time.perf_counter()
-    scores = predict_with_qid(ranker, rows.X, queries.codes)
-    seconds = time.perf_counter() - began
-    if output is None:
-        sys.stdout.writelines(f"{score!r}\n" for score in scores.tolist())
-        return
-    if format is Format.trec:
-        # a file without document ids: its rows are numbered from 1
-        numbers = np.arange(1, len(scores) + 1).astype(str)
-        docids = numbers if rows.docids is None else rows.docids
-        write_run(output, queries.ids[queries.codes], docids, scores, tag, overwrite=force)
-    else:
-        with write_text(output, overwrite=force) as stream:
-            stream.writelines(f"{score!r}\n".encode() for score in scores.tolist())
-    if not is_stream(output):
-        typer.echo(f"wrote {output}: {len(scores)} rows in {len(queries)} queries, {seconds:.2f} s")
+    request = Request.of(ranker, model, data, label, qid, tag if format is Format.trec else None)
+    tally = write_scores(request, output, overwrite=force)
+    if output is not None and not is_stream(output):
+        n_queries = len(tally.queries) or 1
+        fields = {"output": output, "n_rows": tally.n_rows, "n_queries": n_queries, "seconds": tally.seconds}
+        sentence = f"wrote {output}: {tally.n_rows} rows in {n_queries} queries, {tally.seconds:.2f} s"
+        tell(as_json, "rank", fields, sentence)

@@ -29,11 +29,11 @@ def read_all(screening: Screening) -> None:
     the next one shows at once. Where standard input is no terminal, each line of it is a key or its word, and a note
     is ``note`` with its text behind it.
     """
-    console = screen()
+    console, said = screen(), ""
     with terminal() if sys.stdin.isatty() else lines() as ask:
         record = screening.next()
         while record is not None:
-            show_record(screening, record, console)
+            show_record(screening, record, console, said)
             learning = Thread(target=screening.foresee, args=(record,))
             if sys.stdin.isatty():
                 learning.start()
@@ -46,27 +46,30 @@ def read_all(screening: Screening) -> None:
                 learning.join()
             if action == "quit":
                 break
-            record = _take(screening, record, action, console)
+            record, said = _take(screening, record, action)
         else:
             console.print("every record is read.")
     console.print(summary(screening.progress()))
 
 
-def _take(screening: Screening, record: int, action: str, console: Console) -> int | None:
+def _take(screening: Screening, record: int, action: str) -> tuple[int | None, str]:
+    """Do what a key asks for, and return what to show next: a record, and a line above the keys."""
     if action == "undo":
         last = screening.undo()
-        if last is None:
-            console.print("nothing was answered yet.")
-        return record if last is None else last
+        return (record, "nothing was answered yet.") if last is None else (last, "")
     if action == "later":
         screening.later(record)
     else:
         screening.answer(record, action == "relevant")
-    return screening.next()
+    return screening.next(), ""
 
 
-def show_record(screening: Screening, record: int, console: Console) -> None:
-    """Print a record, how far the screening has come, and the keys."""
+def show_record(screening: Screening, record: int, console: Console, said: str = "") -> None:
+    """
+    Print a record, how far the screening has come, and the keys.
+
+    said: a line above the keys.
+    """
     records, name = screening.records, f"record {screening.records.ids[record]}"
     if console.is_terminal:
         console.clear()
@@ -82,6 +85,8 @@ def show_record(screening: Screening, record: int, console: Console) -> None:
         # the top has left the screen
         console.print(plain(records.titles[record]), style="bold")
     console.print(summary(screening.progress()))
+    if said:
+        console.print(said)
     console.print(HELP, style="dim")
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from corank.cli.output import Json, print_json, table_fields, tell
 from corank.errors import InputError
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ def screen(
         typer.Option("--output", "-o", help="Folder for report, curves and plot of a replay.", show_default=False),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of what is chosen at random.")] = 0,
+    as_json: Json = False,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
     """Screen records: read the most likely one next, answer with a key, and stop when nearly all were found."""
@@ -60,11 +62,15 @@ def screen(
         raise InputError("--simulate and --export do different things; pass one of them.")
     if output is not None and not simulate:
         raise InputError("--output is for what --simulate finds; pass --simulate too, or leave it out.")
+    if as_json and not simulate and export is None:
+        raise InputError("--json is for --simulate and --export; leave it out to read.")
+    if str(records) == "-":
+        raise InputError("- is standard input, where keys come from, and answers stand beside RECORDS; name a file.")
     if simulate:
-        _simulate(records, starts, rule.value, target, confidence, output, force)
+        _simulate(records, starts, rule.value, target, confidence, output, force, as_json)
         return
     if export is not None:
-        _export(records, export, force)
+        _export(records, export, force, as_json)
         return
 
     from corank.cli.reading import read_all
@@ -84,7 +90,7 @@ def screen(
     typer.echo(f"answers are in {path}; the same command goes on from here.")
 
 
-def _export(source: Path, target: Path, force: bool) -> None:
+def _export(source: Path, target: Path, force: bool, as_json: bool) -> None:
     import numpy as np
 
     from corank.data.compressed import require_text_place
@@ -110,11 +116,21 @@ def _export(source: Path, target: Path, force: bool) -> None:
         for judge, row in zip(judges, given, strict=True):
             more[f"included_{judge}"] = ["" if np.isnan(label) else str(int(label)) for label in row]
     write_records(target, records, labels, more, overwrite=force)
-    typer.echo(
+    fields = {
+        "output": target,
+        "n_records": len(records),
+        "n_relevant": np.count_nonzero(labels == 1),
+        "n_not": np.count_nonzero(labels == 0),
+        "n_unread": np.count_nonzero(judged == 0),
+        "n_disagreed": np.count_nonzero(disagree),
+        "judges": list(judges),
+    }
+    sentence = (
         f"wrote {target}: {len(records)} records, {np.count_nonzero(labels == 1)} relevant, "
         f"{np.count_nonzero(labels == 0)} not, {np.count_nonzero(judged == 0)} unread"
         + (f", {np.count_nonzero(disagree)} on which judges disagree (left empty)" if len(judges) > 1 else "")
     )
+    tell(as_json, "screen", fields, sentence)
 
 
 def _notes(records: Records, judges: dict[str, Answers]) -> list[str]:
@@ -130,7 +146,14 @@ def _notes(records: Records, judges: dict[str, Answers]) -> list[str]:
 
 
 def _simulate(
-    source: Path, starts: int, rule: str, target: float, confidence: float, output: Path | None, force: bool
+    source: Path,
+    starts: int,
+    rule: str,
+    target: float,
+    confidence: float,
+    output: Path | None,
+    force: bool,
+    as_json: bool,
 ) -> None:
     import numpy as np
 
@@ -160,9 +183,12 @@ def _simulate(
         digits=3,
         note=f"The rule {rule!r} reached a recall of {target:g} in {reached:.0%} of the starts.",
     )
-    console = screen()
-    show(table, console)
-    console.print(recall_curve(replays, console.width))
+    if as_json:
+        print_json("screen", {"output": output, "table": table_fields(table)})
+    else:
+        console = screen()
+        show(table, console)
+        console.print(recall_curve(replays, console.width))
     if output is None:
         return
     with atomic_folder(output, overwrite=force) as folder:
@@ -179,4 +205,5 @@ def _simulate(
             read = zip(replay.order.tolist(), replay.found.astype(int).tolist(), strict=True)
             lines += [f"{replay.start},{place},{number + 1},{hit}\n" for place, (number, hit) in enumerate(read, 1)]
         (folder / "curves.csv").write_text("".join(lines), encoding="utf-8")
-    typer.echo(f"wrote {output}: report, curves and plot")
+    if not as_json:
+        typer.echo(f"wrote {output}: report, curves and plot")

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from corank.cli.output import Json, print_json, tell
+
 
 def search(
     index: Annotated[Path, typer.Argument(help="Index that `corank index` wrote.")],
@@ -22,6 +24,7 @@ def search(
         Path | None, typer.Option("--output", "-o", help="TREC run file to write.  [default: screen]")
     ] = None,
     tag: Annotated[str, typer.Option(help="Name of the run in a TREC file.")] = "corank",
+    as_json: Json = False,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
     """Search an index; a line is a document's rank, score and id, or a row of a TREC run."""
@@ -49,7 +52,17 @@ def search(
         qid = np.repeat(np.array(list(texts), dtype=object), is_there.sum(axis=1))
         write_run(output, qid, names, found.scores[is_there], tag, overwrite=force)
         if not is_stream(output):
-            typer.echo(f"wrote {output}: {len(names)} documents for {len(texts)} queries")
+            fields = {"output": output, "n_documents": len(names), "n_queries": len(texts)}
+            sentence = f"wrote {output}: {len(names)} documents for {len(texts)} queries"
+            tell(as_json, "search", fields, sentence)
+        return
+    if as_json:
+        documents = iter(names.tolist())
+        hits = [
+            {"query": query, "documents": [{"id": next(documents), "score": score} for score in scores[row].tolist()]}
+            for query, row, scores in zip(texts, is_there, found.scores, strict=True)
+        ]
+        print_json("search", {"queries": hits})
         return
     at = 0
     for query, row, scores in zip(texts, is_there, found.scores, strict=True):

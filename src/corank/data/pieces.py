@@ -110,16 +110,23 @@ class Pieces:
         n_jobs: number of threads.
         Returns: the pieces, surveyed.
         """
-        # the end of a text is a position of its own
-        bases = np.cumsum([0, *(text.size + 1 for text in texts[:-1])], dtype=np.int64)
-        pieces = [
-            piece for text, base in zip(texts, bases.tolist(), strict=True) for piece in cut_lines(text, base, PIECE)
-        ]
+        return cls.surveyed(texts, list(cut_texts(texts, PIECE)), n_jobs)
+
+    @classmethod
+    def surveyed(cls, texts: list[Text], pieces: list[Piece], n_jobs: int | None = None) -> Pieces:
+        """
+        Count what some of the pieces of texts hold.
+
+        texts: all texts, in which positions count.
+        pieces: at least one, in their order.
+        n_jobs: number of threads.
+        """
         surveys = spread(lambda k, _: _survey(pieces[k]), _each(pieces), n_jobs)
         rows, colons, later_colons, largest, returns = np.array(surveys, dtype=np.int64).T
         first = returns[returns >= 0]
         bare_return = int(first[0]) if len(first) else -1
-        return cls(texts, bases, rows, colons, later_colons, int(largest.max()), bare_return, n_jobs, pieces)
+        largest_id = int(largest.max())
+        return cls(texts, _bases(texts), rows, colons, later_colons, largest_id, bare_return, n_jobs, pieces)
 
     def first_row(self) -> bytes:
         """
@@ -184,6 +191,22 @@ class Pieces:
 
 def _each(pieces: list[Piece]) -> list[tuple[int, int]]:
     return [(k, k + 1) for k in range(len(pieces))]
+
+
+def _bases(texts: list[Text]) -> NDArray[np.int64]:
+    # the end of a text is a position of its own
+    return np.cumsum([0, *(text.size + 1 for text in texts[:-1])], dtype=np.int64)
+
+
+def cut_texts(texts: list[Text], size: int) -> Iterator[Piece]:
+    """
+    Cut texts, end to end, at newlines.
+
+    size: bytes a piece should have, about.
+    Yields: whole lines of one text.
+    """
+    for text, base in zip(texts, _bases(texts).tolist(), strict=True):
+        yield from cut_lines(text, base, size)
 
 
 def cut_lines(text: Text, base: int, size: int) -> Iterator[Piece]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -71,12 +72,31 @@ def predict_with_qid(
         return np.asarray(estimator.predict(X))
     # slow to import, and most users of metrics never need it
     import sklearn
+
+    with sklearn.config_context(enable_metadata_routing=True):
+        model, asks = _asks(estimator, given)
+        found = model.predict(X, **{name: given[name] for name in asks})
+    return np.asarray(found)
+
+
+def predicts_by_qid(estimator: Any) -> bool:
+    """
+    Say whether the scores of rows depend on the other rows of their queries.
+
+    estimator: as in `predict_with_qid`.
+    Returns: false where rows may be scored one by one.
+    """
+    import sklearn
+
+    with sklearn.config_context(enable_metadata_routing=True):
+        return "qid" in _asks(estimator, ["qid"])[1]
+
+
+def _asks(estimator: Any, given: Iterable[str]) -> tuple[Any, set[str]]:
+    """What predicts, and which of the given it asks for."""
     from sklearn.utils.metadata_routing import get_routing_for_object
 
     # scikit-learn's searches predict by their best estimator, but take no qid
     while hasattr(estimator, "best_estimator_"):
         estimator = estimator.best_estimator_
-    with sklearn.config_context(enable_metadata_routing=True):
-        asks = get_routing_for_object(estimator).consumes("predict", given)
-        found = estimator.predict(X, **{name: given[name] for name in asks})
-    return np.asarray(found)
+    return estimator, set(get_routing_for_object(estimator).consumes("predict", given))

@@ -78,6 +78,22 @@ def columns_of(X: Any, rows: Any) -> Any:
     return X if hasattr(X, "columns") else rows
 
 
+def require_columns(estimator: Any, X: Any, rows: Any) -> None:
+    """
+    Raise one sentence where rows have another number of columns than those of ``fit``; a frame is known by its names.
+
+    estimator: fitted.
+    X, rows: as in `columns_of`.
+    """
+    wanted, found = estimator.n_features_in_, rows.shape[1]
+    if found != wanted and not hasattr(X, "columns"):
+        # the first words are those of scikit-learn, whose contract asks for them
+        raise InputError(
+            f"X has {found} features, but {type(estimator).__name__} is expecting {wanted} features as input; pass the "
+            "columns that it was fitted on."
+        )
+
+
 def require_structure(X: Any, name: str = "X") -> bool:
     """
     Raise one sentence where a sparse matrix names rows or columns that it does not have.

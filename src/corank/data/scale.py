@@ -14,7 +14,7 @@ from corank.core.blocks import MINMAX, ZSCORE, scale_blocks
 from corank.core.threads import cut, n_threads, spread
 from corank.data.queries import Queries
 from corank.data.routing import how_to_pass_qid
-from corank.data.rows import as_rows, columns_of
+from corank.data.rows import as_rows, columns_of, require_columns
 from corank.errors import InputError, warn
 
 METHODS = {"minmax": MINMAX, "zscore": ZSCORE}
@@ -96,6 +96,7 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         rows = self._dense(X)
+        require_columns(self, X, rows)
         validate_data(self, columns_of(X, rows), skip_check_array=True, reset=False)
         if qid is None:
             self._require_one_query()

@@ -198,10 +198,10 @@ def open_text(source: Source) -> Text:
     name = _called(path)
     with _naming(name), _reading(path) as handle:
         is_file = name != STANDARD_INPUT and stat.S_ISREG(os.stat(handle.fileno()).st_mode)
-        spool = None if is_file else _spooled(iter(lambda: handle.read(PIECE), b""), name)
+        spool = None if is_file else spooled(iter(lambda: handle.read(PIECE), b""), name)
         kind = packing_of(spool or handle)
         if kind is not None:
-            spool = _spooled(unpack(spool or handle, kind, name), name)
+            spool = spooled(unpack(spool or handle, kind, name), name)
         return _text(path, *_held(handle)) if spool is None else _text(path, spool, None)
 
 
@@ -250,7 +250,13 @@ def _stamp(descriptor: int) -> tuple[int, int]:
     return state.st_size, state.st_mtime_ns
 
 
-def _spooled(pieces: Iterable[bytes], name: str) -> io.BytesIO | _Open:
+def spooled(pieces: Iterable[bytes], name: str) -> io.BytesIO | _Open:
+    """
+    Keep bytes until all are there: in memory, or in an unnamed file where they are many.
+
+    name: whose they are, for the message.
+    Returns: a file to be read; its place is anywhere.
+    """
     with tempfile.SpooledTemporaryFile(HELD) as spool:
         for piece in pieces:
             try:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -166,6 +167,29 @@ def write_run(
     overwrite : bool, default False
         Whether a file that stands at `path` is replaced.
     """
+    lines = run_lines(qid, docids, scores, tag)
+    with write_text(path, overwrite=overwrite) as stream:
+        stream.writelines(lines)
+
+
+def run_lines(qid: ArrayLike, docids: ArrayLike, scores: ArrayLike, tag: str = "corank") -> Iterator[bytes]:
+    """
+    Make the lines of a run file; what comes is checked before the first is asked for.
+
+    Parameters
+    ----------
+    qid, docids : array-likes of shape (n_rows,)
+        Query and document of each row, without blanks.
+    scores : array-like of shape (n_rows,)
+        Higher is better; rows with equal scores keep their order.
+    tag : str, default "corank"
+        Name of the run.
+
+    Returns
+    -------
+    iterator of bytes
+        Each query's documents by falling score, queries in the order in which they first appear.
+    """
     documents = _names(docids, "docids")
     queries = Queries.of(qid, len(documents))
     names, values = _names(queries.plain_ids("a TREC file"), "qid"), as_scores(scores, len(documents))
@@ -176,11 +200,10 @@ def write_run(
     ranks = queries.ranks(values)
     order = np.lexsort((ranks, queries.codes))
     rows = zip(*(part.tolist() for part in (order, queries.codes[order], ranks[order], values[order])), strict=True)
-    with write_text(path, overwrite=overwrite) as stream:
-        stream.writelines(
-            f"{names[query]} Q0 {documents[row]} {rank} {score!r} {tag}\n".encode(errors="surrogateescape")
-            for row, query, rank, score in rows
-        )
+    return (
+        f"{names[query]} Q0 {documents[row]} {rank} {score!r} {tag}\n".encode(errors="surrogateescape")
+        for row, query, rank, score in rows
+    )
 
 
 def write_qrels(
@@ -256,6 +279,11 @@ def join_run(run: Run, qrels: Qrels, *, unjudged: float = float("nan")) -> Judge
 def _names(values: ArrayLike, what: str) -> list[str]:
     names = [str(value) for value in np.asarray(values).tolist()]
     for row, name in enumerate(names):
+        if not name:
+            raise InputError(f"{what} holds an empty name at row {row}; TREC files need a name there.")
         if not _NAME(name):
-            raise InputError(f"{what} holds {name!r} at {row}; TREC files need names without blanks.")
+            raise InputError(
+                f"{what} holds {name!r} at row {row}, but blanks part the columns of a TREC file; replace them, such "
+                f"as by {'_'.join(name.split())!r}."
+            )
     return names

@@ -194,6 +194,8 @@ class OnlineLabelRanker(LabelRanker):
         """
         rows, preferences, labels = self._read(X, y)
         self._require_sense(preferences)
+        if not preferences.counts(self.conversion, self.above_zero).any():
+            raise InputError(f"y orders no two labels in any of the {rows.shape[0]} rows; pass preferences.")
         for_kernel, for_order = rng_of(self.random_state).spawn(2)
         n = rows.shape[0]
         orders = (for_order.permutation(n) for _ in range(self.n_epochs))

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from corank.data.compressed import PIECE, SUFFIXES
+from corank.data.compressed import PIECE, STANDARD, SUFFIXES
 from corank.data.text import Text, open_text
 from corank.errors import InputError
 from corank.linklearn.corpus import Corpus
@@ -32,8 +32,9 @@ def read_corpus(
     ----------
     paths : path, or several
         JSON lines (``.jsonl``, an object a line, with ``id`` and any of ``title``, ``text``, ``contents``,
-        ``abstract``, ``body``), tables (an id, a tab, a text), or folders, whose ``.txt`` files are documents, called
-        as they are without that ending. Files may be packed (``.gz``, ``.xz``, ``.zst``).
+        ``abstract``, ``body``), tables (an id, a tab, a text), or folders, whose ``.txt`` (or ``.TXT``) files are
+        documents, called as they are without that ending. Files may be packed (``.gz``, ``.xz``, ``.zst``); "-" is
+        standard input.
     language, stop_words
         As in `Corpus.of`.
 
@@ -134,8 +135,11 @@ def read_documents(path: str | os.PathLike[str]) -> Iterator[tuple[str, str]]:
     name = place.name
     while name.endswith(SUFFIXES):
         name = name.rpartition(".")[0]
-    parse = _of_json if name.endswith((".jsonl", ".json", ".ndjson")) else _of_table
     source = open_text(path)
+    is_json = name.endswith((".jsonl", ".json", ".ndjson"))
+    if name == STANDARD:  # which has no name to tell it by
+        is_json = source.first_line().lstrip().startswith(b"{")
+    parse = _of_json if is_json else _of_table
     for at, line in _lines(source):
         yield parse(line, f"{source}, line {at}")
 
@@ -148,11 +152,11 @@ def _texts(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], ids
 
 
 def _of_folder(place: Path) -> Iterator[tuple[str, str]]:
-    files = sorted(file for file in place.rglob("*.txt") if file.is_file())
+    files = sorted(file for file in place.rglob("*") if file.suffix.lower() == ".txt" and file.is_file())
     if not files:
         raise InputError(f"{place} holds no .txt file; name a folder of texts, a .jsonl file or a table.")
     for file in files:
-        name = file.relative_to(place).as_posix().removesuffix(".txt")
+        name = file.relative_to(place).with_suffix("").as_posix()
         yield name, _decoded(file.read_bytes(), str(file))
 
 

@@ -1,0 +1,56 @@
+"""Small files for every verb, made once, and copied to where a test may spoil them."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+import corank
+from corank.data.make import make_ranking
+from corank.data.split import hide_scores
+from corank.linklearn import LinkLearn, Links, read_corpus, read_pairs, save_corpus
+
+_KEPT = tempfile.TemporaryDirectory()  # removed when Python ends
+
+WORDS = tuple("heat pump house old roof wall water tank solar panel grid cost noise winter summer".split())  # noqa: SIM905
+
+
+def files(target: Path) -> Path:
+    """Copy the files to a folder."""
+    shutil.copytree(_made(), target, dirs_exist_ok=True)
+    return target
+
+
+@cache
+def _made() -> Path:
+    folder = Path(_KEPT.name)
+    rng = np.random.default_rng(0)
+    made = make_ranking(20, 8, n_latent=3, features_per_view=3, random_state=1)
+    y = hide_scores(made.y, made.qid, fraction=0.5, by="query", random_state=0)
+    comments = [f"docid = d{row}" for row in range(len(y))]
+    corank.write_letor(folder / "train.txt", made.X, y, made.qid, comments, unscored=-1)
+    corank.write_letor(folder / "test.txt", made.X, made.y, made.qid, comments)
+    model = corank.SPD(n_steps=500, random_state=0).fit(made.X, y, qid=made.qid)
+    corank.save(model, folder / "model.safetensors")
+    (folder / "scores.txt").write_text("".join(f"{score!r}\n" for score in model.predict(made.X).tolist()))
+    items = rng.normal(size=(6, 2)).round(3)
+    rows = [f"thing {k},{a},{b},{a + b:.3f}\n" for k, (a, b) in enumerate(items.tolist())]
+    (folder / "items.csv").write_text("name,size,age,grade\n" + "".join(rows))
+    (folder / "pairs.csv").write_text("winner,loser\nthing 0,thing 1\nthing 2,thing 1\nthing 3,thing 4\n")
+    texts = [" ".join(rng.choice(WORDS, 30)) for _ in range(40)]
+    records = [f"{k},study of {text[:20]},{text},{int(k % 5 == 0)}\n" for k, text in enumerate(texts)]
+    (folder / "records.csv").write_text("id,title,abstract,included\n" + "".join(records))
+    (folder / "articles").mkdir()
+    for k, text in enumerate(texts):
+        (folder / "articles" / f"a{k}.txt").write_text(text)
+    links = [(f"a{k}", f"a{(k + 1) % 40}") for k in range(40)]
+    (folder / "links.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in links))
+    corpus = read_corpus(folder / "articles")
+    save_corpus(corpus, folder / "articles.index")
+    learnt = LinkLearn(n_steps=3, random_state=0).fit(Links.of(corpus, read_pairs(folder / "links.tsv")))
+    corank.save(learnt, folder / "links.safetensors")
+    return folder

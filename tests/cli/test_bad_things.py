@@ -1,0 +1,317 @@
+"""
+Every verb fed with bad things: one sentence on standard error, the right exit code, and nothing half-written.
+
+`COMMANDS` has every verb of `VERBS`; one that is missing fails. A command is what works on the files of `some_files`,
+with a mark on each word that names a file to read (``<``) or to write (``>``).
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import shlex
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from cli.some_files import files
+from corank import cli
+from corank.asking import Asking, Journal, read_choices
+from corank.cli.examples import EXAMPLES
+from corank.data.records import read_records
+from corank.screening.journal import Journal as Screenings
+from corank.screening.screening import Screening
+from faults.limits import small_files, without_rights
+
+COMMANDS = {
+    "fit": ["fit <train.txt --model crr --unscored -1 --output >m"],
+    "rank": [
+        "rank <model.safetensors <test.txt --output >s",
+        "rank <model.safetensors <test.txt --format trec --output >run.gz",
+    ],
+    "evaluate": ["evaluate <test.txt <scores.txt --per-query >q.tsv", "evaluate <test.txt <scores.txt --json"],
+    "suggest": ["suggest <model.safetensors <train.txt --unscored -1 --output >n.txt"],
+    "check-lambda": ["check-lambda ndcg@10 --points 5", "check-lambda ndcg@10 --points 5 --plot >p.png"],
+    "screen": ["screen <records.csv --simulate --starts 1 --output >out", "screen <records.csv --export >e.csv"],
+    "ask": ["ask <items.csv --simulate grade --starts 1 --questions 3", "ask <items.csv --export >e.csv"],
+    "index": ["index <articles --output >i", "index <articles --add-to <articles.index --output >i"],
+    "search": [
+        "search <articles.index pump --model <links.safetensors --output >run",
+        "search <articles.index --queries <links.tsv",
+    ],
+    "learn-links": ["learn-links <articles.index <links.tsv --steps 2 --output >m"],
+    "convert": ["convert <test.txt >c.txt", "convert <test.txt >c.store", "convert <test.txt >c.parquet"],
+    "data": ["data"],
+    "experiment": ["experiment lcra --quick --output >out"],
+    "demo": ["demo --queries 60 --output >out"],
+}
+JUNK = bytes(range(256)) * 40
+
+
+def names() -> set[str]:
+    return {verb.__name__.replace("_", "-") for verb, _ in cli.VERBS}
+
+
+def test_every_verb_is_fed_and_has_an_example():
+    assert names() == set(COMMANDS) == set(EXAMPLES)
+
+
+EVERY = [pytest.param(command, id=command) for commands in COMMANDS.values() for command in commands]
+READS = [
+    pytest.param(command, at, id=f"{command} [{word[1:]}]")
+    for commands in COMMANDS.values()
+    for command in commands
+    for at, word in enumerate(command.split())
+    if word.startswith("<")
+]
+WRITES = [param for param in EVERY if ">" in param.id]
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A folder with all files, in which the command is run."""
+    monkeypatch.chdir(files(tmp_path))
+    monkeypatch.setenv("CORANK_DATA", str(tmp_path / "nowhere"))
+    return tmp_path
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Run words as the command does, and return exit code, standard output and standard error."""
+
+    def say(words):
+        monkeypatch.setattr(sys, "argv", ["corank", *words])
+        code = 0
+        try:
+            cli.main()
+        except SystemExit as stop:
+            code = stop.code
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return say
+
+
+def plain(command):
+    return [word.lstrip("<>") for word in command.split()]
+
+
+def tree(folder):
+    """Every file and folder, but for scratch folders, which the next writer clears."""
+    found = [path for path in sorted(folder.rglob("*")) if ".part" not in str(path.relative_to(folder))]
+    return {path: path.read_bytes() if path.is_file() else None for path in found}
+
+
+def remove_all_but(before, folder):
+    for path in sorted(set(tree(folder)) - set(before), reverse=True):
+        path.rmdir() if path.is_dir() else path.unlink()
+
+
+def is_one_sentence(text):
+    return text.startswith("corank: ") and text.count("\n") == 1 and text.endswith((".\n", "]'\n"))
+
+
+def spoil(path, how):
+    if path.is_dir():
+        for file in path.iterdir():
+            file.unlink()
+        path.rmdir()
+    else:
+        path.unlink()
+    if how == "a folder":
+        path.mkdir()
+    elif how != "missing":
+        path.write_bytes(b"" if how == "empty" else JUNK)
+
+
+@pytest.mark.parametrize("how", ["missing", "a folder", "empty", "junk"])
+@pytest.mark.parametrize(("command", "at"), READS)
+def test_a_file_that_cannot_be_read(command, at, how, here, run):
+    words = plain(command)
+    spoil(here / words[at], how)
+    before = tree(here)
+    code, out, err = run(words)
+    assert (code, out) == (1, ""), err
+    assert is_one_sentence(err), err
+    assert words[at].rstrip("/") in err
+    assert tree(here) == before
+
+
+@pytest.mark.parametrize("command", WRITES)
+@pytest.mark.parametrize("where", ["under a file", "in no folder", "without the right", "on a full disk"])
+def test_a_place_that_cannot_be_written(command, where, here, run):
+    if command.startswith("experiment") and where != "under a file":
+        pytest.skip("without its data nothing is written")
+    (here / "file").write_text("")
+    (here / "locked").mkdir()
+    folder = {"under a file": "file/", "in no folder": "none/", "without the right": "locked/"}.get(where, "")
+    words = [folder + word[1:] if word.startswith(">") else word for word in command.split()]
+    words = [word.lstrip("<") for word in words]
+    if "--export" in words:
+        write_journal(here, words[1])
+    if words[0] == "demo" and where == "in no folder":
+        pytest.skip("it makes its folder")
+    before = tree(here)
+    if where == "without the right":
+        with without_rights(here / "locked"):
+            code, _, err = run(words)
+    elif where == "on a full disk":
+        run([*words, "--force"] if words[0] != "demo" else words)  # compiles what it needs, which is kept on a disk
+        remove_all_but(before, here)
+        with small_files(100):
+            code, _, err = run(words)
+    else:
+        code, _, err = run(words)
+    assert code in (1, 2), err
+    assert code == 2 or is_one_sentence(err), err
+    if words[0] == "demo" and where == "on a full disk":
+        (here / "out").rmdir()  # which is empty
+    assert tree(here) == before
+
+
+def write_journal(folder, source):
+    """Answers that can be exported."""
+    if source == "records.csv":
+        with Screenings(Screenings.place(folder / source, "me")) as journal:
+            Screening(read_records(folder / source), known=["0"], journal=journal).answer(1, True)
+        return
+    with Journal(Journal.place(folder / source, "me")) as journal:
+        asking = Asking(read_choices(folder / source, name=None, features=None)[0], journal=journal)
+        asking.answer(asking.next(), "left")
+
+
+class Calls:
+    """Counts the calls of corank's functions inside a verb, and interrupts at one of them."""
+
+    def __init__(self, words, last=None):
+        self.verb = next(verb.__code__ for verb, _ in cli.VERBS if verb.__name__.replace("_", "-") == words[0])
+        self.last, self.count, self.inside = last, 0, False
+
+    def __enter__(self):
+        sys.setprofile(self)
+        return self
+
+    def __exit__(self, *_):
+        sys.setprofile(None)
+
+    def __call__(self, frame, event, _):
+        code = frame.f_code
+        if code is self.verb and event in ("call", "return"):
+            self.inside = event == "call"
+        # what is done once in a process, and what may be closed by nobody, is passed over
+        if not self.inside or event != "call" or code.co_name == "<module>" or code.co_flags & inspect.CO_GENERATOR:
+            return
+        if frame.f_globals.get("__name__", "").startswith("corank."):
+            self.count += 1
+            if self.count == self.last:
+                sys.setprofile(None)
+                raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("command", EVERY)
+def test_control_c(command, here, run):
+    words = plain(command)
+    if "--export" in words:
+        write_journal(here, words[1])
+    before, places = tree(here), [1]
+    after = before
+    if words[0] not in ("demo", "experiment") and "--plot" not in words:  # which take long, or end without data
+        with Calls(words) as calls:
+            run(words)
+        after, places = tree(here), [1, calls.count // 2, calls.count * 4 // 5]
+        remove_all_but(before, here)
+    for last in places:
+        with Calls(words, last):
+            code, out, err = run(words)
+        assert code == 130
+        assert out == "" or "--simulate" in words  # which shows what it found before that is written
+        assert err.count("\n") == 1
+        assert err.startswith("corank: interrupted")
+        assert tree(here).keys() in (before.keys(), after.keys())
+        remove_all_but(before, here)
+    assert tree(here) == before
+
+
+@pytest.mark.parametrize("command", ["rank model.safetensors - -o s", "convert - c.store"])
+def test_control_c_from_a_terminal(command, here):
+    """The signal itself, while a process waits for more of what it reads."""
+    before = tree(here)
+    words = [sys.executable, "-m", "corank", *shlex.split(command)]
+    with subprocess.Popen(words, stdin=-1, stdout=-1, stderr=-1) as process:
+        process.stdin.write(b"1 qid:1 1:1\n" * 100_000)  # more than a pipe holds: it is reading when this returns
+        process.stdin.flush()
+        os.kill(process.pid, signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (130, b"")
+    assert err.decode().startswith("corank: interrupted")
+    assert err.count(b"\n") == 1
+    assert tree(here) == before
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("fit train.txt -m spdd -o m", "did you mean 'spd'"),
+        ("rank model.safetensors wide.txt -o s", "n_features=6, found 9"),
+        ("rank model.safetensors wide.csv -o s", "wide.csv has 7 features, but model.safetensors was fitted on 6"),
+        ("fit items.csv -m crr -o m", "has no column 'label'"),
+        ("evaluate test.txt short.txt", "short.txt has 1 scores for 160 rows"),
+        ("search links.safetensors pump", "links.safetensors"),
+        ("rank articles.index test.txt", "articles.index"),
+        ("learn-links model.safetensors links.tsv -o m", "model.safetensors"),
+        ("learn-links articles.index wide.csv -o m", "line 1: 1 columns; write two"),
+        ("experiment nothing", "nothing"),
+        ("check-lambda nothing", "nothing"),
+    ],
+)
+def test_wrong_columns_and_wrong_models(words, sentence, here, run):
+    (here / "wide.txt").write_text("1 qid:1 1:1 9:1\n")
+    (here / "wide.csv").write_text("qid,a,b,c,d,e,f,g\n" + "1,1,1,1,1,1,1,1\n")
+    (here / "short.txt").write_text("1\n")
+    before = tree(here)
+    code, out, err = run(shlex.split(words))
+    assert (code, out) == (1, "")
+    assert is_one_sentence(err)
+    assert sentence in err
+    assert tree(here) == before
+
+
+@pytest.mark.parametrize("cut", [0.02, 0.5, 0.99])
+@pytest.mark.parametrize("file", ["model.safetensors", "links.safetensors", "articles.index"])
+def test_a_model_that_was_cut(file, cut, here, run):
+    content = (here / file).read_bytes()
+    (here / file).write_bytes(content[: int(cut * len(content))])
+    words = {
+        "model.safetensors": "rank model.safetensors test.txt -o s",
+        "links.safetensors": "search articles.index pump --model links.safetensors -o s",
+        "articles.index": "search articles.index pump -o s",
+    }[file]
+    before = tree(here)
+    code, out, err = run(words.split())
+    assert (code, out) == (1, "")
+    assert is_one_sentence(err)
+    assert file in err
+    assert tree(here) == before
+
+
+@pytest.mark.parametrize("words", [["nothing"], ["fit"], ["rank", "--nothing"], ["search", "i", "w", "-n", "many"]])
+def test_words_that_make_no_command(words, run):
+    code, out, err = run(words)
+    assert (code, out) == (2, "")
+    assert "Error" in err
+
+
+def test_what_should_not_happen_is_one_sentence_and_debug_shows_where(here, run, monkeypatch):
+    def fail(*_, **__):
+        raise RuntimeError("odd. Very odd")
+
+    monkeypatch.setattr("corank.persist.load", fail)
+    words = ["rank", "model.safetensors", "test.txt"]
+    code, out, err = run(words)
+    assert (code, out) == (1, "")
+    assert err == "corank: this should not happen (RuntimeError: odd); run again with --debug to see where.\n"
+    for debug in (["--debug", *words], [*words, "--debug"]):
+        with pytest.raises(RuntimeError):
+            run(debug)

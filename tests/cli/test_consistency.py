@@ -1,0 +1,95 @@
+"""All verbs speak alike: the same options for the same things, an example that runs, JSON that scripts can read."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from cli.some_files import files
+from corank import cli
+from corank.cli.examples import EXAMPLES
+
+COMMANDS = typer.main.get_command(cli.app).commands
+NOT_RUN = {"experiment": "needs a data set, and minutes", "demo": "test_demo runs it"}
+SAME = {
+    "output": ["-o", "--output"], "force": ["--force"], "as_json": ["--json"], "seed": ["--seed"], "label": ["--label"],
+    "qid": ["--qid"], "unscored": ["--unscored"], "config": ["--config"], "number": ["--number", "-n"],
+    "id_column": ["--id"],
+}  # fmt: skip
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(files(tmp_path))
+    monkeypatch.setenv("CORANK_DATA", str(tmp_path / "nowhere"))
+    return tmp_path
+
+
+@pytest.mark.parametrize("verb", COMMANDS)
+def test_the_same_thing_has_the_same_option(verb):
+    for parameter in COMMANDS[verb].params:
+        if parameter.name in SAME and parameter.param_type_name == "option":
+            assert sorted(parameter.opts) == sorted(SAME[parameter.name]), parameter.name
+            if parameter.name == "seed":
+                assert parameter.default == 0
+
+
+@pytest.mark.parametrize("verb", COMMANDS)
+def test_help_ends_with_an_example_on_one_line_of_80_columns(verb):
+    said = CliRunner().invoke(cli.app, [verb, "--help"], terminal_width=80)
+    assert said.exit_code == 0
+    assert said.output.rstrip().splitlines()[-1].strip() == EXAMPLES[verb]
+    assert max(map(len, said.output.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("verb", EXAMPLES)
+def test_the_example_runs(verb, here, says):
+    if verb in NOT_RUN:
+        pytest.skip(NOT_RUN[verb])
+    corank, *words = shlex.split(EXAMPLES[verb])
+    assert (corank, words[0]) == ("corank", verb)
+    for word in ("model.safetensors", "scores.txt", "articles.index", "links.safetensors"):
+        if "--output" in words and words[words.index("--output") + 1] == word:
+            (here / word).unlink()
+    says(*words)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "fit train.txt -m crr --unscored -1 -o m",
+        "rank model.safetensors test.txt -o s",
+        "evaluate test.txt scores.txt",
+        "suggest model.safetensors train.txt --unscored -1",
+        "check-lambda ndcg@10 --points 5",
+        "screen records.csv --simulate --starts 1",
+        "ask items.csv --simulate grade --starts 1 --questions 3",
+        "index articles -o i",
+        "search articles.index pump",
+        "search articles.index pump -o run",
+        "learn-links articles.index links.tsv --steps 2 -o m",
+        "convert test.txt c.store",
+        "data",
+    ],
+)
+def test_json_is_one_object_that_names_its_verb(words, here, says):
+    def refuse(constant):
+        raise AssertionError(constant)
+
+    said = json.loads(says(*words.split(), "--json"), parse_constant=refuse)
+    assert said["verb"] == words.split()[0]
+    assert re.fullmatch(r"\d+\.\d+.*", said["corank"])
+    assert len(said) > 2
+
+
+def test_completion_is_offered_for_shells():
+    words = [sys.executable, "-m", "corank", "--show-completion", "bash"]
+    said = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert "complete -o default -F _corank_completion corank" in said.stdout
