@@ -37,6 +37,14 @@ def _made() -> Path:
     model = corank.SPD(n_steps=500, random_state=0).fit(made.X, y, qid=made.qid)
     corank.save(model, folder / "model.safetensors")
     (folder / "scores.txt").write_text("".join(f"{score!r}\n" for score in model.predict(made.X).tolist()))
+    features = ",".join(f"f{column}" for column in range(made.X.shape[1]))
+    rows = [
+        f"{q},d{row},{','.join(map(repr, x))}\n"
+        for row, (q, x) in enumerate(zip(made.qid, made.X.tolist(), strict=True))
+    ]
+    (folder / "rows.csv").write_text(f"qid,docid,{features}\n" + "".join(rows))
+    shown = [f"{made.qid[row]},d{row},{row % 8 + 1},{int(made.y[row] > 2)}\n" for row in range(len(y))]
+    (folder / "clicks.csv").write_text("qid,docid,position,clicked\n" + "".join(shown))
     items = rng.normal(size=(6, 2)).round(3)
     rows = [f"thing {k},{a},{b},{a + b:.3f}\n" for k, (a, b) in enumerate(items.tolist())]
     (folder / "items.csv").write_text("name,size,age,grade\n" + "".join(rows))

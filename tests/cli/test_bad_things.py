@@ -8,6 +8,7 @@ with a mark on each word that names a file to read (``<``) or to write (``>``).
 from __future__ import annotations
 
 import inspect
+import json
 import os
 import shlex
 import signal
@@ -32,6 +33,11 @@ COMMANDS = {
         "rank <model.safetensors <test.txt --format trec --output >run.gz",
     ],
     "evaluate": ["evaluate <test.txt <scores.txt --per-query >q.tsv", "evaluate <test.txt <scores.txt --json"],
+    "compare": ["compare <train.txt --unscored -1 --models spd --folds 2 --no-curve --jobs 1 --output >study"],
+    "explain": [
+        "explain <model.safetensors <test.txt --pair 1 2",
+        "explain <model.safetensors <test.txt --pair 1 2 --plot >p.png",
+    ],
     "suggest": ["suggest <model.safetensors <train.txt --unscored -1 --output >n.txt"],
     "check-lambda": ["check-lambda ndcg@10 --points 5", "check-lambda ndcg@10 --points 5 --plot >p.png"],
     "screen": ["screen <records.csv --simulate --starts 1 --output >out", "screen <records.csv --export >e.csv"],
@@ -42,6 +48,7 @@ COMMANDS = {
         "search <articles.index --queries <links.tsv",
     ],
     "learn-links": ["learn-links <articles.index <links.tsv --steps 2 --output >m"],
+    "learn-clicks": ["learn-clicks <rows.csv <clicks.csv --bias 1 --output >m"],
     "convert": ["convert <test.txt >c.txt", "convert <test.txt >c.store", "convert <test.txt >c.parquet"],
     "data": ["data"],
     "experiment": ["experiment lcra --quick --output >out"],
@@ -99,8 +106,12 @@ def plain(command):
 
 
 def tree(folder):
-    """Every file and folder, but for scratch folders, which the next writer clears."""
+    """Every file and folder, but for scratch folders, which the next writer clears, and studies, which go on."""
     found = [path for path in sorted(folder.rglob("*")) if ".part" not in str(path.relative_to(folder))]
+    for path in found:  # a study keeps what it learnt, whole
+        if "study" in path.parts and path.suffix == ".json":
+            json.loads(path.read_text())
+    found = [path for path in found if "study" not in path.parts]
     return {path: path.read_bytes() if path.is_file() else None for path in found}
 
 
@@ -151,7 +162,7 @@ def test_a_place_that_cannot_be_written(command, where, here, run):
     words = [word.lstrip("<") for word in words]
     if "--export" in words:
         write_journal(here, words[1])
-    if words[0] == "demo" and where == "in no folder":
+    if words[0] in ("demo", "compare") and where == "in no folder":
         pytest.skip("it makes its folder")
     before = tree(here)
     if where == "without the right":

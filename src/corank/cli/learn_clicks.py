@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from corank.cli.output import Json, print_json
+
 if TYPE_CHECKING:
-    from corank.counterfactual import PositionBias
+    from corank.counterfactual import ClickEstimate, PositionBias
     from corank.data.clicks import ClickLog
     from corank.data.collection import Collection
 
@@ -36,6 +38,7 @@ def learn_clicks(
     seed: Annotated[int, typer.Option(min=0, help="Seed of every random choice.")] = 0,
     qid: Annotated[str | None, typer.Option(help="Column of query ids in a table.  [default: qid]")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Learn a ranker from logged clicks, each weighed by how unlikely it was to be seen."""
     import numpy as np
@@ -52,7 +55,7 @@ def learn_clicks(
     ranker = build(find_ranker(model), {}, assignments or [])
     if ranker.get_params(deep=False).get("random_state", seed) is None:
         ranker.set_params(random_state=seed)
-    data = read(rows, qid=qid, layout=layout_of(ranker))
+    data = read(rows, y=None, qid=qid, layout=layout_of(ranker))
     ids, documents = data.qid, data.docids
     if ids is None or documents is None:
         raise InputError(f"{rows} names no {'queries' if ids is None else 'documents'}; clicks are found by both.")
@@ -63,7 +66,7 @@ def learn_clicks(
         made = click_pairs(clicks, ids[kept], documents[kept], bias=looks, clip=clip)
         return made, ranker.fit(data.X[kept], pairs=made.pairs, pair_weight=made.pair_weight)
 
-    foretold = ""
+    foretold: Foretold | None = None
     if held_out > 0.0:
         from corank.data.split import QueryShuffleSplit
 
@@ -73,6 +76,15 @@ def learn_clicks(
         foretold = _foretell(clicks, ranker.predict(data.X[test]), ids[test], documents[test], looks, clip)
     made, fitted = learn(np.arange(len(data.y)))
     save(fitted, output, overwrite=force)
+    if as_json:
+        examined = None if looks is None else looks.examined
+        fields = {
+            "output": output, "model": type(ranker).__name__, "n_clicks": made.n_clicks, "n_missing": made.n_missing,
+            "n_clipped": made.n_clipped, "n_lists": clicks.n_impressions, "n_pairs": len(made.pairs),
+            "looks": examined, "foretold": foretold,
+        }  # fmt: skip
+        print_json("learn-clicks", fields)
+        return
     missing = f" ({made.n_missing} on documents that {rows} lacks)" if made.n_missing else ""
     typer.echo(
         f"wrote {output}: {type(ranker).__name__} from {made.n_clicks} clicks{missing} on {clicks.n_impressions} "
@@ -81,8 +93,14 @@ def learn_clicks(
     if looks is not None:
         shown = " ".join(f"{one:.2f}" for one in looks.examined[:10])
         typer.echo(f"looks by place ({looks.method}): {shown}{' ...' if len(looks.examined) > 10 else ''}")
-    if foretold:
-        typer.echo(foretold)
+    if foretold is not None:
+        typer.echo(
+            f"DCG@10 of held-out queries by their clicks: {foretold.old:.4f} as shown, {foretold.new.value:.4f} by the "
+            f"new order ({foretold.new.low:.4f} to {foretold.new.high:.4f}); {foretold.new.n_impressions} lists, "
+            f"{foretold.new.unseen:.0%} of the rows never shown"
+        )
+    elif held_out > 0.0:
+        typer.echo("the log shows nothing of the held-out queries; nothing is foretold")
 
 
 def _bias(given: str, clicks: ClickLog, data: Collection) -> PositionBias | None:
@@ -104,33 +122,33 @@ def _bias(given: str, clicks: ClickLog, data: Collection) -> PositionBias | None
         raise InputError(f"--bias is {given!r}; pass a number of at least 0, or a word: {words}.") from None
 
 
-def _foretell(clicks: ClickLog, scores: Any, qid: Any, docids: Any, bias: PositionBias | None, clip: float) -> str:
-    """Say what the new order is worth on queries it did not learn from, beside the old lists."""
+class Foretold(NamedTuple):
+    """What clicks on held-out queries say: DCG@10 of the lists as they were shown, and of the new order."""
+
+    old: float
+    new: ClickEstimate
+
+
+def _foretell(
+    clicks: ClickLog, scores: Any, qid: Any, docids: Any, bias: PositionBias | None, clip: float
+) -> Foretold | None:
+    """Say what the new order is worth on queries it did not learn from; None where the log shows nothing of them."""
     import numpy as np
 
     from corank.counterfactual import estimate_from_clicks, propensities
     from corank.data.clicks import ClickLog
-    from corank.errors import InputError
 
-    mine = np.isin(clicks.qid, np.unique(np.asarray(qid).astype(str)))
+    mine = clicks.find(qid, docids) >= 0
     if not mine.any():
-        return "no list of the held-out queries is in the log; nothing is foretold"
-    chance = None if clicks.propensity is None else clicks.propensity[mine]
+        return None
     part = ClickLog.of(
         clicks.qid[mine],
         clicks.docids[mine],
         clicks.position[mine],
         clicks.clicked[mine],
         impression=clicks.impression[mine],
-        propensity=chance,
+        propensity=None if clicks.propensity is None else clicks.propensity[mine],
     )
     wanted = part.clicked / np.maximum(propensities(part, bias), clip)
     old = float((wanted * (part.position <= 10) / np.log2(1.0 + part.position)).sum() / part.n_impressions)
-    try:
-        new = estimate_from_clicks(part, scores, qid, docids, method="doubly_robust", bias=bias, clip=clip)
-    except InputError:
-        return "no document shown for the held-out queries is among the rows; nothing is foretold"
-    return (
-        f"DCG@10 of held-out queries by their clicks: {old:.4f} as shown, {new.value:.4f} by the new order "
-        f"({new.low:.4f} to {new.high:.4f}); {part.n_impressions} lists, {new.unseen:.0%} of the rows never shown"
-    )
+    return Foretold(old, estimate_from_clicks(part, scores, qid, docids, method="doubly_robust", bias=bias, clip=clip))
