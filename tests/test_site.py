@@ -18,9 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 # what Sphinx makes is not there before it ran
 MADE = ("_build/", "gallery/", "api/generated/")
-PAGES = sorted(
-    path for path in DOCS.rglob("*.md") if not path.relative_to(DOCS).as_posix().startswith(MADE)
-)  # fmt: skip
+PAGES = sorted(path for path in DOCS.rglob("*.md") if not path.relative_to(DOCS).as_posix().startswith(MADE))
 READ = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *PAGES]
 LINK = re.compile(r"!?\[[^\]]*\]\(([^()\s]+)\)")
 TOCTREE = re.compile(r"```\{toctree\}\n(.*?)```", flags=re.DOTALL)
