@@ -71,11 +71,14 @@ class Plan:
         verdict = judge(outcomes, metric, LEVEL, seed)
         curve: tuple[CurvePoint, ...] = ()
         trade: tuple[TradeOffPoint, ...] = ()
+        late: tuple[str, ...] = ()
         if verdict.winner:
             drawn = _drawn(outcomes, verdict)
             until = self._until(_ALL_UNTIL)
             curve = learning.curve(drawn, self.fractions, self.n_repeats, until) if self.fractions else ()
             trade = self._trade(learning, until)
+            if until is not None and monotonic() > until:
+                late = ("The budget ended before everything besides was learnt: curves may lack points.",)
         model, path, notes = self._refit(learning, verdict.winner, folder)
         columns = self.given.names_of(self.problem.X.shape[1])
         refitted = learning.known.get(Task(verdict.winner, None))
@@ -95,7 +98,7 @@ class Plan:
             winner=verdict.winner,
             rule=RULE,
             verdict=verdict.sentence,
-            notes=(*self.notes, *_cut(outcomes, self.budget), *notes),
+            notes=(*self.notes, *_cut(outcomes, self.budget), *late, *notes),
             folds=self.problem.n_folds,
             seed=seed,
             versions=versions(self.methods.values()),
