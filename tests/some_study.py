@@ -126,6 +126,7 @@ def full_study(n_queries: int = 200, larger_is_better: bool = True) -> Study:
         trade_off=tuple(
             TradeOffPoint(mix, 0.48 - 0.02 * mix**2, 0.9 - 0.65 * mix**0.3) for mix in (0.0, 0.1, 0.5, 0.9, 1.0)
         ),
+        bounds=BOUNDS,
     )
 
 
@@ -143,5 +144,5 @@ def unfinished_study() -> Study:
     )
     return replace(
         whole, outcomes=none, tests=(), curve=(), best="", simplest="", winner="", verdict="No method was finished.",
-        notes=(), model=None, path=(), reliability=(), coefficients=(), queries=(), trade_off=(),
+        notes=(), model=None, path=(), reliability=(), coefficients=(), queries=(), trade_off=(), bounds=(),
     )  # fmt: skip

@@ -11,6 +11,7 @@ from scipy import sparse
 from sklearn import config_context
 from sklearn.decomposition import PCA
 from sklearn.linear_model import PoissonRegressor, Ridge
+from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 
@@ -237,8 +238,11 @@ def test_bad_models_and_names_get_one_sentence():
     trees[0].fit(X)
     with pytest.raises(InputError, match="no sum over columns"):
         explain(trees, X, PAIR)
-    from sklearn.neighbors import KNeighborsRegressor
-
+    with pytest.raises(InputError, match="model is a QueryScaler, which scores no rows"):
+        explain(QueryScaler(), X, PAIR)
+    by_id = corank.Collaborative().fit([1, 2, 1, 2], [1, 2, 3, 1], qid=[1, 1, 2, 2])
+    with pytest.raises(InputError, match="what this Collaborative says of a row is no sum"):
+        explain(by_id, [1, 2], (0, 1), qid=[1, 1])
     with pytest.raises(InputError, match="model is a KNeighborsRegressor"):
         explain(KNeighborsRegressor().fit(X, PROBLEM.y), X, PAIR)
 

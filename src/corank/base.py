@@ -211,15 +211,16 @@ class Ranker(BaseEstimator, ABC):
         X, qid: whole queries.
         rows: numbers of the rows in question.
         """
+        has_basis = hasattr(self, "basis_") and hasattr(self, "dual_coef_")
+        if not has_basis and not hasattr(self, "coef_"):
+            raise InputError(
+                f"what this {type(self).__name__} says of a row is no sum over columns or training rows, so that no "
+                "contributions add up to it; explain a linear or kernel model, or a pursuit."
+            )
         chosen = self._new_rows(X)[rows]
-        if hasattr(self, "basis_") and hasattr(self, "dual_coef_"):
+        if has_basis:
             return [self.basis_.terms(self._as_seen(chosen), self.dual_coef_)]
-        if hasattr(self, "coef_"):
-            return [Terms.of_columns(chosen, self.coef_)]
-        raise InputError(
-            f"what this {type(self).__name__} says of a row is no sum over columns or training rows, so that no "
-            "contributions add up to it; explain a linear or kernel model, or a pursuit."
-        )
+        return [Terms.of_columns(chosen, self.coef_)]
 
     def rank(self, X: Any, qid: ArrayLike | None = None, *, prior: ArrayLike | None = None) -> NDArray[np.int64]:
         """

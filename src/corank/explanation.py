@@ -237,6 +237,8 @@ def explained(
     Explanation
         The same.
     """
+    if not hasattr(model, "predict"):
+        raise InputError(f"model is a {type(model).__name__}, which scores no rows; pass a fitted ranker or pipeline.")
     n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
     a, b = _checked(pair, n_rows)
     columns = getattr(X, "columns", None) if names is None else names

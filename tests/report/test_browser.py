@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from corank.report.study import study_html
-from some_study import BOUNDS, full_study
+from some_study import full_study
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 # what the browser asks for by itself: updates, lists, its own search for proxies
@@ -67,7 +67,7 @@ def browser():
 
 @pytest.fixture
 def served():
-    text = study_html(full_study(), BOUNDS)
+    text = study_html(full_study())
     pages = {f"/{width}.html": FRAME.format(width=width) for width in (320, 390, 1280)}
     pages |= {"/report.html": text, "/loud.html": '<img src="http://elsewhere.example/a.png"><p>loud</p>'}
     proxy = Proxy(pages)

@@ -104,6 +104,27 @@ def test_points_of_lines_stand_where_the_ticks_say():
     assert (to_x(float(ring.get("cx"))), to_y(float(ring.get("cy")))) == pytest.approx((40.0, 0.42), abs=0.3)
 
 
+def test_notes_cover_neither_points_nor_each_other():
+    near = Line(
+        "CRR",
+        ((0.9, 0.48), (0.42, 0.481), (0.4, 0.479), (0.38, 0.477), (0.3, 0.45)),
+        notes=("0", "0.25", "0.5", "0.75", "1"),
+    )
+    root = parsed(line_plot(*TOLD, [near], "error", "AP"))
+    (curve,) = root.iter(f"{SVG}polyline")
+    places = np.array(numbers(curve.get("points"))).reshape(-1, 2)
+    (series,) = [g for g in root.iter(f"{SVG}g") if g.get("class") == "s1"]
+    boxes = []
+    for text in series.iter(f"{SVG}text"):
+        left, base = float(text.get("x")), float(text.get("y"))
+        boxes.append((left, left + len(text.text) * LETTER, base - 9, base))
+    assert len(boxes) == 5
+    for at, (left, right, top, bottom) in enumerate(boxes):
+        assert not any(left < x < right and top < y < bottom for x, y in places)
+        for other in boxes[:at]:
+            assert right <= other[0] or other[1] <= left or bottom <= other[2] or other[3] <= top
+
+
 def test_dots_and_intervals_stand_where_the_ticks_say():
     root = parsed(PLOTS["intervals"]())
     to_x = scale_of(root, "x")

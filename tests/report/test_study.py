@@ -17,10 +17,10 @@ from corank.metrics import CONVENTIONS
 from corank.report.study import study_html, study_markdown, write
 from corank.report.words import in_words
 from read_page import Page
-from some_study import BOUNDS, full_study, unfinished_study
+from some_study import full_study, unfinished_study
 
 STUDY = full_study()
-PAGE = Page(study_html(STUDY, BOUNDS))
+PAGE = Page(study_html(STUDY))
 
 
 def test_the_leaderboard_shows_every_method_with_its_figures():
@@ -105,7 +105,7 @@ def test_it_can_be_repeated():
 
 
 def test_nothing_is_loaded_and_nothing_runs():
-    text = study_html(STUDY, BOUNDS)
+    text = study_html(STUDY)
     assert len(text.encode()) < 500_000
     assert not PAGE.all("script")
     assert not PAGE.all("img")
@@ -137,11 +137,11 @@ def test_it_can_be_read_by_keyboard_and_aloud():
 
 
 def test_every_plot_of_the_page_is_a_file_beside_the_markdown(tmp_path):
-    page, markdown, *plots = write(STUDY, tmp_path, BOUNDS)
-    assert page.read_text(encoding="utf-8") == study_html(STUDY, BOUNDS)
+    page, markdown, *plots = write(STUDY, tmp_path)
+    assert page.read_text(encoding="utf-8") == study_html(STUDY)
     assert len(plots) == len(PAGE.all("svg")) == 7
     text = markdown.read_text(encoding="utf-8")
-    assert text == study_markdown(STUDY, BOUNDS)
+    assert text == study_markdown(STUDY)
     assert re.findall(r"\]\((.*?)\)", text) == [plot.name for plot in plots]
     for plot in plots:
         assert ET.parse(plot).getroot().tag == "{http://www.w3.org/2000/svg}svg"
@@ -149,7 +149,7 @@ def test_every_plot_of_the_page_is_a_file_beside_the_markdown(tmp_path):
 
 
 def test_markdown_has_the_sections_and_tables_of_the_page():
-    text = study_markdown(STUDY, BOUNDS)
+    text = study_markdown(STUDY)
     assert re.findall("^## (.*)$", text, flags=re.M) == PAGE.text_of("h2")
     assert re.findall(r"^\*\*(.*)\*\*$", text, flags=re.M)[1:] == [table.caption for table in PAGE.tables]
 
@@ -166,7 +166,7 @@ def test_parts_without_data_are_left_out():
     "change",
     [
         {"queries": ()}, {"curve": ()}, {"path": ()}, {"reliability": ()}, {"coefficients": ()}, {"trade_off": ()},
-        {"tests": ()}, {"model": None}, {"command": ""}, {"notes": ()}, {"convention": "letor4"},
+        {"bounds": ()}, {"tests": ()}, {"model": None}, {"command": ""}, {"notes": ()}, {"convention": "letor4"},
         {"data": replace(STUDY.data, grades=(), constant_columns=(), n_pool_rows=0, n_single_grade_queries=0)},
         {"outcomes": STUDY.outcomes[:1], "simplest": STUDY.winner, "tests": (), "curve": STUDY.curve[:1]},
         {"path": STUDY.path[:1], "reliability": STUDY.reliability[:1], "trade_off": STUDY.trade_off[:1]},

@@ -1,14 +1,16 @@
-"""What a report shows besides: calibration, coefficients, single queries, and ranking against regression."""
+"""What a report shows besides: calibration, coefficients, bounds, single queries, ranking against regression."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.isotonic import IsotonicRegression
 
+from corank.bounds import Bound, kpartite_interval
 from corank.calibration import reliability_curve
 from corank.comparing.problem import Problem
 from corank.comparing.values import Coefficient, QueryValue, ReliabilityPoint, TradeOffPoint
@@ -16,6 +18,7 @@ from corank.comparing.work import ranker_of
 from corank.data.deviation import column_factors
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData
+from corank.errors import InputError
 from corank.metrics import Evaluation, parse_metric
 
 Floats = NDArray[np.float64]
@@ -51,6 +54,30 @@ def reliability(problem: Problem, scores: Floats) -> tuple[ReliabilityPoint, ...
     found = reliability_curve(relevant, np.clip(predicted, 0.0, 1.0))
     bins = zip(found.predicted.tolist(), found.observed.tolist(), found.counts.tolist(), strict=True)
     return tuple(ReliabilityPoint(*one) for one in bins)
+
+
+def promised(problem: Problem, scores: Floats, n_models: int) -> tuple[Bound, ...]:
+    """
+    Bound the expected error of the winner, as it was learnt for the first fold, by the rows of that fold.
+
+    One fold, since what the others say depends on it: they learnt from its rows. The mean over folds would not be
+    narrower, for its width is that of the smallest fold (see `corank.bounds.cv_bound`).
+
+    scores: of ``problem.judged``.
+    n_models: methods that these rows chose among.
+    Returns: one bound; none where the fold holds no two rows of different score.
+    """
+    rows = problem.judged
+    out = problem.parts[rows] == 0
+    by_query = np.array_equal(problem.units[rows], problem.codes[rows])
+    queries = problem.codes[rows][out] if by_query else None
+    try:
+        found = kpartite_interval(scores[out], problem.y[rows][out], queries, n_models=n_models)
+    except InputError:
+        return ()
+    said_of = "It is said of the model of the first fold, which learnt from the others; the saved one learnt from all."
+    dealt = () if by_query else ("Rows were dealt to folds by their grades, which is taken for chance.",)
+    return (replace(found, name=f"{found.name}, first fold", assumptions=(*found.assumptions, said_of, *dealt)),)
 
 
 def coefficients(problem: Problem, model: Any, columns: Sequence[str]) -> tuple[Coefficient, ...]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from corank.comparing.extras import MIXES, coefficients, reliability, trade_off_points, worst_queries
+from corank.comparing.extras import MIXES, coefficients, promised, reliability, trade_off_points, worst_queries
 from corank.comparing.files import keep_model
 from corank.comparing.given import Given
 from corank.comparing.learning import Learning
@@ -111,6 +111,7 @@ class Plan:
             coefficients=coefficients(self.problem, model, columns),
             queries=_by_query(learning, outcomes, verdict),
             trade_off=trade,
+            bounds=() if scores is None else promised(self.problem, scores, sum(one.is_complete for one in outcomes)),
         )
 
     def _until(self, share: float) -> float | None:

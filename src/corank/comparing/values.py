@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from corank.bounds import Bound
 from corank.comparing.shown import leaderboard
 from corank.metrics import Evaluation, PairedTest
 
@@ -309,6 +310,8 @@ class Study:
         Every judged query, those first on which the winner does worst.
     trade_off : tuple of TradeOffPoint
         Mix ascending; empty where CRR was not among the methods.
+    bounds : tuple of Bound
+        What theory promises for the winner, with what is assumed.
     """
 
     data: DataSummary
@@ -338,6 +341,7 @@ class Study:
     coefficients: tuple[Coefficient, ...] = ()
     queries: tuple[QueryValue, ...] = ()
     trade_off: tuple[TradeOffPoint, ...] = ()
+    bounds: tuple[Bound, ...] = ()
 
     def __repr__(self) -> str:
         methods = ", ".join(one.name for one in self.outcomes)

@@ -27,6 +27,8 @@ N_LINES = 6
 """The most lines of a plot: more cannot be told apart."""
 
 HEIGHT = 170.0
+# left, right, top and bottom
+Box = tuple[float, float, float, float]
 _ROW = 17.0
 # each around the place 0, 0: circle, square, triangle, diamond, triangle on its head, cross
 _MARKS = (
@@ -91,8 +93,8 @@ def line_plot(
             high = [(x(across), y(ends[1])) for (across, _), ends in zip(line.places, line.band, strict=True)]
             drawn.append(tag("polygon", points=points([*low, *reversed(high)]), class_="band"))
         drawn.append(tag("polyline", points=points(places), class_="curve"))
+        drawn += _notes(line.notes, places)
         drawn += [_mark(at, *place) for place in places]
-        drawn += [_note(text, *place) for text, place in zip(line.notes, places, strict=False)]
         parts.append(tag("g", "".join(drawn), class_=f"s{at}"))
     if chosen is not None:
         parts.append(tag("circle", cx=x(chosen[0]), cy=y(chosen[1]), r=7, class_="ring"))
@@ -105,11 +107,22 @@ def _mark(at: int, x: float, y: float) -> str:
     return tag("path", d=_MARKS[at - 1], transform=f"translate({number(x)} {number(y)})", class_="dot")
 
 
-def _note(text: str, x: float, y: float) -> str:
-    """A word above a point, or before it where the drawing ends."""
-    if x + (len(text) + 1) * LETTER > WIDTH:
-        return label(text, x - 7, y - 6, "tick", "end")
-    return label(text, x + 5, y - 6, "tick")
+def _notes(texts: Sequence[str], places: Sequence[tuple[float, float]]) -> list[str]:
+    """A word beside each point, where it covers neither another word nor another point, if there is such a place."""
+    drawn, taken = [], [(x - 3, x + 3, y - 3, y + 3) for x, y in places]
+    for text, (x, y) in zip(texts, places, strict=False):
+        width = len(text) * LETTER
+        corners = [(left, base) for base in (y - 6, y + 14) for left in (x + 5, x - 5 - width)]
+        boxes = [(left, left + width, base - 9, base) for left, base in corners]
+        free = (box for box in boxes if box[0] >= 0 and box[1] <= WIDTH and not any(_meet(box, one) for one in taken))
+        box = next(free, boxes[0])
+        taken.append(box)
+        drawn.append(label(text, box[0], box[3], "tick"))
+    return drawn
+
+
+def _meet(one: Box, other: Box) -> bool:
+    return one[0] < other[1] and other[0] < one[1] and one[2] < other[3] and other[2] < one[3]
 
 
 def _legend(names: Sequence[str], top: float) -> tuple[list[str], float]:

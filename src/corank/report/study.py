@@ -25,7 +25,7 @@ N_WORST = 20
 """Rows of the table of queries on which the winner does worst."""
 
 
-def study_html(study: Study, bounds: Sequence[Bound] = ()) -> str:
+def study_html(study: Study) -> str:
     """
     Return a study as one page of HTML, which loads nothing else: no script, no picture, no font.
 
@@ -33,21 +33,19 @@ def study_html(study: Study, bounds: Sequence[Bound] = ()) -> str:
     ----------
     study : Study
         What `corank.comparing` found.
-    bounds : sequence of Bound
-        What theory promises for the chosen method, as `corank.bounds` gives it.
 
     Returns
     -------
     str
         The page; parts for which the study holds nothing are left out.
     """
-    parts = _sections(study, bounds)
+    parts = _sections(study)
     links = [(part.anchor, part.name) for part in parts]
     body = "\n".join([*(block.html() for block in _opening(study)), *(part.html() for part in parts)])
     return page(_title(study), body, links, sealed=True)
 
 
-def study_markdown(study: Study, bounds: Sequence[Bound] = ()) -> str:
+def study_markdown(study: Study) -> str:
     """
     Return a study as Markdown; its plots are files beside it, as `write` names them.
 
@@ -55,21 +53,17 @@ def study_markdown(study: Study, bounds: Sequence[Bound] = ()) -> str:
     ----------
     study : Study
         What `corank.comparing` found.
-    bounds : sequence of Bound
-        What theory promises for the chosen method, as `corank.bounds` gives it.
 
     Returns
     -------
     str
         The same parts as the page.
     """
-    blocks = [*_opening(study), *_sections(study, bounds)]
+    blocks = [*_opening(study), *_sections(study)]
     return "\n\n".join([f"# {_title(study)}", *(block.markdown() for block in blocks)]) + "\n"
 
 
-def write(
-    study: Study, folder: str | os.PathLike[str], bounds: Sequence[Bound] = (), *, overwrite: bool = False
-) -> tuple[Path, ...]:
+def write(study: Study, folder: str | os.PathLike[str], *, overwrite: bool = False) -> tuple[Path, ...]:
     """
     Write a study as ``report.html``, one page for itself, and as ``report.md`` with its plots beside it.
 
@@ -79,8 +73,6 @@ def write(
         What `corank.comparing` found.
     folder : path
         An existing folder.
-    bounds : sequence of Bound
-        What theory promises for the chosen method, as `corank.bounds` gives it.
     overwrite : bool
         Whether reports that stand there are replaced.
 
@@ -92,8 +84,8 @@ def write(
     place = Path(folder)
     if not place.is_dir():
         raise InputError(f"{folder} is no folder to write a report to; create it first.")
-    plots = [plot for part in _sections(study, bounds) for block in part.blocks for plot in _plots_of(block)]
-    texts = {"report.html": study_html(study, bounds), "report.md": study_markdown(study, bounds)}
+    plots = [plot for part in _sections(study) for block in part.blocks for plot in _plots_of(block)]
+    texts = {"report.html": study_html(study), "report.md": study_markdown(study)}
     texts |= {plot.file: standalone(plot.drawing) for plot in plots}
     for name in texts:  # all of them or none
         require_place(place / name, overwrite=overwrite)
@@ -115,7 +107,7 @@ def _plots_of(block: Block) -> Iterator[Plot]:
         yield from block.plots
 
 
-def _sections(study: Study, bounds: Sequence[Bound]) -> list[Section]:
+def _sections(study: Study) -> list[Section]:
     """The parts of the page that hold anything."""
     parts = [
         Section("data", "The data", _data(study)),
@@ -123,7 +115,7 @@ def _sections(study: Study, bounds: Sequence[Bound]) -> list[Section]:
         Section("curve", "How many judgements are needed", _curve(study)),
         Section("winner", "The chosen method", _winner(study)),
         Section("queries", "Query by query", _queries(study)),
-        Section("bounds", "What theory promises", _promised(bounds)),
+        Section("bounds", "What theory promises", _promised(study.bounds)),
         Section("tuning", "How methods were tuned", _tuning(study)),
         Section("repeat", "To repeat it", _repeat(study)),
     ]

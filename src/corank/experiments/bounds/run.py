@@ -88,7 +88,7 @@ def run(options: ExperimentOptions) -> Report:
             ),
             ReportTable(
                 "What cv_bound is made of",
-                ("population", "n", "error of the folds", "its width", "distance to the folds' models", "its width"),
+                ("population", "n", "error of folds", "width of it", "distance to models of folds", "width of the distance"),
                 tuple(parts),
             ),
         ),
@@ -180,12 +180,15 @@ def _findings(held_out: list[tuple[Cell, ...]], upper: list[tuple[Cell, ...]]) -
     others = np.concatenate([column(held_out, name, 5) for name in ("bootstrap", "normal")])
     held, above, usual = column(upper, "cv_bound", 5), column(upper, "cv_bound", 6), column(upper, USUAL, 5)
     return (
-        f"Intervals by kpartite_interval hold in at least {column(held_out, 'kpartite', 5).min():.1%} of the "
-        f"resamples, and are {(ours / theirs).min():.1f} to {(ours / theirs).max():.1f} times as wide as those of the "
-        "bootstrap.",
+        f"Intervals by kpartite_interval hold in {_often(column(held_out, 'kpartite', 5))}, and are "
+        f"{(ours / theirs).min():.1f} to {(ours / theirs).max():.1f} times as wide as those of the bootstrap.",
         f"Bootstrap and normal intervals, which promise {1 - DELTA:.0%}, hold in {others.min():.1%} to "
         f"{others.max():.1%}.",
-        f"cv_bound holds in at least {held.min():.1%}, and lies {above.min():.2f} to {above.max():.2f} above the true "
+        f"cv_bound holds in {_often(held)}, and lies {above.min():.2f} to {above.max():.2f} above the true "
         f"error; the usual {USUAL} holds in {usual.min():.1%} to {usual.max():.1%}.",
-        f"linear_class is vacuous in at least {column(upper, 'linear_class', 7).min():.0%} of the resamples.",
+        f"linear_class is vacuous in {_often(column(upper, 'linear_class', 7))}.",
     )
+
+
+def _often(shares: Floats) -> str:
+    return "every resample" if shares.min() == 1.0 else f"at least {shares.min():.1%} of the resamples"
