@@ -116,8 +116,9 @@ def test_lightgbm_is_lightgbm_and_can_be_saved(made, tmp_path, kind):
     assert isinstance(model.ranker_, LambdaRank)
     save(model.ranker_, tmp_path / "m.safetensors")
     np.testing.assert_array_equal(load(tmp_path / "m.safetensors").predict(kind(X)), model.predict(kind(X)))
-    with pytest.raises(InputError, match="takes whole grades from 0 only"):
-        LightGBM().fit(X, y - 0.5, qid=qid)
+    for shift in (-0.5, -1.0, 31.0):
+        with pytest.raises(InputError, match="takes whole grades from 0 to 30 only"):
+            LightGBM().fit(X, y + shift, qid=qid)
 
 
 def test_what_is_not_installed_is_known_to_be(monkeypatch):

@@ -49,6 +49,24 @@ def test_a_random_order_never_wins_but_is_told_of():
     assert found.sentence.endswith("No method is surely better than a random order here: judge more queries.")
 
 
+def test_a_mean_that_few_queries_made_does_not_beat_who_is_better_on_most():
+    # P@1 of 40 queries: b is wrong on many by little, a on few by much
+    qid = np.repeat(np.arange(40), 2)
+    y = np.tile([1.0, 0.0], 40)
+    gains = np.where(np.arange(40) < 34, 0.1, -2.0)
+    base = np.zeros(80)
+    a = evaluate(y, base, qid, "MSE")
+    b = evaluate(y, base + np.repeat(gains, 2) * np.tile([1.0, 0.0], 40), qid, "MSE")
+    made = [
+        Outcome(name, name, False, False, at, "", (), found, 0.0, 1.0, 0.0, 0.0, 0, 5)
+        for at, (name, found) in enumerate((("b", b), ("a", a)))
+    ]
+    found = judge(made, "MSE", 0.95, 0)
+    assert found.best == "a"
+    assert found.tests[0].p_adjusted < 0.05
+    assert found.winner == "b"
+
+
 def test_errors_are_better_small():
     found = judge(
         [outcome("a", 30.0, 1, metric="disagreement"), outcome("b", 0.1, 2, metric="disagreement")],

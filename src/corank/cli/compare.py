@@ -203,9 +203,10 @@ def show_study(study: Study) -> None:
 
     console = screen()
     data = study.data
+    pool = f", beside {data.n_pool_rows} unscored rows of a pool" if data.n_pool_rows else ""
     console.print(
         f"{data.name}: {data.n_rows} rows in {data.n_queries} queries, {data.n_features} features, "
-        f"{data.n_rows - data.n_unscored_rows} scored; {study.folds} folds of whole queries, convention "
+        f"{data.n_rows - data.n_unscored_rows} scored{pool}; {study.folds} folds of whole queries, convention "
         f"{study.convention}, seed {study.seed}"
     )
     p_values = {test.other: test.p_adjusted for test in study.tests if test.base == study.best}

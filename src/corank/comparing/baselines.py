@@ -17,6 +17,9 @@ from corank.lambdarank.trees import taken
 
 Floats = NDArray[np.float64]
 
+# the gains that LightGBM's defaults have
+_GRADES = 31
+
 
 class RandomOrder(BaseEstimator):
     """
@@ -52,8 +55,10 @@ class LightGBM(BaseEstimator):
         """Grow trees on the scored rows."""
         rows, grades = as_rows(X), np.asarray(y, dtype=np.float64)
         scored = ~np.isnan(grades)
-        if (grades[scored] < 0).any() or (grades[scored] != np.round(grades[scored])).any():
-            raise InputError("LightGBM's lambdarank takes whole grades from 0 only; leave lightgbm out.")
+        if not np.isin(grades[scored], np.arange(_GRADES)).all():
+            raise InputError(
+                f"LightGBM's lambdarank takes whole grades from 0 to {_GRADES - 1} only; leave lightgbm out."
+            )
         queries = Queries.of(np.asarray(qid)[scored], int(scored.sum()))
         order = np.flatnonzero(scored)[queries.order]
         ranker = need("lightgbm", "trees").LGBMRanker(verbosity=-1, n_jobs=1, random_state=self.random_state)

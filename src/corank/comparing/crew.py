@@ -43,11 +43,11 @@ class Worker:
 
     def run(self, line: bytes) -> str | None:
         """Hand over a task; return its error, empty where there was none, or None where the worker was stopped."""
-        process = self._started()
+        process, hello = self._started()
         try:
             assert process.stdin is not None
             assert process.stdout is not None
-            process.stdin.write(line)
+            process.stdin.write(hello + line)
             process.stdin.flush()
             answer = process.stdout.readline()
         except (OSError, ValueError):  # a pipe that broke or was closed
@@ -72,21 +72,21 @@ class Worker:
         if process is not None:
             self._end(process)
 
-    def _started(self) -> subprocess.Popen[bytes]:
+    def _started(self) -> tuple[subprocess.Popen[bytes], bytes]:
+        """Return the process, and what it has to be told first."""
         with self._lock:
-            if self._process is None:
-                with self._log.open("ab") as log:
-                    self._process = subprocess.Popen(
-                        [sys.executable, "-P", "-W", "ignore", "-c", _SERVE],
-                        stdin=subprocess.PIPE,
-                        stdout=subprocess.PIPE,
-                        stderr=log,
-                        env={**os.environ, **_ONE_THREAD, "PYTHONPATH": os.pathsep.join(map(str, sys.path))},
-                        start_new_session=True,  # Ctrl-C is for the comparison, which ends its processes
-                    )
-                assert self._process.stdin is not None
-                self._process.stdin.write(self._hello)
-            return self._process
+            if self._process is not None:
+                return self._process, b""
+            with self._log.open("ab") as log:
+                self._process = subprocess.Popen(
+                    [sys.executable, "-P", "-W", "ignore", "-c", _SERVE],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=log,
+                    env={**os.environ, **_ONE_THREAD, "PYTHONPATH": os.pathsep.join(map(str, sys.path))},
+                    start_new_session=True,  # Ctrl-C is for the comparison, which ends its processes
+                )
+            return self._process, self._hello
 
     def _end(self, process: subprocess.Popen[bytes]) -> None:
         try:

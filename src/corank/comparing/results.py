@@ -17,6 +17,7 @@ from corank._version import __version__
 from corank.comparing.methods import Method
 from corank.comparing.trial import Settings
 from corank.data.atomic import atomic_file, naming_faults
+from corank.errors import InputError
 from corank.persist import load
 
 Floats = NDArray[np.float64]
@@ -95,13 +96,17 @@ class Results:
         return self.folder / f"{name}.safetensors"
 
     def read(self, task: Task, method: Method) -> Result | None:
-        """Return a result that is there and whole, else None."""
-        return read_result(self.file(task, method))
+        """Return a result that is there and whole, with its model where there is one, else None."""
+        found = read_result(self.file(task, method))
+        lacks_model = found is not None and task.fold is None and not found.note and self.model(task, method) is None
+        return None if lacks_model else found
 
     def model(self, task: Task, method: Method) -> Any:
-        """Return the model that a result has kept; None where it could not be."""
-        path = model_file(self.file(task, method))
-        return load(path) if path.exists() else None
+        """Return the model that a result has kept; None where it is absent or damaged."""
+        try:
+            return load(model_file(self.file(task, method)))
+        except (InputError, OSError):
+            return None
 
 
 def model_file(result: Path) -> Path:

@@ -76,8 +76,11 @@ def quality(outcome: Outcome, metric: str) -> float:
 
 
 def _loses(test: PairedTest) -> bool:
-    """Whether the other is surely worse than the best, which is the base."""
-    return test.p_adjusted <= ERROR
+    """Whether the other is surely worse than the best, which is the base; a mean may be best by a few queries alone."""
+    better, worse = test.n_higher, test.n_lower
+    if not parse_metric(test.metric).measure.larger_is_better:
+        better, worse = worse, better
+    return test.p_adjusted <= ERROR and worse > better
 
 
 def _sentence(best: Outcome, simplest: Outcome, winner: Outcome, against: dict[str, PairedTest], metric: str) -> str:
