@@ -49,13 +49,13 @@ def _made() -> Path:
     rows = [f"thing {k},{a},{b},{a + b:.3f}\n" for k, (a, b) in enumerate(items.tolist())]
     (folder / "items.csv").write_text("name,size,age,grade\n" + "".join(rows))
     (folder / "pairs.csv").write_text("winner,loser\nthing 0,thing 1\nthing 2,thing 1\nthing 3,thing 4\n")
-    texts = [" ".join(rng.choice(WORDS, 30)) for _ in range(40)]
+    texts = [" ".join(rng.choice(WORDS, 12)) for _ in range(20)]
     records = [f"{k},study of {text[:20]},{text},{int(k % 5 == 0)}\n" for k, text in enumerate(texts)]
     (folder / "records.csv").write_text("id,title,abstract,included\n" + "".join(records))
     (folder / "articles").mkdir()
     for k, text in enumerate(texts):
         (folder / "articles" / f"a{k}.txt").write_text(text)
-    links = [(f"a{k}", f"a{(k + 1) % 40}") for k in range(40)]
+    links = [(f"a{k}", f"a{(k + 1) % 20}") for k in range(20)]
     (folder / "links.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in links))
     corpus = read_corpus(folder / "articles")
     save_corpus(corpus, folder / "articles.index")

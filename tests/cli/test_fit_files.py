@@ -43,6 +43,19 @@ def test_preferences_by_name_by_number_and_by_document(here, says):
     assert (said["n_rows"], said["n_scored"]) == (160, 4)
 
 
+def test_items_with_names_are_ranked_by_what_was_learnt_of_them(here, says):
+    says("fit", "items.csv", "-m", "rankrls", "--pairs", "pairs.csv", "-o", "m")
+    scores = corank.load("m").predict(X_of_items())
+    np.testing.assert_allclose(np.array(says("rank", "m", "items.csv").split(), dtype=float), scores)
+    run = says("rank", "m", "items.csv", "--format", "trec", "-o", "-")
+    assert run.split()[2] == f"t{scores.argmax()}"
+    # a column of numbers called id that was learnt from is no name
+    (here / "numbers.csv").write_text("label,qid,id,size\n1,1,5,0\n0,1,7,1\n1,2,3,0\n0,2,2,1\n")
+    says("fit", "numbers.csv", "-m", "rankrls", "-o", "n")
+    assert len(says("rank", "n", "numbers.csv").split()) == 4
+    assert len(says("suggest", "n", "numbers.csv", "--unscored", "0").splitlines()) == 2
+
+
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [

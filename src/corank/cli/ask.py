@@ -58,13 +58,14 @@ def ask(
 
     from corank.asking import Asking, Journal, read_choices
     from corank.cli.asking import ask_all, require_terminal
+    from corank.cli.tables import screen
 
     choices, _ = read_choices(items, name=name, features=columns)
     require_terminal()
     path = Journal.place(items, judge)
     with Journal(path) as journal:
         ask_all(Asking(choices, journal=journal, repeat=repeat, tol=tol, random_state=seed))
-    typer.echo(f"answers are in {path}; the same command goes on from here, --export FILE.csv writes the order.")
+    screen().print(f"answers are in {path}; the same command goes on from here, --export FILE.csv writes the order.")
 
 
 def _export(

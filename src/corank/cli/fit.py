@@ -107,7 +107,7 @@ def fit(
         parse_views,
         require_features,
     )
-    from corank.cli.preferences import read_named, read_preferences
+    from corank.cli.preferences import names_of, read_named, read_preferences
     from corank.cli.validation import Validation, watches
     from corank.data.atomic import require_place
     from corank.data.ranking import RankingData
@@ -170,8 +170,8 @@ def fit(
     if pairs is None:
         rows = read(data, **form).data
     else:
-        collection, names = read_named(data, column, id_column)
-        preferred, pair_weight = read_preferences(pairs, names)
+        collection = read_named(data, column, id_column)
+        preferred, pair_weight = read_preferences(pairs, names_of(collection))
         rows = RankingData.of_checked_pairs(collection.X, preferred, collection.data.queries)
         rows = rows.weighted(None, pair_weight)
     if views is not None and not isinstance(params["views"], int):

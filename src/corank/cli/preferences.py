@@ -6,7 +6,7 @@ import csv
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from corank.data.collection import Collection
 from corank.data.frames import read_csv, read_parquet
 from corank.data.read import one_kind, opened, read
 from corank.data.table_text import csv_rows, decoded
-from corank.data.text import Text
+from corank.data.text import Source, Text
 from corank.errors import InputError, known
 
 IDS = ("docid", "id", "name")
@@ -23,38 +23,48 @@ IDS = ("docid", "id", "name")
 
 
 def read_named(
-    data: Sequence[Path],
+    data: Sequence[Source],
     qid: str | None,
     id_column: str | None,
     *,
     y: str | None = None,
     unscored: float | None = None,
     n_features: int | None = None,
-) -> tuple[Collection, list[str]]:
+    layout: Literal["auto", "dense"] = "auto",
+) -> Collection:
     """
-    Read rows, and what they are called.
+    Read rows, with their names where a table has a column of them.
 
     data: a table, LETOR text, or a store.
-    qid, y, unscored, n_features: as in `corank.read`; a qid of "none" ignores query ids.
-    id_column: column of a table that names its rows; by default one of `IDS`.
-    Returns: the rows, and their names: documents, or numbers from 1 where the file has none.
+    qid, y, unscored, n_features, layout: as in `corank.read`; a qid of "none" ignores query ids.
+    id_column: column of a table that names its rows; by default one of `IDS`, unless it is one of `n_features`.
+    Returns: the rows; the column stands for their documents.
     """
     sources = [opened(one) for one in data]
     kind, source = one_kind(sources), sources[0]
     if kind in ("csv", "parquet"):
-        if kind == "csv" and id_column is None and isinstance(source, Text):
+        was_named = id_column is not None
+        if kind == "csv" and not was_named and isinstance(source, Text):
             line = source.first_line().decode(errors="replace")
             columns = next(csv.reader([line], delimiter=max(",;\t", key=line.count)))
             id_column = next((one for one in IDS if one in columns), None)
         is_one = qid == "none"
         reader: Any = read_csv if kind == "csv" else read_parquet
-        rows = reader(source if kind == "csv" else data[0], y=y, qid=None if is_one else qid, docid=id_column)
+        table, roles = (
+            source if kind == "csv" else getattr(source, "path", source),
+            {"y": y, "qid": None if is_one else qid},
+        )
+        rows = reader(table, docid=id_column, **roles)
+        if not was_named and id_column not in (None, "docid") and rows.X.shape[1] + 1 == n_features:
+            rows = reader(table, **roles)  # a column of numbers that the model learnt from
         scores = rows.y if unscored is None else np.where(rows.y == unscored, np.nan, rows.y)
         rows = rows.revised(rows.X, scores, one_query=is_one)
     elif id_column is not None:
         raise InputError(f"--id names a column, but {source} is no table; leave it out.")
     else:
-        rows = read(sources, y=y, qid=False if qid == "none" else qid, unscored=unscored, n_features=n_features)
+        rows = read(
+            sources, y=y, qid=False if qid == "none" else qid, unscored=unscored, n_features=n_features, layout=layout
+        )
     names = map(str, range(1, len(rows.y) + 1)) if rows.docids is None else rows.docids.tolist()
     return rows, list(names)
 

@@ -34,6 +34,9 @@ def rank(
     qid: Annotated[
         str | None, typer.Option(help="'none' ignores query ids; otherwise the id column of a table.")
     ] = None,
+    id_column: Annotated[
+        str | None, typer.Option("--id", help="Column that names rows of a table; docid, id or name, if there is one.")
+    ] = None,
     tag: Annotated[str, typer.Option(help="Name of the run in a TREC file.")] = "corank",
     as_json: Json = False,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
@@ -71,7 +74,7 @@ def rank(
             sentence = f"wrote {output}: utilities of {lines[0].strip()} for {len(lines) - 1} rows"
             tell(as_json, "rank", {"output": output, "n_rows": len(lines) - 1}, sentence)
         return
-    request = Request.of(ranker, model, data, label, qid, tag if format is Format.trec else None)
+    request = Request.of(ranker, model, data, label, qid, tag if format is Format.trec else None, id_column)
     tally = write_scores(request, output, overwrite=force)
     if output is not None and not is_stream(output):
         n_queries = len(tally.queries) or 1

@@ -19,11 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.cli.models import layout_of, occurring, warn_of_absent_features
+from corank.cli.preferences import read_named
 from corank.core.digits import number_lines
 from corank.data.compressed import STANDARD, is_stream, write_text
 from corank.data.letor_stream import Block, Scattered, changes, stream_letor, whole_queries
 from corank.data.queries import Queries
-from corank.data.read import one_kind, opened, read
+from corank.data.read import one_kind, opened
 from corank.data.routing import predict_with_qid, predicts_by_qid
 from corank.data.text import Text, spooled
 from corank.data.trec import run_lines
@@ -37,7 +38,7 @@ class Request:
 
     ranker, model: a fitted ranker or pipeline, and the file it came from.
     sources: files of rows, opened.
-    label, qid: columns of a table; a qid of "none" ignores query ids.
+    label, qid, id_column: columns of a table; a qid of "none" ignores query ids.
     tag: name of the run to write; None writes one score a line.
     """
 
@@ -47,13 +48,21 @@ class Request:
     label: str | None
     qid: str | None
     tag: str | None
+    id_column: str | None = None
 
     @classmethod
     def of(
-        cls, ranker: Any, model: Path, data: Iterable[Path], label: str | None, qid: str | None, tag: str | None
+        cls,
+        ranker: Any,
+        model: Path,
+        data: Iterable[Path],
+        label: str | None = None,
+        qid: str | None = None,
+        tag: str | None = None,
+        id_column: str | None = None,
     ) -> Request:
         """Open the files."""
-        return cls(ranker, model, [opened(one) for one in data], label, qid, tag)
+        return cls(ranker, model, [opened(one) for one in data], label, qid, tag, id_column)
 
 
 @dataclass
@@ -105,7 +114,7 @@ def write_scores(request: Request, output: Path | None, *, overwrite: bool) -> T
 
 def _in_pieces(request: Request) -> bool:
     """Whether text can be scored a piece at a time; what else is wrong with it, reading all says."""
-    if one_kind(request.sources) != "text" or request.label not in (None, "label"):
+    if one_kind(request.sources) != "text" or request.label not in (None, "label") or request.id_column is not None:
         return False
     if request.qid not in (None, "none") or getattr(request.ranker, "n_features_in_", None) is None:
         return False
@@ -130,10 +139,11 @@ def _pieces(request: Request) -> Iterator[Block]:
 
 def _whole(request: Request) -> Iterator[Block]:
     wanted, source = getattr(request.ranker, "n_features_in_", None), request.sources[0]
-    rows = read(
+    rows = read_named(
         request.sources,
+        request.qid,
+        request.id_column,
         y=request.label,
-        qid=False if request.qid == "none" else request.qid,
         n_features=wanted,
         layout=layout_of(request.ranker),
     )

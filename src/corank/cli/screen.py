@@ -74,6 +74,7 @@ def screen(
         return
 
     from corank.cli.reading import read_all
+    from corank.cli.tables import screen as terminal
     from corank.screening.journal import Journal
     from corank.screening.screening import Screening
 
@@ -87,7 +88,7 @@ def screen(
                 random_state=seed,
             )  # fmt: skip
         read_all(screening)
-    typer.echo(f"answers are in {path}; the same command goes on from here.")
+    terminal().print(f"answers are in {path}; the same command goes on from here.")
 
 
 def _export(source: Path, target: Path, force: bool, as_json: bool) -> None:

@@ -57,7 +57,7 @@ def suggest(
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
     """Say what to judge next: unjudged rows as lines of query, document and score, or pairs of a preference model."""
-    from corank.cli.preferences import read_named
+    from corank.cli.preferences import names_of, read_named
     from corank.data.compressed import STANDARD, is_stream, require_text_place, write_text
     from corank.gp import PreferenceGP
     from corank.persist import load
@@ -69,12 +69,13 @@ def suggest(
         raise InputError(f"{model} holds a {type(ranker).__name__}, which does not rank; pass a ranker or a pipeline.")
     last = getattr(ranker, "steps", [("", ranker)])[-1][1]
     wanted = getattr(ranker, "n_features_in_", None)
-    rows, names = read_named(data, qid, id_column, y=label, unscored=unscored, n_features=wanted)
+    rows = read_named(data, qid, id_column, y=label, unscored=unscored, n_features=wanted)
     if wanted not in (None, rows.X.shape[1]):
         raise InputError(
             f"{data[0]} has {rows.X.shape[1]} features, but {model} was fitted on {wanted}; pass rows of the features "
             "it knows."
         )
+    names = names_of(rows)
     if isinstance(last, PreferenceGP):
         if per_query or last is not ranker:
             raise InputError(f"{model} learns from preferences alone; leave --per-query out, and pass no pipeline.")
