@@ -14,7 +14,7 @@ API = Path(__file__).parent / "api"
 SECTIONS = {
     "Learn a ranker": (
         "descent", "rls", "svm", "pursuit", "lambdarank", "gp", "collaborative", "label_ranking", "priors", "linklearn",
-        "online", "distributed", "base", "landmarks", "smooth", "search",
+        "online", "counterfactual", "distributed", "base", "landmarks", "smooth", "search",
     ),
     "Decide what to judge": ("judging", "screening", "asking"),
     "Measure and use": (
