@@ -93,7 +93,12 @@ if TYPE_CHECKING:
     from corank.lambdarank import LambdaRank as LambdaRank, check_lambda as check_lambda, potential as potential
     from corank.landmarks import Landmarks as Landmarks
     from corank.linklearn import BM25 as BM25, Corpus as Corpus, LinkLearn as LinkLearn
-    from corank.metrics import Evaluation as Evaluation, evaluate as evaluate, evaluate_run as evaluate_run
+    from corank.metrics import (
+        Evaluation as Evaluation,
+        compare_runs as compare_runs,
+        evaluate as evaluate,
+        evaluate_run as evaluate_run,
+    )
     from corank.persist import load as load, save as save
     from corank.priors import ColumnMean as ColumnMean, OnTop as OnTop
     from corank.pursuit import (
@@ -167,6 +172,7 @@ _HOMES = {
     "check_lambda": "corank.lambdarank",
     "click_pairs": "corank.counterfactual",
     "compare": "corank.comparing",
+    "compare_runs": "corank.metrics",
     "estimate_from_clicks": "corank.counterfactual",
     "evaluate": "corank.metrics",
     "evaluate_run": "corank.metrics",
