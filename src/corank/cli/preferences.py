@@ -50,23 +50,24 @@ def read_named(
             id_column = next((one for one in IDS if one in columns), None)
         is_one = qid == "none"
         reader: Any = read_csv if kind == "csv" else read_parquet
-        table, roles = (
-            source if kind == "csv" else getattr(source, "path", source),
-            {"y": y, "qid": None if is_one else qid},
-        )
-        rows = reader(table, docid=id_column, **roles)
+        table = source if kind == "csv" else getattr(source, "path", source)
+        roles = {"y": y, "qid": None if is_one else qid}
+        rows: Collection = reader(table, docid=id_column, **roles)
         if not was_named and id_column not in (None, "docid") and rows.X.shape[1] + 1 == n_features:
             rows = reader(table, **roles)  # a column of numbers that the model learnt from
         scores = rows.y if unscored is None else np.where(rows.y == unscored, np.nan, rows.y)
-        rows = rows.revised(rows.X, scores, one_query=is_one)
-    elif id_column is not None:
+        return rows.revised(rows.X, scores, one_query=is_one)
+    if id_column is not None:
         raise InputError(f"--id names a column, but {source} is no table; leave it out.")
-    else:
-        rows = read(
-            sources, y=y, qid=False if qid == "none" else qid, unscored=unscored, n_features=n_features, layout=layout
-        )
-    names = map(str, range(1, len(rows.y) + 1)) if rows.docids is None else rows.docids.tolist()
-    return rows, list(names)
+    column: str | Literal[False] | None = False if qid == "none" else qid
+    return read(sources, y=y, qid=column, unscored=unscored, n_features=n_features, layout=layout)
+
+
+def names_of(rows: Collection) -> list[str]:
+    """Return what rows are called: documents, or numbers from 1 where their file has none."""
+    if rows.docids is None:
+        return [str(number) for number in range(1, len(rows.y) + 1)]
+    return [str(name) for name in rows.docids.tolist()]
 
 
 def read_preferences(path: Path, names: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:
