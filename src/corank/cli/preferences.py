@@ -59,7 +59,7 @@ def read_named(
         return rows.revised(rows.X, scores, one_query=is_one)
     if id_column is not None:
         raise InputError(f"--id names a column, but {source} is no table; leave it out.")
-    column = False if qid == "none" else qid
+    column: str | Literal[False] | None = False if qid == "none" else qid
     return read(sources, y=y, qid=column, unscored=unscored, n_features=n_features, layout=layout)
 
 
