@@ -112,7 +112,7 @@ def test_nothing_done_in_time_is_no_success(text, tmp_path):
         "compare",
         str(text),
         "--unscored=-1",
-        "-m",
+        "--models",
         "rankrls",
         "--budget",
         "0.000001",
