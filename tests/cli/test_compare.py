@@ -39,7 +39,18 @@ def test_a_file_is_compared_and_the_winner_ranks(says, text, made, tmp_path):
 
 
 def test_json_is_the_study_and_a_second_run_learns_nothing(says, text, tmp_path, local):
-    words = ["compare", text, "--unscored=-1", "-m", "rankrls", "--folds", 2, "--no-curve", "-o", tmp_path / "out"]
+    words = [
+        "compare",
+        text,
+        "--unscored=-1",
+        "--models",
+        "rankrls",
+        "--folds",
+        2,
+        "--no-curve",
+        "-o",
+        tmp_path / "out",
+    ]
     first = json.loads(says(*words, "--json"))
     local.clear()
     second = json.loads(says(*words, "--json"))
@@ -52,7 +63,7 @@ def test_a_pool_of_unscored_rows_is_read(says, text, made, tmp_path):
     write_letor(tmp_path / "pool.txt", made.X[:20, :4], np.zeros(20), np.repeat([901, 902], 10))
     record = json.loads(
         says(
-            "compare", text, "--unscored", "-1", "--unscored", tmp_path / "pool.txt", "-m", "lcra", "--folds", 2,
+            "compare", text, "--unscored", "-1", "--unscored", tmp_path / "pool.txt", "--models", "lcra", "--folds", 2,
             "--no-curve", "-o", tmp_path / "out", "--json", "--prior", "1-2",
         )
     )  # fmt: skip
@@ -65,7 +76,7 @@ def test_a_table_without_queries(says, made, tmp_path):
     lines = [",".join(map(str, [*row, score])) for row, score in zip(made.X.tolist(), made.utility, strict=True)]
     table.write_text("\n".join([",".join([*(f"f{j}" for j in range(10)), "price"]), *lines]))
     said = says(
-        "compare", table, "--label", "price", "--qid", "none", "-m", "rankrls", "--folds", 3, "--no-curve", "-o",
+        "compare", table, "--label", "price", "--qid", "none", "--models", "rankrls", "--folds", 3, "--no-curve", "-o",
         tmp_path / "out",
     )  # fmt: skip
     assert "groups of them stand for queries" in said
@@ -101,7 +112,7 @@ def test_nothing_done_in_time_is_no_success(text, tmp_path):
         "compare",
         str(text),
         "--unscored=-1",
-        "-m",
+        "--models",
         "rankrls",
         "--budget",
         "0.000001",

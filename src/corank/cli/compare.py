@@ -29,7 +29,6 @@ def compare(
         str | None,
         typer.Option(
             "--models",
-            "-m",
             help="Methods with commas: rankrls, crr, lcra, lightgbm, ...; seven by default.",
             show_default=False,
         ),
@@ -57,7 +56,7 @@ def compare(
     metrics: Annotated[
         list[str] | None,
         typer.Option(
-            "--metric", help="Such as nDCG@10, AP, P@5, RR; the first one chooses; repeat it.", show_default=False
+            "--metric", "-m", help="Such as nDCG@10, AP, P@5, RR; the first one chooses; repeat it.", show_default=False
         ),
     ] = None,
     convention: Annotated[

@@ -204,7 +204,7 @@ _ORDERED = (
     Method("preference-gp", "PreferenceGP", _preference_gp, 60.0, "kernel and noise by the evidence"),
     Method("lambdarank-mlp", "LambdaRank, perceptron", _lambdarank_mlp, 30.0, f"weight_decay {_SEARCH}"),
     Method("lambdarank-trees", "LambdaRank, trees", _lambdarank_trees, 20.0, f"n_steps {_SEARCH}", module="lightgbm"),
-    Method("lightgbm", "LightGBM, defaults", _lightgbm, 2.0, "none: its defaults", module="lightgbm"),
+    Method("lightgbm", "LightGBM, defaults", _lightgbm, 1.5, "none: its defaults", module="lightgbm"),
 )  # fmt: skip
 
 METHODS: dict[str, Method] = {one.name: replace(one, complexity=at) for at, one in enumerate(_ORDERED)}

@@ -146,7 +146,7 @@ def _cut(outcomes: Sequence[Outcome], budget: float | None) -> list[str]:
     if not cut or budget is None:
         return []
     return [
-        f"The budget of {budget:g} s ended before these were done: {', '.join(cut)}; what was learnt of them is kept, "
+        f"The budget of {budget:g} s ended before these were done: {'; '.join(cut)}. What was learnt of them is kept, "
         "and a further run goes on."
     ]
 
