@@ -122,7 +122,8 @@ def test_the_step_is_the_best_there_is():
             f = first.mean + S[:, J] @ np.linalg.solve(C, r)
             D = s * (S - S[:, J] @ np.linalg.solve(C, S[J]))
             away = f - population.mean
-            value -= 0.5 * (np.linalg.slogdet(population.covariance)[1] + np.sum(inverse * (np.outer(away, away) + D)) / s)
+            squares_of_f = np.sum(inverse * (np.outer(away, away) + D))
+            value -= 0.5 * (np.linalg.slogdet(population.covariance)[1] + squares_of_f / s)
             squares = np.sum((y - f[J]) ** 2) + np.trace(D[np.ix_(J, J)])
             value -= 0.5 * (len(J) * np.log(population.noise) + squares / (s * population.noise))
         return value - penalty(population, first, weight)
@@ -338,7 +339,10 @@ def test_users_with_one_rating_and_two_grades():
     [
         ({"item_features": Z[:-1]}, "item_features has 11 rows for 12 columns of X; pass one row for each item"),
         ({"items": NAMES}, "items came without item_features"),
-        ({"item_features": np.where(Z == Z[2, 1], np.nan, Z)}, "item_features contains NaN at row 2, column 1; pass"),
+        (
+            {"item_features": np.where(np.arange(N)[:, None] == 2, np.nan, Z)},
+            "item_features contains NaN at row 2, column 0; pass",
+        ),
         ({"items": NAMES, "item_features": Z}, "items came beside a matrix of ratings"),
         ({"X": NAMES[ITEM], "y": Y[SEEN], "qid": USER, "item_features": Z}, "item_features came without items"),
         (
