@@ -214,9 +214,9 @@ def test_a_grade_needs_no_other_in_its_query(likelihood):
 def test_what_orders_nothing_gets_one_sentence():
     with pytest.raises(InputError, match="every scored row of X is the same, which tells no grades apart; pass rows"):
         OrdinalGP().fit(np.ones((4, 2)), [1, 2, 3, 1], qid=np.zeros(4))
-    with pytest.raises(InputError, match="every scored row has grade 2, which orders nothing; pass at least two"):
+    with pytest.raises(InputError, match="no two of the 3 scored rows share a query and differ in score"):
         OrdinalGP().fit(X[:4], [2, 2, np.nan, 2], qid=np.zeros(4))
-    with pytest.raises(InputError, match="none of the 4 rows has a score"):
+    with pytest.raises(InputError, match="the weights leave no pair of positive weight"):
+        OrdinalGP().fit(X[:4], [2, 2, 1, 2], qid=np.zeros(4), sample_weight=[1, 1, 0, 1])
+    with pytest.raises(InputError, match="y is NaN for all 4 rows"):
         OrdinalGP().fit(X[:4], [np.nan] * 4, qid=np.zeros(4))
-    with pytest.raises(InputError, match="X has 1 sample"):
-        OrdinalGP().fit(X[:1], [1])
