@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 from scipy import sparse, stats
-from scipy.optimize import approx_fprime
+from scipy.optimize import approx_fprime, minimize_scalar
 
 import corank
 from corank.errors import InputError
@@ -38,24 +38,25 @@ def some_population(noise=0.4):
     return Population(3 + 0.1 * RNG.normal(size=N), K, noise)
 
 
-def log_likelihood(population):
-    """Σ_j log N(y_j; mean_J, Σ_JJ + noise I)."""
-    total = 0.0
-    for user in range(U):
-        J, y = row_of(RATINGS, user)
-        C = population.covariance[np.ix_(J, J)] + population.noise * np.eye(len(J))
-        total += stats.multivariate_normal.logpdf(y, population.mean[J], C)
-    return total
+def of_user(population, user):
+    """Ratings less the mean, and their covariance at scale 1."""
+    J, y = row_of(RATINGS, user)
+    return y - population.mean[J], population.covariance[np.ix_(J, J)] + population.noise * np.eye(len(J))
+
+
+def log_joint(population, user, scale):
+    """log N(y_j; mean_J, s (Σ_JJ + noise I)), and with log P(s) added."""
+    r, C = of_user(population, user)
+    log_z = stats.multivariate_normal.logpdf(r, np.zeros(len(r)), scale * C)
+    return log_z, log_z - 5.0 * (np.log(scale) + 1.0 / scale)
 
 
 def penalty(population, first, weight):
     away = population.mean - first.mean
     inverse = np.linalg.inv(population.covariance)
-    return (
-        0.5
-        * weight
-        * (np.linalg.slogdet(population.covariance)[1] + np.trace(first.covariance @ inverse) + away @ inverse @ away)
-    )
+    of_noise = np.log(population.noise) + first.noise / population.noise
+    of_f = np.linalg.slogdet(population.covariance)[1] + np.trace(first.covariance @ inverse) + away @ inverse @ away
+    return 0.5 * weight * (of_f + RATINGS.nnz / U * of_noise)
 
 
 @pytest.mark.parametrize("weight", [0.0, 3.0])
@@ -64,40 +65,89 @@ def test_a_step_is_the_papers_and_what_it_maximises_never_falls(weight):
     before = -np.inf
     for _ in range(8):
         told, totals = read_all(GaussianReader(), population, RATINGS, None, None)
-        assert totals.log_evidence == pytest.approx(log_likelihood(population), rel=1e-9)
-        now = totals.log_evidence - penalty(population, first, weight)
+        scales = np.array([user.scale for user in told])
+        both = np.array([log_joint(population, user, scales[user]) for user in range(U)])
+        assert totals.log_evidence == pytest.approx(both[:, 0].sum(), rel=1e-9)
+        now = both[:, 1].sum() - penalty(population, first, weight)
         assert now > before - 1e-8
         before = now
         S, h = population.covariance, population.mean
         means, covariances, squares = [], [], 0.0
         for user in range(U):
             J, y = row_of(RATINGS, user)
-            G = np.linalg.inv(S[np.ix_(J, J)] + population.noise * np.eye(len(J)))
-            f, C = h + S[:, J] @ G @ (y - h[J]), S - S[:, J] @ G @ S[J]
+            s = scales[user]
+            G = np.linalg.inv(s * (S[np.ix_(J, J)] + population.noise * np.eye(len(J))))
+            f, C = h + s * S[:, J] @ G @ (y - h[J]), s * S - s * S[:, J] @ G @ S[J] * s
             np.testing.assert_allclose(h + S[:, J] @ told[user].alpha, f, rtol=1e-9)
             means.append(f)
             covariances.append(C)
-            squares += np.sum((y - f[J]) ** 2) + np.trace(C[np.ix_(J, J)])
+            squares += (np.sum((y - f[J]) ** 2) + np.trace(C[np.ix_(J, J)])) / s
         new = population.renewed(totals, first, weight)
-        mean = (weight * first.mean + np.sum(means, axis=0)) / (weight + U)
+        mean = (weight * first.mean + np.array(means).T @ (1.0 / scales)) / (weight + np.sum(1.0 / scales))
         np.testing.assert_allclose(new.mean, mean, rtol=1e-9)
         away = np.outer(mean - first.mean, mean - first.mean)
         total = weight * (first.covariance + away) + sum(
-            np.outer(f - mean, f - mean) + C for f, C in zip(means, covariances, strict=True)
+            (np.outer(f - mean, f - mean) + C) / s for f, C, s in zip(means, covariances, scales, strict=True)
         )
         np.testing.assert_allclose(new.covariance, total / (weight + U), rtol=1e-7, atol=1e-10)
-        assert new.noise == pytest.approx(squares / RATINGS.nnz, rel=1e-9)
+        each = RATINGS.nnz / U
+        noise = (weight * each * first.noise + squares) / (weight * each + RATINGS.nnz)
+        assert new.noise == pytest.approx(noise, rel=1e-9)
         population = new
+
+
+def test_a_users_scale_is_where_the_ratings_are_likeliest():
+    population = some_population()
+    for user in range(5):
+        told = GaussianReader().read(population, *row_of(RATINGS, user))
+        best = minimize_scalar(
+            lambda log_s, user=user: -log_joint(population, user, np.exp(log_s))[1], bounds=(-5, 5), method="bounded"
+        )
+        assert np.log(told.scale) == pytest.approx(best.x, abs=1e-4)
+
+
+def test_the_step_is_the_best_there_is():
+    """What the M-step maximises, computed for other means, covariances and noises near those it finds."""
+    first, weight = some_population(), 3.0
+    told, totals = read_all(GaussianReader(), first, RATINGS, None, None)
+    new = first.renewed(totals, first, weight)
+
+    def expected(population):
+        """E log P(y_j, f_j) of all users under what was known before the step, and the prior."""
+        inverse, value = np.linalg.inv(population.covariance), 0.0
+        for user in range(U):
+            J, y = row_of(RATINGS, user)
+            s, S = told[user].scale, first.covariance
+            r, C = of_user(first, user)
+            f = first.mean + S[:, J] @ np.linalg.solve(C, r)
+            D = s * (S - S[:, J] @ np.linalg.solve(C, S[J]))
+            away = f - population.mean
+            squares_of_f = np.sum(inverse * (np.outer(away, away) + D))
+            value -= 0.5 * (np.linalg.slogdet(population.covariance)[1] + squares_of_f / s)
+            squares = np.sum((y - f[J]) ** 2) + np.trace(D[np.ix_(J, J)])
+            value -= 0.5 * (len(J) * np.log(population.noise) + squares / (s * population.noise))
+        return value - penalty(population, first, weight)
+
+    best = expected(new)
+    rng = np.random.default_rng(3)
+    for size in (1e-2, 1e-1):
+        for _ in range(5):
+            B = np.eye(N) + size * rng.normal(size=(N, N))
+            assert expected(Population(new.mean + size * rng.normal(size=N), new.covariance, new.noise)) < best
+            assert expected(Population(new.mean, B @ new.covariance @ B.T, new.noise)) < best
+            assert expected(Population(new.mean, new.covariance, new.noise * np.exp(size * rng.normal()))) < best
 
 
 def test_with_every_rating_known_the_optimum_is_that_of_a_normal_law():
     rng = np.random.default_rng(0)
     full = rng.multivariate_normal([1.0, 2.0, 3.0], [[1.0, 0.5, 0.2], [0.5, 1.5, 0.0], [0.2, 0.0, 0.8]], size=60)
-    model = CollaborativeGP("gaussian", prior_weight=0.0, max_iter=150, tol=0.0).fit(sparse.csr_array(full))
-    np.testing.assert_allclose(model.item_means_, full.mean(axis=0), atol=1e-4)
+    model = CollaborativeGP("gaussian", prior_weight=0.0, max_iter=300, tol=0.0).fit(sparse.csr_array(full))
     total = model.item_covariance_ + model.sigma_**2 * np.eye(3)
-    np.testing.assert_allclose(total, np.cov(full.T, bias=True), atol=5e-3)
-    assert (np.diff(model.evidence_trace_) > -1e-8).all()
+    # at rest, both are averages of users weighted by their scales
+    weight = 1.0 / model.user_scales_
+    np.testing.assert_allclose(model.item_means_, weight @ full / weight.sum(), atol=1e-3)
+    away = full - model.item_means_
+    np.testing.assert_allclose(total, (away.T * weight) @ away / len(full), rtol=0.02, atol=5e-3)
 
 
 @pytest.mark.parametrize("weight", [0.0, 3.0])
@@ -122,9 +172,13 @@ def test_nothing_learnt_is_gaussian_process_regression():
     K = var * 0.5 * (GaussianKernel(0.3)(Z) + 1.0)
     J, y = row_of(RATINGS, 4)
     G = np.linalg.inv(K[np.ix_(J, J)] + var * np.eye(len(J)))
-    mean, std = model.predict(np.arange(N), qid=[4] * N, return_std=True)
-    np.testing.assert_allclose(mean, Y[SEEN].mean() + K[:, J] @ G @ (y - Y[SEEN].mean()), rtol=1e-9)
-    np.testing.assert_allclose(std**2, np.diagonal(K - K[:, J] @ G @ K[J]), rtol=1e-6)
+    mean, std = model.predict(np.arange(N - 1), qid=[4] * (N - 1), return_std=True)
+    at = np.arange(N - 1)
+    np.testing.assert_allclose(mean, Y[SEEN].mean() + K[at][:, J] @ G @ (y - Y[SEEN].mean()), rtol=1e-9)
+    left = np.diagonal(K - K[:, J] @ G @ K[J])[at]
+    # up to the scales of this user and of the typical one
+    factor = model.user_scales_[4] * model.sigma_**2 / var
+    np.testing.assert_allclose(std**2, factor * left, rtol=1e-6)
 
 
 def test_slopes_and_rest_of_pins():
@@ -162,7 +216,7 @@ def test_settled_pins_are_where_the_evidence_is_largest():
 def test_grades_of_a_new_user_are_what_quadrature_says():
     model = CollaborativeGP(max_iter=3, random_state=0).fit(RATINGS, item_features=Z)
     shares = model.predict_user_proba([1, 3], [5, 2])
-    told = OrdinalReader(model.pins_).settle(model._population, np.array([1, 3]), np.array([4.0, 1.0]))
+    told = OrdinalReader(model.pins_).settle(model._opinions.population, np.array([1, 3]), np.array([4.0, 1.0]))
     S, h = model.item_covariance_, model.item_means_
     at = [1, 3, 7]
     x, w = np.polynomial.hermite_e.hermegauss(40)
@@ -260,6 +314,18 @@ def test_a_saved_model_predicts_the_same(tmp_path):
         np.testing.assert_array_equal(again.predict_new(Z[:2]), model.predict_new(Z[:2]))
 
 
+def test_users_who_rate_widely_are_known_by_it():
+    rng = np.random.default_rng(4)
+    wide = np.repeat([0.3, 1.0, 3.0], 10)
+    f = rng.normal(size=(30, 2)) @ rng.normal(size=(2, 40))
+    truth = np.sqrt(wide)[:, None] * (f + 0.5 * rng.normal(size=f.shape))
+    model = CollaborativeGP("gaussian").fit(sparse.csr_array(truth))
+    found = np.log(model.user_scales_).reshape(3, 10).mean(axis=1)
+    assert (np.diff(found) > 0.5).all()  # shrunken towards each other
+    levels = model.predict_proba(np.arange(3), qid=[0, 15, 29])
+    np.testing.assert_allclose(levels.sum(axis=1), 1.0)
+
+
 def test_users_with_one_rating_and_two_grades():
     model = CollaborativeGP(max_iter=3).fit([1, 2, 1, 2], [0, 1, 1, 1], qid=["a", "b", "c", "c"])
     shares = model.predict_proba([1, 2], qid=["a", "b"])
@@ -273,6 +339,10 @@ def test_users_with_one_rating_and_two_grades():
     [
         ({"item_features": Z[:-1]}, "item_features has 11 rows for 12 columns of X; pass one row for each item"),
         ({"items": NAMES}, "items came without item_features"),
+        (
+            {"item_features": np.where(np.arange(N)[:, None] == 2, np.nan, Z)},
+            "item_features contains NaN at row 2, column 0; pass",
+        ),
         ({"items": NAMES, "item_features": Z}, "items came beside a matrix of ratings"),
         ({"X": NAMES[ITEM], "y": Y[SEEN], "qid": USER, "item_features": Z}, "item_features came without items"),
         (

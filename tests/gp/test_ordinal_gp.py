@@ -200,3 +200,23 @@ def test_a_saved_model_knows_probabilities(tmp_path):
     corank.save(model, tmp_path / "model")
     again = corank.load(tmp_path / "model")
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+
+
+@pytest.mark.parametrize("likelihood", ["ordinal", "gaussian"])
+def test_a_grade_needs_no_other_in_its_query(likelihood):
+    alone = OrdinalGP(likelihood=likelihood, scale=False, random_state=0).fit(X, Y, qid=np.arange(40))
+    together = OrdinalGP(likelihood=likelihood, scale=False, random_state=0).fit(X, Y, qid=ONE)
+    np.testing.assert_allclose(alone.predict_proba(X), together.predict_proba(X), rtol=1e-9)
+    scaled = OrdinalGP(likelihood=likelihood, random_state=0).fit(X, Y, qid=np.arange(40))
+    assert np.isfinite(scaled.predict(X)).all()
+
+
+def test_what_orders_nothing_gets_one_sentence():
+    with pytest.raises(InputError, match="every scored row of X is the same, which tells no grades apart; pass rows"):
+        OrdinalGP().fit(np.ones((4, 2)), [1, 2, 3, 1], qid=np.zeros(4))
+    with pytest.raises(InputError, match="no two of the 3 scored rows share a query and differ in score"):
+        OrdinalGP().fit(X[:4], [2, 2, np.nan, 2], qid=np.zeros(4))
+    with pytest.raises(InputError, match="the weights leave no pair of positive weight"):
+        OrdinalGP().fit(X[:4], [2, 2, 1, 2], qid=np.zeros(4), sample_weight=[1, 1, 0, 1])
+    with pytest.raises(InputError, match="y is NaN for all 4 rows"):
+        OrdinalGP().fit(X[:4], [np.nan] * 4, qid=np.zeros(4))

@@ -231,6 +231,8 @@ def test_wrong_answers_get_one_sentence():
         model.partial_fit(pairs=[[0, 1]])
     with pytest.raises(InputError, match="X is not that of fit"):
         model.partial_fit(X + 1.0, pairs=[[1, 2]])
+    with pytest.raises(InputError, match="first call of partial_fit came without X; pass the rows that answers are"):
+        PreferenceGP().partial_fit(pairs=[[0, 1]])
     with pytest.raises(InputError, match="neither pairs nor y came"):
         model.partial_fit()
     with pytest.raises(InputError, match="sigma is 0; pass a number above 0, or None"):

@@ -90,7 +90,9 @@ class Approximation:
         """
         n, sites = len(R), self.sites
         S = sites.precision(self.tau, n)
-        SV = S @ self.features(R)
+        V = self.features(R)
+        SV = np.zeros_like(V)
+        kernels.spread_sites(V, sites.left, sites.right, sites.weight * self.tau, SV)
         alpha = sites.shift(self.nu, n) - S @ (R @ self.mu)
         return np.asarray(alpha), np.asarray(S - SV @ SV.T)
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import linalg, sparse
 
 from corank.gp.ep import Approximation, propagate
-from corank.gp.features import Features, exact_of, on_graph_of
+from corank.gp.features import exact_columns, graph_columns
 from corank.gp.hyper import Fixed, Tunable, dense, maximise, tunable
 from corank.gp.items import Items
 from corank.gp.sites import Sites
@@ -22,7 +22,7 @@ Integers = NDArray[np.int64]
 # where learning sigma starts
 _SIGMA = 0.3
 # how still sites have to be while numbers are tried
-_TOLERANCE = 1e-4
+_TOLERANCE = 1e-3
 # sweeps after which numbers were too different for sites to start from where they were
 _PATIENCE = 20
 
@@ -59,33 +59,34 @@ class Evidence:
         view = replace(self.view, kernel=self.numbers.at(of_kernel))
         K = self.items.gram(view, self.at)
         sites = replace(self.sites, noise=np.full(len(self.sites), 2.0 * sigma**2))
+        precision = None
         if self.L is None:
-            features = exact_of(K, view, self.items, self.at, sites)
+            R, sites, _ = exact_columns(K, view, sites)
         else:
-            features = on_graph_of(K, view, self.items, sites, self.L)
-        found = self._propagate(features)
+            R, precision, _ = graph_columns(K, self.L)
+        found = self._propagate(R, sites, precision)
         slopes = np.empty(0)
         if len(of_kernel):
-            slopes = self.numbers.slopes(of_kernel, self.rows, K, self._pull(features, found))
+            slopes = self.numbers.slopes(of_kernel, self.rows, K, self._pull(R, precision, found))
         if self.sigma is None:
             slopes = np.append(slopes, 2.0 * float(found.noise_slope @ sites.noise))
         return found.log_evidence, slopes
 
-    def _propagate(self, features: Features) -> Approximation:
-        how: dict[str, Any] = {"precision": features.precision, "tol": _TOLERANCE, "quiet": True}
+    def _propagate(self, R: Floats, sites: Sites, precision: Floats | None) -> Approximation:
+        how: dict[str, Any] = {"precision": precision, "tol": _TOLERANCE, "quiet": True}
         if self.start is not None:
-            found = propagate(features.R, features.sites, start=self.start, max_sweeps=_PATIENCE, **how)
+            found = propagate(R, sites, start=self.start, max_sweeps=_PATIENCE, **how)
             if found.gap <= _TOLERANCE:
                 self.start = found.tau, found.nu
                 return found
-        found = propagate(features.R, features.sites, **how)
+        found = propagate(R, sites, **how)
         self.start = (found.tau, found.nu) if found.gap <= _TOLERANCE else None
         return found
 
-    def _pull(self, features: Features, found: Approximation) -> Floats:
+    def _pull(self, R: Floats, precision: Floats | None, found: Approximation) -> Floats:
         """∂ log Z/∂K over the items."""
-        alpha, M = found.pull(features.R)
-        if features.sites.left is not self.sites.left:  # the columns are answers
+        alpha, M = found.pull(R)
+        if found.sites.left is not self.sites.left:  # the columns are answers
             m = len(self.sites)
             signs = np.concatenate([np.ones(m), -np.ones(m)])
             places = (np.tile(np.arange(m), 2), np.concatenate([self.sites.left, self.sites.right]))
@@ -95,8 +96,7 @@ class Evidence:
         if self.L is None:
             return Q
         # P = (K⁻¹ + L)⁻¹ changes by Fᵀ ∂K F, F = (I + LK)⁻¹
-        R, LR = features.R, self.L @ features.R
-        F = np.eye(len(R)) - LR @ linalg.solve(features.precision, R.T, assume_a="pos", check_finite=False)
+        F = np.eye(len(R)) - (self.L @ R) @ linalg.solve(precision, R.T, assume_a="pos", check_finite=False)
         return np.asarray(F @ Q @ F.T)
 
 

@@ -47,36 +47,39 @@ class Features:
 def exact(view: View, items: Items, sites: Sites) -> Features:
     """Features of the named items, or of the answers where those are fewer."""
     at, named = sites.among_named()
-    return exact_of(items.gram(view, at), view, items, at, named)
+    R, apart, pivots = exact_columns(items.gram(view, at), view, named)
+    kept = _inverse_under(R[pivots])
+    if apart is named:
+        return Features(FeatureMap(view, items.basis(view, at[pivots]), kept, R.shape[1]), R, named)
+    T = np.zeros((len(at), len(pivots)))
+    np.add.at(T, named.left[pivots], kept)
+    np.add.at(T, named.right[pivots], -kept)
+    return Features(FeatureMap(view, items.basis(view, at), T, R.shape[1]), R, apart)
 
 
-def exact_of(K: Floats, view: View, items: Items, at: Integers, named: Sites) -> Features:
-    """As `exact`, from the similarities K of the items `at`, among which `named` are sites."""
+def exact_columns(K: Floats, view: View, named: Sites) -> tuple[Floats, Sites, Integers]:
+    """Columns R of items with the similarities K, or of answers where those are fewer; sites in them; pivots of R."""
     # what a new row is like by itself is not known of a precomputed kernel: there, items tell more than answers
-    if len(named) >= len(at) or isinstance(view.kernel, PrecomputedKernel):
+    if len(named) >= len(K) or isinstance(view.kernel, PrecomputedKernel):
         R, pivots = root_of(K)
-        basis, T = items.basis(view, at[pivots]), _inverse_under(R[pivots])
-        return Features(FeatureMap(view, basis, T, R.shape[1]), R, named)
+        return R, named, pivots
     m = len(named)
     KB = K[:, named.left] - K[:, named.right]
     R, pivots = root_of(KB[named.left] - KB[named.right])
-    T, kept = np.zeros((len(at), len(pivots))), _inverse_under(R[pivots])
-    np.add.at(T, named.left[pivots], kept)
-    np.add.at(T, named.right[pivots], -kept)
-    apart = replace(named, left=np.arange(m), right=np.full(m, -1))
-    return Features(FeatureMap(view, items.basis(view, at), T, R.shape[1]), R, apart)
+    return R, replace(named, left=np.arange(m), right=np.full(m, -1)), pivots
 
 
 def on_graph(view: View, items: Items, sites: Sites, L: Any) -> Features:
     """Features of all items, whose prior knows the graph."""
-    return on_graph_of(items.gram(view, np.arange(len(items))), view, items, sites, L)
-
-
-def on_graph_of(K: Floats, view: View, items: Items, sites: Sites, L: Any) -> Features:
-    """As `on_graph`, from the similarities K of all items."""
-    R, pivots = root_of(K)
+    R, precision, pivots = graph_columns(items.gram(view, np.arange(len(items))), L)
     phi = FeatureMap(view, items.basis(view, pivots), _inverse_under(R[pivots]), R.shape[1])
-    return Features(phi, R, sites, np.eye(R.shape[1]) + R.T @ (L @ R))
+    return Features(phi, R, sites, precision)
+
+
+def graph_columns(K: Floats, L: Any) -> tuple[Floats, Floats, Integers]:
+    """Columns R of all items with the similarities K, Λ0 in them, and pivots of R."""
+    R, pivots = root_of(K)
+    return R, np.eye(R.shape[1]) + R.T @ (L @ R), pivots
 
 
 def on_basis(phi: FeatureMap, items: Items, sites: Sites, precision: Floats | None) -> Features:

@@ -66,8 +66,8 @@ class OrdinalGP(Ranker):
     Gaussian process over rows that learns from grades, and says how likely each grade of a new row is.
 
     Grades are of one scale over all queries: `qid` is used where columns are scaled and where orders are judged, and
-    for nothing else. The grades are the different scores of y; with the ordinal likelihood only their order counts.
-    Rows without a score are not learnt from.
+    for nothing else; queries of one row are learnt from like any other. The grades are the different scores of y; with
+    the ordinal likelihood only their order counts. Rows without a score are not learnt from.
 
     Parameters
     ----------
@@ -143,6 +143,7 @@ class OrdinalGP(Ranker):
     }
 
     _learns_from_differences: bool = False
+    _needs_pairs: bool = False
 
     kernel_: Kernel
     sigma_: float
@@ -186,6 +187,8 @@ class OrdinalGP(Ranker):
     def _require_judgements(self, data: RankingData) -> None:
         if data.y is None:
             raise InputError("pairs came, but grades of single rows are learnt from; pass y, one score per row.")
+        if len(np.unique(data.y[data.scored_rows])) < 2:
+            data.require_pairs()
         super()._require_judgements(data)
 
     def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> FittedOrdinalGP:
@@ -193,6 +196,8 @@ class OrdinalGP(Ranker):
         rows = data.scored_rows
         assert data.y is not None
         items, levels = Items.of(data.X, np.isin(np.arange(data.n_rows), rows)), np.unique(data.y[rows])
+        if len(items) < 2:
+            raise InputError("every scored row of X is the same, which tells no grades apart; pass rows that differ.")
         is_ordinal = self.likelihood == "ordinal"
         grades = OrdinalGrades.of(data, items, levels) if is_ordinal else GaussianGrades.of(data, items)
         view = View(None, as_kernel(self.kernel).fit(items.rows, for_kernel))

@@ -23,10 +23,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted
 
-from corank.base import COLUMN_NOTES, Ranker
-from corank.basis import Basis, FeatureMap, Terms, choose_basis
+from corank.base import COLUMN_NOTES
+from corank.basis import Basis, FeatureMap, choose_basis
 from corank.basis.choice import require_choice
 from corank.data.given import as_pairs
 from corank.data.ranking import RankingData
@@ -37,12 +36,11 @@ from corank.gp.ep import propagate
 from corank.gp.evidence import learnt
 from corank.gp.features import Features, exact, on_basis, on_graph, precision_on_basis
 from corank.gp.items import Items, require_items
-from corank.gp.posterior import Posterior
+from corank.gp.preference_posterior import PreferencePosterior
 from corank.gp.process import Process
 from corank.gp.sites import Sites
 from corank.held_out import HeldOut
 from corank.kernels import Kernel, as_kernel
-from corank.likelihoods import IntervalProbit
 from corank.parameters import Rules, boolean, kernel, listing, none, number, rng_of, seed, text, whole
 from corank.views import View
 
@@ -75,7 +73,7 @@ class FittedPreferenceGP:
     prior_precision: Floats | None = None
 
 
-class PreferenceGP(Ranker):
+class PreferenceGP(PreferencePosterior):
     """
     Gaussian process over rows that learns from preferences, and knows how sure it is.
 
@@ -168,13 +166,9 @@ class PreferenceGP(Ranker):
 
     _learns_sizes: bool = False
 
-    process_: Process
     is_exact_: bool
-    sigma_: float
     site_tau_: Floats
     site_nu_: Floats
-    rows_: Items
-    sites_: Sites
 
     def __init__(
         self,
@@ -271,6 +265,8 @@ class PreferenceGP(Ranker):
             The model.
         """
         if not hasattr(self, "process_"):
+            if X is None:
+                raise InputError("the first call of partial_fit came without X; pass the rows that answers are about.")
             given: dict[str, Any] = {"pairs": pairs, "pair_weight": pair_weight, "prior": prior}
             return self.fit(X, y, qid=qid, sample_weight=sample_weight, **given)
         items, old, L = self.rows_, self.sites_, getattr(self, "graph_", None)
@@ -290,106 +286,6 @@ class PreferenceGP(Ranker):
         start = sites.taken_over(old, self.site_tau_), sites.taken_over(old, self.site_nu_)
         noted = {name: value for name, value in vars(self).items() if name in (*COLUMN_NOTES, *_KEPT)}
         return self._install(_fitted(features, 0, told, start), noted)
-
-    def _score_rows(self, X: Any) -> Floats:
-        """Return the expected f(x)."""
-        rows = self._seen_rows(X)
-        return self.process_.mean(rows)
-
-    def _terms(self, X: Any, qid: ArrayLike | None, rows: NDArray[np.int64]) -> list[Terms]:
-        return [self.process_.terms(self._as_seen(self._new_rows(X)[rows]))]
-
-    def predict(self, X: Any, return_std: bool = False, *, prior: ArrayLike | None = None) -> Any:
-        """
-        Score rows: the expected f(x), higher is better.
-
-        Parameters
-        ----------
-        X : array-like, CSR matrix, DataFrame or sequence of objects
-            The rows.
-        return_std : bool
-            Whether to return the standard deviation of f(x) too.
-        prior : array-like of shape (n_rows,), optional
-            Scores of these rows known before learning, in the unit of f; wanted where ``fit`` had a prior, and only
-            there.
-
-        Returns
-        -------
-        array of shape (n_rows,), or two of them
-            Scores in input order, and how unsure they are; only differences of scores mean something.
-        """
-        if not return_std:
-            return super().predict(X, prior=prior)
-        rows = self._seen_rows(X)
-        mean, var = self.process_.predict(rows)
-        return self._on_top(mean, prior), np.sqrt(var)
-
-    def predict_pair(self, X: Any, pairs: ArrayLike, *, prior: ArrayLike | None = None) -> Floats:
-        """
-        Compute the probability that the first row of each pair is preferred.
-
-        Parameters
-        ----------
-        X : array-like, CSR matrix, DataFrame or sequence of objects
-            The rows.
-        pairs : array-like of int, shape (n_pairs, 2)
-            Row numbers.
-        prior : array-like of shape (n_rows,), optional
-            As in `predict`.
-
-        Returns
-        -------
-        array of shape (n_pairs,)
-            Probabilities, noise of the judgement included.
-        """
-        rows = self._seen_rows(X)
-        checked = as_pairs(pairs, np.zeros(rows.shape[0], dtype=np.int64))
-        mean, var = self.process_.differences(rows, checked)
-        s0 = self._on_top(np.zeros(rows.shape[0]), prior)
-        gap = s0[checked[:, 0]] - s0[checked[:, 1]]
-        return IntervalProbit(noise=2.0 * self.sigma_**2).probability(mean + gap, var)
-
-    def posterior(self, X: Any = None, *, prior: ArrayLike | None = None) -> Posterior:
-        """
-        Return the joint Gaussian of f over rows.
-
-        Parameters
-        ----------
-        X : array-like, CSR matrix, DataFrame or sequence of objects, optional
-            The rows; those of ``fit`` by default.
-        prior : array-like of shape (n_rows,), optional
-            As in `predict`.
-
-        Returns
-        -------
-        Posterior
-            Mean and covariance.
-        """
-        found = self._joint(X)
-        return replace(found, mean=self._on_top(found.mean, prior))
-
-    def _joint(self, X: Any) -> Posterior:
-        """Return the joint Gaussian of what was learnt."""
-        check_is_fitted(self)
-        if X is not None:
-            return self.process_.at(self._seen_rows(X))
-        items = self.rows_
-        if items.of_row.min() < 0:
-            raise InputError("some rows of fit had no weight, and nothing is kept of them; pass the rows as X.")
-        of_items = self.process_.at(items.rows)
-        return Posterior(of_items.mean[items.of_row], of_items.covariance[np.ix_(items.of_row, items.of_row)])
-
-    def answered(self) -> Integers:
-        """
-        List the different answers so far, as rows of the X that was fitted.
-
-        Returns
-        -------
-        array of int64, shape (n_answers, 2)
-            The preferred row first; of equal rows, the first stands for all.
-        """
-        check_is_fitted(self)
-        return np.asarray(np.column_stack([self.rows_.numbers[part] for part in (self.sites_.left, self.sites_.right)]))
 
     def _further(
         self, X: Any, y: Any, qid: Any, sample_weight: Any, pairs: Any, pair_weight: Any

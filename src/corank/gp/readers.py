@@ -1,8 +1,17 @@
 """
-Readers: what a user's ratings say of f ~ N(mean, Σ), under one likelihood.
+Readers: what a user's ratings say of f ~ N(mean, s Σ), under one likelihood.
 
 Whatever the likelihood, ratings become sites exp(−½ τ g² + ν g) of g = f − mean at the items J that were rated, from
 which α and M follow: with C = Σ_JJ + diag(1/τ), M = C⁻¹ and α = M (ν/τ).
+
+Some users rate widely and some narrowly, what they think and their noise alike. So Gaussian ratings have a scale s of
+the user's own, y ~ N(mean_J, s C) with C = Σ_JJ + noise I, which is drawn about 1 as if it had been seen in ν = 10
+ratings: log P(s) = −½ ν (log s + 1/s), a scaled inverse χ² law of log s. With q = (y − mean_J)ᵀ C⁻¹ (y − mean_J) of k
+ratings, log P(y) + log P(s) is largest at
+
+    s = (ν + q)/(ν + k),
+
+in closed form. Grades have each user's thresholds instead.
 """
 
 from __future__ import annotations
@@ -30,6 +39,8 @@ _TOLERANCE = 1e-6
 _PARTS = 8
 # pins of a user and sites take turns no more often than this, and until pins move by less than this
 _TURNS, _STILL = 20, 1e-3
+# ν: ratings that speak for a user's scale of 1
+_LIKE_OTHERS = 10.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +51,8 @@ class Told:
     alpha (k,), M (k, k): see `corank.gp.population`; over the items rated.
     tau, nu (k,): sites.
     log_evidence: log P(ratings).
-    noise: Σ E (y − f)²; None where it is not learnt.
+    scale: s, what the user's variances are multiplied by.
+    noise: E|y − f|²/s; None where the noise is not learnt.
     free: the user's pins; None where there are none.
     spread: variance of the pins.
     """
@@ -50,6 +62,7 @@ class Told:
     tau: Floats
     nu: Floats
     log_evidence: float
+    scale: float = 1.0
     noise: float | None = None
     free: Floats | None = None
     spread: Floats | None = None
@@ -57,21 +70,23 @@ class Told:
 
 @dataclass(frozen=True, eq=False)
 class GaussianReader:
-    """Ratings y = f + noise."""
+    """Ratings y = f + noise, of each user's scale."""
 
     def read(self, population: Population, items: Integers, y: Floats, _: Told | None = None) -> Told:
         """By one linear system."""
-        noise, r = population.noise, y - population.mean[items]
-        C = population.covariance[np.ix_(items, items)] + noise * np.eye(len(items))
+        noise, k, r = population.noise, len(items), y - population.mean[items]
+        C = population.covariance[np.ix_(items, items)] + noise * np.eye(k)
         L = linalg.cholesky(C, lower=True, check_finite=False)
         lower, _ = linalg.lapack.dpotri(L, lower=1)
         M = np.tril(lower) + np.tril(lower, -1).T
         alpha = M @ r
-        log_z = -0.5 * float(r @ alpha) - float(np.log(np.diagonal(L)).sum()) - 0.5 * len(r) * np.log(2.0 * np.pi)
-        # y − f̂ = noise α, and Σ̂_JJ = noise I − noise² M
-        squares = float(noise**2 * (alpha @ alpha - np.trace(M)) + noise * len(r))
-        tau = np.full(len(r), 1.0 / noise)
-        return Told(alpha, M, tau, tau * r, log_z, squares)
+        q = float(r @ alpha)
+        scale = (_LIKE_OTHERS + q) / (_LIKE_OTHERS + k)
+        log_z = -0.5 * q / scale - float(np.log(np.diagonal(L)).sum()) - 0.5 * k * np.log(2.0 * np.pi * scale)
+        # y − f̂ = noise α, and Σ̂_JJ = s (noise I − noise² M)
+        squares = float(noise**2 * (alpha @ alpha / scale - np.trace(M)) + noise * k)
+        tau = np.full(k, 1.0 / noise)
+        return Told(alpha, M, tau, tau * r, log_z, scale, squares)
 
     def settle(self, population: Population, items: Integers, y: Floats, _: Told | None = None) -> Told:
         """What a user has said in the end."""
@@ -110,7 +125,7 @@ class OrdinalReader:
         rest = np.maximum(1.0 - found.tau * c, 1e-8)
         to = grades, mean + (own - c * found.nu) / rest, c / rest + population.noise
         moved = self.pins.fitted(free, *to)
-        return Told(alpha, M, found.tau, found.nu, found.log_evidence, None, moved, self.pins.spread(moved, *to))
+        return Told(alpha, M, found.tau, found.nu, found.log_evidence, 1.0, None, moved, self.pins.spread(moved, *to))
 
     def settle(self, population: Population, items: Integers, codes: Floats, last: Told | None = None) -> Told:
         """Sites and pins take turns until they rest, from where they were in `last`."""
@@ -148,19 +163,21 @@ def read_all(
     starts = ratings.indptr.astype(np.int64)
 
     def read(first: int, stop: int) -> Totals:
-        a, G, log_z, noise = np.zeros(n_items), np.zeros((n_items, n_items)), 0.0, 0.0
+        a, G, weight, log_z, noise = np.zeros(n_items), np.zeros((n_items, n_items)), 0.0, 0.0, 0.0
         for user in range(first, stop):
             items, y = row_of(ratings, user)
             # M is large, and wanted here only
             found = reader.read(population, items, y, None if last is None else last[user])
             told[user] = replace(found, M=found.M[:0])
-            a[items] += found.alpha
-            G[np.ix_(items, items)] += np.outer(found.alpha, found.alpha) - found.M
+            of_mean = found.alpha / found.scale
+            a[items] += of_mean
+            G[np.ix_(items, items)] += np.outer(found.alpha, of_mean) - found.M
+            weight += 1.0 / found.scale
             log_z += found.log_evidence
             noise += found.noise or 0.0
         is_gaussian = isinstance(reader, GaussianReader)
         n_ratings = int(starts[stop] - starts[first])
-        return Totals(a, G, log_z, stop - first, n_ratings, noise if is_gaussian else None)
+        return Totals(a, G, weight, log_z, stop - first, n_ratings, noise if is_gaussian else None)
 
     return told, add_up(read, cut(starts, _PARTS), n_threads(n_jobs or 1))
 

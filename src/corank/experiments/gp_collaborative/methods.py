@@ -21,7 +21,6 @@ Integers = NDArray[np.int64]
 Guess = tuple[Floats, Floats]
 
 LEVELS = np.arange(1.0, 6.0)
-MAX_ITER, PRIOR_WEIGHT = 5, 10.0
 
 
 def one_by_one(movies: Movies, train: Integers, likelihood: str, kind: str, n_users: int) -> Guess:
@@ -47,7 +46,7 @@ def together(movies: Movies, train: Integers, likelihood: str, kind: str) -> Gue
     seen = np.zeros(Y.shape, dtype=bool)
     seen[:, train] = ~np.isnan(Y[:, train])
     ratings = sparse.csr_array((Y[seen], np.nonzero(seen)), shape=Y.shape)
-    model = CollaborativeGP(likelihood, KERNELS[kind], PRIOR_WEIGHT, max_iter=MAX_ITER, scale=False, n_jobs=-1)
+    model = CollaborativeGP(likelihood, KERNELS[kind], scale=False, n_jobs=-1)
     model.fit(ratings, item_features=movies.features[kind])
     user, item = np.nonzero(~np.isnan(Y) & ~np.isin(np.arange(Y.shape[1]), train))
     shares = model.predict_proba(item, user)

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from corank.experiments.gp_collaborative.methods import CHEAP, MAX_ITER, METHODS, PRIOR_WEIGHT, errors
+from corank.experiments.gp_collaborative.methods import CHEAP, METHODS, errors
 from corank.experiments.gp_collaborative.problem import KERNELS, N_MOVIES, N_USERS, movies, training_movies
 from corank.experiments.options import ExperimentOptions
-from corank.gp import CollaborativeGP
 from corank.gp.readers import read_all
+from corank.gp.shared_prior import start
 from corank.metrics import wilcoxon
 from corank.report import Cell, Report, ReportTable
 
@@ -26,7 +26,7 @@ Floats = NDArray[np.float64]
 
 REPEATS = 5
 SIZES = (100, 200, 300, 400)
-JUDGED = 25
+JUDGED = 50
 SCALES = ((200, 50), (400, 50), (400, 100), (800, 100))
 PAPER = {
     "absolute": {
@@ -61,8 +61,8 @@ def run(options: ExperimentOptions) -> Report:
         "Collaborative ordinal regression on MovieLens 1M",
         f"The {N_USERS} users with the most ratings, the {N_MOVIES} movies with the most; ratings of so many random "
         f"movies are known, and all others are asked for: {repeats} repeats, errors of {judged} users (the individual "
-        f"Gaussian processes are fitted for these alone; the collaborative ones learn from all {N_USERS}, "
-        f"{MAX_ITER} iterations, prior_weight {PRIOR_WEIGHT:g}). Movies are known by the other users' ratings: "
+        f"Gaussian processes are fitted for these alone; the collaborative ones learn from all {N_USERS}). "
+        "Every model has its defaults. Movies are known by the other users' ratings: "
         "'correlation' is the paper's kernel, 'directions' the features of Collaborative and the movies' means, learnt "
         "from the others. The item mean and Collaborative learn from the others' ratings too. The middle grade is held "
         "against the absolute error, the likeliest against zero-one; scores are rounded. p: Wilcoxon's over users and "
@@ -132,7 +132,7 @@ def _seconds(n_items: int, n_users: int) -> list[float]:
     found = [float(seen.sum())]
     gram = 0.5 * (np.eye(n_items) + 1.0)
     for likelihood in ("gaussian", "ordinal"):
-        population, reader, given = CollaborativeGP(likelihood)._start(ratings, np.unique(ratings.data), gram)
+        population, reader, given = start(likelihood, ratings, np.unique(ratings.data), gram)
         last, _ = read_all(reader, population, given, None, None)
         began = time.process_time()
         _, totals = read_all(reader, population, given, last, None)
