@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         losses as losses,
         metrics as metrics,
         moments as moments,
+        online as online,
         persist as persist,
         priors as priors,
         pursuit as pursuit,
@@ -79,6 +80,13 @@ if TYPE_CHECKING:
     from corank.landmarks import Landmarks as Landmarks
     from corank.linklearn import BM25 as BM25, Corpus as Corpus, LinkLearn as LinkLearn
     from corank.metrics import Evaluation as Evaluation, evaluate as evaluate, evaluate_run as evaluate_run
+    from corank.online import (
+        DBGD as DBGD,
+        MGD as MGD,
+        PDGD as PDGD,
+        ClickedPairs as ClickedPairs,
+        simulate as simulate,
+    )
     from corank.persist import load as load, save as save
     from corank.priors import ColumnMean as ColumnMean, OnTop as OnTop
     from corank.pursuit import (
@@ -109,6 +117,7 @@ _HOMES = {
     "Calibrated": "corank.calibration",
     "CalibratedLabelRanker": "corank.label_ranking",
     "Choices": "corank.data.choices",
+    "ClickedPairs": "corank.online",
     "CoRankRLS": "corank.rls",
     "CoRankingPursuit": "corank.pursuit",
     "Collaborative": "corank.collaborative",
@@ -116,6 +125,7 @@ _HOMES = {
     "Collection": "corank.data.collection",
     "ColumnMean": "corank.priors",
     "Corpus": "corank.linklearn",
+    "DBGD": "corank.online",
     "Evaluation": "corank.metrics",
     "ItemMean": "corank.collaborative",
     "JudgingCurve": "corank.judging",
@@ -124,9 +134,11 @@ _HOMES = {
     "LambdaRank": "corank.lambdarank",
     "Landmarks": "corank.landmarks",
     "LinkLearn": "corank.linklearn",
+    "MGD": "corank.online",
     "OnTop": "corank.priors",
     "OnlineLabelRanker": "corank.label_ranking",
     "OrdinalGP": "corank.gp",
+    "PDGD": "corank.online",
     "PairSampler": "corank.sampling",
     "PreferenceGP": "corank.gp",
     "QueryKFold": "corank.data.split",
@@ -163,6 +175,7 @@ _HOMES = {
     "read_records": "corank.data.records",
     "reliability_curve": "corank.calibration",
     "save": "corank.persist",
+    "simulate": "corank.online",
     "suggest": "corank.judging",
     "suggest_pairs": "corank.gp",
     "write_letor": "corank.data.letor_writer",
@@ -173,7 +186,7 @@ _HOMES = {
 _ROOMS = (
     "asking", "base", "basis", "calibration", "collaborative", "data", "descent", "errors", "exact", "gp", "graphs",
     "judging", "kernels", "label_ranking", "lambdarank", "landmarks", "likelihoods", "linklearn", "losses", "metrics",
-    "moments", "persist", "priors", "pursuit", "rls", "sampling", "screening", "smooth", "svm", "views",
+    "moments", "online", "persist", "priors", "pursuit", "rls", "sampling", "screening", "smooth", "svm", "views",
 )  # fmt: skip
 
 __all__ = ["__version__", *_HOMES]
