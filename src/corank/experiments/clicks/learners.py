@@ -1,0 +1,117 @@
+"""The published figures of those who learn from clicks on MQ2008, beside ours."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corank.experiments.clicks.as_published import SampledMGD, WorstFirst, upside_down
+from corank.experiments.clicks.problem import DISCOUNT, K, LISTS, N_FOLDS, STOPS, USERS, bm25, part, seed_of, user_of
+from corank.experiments.options import ExperimentOptions
+from corank.experiments.report import ReportTable
+from corank.metrics import evaluate
+from corank.online import DBGD, MGD, PDGD, ClickedPairs, OnlineRanker, simulate
+from corank.rls import RankRLS
+
+Floats = NDArray[np.float64]
+
+PUBLISHED: dict[str, tuple[tuple[float, float, float], tuple[float, float, float]]] = {
+    "DBGD": ((0.683, 0.670, 0.631), (844, 817, 757)),
+    "MGD": ((0.690, 0.662, 0.647), (859, 825, 815)),
+    "MGD, sampled winners": ((0.690, 0.662, 0.647), (859, 825, 815)),
+    "ClickedPairs": ((0.674, 0.677, 0.677), (617, 619, 620)),
+    "pairs, worst row first": ((0.674, 0.677, 0.677), (617, 619, 620)),
+    "PDGD": ((0.699, 0.695, 0.690), (960, 903, 908)),
+}
+"""Offline and online performance with the three users: table 3 of Oosterhuis and de Rijke (2018)."""
+
+METHODS: dict[str, OnlineRanker] = {
+    "DBGD": DBGD(),
+    "MGD": MGD(),
+    "MGD, sampled winners": SampledMGD(),
+    "ClickedPairs": ClickedPairs(),
+    "pairs, worst row first": WorstFirst(),
+    "PDGD": PDGD(),
+}
+AT = (0, 10, 30, 100, 300, 1_000, 3_000, 10_000)
+
+
+def cell(options: ExperimentOptions, method: str, kind: str, stop: str, fold: int, n_runs: int) -> dict[str, Any]:
+    """Run a method with a user on one fold: offline and online curves of each run."""
+    lists = 1_000 if options.quick else LISTS
+    key = {
+        "experiment": "clicks", "method": method, "user": kind, "stop": stop, "fold": fold, "runs": n_runs, "lists": lists,
+    }  # fmt: skip
+
+    def compute() -> dict[str, Any]:
+        test = part(fold, "test")
+        test = upside_down(test) if method == "pairs, worst row first" else test
+        at = [point for point in AT if point <= lists]
+        how: dict[str, Any] = {"k": K, "discount": DISCOUNT, "at": at, "n_runs": n_runs}
+        seed = seed_of(options.seed, fold)
+        found = simulate(
+            METHODS[method], part(fold, "train"), user_of(kind, stop), lists, test=test, random_state=seed, **how
+        )
+        return {"offline": found.offline.tolist(), "online": found.online.tolist()}
+
+    result: dict[str, Any] = options.result(key, compute)
+    return result
+
+
+def table(options: ExperimentOptions, runs: int) -> tuple[ReportTable, dict[tuple[str, str, str], dict[str, Floats]]]:
+    """
+    Fill the table.
+
+    runs: of each method and user, over all folds.
+    Returns: the table, and the curves by method, user and rule of stopping.
+    """
+    n_runs = -(-runs // N_FOLDS)
+    found: dict[tuple[str, str, str], dict[str, Floats]] = {}
+    rows: list[tuple[str | float | None, ...]] = []
+    for method, (offline, online) in PUBLISHED.items():
+        for kind, wanted, wanted_online in zip(USERS, offline, online, strict=True):
+            for stop in STOPS:
+                if (kind == "perfect" and stop == "click") or ("sampled" in method and stop == "click"):
+                    continue  # the perfect user never stops
+                cells = [cell(options, method, kind, stop, fold, n_runs) for fold in range(N_FOLDS)]
+                curves = {name: np.concatenate([one[name] for one in cells]) for name in ("offline", "online")}
+                found[method, kind, stop] = curves
+                ends = [curves[name][:, -1] for name in ("offline", "online")]
+                errors = [float(end.std(ddof=1) / np.sqrt(len(end))) if len(end) > 1 else None for end in ends]
+                rows.append(
+                    (
+                        method, kind, "" if kind == "perfect" else stop, float(ends[0].mean()), errors[0], wanted,
+                        f"{ends[1].mean():.0f}", None if errors[1] is None else f"{errors[1]:.0f}", f"{wanted_online:.0f}",
+                    )
+                )  # fmt: skip
+    rows += [(name, "", "", value, None, None, "", "", "") for name, value in label_free(options).items()]
+    return (
+        ReportTable(
+            f"Learning from clicks on MQ2008: nDCG@{K} on test queries after the last list, and the discounted sum over "
+            f"lists shown ({N_FOLDS * n_runs} runs a line)",
+            (
+                "method", "user", "stops after", "offline", "error", "published", "online", "error of it",
+                "published online",
+            ),
+            tuple(rows),
+            note="Errors are standard errors over runs. The published runs stopped after any row.",
+        ),
+        found,
+    )  # fmt: skip
+
+
+def label_free(options: ExperimentOptions) -> dict[str, float]:
+    """What needs no click: BM25's columns, and what all judgements of the train part would give."""
+
+    def compute() -> dict[str, float]:
+        by_name: dict[str, list[float]] = {"no clicks: mean of BM25's columns": [], "no clicks: RankRLS on all grades": []}
+        for fold in range(N_FOLDS):
+            train, test = part(fold, "train"), part(fold, "test")
+            for scores, values in zip((bm25(test), RankRLS().fit(train).predict(test.X)), by_name.values(), strict=True):
+                values.append(evaluate(test.y, scores, test.queries.codes, f"nDCG@{K}")[f"nDCG@{K}"].mean)  # type: ignore[arg-type]
+        return {name: float(np.mean(values)) for name, values in by_name.items()}
+
+    found: dict[str, float] = options.result({"experiment": "clicks", "what": "label-free"}, compute)
+    return found
