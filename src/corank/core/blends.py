@@ -107,24 +107,22 @@ def credit_two(rankings, shown, clicks, out):  # type: ignore[no-untyped-def]
 
 
 @jit
-def blend_by_chance(ranks, worth, dice, shown, log_chances, left, sums):  # type: ignore[no-untyped-def]
+def blend_by_chance(ranks, worth, dice, shown, log_chances, left):  # type: ignore[no-untyped-def]
     """
     Draw each row from a ranking chosen at random, with chances in proportion to worth[rank] over the rows left.
 
     worth (n,): (rank + 1)^−τ.
-    left (n,), sums (m,): scratch: rows left, and Σ worth over them for each ranking.
+    left (n,): scratch.
     """
     m, n = ranks.shape
     left[:] = True
     for at in range(len(shown)):
-        # summed anew: differences would cancel
-        for j in range(m):
-            sums[j] = 0.0
-            for row in range(n):
-                if left[row]:
-                    sums[j] += worth[ranks[j, row]]
         j = np.int64(below(dice, m))
-        aim = uniform(dice) * sums[j]
+        total = 0.0
+        for row in range(n):
+            if left[row]:
+                total += worth[ranks[j, row]]
+        aim = uniform(dice) * total
         chosen = -1
         for row in range(n):
             if left[row]:
@@ -132,11 +130,30 @@ def blend_by_chance(ranks, worth, dice, shown, log_chances, left, sums):  # type
                 aim -= worth[ranks[j, row]]
                 if aim < 0.0:
                     break
-        chance = 0.0
-        for j in range(m):
-            chance += worth[ranks[j, chosen]] / sums[j]
-        shown[at], log_chances[at] = chosen, np.log(chance / m)
+        shown[at] = chosen
         left[chosen] = False
+    log_chances[:] = 0.0
+    for j in range(m):
+        of_left = _worth_left(ranks[j], worth, left)
+        for at in range(len(shown) - 1, -1, -1):
+            own = worth[ranks[j, shown[at]]]
+            of_left += own
+            log_chances[at] += own / of_left
+    log_chances[:] = np.log(log_chances / m)
+
+
+@jit
+def _worth_left(ranks, worth, left):  # type: ignore[no-untyped-def]
+    """
+    Return Σ worth over the rows that are left.
+
+    Sums grow from the end of a list to its beginning; from the other end, differences would cancel.
+    """
+    total = 0.0
+    for row in range(len(ranks)):
+        if left[row]:
+            total += worth[ranks[row]]
+    return total
 
 
 @jit
@@ -144,25 +161,32 @@ def share_clicks(ranks, worth, shown, clicks, left, shares):  # type: ignore[no-
     """
     Write, for each click, the chance that its row came from each ranking; return the number of clicks.
 
+    left (n,): scratch.
     shares (k, m): one line a click.
     """
-    m, n = ranks.shape
-    left[:] = True
     n_clicks = 0
     for at in range(len(shown)):
-        if clicks[at]:
-            total = 0.0
-            for j in range(m):
-                of_left = 0.0
-                for row in range(n):
-                    if left[row]:
-                        of_left += worth[ranks[j, row]]
-                shares[n_clicks, j] = worth[ranks[j, shown[at]]] / of_left
-                total += shares[n_clicks, j]
-            for j in range(m):
-                shares[n_clicks, j] /= total
-            n_clicks += 1
+        n_clicks += clicks[at]
+    if n_clicks == 0:
+        return 0
+    left[:] = True
+    for at in range(len(shown)):
         left[shown[at]] = False
+    for j in range(len(ranks)):
+        of_left = _worth_left(ranks[j], worth, left)
+        line = n_clicks
+        for at in range(len(shown) - 1, -1, -1):
+            own = worth[ranks[j, shown[at]]]
+            of_left += own
+            if clicks[at]:
+                line -= 1
+                shares[line, j] = own / of_left
+    for line in range(n_clicks):
+        total = 0.0
+        for j in range(len(ranks)):
+            total += shares[line, j]
+        for j in range(len(ranks)):
+            shares[line, j] /= total
     return n_clicks
 
 

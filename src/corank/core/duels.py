@@ -47,7 +47,9 @@ class DuelRoom(NamedTuple):
 
     directions (m − 1, d): u_j.
     ranks (m, n): of each row, 0 for the best; the first line is that of w.
-    scores, known, worth (n,), order (n,), left (n,), sums (m,), shares (k, m), law, new (2 k + 1,): scratch.
+    worth (n,): rank^−τ.
+    known (n,): scores of w.
+    scores (n,), order (n,), left (n,), won (m,), shares (k, m), law, new (2 k + 1,): scratch.
     shown, log_chances, grades, clicks (k,): the list.
     """
 
@@ -58,7 +60,7 @@ class DuelRoom(NamedTuple):
     worth: NDArray[np.float64]
     order: NDArray[np.int64]
     left: NDArray[np.bool_]
-    sums: NDArray[np.float64]
+    won: NDArray[np.bool_]
     shares: NDArray[np.float64]
     law: NDArray[np.float64]
     new: NDArray[np.float64]
@@ -74,8 +76,8 @@ def room_for_duel(n: int, k: int, n_candidates: int, d: int, tau: float) -> Duel
     whole, flags = np.int64, np.bool_
     return DuelRoom(
         np.zeros((n_candidates, d)), np.zeros((m, n), dtype=whole), np.zeros(n), np.zeros(n),
-        np.arange(1, n + 1, dtype=np.float64) ** -tau, np.zeros(n, dtype=whole), np.zeros(n, dtype=flags), np.zeros(m),
-        np.zeros((k, m)), np.zeros(2 * k + 1), np.zeros(2 * k + 1), np.zeros(k, dtype=whole), np.zeros(k),
+        np.arange(1, n + 1, dtype=np.float64) ** -tau, np.zeros(n, dtype=whole), np.zeros(n, dtype=flags),
+        np.zeros(m, dtype=flags), np.zeros((k, m)), np.zeros(2 * k + 1), np.zeros(2 * k + 1), np.zeros(k, dtype=whole), np.zeros(k),
         np.zeros(k, dtype=whole), np.zeros(k, dtype=flags),
     )  # fmt: skip
 
@@ -122,9 +124,7 @@ def show_duel(rows, members, prior, w, plan, dice, k, room):  # type: ignore[no-
         for rank in range(n):
             ranks[j, order[rank]] = rank
     length = min(n, k)
-    blend_by_chance(
-        ranks, room.worth, dice, room.shown[:length], room.log_chances[:length], room.left[:n], room.sums
-    )
+    blend_by_chance(ranks, room.worth, dice, room.shown[:length], room.log_chances[:length], room.left[:n])
     return length
 
 
@@ -142,13 +142,12 @@ def learn_duel(w, plan, n_learnt, n, length, room):  # type: ignore[no-untyped-d
         return
     n_winners = 0
     for j in range(1, len(ranks)):
-        wins = expected_sign(room.shares, n_clicks, j, 0, room.law, room.new) > 0.0
-        room.sums[j] = 1.0 if wins else 0.0
-        n_winners += wins
+        room.won[j] = expected_sign(room.shares, n_clicks, j, 0, room.law, room.new) > 0.0
+        n_winners += room.won[j]
     if n_winners == 0:
         return
     eta = plan.eta0 * plan.decay**n_learnt / n_winners
     for j in range(1, len(ranks)):
-        if room.sums[j] > 0.0:
+        if room.won[j]:
             for i in range(len(w)):
                 w[i] += eta * room.directions[j - 1, i]

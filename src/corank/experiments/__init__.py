@@ -14,6 +14,7 @@ from corank.experiments.options import ExperimentOptions
 from corank.experiments.report import Report
 
 EXPERIMENTS = {
+    "clicks": "corank.experiments.clicks.run",
     "co-rankrls": "corank.experiments.co_rankrls.run",
     "collaborative": "corank.experiments.gp_collaborative.run",
     "crr-letor": "corank.experiments.crr.letor",

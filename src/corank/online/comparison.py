@@ -306,10 +306,9 @@ class Probabilistic(Comparison):
         return shares[:n_clicks]
 
     def _blend(self, rankings: Whole, rows: Whole, dice: NDArray[np.uint64]) -> Blend:
-        m, n = rankings.shape
-        log_chances, ranks = np.empty(len(rows)), Blend(rows, rankings).ranks
-        left, sums = np.empty(n, dtype=np.bool_), np.empty(m)
-        blends.blend_by_chance(ranks, self._worth(n), dice, rows, log_chances, left, sums)
+        n = rankings.shape[1]
+        log_chances, left = np.empty(len(rows)), np.empty(n, dtype=np.bool_)
+        blends.blend_by_chance(Blend(rows, rankings).ranks, self._worth(n), dice, rows, log_chances, left)
         return Blend(rows, rankings, log_propensities=log_chances)
 
     def _worth(self, n: int) -> Floats:

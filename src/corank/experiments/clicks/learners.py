@@ -8,7 +8,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.experiments.clicks.as_published import SampledMGD, WorstFirst, upside_down
-from corank.experiments.clicks.problem import DISCOUNT, K, LISTS, N_FOLDS, STOPS, USERS, bm25, part, seed_of, user_of
+from corank.data.mq2008 import N_FOLDS
+from corank.experiments.clicks.problem import (
+    DISCOUNT,
+    K,
+    LISTS,
+    STOPS,
+    USERS,
+    bm25,
+    fold_error,
+    part,
+    seed_of,
+    user_of,
+)
 from corank.experiments.options import ExperimentOptions
 from corank.experiments.report import ReportTable
 from corank.metrics import evaluate
@@ -79,11 +91,11 @@ def table(options: ExperimentOptions, runs: int) -> tuple[ReportTable, dict[tupl
                 curves = {name: np.concatenate([one[name] for one in cells]) for name in ("offline", "online")}
                 found[method, kind, stop] = curves
                 ends = [curves[name][:, -1] for name in ("offline", "online")]
-                errors = [float(end.std(ddof=1) / np.sqrt(len(end))) if len(end) > 1 else None for end in ends]
+                errors = [float(fold_error(end)) for end in ends]
                 rows.append(
                     (
                         method, kind, "" if kind == "perfect" else stop, float(ends[0].mean()), errors[0], wanted,
-                        f"{ends[1].mean():.0f}", None if errors[1] is None else f"{errors[1]:.0f}", f"{wanted_online:.0f}",
+                        f"{ends[1].mean():.0f}", f"{errors[1]:.1f}", f"{wanted_online:.0f}",
                     )
                 )  # fmt: skip
     rows += [(name, "", "", value, None, None, "", "", "") for name, value in label_free(options).items()]
@@ -96,7 +108,8 @@ def table(options: ExperimentOptions, runs: int) -> tuple[ReportTable, dict[tupl
                 "published online",
             ),
             tuple(rows),
-            note="Errors are standard errors over runs. The published runs stopped after any row.",
+            note="Errors are standard errors over the runs of given folds. Published: 125 runs of 10,000 lists, users who stop "
+            "after any row.",
         ),
         found,
     )  # fmt: skip

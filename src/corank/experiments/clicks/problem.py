@@ -21,9 +21,6 @@ STOPS = ("click", "any")
 BM25 = slice(20, 25)
 """Columns of BM25: of body, anchor, title, URL and all of them."""
 
-__all__ = ["BM25", "DISCOUNT", "K", "LISTS", "N_FOLDS", "STOPS", "USERS", "part", "seed_of", "user_of"]
-
-
 @cache
 def part(fold: int, which: str) -> RankingData:
     """
@@ -46,6 +43,18 @@ def user_of(kind: str, stop_after: str) -> CascadeClicks:
 def seed_of(*words: int) -> int:
     """Return a seed that is the same for all methods of one fold and purpose."""
     return int(np.random.SeedSequence(words).generate_state(1)[0] % 2**31)
+
+
+def fold_error(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """
+    Return the standard error of a mean over runs, where folds are what they are and only runs are drawn.
+
+    values (n_runs, ...): those of the folds one after the other, as many of each.
+    """
+    by_fold = values.reshape(N_FOLDS, -1, *values.shape[1:])
+    if by_fold.shape[1] < 2:
+        return np.full(values.shape[1:], np.nan)
+    return np.asarray(np.sqrt(by_fold.var(axis=1, ddof=1).mean(axis=0) / len(values)))
 
 
 def bm25(data: RankingData) -> NDArray[np.float64]:
