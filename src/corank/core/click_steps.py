@@ -21,7 +21,7 @@ and, for either, agreement of M views on the rows U without a click, over all pa
 
     w_v ← w_v − 4 coupling η mean_p Σ_{u≠v} (m_v − m_u) p_v,
 
-as in `corank.core.coupled`, at the weights of today. mean_p (g_a − g_b)(a − b) = 2/(n − 1) Σ_a (g_a − ḡ) a needs no
+as in `corank.core.coupled`, at the weights after the step of the clicks. mean_p (g_a − g_b)(a − b) = 2/(n − 1) Σ_a (g_a − ḡ) a needs no
 pair; a step that would overshoot, beyond 1/(M mean_p ‖p‖²), is cut to that.
 """
 
