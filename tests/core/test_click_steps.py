@@ -5,7 +5,6 @@ from itertools import combinations, permutations, product
 
 import numpy as np
 import pytest
-
 from scipy import sparse
 
 from corank.core.click_steps import ClickPlan, flipped_share, learn_list, passed_over, pull_pairs, pull_pdgd, room_for

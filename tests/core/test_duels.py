@@ -38,8 +38,8 @@ def winners(ranks, shown, clicks, tau):
     m, shares = len(ranks), []
     for at in np.flatnonzero(clicks):
         left = [row for row in range(ranks.shape[1]) if row not in shown[:at]]
-        chances = [(ranks[j, shown[at]] + 1.0) ** -tau / sum((ranks[j, row] + 1.0) ** -tau for row in left) for j in range(m)]
-        shares.append(np.array(chances) / sum(chances))
+        chances = (ranks[:, shown[at]] + 1.0) ** -tau / ((ranks[:, left] + 1.0) ** -tau).sum(axis=1)
+        shares.append(chances / chances.sum())
     value = np.zeros(m)
     for owners in product(range(m), repeat=len(shares)):
         p = np.prod([share[j] for share, j in zip(shares, owners, strict=True)])

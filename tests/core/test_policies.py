@@ -42,7 +42,7 @@ LAWS = {
 
 
 @pytest.mark.parametrize("law", LAWS.values(), ids=LAWS.keys())
-@pytest.mark.parametrize("scores", [np.array([0.5, -1.0, 1.0, 0.0]), np.array([1.0, 0.0, 1.0, 1.0])], ids=["all", "ties"])
+@pytest.mark.parametrize("scores", [np.array([0.5, -1.0, 1.0, 0.0]), np.array([1.0, 0, 1, 1])], ids=["all", "ties"])
 @pytest.mark.parametrize("k", [2, 4])
 def test_lists_have_their_chances_and_know_them(law, scores, k):
     policy, epsilon, chances_of = law

@@ -28,10 +28,10 @@ def invert(rankings, ranks):  # type: ignore[no-untyped-def]
 
 @jit
 def _is_among(row, rows, n):  # type: ignore[no-untyped-def]
+    found = False
     for i in range(n):
-        if rows[i] == row:
-            return True
-    return False
+        found |= rows[i] == row
+    return found
 
 
 @jit
@@ -133,10 +133,10 @@ def blend_by_chance(ranks, worth, dice, shown, log_chances, left):  # type: igno
         shown[at] = chosen
         left[chosen] = False
     log_chances[:] = 0.0
-    for j in range(m):
-        of_left = _worth_left(ranks[j], worth, left)
+    for of_ranking in ranks:
+        of_left = _worth_left(of_ranking, worth, left)
         for at in range(len(shown) - 1, -1, -1):
-            own = worth[ranks[j, shown[at]]]
+            own = worth[of_ranking[shown[at]]]
             of_left += own
             log_chances[at] += own / of_left
     log_chances[:] = np.log(log_chances / m)

@@ -21,8 +21,8 @@ and, for either, agreement of M views on the rows U without a click, over all pa
 
     w_v ← w_v − 4 coupling η mean_p Σ_{u≠v} (m_v − m_u) p_v,
 
-as in `corank.core.coupled`, at the weights after the step of the clicks. mean_p (g_a − g_b)(a − b) = 2/(n − 1) Σ_a (g_a − ḡ) a needs no
-pair; a step that would overshoot, beyond 1/(M mean_p ‖p‖²), is cut to that.
+as in `corank.core.coupled`, at the weights after the step of the clicks. It needs no pair, since
+mean_p (g_a − g_b)(a − b) = 2/(n − 1) Σ_a (g_a − ḡ) a; a step beyond 1/(M mean_p ‖p‖²), which would overshoot, is cut.
 """
 
 from __future__ import annotations
@@ -270,12 +270,12 @@ def _agree(rows, members, W, sees, weight, shown, clicks, room):  # type: ignore
     """Bring views nearer to each other on the rows without a click."""
     n, M, others = len(members), len(W), room.order
     m = 0
-    for row in range(n):
+    for i in range(n):
         is_clicked = False
         for rank in range(len(shown)):
-            is_clicked |= clicks[rank] and shown[rank] == row
+            is_clicked |= clicks[rank] and shown[rank] == i
         if not is_clicked:
-            others[m] = row
+            others[m] = i
             m += 1
     if m < 2:
         return

@@ -2,8 +2,8 @@
 """
 Dueling bandits: a linear ranker goes towards those of its neighbours that users seem to prefer.
 
-For each list c directions u_j of length 1 are drawn; w and the candidates w + δ u_j each rank the rows, the rankings are
-blended into one list by chance (`corank.core.blends.blend_by_chance`), and
+For each list, directions u_j of length 1 are drawn; w and the candidates w + δ u_j each rank the rows, the rankings
+are blended into one list by chance (`corank.core.blends.blend_by_chance`), and
 
     w ← w + η mean {u_j: E sign(clicks of candidate j − clicks of w) > 0}.
 
@@ -77,8 +77,8 @@ def room_for_duel(n: int, k: int, n_candidates: int, d: int, tau: float) -> Duel
     return DuelRoom(
         np.zeros((n_candidates, d)), np.zeros((m, n), dtype=whole), np.zeros(n), np.zeros(n),
         np.arange(1, n + 1, dtype=np.float64) ** -tau, np.zeros(n, dtype=whole), np.zeros(n, dtype=flags),
-        np.zeros(m, dtype=flags), np.zeros((k, m)), np.zeros(2 * k + 1), np.zeros(2 * k + 1), np.zeros(k, dtype=whole), np.zeros(k),
-        np.zeros(k, dtype=whole), np.zeros(k, dtype=flags),
+        np.zeros(m, dtype=flags), np.zeros((k, m)), np.zeros(2 * k + 1), np.zeros(2 * k + 1),
+        np.zeros(k, dtype=whole), np.zeros(k), np.zeros(k, dtype=whole), np.zeros(k, dtype=flags),
     )  # fmt: skip
 
 

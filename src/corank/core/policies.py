@@ -85,9 +85,8 @@ def draw_list(policy, epsilon, scores, dice, shown, log_chances, noisy, order): 
     best_first(scores, order, n)
     for rank in range(k):
         left = n - rank
-        at = rank
-        if uniform(dice) < epsilon:
-            at = rank + np.int64(below(dice, left))
+        explores = uniform(dice) < epsilon
+        at = rank + np.int64(below(dice, left)) if explores else np.int64(rank)
         row, best = order[at], scores[order[rank]]
         chance = epsilon / left
         if scores[row] == best:

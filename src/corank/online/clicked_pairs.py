@@ -1,8 +1,8 @@
 """
 ClickedPairs: pairwise learning from clicks with ε-greedy lists (Hofmann, Whiteson and de Rijke, 2013).
 
-At each rank stands the best row that is left or, with chance ε, any of them. A clicked row a is preferred to a row b that
-was passed over: not clicked, and not below the rank after the last click:
+At each rank stands the best row that is left or, with chance ε, any of them. A clicked row a is preferred to a row b
+that was passed over: not clicked, and not below the rank after the last click:
 
     w ← w + η Σ_ab g(f_a − f_b) (a − b),    g = −ℓ' at target 1, at the weights of today, η = eta0 decay^version.
 

@@ -87,7 +87,6 @@ class Comparison(ABC):
             The list.
         """
         checked = _as_rankings(rankings)
-        self._require(len(checked))
         return self._blend(checked, np.empty(min(self.k, checked.shape[1]), dtype=np.int64), seed_state(rng))
 
     @abstractmethod
@@ -129,9 +128,6 @@ class Comparison(ABC):
 
     @abstractmethod
     def _blend(self, rankings: Whole, rows: Whole, dice: NDArray[np.uint64]) -> Blend: ...
-
-    def _require(self, n_rankings: int) -> None:
-        """Raise one sentence where so many rankings cannot be compared."""
 
 
 @dataclass(frozen=True)
@@ -224,12 +220,10 @@ class Balanced(Comparison):
         return out
 
     def _blend(self, rankings: Whole, rows: Whole, dice: NDArray[np.uint64]) -> Blend:
+        if len(rankings) != 2:
+            raise InputError(f"Balanced compares 2 rankings, but {len(rankings)} came; use TeamDraft for more.")
         blends.merge_two(rankings, dice, rows)
         return Blend(rows, rankings)
-
-    def _require(self, n_rankings: int) -> None:
-        if n_rankings != 2:
-            raise InputError(f"Balanced compares 2 rankings, but {n_rankings} came; use TeamDraft for more.")
 
 
 @dataclass(frozen=True)
@@ -392,8 +386,8 @@ def _as_rankings(rankings: ArrayLike) -> Whole:
     wrong = (np.sort(checked, axis=1) != np.arange(checked.shape[1])).any(axis=1)
     if wrong.any():
         raise InputError(
-            f"ranking {int(np.flatnonzero(wrong)[0])} is no order of the rows 0 to {checked.shape[1] - 1}; pass each row "
-            "once in every ranking."
+            f"ranking {int(np.flatnonzero(wrong)[0])} is no order of the rows 0 to {checked.shape[1] - 1}; pass each "
+            "row once in every ranking."
         )
     return checked
 
@@ -402,7 +396,7 @@ def _as_clicks(blend: Blend, clicks: ArrayLike) -> NDArray[np.bool_]:
     given = np.asarray(clicks)
     if given.shape != blend.rows.shape or given.dtype.kind not in "biuf":
         raise InputError(
-            f"clicks has shape {given.shape} and type {given.dtype} for a list of {len(blend.rows)} rows; pass for each "
-            "rank whether it was clicked."
+            f"clicks has shape {given.shape} and type {given.dtype} for a list of {len(blend.rows)} rows; pass for "
+            "each rank whether it was clicked."
         )
     return np.asarray(given > 0)

@@ -134,7 +134,8 @@ class ClickCurve:
         lines = [f"{self.ranker}, {self.user}, {len(self.offline)} runs", f"{'lists':>8} {'offline':>8} {'online':>9}"]
         for count, offline, online in zip(self.impressions, self.mean(), self.mean("online"), strict=True):
             lines.append(f"{count:>8} {offline:8.4f} {online:9.2f}")
-        return "\n".join([*lines, f"offline: {self.metric} on test rows; online: the lists' own, discount {self.discount:g}"])
+        lines.append(f"offline: {self.metric} on test rows; online: the lists' own, discount {self.discount:g}")
+        return "\n".join(lines)
 
     def _values(self, kind: Kind) -> Floats:
         if kind not in ("offline", "online"):

@@ -51,7 +51,7 @@ class LinearClicks(OnlineRanker):
     def _require_sense(self) -> None:
         n_views = self.views if is_whole(self.views) else len(self.views)
         if self.coupling > 0.0 and n_views < 2:
-            raise InputError(f"coupling is {self.coupling}, but there is one view, which agrees with itself; pass views=2.")
+            raise InputError(f"coupling is {self.coupling}, but one view agrees with itself; pass views=2.")
 
     def _draw(self, rows: Any, prior: Floats | None, dice: NDArray[np.uint64], k: int) -> Impression:
         W = self.view_coefs_

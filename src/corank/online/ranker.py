@@ -67,8 +67,8 @@ class OnlineRanker(Ranker):
     """
     Base class of rankers that learn from clicks.
 
-    A subclass says in `_draw` how lists are drawn, in `_step` what a list and its clicks teach, and in `_serve` how both
-    go on list after list without leaving compiled code.
+    A subclass says in `_draw` how lists are drawn, in `_step` what a list and its clicks teach, and in `_serve` how
+    both go on list after list without leaving compiled code.
     """
 
     _rules: ClassVar[Rules] = {
@@ -249,5 +249,5 @@ def _begun(W: Floats, views: list[View], rng: np.random.Generator) -> Begun:
 
 
 def rows_of(X: Any, prior: Floats | None) -> tuple[Any, NDArray[np.int64], Floats]:
-    """Return the rows of one query as kernels take them: rows, their numbers, and the prior, empty where there is none."""
+    """Return the rows of one query as kernels take them: rows, their numbers, and the prior, empty where none is."""
     return as_core_rows(X), np.arange(X.shape[0]), np.empty(0) if prior is None else prior

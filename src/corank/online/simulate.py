@@ -1,8 +1,8 @@
 """
 Simulate: a ranker serves users whose clicks are drawn from known grades, and learns from them.
 
-Per list: a query is drawn, all alike; the ranker draws a list; the user reads it; the ranker learns. The loop is compiled
-as a whole, and gives what `show` and `learn` give, list by list. Memory does not grow with the number of lists.
+Per list: a query is drawn, all alike; the ranker draws a list; the user reads it; the ranker learns. The loop is
+compiled as a whole, and gives what `show` and `learn` give, list by list. Memory does not grow with their number.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def simulate(
     }  # fmt: skip
     check_values(given, rules)
     if not isinstance(ranker, OnlineRanker):
-        raise InputError(f"ranker is a {type(ranker).__name__}, which cannot learn from clicks; pass PDGD, for example.")
+        raise InputError(f"ranker is a {type(ranker).__name__}, which cannot learn from clicks; pass PDGD, say.")
     reader = as_user(user, _highest(data))
     grades = as_grades(data.y, reader.habits)  # type: ignore[arg-type]
     collected = collect(data, grades, k)
@@ -165,14 +165,14 @@ def _begun(ranker: OnlineRanker, data: RankingData, rng: np.random.Generator) ->
         return copy
     copy._takes_prior(data.prior)
     if data.n_features != copy.n_features_in_:
-        raise InputError(f"data has {data.n_features} features, but the ranker has {copy.n_features_in_}; pass the same.")
+        raise InputError(f"data has {data.n_features} features, but the ranker {copy.n_features_in_}; pass the same.")
     copy.run_ = {**copy.run_, "dice": np.stack([seed_state(rng), seed_state(rng)])}
     return copy
 
 
 def _highest(data: RankingData) -> int:
     if data.y is None or data.n_rows == 0 or np.isnan(data.y).any():
-        raise InputError("simulated users click by grades, and some rows have none; pass data with a grade for every row.")
+        raise InputError("simulated users click by grades, and some rows have none; pass a grade for every row.")
     return int(data.y.max())
 
 

@@ -193,8 +193,8 @@ def as_grades(y: ArrayLike, habits: Habits) -> NDArray[np.int64]:
     if bad.any():
         row = int(np.flatnonzero(bad)[0])
         raise InputError(
-            f"the grade of row {row} is {given.flat[row]:g}, but this user knows grades 0 to {n_grades - 1}; pass whole "
-            "grades, of every row, or a user with a table of your own."
+            f"the grade of row {row} is {given.flat[row]:g}, but this user knows grades 0 to {n_grades - 1}; pass "
+            "whole grades, of every row, or a user with a table of your own."
         )
     return given.astype(np.int64)
 

@@ -4,8 +4,8 @@ Two rankers as the code behind the published figures has them, where that is not
 
 * The pairwise baseline takes, where it does not explore, the *worst* row that is left: scores are sorted upwards.
 * MGD estimates who won by 10,000 random assignments of clicks to rankings. A candidate whose chance to have contributed
-  the clicked row is far below 1/10,000 cannot win, and of two about equal chances either may: winners are fewer, and more
-  of them are won by luck.
+  the clicked row is far below 1/10,000 cannot win, and of two about equal chances either may: winners are fewer, and
+  luck chooses more of them.
 """
 
 from __future__ import annotations
@@ -73,9 +73,7 @@ def _run(rows, collected, habits, plan, w, own_dice, dice, k, worth, room):  # t
             room.grades[rank] = collected.grades[first + room.shown[rank]]
         clicks = room.clicks[:length]
         read_list(habits, room.grades[:length], dice[1], clicks)
-        n_clicks = share_clicks(
-            room.ranks[:, :n], room.worth, room.shown[:length], clicks, room.left[:n], room.shares
-        )
+        n_clicks = share_clicks(room.ranks[:, :n], room.worth, room.shown[:length], clicks, room.left[:n], room.shares)
         if n_clicks == 0:
             continue
         wins = _sampled_wins(room.shares[:n_clicks], own_dice)

@@ -1,14 +1,12 @@
 """
 Does agreement of views on rows without a click speed up learning from clicks?
 
-The hypothesis of section 5.3 of Tsivtsivadze, Hofmann and Heskes (2012), which they left untested. Two random views a run;
-the same queries and the same dice for every arm. Agreement is compared with the same two views left alone, with
+The hypothesis of section 5.3 of Tsivtsivadze, Hofmann and Heskes (2012), which they left untested. Two random views a
+run; the same queries and the same dice for every arm. Agreement is compared with the same two views left alone, with
 one view of all columns, and with the simplest rival: a good prior, the mean of BM25's columns, as an offset.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +26,8 @@ AT = (30, 100, 300, 1_000)
 COUPLINGS = {"PDGD": (0.01, 0.1, 1.0), "ClickedPairs": (1.0, 10.0, 100.0)}
 PRIOR_SCALES = (0.1, 1.0, 10.0)
 LEARNERS: dict[str, type[PDGD] | type[ClickedPairs]] = {"PDGD": PDGD, "ClickedPairs": ClickedPairs}
-ALONE, VIEWS, WITH_PRIOR = "one view", "two views", "prior"
+Gains = dict[tuple[str, str], dict[float, Floats]]
+ALONE, VIEWS = "one view", "two views"
 # a seed of its own for what is chosen on validation queries
 _CHOOSING, _TESTING = 1, 2
 
@@ -67,13 +66,14 @@ def curve(
                 _model(learner, coupling), train, user_of(kind, "click"), AT[-1], test=measured, k=K, at=AT,
                 discount=DISCOUNT, n_runs=n_runs, random_state=seed,
             )  # fmt: skip
-            return np.column_stack([found.offline, found.online[:, -1]]).tolist()
+            values: list[list[float]] = np.column_stack([found.offline, found.online[:, -1]]).tolist()
+            return values
 
         cells.append(options.result(key, compute))
     return np.concatenate(cells)
 
 
-def tables(options: ExperimentOptions, runs: int) -> tuple[tuple[ReportTable, ...], tuple[str, ...], dict[str, Any]]:
+def tables(options: ExperimentOptions, runs: int) -> tuple[tuple[ReportTable, ...], tuple[str, ...], Gains]:
     """
     Test the hypothesis.
 
@@ -82,7 +82,8 @@ def tables(options: ExperimentOptions, runs: int) -> tuple[tuple[ReportTable, ..
     """
     n_runs = -(-runs // N_FOLDS)
     n_choosing = max(1, n_runs // 4)
-    gains, arms, findings, drawn = [], [], [], {}
+    gains, arms, findings = [], [], []
+    drawn: Gains = {}
     for learner in LEARNERS:
         helped: dict[str, list[str]] = {"helps": [], "hurts": []}
         for kind in KINDS:
@@ -120,8 +121,8 @@ def tables(options: ExperimentOptions, runs: int) -> tuple[tuple[ReportTable, ..
                 f"The same with one view of all columns, and with a prior: nDCG@{K} on test queries, and online",
                 ("learner", "user", "arm", *columns),
                 tuple(arms),
-                note="Coupling and the scale of the prior were chosen on validation queries, with other dice, by the mean "
-                "offline and by the online performance. The prior alone, without a click, is in the first table.",
+                note="Coupling and the scale of the prior were chosen on validation queries, with other dice, by the "
+                "mean offline and by the online performance. The prior alone, without a click, is in the first table.",
             ),
         ),
         tuple(findings),

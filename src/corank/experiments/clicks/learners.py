@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.experiments.clicks.as_published import SampledMGD, WorstFirst, upside_down
 from corank.data.mq2008 import N_FOLDS
+from corank.experiments.clicks.as_published import SampledMGD, WorstFirst, upside_down
 from corank.experiments.clicks.problem import (
     DISCOUNT,
-    K,
     LISTS,
     STOPS,
     USERS,
+    K,
     bm25,
     fold_error,
     part,
@@ -47,6 +47,11 @@ METHODS: dict[str, OnlineRanker] = {
     "pairs, worst row first": WorstFirst(),
     "PDGD": PDGD(),
 }
+LIMITS = (0.01, 15.0)
+"""How near offline and online figures shall be."""
+
+Curves = dict[tuple[str, str, str], dict[str, Floats]]
+
 AT = (0, 10, 30, 100, 300, 1_000, 3_000, 10_000)
 
 
@@ -54,7 +59,8 @@ def cell(options: ExperimentOptions, method: str, kind: str, stop: str, fold: in
     """Run a method with a user on one fold: offline and online curves of each run."""
     lists = 1_000 if options.quick else LISTS
     key = {
-        "experiment": "clicks", "method": method, "user": kind, "stop": stop, "fold": fold, "runs": n_runs, "lists": lists,
+        "experiment": "clicks", "method": method, "user": kind, "stop": stop, "fold": fold, "runs": n_runs,
+        "lists": lists,
     }  # fmt: skip
 
     def compute() -> dict[str, Any]:
@@ -72,7 +78,7 @@ def cell(options: ExperimentOptions, method: str, kind: str, stop: str, fold: in
     return result
 
 
-def table(options: ExperimentOptions, runs: int) -> tuple[ReportTable, dict[tuple[str, str, str], dict[str, Floats]]]:
+def table(options: ExperimentOptions, runs: int) -> tuple[ReportTable, Curves]:
     """
     Fill the table.
 
@@ -80,7 +86,7 @@ def table(options: ExperimentOptions, runs: int) -> tuple[ReportTable, dict[tupl
     Returns: the table, and the curves by method, user and rule of stopping.
     """
     n_runs = -(-runs // N_FOLDS)
-    found: dict[tuple[str, str, str], dict[str, Floats]] = {}
+    found: Curves = {}
     rows: list[tuple[str | float | None, ...]] = []
     for method, (offline, online) in PUBLISHED.items():
         for kind, wanted, wanted_online in zip(USERS, offline, online, strict=True):
@@ -101,30 +107,48 @@ def table(options: ExperimentOptions, runs: int) -> tuple[ReportTable, dict[tupl
     rows += [(name, "", "", value, None, None, "", "", "") for name, value in label_free(options).items()]
     return (
         ReportTable(
-            f"Learning from clicks on MQ2008: nDCG@{K} on test queries after the last list, and the discounted sum over "
-            f"lists shown ({N_FOLDS * n_runs} runs a line)",
+            f"Learning from clicks on MQ2008: nDCG@{K} on test queries after the last list, and the discounted sum "
+            f"over lists shown ({N_FOLDS * n_runs} runs a line)",
             (
                 "method", "user", "stops after", "offline", "error", "published", "online", "error of it",
                 "published online",
             ),
             tuple(rows),
-            note="Errors are standard errors over the runs of given folds. Published: 125 runs of 10,000 lists, users who stop "
-            "after any row.",
+            note="Errors are standard errors over the runs of given folds. Published: 125 runs of 10,000 lists, users "
+            "who stop after any row.",
         ),
         found,
     )  # fmt: skip
+
+
+def findings(found: Curves) -> tuple[str, ...]:
+    """Say where the published figures are met, with users who stop after any row."""
+    said = []
+    for method, published in PUBLISHED.items():
+        words = []
+        for name, limit, wanted in zip(("offline", "online"), LIMITS, published, strict=True):
+            gaps = [
+                found[method, kind, "any"][name][:, -1].mean() - value
+                for kind, value in zip(USERS, wanted, strict=True)
+            ]
+            met = [kind for kind, gap in zip(USERS, gaps, strict=True) if abs(gap) <= limit]
+            words.append(f"{name} within {limit:g} of the published figure for {', '.join(met) or 'no user'}")
+        said.append(f"{method}: {'; '.join(words)}.")
+    return tuple(said)
 
 
 def label_free(options: ExperimentOptions) -> dict[str, float]:
     """What needs no click: BM25's columns, and what all judgements of the train part would give."""
 
     def compute() -> dict[str, float]:
-        by_name: dict[str, list[float]] = {"no clicks: mean of BM25's columns": [], "no clicks: RankRLS on all grades": []}
+        names, metric, values = ("mean of BM25's columns", "RankRLS on all grades"), f"nDCG@{K}", []
         for fold in range(N_FOLDS):
             train, test = part(fold, "train"), part(fold, "test")
-            for scores, values in zip((bm25(test), RankRLS().fit(train).predict(test.X)), by_name.values(), strict=True):
-                values.append(evaluate(test.y, scores, test.queries.codes, f"nDCG@{K}")[f"nDCG@{K}"].mean)  # type: ignore[arg-type]
-        return {name: float(np.mean(values)) for name, values in by_name.items()}
+            both = (bm25(test), RankRLS().fit(train).predict(test.X))
+            codes = test.queries.codes
+            values += [evaluate(test.y, scores, codes, metric)[metric].mean for scores in both]  # type: ignore[arg-type]
+        means = np.reshape(values, (N_FOLDS, 2)).mean(axis=0)
+        return {f"no clicks: {name}": float(mean) for name, mean in zip(names, means, strict=True)}
 
     found: dict[str, float] = options.result({"experiment": "clicks", "what": "label-free"}, compute)
     return found

@@ -1,4 +1,4 @@
-"""MQ2008 as those who learn from clicks use it: columns in [0, 1] inside each query, train parts to serve, one to test on."""
+"""MQ2008 as those who learn from clicks use it: columns in [0, 1] inside each query, train parts to serve."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ USERS = KINDS[:3]
 STOPS = ("click", "any")
 BM25 = slice(20, 25)
 """Columns of BM25: of body, anchor, title, URL and all of them."""
+
 
 @cache
 def part(fold: int, which: str) -> RankingData:
