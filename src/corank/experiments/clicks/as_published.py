@@ -19,7 +19,7 @@ from corank.core.blends import share_clicks
 from corank.core.click_loops import Collected
 from corank.core.click_steps import ClickPlan
 from corank.core.clicks import Habits, list_worth, read_list
-from corank.core.dice import below, uniform
+from corank.core.dice import alias_table, below, next_u64, roll
 from corank.core.duels import show_duel
 from corank.core.jit import jit
 from corank.core.margins import HINGE
@@ -58,11 +58,11 @@ class SampledMGD(MGD):
         worth: Floats,
     ) -> None:  # fmt: skip
         room = self._room(int(np.diff(collected.starts).max()), k)
-        _run(rows, collected, habits, self._plan, W[0], *dice, k, worth, room)
+        _run(rows, collected, habits, self._plan, W[0], *dice, k, worth, room, SAMPLES)
 
 
 @jit
-def _run(rows, collected, habits, plan, w, own_dice, dice, k, worth, room):  # type: ignore[no-untyped-def]
+def _run(rows, collected, habits, plan, w, own_dice, dice, k, worth, room, n_samples):  # type: ignore[no-untyped-def]
     for t in range(len(worth)):
         q = np.int64(below(dice[0], len(collected.ideals)))
         first, last = collected.starts[q], collected.starts[q + 1]
@@ -76,7 +76,7 @@ def _run(rows, collected, habits, plan, w, own_dice, dice, k, worth, room):  # t
         n_clicks = share_clicks(room.ranks[:, :n], room.worth, room.shown[:length], clicks, room.left[:n], room.shares)
         if n_clicks == 0:
             continue
-        wins = _sampled_wins(room.shares[:n_clicks], own_dice)
+        wins = _sampled_wins(room.shares[:n_clicks], own_dice, n_samples)
         n_winners = (wins[1:] > 0).sum()
         for j in range(1, len(wins)):
             if wins[j] > 0:
@@ -84,17 +84,17 @@ def _run(rows, collected, habits, plan, w, own_dice, dice, k, worth, room):  # t
 
 
 @jit
-def _sampled_wins(shares, dice):  # type: ignore[no-untyped-def]
+def _sampled_wins(shares, dice, n_samples):  # type: ignore[no-untyped-def]
     """Return how often each ranking got more of the clicks than the first, less how often fewer."""
     n_clicks, m = shares.shape
-    upper = np.empty((n_clicks, m))
+    tables = np.empty((n_clicks, m, 2), dtype=np.uint64)
     for c in range(n_clicks):
-        upper[c] = np.cumsum(shares[c])
+        tables[c] = alias_table(shares[c])
     wins, counts, drawn = np.zeros(m, dtype=np.int64), np.zeros(m, dtype=np.int64), np.empty(n_clicks, dtype=np.int64)
     lost_by_all = 0
-    for _ in range(SAMPLES):
+    for _ in range(n_samples):
         for c in range(n_clicks):
-            drawn[c] = min(np.searchsorted(upper[c], uniform(dice)), m - 1)
+            drawn[c] = np.int64(roll(next_u64(dice), tables[c]))
             counts[drawn[c]] += 1
         own = counts[0]
         # who got nothing lost wherever the first got anything
