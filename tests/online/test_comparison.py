@@ -81,6 +81,7 @@ def test_shares_of_clicks_add_up_to_clicks():
     ("call", "sentence"),
     [
         (lambda: TeamDraft(0), "k is 0; pass a number of rows of at least 1"),
+        (lambda: Probabilistic(tau=-1.0), r"tau is -1\.0; pass a finite number of at least 0"),
         (lambda: TeamDraft().blend([[0, 1]], RNG), "pass row numbers, best first, of two or more rankings"),
         (lambda: TeamDraft().blend([[0.5, 1], [1, 0]], RNG), "pass row numbers"),
         (lambda: TeamDraft().blend([[0, 1], [1, 1]], RNG), "ranking 1 is no order of the rows 0 to 1"),

@@ -247,6 +247,10 @@ def test_bad_calls_get_one_sentence():
         PDGD(random_state=0).fit(X[:, :2], Y, qid=QID).learn(impression, [1, 0, 0])
     with pytest.raises(InputError, match="the impression holds no duel"):
         DBGD().learn(impression, [1, 0, 0])
+    with pytest.raises(InputError, match="of another kind of ranker, or of other views"):
+        PDGD(views=2, random_state=0).learn(impression, [1, 0, 0])
+    with pytest.raises(InputError, match="of another kind of ranker, or of other views"):
+        PDGD(random_state=0).learn(DBGD(random_state=0).show(X[:3]), [1, 0, 0])
     with pytest.raises(InputError, match=r"coupling is 0\.1, but one view agrees with itself"):
         PDGD(coupling=0.1).show(X[:3])
     with pytest.raises(InputError, match="is linear in each view's columns"):

@@ -10,7 +10,7 @@ signs of preferences say which ranker is better.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -248,7 +248,12 @@ class Probabilistic(Comparison):
     np.float64(1.0)
     """
 
-    tau: float = field(default=3.0)
+    tau: float = 3.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not (np.isfinite(self.tau) and self.tau >= 0.0):
+            raise InputError(f"tau is {self.tau}; pass a finite number of at least 0.")
 
     def credit(self, blend: Blend, clicks: ArrayLike) -> Floats:
         """

@@ -62,6 +62,8 @@ class LinearClicks(OnlineRanker):
         return Impression(0, shown, chances, self.n_learnt_, rows, room.scores, room.of_views, prior)
 
     def _step(self, impression: Impression, clicks: NDArray[np.bool_], W: Floats) -> None:
+        if impression.duel is not None or impression.view_scores.shape[1] != len(W):
+            raise InputError("the impression is of another kind of ranker, or of other views; pass its own.")
         core, members, known = rows_of(impression.X, impression.prior)
         room = room_for(len(members), len(impression), len(W), W.shape[1])
         room.shown[:], room.clicks[:] = impression.rows, clicks

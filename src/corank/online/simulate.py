@@ -104,6 +104,8 @@ def simulate(
     collected = collect(data, grades, k)
     points = _points(at, impressions)
     rows, measured = as_core_rows(data.X), data if test is None else test
+    if measured.n_features != data.n_features or (measured.prior is None) != (data.prior is None):
+        raise InputError("test differs from data in its number of features, or only one has a prior; make them alike.")
     offline, online, coefs = [], [], []
     with progress(n_runs * impressions, "lists", verbose) as advance:
         for rng in rng_of(random_state).spawn(n_runs):
@@ -178,7 +180,8 @@ def _highest(data: RankingData) -> int:
 
 def _points(at: ArrayLike | None, impressions: int) -> NDArray[np.int64]:
     if at is None:
-        return np.unique(np.append(0, np.rint(np.geomspace(1, max(impressions, 1), _POINTS)))).astype(np.int64)
+        spread = np.append(0, np.rint(np.geomspace(1, max(impressions, 1), _POINTS)))
+        return np.unique(np.minimum(spread, impressions)).astype(np.int64)
     points = np.asarray(at)
     if points.ndim != 1 or not len(points) or points.dtype.kind not in "iu":
         raise InputError(f"at is {at!r}; pass rising numbers of lists.")

@@ -16,6 +16,7 @@ from corank.experiments.options import ExperimentOptions
 from corank.online import PDGD, CascadeClicks, ClickedPairs, simulate
 
 
+@cache
 def small_part(fold, which):
     made = make_ranking(
         12, 8, features_per_view=23, random_state=fold + 10 * ("train", "validation", "test").index(which)
@@ -33,16 +34,18 @@ def report(tmp_path_factory):
         patch.setattr(fidelity, "LISTS", 500)
         patch.setattr(fidelity, "LISTS_TIE", 3000)
         patch.setattr(hypothesis, "AT", (5, 20))
+        patch.setattr(hypothesis, "made_part", small_part)
+        patch.setattr(hypothesis, "CascadeClicks", lambda kind, grades: CascadeClicks(kind))
         patch.setattr(learners, "LISTS_QUICK", 30)
         return run.run(ExperimentOptions(tmp_path_factory.mktemp("clicks"), quick=True, repeats=5))
 
 
 def test_every_method_and_user_has_a_line(report):
-    published, errors, ties, gains, arms = report.tables
+    published, errors, ties, gains, made, arms = report.tables
     assert {row[0] for row in published.rows} >= set(learners.PUBLISHED)
     assert [row[0] for row in errors.rows] == list(fidelity.PUBLISHED)
     assert [row[0] for row in ties.rows] == list(fidelity.METHODS)
-    assert len(gains.rows) == 2 * 4 * 3
+    assert len(gains.rows) == len(made.rows) == 2 * 4 * 3
     assert len(arms.rows) == 2 * 4 * 5
     assert all(plot.read_bytes().startswith(b"\x89PNG") for plot in report.plots)
 
