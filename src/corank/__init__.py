@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         losses as losses,
         metrics as metrics,
         moments as moments,
+        online as online,
         persist as persist,
         priors as priors,
         pursuit as pursuit,
@@ -99,6 +100,13 @@ if TYPE_CHECKING:
         evaluate as evaluate,
         evaluate_run as evaluate_run,
     )
+    from corank.online import (
+        DBGD as DBGD,
+        MGD as MGD,
+        PDGD as PDGD,
+        ClickedPairs as ClickedPairs,
+        simulate as simulate,
+    )
     from corank.persist import load as load, save as save
     from corank.priors import ColumnMean as ColumnMean, OnTop as OnTop
     from corank.pursuit import (
@@ -130,6 +138,7 @@ _HOMES = {
     "CalibratedLabelRanker": "corank.label_ranking",
     "Choices": "corank.data.choices",
     "ClickLog": "corank.data.clicks",
+    "ClickedPairs": "corank.online",
     "CoRankRLS": "corank.rls",
     "CoRankingPursuit": "corank.pursuit",
     "Collaborative": "corank.collaborative",
@@ -137,6 +146,7 @@ _HOMES = {
     "Collection": "corank.data.collection",
     "ColumnMean": "corank.priors",
     "Corpus": "corank.linklearn",
+    "DBGD": "corank.online",
     "Evaluation": "corank.metrics",
     "Explanation": "corank.explanation",
     "ItemMean": "corank.collaborative",
@@ -146,9 +156,11 @@ _HOMES = {
     "LambdaRank": "corank.lambdarank",
     "Landmarks": "corank.landmarks",
     "LinkLearn": "corank.linklearn",
+    "MGD": "corank.online",
     "OnTop": "corank.priors",
     "OnlineLabelRanker": "corank.label_ranking",
     "OrdinalGP": "corank.gp",
+    "PDGD": "corank.online",
     "PairSampler": "corank.sampling",
     "PositionBias": "corank.counterfactual",
     "PreferenceGP": "corank.gp",
@@ -194,6 +206,7 @@ _HOMES = {
     "read_records": "corank.data.records",
     "reliability_curve": "corank.calibration",
     "save": "corank.persist",
+    "simulate": "corank.online",
     "suggest": "corank.judging",
     "suggest_pairs": "corank.gp",
     "write_clicks": "corank.data.clicks_files",
@@ -205,8 +218,8 @@ _HOMES = {
 _ROOMS = (
     "asking", "base", "basis", "bounds", "calibration", "collaborative", "comparing", "counterfactual", "data",
     "descent", "errors", "exact", "explanation", "gp", "graphs", "judging", "kernels", "label_ranking",
-    "lambdarank", "landmarks", "likelihoods", "linklearn", "losses", "metrics", "moments", "persist", "priors",
-    "pursuit", "report", "rls", "sampling", "screening", "smooth", "svm", "views",
+    "lambdarank", "landmarks", "likelihoods", "linklearn", "losses", "metrics", "moments", "online", "persist",
+    "priors", "pursuit", "report", "rls", "sampling", "screening", "smooth", "svm", "views",
 )  # fmt: skip
 
 __all__ = ["__version__", *_HOMES]

@@ -48,6 +48,10 @@ COMMANDS = {
         "search <articles.index --queries <links.tsv",
     ],
     "learn-links": ["learn-links <articles.index <links.tsv --steps 2 --output >m"],
+    "simulate-clicks": [
+        "simulate-clicks <test.txt --impressions 20 --runs 1",
+        "simulate-clicks <test.txt --impressions 20 --runs 1 --plot >p.png",
+    ],
     "learn-clicks": ["learn-clicks <rows.csv <clicks.csv --bias 1 --output >m"],
     "convert": ["convert <test.txt >c.txt", "convert <test.txt >c.store", "convert <test.txt >c.parquet"],
     "data": ["data"],

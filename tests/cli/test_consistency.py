@@ -70,6 +70,7 @@ def test_the_example_runs(verb, here, says):
         "suggest model.safetensors train.txt --unscored -1",
         "compare train.txt --unscored -1 --models spd --folds 2 --no-curve --jobs 1 -o study",
         "explain model.safetensors test.txt --pair 1 2",
+        "simulate-clicks test.txt --impressions 20 --runs 1",
         "learn-clicks rows.csv clicks.csv --bias 1 -o m",
         "check-lambda ndcg@10 --points 5",
         "screen records.csv --simulate --starts 1",

@@ -11,6 +11,7 @@ from corank.descent import CRR, LCRA, SPD
 from corank.gp import OrdinalGP, PreferenceGP
 from corank.kernels import GaussianKernel, LinearKernel
 from corank.lambdarank import LambdaRank
+from corank.online import DBGD, MGD, PDGD, ClickedPairs
 from corank.priors import ColumnMean, OnTop
 from corank.pursuit import CoRankingPursuit, RankingPursuit
 from corank.rls import CoRankRLS, RankRLS, ViewRankRLS
@@ -36,6 +37,11 @@ LAWFUL: dict[str, Callable[[], Ranker]] = {
     "LambdaRank": lambda: LambdaRank(random_state=0),
     "PreferenceGP": PreferenceGP,
     "OrdinalGP": OrdinalGP,
+    # what clicks would start from
+    "PDGD": PDGD,
+    "ClickedPairs": lambda: ClickedPairs(views=2, coupling=0.1, random_state=0),
+    "DBGD": DBGD,
+    "MGD": MGD,
     # every query held out by itself: parts of several queries would depend on their order
     "Calibrated": lambda: Calibrated(SPD(loss="squared", alpha=0.1), cv=100),
     # what is scaled inside queries would be another prior after rows were repeated

@@ -23,6 +23,7 @@ from corank.gp import OrdinalGP, PreferenceGP
 from corank.lambdarank import LambdaRank
 from corank.losses import Loss
 from corank.metrics import evaluate
+from corank.online import OnlineRanker
 from corank.pursuit import CoRankingPursuit, RankingPursuit
 from corank.rls import CoRankRLS, RankRLS
 from corank.search import QuerySearchCV
@@ -50,7 +51,7 @@ def is_squared(model):
     if isinstance(model, OrdinalGP):
         return model.likelihood == "gaussian"
     return (
-        not isinstance(model, RankSVM | Calibrated | LambdaRank | PreferenceGP)
+        not isinstance(model, RankSVM | Calibrated | LambdaRank | PreferenceGP | OnlineRanker)
         and getattr(model, "loss", "squared") == "squared"
     )
 

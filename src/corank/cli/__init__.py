@@ -28,6 +28,7 @@ from corank.cli.learn_links import learn_links
 from corank.cli.rank import rank
 from corank.cli.screen import screen
 from corank.cli.search import search
+from corank.cli.simulate_clicks import simulate_clicks
 from corank.cli.suggest import suggest
 from corank.errors import InputError, MissingExtra, reason
 
@@ -84,6 +85,7 @@ VERBS: tuple[tuple[Callable[..., None], str], ...] = (
     (check_lambda, "Ask whether forces are slopes of a cost."),
     (screen, "Find nearly all relevant records while reading few."),
     (ask, "Order things by asking which of two is better."),
+    (simulate_clicks, "Let a ranker learn from simulated clicks."),
     (index, "Make an index of documents, to be searched."),
     (search, "Search an index, by BM25 or a learnt similarity."),
     (learn_links, "Learn a similarity of texts from links."),

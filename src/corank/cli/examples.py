@@ -15,6 +15,7 @@ EXAMPLES = {
     "index": "corank index articles --output articles.index",
     "search": "corank search articles.index 'heat pump'",
     "learn-links": "corank learn-links articles.index links.tsv --output links.safetensors",
+    "simulate-clicks": "corank simulate-clicks test.txt --model pdgd --user navigational",
     "learn-clicks": "corank learn-clicks rows.csv clicks.csv --bias 1 --output clicks.safetensors",
     "convert": "corank convert train.txt train.store --unscored -1",
     "data": "corank data",

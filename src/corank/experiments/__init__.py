@@ -18,6 +18,7 @@ from corank.report import Report
 
 EXPERIMENTS = {
     "bounds": "corank.experiments.bounds.run",
+    "clicks": "corank.experiments.clicks.run",
     "co-rankrls": "corank.experiments.co_rankrls.run",
     "collaborative": "corank.experiments.gp_collaborative.run",
     "crr-letor": "corank.experiments.crr.letor",
