@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         collaborative as collaborative,
         data as data,
         descent as descent,
+        distributed as distributed,
         errors as errors,
         exact as exact,
         gp as gp,
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
     )
     from corank.data.store import open_store as open_store, write_store as write_store
     from corank.descent import CRR as CRR, LCRA as LCRA, SPD as SPD
+    from corank.distributed import fit_parts as fit_parts, summarise as summarise
     from corank.gp import (
         CollaborativeGP as CollaborativeGP,
         OrdinalGP as OrdinalGP,
@@ -150,6 +152,7 @@ _HOMES = {
     "evaluate_run": "corank.metrics",
     "fit_many": "corank.pursuit",
     "fit_many_views": "corank.pursuit",
+    "fit_parts": "corank.distributed",
     "hide_scores": "corank.data.split",
     "judging_curve": "corank.judging",
     "load": "corank.persist",
@@ -165,13 +168,14 @@ _HOMES = {
     "save": "corank.persist",
     "suggest": "corank.judging",
     "suggest_pairs": "corank.gp",
+    "summarise": "corank.distributed",
     "write_letor": "corank.data.letor_writer",
     "write_store": "corank.data.store",
 }
 
 # what else is reached by `import corank` alone
 _ROOMS = (
-    "asking", "base", "basis", "calibration", "collaborative", "data", "descent", "errors", "exact", "gp", "graphs",
+    "asking", "base", "basis", "calibration", "collaborative", "data", "descent", "distributed", "errors", "exact", "gp", "graphs",
     "judging", "kernels", "label_ranking", "lambdarank", "landmarks", "likelihoods", "linklearn", "losses", "metrics",
     "moments", "persist", "priors", "pursuit", "rls", "sampling", "screening", "smooth", "svm", "views",
 )  # fmt: skip

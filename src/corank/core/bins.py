@@ -13,7 +13,8 @@ Nguyen, Parallel reproducible summation, IEEE Transactions on Computers 2015 (th
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from math import isqrt
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -56,8 +57,7 @@ class Bins(NamedTuple):
         """Begin sums of m entries."""
         top, limbs = np.full(m, LOWEST), np.zeros((LIMBS, m), dtype=np.int64)
         bins = cls(top, np.empty(m), np.empty((LIMBS, m)), np.zeros((LIMBS, m)), limbs, np.zeros(2, dtype=np.int64))
-        for entry in range(m):
-            set_top(bins, entry, LOWEST)
+        begin(bins)
         return bins
 
     def total(self) -> ExactSum:
@@ -123,6 +123,13 @@ def set_top(bins, entry, top):  # type: ignore[no-untyped-def]
     bins.limit[entry] = 2.0 ** (WIDTH * (top + 1))
     for k in range(LIMBS):
         bins.magic[k, entry] = 1.5 * 2.0 ** (52 + WIDTH * (top - k))
+
+
+@jit
+def begin(bins):  # type: ignore[no-untyped-def]
+    """Let every entry have the lowest limbs."""
+    for entry in range(len(bins.top)):
+        set_top(bins, entry, LOWEST)
 
 
 @jit
@@ -204,8 +211,9 @@ def add_triangle(G, d, bins):  # type: ignore[no-untyped-def]
     count(bins)
 
 
-def square(flat: Floats, d: int) -> Any:
+def square(flat: Floats) -> Floats:
     """Return the symmetric array whose upper triangle, row after row, is `flat`."""
+    d = (isqrt(8 * len(flat) + 1) - 1) // 2
     out = np.zeros((d, d))
     out[np.triu_indices(d)] = flat
-    return out + np.triu(out, 1).T
+    return np.asarray(out + np.triu(out, 1).T)

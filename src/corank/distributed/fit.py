@@ -1,0 +1,276 @@
+"""Learn from parts: the sums of the squared losses, and leave-query-out, over rows that are in many places."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corank.base import Ranker
+from corank.basis import FeatureMap
+from corank.descent.fitted import Fitted
+from corank.descent.lcra import LCRA, FittedViews
+from corank.descent.linear import LinearDescent
+from corank.distributed.parts import Parts
+from corank.distributed.sums import Sums, Wanted, sum_part
+from corank.distributed.summary import Summarised, leave_queries_out, summarise_maps, summarise_parts
+from corank.errors import InputError, warn
+from corank.exact import squared_views
+from corank.exact.penalty import alpha_of
+from corank.exact.solution import require_products
+from corank.metrics import parse_metric
+from corank.moments import Moments
+from corank.parameters import rng_of
+from corank.rls import CoRankRLS, RankRLS, Summary
+from corank.rls.judge import EVIDENCE
+from corank.rls.least_squares import LeastSquares
+from corank.views import View
+
+Floats = NDArray[np.float64]
+R = TypeVar("R", bound=Ranker)
+
+
+def fit_parts(
+    model: R,
+    parts: Any,
+    client: Any = None,
+    *,
+    split: Literal["move", "refuse"] = "move",
+    unscored: float | None = None,
+    y: str | None = "label",
+    qid: str | None = None,
+    verbose: bool = False,
+) -> R:
+    """
+    Fit a ranker to rows in many places, on this machine part after part, or on a cluster.
+
+    The model is that of one machine that holds all rows. Its bytes do not depend on how rows are cut into parts, on
+    their number, on what is done first, or on workers that are lost on the way, up to 192 columns and on one kind of
+    processor; they agree with ``fit`` to rounding.
+
+    Parameters
+    ----------
+    model : RankRLS, CoRankRLS, SPD, CRR or LCRA
+        What to learn; of the last three, with ``loss="squared"``.
+    parts : Parts, path, sequence, or Dask's collections
+        The rows, see `Parts`.
+    client : distributed.Client, Engine or None
+        Where tasks run; None is this machine.
+    split : {"move", "refuse"}
+        What is done with a query that stands in several parts: its rows move to the part that holds most of them, or
+        one sentence says which they are.
+    unscored, y, qid
+        How files and frames are read, see `corank.read`.
+    verbose : bool
+        Whether to show how far it has come, on a terminal or in a notebook.
+
+    Returns
+    -------
+    Ranker
+        The model, fitted.
+
+    Examples
+    --------
+    >>> from corank import RankRLS, make_ranking
+    >>> problem = make_ranking(60, 10, random_state=0)
+    >>> cut = [(problem.X[rows], problem.y[rows], problem.qid[rows]) for rows in (slice(0, 305), slice(305, None))]
+    >>> model = fit_parts(RankRLS(), cut)
+    >>> whole = RankRLS().fit(problem.X, problem.y, qid=problem.qid)
+    >>> bool(np.allclose(model.coef_, whole.coef_, rtol=1e-12))
+    True
+    """
+    if type(model) in (RankRLS, CoRankRLS):
+        fit = _fit_least_squares
+    elif isinstance(model, LinearDescent):
+        fit = _fit_linear
+    else:
+        raise InputError(
+            f"{type(model).__name__} cannot be learnt from parts; use RankRLS, CoRankRLS, or SPD, CRR or LCRA with "
+            "loss='squared', or fit it on one machine."
+        )
+    model._check()
+    if not isinstance(parts, Parts):
+        parts = Parts(parts, client, split=split, unscored=unscored, y=y, qid=qid, verbose=verbose)
+    fit(model, parts)
+    return model
+
+
+def summarise(
+    parts: Any,
+    maps: RankRLS | CoRankRLS | tuple[FeatureMap, ...],
+    client: Any = None,
+    *,
+    query_weight: str = "pairs",
+    ties: bool = False,
+    split: Literal["move", "refuse"] = "move",
+    unscored: float | None = None,
+    y: str | None = "label",
+    qid: str | None = None,
+) -> Summary:
+    """
+    Sum over rows in many places; `fit_summary` of the model then solves without seeing them again.
+
+    Parameters
+    ----------
+    parts : Parts, path, sequence, or Dask's collections
+        The rows, see `Parts`.
+    maps : RankRLS, CoRankRLS, or tuple of FeatureMap
+        A model, which chooses views, basis rows and the scale of columns; or features for rows as they are.
+    client : distributed.Client, Engine or None
+        Where tasks run; None is this machine.
+    query_weight, ties
+        As in `RankRLS`, beside features; a model has its own.
+    split, unscored, y, qid
+        As in `fit_parts`.
+
+    Returns
+    -------
+    Summary
+        The sums, the same bytes however the rows are cut into parts.
+    """
+    if not isinstance(parts, Parts):
+        parts = Parts(parts, client, split=split, unscored=unscored, y=y, qid=qid)
+    if isinstance(maps, LeastSquares):
+        maps._check()
+        return summarise_parts(parts, maps).summary
+    return summarise_maps(parts, tuple(maps), query_weight, ties, scale=False).summary
+
+
+def _fit_least_squares(model: Any, parts: Parts) -> None:
+    found = summarise_parts(parts, model)
+    summary = found.summary
+    summary.require_pairs()
+    if isinstance(model, CoRankRLS):
+        highest = model.coupling if model.couplings is None else max(model.couplings)
+        _warn_of_no_agreement(summary.unscored, highest)
+    if model.alphas is None and getattr(model, "couplings", None) is None:
+        fitted = model._solve(summary)
+    else:
+        metric = _metric(model, found)
+        fitted = model._solve_judged(
+            summary, metric, lambda ridges, alphas: leave_queries_out(parts, summary, metric, ridges, alphas)
+        )
+    notes = {"n_features_in_": parts.n_features}
+    if summary.factors is not None:
+        notes["column_scale_"] = summary.factors
+    model._install(fitted, notes)
+
+
+def _metric(model: LeastSquares, found: Summarised) -> str:
+    """Name what judges candidates, as on one machine."""
+    if found.summary.free.n_queries < 2:
+        raise InputError(
+            "alphas and couplings are chosen by leaving out one query at a time, and only one has scored rows to "
+            "compare; pass alpha and coupling."
+        )
+    if model.metric == EVIDENCE:
+        raise InputError("metric is 'evidence', which is not summed over parts; name a metric, or pass alpha.")
+    if model.metric is not None:
+        return str(parse_metric(model.metric))
+    return "nDCG@10" if found.sums.are_grades else "disagreement"
+
+
+def _fit_linear(model: Any, parts: Parts) -> None:
+    _require_squares(model)
+    centred = bool(model.fit_intercept) and model.mix > 0.0
+    d, couples = parts.n_features, isinstance(model, LCRA) and model.coupling > 0.0
+    views = _views(model, d)
+    origin = None if model.mix == 0.0 else np.zeros(d)
+    if centred:
+        # rows are taken relative to one of them, so that centring their sums cancels little
+        (row,) = np.asarray(_dense(parts.rows(np.array([parts.lowest_row]))), dtype=np.float64)
+        origin = row
+    sums: Sums = parts.summed(sum_part, Wanted(model.query_weight, False, couples, origin), "sums")
+    if model.mix == 1.0 and not sums.n_scored:
+        raise InputError(f"none of the {parts.n_rows} rows has a score; score some rows.")
+    factors = sums.spread.factors if model.scale else np.ones(d)
+    scored, unscored = (None if one is None else one.scaled(factors) for one in sums.moments())
+    assert scored is not None
+    require_products(scored.pair)
+    alpha, source = _alpha(model, scored, sums)
+    coupling = 0.0
+    if isinstance(model, LCRA):
+        _warn_of_no_agreement(unscored, model.coupling)
+        if unscored is not None and unscored.pair_weight > 0.0:
+            # as in `corank.descent.lcra`: a row drawn twice differs from itself by nothing, but counts
+            coupling = float(model.coupling * unscored.pair_weight / sums.weights.value[3])
+    found = squared_views(
+        (scored, unscored), views, mix=float(model.mix), alpha=alpha, coupling=coupling,
+        fit_intercept=bool(model.fit_intercept),
+    )  # fmt: skip
+    W = np.zeros((len(views), d))
+    for w, columns, coef in zip(W, views, found.view_coefs, strict=True):
+        w[columns] = coef
+    coef, intercept = W.mean(axis=0) * factors, found.intercept
+    if centred and origin is not None:
+        intercept -= float(coef @ origin)
+    facts: dict[str, Any] = {
+        "coef": coef, "intercept": float(intercept), "alpha": alpha, "alpha_from": source,
+        "objective": float(found.objective), "n_iter": int(found.n_iter),
+        "n_skipped_queries": sums.n_skipped if model.mix < 1.0 else 0,
+    }  # fmt: skip
+    fitted = Fitted(**facts)
+    if isinstance(model, LCRA):
+        gap = _gap(unscored, W)
+        fitted = FittedViews(**facts, views=[View(one) for one in views], view_coefs=W * factors, view_gap=gap)
+    model._install(fitted, {"n_features_in_": d, **({"column_scale_": factors} if model.scale else {})})
+
+
+def _require_squares(model: Any) -> None:
+    if model.loss != "squared" or model.solver == "sgd":
+        raise InputError(
+            f"loss is {model.loss!r} and solver {model.solver!r}, but parts are learnt from by sums of squares; set "
+            "loss='squared' and solver='auto', or fit on one machine."
+        )
+    if model.l1 > 0.0 or model.early_stopping or model.draw != "pairs" or model.warm_start:
+        raise InputError(
+            "parts are learnt from exactly, without l1, early stopping or warm starts; set l1=0, early_stopping=False, "
+            "warm_start=False and draw='pairs'."
+        )
+
+
+def _views(model: Any, d: int) -> list[NDArray[np.int64]]:
+    """The columns of each view, dealt by the same dice as on one machine."""
+    dice = rng_of(model.random_state).spawn(2)[1].spawn(1)[0]
+    layout: list[NDArray[np.int64]] = model._layout(_Width(np.empty((0, d))), dice).of_views
+    return layout
+
+
+class _Width:
+    """All that dealing columns to views looks at of a problem."""
+
+    def __init__(self, X: Floats) -> None:
+        self.X, self.n_features = X, X.shape[1]
+
+
+def _alpha(model: Any, scored: Moments, sums: Sums) -> tuple[float, str]:
+    if model.alpha is not None:
+        return float(model.alpha), "given"
+    if not scored.pair_weight > 0.0:
+        raise InputError(
+            "no part holds two rows of one query with different scores, by which alpha would be chosen; pass alpha."
+        )
+    trace = float(np.trace(scored.pair[:-1, :-1])) / scored.pair_weight
+    return alpha_of(trace, scored.n_features, sums.free), "pair differences"
+
+
+def _gap(unscored: Moments | None, W: Floats) -> float:
+    """Mean over unscored pairs and pairs of views of the squared difference of margins; NaN without any."""
+    if unscored is None or len(W) < 2 or not unscored.pair_weight > 0.0:
+        return float("nan")
+    apart = W - W.mean(axis=0)
+    squares = float(np.trace(apart @ unscored.pair[:-1, :-1] @ apart.T))
+    return 2.0 / (len(W) - 1) * squares / unscored.pair_weight
+
+
+def _warn_of_no_agreement(unscored: Moments | None, coupling: float) -> None:
+    if coupling > 0.0 and (unscored is None or not unscored.pair_weight > 0.0):
+        warn(
+            f"coupling is {coupling:g}, but no query holds two unscored rows for the views to agree on, so it does "
+            "nothing; mark unscored rows by NaN in y, or set coupling=0."
+        )
+
+
+def _dense(rows: Any) -> Any:
+    return rows.toarray() if hasattr(rows, "toarray") else rows

@@ -1,0 +1,132 @@
+"""Dask: the engine of a cluster, local or remote (extra `dask`)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+from uuid import uuid4
+
+from threadpoolctl import threadpool_limits
+
+from corank.core.threads import at_most
+from corank.distributed.engine import FAN, Task
+from corank.errors import InputError, need, reason
+from corank.progress import progress
+
+_LOOK = 0.2
+"""Seconds between two looks at a cluster that is waited for."""
+
+
+class Dask:
+    """
+    A cluster of Dask's.
+
+    Tasks have keys of their own and depend on nothing but their arguments, so that the scheduler may run again what a
+    lost worker had done. Inside a task BLAS and corank's kernels keep to one thread: a worker
+    runs as many tasks at a time as it has threads.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        The cluster.
+    verbose : bool
+        Whether to show how far it has come, on a terminal or in a notebook.
+    patience : float
+        Seconds to wait for a worker where the cluster has none.
+    """
+
+    def __init__(self, client: Any, verbose: bool = False, patience: float = 60.0) -> None:
+        self._distributed = need("distributed", "dask")
+        if getattr(client, "asynchronous", False) or not hasattr(client, "submit"):
+            raise InputError(
+                f"client is {type(client).__name__}, not a synchronous distributed.Client; make one of your cluster."
+            )
+        self.client, self.verbose, self.patience = client, verbose, patience
+
+    def map(self, function: Task, *columns: Sequence[Any], name: str) -> list[Any]:
+        """Submit the tasks; all have keys of this call."""
+        token = uuid4().hex
+        with self._saying():
+            return [
+                self.client.submit(bounded, function, *map(self._future, row), key=f"{name}-{token}-{at}", pure=True)
+                for at, row in enumerate(zip(*columns, strict=True))
+            ]
+
+    def reduce(self, function: Task, handles: Sequence[Any], name: str) -> Any:
+        """Submit a tree of tasks, by number."""
+        level, token = 0, uuid4().hex
+        with self._saying():
+            while len(handles) > 1:
+                handles = [
+                    self.client.submit(
+                        function, list(handles[at : at + FAN]), key=f"{name}-{token}-{level}-{at}", pure=True
+                    )
+                    for at in range(0, len(handles), FAN)
+                ]
+                level += 1
+        return handles[0]
+
+    def gather(self, handles: Sequence[Any]) -> list[Any]:
+        """Wait, as long as there is a cluster to wait for."""
+        waiting, alone = set(handles), time.monotonic()
+        name = str(handles[0].key).split("-")[0] if handles else ""
+        with self._saying(), progress(len(waiting), name, self.verbose) as advance:
+            while waiting:
+                done = {one for one in waiting if one.done()}
+                advance(len(done))
+                waiting -= done
+                if any(one.status in ("error", "cancelled", "lost") for one in done):
+                    break
+                if not waiting:
+                    break
+                self._require_scheduler()
+                if self.client.scheduler_info(n_workers=-1)["workers"]:
+                    alone = time.monotonic()
+                elif time.monotonic() - alone > self.patience:
+                    raise InputError(
+                        f"the cluster has had no worker for {self.patience:g} seconds; start workers, and run this "
+                        "again: nothing was written."
+                    )
+                time.sleep(_LOOK if len(waiting) > 1 else _LOOK / 10)
+            return list(self.client.gather(list(handles), direct=False))
+
+    def _future(self, argument: Any) -> Any:
+        return self.client.compute(argument) if hasattr(argument, "__dask_graph__") else argument
+
+    def _require_scheduler(self) -> None:
+        if self.client.status != "running":
+            raise _lost(f"the client is {self.client.status}")
+
+    def _saying(self) -> _Saying:
+        return _Saying(self._distributed)
+
+
+class _Saying:
+    """Turns what a cluster raises into one sentence; what a task raised stays as it is."""
+
+    def __init__(self, distributed: Any) -> None:
+        self._distributed = distributed
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if isinstance(error, self._distributed.scheduler.KilledWorker):
+            raise InputError(
+                f"every worker that tried the task {error.task} was lost, {error.allowed_failures + 1} in all; look "
+                "into the log of the last one: it had too little memory for a part, or was ended from outside."
+            ) from error
+        lost = (self._distributed.CancelledError, self._distributed.comm.CommClosedError, TimeoutError, OSError)
+        if isinstance(error, lost) and not isinstance(error, InputError):
+            raise _lost(reason(error)) from error
+
+
+def _lost(why: str) -> InputError:
+    return InputError(f"the cluster's scheduler was lost ({why}); start it anew, and run this again: nothing was written.")
+
+
+def bounded(function: Task, *arguments: Any) -> Any:
+    """Run a task on one thread: a worker has as many of these as it runs tasks at a time."""
+    with at_most(1), threadpool_limits(1):
+        return function(*arguments)
