@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 from uuid import uuid4
 
@@ -76,11 +76,9 @@ class Dask:
                 done = {one for one in waiting if one.done()}
                 advance(len(done))
                 waiting -= done
-                if any(one.status in ("error", "cancelled", "lost") for one in done):
+                if any(one.status == "error" for one in done) or not waiting:
                     break
-                if not waiting:
-                    break
-                self._require_scheduler()
+                self._require_scheduler(done)
                 if self.client.scheduler_info(n_workers=-1)["workers"]:
                     alone = time.monotonic()
                 elif time.monotonic() - alone > self.patience:
@@ -89,14 +87,18 @@ class Dask:
                         "again: nothing was written."
                     )
                 time.sleep(_LOOK if len(waiting) > 1 else _LOOK / 10)
+            self._require_scheduler(handles)
             return list(self.client.gather(list(handles), direct=False))
 
     def _future(self, argument: Any) -> Any:
         return self.client.compute(argument) if hasattr(argument, "__dask_graph__") else argument
 
-    def _require_scheduler(self) -> None:
+    def _require_scheduler(self, handles: Iterable[Any]) -> None:
+        """Raise where nobody can say any more what became of tasks; to ask for results would take a minute."""
         if self.client.status != "running":
             raise _lost(f"the client is {self.client.status}")
+        if any(one.status in ("cancelled", "lost") for one in handles):
+            raise _lost("tasks were cancelled")
 
     def _saying(self) -> _Saying:
         return _Saying(self._distributed)
