@@ -252,4 +252,4 @@ def test_an_engine_is_three_methods():
             return super().map(function, *columns, name=name)
 
     fit_parts(RankRLS(), pieces(100), Counting())
-    assert Counting.names == ["query ids", "straddling rows", "parcels", "bytes moved", "settings", "sums"]
+    assert Counting.names == ["query ids", "straddling rows", "parcels", "bytes moved", "sums"]

@@ -67,6 +67,14 @@ def fit(
     assignments: Annotated[
         list[str] | None, typer.Option("--set", help="Any other parameter of the model.", metavar="NAME=VALUE")
     ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            help="Learn from parts on a Dask cluster: its address, or local:2 for two processes; a folder, or files "
+            "that are not text, are parts too.",
+            metavar="ADDRESS",
+        ),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
     """Learn a ranker from scored and unscored rows, and save it; Ctrl-C saves the steps taken so far."""
@@ -126,6 +134,13 @@ def fit(
         if unfit := next((name for name, value in of_queries.items() if value is not None), None):
             raise InputError(f"{unfit} is for rows of queries, but {kind.__name__} ranks labels; leave it out.")
         typer.echo(fit_labels(ranker, data, label, output, overwrite=force))
+        return
+    from corank.cli.cluster import are_parts, fit_cluster
+
+    if are_parts(data, cluster):
+        at_once = {"--prior": prior, "--scale": scale, "--loop": loop in IGNORE_QUERIES, "--qid none": qid == "none"}
+        reading = {"unscored": unscored, "y": label, "qid": qid}
+        typer.echo(fit_cluster(ranker, data, cluster, output, reading, at_once, overwrite=force))
         return
     on_top = ranker if known is None else OnTop(ColumnMean(known), ranker)
     fitted = on_top if scale is None else Pipeline([("scale", QueryScaler(scale.value)), ("rank", on_top)])

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from corank.progress import progress
 
@@ -20,7 +20,16 @@ FAN = 8
 
 
 class Engine(Protocol):
-    """Runs tasks; `Here` and `corank.distributed.Dask` are engines."""
+    """
+    Runs tasks; `Here` and `corank.distributed.Dask` are engines.
+
+    Attributes
+    ----------
+    keeps : bool
+        Whether results may be as large as rows, because they stay in the memory of many machines until gathered.
+    """
+
+    keeps: ClassVar[bool]
 
     def map(self, function: Task, *columns: Sequence[Any], name: str) -> list[Any]:
         """
@@ -89,6 +98,7 @@ class Here:
     """
 
     verbose: bool = False
+    keeps: ClassVar[bool] = False
 
     def map(self, function: Task, *columns: Sequence[Any], name: str) -> list[Any]:
         """Run the tasks, one after the other."""

@@ -1,4 +1,4 @@
-"""Learn from parts: the sums of the squared losses, and leave-query-out, over rows that are in many places."""
+"""Learn from parts: sums of the squared losses, leave-query-out, and Newton steps, over rows in many places."""
 
 from __future__ import annotations
 
@@ -6,19 +6,24 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from corank.base import Ranker
 from corank.basis import FeatureMap
+from corank.data.weights import require_weight
 from corank.descent.fitted import Fitted
 from corank.descent.lcra import LCRA, FittedViews
 from corank.descent.linear import LinearDescent
+from corank.distributed.newton import Smooth, limits_of, minimise_parts
 from corank.distributed.parts import Parts
 from corank.distributed.sums import Sums, Wanted, sum_part
 from corank.distributed.summary import Summarised, leave_queries_out, summarise_maps, summarise_parts
 from corank.errors import InputError, warn
 from corank.exact import squared_views
 from corank.exact.penalty import alpha_of
-from corank.exact.solution import require_products
+from corank.exact.solution import Solution, require_numbers, require_products
+from corank.exact.targets import Range
+from corank.losses import Loss
 from corank.metrics import parse_metric
 from corank.moments import Moments
 from corank.parameters import rng_of
@@ -52,7 +57,7 @@ def fit_parts(
     Parameters
     ----------
     model : RankRLS, CoRankRLS, SPD, CRR or LCRA
-        What to learn; of the last three, with ``loss="squared"``.
+        What to learn; of the last three, with a loss that has an exact solver, of `LCRA` the squared one.
     parts : Parts, path, sequence, or Dask's collections
         The rows, see `Parts`.
     client : distributed.Client, Engine or None
@@ -86,8 +91,8 @@ def fit_parts(
         fit = _fit_linear
     else:
         raise InputError(
-            f"{type(model).__name__} cannot be learnt from parts; use RankRLS, CoRankRLS, or SPD, CRR or LCRA with "
-            "loss='squared', or fit it on one machine."
+            f"{type(model).__name__} cannot be learnt from parts; use RankRLS, CoRankRLS, SPD, CRR or LCRA, or fit it "
+            "on one machine."
         )
     model._check()
     if not isinstance(parts, Parts):
@@ -172,16 +177,13 @@ def _metric(model: LeastSquares, found: Summarised) -> str:
 
 
 def _fit_linear(model: Any, parts: Parts) -> None:
-    _require_squares(model)
-    centred = bool(model.fit_intercept) and model.mix > 0.0
+    loss = Loss.of(model.loss)
+    _require_exact(model, loss)
     d, couples = parts.n_features, isinstance(model, LCRA) and model.coupling > 0.0
     views = _views(model, d)
-    origin = None if model.mix == 0.0 else np.zeros(d)
-    if centred:
-        # rows are taken relative to one of them, so that centring their sums cancels little
-        (row,) = np.asarray(_dense(parts.rows(np.array([parts.lowest_row]))), dtype=np.float64)
-        origin = row
-    sums: Sums = parts.summed(sum_part, Wanted(model.query_weight, False, couples, origin), "sums")
+    sums: Sums = parts.summed(
+        sum_part, Wanted(model.query_weight, False, couples, origin := _origin(model, parts, loss)), "sums"
+    )
     if model.mix == 1.0 and not sums.n_scored:
         raise InputError(f"none of the {parts.n_rows} rows has a score; score some rows.")
     factors = sums.spread.factors if model.scale else np.ones(d)
@@ -189,26 +191,26 @@ def _fit_linear(model: Any, parts: Parts) -> None:
     assert scored is not None
     require_products(scored.pair)
     alpha, source = _alpha(model, scored, sums)
-    coupling = 0.0
-    if isinstance(model, LCRA):
-        _warn_of_no_agreement(unscored, model.coupling)
-        if unscored is not None and unscored.pair_weight > 0.0:
-            # as in `corank.descent.lcra`: a row drawn twice differs from itself by nothing, but counts
-            coupling = float(model.coupling * unscored.pair_weight / sums.weights.value[3])
-    found = squared_views(
-        (scored, unscored), views, mix=float(model.mix), alpha=alpha, coupling=coupling,
-        fit_intercept=bool(model.fit_intercept),
-    )  # fmt: skip
+    limits = None
+    if loss.exact == "system":
+        found = squared_views(
+            (scored, unscored), views, mix=float(model.mix), alpha=alpha, fit_intercept=bool(model.fit_intercept),
+            coupling=_coupling(model, unscored, sums),
+        )  # fmt: skip
+    else:
+        limits = limits_of(parts, model.mix > 0.0) if loss.scores == "unit" else None
+        found = _newton(model, parts, scored, sums, factors, limits, alpha)
     W = np.zeros((len(views), d))
-    for w, columns, coef in zip(W, views, found.view_coefs, strict=True):
+    for w, columns, coef in zip(W, views, found.view_coefs or (found.coef,), strict=True):
         w[columns] = coef
     coef, intercept = W.mean(axis=0) * factors, found.intercept
-    if centred and origin is not None:
+    if origin is not None and loss.exact == "system":
         intercept -= float(coef @ origin)
     facts: dict[str, Any] = {
         "coef": coef, "intercept": float(intercept), "alpha": alpha, "alpha_from": source,
         "objective": float(found.objective), "n_iter": int(found.n_iter),
         "n_skipped_queries": sums.n_skipped if model.mix < 1.0 else 0,
+        "score_range": None if limits is None else np.array(limits),
     }  # fmt: skip
     fitted = Fitted(**facts)
     if isinstance(model, LCRA):
@@ -217,10 +219,10 @@ def _fit_linear(model: Any, parts: Parts) -> None:
     model._install(fitted, {"n_features_in_": d, **({"column_scale_": factors} if model.scale else {})})
 
 
-def _require_squares(model: Any) -> None:
-    if model.loss != "squared" or model.solver == "sgd":
+def _require_exact(model: Any, loss: Loss) -> None:
+    if not model._has_optimum or model.solver == "sgd":
         raise InputError(
-            f"loss is {model.loss!r} and solver {model.solver!r}, but parts are learnt from by sums of squares; set "
+            f"loss is {model.loss!r} and solver {model.solver!r}, but parts are learnt from exactly; set "
             "loss='squared' and solver='auto', or fit on one machine."
         )
     if model.l1 > 0.0 or model.early_stopping or model.draw != "pairs" or model.warm_start:
@@ -228,6 +230,45 @@ def _require_squares(model: Any) -> None:
             "parts are learnt from exactly, without l1, early stopping or warm starts; set l1=0, early_stopping=False, "
             "warm_start=False and draw='pairs'."
         )
+    if loss.exact != "system":
+        require_numbers(float(model.mix), 1.0 if model.alpha is None else float(model.alpha), "above zero")
+
+
+def _origin(model: Any, parts: Parts, loss: Loss) -> Floats | None:
+    """Where rows are measured from in sums over them, so that centring these cancels little; None without such sums."""
+    if model.mix == 0.0:
+        return None
+    if not model.fit_intercept or loss.exact != "system":
+        return np.zeros(parts.n_features)
+    row = parts.rows(np.array([parts.lowest_row]))
+    return np.asarray(row.toarray() if sparse.issparse(row) else row, dtype=np.float64).ravel()
+
+
+def _coupling(model: Any, unscored: Moments | None, sums: Sums) -> float:
+    """The weight of agreement beside distinct pairs, see `corank.descent.lcra`: a row is a pair with itself, too."""
+    if not isinstance(model, LCRA):
+        return 0.0
+    _warn_of_no_agreement(unscored, model.coupling)
+    if unscored is None or not unscored.pair_weight > 0.0:
+        return 0.0
+    return float(model.coupling * unscored.pair_weight / sums.weights.value[3])
+
+
+def _newton(
+    model: Any, parts: Parts, scored: Moments, sums: Sums, factors: Floats, limits: Range | None, alpha: float
+) -> Solution:
+    if model.mix < 1.0:
+        require_weight(scored.pair_weight, "pair")
+    learns_b = bool(model.fit_intercept) and model.mix > 0.0
+    objective = Smooth(
+        model.loss, float(model.mix), model.query_weight, learns_b, factors, limits, scored.pair_weight, sums.n_scored,
+        np.zeros(len(factors) + learns_b),
+    )  # fmt: skip
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = minimise_parts(parts.kept(), objective, scored, alpha, model.tol, model.max_iter)
+    if not np.isfinite(found.objective):
+        raise InputError(f"the weights overflow with alpha={alpha:g}; scale the columns of X, or raise alpha.")
+    return found
 
 
 def _views(model: Any, d: int) -> list[NDArray[np.int64]]:
@@ -270,7 +311,3 @@ def _warn_of_no_agreement(unscored: Moments | None, coupling: float) -> None:
             f"coupling is {coupling:g}, but no query holds two unscored rows for the views to agree on, so it does "
             "nothing; mark unscored rows by NaN in y, or set coupling=0."
         )
-
-
-def _dense(rows: Any) -> Any:
-    return rows.toarray() if hasattr(rows, "toarray") else rows

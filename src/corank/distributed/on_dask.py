@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import pickle
 import time
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 from uuid import uuid4
 
 from threadpoolctl import threadpool_limits
@@ -16,6 +17,8 @@ from corank.progress import progress
 
 _LOOK = 0.2
 """Seconds between two looks at a cluster that is waited for."""
+_LARGE = 1 << 19
+"""Bytes from which what all tasks are told is sent once."""
 
 
 class Dask:
@@ -36,6 +39,8 @@ class Dask:
         Seconds to wait for a worker where the cluster has none.
     """
 
+    keeps: ClassVar[bool] = True
+
     def __init__(self, client: Any, verbose: bool = False, patience: float = 60.0) -> None:
         self._distributed = need("distributed", "dask")
         if getattr(client, "asynchronous", False) or not hasattr(client, "submit"):
@@ -48,9 +53,10 @@ class Dask:
         """Submit the tasks; all have keys of this call."""
         token = uuid4().hex
         with self._saying():
+            rows = enumerate(zip(*map(self._shared, columns), strict=True))
             return [
                 self.client.submit(bounded, function, *map(self._future, row), key=f"{name}-{token}-{at}", pure=True)
-                for at, row in enumerate(zip(*columns, strict=True))
+                for at, row in rows
             ]
 
     def reduce(self, function: Task, handles: Sequence[Any], name: str) -> Any:
@@ -90,6 +96,17 @@ class Dask:
             self._require_scheduler(handles)
             return list(self.client.gather(list(handles), direct=False))
 
+    def _shared(self, column: Sequence[Any]) -> Sequence[Any]:
+        """Send what all tasks are told once to every worker where it is large; else it goes along with each task."""
+        if len(column) < 2 or any(one is not column[0] for one in column) or isinstance(column[0], str):
+            return column
+        if len(pickle.dumps(column[0])) < _LARGE:
+            return column
+        # on every worker, or all tasks would be drawn to the one that has it
+        told = self.client.submit(_same, column[0], key=f"settings-{uuid4().hex}", pure=True)
+        self.client.replicate([told])
+        return [told] * len(column)
+
     def _future(self, argument: Any) -> Any:
         return self.client.compute(argument) if hasattr(argument, "__dask_graph__") else argument
 
@@ -126,6 +143,10 @@ class _Saying:
 
 def _lost(why: str) -> InputError:
     return InputError(f"the cluster's scheduler was lost ({why}); start it anew, and run this again: nothing was written.")
+
+
+def _same(told: Any) -> Any:
+    return told
 
 
 def bounded(function: Task, *arguments: Any) -> Any:

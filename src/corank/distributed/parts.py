@@ -156,6 +156,7 @@ class Parts:
     passes: list[Pass] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        self._held: list[Any] | None = None
         if self.split not in ("move", "refuse"):
             raise InputError(f"split is {self.split!r}; choose 'move' or 'refuse'.")
         self.sources = sources_of(self.parts)
@@ -209,6 +210,20 @@ class Parts:
                 return share.first_row + int(one.firsts[at[0]])
         return 0
 
+    def kept(self) -> Parts:
+        """
+        Keep the rows where they are summed, for methods that pass over them many times.
+
+        Returns
+        -------
+        Parts
+            The same parts. On a cluster, tasks find rows in the memory of the workers from now on; on one machine each
+            pass reads them again.
+        """
+        if self._held is None and self.engine.keeps:
+            self._held = self.over(_hold, None, "rows")
+        return self
+
     def over(self, function: Callable[..., Any], settings: Any, name: str) -> list[Any]:
         """
         Run a task for each part that has rows, as whole queries.
@@ -218,7 +233,7 @@ class Parts:
         function : callable
             Takes an iterator of `Problem` and `settings`.
         settings : object
-            What all tasks share; handed over once.
+            What all tasks are told.
         name : str
             What is done.
 
@@ -228,7 +243,8 @@ class Parts:
             A handle for each of these parts.
         """
         full = self._full
-        (shared,) = self.engine.map(_same, [settings], name="settings")
+        if self._held is not None:
+            return self.engine.map(_over_held, self._held, [function] * len(full), [settings] * len(full), name=name)
         return self.engine.map(
             _over_whole,
             [self.sources[at] for at in full],
@@ -236,7 +252,7 @@ class Parts:
             [self._shares[at] for at in full],
             [self._arrivals[at] for at in full],
             [function] * len(full),
-            [shared] * len(full),
+            [settings] * len(full),
             name=name,
         )
 
@@ -386,10 +402,6 @@ def _told(what: str, value: Any, other: Any) -> str:
     return f"{value[at]!r} as column {at + 1}"
 
 
-def _same(settings: Any) -> Any:
-    return settings
-
-
 def _sum(parts: Sequence[Any]) -> Any:
     """Add results up; None is that of a part whose queries all have their home elsewhere."""
     total = None
@@ -429,6 +441,14 @@ def _weigh(parcel: Parcel) -> int:
 def _rows_of(source: Any, reader: Reader, numbers: Integers) -> Any:
     X = reader.rows(source).X[numbers]
     return X if sparse.issparse(X) else np.ascontiguousarray(X)
+
+
+def _hold(problems: Iterator[Problem], settings: None) -> list[Problem]:
+    return list(problems)
+
+
+def _over_held(held: list[Problem], function: Callable[..., Any], settings: Any) -> Any:
+    return function(iter(held), settings)
 
 
 def _over_whole(

@@ -120,10 +120,10 @@ def minimise(
             return penalty * v + scores.gather(at.bend(scores.scores(v)))
 
         # as well as the last step allows, but never better than the end asks for
-        step = _newton_step(curve, -g, precondition, max(min(_LOOSE, left / most), _LEVEL * enough / left))
+        step = newton_step(curve, -g, precondition, max(min(_LOOSE, left / most), _LEVEL * enough / left))
         moved = scores.scores(step)
         along = partial(_along, evaluate, u, moved, float(penalty * theta @ step), float(penalty @ step**2))
-        t, here = _length(along, -float(g @ step))
+        t, here = line_length(along, -float(g @ step))
         theta, u = theta + t * step, u + t * moved
         g = penalty * theta + scores.gather(here.slope)
         value, left = here.value + 0.5 * float(penalty @ theta**2), _gap(scores, here, g, alpha)
@@ -153,7 +153,7 @@ def _gap(scores: Affine, here: Slopes, g: Floats, alpha: float) -> float:
     return float(w @ w) / (2.0 * alpha) + b * b / (2.0 * float(column[-1]))
 
 
-def _newton_step(curve: Vector, b: Floats, precondition: Vector, loose: float) -> Floats:
+def newton_step(curve: Vector, b: Floats, precondition: Vector, loose: float) -> Floats:
     """Conjugate gradients on curve(x) = b from 0, until ‖r‖² of the residual r is at most `loose` times ‖b‖²."""
     x, r = np.zeros_like(b), b.copy()
     z = precondition(r)
@@ -182,7 +182,7 @@ def _along(
     return there, slope, lambda: float(moved @ there.bend(moved)) + penalty_bend
 
 
-def _length(along: Callable[[float], tuple[Slopes, float, Callable[[], float]]], fall: float) -> tuple[float, Slopes]:
+def line_length(along: Callable[[float], tuple[Slopes, float, Callable[[], float]]], fall: float) -> tuple[float, Slopes]:
     """
     Find how far to go along a step: all of it or, where the slope then rises again, to where it is nearly level.
 
