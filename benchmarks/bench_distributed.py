@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import os
 import resource
 import shutil
@@ -71,10 +72,13 @@ def warm() -> float:
 def cluster_of(n_workers: int) -> Any:
     from distributed import Client, LocalCluster
 
-    cluster = LocalCluster(n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=":0")
+    how = {"threads_per_worker": 1, "processes": True, "dashboard_address": ":0", "silence_logs": logging.CRITICAL}
+    cluster = LocalCluster(n_workers=n_workers, **how)
     client = Client(cluster)
     compiled = client.run(warm)
-    report(figure="kernels loaded or compiled, once a worker", workers=n_workers, seconds=round(max(compiled.values()), 2))
+    report(
+        figure="kernels loaded or compiled, once a worker", workers=n_workers, seconds=round(max(compiled.values()), 2)
+    )
     return client, cluster
 
 
@@ -144,6 +148,7 @@ def memory(args: argparse.Namespace, folder: Path) -> None:
 def rivals(args: argparse.Namespace, folder: Path) -> None:
     """Rows in random order in every part, so that all queries straddle: who ranks by whole queries all the same."""
     import dask.array as da
+    import pandas
 
     X, y, qid = rows_of(1, args.rows)
     test = rows_of(2, 20_000)
@@ -172,13 +177,18 @@ def rivals(args: argparse.Namespace, folder: Path) -> None:
                lambda: sum(one.bytes_moved for one in parts.passes))  # fmt: skip
         judged("corank RankRLS, one machine", lambda: RankRLS().fit(X, y, qid=qid).predict(test[0]))
 
-        def xgboost() -> Any:
+        def xgboost(splits: bool) -> Any:
+            import dask.dataframe as dd
             from xgboost import dask as dxgb
 
-            model = dxgb.DaskXGBRanker(objective="rank:ndcg", n_estimators=50, max_depth=4, tree_method="hist")
+            names = [f"f{k}" for k in range(COLUMNS)]
+            frame = dd.from_dask_array(lazy[0], columns=names)
+            labels, ids = (dd.from_dask_array(one) for one in (lazy[1].astype(int), lazy[2]))
+            how = {"objective": "rank:ndcg", "n_estimators": 50, "max_depth": 4, "tree_method": "hist"}
+            model = dxgb.DaskXGBRanker(allow_group_split=splits, **how)
             model.client = client
-            model.fit(lazy[0], lazy[1].astype(int), qid=lazy[2])
-            return model.get_booster().inplace_predict(test[0])
+            model.fit(frame, labels, qid=ids)
+            return model.get_booster().inplace_predict(pandas.DataFrame(test[0], columns=names))
 
         def lightgbm(sorts: bool) -> Any:
             from lightgbm import DaskLGBMRanker, LGBMRanker
@@ -195,7 +205,8 @@ def rivals(args: argparse.Namespace, folder: Path) -> None:
             model.fit(X[by_query], y[by_query].astype(int), group=np.unique(qid, return_counts=True)[1])
             return model.predict(test[0])
 
-        judged("XGBoost DaskXGBRanker", xgboost)
+        judged("XGBoost DaskXGBRanker, groups whole", lambda: xgboost(False))
+        judged("XGBoost DaskXGBRanker, groups split", lambda: xgboost(True))
         judged("LightGBM DaskLGBMRanker, runs of each part as groups", lambda: lightgbm(False))
         judged("LightGBM LGBMRanker, one machine, sorted", lambda: lightgbm(True))
 

@@ -9,11 +9,23 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
 
-from corank import CRR, LCRA, SPD, CoRankRLS, LambdaRank, RankingData, RankRLS, hide_scores, make_ranking
-from corank import write_letor, write_store
+from corank import (
+    CRR,
+    LCRA,
+    SPD,
+    CoRankRLS,
+    LambdaRank,
+    RankingData,
+    RankRLS,
+    evaluate,
+    hide_scores,
+    make_ranking,
+    write_letor,
+    write_store,
+)
 from corank.data.deviation import column_factors
 from corank.data.frames import write_parquet
-from corank.distributed import Here, Parts, fit_parts, summarise
+from corank.distributed import Here, Parts, evaluate_parts, fit_parts, predict_parts, rank_parts, summarise
 from corank.distributed.sums import Wanted, sum_part
 from corank.errors import InputError
 from corank.moments import Moments
@@ -59,7 +71,7 @@ def test_no_cut_and_no_order_of_queries_changes_a_byte(places, random):
     whole, _ = sums_of(Parts(pieces()))
     assert sums_of(Parts(pieces(*sorted(places))))[0] == whole
     queries = random.sample(range(40), 40)
-    shuffled = np.concatenate([np.flatnonzero(QID == np.unique(QID)[query]) for query in queries])
+    shuffled = np.concatenate([np.flatnonzero(np.unique(QID)[query] == QID) for query in queries])
     assert sums_of(Parts(pieces(*sorted(places), rows=shuffled)))[0] == whole
 
 
@@ -187,9 +199,10 @@ def test_summarise_takes_maps_and_fit_summary_solves():
     summary = RankRLS(scale=False).summary(X, Y, qid=QID)
     found = summarise(pieces(100), summary.maps)
     np.testing.assert_allclose(found.scored.pair, summary.scored.pair, rtol=1e-10, atol=1e-9)
-    assert RankRLS(scale=False).fit_summary(found).coef_.tobytes() == fit_parts(
-        RankRLS(scale=False), pieces()
-    ).coef_.tobytes()
+    assert (
+        RankRLS(scale=False).fit_summary(found).coef_.tobytes()
+        == fit_parts(RankRLS(scale=False), pieces()).coef_.tobytes()
+    )
 
 
 @pytest.mark.parametrize(
@@ -198,7 +211,10 @@ def test_summarise_takes_maps_and_fit_summary_solves():
         ([], "parts is empty"),
         ([(X[:2], Y[:2], None)], "has no query ids"),
         ([(X[:2], Y[:2], [1, 1]), (X[:2], Y[:2], ["a", "b"])], "query ids that are integers, but part 1 has query ids"),
-        ([(X[:2], Y[:2], [1, 1]), (X[:2, :3], Y[:2], [2, 2])], f"part 0 has {X.shape[1]} columns, but part 1 has 3 col"),
+        (
+            [(X[:2], Y[:2], [1, 1]), (X[:2, :3], Y[:2], [2, 2])],
+            f"part 0 has {X.shape[1]} columns, but part 1 has 3",
+        ),
         ([(X[:2], Y[:2], [1])], "qid has 1 values for 2 rows"),
         ([(np.empty((0, 3)), [], [])], "none of the 1 parts has a row"),
         ([(X[:1], [1.0], [1]), (X[:1], [2.0], [2])], "no part of the summary holds two scored rows"),
@@ -253,3 +269,40 @@ def test_an_engine_is_three_methods():
 
     fit_parts(RankRLS(), pieces(100), Counting())
     assert Counting.names == ["query ids", "straddling rows", "parcels", "bytes moved", "sums"]
+
+
+SIGNS = np.where(np.isnan(Y), np.nan, np.where(PROBLEM.y > np.median(PROBLEM.y), 1.0, -1.0))
+
+
+@pytest.mark.parametrize(
+    ("model", "y"),
+    [
+        (SPD(), Y),
+        (SPD(loss="logistic", query_weight="equal"), Y),
+        (CRR(loss="logistic", mix=0.4), Y),
+        (CRR(loss="squared_hinge"), SIGNS),
+        (CRR(loss="logistic", mix=1.0, fit_intercept=False, scale=False), Y),
+    ],
+    ids=str,
+)
+def test_newton_over_parts_finds_the_optimum_of_one_machine(model, y):
+    whole = clone(model).fit(X, y, qid=QID)
+    cut = [(X[part], y[part], QID[part]) for part in np.split(np.arange(len(y)), [30, 100, 101])]
+    found = fit_parts(clone(model), cut)
+    assert found.objective_ == pytest.approx(whole.objective_, rel=1e-9)
+    np.testing.assert_allclose(found.predict(X), whole.predict(X), rtol=1e-4, atol=1e-5)
+    assert vars(found).keys() == vars(whole).keys()
+
+
+def test_scores_ranks_and_metrics_are_those_of_all_rows():
+    model = RankRLS().fit(X, Y, qid=QID)
+    rng = np.random.default_rng(0)
+    rows = rng.permutation(len(Y))
+    parts = Parts(pieces(50, 300, rows=rows))
+    np.testing.assert_allclose(predict_parts(model, parts), model.predict(X[rows]), rtol=1e-12, atol=1e-13)
+    assert rank_parts(model, parts).tolist() == model.rank(X[rows], QID[rows]).tolist()
+    found, whole = evaluate_parts(model, parts, ["nDCG@5", "AP"]), evaluate(Y, model.predict(X), QID, ["nDCG@5", "AP"])
+    assert (found.n_queries, found.n_single_grade, found.n_rows) == (whole.n_queries, whole.n_single_grade, len(Y))
+    for name, result in whole.items():
+        assert found[name].mean == pytest.approx(result.mean, rel=1e-12)
+        np.testing.assert_allclose(found[name].values, result.values[np.argsort(whole.query_ids)], rtol=1e-12)

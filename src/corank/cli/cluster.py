@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import sys
 import time
@@ -75,7 +76,13 @@ def _client(cluster: str | None) -> Iterator[Any]:
     distributed = need("distributed", "dask")
     local = re.fullmatch(r"local:([1-9][0-9]*)", cluster)
     if local:
-        options = {"n_workers": int(local[1]), "threads_per_worker": 1, "processes": True, "dashboard_address": ":0"}
+        options: dict[str, Any] = {
+            "n_workers": int(local[1]),
+            "threads_per_worker": 1,
+            "processes": True,
+            "dashboard_address": ":0",
+        }
+        options["silence_logs"] = logging.CRITICAL  # what matters of them is said in one sentence
         with distributed.LocalCluster(**options) as here, distributed.Client(here) as client:
             yield client
         return

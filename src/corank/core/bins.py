@@ -2,12 +2,13 @@
 """
 Sums that do not depend on order: numbers are rounded to a grid and added as integers.
 
-A number x is cut into limbs, x ≈ Σ_k s_k 2^(30 k) with whole s_k, each the nearest to what those above leave over. Limbs
-of one k are added up as integers, which no order changes. A sum keeps the highest limb that any of its numbers reached,
-`top`, and the two below: rounding to a coarse grid and then to a finer one leaves the coarse limbs as they are, so that
-dropping the lowest when `top` rises is the same as never having had it. What is kept is thus a function of the set of
-numbers alone; each is rounded by at most 2^-61 of the largest. There is room for 2^33 numbers. Reference: Demmel and
-Nguyen, Parallel reproducible summation, IEEE Transactions on Computers 2015 (their bins, with integers for carries).
+A number x is cut into limbs, x ≈ Σ_k s_k 2^(30 k) with whole s_k, each the nearest to what those above leave over.
+Limbs of one k are added up as integers, which no order changes. A sum keeps the highest limb that any of its numbers
+reached, `top`, and the two below: rounding to a coarse grid and then to a finer one leaves the coarse limbs as they
+are, so that dropping the lowest when `top` rises is the same as never having had it. What is kept is thus a function of
+the set of numbers alone; each is rounded by at most 2^-61 of the largest. There is room for 2^33 numbers. Reference:
+Demmel and Nguyen, Parallel reproducible summation, IEEE Transactions on Computers 2015 (their bins, with integers for
+carries).
 """
 
 from __future__ import annotations

@@ -4,5 +4,17 @@ from corank.distributed.engine import Engine, Here
 from corank.distributed.fit import fit_parts, summarise
 from corank.distributed.on_dask import Dask
 from corank.distributed.parts import Parts, Pass
+from corank.distributed.scores import evaluate_parts, predict_parts, rank_parts
 
-__all__ = ["Dask", "Engine", "Here", "Parts", "Pass", "fit_parts", "summarise"]
+__all__ = [
+    "Dask",
+    "Engine",
+    "Here",
+    "Parts",
+    "Pass",
+    "evaluate_parts",
+    "fit_parts",
+    "predict_parts",
+    "rank_parts",
+    "summarise",
+]

@@ -16,8 +16,8 @@ from corank.descent.lcra import LCRA, FittedViews
 from corank.descent.linear import LinearDescent
 from corank.distributed.newton import Smooth, limits_of, minimise_parts
 from corank.distributed.parts import Parts
-from corank.distributed.sums import Sums, Wanted, sum_part
 from corank.distributed.summary import Summarised, leave_queries_out, summarise_maps, summarise_parts
+from corank.distributed.sums import Sums, Wanted, sum_part
 from corank.errors import InputError, warn
 from corank.exact import squared_views
 from corank.exact.penalty import alpha_of
@@ -156,7 +156,7 @@ def _fit_least_squares(model: Any, parts: Parts) -> None:
         fitted = model._solve_judged(
             summary, metric, lambda ridges, alphas: leave_queries_out(parts, summary, metric, ridges, alphas)
         )
-    notes = {"n_features_in_": parts.n_features}
+    notes: dict[str, Any] = {"n_features_in_": parts.n_features}
     if summary.factors is not None:
         notes["column_scale_"] = summary.factors
     model._install(fitted, notes)
@@ -201,8 +201,8 @@ def _fit_linear(model: Any, parts: Parts) -> None:
         limits = limits_of(parts, model.mix > 0.0) if loss.scores == "unit" else None
         found = _newton(model, parts, scored, sums, factors, limits, alpha)
     W = np.zeros((len(views), d))
-    for w, columns, coef in zip(W, views, found.view_coefs or (found.coef,), strict=True):
-        w[columns] = coef
+    for w, columns, own in zip(W, views, found.view_coefs or (found.coef,), strict=True):
+        w[columns] = own
     coef, intercept = W.mean(axis=0) * factors, found.intercept
     if origin is not None and loss.exact == "system":
         intercept -= float(coef @ origin)

@@ -92,9 +92,7 @@ def limits_of(parts: Parts, rows: bool) -> Range:
     return (0.0, 1.0) if found is None else (found.low, found.high)
 
 
-def minimise_parts(
-    parts: Parts, objective: Smooth, sums: Moments, alpha: float, tol: float, max_iter: int
-) -> Solution:
+def minimise_parts(parts: Parts, objective: Smooth, sums: Moments, alpha: float, tol: float, max_iter: int) -> Solution:
     """
     Find the optimum.
 

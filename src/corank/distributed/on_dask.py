@@ -142,7 +142,9 @@ class _Saying:
 
 
 def _lost(why: str) -> InputError:
-    return InputError(f"the cluster's scheduler was lost ({why}); start it anew, and run this again: nothing was written.")
+    return InputError(
+        f"the cluster's scheduler was lost ({why}); start it anew, and run this again: nothing was written."
+    )
 
 
 def _same(told: Any) -> Any:

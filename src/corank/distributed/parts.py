@@ -205,8 +205,8 @@ class Parts:
     def lowest_row(self) -> int:
         """Number of the first row of the lowest query id: a row that the set of rows alone decides."""
         for share, one in zip(self._shares, self.census, strict=True):
-            at = np.flatnonzero(one.ids == self._ids[0][0]) if one.n_rows else []
-            if len(at):
+            at = np.flatnonzero(one.ids == self._ids[0][0])
+            if one.n_rows and len(at):
                 return share.first_row + int(one.firsts[at[0]])
         return 0
 
@@ -488,5 +488,3 @@ def _joined(parcels: list[Parcel]) -> Problem:
 def _problem(rows: Rows, numbers: Integers) -> Problem:
     queries = Queries.of(rows.qid, len(rows.y))
     return Problem(RankingData.of_checked(rows.X, rows.y, queries), numbers)
-
-

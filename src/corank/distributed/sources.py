@@ -111,12 +111,12 @@ class Reader:
         """Take (X, y, qid), or a data frame with columns for y and qid."""
         names = None
         if hasattr(source, "columns"):
-            label, ids = self.y or "label", self.qid or "qid"
-            absent = [name for name in (label, ids) if name not in source.columns]
+            label, query = self.y or "label", self.qid or "qid"
+            absent = [name for name in (label, query) if name not in source.columns]
             if absent:
                 raise InputError(f"a part has no column {absent[0]!r}; name it by y= or qid=.")
-            features = [name for name in source.columns if name not in (label, ids)]
-            names, source = tuple(map(str, features)), (source[features], source[label], source[ids])
+            features = [name for name in source.columns if name not in (label, query)]
+            names, source = tuple(map(str, features)), (source[features], source[label], source[query])
         if not isinstance(source, tuple | list) or len(source) != 3:
             raise InputError(f"a part is of type {type(source).__name__}; pass paths, data frames, or (X, y, qid).")
         X, y, qid = source

@@ -27,8 +27,8 @@ from corank.moments import Moments
 from corank.parameters import rng_of
 from corank.rls.accuracy import Held, Sizes
 from corank.rls.frame import Frame, RowFrame
-from corank.rls.leave_out import views_out
 from corank.rls.least_squares import LeastSquares
+from corank.rls.leave_out import views_out
 from corank.rls.spectrum import Ridge
 from corank.rls.summary import Summary
 
@@ -94,9 +94,7 @@ def summarise_maps(
                     query_weight, ties)  # fmt: skip
 
 
-def leave_queries_out(
-    parts: Parts, summary: Summary, metric: str, ridges: list[Ridge], alphas: Floats
-) -> Floats:
+def leave_queries_out(parts: Parts, summary: Summary, metric: str, ridges: list[Ridge], alphas: Floats) -> Floats:
     """
     Judge every candidate by queries that its model did not see: one more pass.
 
@@ -106,7 +104,7 @@ def leave_queries_out(
         raise InputError("alphas over parts are chosen for columns, not for basis rows; pass alpha, or drop n_basis.")
     sums: ExactSum = parts.summed(_judge_part, _Judging(summary, metric, ridges, alphas), "leave-query-out")
     total, used = sums.value.reshape(2, len(ridges), len(alphas))
-    return np.divide(total, used, out=np.full(total.shape, np.nan), where=used > 0)
+    return np.asarray(np.divide(total, used, out=np.full(total.shape, np.nan), where=used > 0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +159,9 @@ class _Names:
     unscored: Integers
 
     def __add__(self, other: _Names) -> _Names:
-        both = zip((self.compared, self.query, self.unscored), (other.compared, other.query, other.unscored), strict=True)
+        both = zip(
+            (self.compared, self.query, self.unscored), (other.compared, other.query, other.unscored), strict=True
+        )
         return _Names(*map(np.concatenate, both))
 
     @property

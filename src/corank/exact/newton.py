@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -24,6 +24,7 @@ from corank.errors import warn
 from corank.exact.linear import LinearMap
 from corank.exact.solution import Floats, Solution
 
+T = TypeVar("T")
 Vector = Callable[[Floats], Floats]
 
 # loosest answer to the Newton equations, as a share of what is left to gain, and most steps towards it
@@ -182,12 +183,13 @@ def _along(
     return there, slope, lambda: float(moved @ there.bend(moved)) + penalty_bend
 
 
-def line_length(along: Callable[[float], tuple[Slopes, float, Callable[[], float]]], fall: float) -> tuple[float, Slopes]:
+def line_length(along: Callable[[float], tuple[T, float, Callable[[], float]]], fall: float) -> tuple[float, T]:
     """
     Find how far to go along a step: all of it or, where the slope then rises again, to where it is nearly level.
 
     Only slopes are compared: near the minimum, values differ by less than their rounding.
 
+    along: takes a place and returns what is there, the slope, and what tells the bend.
     fall: how steeply the objective falls at the start.
     """
     low, high, t = 0.0, 1.0, 1.0

@@ -53,7 +53,9 @@ class Frame(ABC):
         total: weight of all pairs, where the problem is a part of a larger one of scored rows.
         Returns: scored rows, or preferences.
         """
-        return _row_frame(data, query_weight, ties, total) if data.pairs is None else _pair_frame(data, query_weight, ties)
+        return (
+            _row_frame(data, query_weight, ties, total) if data.pairs is None else _pair_frame(data, query_weight, ties)
+        )
 
     @property
     def n_queries(self) -> int:
