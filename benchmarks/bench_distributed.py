@@ -30,6 +30,7 @@ import numpy as np
 from corank import RankRLS, evaluate, read
 from corank.data.frames import write_parquet
 from corank.distributed import Parts, fit_parts
+from corank.distributed.ready import ready
 
 COLUMNS, ROWS_PER_QUERY = 46, 100
 
@@ -61,21 +62,13 @@ def peak_megabytes() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def warm() -> float:
-    """Compile or load every kernel; the seconds it took."""
-    began = time.perf_counter()
-    X, y, qid = rows_of(0, 400)
-    fit_parts(RankRLS(), [(X, y, qid)])
-    return time.perf_counter() - began
-
-
 def cluster_of(n_workers: int) -> Any:
     from distributed import Client, LocalCluster
 
     how = {"threads_per_worker": 1, "processes": True, "dashboard_address": ":0", "silence_logs": logging.CRITICAL}
     cluster = LocalCluster(n_workers=n_workers, **how)
     client = Client(cluster)
-    compiled = client.run(warm)
+    compiled = client.run(ready)
     report(
         figure="kernels loaded or compiled, once a worker", workers=n_workers, seconds=round(max(compiled.values()), 2)
     )
@@ -109,7 +102,7 @@ def speed(args: argparse.Namespace, folder: Path) -> None:
     same = found[1][2].coef_.tobytes() == found[2][2].coef_.tobytes()
     report(figure="two workers beside one", ratio=round(found[1][0] / found[2][0], 2),
            ratio_of_cpu=round(found[1][1] / found[2][1], 2), same_bytes=same, load=os.getloadavg()[0])  # fmt: skip
-    warm()
+    ready()
     began, began_cpu = time.perf_counter(), time.process_time()
     here = fit_parts(RankRLS(), folder)
     report(figure="fit_parts, this machine", seconds=round(time.perf_counter() - began, 2),

@@ -59,12 +59,13 @@ def fit_cluster(
         parts = Parts(sources, client, verbose=sys.stderr.isatty(), **reading)
         fit_parts(ranker, parts)
     save(ranker, output, overwrite=overwrite)
-    moved = sum(one.bytes_moved for one in parts.passes)
+    moved, took = sum(one.bytes_moved for one in parts.passes), getattr(parts.engine, "ready", {})
+    workers = f"{len(took)} workers, ready in {max(took.values()):.2f} s; " if took else ""
     alpha = f"; alpha {ranker.alpha_:.4g} ({ranker.alpha_from_})" if hasattr(ranker, "alpha_from_") else ""
     return (
         f"wrote {output}: {type(ranker).__name__} from {parts.n_rows} rows in {parts.n_queries} queries and "
         f"{len(parts.sources)} parts, {parts.n_features} features, {time.perf_counter() - began:.2f} s; "
-        f"{parts.n_straddling} straddling queries, {moved} bytes moved{alpha}"
+        f"{workers}{parts.n_straddling} straddling queries, {moved} bytes moved{alpha}"
     )
 
 

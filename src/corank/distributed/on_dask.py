@@ -12,6 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from corank.core.threads import at_most
 from corank.distributed.engine import FAN, Task
+from corank.distributed.ready import ready
 from corank.errors import InputError, need, reason
 from corank.progress import progress
 
@@ -37,6 +38,12 @@ class Dask:
         Whether to show how far it has come, on a terminal or in a notebook.
     patience : float
         Seconds to wait for a worker where the cluster has none.
+
+    Attributes
+    ----------
+    ready : dict of str to float
+        Seconds that each worker took to load the kernels, or to compile them where nobody had before; they are asked
+        to when the first tasks come.
     """
 
     keeps: ClassVar[bool] = True
@@ -48,11 +55,15 @@ class Dask:
                 f"client is {type(client).__name__}, not a synchronous distributed.Client; make one of your cluster."
             )
         self.client, self.verbose, self.patience = client, verbose, patience
+        self.ready: dict[str, float] = {}
 
     def map(self, function: Task, *columns: Sequence[Any], name: str) -> list[Any]:
         """Submit the tasks; all have keys of this call."""
         token = uuid4().hex
         with self._saying():
+            if not self.ready:
+                found = self.client.run(ready, on_error="return")
+                self.ready = {worker: took for worker, took in found.items() if isinstance(took, float)}
             rows = enumerate(zip(*map(self._shared, columns), strict=True))
             return [
                 self.client.submit(bounded, function, *map(self._future, row), key=f"{name}-{token}-{at}", pure=True)
