@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 
 import numpy as np
@@ -137,7 +138,8 @@ def test_a_scheduler_that_is_lost_gets_one_sentence():
     finally:
         stop.join()
         client.close()
-        cluster.close()
+        with contextlib.suppress(TimeoutError):  # it waits for the scheduler, too
+            cluster.close(timeout=1)
     assert not hasattr(model, "coef_")
 
 

@@ -240,7 +240,7 @@ def test_columns_of_other_names_get_one_sentence(tmp_path):
     ("model", "said"),
     [
         (LambdaRank(), "LambdaRank cannot be learnt from parts"),
-        (SPD(loss="hinge"), "loss is 'hinge' and solver 'auto'"),
+        (SPD(early_stopping=True), "set early_stopping=False"),
         (CRR(l1=0.1), "without l1"),
         (RankRLS(kernel="gaussian"), "set n_basis"),
         (RankRLS(kernel="gaussian", n_basis=5, alphas=[1.0]), "not for basis rows"),
@@ -306,3 +306,37 @@ def test_scores_ranks_and_metrics_are_those_of_all_rows():
     for name, result in whole.items():
         assert found[name].mean == pytest.approx(result.mean, rel=1e-12)
         np.testing.assert_allclose(found[name].values, result.values[np.argsort(whole.query_ids)], rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [SPD(loss="hinge"), CRR(solver="sgd", mix=0.3), LCRA(loss="logistic", mix=0.5), SPD(loss="logistic", solver="sgd")],
+    ids=str,
+)
+def test_stochastic_descent_is_the_mean_of_runs_seeded_by_part(model):
+    model.set_params(n_steps=2000, random_state=3)
+    places = (96, 300)  # whole queries
+    found = fit_parts(clone(model), pieces(*places))
+    assert fit_parts(clone(model), pieces(*places)).coef_.tobytes() == found.coef_.tobytes()
+    assert found.n_iter_ == 3 * 2000
+    whole = clone(model).fit(X, Y, qid=QID)
+    assert found.alpha_ == pytest.approx(whole.alpha_, rel=1e-10)
+    apart = 1 - found.score(X, PROBLEM.y, QID)
+    assert apart < 1.3 * (1 - whole.score(X, PROBLEM.y, QID)) + 0.05
+    runs = []
+    for at, (rows, y, qid) in enumerate(pieces(*places)):
+        dice = np.random.default_rng([_seed_of(model), (0, *places)[at]]).integers(2**31)
+        one = clone(model).set_params(alpha=found.alpha_, scale=False, random_state=int(dice))
+        if isinstance(model, LCRA):
+            one.set_params(views=[view.columns for view in found.views_])
+        limits = getattr(found, "score_range_", (0.0, 1.0))
+        shares = (y - limits[0]) / (limits[1] - limits[0])
+        one.fit(rows * found.column_scale_, shares, qid=qid)
+        runs.append((RankingData.of(rows, y, qid).n_pairs, one.coef_))
+    weights, coefs = zip(*runs, strict=True)
+    mean = np.average(coefs, axis=0, weights=weights) * found.column_scale_
+    np.testing.assert_allclose(found.coef_, mean, rtol=1e-6, atol=1e-9)
+
+
+def _seed_of(model):
+    return int(np.random.default_rng(model.random_state).integers(2**31))

@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.base import clone
 
 from corank.base import Ranker
 from corank.basis import FeatureMap
@@ -14,6 +15,7 @@ from corank.data.weights import require_weight
 from corank.descent.fitted import Fitted
 from corank.descent.lcra import LCRA, FittedViews
 from corank.descent.linear import LinearDescent
+from corank.distributed.averaged import average_runs
 from corank.distributed.newton import Smooth, limits_of, minimise_parts
 from corank.distributed.parts import Parts
 from corank.distributed.summary import Summarised, leave_queries_out, summarise_maps, summarise_parts
@@ -57,7 +59,8 @@ def fit_parts(
     Parameters
     ----------
     model : RankRLS, CoRankRLS, SPD, CRR or LCRA
-        What to learn; of the last three, with a loss that has an exact solver, of `LCRA` the squared one.
+        What to learn. The last three are solved exactly where the loss allows it; with ``solver="sgd"``, or a hinge,
+        their weights are the mean of independent stochastic runs, one a part, which do depend on the parts.
     parts : Parts, path, sequence, or Dask's collections
         The rows, see `Parts`.
     client : distributed.Client, Engine or None
@@ -191,20 +194,21 @@ def _fit_linear(model: Any, parts: Parts) -> None:
     assert scored is not None
     require_products(scored.pair)
     alpha, source = _alpha(model, scored, sums)
-    limits = None
-    if loss.exact == "system":
+    limits = None if loss.scores != "unit" else limits_of(parts, model.mix > 0.0)
+    if _descends(model):
+        found = _averaged(model, parts, views, factors, limits, alpha)
+    elif loss.exact == "system":
         found = squared_views(
             (scored, unscored), views, mix=float(model.mix), alpha=alpha, fit_intercept=bool(model.fit_intercept),
             coupling=_coupling(model, unscored, sums),
         )  # fmt: skip
     else:
-        limits = limits_of(parts, model.mix > 0.0) if loss.scores == "unit" else None
         found = _newton(model, parts, scored, sums, factors, limits, alpha)
     W = np.zeros((len(views), d))
     for w, columns, own in zip(W, views, found.view_coefs or (found.coef,), strict=True):
         w[columns] = own
     coef, intercept = W.mean(axis=0) * factors, found.intercept
-    if origin is not None and loss.exact == "system":
+    if origin is not None and loss.exact == "system" and not _descends(model):
         intercept -= float(coef @ origin)
     facts: dict[str, Any] = {
         "coef": coef, "intercept": float(intercept), "alpha": alpha, "alpha_from": source,
@@ -219,16 +223,20 @@ def _fit_linear(model: Any, parts: Parts) -> None:
     model._install(fitted, {"n_features_in_": d, **({"column_scale_": factors} if model.scale else {})})
 
 
+def _descends(model: Any) -> bool:
+    """Whether weights are the mean of independent runs; sums are preferred wherever there are some."""
+    return bool(model.solver == "sgd" or not model._has_optimum)
+
+
 def _require_exact(model: Any, loss: Loss) -> None:
-    if not model._has_optimum or model.solver == "sgd":
+    if model.early_stopping or model.warm_start:
+        raise InputError("parts are learnt from at once; set early_stopping=False and warm_start=False.")
+    if _descends(model):
+        return
+    if model.l1 > 0.0 or model.draw != "pairs":
         raise InputError(
-            f"loss is {model.loss!r} and solver {model.solver!r}, but parts are learnt from exactly; set "
-            "loss='squared' and solver='auto', or fit on one machine."
-        )
-    if model.l1 > 0.0 or model.early_stopping or model.draw != "pairs" or model.warm_start:
-        raise InputError(
-            "parts are learnt from exactly, without l1, early stopping or warm starts; set l1=0, early_stopping=False, "
-            "warm_start=False and draw='pairs'."
+            f"the {model.loss} loss is solved exactly over parts, without l1 or draw='rows'; set l1=0 and draw='pairs', "
+            "or solver='sgd' for the mean of runs."
         )
     if loss.exact != "system":
         require_numbers(float(model.mix), 1.0 if model.alpha is None else float(model.alpha), "above zero")
@@ -252,6 +260,23 @@ def _coupling(model: Any, unscored: Moments | None, sums: Sums) -> float:
     if unscored is None or not unscored.pair_weight > 0.0:
         return 0.0
     return float(model.coupling * unscored.pair_weight / sums.weights.value[3])
+
+
+def _averaged(
+    model: Any, parts: Parts, views: list[NDArray[np.int64]], factors: Floats, limits: Range | None, alpha: float
+) -> Solution:
+    """The mean of stochastic runs, as a solution of the scaled columns."""
+    told = clone(model).set_params(alpha=alpha)
+    if isinstance(model, LCRA):
+        told.set_params(views=views)
+    seed = int(rng_of(model.random_state).integers(2**31))
+    runs = average_runs(parts, told, seed, factors, limits)
+    if runs is None:
+        raise InputError("no part holds two rows of one query with different scores; pass parts with pairs.")
+    W = runs.coefs / runs.weight
+    coefs = tuple(w[columns] for w, columns in zip(W, views, strict=True))
+    found = (W.mean(axis=0), runs.intercept / runs.weight, runs.objective / runs.weight)
+    return Solution(*found, runs.n_iter, coefs)
 
 
 def _newton(

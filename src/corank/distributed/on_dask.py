@@ -39,11 +39,6 @@ class Dask:
     patience : float
         Seconds to wait for a worker where the cluster has none.
 
-    Attributes
-    ----------
-    ready : dict of str to float
-        Seconds that each worker took to load the kernels, or to compile them where nobody had before; they are asked
-        to when the first tasks come.
     """
 
     keeps: ClassVar[bool] = True
@@ -55,15 +50,19 @@ class Dask:
                 f"client is {type(client).__name__}, not a synchronous distributed.Client; make one of your cluster."
             )
         self.client, self.verbose, self.patience = client, verbose, patience
-        self.ready: dict[str, float] = {}
+        self._asked: dict[str, Any] | None = None
+
+    @property
+    def ready(self) -> dict[str, float]:
+        """Seconds that each worker took to load the kernels before its first task, or to compile them."""
+        asked = self._asked or {}
+        return {worker: float(one.result()) for worker, one in asked.items() if one.status == "finished"}
 
     def map(self, function: Task, *columns: Sequence[Any], name: str) -> list[Any]:
         """Submit the tasks; all have keys of this call."""
         token = uuid4().hex
         with self._saying():
-            if not self.ready:
-                found = self.client.run(ready, on_error="return")
-                self.ready = {worker: took for worker, took in found.items() if isinstance(took, float)}
+            self._make_ready()
             rows = enumerate(zip(*map(self._shared, columns), strict=True))
             return [
                 self.client.submit(bounded, function, *map(self._future, row), key=f"{name}-{token}-{at}", pure=True)
@@ -106,6 +105,16 @@ class Dask:
                 time.sleep(_LOOK if len(waiting) > 1 else _LOOK / 10)
             self._require_scheduler(handles)
             return list(self.client.gather(list(handles), direct=False))
+
+    def _make_ready(self) -> None:
+        """Ask every worker, once and before any task, to load the kernels."""
+        if self._asked is None:
+            workers, token = self.client.scheduler_info(n_workers=-1)["workers"], uuid4().hex
+            how = {"pure": True, "allow_other_workers": True}
+            self._asked = {
+                worker: self.client.submit(bounded, ready, key=f"ready-{token}-{at}", workers=[worker], **how)
+                for at, worker in enumerate(workers)
+            }
 
     def _shared(self, column: Sequence[Any]) -> Sequence[Any]:
         """Send what all tasks are told once to every worker where it is large; else it goes along with each task."""
