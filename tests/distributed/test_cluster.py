@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from corank import CoRankRLS, RankRLS, hide_scores, make_ranking, write_store
-from corank.distributed import Dask, Parts, fit_parts, summarise
+from corank.distributed import Dask, Parts, fit_parts, fit_trees, summarise
 from corank.errors import InputError
+from corank.metrics import disagreement_error
 from dying import Dying, Slow
 
 distributed = pytest.importorskip("distributed")
@@ -146,3 +147,20 @@ def test_a_scheduler_that_is_lost_gets_one_sentence():
 def test_what_is_no_client_is_refused():
     with pytest.raises(InputError, match="client is int"):
         fit_parts(RankRLS(), cut(), 3)
+
+
+@pytest.mark.filterwarnings("ignore")  # LightGBM's and Dask's own
+def test_trees_are_those_of_whole_queries(client):
+    lightgbm = pytest.importorskip("lightgbm")
+    params = {"n_estimators": 5, "num_leaves": 4, "min_child_samples": 5, "verbose": -1, "n_jobs": 1}
+    grades = np.round(PROBLEM.y - PROBLEM.y.min())
+    rows = np.random.default_rng(0).permutation(len(grades))
+    shuffled = [(PROBLEM.X[part], grades[part], PROBLEM.qid[part]) for part in np.array_split(rows, 3)]
+    # one part in all: what LightGBM sees is the same as on one machine
+    one = fit_trees([(PROBLEM.X, grades, PROBLEM.qid)], client, **params)
+    sizes = np.unique(PROBLEM.qid, return_counts=True)[1]
+    alone = lightgbm.LGBMRanker(**params).fit(PROBLEM.X, grades, group=sizes)
+    np.testing.assert_allclose(one.predict(PROBLEM.X), alone.predict(PROBLEM.X), rtol=1e-6)
+    found = fit_trees(shuffled, client, **params)
+    errors = [disagreement_error(grades, model.predict(PROBLEM.X), PROBLEM.qid) for model in (found, alone)]
+    assert errors[0] < errors[1] + 0.05

@@ -5,6 +5,7 @@ from corank.distributed.fit import fit_parts, summarise
 from corank.distributed.on_dask import Dask
 from corank.distributed.parts import Parts, Pass
 from corank.distributed.scores import evaluate_parts, predict_parts, rank_parts
+from corank.distributed.trees import fit_trees
 
 __all__ = [
     "Dask",
@@ -14,6 +15,7 @@ __all__ = [
     "Pass",
     "evaluate_parts",
     "fit_parts",
+    "fit_trees",
     "predict_parts",
     "rank_parts",
     "summarise",
