@@ -175,9 +175,10 @@ _HOMES = {
 
 # what else is reached by `import corank` alone
 _ROOMS = (
-    "asking", "base", "basis", "calibration", "collaborative", "data", "descent", "distributed", "errors", "exact", "gp",
-    "graphs", "judging", "kernels", "label_ranking", "lambdarank", "landmarks", "likelihoods", "linklearn", "losses",
-    "metrics", "moments", "persist", "priors", "pursuit", "rls", "sampling", "screening", "smooth", "svm", "views",
+    "asking", "base", "basis", "calibration", "collaborative", "data", "descent", "distributed", "errors", "exact",
+    "gp", "graphs", "judging", "kernels", "label_ranking", "lambdarank", "landmarks", "likelihoods", "linklearn",
+    "losses", "metrics", "moments", "persist", "priors", "pursuit", "rls", "sampling", "screening", "smooth", "svm",
+    "views",
 )  # fmt: skip
 
 __all__ = ["__version__", *_HOMES]

@@ -8,9 +8,10 @@ binary tree by number, never in the order in which they were done.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 from corank.progress import progress
 
@@ -19,7 +20,7 @@ FAN = 8
 """Results that meet in one task of a tree."""
 
 
-class Engine(Protocol):
+class Engine(ABC):
     """
     Runs tasks; `Here` and `corank.distributed.Dask` are engines.
 
@@ -31,6 +32,7 @@ class Engine(Protocol):
 
     keeps: ClassVar[bool]
 
+    @abstractmethod
     def map(self, function: Task, *columns: Sequence[Any], name: str) -> list[Any]:
         """
         Run a task for each row of arguments.
@@ -51,6 +53,7 @@ class Engine(Protocol):
             A handle for each row.
         """
 
+    @abstractmethod
     def reduce(self, function: Task, handles: Sequence[Any], name: str) -> Any:
         """
         Let results meet in a tree by number.
@@ -70,6 +73,7 @@ class Engine(Protocol):
             A handle.
         """
 
+    @abstractmethod
     def gather(self, handles: Sequence[Any]) -> list[Any]:
         """
         Wait for results and bring them here.
@@ -87,7 +91,7 @@ class Engine(Protocol):
 
 
 @dataclass(frozen=True)
-class Here:
+class Here(Engine):
     """
     This machine, task after task: memory holds one part at a time, and what was summed.
 

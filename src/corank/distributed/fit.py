@@ -235,8 +235,8 @@ def _require_exact(model: Any, loss: Loss) -> None:
         return
     if model.l1 > 0.0 or model.draw != "pairs":
         raise InputError(
-            f"the {model.loss} loss is solved exactly over parts, without l1 or draw='rows'; set l1=0 and draw='pairs', "
-            "or solver='sgd' for the mean of runs."
+            f"the {model.loss} loss is solved exactly over parts, without l1 or draw='rows'; set l1=0 and "
+            "draw='pairs', or solver='sgd' for the mean of runs."
         )
     if loss.exact != "system":
         require_numbers(float(model.mix), 1.0 if model.alpha is None else float(model.alpha), "above zero")

@@ -11,7 +11,7 @@ from uuid import uuid4
 from threadpoolctl import threadpool_limits
 
 from corank.core.threads import at_most
-from corank.distributed.engine import FAN, Task
+from corank.distributed.engine import FAN, Engine, Task
 from corank.distributed.ready import ready
 from corank.errors import InputError, need, reason
 from corank.progress import progress
@@ -22,7 +22,7 @@ _LARGE = 1 << 19
 """Bytes from which what all tasks are told is sent once."""
 
 
-class Dask:
+class Dask(Engine):
     """
     A cluster of Dask's.
 
@@ -38,7 +38,6 @@ class Dask:
         Whether to show how far it has come, on a terminal or in a notebook.
     patience : float
         Seconds to wait for a worker where the cluster has none.
-
     """
 
     keeps: ClassVar[bool] = True

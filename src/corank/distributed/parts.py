@@ -161,10 +161,10 @@ class Parts:
             raise InputError(f"split is {self.split!r}; choose 'move' or 'refuse'.")
         self.sources = sources_of(self.parts)
         self.engine: Engine
-        if self.client is None:
-            self.engine = Here(self.verbose)
-        else:  # a client has no tree of its own
-            self.engine = self.client if hasattr(self.client, "reduce") else Dask(self.client, self.verbose)
+        if isinstance(self.client, Engine):
+            self.engine = self.client
+        else:
+            self.engine = Here(self.verbose) if self.client is None else Dask(self.client, self.verbose)
 
     @cached_property
     def census(self) -> list[Census]:
