@@ -2,8 +2,8 @@
 Learning from parts: what a second worker, a folder larger than memory, and a cluster's other rankers cost.
 
 Each line of output is one figure as JSON. `seconds` are by the clock; `cpu_seconds` is the processor time of the worker
-that used most of it, the critical path, which other processes disturb less; `load` is the machine's load average at the
-beginning. Folders are made where --folder says, and removed.
+that used most of it, the critical path, which other processes disturb less; `ratio_if_shared_evenly` compares what all
+workers used; `load` is the machine's load average at the beginning. Folders are made where --folder says, and removed.
 
     python benchmarks/bench_distributed.py speed --rows 5000000
     python benchmarks/bench_distributed.py memory --gigabytes 10
@@ -75,9 +75,9 @@ def cluster_of(n_workers: int) -> Any:
     return client, cluster
 
 
-def on_cluster(n_workers: int, folder: Path, repeats: int) -> tuple[float, float, Any]:
+def on_cluster(n_workers: int, folder: Path, repeats: int) -> tuple[float, float, float, Any]:
     client, cluster = cluster_of(n_workers)
-    clock, critical = [], []
+    clock, critical, total = [], [], []
     with client, cluster:
         for _ in range(repeats):
             before, began = client.run(cpu), time.perf_counter()
@@ -85,10 +85,12 @@ def on_cluster(n_workers: int, folder: Path, repeats: int) -> tuple[float, float
             model = fit_parts(RankRLS(), parts)
             clock.append(time.perf_counter() - began)
             after = client.run(cpu)
-            critical.append(max(after[worker] - before[worker] for worker in after))
+            used = [after[worker] - before[worker] for worker in after]
+            critical.append(max(used))
+            total.append(sum(used))
     for one in parts.passes:
         report(figure="pass", workers=n_workers, name=one.name, seconds=round(one.seconds, 2), bytes=one.bytes_moved)
-    return statistics.median(clock), statistics.median(critical), model
+    return statistics.median(clock), statistics.median(critical), statistics.median(total), model
 
 
 def speed(args: argparse.Namespace, folder: Path) -> None:
@@ -96,18 +98,19 @@ def speed(args: argparse.Namespace, folder: Path) -> None:
     load, found = os.getloadavg()[0], {}
     for n_workers in (1, 2):
         found[n_workers] = on_cluster(n_workers, folder, args.repeats)
-        seconds, critical, _ = found[n_workers]
+        seconds, critical, total, _ = found[n_workers]
         report(figure="fit_parts", rows=args.rows, workers=n_workers, seconds=round(seconds, 2),
-               cpu_seconds=round(critical, 2), load=load)  # fmt: skip
-    same = found[1][2].coef_.tobytes() == found[2][2].coef_.tobytes()
-    report(figure="two workers beside one", ratio=round(found[1][0] / found[2][0], 2),
-           ratio_of_cpu=round(found[1][1] / found[2][1], 2), same_bytes=same, load=os.getloadavg()[0])  # fmt: skip
+               cpu_seconds=round(critical, 2), cpu_of_all=round(total, 2), load=load)  # fmt: skip
+    (one, one_cpu, one_all, model), (two, two_cpu, two_all, other) = found[1], found[2]
+    report(figure="two workers beside one", ratio=round(one / two, 2), ratio_of_cpu=round(one_cpu / two_cpu, 2),
+           ratio_if_shared_evenly=round(2 * one_all / two_all, 2),
+           same_bytes=model.coef_.tobytes() == other.coef_.tobytes(), load=os.getloadavg()[0])  # fmt: skip
     ready()
     began, began_cpu = time.perf_counter(), time.process_time()
     here = fit_parts(RankRLS(), folder)
     report(figure="fit_parts, this machine", seconds=round(time.perf_counter() - began, 2),
            cpu_seconds=round(time.process_time() - began_cpu, 2),
-           same_bytes=here.coef_.tobytes() == found[1][2].coef_.tobytes())  # fmt: skip
+           same_bytes=here.coef_.tobytes() == model.coef_.tobytes())  # fmt: skip
     began, began_cpu = time.perf_counter(), time.process_time()
     files = [read(path) for path in sorted(folder.iterdir())]
     X, y, qid = (np.concatenate([getattr(file, name) for file in files]) for name in ("X", "y", "qid"))
@@ -116,7 +119,7 @@ def speed(args: argparse.Namespace, folder: Path) -> None:
     whole = RankRLS().fit(X, y, qid=qid)
     report(figure="RankRLS.fit on all rows in memory", read_seconds=round(read_seconds, 2),
            seconds=round(time.perf_counter() - began, 2), cpu_seconds=round(time.process_time() - began_cpu, 2),
-           furthest_weight=float(np.abs(whole.coef_ / found[1][2].coef_ - 1).max()),
+           furthest_weight=float(np.abs(whole.coef_ / model.coef_ - 1).max()),
            load=os.getloadavg()[0])  # fmt: skip
 
 
@@ -209,7 +212,7 @@ def main() -> None:
     parser.add_argument("what", choices=["speed", "memory", "rivals"])
     parser.add_argument("--folder", type=Path, default=None)
     parser.add_argument("--rows", type=int, default=None)
-    parser.add_argument("--parts", type=int, default=16)
+    parser.add_argument("--parts", type=int, default=32)
     parser.add_argument("--part-rows", type=int, default=1_000_000)
     parser.add_argument("--gigabytes", type=float, default=10.0)
     parser.add_argument("--repeats", type=int, default=3)

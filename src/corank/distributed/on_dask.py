@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pickle
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import Any, ClassVar
 from uuid import uuid4
 
@@ -27,7 +29,7 @@ class Dask(Engine):
     A cluster of Dask's.
 
     Tasks have keys of their own and depend on nothing but their arguments, so that the scheduler may run again what a
-    lost worker had done. Inside a task BLAS and corank's kernels keep to one thread: a worker
+    lost worker had done. Inside a task BLAS, pyarrow and corank's kernels keep to one thread: a worker
     runs as many tasks at a time as it has threads.
 
     Parameters
@@ -172,5 +174,20 @@ def _same(told: Any) -> Any:
 
 def bounded(function: Task, *arguments: Any) -> Any:
     """Run a task on one thread: a worker has as many of these as it runs tasks at a time."""
-    with at_most(1), threadpool_limits(1):
+    with at_most(1), threadpool_limits(1), _one_reader():
         return function(*arguments)
+
+
+@contextmanager
+def _one_reader() -> Iterator[None]:
+    """Let pyarrow, where it is installed, unpack columns on one thread."""
+    if find_spec("pyarrow") is None:
+        yield
+        return
+    arrow = need("pyarrow", "frames")
+    before = arrow.cpu_count()
+    arrow.set_cpu_count(1)
+    try:
+        yield
+    finally:
+        arrow.set_cpu_count(before)
