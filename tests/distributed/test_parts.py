@@ -137,6 +137,7 @@ def test_split_refuse_names_the_query():
         CRR(mix=1.0, alpha=0.1),
         CRR(fit_intercept=False, query_weight="equal"),
         LCRA(random_state=0),
+        LCRA(coupling=0.0, random_state=0),
         LCRA(mix=0.3, random_state=5, query_weight="rows"),
     ],
     ids=str,
@@ -168,6 +169,23 @@ def test_files_of_every_kind_and_parts_without_rows(tmp_path):
     assert models[0].coef_.tobytes() == models[1].coef_.tobytes() == fit_parts(RankRLS(), pieces()).coef_.tobytes()
     text = fit_parts(RankRLS(), [tmp_path / "letor", (np.empty((0, 10)), [], [])], unscored=-1)
     np.testing.assert_allclose(text.predict(X), models[0].predict(X), atol=1e-3)
+
+
+def test_addresses_that_fsspec_reads(tmp_path):
+    pytest.importorskip("fsspec")
+    for at, part in enumerate(pieces(100)):
+        write_store(tmp_path / f"{at}.store", *part)
+        write_parquet(tmp_path / f"{at}.parquet", *part)
+    whole = fit_parts(RankRLS(), pieces()).coef_.tobytes()
+    for kind in ("store", "parquet"):
+        parts = [f"file://{tmp_path}/{at}.{kind}" for at in (0, 1)]
+        assert fit_parts(RankRLS(), parts).coef_.tobytes() == whole
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "0.parquet").rename(tmp_path / "folder" / "0.parquet")
+    (tmp_path / "1.parquet").rename(tmp_path / "folder" / "1.parquet")
+    assert fit_parts(RankRLS(), f"file://{tmp_path}/folder").coef_.tobytes() == whole
+    with pytest.raises(InputError, match="cannot be read"):
+        fit_parts(RankRLS(), f"file://{tmp_path}/nothing.parquet")
 
 
 def test_letor_text_whose_last_features_are_absent_from_a_part(tmp_path):
@@ -216,6 +234,7 @@ def test_summarise_takes_maps_and_fit_summary_solves():
             f"part 0 has {X.shape[1]} columns, but part 1 has 3",
         ),
         ([(X[:2], Y[:2], [1])], "qid has 1 values for 2 rows"),
+        ([(X[:2], Y[:2], np.array([7, "7"], dtype=object))], "neither numbers nor text"),
         ([(np.empty((0, 3)), [], [])], "none of the 1 parts has a row"),
         ([(X[:1], [1.0], [1]), (X[:1], [2.0], [2])], "no part of the summary holds two scored rows"),
         ([7], "a part is of type int"),

@@ -149,7 +149,7 @@ def _fit_least_squares(model: Any, parts: Parts) -> None:
     found = summarise_parts(parts, model)
     summary = found.summary
     summary.require_pairs()
-    if isinstance(model, CoRankRLS):
+    if isinstance(model, CoRankRLS) and len(summary.maps) > 1:
         highest = model.coupling if model.couplings is None else max(model.couplings)
         _warn_of_no_agreement(summary.unscored, highest)
     if model.alphas is None and getattr(model, "couplings", None) is None:
@@ -182,10 +182,11 @@ def _metric(model: LeastSquares, found: Summarised) -> str:
 def _fit_linear(model: Any, parts: Parts) -> None:
     loss = Loss.of(model.loss)
     _require_exact(model, loss)
-    d, couples = parts.n_features, isinstance(model, LCRA) and model.coupling > 0.0
-    views = _views(model, d)
+    d, views = parts.n_features, _views(model, parts.n_features)
     sums: Sums = parts.summed(
-        sum_part, Wanted(model.query_weight, False, couples, origin := _origin(model, parts, loss)), "sums"
+        sum_part,
+        Wanted(model.query_weight, False, isinstance(model, LCRA), origin := _origin(model, parts, loss)),
+        "sums",
     )
     if model.mix == 1.0 and not sums.n_scored:
         raise InputError(f"none of the {parts.n_rows} rows has a score; score some rows.")

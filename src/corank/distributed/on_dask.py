@@ -29,8 +29,8 @@ class Dask(Engine):
     A cluster of Dask's.
 
     Tasks have keys of their own and depend on nothing but their arguments, so that the scheduler may run again what a
-    lost worker had done. Inside a task BLAS, pyarrow and corank's kernels keep to one thread: a worker
-    runs as many tasks at a time as it has threads.
+    lost worker had done. Inside a task BLAS, pyarrow and corank's kernels keep to one thread: a worker runs as many
+    tasks at a time as it has threads.
 
     Parameters
     ----------
@@ -52,6 +52,8 @@ class Dask(Engine):
             )
         self.client, self.verbose, self.patience = client, verbose, patience
         self._asked: dict[str, Any] | None = None
+        # the tasks whose progress is shown while what depends on them is waited for
+        self._shown: list[Any] = []
 
     @property
     def ready(self) -> dict[str, float]:
@@ -65,10 +67,11 @@ class Dask(Engine):
         with self._saying():
             self._make_ready()
             rows = enumerate(zip(*map(self._shared, columns), strict=True))
-            return [
+            self._shown = [
                 self.client.submit(bounded, function, *map(self._future, row), key=f"{name}-{token}-{at}", pure=True)
                 for at, row in rows
             ]
+        return list(self._shown)
 
     def reduce(self, function: Task, handles: Sequence[Any], name: str) -> Any:
         """Submit a tree of tasks, by number."""
@@ -86,16 +89,17 @@ class Dask(Engine):
 
     def gather(self, handles: Sequence[Any]) -> list[Any]:
         """Wait, as long as there is a cluster to wait for."""
-        waiting, alone = set(handles), time.monotonic()
+        waiting, shown, alone = set(handles), {*handles, *self._shown}, time.monotonic()
         name = str(handles[0].key).split("-")[0] if handles else ""
-        with self._saying(), progress(len(waiting), name, self.verbose) as advance:
+        with self._saying(), progress(len(shown), name, self.verbose) as advance:
             while waiting:
-                done = {one for one in waiting if one.done()}
+                done = {one for one in shown if one.done()}
                 advance(len(done))
+                shown -= done
                 waiting -= done
+                self._require_scheduler(done)
                 if any(one.status == "error" for one in done) or not waiting:
                     break
-                self._require_scheduler(done)
                 if self.client.scheduler_info(n_workers=-1)["workers"]:
                     alone = time.monotonic()
                 elif time.monotonic() - alone > self.patience:
@@ -104,8 +108,23 @@ class Dask(Engine):
                         "again: nothing was written."
                     )
                 time.sleep(_LOOK if len(waiting) > 1 else _LOOK / 10)
-            self._require_scheduler(handles)
-            return list(self.client.gather(list(handles), direct=False))
+            self._shown = []
+            failed = [one.exception() for one in handles if one.status == "error"]
+            found = [] if failed else list(self.client.gather(list(handles)))
+        if failed:
+            raise self._said(failed[0])
+        return found
+
+    def _said(self, error: Exception) -> Exception:
+        """What a task raised, in one sentence where that is not corank's own."""
+        if isinstance(error, self._distributed.scheduler.KilledWorker):
+            return InputError(
+                f"every worker that tried the task {error.task} was lost; look into the log of the last one: it had "
+                "too little memory for a part, or was ended from outside."
+            )
+        if isinstance(error, OSError):
+            return InputError(f"a worker could not read its part ({reason(error)}); check that every worker can.")
+        return error
 
     def _make_ready(self) -> None:
         """Ask every worker, once and before any task, to load the kernels."""
@@ -121,7 +140,10 @@ class Dask(Engine):
         """Send what all tasks are told once to every worker where it is large; else it goes along with each task."""
         if len(column) < 2 or any(one is not column[0] for one in column) or isinstance(column[0], str):
             return column
-        if len(pickle.dumps(column[0])) < _LARGE:
+        try:
+            if len(pickle.dumps(column[0])) < _LARGE:
+                return column
+        except (pickle.PicklingError, AttributeError, TypeError):  # Dask knows how to send more than this
             return column
         # on every worker, or all tasks would be drawn to the one that has it
         told = self.client.submit(_same, column[0], key=f"settings-{uuid4().hex}", pure=True)
@@ -143,7 +165,7 @@ class Dask(Engine):
 
 
 class _Saying:
-    """Turns what a cluster raises into one sentence; what a task raised stays as it is."""
+    """Turns what a cluster that is lost raises into one sentence."""
 
     def __init__(self, distributed: Any) -> None:
         self._distributed = distributed
@@ -152,11 +174,6 @@ class _Saying:
         pass
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        if isinstance(error, self._distributed.scheduler.KilledWorker):
-            raise InputError(
-                f"every worker that tried the task {error.task} was lost, {error.allowed_failures + 1} in all; look "
-                "into the log of the last one: it had too little memory for a part, or was ended from outside."
-            ) from error
         lost = (self._distributed.CancelledError, self._distributed.comm.CommClosedError, TimeoutError, OSError)
         if isinstance(error, lost) and not isinstance(error, InputError):
             raise _lost(reason(error)) from error

@@ -413,6 +413,7 @@ def _sum(parts: Sequence[Any]) -> Any:
 def _count(source: Any, reader: Reader) -> Census:
     found = reader.look(source)
     queries = Queries.of(found.qid, len(found.qid))
+    kind_of_ids(queries.ids)
     ids = queries.ids.astype(np.str_) if queries.ids.dtype.kind in "OT" and len(queries) else queries.ids
     return Census(ids, queries.sizes, queries.order[queries.starts[:-1]], found._replace(qid=ids[:0]))
 
