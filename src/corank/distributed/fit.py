@@ -157,7 +157,7 @@ def _fit_least_squares(model: Any, parts: Parts) -> None:
     else:
         metric = _metric(model, found)
         fitted = model._solve_judged(
-            summary, metric, lambda ridges, alphas: leave_queries_out(parts, summary, metric, ridges, alphas)
+            summary, metric, lambda ridges, alphas: leave_queries_out(parts, found, metric, ridges, alphas)
         )
     notes: dict[str, Any] = {"n_features_in_": parts.n_features}
     if summary.factors is not None:

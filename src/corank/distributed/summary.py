@@ -94,15 +94,14 @@ def summarise_maps(
                     query_weight, ties)  # fmt: skip
 
 
-def leave_queries_out(parts: Parts, summary: Summary, metric: str, ridges: list[Ridge], alphas: Floats) -> Floats:
+def leave_queries_out(parts: Parts, found: Summarised, metric: str, ridges: list[Ridge], alphas: Floats) -> Floats:
     """
     Judge every candidate by queries that its model did not see: one more pass.
 
     Returns: means of the metric over the queries (n_couplings, n_alphas).
     """
-    if any(phi.basis is not None for phi in summary.maps):
-        raise InputError("alphas over parts are chosen for columns, not for basis rows; pass alpha, or drop n_basis.")
-    sums: ExactSum = parts.summed(_judge_part, _Judging(summary, metric, ridges, alphas), "leave-query-out")
+    told = _Judging(found.summary, metric, ridges, alphas, _sizes(found))
+    sums: ExactSum = parts.summed(_judge_part, told, "leave-query-out")
     total, used = sums.value.reshape(2, len(ridges), len(alphas))
     return np.asarray(np.divide(total, used, out=np.full(total.shape, np.nan), where=used > 0))
 
@@ -199,7 +198,7 @@ def _summary(
     parts: Parts, maps: tuple[FeatureMap, ...], sums: Sums, scored: Moments, unscored: Moments | None,
     factors: Floats | None, query_weight: str, ties: bool,
 ) -> Summarised:  # fmt: skip
-    pairs, drawn, _, drawn_unscored = sums.weights.value
+    pairs, drawn, _, drawn_unscored, _ = sums.weights.value
     weights = (float(drawn if ties else pairs), float(drawn_unscored))
     summary = Summary(maps, scored, unscored, weights, sums.free, query_weight, ties, factors, parts.n_features)
     return Summarised(summary, sums)
@@ -217,6 +216,18 @@ class _Judging:
     metric: str
     ridges: list[Ridge]
     alphas: Floats
+    sizes: Sizes
+
+
+def _sizes(found: Summarised) -> Sizes:
+    """What rounding errors are relative to, as `corank.rls.systems.FeatureSystem` has it."""
+    summary, compared = found.summary, found.sums.weights.value[4]
+    bases = [phi.basis for phi in summary.maps if phi.basis is not None]
+    length = sum(float(np.mean(basis.lengths(basis.rows))) for basis in bases)
+    return Sizes(
+        float(np.sqrt(summary.scored.pair[-1, -1] / summary.weights[0])), float(compared / summary.weights[0]) * length,
+        max(phi.inflation for phi in summary.maps),
+    )  # fmt: skip
 
 
 def _judge_part(problems: Iterator[Problem], told: _Judging) -> ExactSum | None:
@@ -234,9 +245,8 @@ def _values(data: RankingData, told: _Judging) -> Floats:
     frame = Frame.of(data, summary.query_weight, summary.ties, summary.weights[0])
     assert isinstance(frame, RowFrame)
     X = data.X if summary.factors is None else ScaledRows(data.X, summary.factors)
-    sizes = Sizes(float(np.sqrt(summary.scored.pair[-1, -1] / summary.weights[0])))
     pieces = [
-        views_out(told.ridges, Z, t, starts, frame.shares[some], summary.blocks, alphas, sizes)
+        views_out(told.ridges, Z, t, starts, frame.shares[some], summary.blocks, alphas, told.sizes)
         for some, starts, Z, t in frame.designs(X, beside(summary.maps))
     ]
     n_candidates = len(told.ridges) * len(alphas)

@@ -90,7 +90,8 @@ class Sums:
     spread: what columns are scaled by.
     pair, plain, unscored: ``[Φ y]ᵀ L [Φ y]``, ``[Φ y 1]ᵀ [Φ y 1]``, and the first over unscored rows; None where they
         are not wanted.
-    weights: of scored pairs, and with each row beside itself; the same of unscored rows.
+    weights: of scored pairs, and with each row beside itself; the same of unscored rows; and Σ c_q W_q² of the queries
+        in which something is compared.
     """
 
     n_scored: int
@@ -145,13 +146,15 @@ def _sums(data: RankingData, wanted: Wanted) -> Sums:
     how: tuple[Any, ...] = (wanted.ties, wanted.query_weight)
     scored = walk_over(seen, features, "scored", *how)
     assert isinstance(scored, RowWalk)
-    weights = [_pair_weights(scored), _drawn_weights(data, wanted.query_weight, "scored"), np.zeros(0), np.zeros(0)]
+    pairs, rows = _pair_weights(scored), _row_weights(scored)
+    weights = [pairs, _drawn_weights(data, wanted.query_weight, "scored"), *3 * [np.zeros(0)]]
+    weights[4] = rows[pairs > 0.0] ** 2
     unscored = None
     if wanted.unscored:
         walk = walk_over(seen, features, "unscored", *how)
         assert isinstance(walk, RowWalk)
         unscored = _over_runs(walk, _add_pairs, walk.width)
-        weights[2:] = _pair_weights(walk), _drawn_weights(data, wanted.query_weight, "unscored")
+        weights[2:4] = _pair_weights(walk), _drawn_weights(data, wanted.query_weight, "unscored")
     # sums beyond float64 get their sentence when they are solved
     with np.errstate(over="ignore", invalid="ignore"):
         pair, plain = _over_runs(scored, _add_pairs, scored.width), None
@@ -247,6 +250,12 @@ def _pair_weights(walk: RowWalk) -> Floats:
     own = slots.diagonal - np.where(slots.grade < 0, slots.weight**2, 0.0)
     starts = np.flatnonzero(np.diff(slots.query, prepend=-1))
     return np.add.reduceat(own, starts) / 2 if len(starts) else np.zeros(0)
+
+
+def _row_weights(walk: RowWalk) -> Floats:
+    """Weight √c_q W_q of the rows of each query."""
+    starts = np.flatnonzero(np.diff(walk.slots.query, prepend=-1))
+    return np.add.reduceat(walk.slots.weight, starts) if len(starts) else np.zeros(0)
 
 
 def _drawn_weights(data: RankingData, query_weight: str, rows: str) -> Floats:
