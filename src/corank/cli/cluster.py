@@ -58,8 +58,9 @@ def fit_cluster(
         sources = [_ADDRESS.sub(r"\1://", str(path)) for path in data]
         parts = Parts(sources, client, verbose=sys.stderr.isatty(), **reading)
         fit_parts(ranker, parts)
+        took = getattr(parts.engine, "ready", {})
     save(ranker, output, overwrite=overwrite)
-    moved, took = sum(one.bytes_moved for one in parts.passes), getattr(parts.engine, "ready", {})
+    moved = sum(one.bytes_moved for one in parts.passes)
     workers = f"{len(took)} workers, ready in {max(took.values()):.2f} s; " if took else ""
     alpha = f"; alpha {ranker.alpha_:.4g} ({ranker.alpha_from_})" if hasattr(ranker, "alpha_from_") else ""
     return (
