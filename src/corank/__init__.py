@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         comparing as comparing,
         data as data,
         descent as descent,
+        distributed as distributed,
         errors as errors,
         exact as exact,
         explanation as explanation,
@@ -79,6 +80,7 @@ if TYPE_CHECKING:
     from corank.data.store import open_store as open_store, write_store as write_store
     from corank.descent import CRR as CRR, LCRA as LCRA, SPD as SPD
     from corank.explanation import Explanation as Explanation, explain as explain
+    from corank.distributed import fit_parts as fit_parts, summarise as summarise
     from corank.gp import (
         CollaborativeGP as CollaborativeGP,
         OrdinalGP as OrdinalGP,
@@ -191,6 +193,7 @@ _HOMES = {
     "explain": "corank.explanation",
     "fit_many": "corank.pursuit",
     "fit_many_views": "corank.pursuit",
+    "fit_parts": "corank.distributed",
     "hide_scores": "corank.data.split",
     "judging_curve": "corank.judging",
     "load": "corank.persist",
@@ -209,6 +212,7 @@ _HOMES = {
     "simulate": "corank.online",
     "suggest": "corank.judging",
     "suggest_pairs": "corank.gp",
+    "summarise": "corank.distributed",
     "write_clicks": "corank.data.clicks_files",
     "write_letor": "corank.data.letor_writer",
     "write_store": "corank.data.store",
@@ -217,9 +221,9 @@ _HOMES = {
 # what else is reached by `import corank` alone
 _ROOMS = (
     "asking", "base", "basis", "bounds", "calibration", "collaborative", "comparing", "counterfactual", "data",
-    "descent", "errors", "exact", "explanation", "gp", "graphs", "judging", "kernels", "label_ranking",
-    "lambdarank", "landmarks", "likelihoods", "linklearn", "losses", "metrics", "moments", "online", "persist",
-    "priors", "pursuit", "report", "rls", "sampling", "screening", "smooth", "svm", "views",
+    "descent", "distributed", "errors", "exact", "explanation", "gp", "graphs", "judging", "kernels",
+    "label_ranking", "lambdarank", "landmarks", "likelihoods", "linklearn", "losses", "metrics", "moments",
+    "online", "persist", "priors", "pursuit", "report", "rls", "sampling", "screening", "smooth", "svm", "views",
 )  # fmt: skip
 
 __all__ = ["__version__", *_HOMES]

@@ -84,6 +84,14 @@ def fit(
     assignments: Annotated[
         list[str] | None, typer.Option("--set", help="Any other parameter of the model.", metavar="NAME=VALUE")
     ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            help="Learn from parts on a Dask cluster: its address, or local:2 for two processes; a folder, or files "
+            "that are not text, are parts too.",
+            metavar="ADDRESS",
+        ),
+    ] = None,
     config: Config = None,
     as_json: Json = False,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
@@ -96,6 +104,7 @@ def fit(
     from sklearn import config_context
     from sklearn.pipeline import Pipeline
 
+    from corank.cli.cluster import are_parts, fit_cluster
     from corank.cli.models import (
         IGNORE_QUERIES,
         build,
@@ -161,6 +170,14 @@ def fit(
         on_top = ranker if known is None else OnTop(ColumnMean(known), ranker)
         return on_top if scale is None else Pipeline([("scale", QueryScaler(scale.value)), ("rank", on_top)])
 
+    if are_parts(data, cluster):
+        at_once = {
+            "--prior": prior, "--scale": scale, "--loop": loop in IGNORE_QUERIES, "--qid none": qid == "none",
+            "--pairs": pairs, "--valid": valid,
+        }  # fmt: skip
+        reading = {"unscored": unscored, "y": label, "qid": qid}
+        tell(as_json, "fit", *fit_cluster(ranker, data, cluster, output, reading, at_once, overwrite=force))
+        return
     require_place(output, overwrite=force)
     column = "none" if loop in IGNORE_QUERIES else qid
     form: dict[str, Any] = {

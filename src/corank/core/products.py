@@ -52,9 +52,14 @@ _reordering = relaxed("reassoc", "contract", "nsz")
 @_reordering
 def add_gram(Z, sign, out):  # type: ignore[no-untyped-def]
     """Add sign · ZᵀZ to the upper triangle of `out`, whose sides are those of ZᵀZ rounded up to fours."""
+    add_products(Z, sign, np.zeros((len(out), PIECE)), out)
+
+
+@_reordering
+def add_products(Z, sign, T, out):  # type: ignore[no-untyped-def]
+    """Do as `add_gram` does, with room T for PIECE rows turned into columns, zero in those that Z lacks."""
     n, d = Z.shape
     padded = len(out)
-    T = np.zeros((padded, PIECE))
     for first in range(0, n, PIECE):
         m = min(PIECE, n - first)
         for k in range(m):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
 from itertools import pairwise
 from threading import Lock
 from typing import Any, TypeVar
@@ -14,12 +16,26 @@ from numpy.typing import NDArray
 
 T = TypeVar("T")
 
+# most threads that callers who ask for every processor get; None knows no bound
+_MOST: ContextVar[int | None] = ContextVar("most threads", default=None)
+
+
+@contextmanager
+def at_most(n: int | None) -> Iterator[None]:
+    """Bound what `n_threads` says of every processor, for a caller that shares the machine with others like it."""
+    before = _MOST.set(n)
+    try:
+        yield
+    finally:
+        _MOST.reset(before)
+
 
 def n_threads(n_jobs: int | None = None) -> int:
     """Return how many threads to use: `n_jobs`, or every processor this process may run on."""
     if n_jobs is not None and n_jobs > 0:
         return n_jobs
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    here = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(here, _MOST.get() or here)
 
 
 def threads_for(n_numbers: int) -> int:

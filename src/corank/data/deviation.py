@@ -45,7 +45,16 @@ def column_factors(data: RankingData) -> Floats:
         return out
 
     n_jobs = threads_for(X.nnz if sparse.issparse(X) else X.size)
-    squares, filled = add_up(piece, cut(starts, _PIECES), n_jobs) / w.sum()
+    return factors_of_spread(add_up(piece, cut(starts, _PIECES), n_jobs) / w.sum())
+
+
+def factors_of_spread(spread: Floats) -> Floats:
+    """
+    Return what columns are multiplied by, from sums over the rows.
+
+    spread (2, n_features): means over rows of squared deviations inside queries, and of what is not zero.
+    """
+    squares, filled = spread
     varies = squares > 0.0
     often = filled >= _OFTEN
     rare = varies & ~often

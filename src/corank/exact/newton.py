@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -24,6 +24,7 @@ from corank.errors import warn
 from corank.exact.linear import LinearMap
 from corank.exact.solution import Floats, Solution
 
+T = TypeVar("T")
 Vector = Callable[[Floats], Floats]
 
 # loosest answer to the Newton equations, as a share of what is left to gain, and most steps towards it
@@ -120,10 +121,10 @@ def minimise(
             return penalty * v + scores.gather(at.bend(scores.scores(v)))
 
         # as well as the last step allows, but never better than the end asks for
-        step = _newton_step(curve, -g, precondition, max(min(_LOOSE, left / most), _LEVEL * enough / left))
+        step = newton_step(curve, -g, precondition, max(min(_LOOSE, left / most), _LEVEL * enough / left))
         moved = scores.scores(step)
         along = partial(_along, evaluate, u, moved, float(penalty * theta @ step), float(penalty @ step**2))
-        t, here = _length(along, -float(g @ step))
+        t, here = line_length(along, -float(g @ step))
         theta, u = theta + t * step, u + t * moved
         g = penalty * theta + scores.gather(here.slope)
         value, left = here.value + 0.5 * float(penalty @ theta**2), _gap(scores, here, g, alpha)
@@ -153,7 +154,7 @@ def _gap(scores: Affine, here: Slopes, g: Floats, alpha: float) -> float:
     return float(w @ w) / (2.0 * alpha) + b * b / (2.0 * float(column[-1]))
 
 
-def _newton_step(curve: Vector, b: Floats, precondition: Vector, loose: float) -> Floats:
+def newton_step(curve: Vector, b: Floats, precondition: Vector, loose: float) -> Floats:
     """Conjugate gradients on curve(x) = b from 0, until ‖r‖² of the residual r is at most `loose` times ‖b‖²."""
     x, r = np.zeros_like(b), b.copy()
     z = precondition(r)
@@ -182,12 +183,13 @@ def _along(
     return there, slope, lambda: float(moved @ there.bend(moved)) + penalty_bend
 
 
-def _length(along: Callable[[float], tuple[Slopes, float, Callable[[], float]]], fall: float) -> tuple[float, Slopes]:
+def line_length(along: Callable[[float], tuple[T, float, Callable[[], float]]], fall: float) -> tuple[float, T]:
     """
     Find how far to go along a step: all of it or, where the slope then rises again, to where it is nearly level.
 
     Only slopes are compared: near the minimum, values differ by less than their rounding.
 
+    along: takes a place and returns what is there, the slope, and what tells the bend.
     fall: how steeply the objective falls at the start.
     """
     low, high, t = 0.0, 1.0, 1.0

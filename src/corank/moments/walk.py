@@ -80,7 +80,7 @@ class RowWalk:
         for begin in range(first, last, block):
             rows = self.order[begin : min(begin + block, last)]
             n = len(rows)
-            F[:n, :-1], F[:n, -1] = self.features(_take(self.X, rows)), self.y[rows]
+            F[:n, :-1], F[:n, -1] = self.features(take(self.X, rows)), self.y[rows]
             n_plus, n_minus = fold(F[:n], self.slots, begin, shift, sums, Z, plus, minus)
             pair.add(Z[:n])
             pair.add(plus[:n_plus])
@@ -228,7 +228,7 @@ def _slots(query: Integers, y: Floats | None, w: Floats) -> Slots:
     return Slots(w * (W_q[query] - W_g), w, query, grade)
 
 
-def _take(X: Any, rows: Integers) -> Any:
+def take(X: Any, rows: Integers) -> Any:
     """Rows of X; a run of neighbours is a slice, which a memory map reads without copying."""
     if len(rows) and rows[-1] - rows[0] == len(rows) - 1 and (np.diff(rows) == 1).all():
         return X[rows[0] : rows[-1] + 1]

@@ -35,8 +35,8 @@ from corank.parameters import Rules, items, listing, none, number, whole
 from corank.progress import progress
 from corank.rls.frame import Frame
 from corank.rls.judge import best, candidates, metric_for
-from corank.rls.least_squares import LeastSquares, raw_weights
-from corank.rls.spectrum import ridge_of, solve_one
+from corank.rls.least_squares import Judge, LeastSquares, raw_weights
+from corank.rls.spectrum import Ridge, ridge_of, solve_one
 from corank.rls.summary import Summary
 from corank.rls.systems import FeatureSystem
 from corank.views import View, as_views, kernels_of
@@ -190,19 +190,33 @@ class CoRankRLS(LeastSquares):
         warn_of_no_agreement(data, self.coupling if self.couplings is None else max(self.couplings))
         if self.alphas is None and self.couplings is None:
             return self._solve(summary)
-        return self._choose(FeatureSystem(data, frame, None, summary))
+        if frame.n_queries < 2:
+            raise InputError(
+                "alphas and couplings are chosen by leaving out one query at a time, and only one has scored rows to "
+                "compare; pass alpha and coupling."
+            )
+        system, metric = FeatureSystem(data, frame, None, summary), metric_for(self.metric, frame)
+
+        def judge(ridges: list[Ridge], alphas: Floats) -> Floats:
+            with progress(int(frame.starts[-1]), "rows left out", self.verbose) as advance:
+                held = system.views_out(ridges, alphas, advance)
+            return np.stack([frame.scores(one, metric) for one in held])
+
+        return self._solve_judged(summary, metric, judge)
 
     def _maps(self, data: RankingData, frame: Frame, rng: np.random.Generator) -> tuple[FeatureMap, ...]:
         """One map for each view, each with its own dice."""
         self._require_rows(frame)
+        rows, n_features = np.union1d(frame.rows, data.unscored_rows), None if data.X.ndim == 1 else data.n_features
+        views, for_maps = self._dealt(n_features, rng)
+        views = [view.fit(data.X, dice, data.weights) for view, dice in zip(views, for_maps, strict=True)]
+        return tuple(self._map(view, data, rows, dice) for view, dice in zip(views, for_maps, strict=True))
+
+    def _dealt(self, n_features: int | None, rng: np.random.Generator) -> tuple[list[View], list[np.random.Generator]]:
+        """The views, and dice for each of them."""
         n_views = len(self.views) if isinstance(self.views, list | tuple) else int(self.views)
         for_views, *for_maps = rng.spawn(1 + n_views)
-        rows, n_features = np.union1d(frame.rows, data.unscored_rows), None if data.X.ndim == 1 else data.n_features
-        views = [
-            view.fit(data.X, dice, data.weights)
-            for view, dice in zip(as_views(self.views, n_features, for_views, self.kernel), for_maps, strict=True)
-        ]
-        return tuple(self._map(view, data, rows, dice) for view, dice in zip(views, for_maps, strict=True))
+        return as_views(self.views, n_features, for_views, self.kernel), for_maps
 
     def _solve(self, summary: Summary) -> FittedCoRankRLS:
         equations = summary.equations(float(self.coupling))
@@ -210,21 +224,13 @@ class CoRankRLS(LeastSquares):
         w, jitter = solve_one(equations, alpha)
         return _fitted(summary, w, alpha=alpha, alpha_from=source, coupling=float(self.coupling), jitter=jitter)
 
-    def _choose(self, system: FeatureSystem) -> FittedCoRankRLS:
-        summary, frame = system.summary, system.frame
-        if frame.n_queries < 2:
-            raise InputError(
-                "alphas and couplings are chosen by leaving out one query at a time, and only one has scored rows to "
-                "compare; pass alpha and coupling."
-            )
+    def _solve_judged(self, summary: Summary, metric: str, judge: Judge) -> FittedCoRankRLS:
         couplings = candidates([self.coupling] if self.couplings is None else self.couplings, "couplings")
         systems = [summary.equations(float(one)) for one in couplings]
         alpha, source = self._alpha(systems[0])
         alphas = np.array([alpha]) if self.alphas is None else candidates(self.alphas, "alphas")
-        ridges, metric = [ridge_of(one, alphas) for one in systems], metric_for(self.metric, frame)
-        with progress(int(frame.starts[-1]), "rows left out", self.verbose) as advance:
-            held = system.views_out(ridges, alphas, advance)
-        scores = np.stack([frame.scores(one, metric) for one in held])
+        ridges = [ridge_of(one, alphas) for one in systems]
+        scores = judge(ridges, alphas)
         c, a = best(scores, metric)
         return _fitted(
             summary, ridges[c].solve(alphas[[a]])[:, 0], alpha=float(alphas[a]), coupling=float(couplings[c]),

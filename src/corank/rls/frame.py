@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from corank.data.ranking import RankingData
 from corank.errors import InputError
 from corank.graphs import Laplacian, QueryLaplacian, drawn_weight, weigh_queries
-from corank.metrics import evaluate, parse_metric
+from corank.metrics import Result, evaluate, parse_metric
 from corank.rls.accuracy import Held, Sizes, level
 
 Floats = NDArray[np.float64]
@@ -44,15 +44,18 @@ class Frame(ABC):
     ties: bool
 
     @staticmethod
-    def of(data: RankingData, query_weight: str, ties: bool) -> Frame:
+    def of(data: RankingData, query_weight: str, ties: bool, total: float | None = None) -> Frame:
         """
         Collect what is compared in a problem.
 
         query_weight {"pairs", "equal", "rows"}: how much a query counts.
         ties: whether two rows of equal score make a pair too.
+        total: weight of all pairs, where the problem is a part of a larger one of scored rows.
         Returns: scored rows, or preferences.
         """
-        return (_row_frame if data.pairs is None else _pair_frame)(data, query_weight, ties)
+        return (
+            _row_frame(data, query_weight, ties, total) if data.pairs is None else _pair_frame(data, query_weight, ties)
+        )
 
     @property
     def n_queries(self) -> int:
@@ -149,10 +152,14 @@ class RowFrame(Frame):
 
     def scores(self, held: Held, metric: str) -> Floats:
         """Return the mean of a metric over the queries, for predictions H g."""
+        return np.array([result.mean for result in self.results(held, metric)])
+
+    def results(self, held: Held, metric: str) -> Iterator[Result]:
+        """Evaluate predictions H g query by query, one candidate after the other."""
         query = np.repeat(np.arange(self.n_queries), np.diff(self.starts))
         columns = zip(self.L.half_inverse(held.values).T, self._noise(held.noise).T, strict=True)
-        predicted = (level(self.prior + f, noise, self.starts) for f, noise in columns)
-        return np.array([evaluate(self.y, column, query, metric)[metric].mean for column in predicted])
+        for f, noise in columns:
+            yield evaluate(self.y, level(self.prior + f, noise, self.starts), query, metric)[metric]
 
     def _noise(self, of_half: Floats) -> Floats:
         """Return what f may be wrong by, for errors of H f: H⁻¹ divides what is left of a run's mean by `keep`."""
@@ -204,14 +211,15 @@ class PairFrame(Frame):
         return np.asarray((np.add.reduceat(wrong, self.starts[:-1]) / np.diff(self.starts)[:, None]).mean(axis=0))
 
 
-def _row_frame(data: RankingData, query_weight: str, ties: bool) -> RowFrame:
+def _row_frame(data: RankingData, query_weight: str, ties: bool, total: float | None) -> RowFrame:
     assert data.y is not None
     whole = Laplacian.per_query(data, query_weight, "scored", ties=ties)
     L, of_query = whole.of_queries(0, len(whole.scale)), whole.pair_weight
     if ties:
         W_q = np.add.reduceat(L.weights, L.starts[:-1]) if len(L.weights) else np.diff(L.starts)
         of_query = L.scale * W_q / 2
-    total = drawn_weight(data, query_weight) if ties else float(of_query.sum())
+    if total is None:
+        total = drawn_weight(data, query_weight) if ties else float(of_query.sum())
     L = replace(L, scale=L.scale / total)
     y, prior = data.y[whole.order], data.prior_of(whole.order)
     return RowFrame(whole.order, L.starts, of_query / total, query_weight, ties, y, prior, L)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -23,11 +24,12 @@ from corank.metrics import parse_metric
 from corank.parameters import Rules, boolean, listing, none, number, one_of, rng_of, text, whole
 from corank.rls.frame import Frame
 from corank.rls.judge import candidates
-from corank.rls.spectrum import Equations
+from corank.rls.spectrum import Equations, Ridge
 from corank.rls.summary import Summary
 from corank.views import View
 
 Floats = NDArray[np.float64]
+Judge = Callable[[list[Ridge], Floats], Floats]
 
 
 class LeastSquares(Ranker):
@@ -151,8 +153,21 @@ class LeastSquares(Ranker):
         """Features of each view."""
 
     @abstractmethod
+    def _dealt(self, n_features: int | None, rng: np.random.Generator) -> tuple[list[View], list[np.random.Generator]]:
+        """Views whose kernels may have parameters left open, and dice for each of them."""
+
+    @abstractmethod
     def _solve(self, summary: Summary) -> Any:
         """Solve for one alpha, and return the fitted record."""
+
+    @abstractmethod
+    def _solve_judged(self, summary: Summary, metric: str, judge: Judge) -> Any:
+        """
+        Solve for every candidate, keep the best, and return the fitted record.
+
+        metric: what judges.
+        judge: takes a system for each coupling and the alphas, and returns means of the metric (n_couplings, n_alphas).
+        """
 
     def _map(self, view: View, data: RankingData, rows: NDArray[np.int64], rng: np.random.Generator) -> FeatureMap:
         """Features of one fitted view: its columns where it is linear and they are few, else from basis rows."""

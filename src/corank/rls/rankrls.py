@@ -37,7 +37,7 @@ from corank.kernels import Kernel, LinearKernel
 from corank.progress import progress
 from corank.rls.frame import Frame, RowFrame
 from corank.rls.judge import EVIDENCE, best, candidates, judged, metric_for
-from corank.rls.least_squares import LeastSquares, raw_weights
+from corank.rls.least_squares import Judge, LeastSquares, raw_weights
 from corank.rls.spectrum import Equations, ridge_of, solve_one
 from corank.rls.summary import Summary
 from corank.rls.systems import DenseSystem, FeatureSystem, System
@@ -205,6 +205,17 @@ class RankRLS(LeastSquares):
             jitter=ridge.jitter(float(alphas[at])),
         )  # fmt: skip
 
+    def _solve_judged(self, summary: Summary, metric: str, judge: Judge) -> FittedRankRLS:
+        phi, alphas = summary.only_map, candidates(self.alphas, "alphas")
+        ridge = ridge_of(summary.equations(), alphas)
+        (scores,) = judge([ridge], alphas)
+        (at,) = best(scores, metric)
+        return _fitted(
+            phi.view, phi.basis, phi.coefficients(ridge.solve(alphas)), summary.factors, at, loo_scores=scores,
+            alpha=float(alphas[at]), alpha_from=f"leave-query-out {metric}", rank=len(ridge.target),
+            jitter=ridge.jitter(float(alphas[at])),
+        )  # fmt: skip
+
     def _maps(self, data: RankingData, frame: Frame, rng: np.random.Generator) -> tuple[FeatureMap, ...]:
         view = View(None, self.kernel)
         if isinstance(view.kernel, LinearKernel) and not self._wants_basis:
@@ -213,6 +224,10 @@ class RankRLS(LeastSquares):
             raise InputError("a dense system is no sum over queries; set n_basis, or use a linear kernel.")
         self._require_rows(frame)
         return (self._map(view.fit(data.X, rng, data.weights), data, frame.rows, rng),)
+
+    def _dealt(self, n_features: int | None, rng: np.random.Generator) -> tuple[list[View], list[np.random.Generator]]:
+        """The one view, and dice for it."""
+        return [View(None, self.kernel)], [rng]
 
     def _solve(self, summary: Summary) -> FittedRankRLS:
         phi = summary.only_map

@@ -1,0 +1,247 @@
+"""What a part may be, and how its rows are read where they are wanted: on a worker, one part at a time."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from corank.core.products import MOST_COLUMNS
+from corank.data.frames_ids import ids_of
+from corank.data.given import as_scores
+from corank.data.read import kind_of, read
+from corank.data.rows import as_rows
+from corank.data.store_header import HEADER
+from corank.errors import InputError, need, reason
+
+_HIDDEN = (".", "_")
+
+
+class Rows(NamedTuple):
+    """Rows of a part: X, scores y and query ids."""
+
+    X: Any
+    y: NDArray[np.float64]
+    qid: NDArray[Any]
+
+    def take(self, rows: Any) -> Rows:
+        """Return some rows; a slice of them is no copy."""
+        return Rows(self.X[rows], self.y[rows], self.qid[rows])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays."""
+        X = self.X
+        size = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes if sparse.issparse(X) else X.nbytes
+        return int(size + self.y.nbytes + self.qid.nbytes)
+
+
+class Found(NamedTuple):
+    """
+    What a first look at a part finds.
+
+    qid (n_rows,): query ids.
+    n_features: number of columns; None where an empty part does not tell.
+    names: names of the columns, where the part has them.
+    is_open: whether rows may have more columns than were seen, as LETOR text may.
+    """
+
+    qid: NDArray[Any]
+    n_features: int | None
+    names: tuple[str, ...] | None = None
+    is_open: bool = False
+
+
+@dataclass(frozen=True)
+class Reader:
+    """
+    How parts are read.
+
+    unscored, y, qid: see `corank.read`.
+    n_features: number of columns, once it is known of all parts.
+    """
+
+    unscored: float | None = None
+    y: str | None = "label"
+    qid: str | None = None
+    n_features: int | None = None
+
+    def look(self, source: Any) -> Found:
+        """Read the query ids of a part, and as little else as its format allows."""
+        if not isinstance(source, str):
+            rows, names = self._given(source)
+            return Found(rows.qid, rows.X.shape[1] if rows.X.ndim == 2 else None, names)
+        with fetched(source) as path:
+            kind = None if _is_empty(path) else kind_of(path)
+            if kind is None:
+                return Found(np.empty(0, dtype=np.int64), None)
+            if kind == "parquet":
+                return self._look_into_parquet(path)
+            rows = self._read(path)
+            names = None if rows.names is None else tuple(rows.names)
+            return Found(_ids(rows.qid, source), rows.X.shape[1], names, kind == "text")
+
+    def rows(self, source: Any) -> Rows:
+        """Read a part."""
+        if not isinstance(source, str):
+            rows, _ = self._given(source)
+            return Rows(self._laid_out(rows.X), *rows[1:])
+        with fetched(source) as path:
+            found = self._read(path)
+            return Rows(self._laid_out(found.X), found.y, _ids(found.qid, source))
+
+    def _read(self, path: Path) -> Any:
+        is_table = kind_of(path) in ("parquet", "csv")
+        named: dict[str, Any] = {"y": self.y, "qid": self.qid} if is_table else {}
+        return read(path, unscored=self.unscored, n_features=self.n_features, **named)
+
+    def _laid_out(self, X: Any) -> Any:
+        """Dense where sums are the same to the byte: a part's density must not choose how they are rounded."""
+        return X.toarray() if sparse.issparse(X) and X.shape[1] <= MOST_COLUMNS else X
+
+    def _given(self, source: Any) -> tuple[Rows, tuple[str, ...] | None]:
+        """Take (X, y, qid), or a data frame with columns for y and qid."""
+        names = None
+        if hasattr(source, "columns"):
+            label, query = self.y or "label", self.qid or "qid"
+            absent = [name for name in (label, query) if name not in source.columns]
+            if absent:
+                raise InputError(f"a part has no column {absent[0]!r}; name it by y= or qid=.")
+            features = [name for name in source.columns if name not in (label, query)]
+            names, source = tuple(map(str, features)), (source[features], source[label], source[query])
+        if not isinstance(source, tuple | list) or len(source) != 3:
+            raise InputError(f"a part is of type {type(source).__name__}; pass paths, data frames, or (X, y, qid).")
+        X, y, qid = source
+        ids = _ids(None if qid is None else np.asarray(qid), "a part")
+        if not len(ids):
+            width = np.shape(X)[1] if np.ndim(X) == 2 else 0
+            return Rows(np.empty((0, width)), np.empty(0), ids), names
+        X = as_rows(X)
+        y = as_scores(y, X.shape[0])
+        if len(ids) != X.shape[0]:
+            raise InputError(f"qid has {len(ids)} values for {X.shape[0]} rows of a part; pass one query id per row.")
+        return Rows(X, y if self.unscored is None else np.where(y == self.unscored, np.nan, y), ids), names
+
+    def _look_into_parquet(self, path: Path) -> Found:
+        parquet = need("pyarrow.parquet", "frames")
+        name = self.qid or "qid"
+        try:
+            with parquet.ParquetFile(path) as file:
+                columns = file.schema_arrow.names
+                if name not in columns:
+                    raise InputError(f"{path} has no column {name!r} of query ids; name it by qid=.")
+                ids = ids_of(file.read([name]).column(0), f"{path}: column {name!r}")
+        except (need("pyarrow", "frames").ArrowException, OSError) as error:
+            raise InputError(f"{path} is not a readable Parquet file ({reason(error)}); check what it is.") from error
+        features = tuple(one for one in columns if one not in (name, self.y or "label", "docid"))
+        return Found(np.asarray(ids), len(features), features)
+
+
+def sources_of(parts: Any) -> list[Any]:
+    """
+    List parts: paths (a folder that is no store stands for its files), (X, y, qid), frames, or Dask's collections.
+
+    Returns: what `Reader` takes, and lazy objects that become such.
+    """
+    if hasattr(parts, "__dask_graph__") and hasattr(parts, "npartitions") and hasattr(parts, "to_delayed"):
+        return list(parts.to_delayed())
+    if _are_dask_arrays(parts):
+        return _zipped(parts)
+    if isinstance(parts, str | os.PathLike):
+        parts = [parts]
+    if not isinstance(parts, Iterable):
+        raise InputError(f"parts is of type {type(parts).__name__}; pass a list of paths or of (X, y, qid).")
+    found = [one for part in parts for one in (_paths(part) if isinstance(part, str | os.PathLike) else [part])]
+    if not found:
+        raise InputError("parts is empty; pass at least one part, or a folder with files.")
+    return found
+
+
+def _are_dask_arrays(parts: Any) -> bool:
+    if not isinstance(parts, tuple) or len(parts) != 3:
+        return False
+    return all(hasattr(one, "__dask_graph__") and hasattr(one, "chunks") for one in parts)
+
+
+def _zipped(arrays: tuple[Any, Any, Any]) -> list[Any]:
+    """Blocks of rows of three Dask arrays, side by side."""
+    dask = need("dask", "dask")
+    X, y, qid = arrays
+    if len(X.chunks[1]) > 1:
+        X = X.rechunk({1: -1})
+    if not X.chunks[0] == y.chunks[0] == qid.chunks[0]:
+        raise InputError("X, y and qid are Dask arrays of different chunks of rows; rechunk them alike.")
+    blocks = zip(X.to_delayed().ravel(), y.to_delayed().ravel(), qid.to_delayed().ravel(), strict=True)
+    return [dask.delayed(tuple)(list(block)) for block in blocks]
+
+
+def _paths(part: str | os.PathLike[str]) -> list[str]:
+    name = os.fspath(part)
+    if "://" in name:
+        files, place = need("fsspec", "dask").core.url_to_fs(name)
+        if not files.isdir(place) or files.exists(f"{place}/{HEADER}"):
+            return [name]
+        inside = sorted(one for one in files.ls(place, detail=False) if not Path(one).name.startswith(_HIDDEN))
+        return [files.unstrip_protocol(one) for one in inside]
+    folder = Path(name)
+    if not folder.is_dir() or (folder / HEADER).exists():
+        if not folder.exists():
+            raise InputError(f"there is no part {name}; check the name.")
+        return [name]
+    inside = sorted(str(one) for one in folder.iterdir() if not one.name.startswith(_HIDDEN))
+    if not inside:
+        raise InputError(f"the folder {name} holds no file; name one with parts in it.")
+    return inside
+
+
+@contextmanager
+def fetched(source: str) -> Iterator[Path]:
+    """Bring a file or folder of a remote file system here while it is read; one that is here stays where it is."""
+    if "://" not in source:
+        yield Path(source)
+        return
+    files, place = need("fsspec", "dask").core.url_to_fs(source)
+    with tempfile.TemporaryDirectory() as scratch:
+        local = Path(scratch, Path(place).name)
+        try:
+            files.get(place, str(local), recursive=files.isdir(place))
+        except (OSError, ValueError) as error:
+            raise InputError(f"{source} cannot be read ({reason(error)}); check the address.") from error
+        yield local
+
+
+def _is_empty(path: Path) -> bool:
+    return path.is_file() and path.stat().st_size == 0
+
+
+def _ids(qid: NDArray[Any] | None, source: object) -> NDArray[Any]:
+    if qid is None:
+        raise InputError(f"{source} has no query ids, and parts of one query cannot be told apart; add a column qid.")
+    if qid.ndim != 1:
+        raise InputError(f"qid of {source} has shape {qid.shape}; pass one query id per row.")
+    return qid
+
+
+def kind_of_ids(qid: NDArray[Any]) -> Literal["integers", "text", "numbers"]:
+    """Say what query ids are; those of two parts are compared only where both are the same."""
+    if qid.dtype.kind in "iub":
+        return "integers"
+    if qid.dtype.kind in "UT" or all(isinstance(one, str) for one in qid.tolist()):
+        return "text"
+    if qid.dtype.kind == "f" and not np.isnan(qid).any():
+        return "numbers"
+    raise InputError("a part has query ids that are neither numbers nor text, or are missing; give each row one.")
+
+
+def described(sources: Sequence[Any], number: int) -> str:
+    """Name a part in a message."""
+    source = sources[number]
+    return source if isinstance(source, str) else f"part {number}"

@@ -1,0 +1,267 @@
+"""
+Sums: all that the squared losses have to know of the rows, the same bytes however they are cut into parts.
+
+A query's share is computed from its own rows, in their order, and added in bins of integers (`corank.core.bins`), so
+that neither the number of parts, nor who sums them, nor what is done first changes a byte; up to 192 columns, above
+which blocks of rows are multiplied by BLAS, and sums agree to about 1e-12. Cost O(n d²) time, O(d²) memory beside a
+part's rows; what goes over the wire is O(d²) a part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from corank.basis import FeatureMap, beside
+from corank.core.bins import Bins, ExactSum, add_triangle, square
+from corank.core.moments import fold
+from corank.core.products import MOST_COLUMNS
+from corank.core.query_sums import add_pair_products, add_plain_products, add_sparse_spreads, add_spreads
+from corank.core.rows import as_core_rows
+from corank.core.scaled import ScaledRows
+from corank.core.threads import cut, n_threads, spread
+from corank.data.deviation import factors_of_spread
+from corank.data.given import require_squares
+from corank.data.ranking import RankingData
+from corank.distributed.parts import Problem
+from corank.exact.penalty import Freedom, freedom
+from corank.graphs import query_factors
+from corank.moments import Moments
+from corank.moments.walk import RowWalk, dense, take, walk_over
+
+Floats = NDArray[np.float64]
+
+# rows from which threads are worth their start
+_FEW = 1 << 14
+
+
+@dataclass(frozen=True, eq=False)
+class Wanted:
+    """
+    What is summed.
+
+    query_weight, ties: see `corank.moments.Moments.of`.
+    unscored: whether pairs of unscored rows are summed too.
+    origin: where rows are measured from in sums over rows; None sums over pairs only.
+    maps, factors: the features, of columns times factors; None takes the columns as they are.
+    """
+
+    query_weight: str = "pairs"
+    ties: bool = False
+    unscored: bool = False
+    origin: Floats | None = None
+    maps: tuple[FeatureMap, ...] | None = None
+    factors: Floats | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """
+    What columns are scaled by.
+
+    sums: squares of columns about the means of queries, and rows where they are not zero.
+    """
+
+    n_rows: int
+    sums: ExactSum
+
+    def __add__(self, other: Spread) -> Spread:
+        return Spread(self.n_rows + other.n_rows, self.sums + other.sums)
+
+    @property
+    def factors(self) -> Floats:
+        """What columns are multiplied by so that none counts by its unit alone."""
+        return factors_of_spread(self.sums.value.reshape(2, -1) / self.n_rows)
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """
+    Sums of some queries; those of different queries add up.
+
+    n_scored, n_skipped: scored rows, and queries with scores that hold no pair.
+    free: how much there is to learn from.
+    are_grades: whether all scores are whole numbers from 0 to 10.
+    spread: what columns are scaled by.
+    pair, plain, unscored: ``[Φ y]ᵀ L [Φ y]``, ``[Φ y 1]ᵀ [Φ y 1]``, and the first over unscored rows; None where they
+        are not wanted.
+    weights: of scored pairs, and with each row beside itself; the same of unscored rows; and Σ c_q W_q² of the queries
+        in which something is compared.
+    """
+
+    n_scored: int
+    n_skipped: int
+    free: Freedom
+    are_grades: bool
+    spread: Spread
+    pair: ExactSum
+    plain: ExactSum | None
+    unscored: ExactSum | None
+    weights: ExactSum
+
+    def __add__(self, other: Sums) -> Sums:
+        return Sums(
+            self.n_scored + other.n_scored, self.n_skipped + other.n_skipped, self.free + other.free,
+            self.are_grades and other.are_grades, self.spread + other.spread, self.pair + other.pair,
+            _both(self.plain, other.plain), _both(self.unscored, other.unscored), self.weights + other.weights,
+        )  # fmt: skip
+
+    def moments(self) -> tuple[Moments, Moments | None]:
+        """Return the sums over scored and over unscored rows."""
+        weights = self.weights.value
+        plain = None if self.plain is None else square(self.plain.value)
+        unscored = None if self.unscored is None else Moments(square(self.unscored.value), None, float(weights[2]))
+        return Moments(square(self.pair.value), plain, float(weights[0])), unscored
+
+
+def sum_part(problems: Iterator[Problem], wanted: Wanted) -> Sums | None:
+    """Sum over the queries of a part; None where it has none."""
+    total = None
+    for problem in problems:
+        own = _sums(problem.data, wanted)
+        total = own if total is None else total + own
+    return total
+
+
+def spread_part(problems: Iterator[Problem], settings: None) -> Spread | None:
+    """Sum what columns are scaled by, over the queries of a part; None where it has none."""
+    total = None
+    for problem in problems:
+        own = _spread(problem.data)
+        total = own if total is None else total + own
+    return total
+
+
+def _sums(data: RankingData, wanted: Wanted) -> Sums:
+    assert data.y is not None
+    require_squares(data.y)
+    scores = data.y[data.is_scored]
+    seen = data if wanted.factors is None else replace(data, X=ScaledRows(data.X, wanted.factors))
+    features = None if wanted.maps is None else beside(wanted.maps)
+    how: tuple[Any, ...] = (wanted.ties, wanted.query_weight)
+    scored = walk_over(seen, features, "scored", *how)
+    assert isinstance(scored, RowWalk)
+    pairs, rows = _pair_weights(scored), _row_weights(scored)
+    weights = [pairs, _drawn_weights(data, wanted.query_weight, "scored"), *3 * [np.zeros(0)]]
+    weights[4] = rows[pairs > 0.0] ** 2
+    unscored = None
+    if wanted.unscored:
+        walk = walk_over(seen, features, "unscored", *how)
+        assert isinstance(walk, RowWalk)
+        unscored = _over_runs(walk, _add_pairs, walk.width)
+        weights[2:4] = _pair_weights(walk), _drawn_weights(data, wanted.query_weight, "unscored")
+    # sums beyond float64 get their sentence when they are solved
+    with np.errstate(over="ignore", invalid="ignore"):
+        pair, plain = _over_runs(scored, _add_pairs, scored.width), None
+        if wanted.origin is not None:
+            plain = _over_runs(replace(scored, features=_From(wanted.origin)), _add_rows, scored.width + 1)
+    sums = [ExactSum.of(terms[:, None]) for terms in weights]
+    return Sums(
+        len(scores), len(data.single_grade_queries), freedom(data, wanted.ties),
+        bool(((scores >= 0) & (scores <= 10) & (scores == np.round(scores))).all()), _spread(data), pair, plain,
+        unscored, ExactSum(np.concatenate([one.top for one in sums]), np.hstack([one.limbs for one in sums])),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class _From:
+    """Rows as differences from a point."""
+
+    origin: Floats
+
+    def __call__(self, rows: Any) -> Floats:
+        return np.asarray(dense(rows) - self.origin)
+
+
+def _both(one: ExactSum | None, other: ExactSum | None) -> ExactSum | None:
+    return None if one is None or other is None else one + other
+
+
+def _over_runs(walk: RowWalk, add: Any, d: int) -> ExactSum:
+    """Add up the products of d columns over the rows of a walk, on threads."""
+    starts = np.append(np.flatnonzero(np.diff(walk.slots.query, prepend=-1)), len(walk.order))
+
+    def run(first: int, last: int) -> ExactSum:
+        bins, carried = Bins.of(d * (d + 1) // 2), np.empty((3, walk.width))
+        block, room = np.empty((walk.block, walk.width)), np.empty((3 * walk.block // 2 + 2, d))
+        begin, stop = int(starts[first]), int(starts[last])
+        while begin < stop:
+            # whole queries, or a piece of a long one that begins at a fixed place in it
+            whole = int(starts[np.searchsorted(starts, begin + walk.block, side="right") - 1])
+            end = min(whole if whole > begin else begin + walk.block, stop)
+            rows, F = walk.order[begin:end], block[: end - begin]
+            F[:, :-1], F[:, -1] = walk.features(take(walk.X, rows)), walk.y[rows]
+            add(walk, begin, F, carried, room, bins)
+            begin = end
+        return bins.total()
+
+    runs = cut(starts, n_threads() if len(walk.order) > _FEW else 1)
+    totals = spread(run, runs) or [Bins.of(d * (d + 1) // 2).total()]
+    for other in totals[1:]:
+        totals[0] = totals[0] + other
+    return totals[0]
+
+
+def _add_pairs(walk: RowWalk, first: int, F: Floats, carried: Floats, room: Floats, bins: Bins) -> None:
+    n, d = F.shape
+    if d <= MOST_COLUMNS:
+        add_pair_products(F, walk.slots, first, carried, room, bins)
+        return
+    Z, plus, minus = np.empty((n, d)), np.empty((n // 2 + 1, d)), np.empty((n, d))
+    n_plus, n_minus = fold(F, walk.slots, first, carried[0], carried[1:], Z, plus, minus)
+    P, M = plus[:n_plus], minus[:n_minus]
+    add_triangle(Z.T @ Z + P.T @ P - M.T @ M, d, bins)
+
+
+def _add_rows(walk: RowWalk, first: int, F: Floats, carried: Floats, room: Floats, bins: Bins) -> None:
+    if F.shape[1] < MOST_COLUMNS:
+        add_plain_products(F, walk.slots.query[first : first + len(F)], room, bins)
+        return
+    A = np.column_stack([F, np.ones(len(F))])
+    add_triangle(A.T @ A, A.shape[1], bins)
+
+
+def _spread(data: RankingData) -> Spread:
+    X, d = data.X, data.n_features
+    w, order, starts = np.ones(data.n_rows), data.queries.order, data.starts
+
+    def run(first: int, last: int) -> ExactSum:
+        bins = Bins.of(2 * d)
+        if sparse.issparse(X):
+            add_sparse_spreads(as_core_rows(X), d, w, order, starts, first, last, bins)
+        else:
+            add_spreads(X, w, order, starts, first, last, bins)
+        return bins.total()
+
+    totals = spread(run, cut(starts, n_threads() if data.n_rows > _FEW else 1))
+    for other in totals[1:]:
+        totals[0] = totals[0] + other
+    return Spread(data.n_rows, totals[0])
+
+
+def _pair_weights(walk: RowWalk) -> Floats:
+    """Weight of the pairs of each query, see `corank.moments.walk.RowWalk.pair_weight`."""
+    slots = walk.slots
+    own = slots.diagonal - np.where(slots.grade < 0, slots.weight**2, 0.0)
+    starts = np.flatnonzero(np.diff(slots.query, prepend=-1))
+    return np.add.reduceat(own, starts) / 2 if len(starts) else np.zeros(0)
+
+
+def _row_weights(walk: RowWalk) -> Floats:
+    """Weight √c_q W_q of the rows of each query."""
+    starts = np.flatnonzero(np.diff(walk.slots.query, prepend=-1))
+    return np.add.reduceat(walk.slots.weight, starts) if len(starts) else np.zeros(0)
+
+
+def _drawn_weights(data: RankingData, query_weight: str, rows: str) -> Floats:
+    """Weight of the pairs of each query, each row beside itself too, see `corank.graphs.drawn_weight`."""
+    members = data.scored_rows if rows == "scored" else data.unscored_rows
+    n_q = np.bincount(data.queries.codes[members], minlength=len(data.queries)).astype(np.float64)
+    if query_weight == "rows":
+        return n_q / 2
+    return np.asarray(query_factors(n_q, query_weight) * n_q**2 / 2)
