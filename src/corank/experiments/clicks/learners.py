@@ -99,7 +99,7 @@ def table(options: ExperimentOptions, runs: int) -> tuple[ReportTable, Curves]:
                 if (kind == "perfect" and stop == "click") or ("sampled" in method and stop == "click"):
                     continue  # the perfect user never stops
                 # drawing 10,000 assignments a list takes its time, and luck is what it shows
-                n = max(2, n_runs // 5) if method == SAMPLED else n_runs
+                n = max(2, n_runs // 5) if "sampled" in method else n_runs
                 cells = [cell(options, method, kind, stop, fold, n) for fold in range(N_FOLDS)]
                 curves = {name: np.concatenate([one[name] for one in cells]) for name in ("offline", "online")}
                 found[method, kind, stop] = curves
@@ -115,7 +115,7 @@ def table(options: ExperimentOptions, runs: int) -> tuple[ReportTable, Curves]:
     return (
         ReportTable(
             f"Learning from clicks on MQ2008: nDCG@{K} on test queries after the last list, and the discounted sum "
-            f"over lists shown ({N_FOLDS * n_runs} runs a line, of MGD with sampled winners a fifth)",
+            f"over lists shown ({N_FOLDS * n_runs} runs a line, with sampled winners a fifth)",
             (
                 "method", "user", "stops after", "offline", "error", "published", "online", "error of it",
                 "published online",
