@@ -181,3 +181,15 @@ def test_users_who_click_on_the_better_row_prefer_the_ranking_that_has_it_higher
         blends.credit_pairs(TWO, ranks, np.array(rows), np.array(rows) == 3, credit)
         earned[2] += p * credit
     assert (earned[:, 1] > earned[:, 0]).all()
+
+
+def test_balanced_interleaving_prefers_a_ranking_that_moves_one_row_to_the_end():
+    """One click anywhere: the known bias of the method (Radlinski et al., 2008), which is why it is not the default."""
+    rankings, total = np.array([[0, 1, 2, 3], [1, 2, 3, 0]]), np.zeros(2)
+    for seed in range(40):
+        shown, out = np.zeros(4, dtype=np.int64), np.zeros(2)
+        blends.merge_two(rankings, seed_state(np.random.default_rng(seed)), shown)
+        for rank in range(4):
+            blends.credit_two(rankings, shown, np.arange(4) == rank, out)
+            total += np.sign(out - out[::-1])
+    assert total[1] > total[0] + 20

@@ -152,21 +152,7 @@ class TeamDraft(Comparison):
     """
 
     def credit(self, blend: Blend, clicks: ArrayLike) -> Floats:
-        """
-        Count the clicks on the rows that each ranking chose.
-
-        Parameters
-        ----------
-        blend : Blend
-            The list.
-        clicks : array-like of bool, shape (k,)
-            For each rank, whether it was clicked.
-
-        Returns
-        -------
-        array of float64, shape (n_rankings,)
-            Clicks.
-        """
+        """Count the clicks on the rows that each ranking chose."""
         if blend.teams is None:
             raise InputError("this blend has no teams; pass what the blend of TeamDraft returned.")
         chosen = blend.teams[_as_clicks(blend, clicks)]
@@ -200,21 +186,7 @@ class Balanced(Comparison):
     """
 
     def credit(self, blend: Blend, clicks: ArrayLike) -> Floats:
-        """
-        Count the clicked rows among the best κ of each ranking.
-
-        Parameters
-        ----------
-        blend : Blend
-            The list.
-        clicks : array-like of bool, shape (k,)
-            For each rank, whether it was clicked.
-
-        Returns
-        -------
-        array of float64, shape (2,)
-            Clicks.
-        """
+        """Count the clicked rows among the best κ of each ranking."""
         out = np.zeros(2)
         blends.credit_two(blend.rankings, blend.rows, _as_clicks(blend, clicks), out)
         return out
@@ -256,39 +228,11 @@ class Probabilistic(Comparison):
             raise InputError(f"tau is {self.tau}; pass a finite number of at least 0.")
 
     def credit(self, blend: Blend, clicks: ArrayLike) -> Floats:
-        """
-        Share clicks out by the chances that each ranking had to contribute the row.
-
-        Parameters
-        ----------
-        blend : Blend
-            The list.
-        clicks : array-like of bool, shape (k,)
-            For each rank, whether it was clicked.
-
-        Returns
-        -------
-        array of float64, shape (n_rankings,)
-            Expected clicks.
-        """
+        """Share clicks out by the chances that each ranking had to contribute the row."""
         return np.asarray(self._shares(blend, clicks).sum(axis=0))
 
     def preferences(self, blend: Blend, clicks: ArrayLike) -> Floats:
-        """
-        Say who won against whom, in expectation over who contributed the clicked rows.
-
-        Parameters
-        ----------
-        blend : Blend
-            The list.
-        clicks : array-like of bool, shape (k,)
-            For each rank, whether it was clicked.
-
-        Returns
-        -------
-        array of float64, shape (n_rankings, n_rankings)
-            E sign(clicks of i − clicks of j), exact.
-        """
+        """Say who won against whom, in expectation over who contributed the clicked rows."""
         shares = self._shares(blend, clicks)
         m, c = len(blend.rankings), len(shares)
         out, law, new = np.zeros((m, m)), np.zeros(2 * c + 1), np.zeros(2 * c + 1)
@@ -337,41 +281,13 @@ class PairwisePreference(Comparison):
     """
 
     def credit(self, blend: Blend, clicks: ArrayLike) -> Floats:
-        """
-        Add up what pairs say.
-
-        Parameters
-        ----------
-        blend : Blend
-            The list.
-        clicks : array-like of bool, shape (k,)
-            For each rank, whether it was clicked.
-
-        Returns
-        -------
-        array of float64, shape (n_rankings,)
-            Weights of the pairs that each ranking orders as clicks do, less those it orders otherwise.
-        """
+        """Add up what pairs say."""
         out = np.zeros(len(blend.rankings))
         blends.credit_pairs(blend.rankings, blend.ranks, blend.rows, _as_clicks(blend, clicks), out)
         return out
 
     def preferences(self, blend: Blend, clicks: ArrayLike) -> Floats:
-        """
-        Say who won against whom.
-
-        Parameters
-        ----------
-        blend : Blend
-            The list.
-        clicks : array-like of bool, shape (k,)
-            For each rank, whether it was clicked.
-
-        Returns
-        -------
-        array of float64, shape (n_rankings, n_rankings)
-            Differences of credit, since only their mean over lists is fair.
-        """
+        """Say who won against whom."""
         earned = self.credit(blend, clicks)
         return np.asarray(earned[:, None] - earned)
 

@@ -1,11 +1,11 @@
 # mypy: disable-error-code="no-untyped-call"
 """
-Two rankers as the code behind the published figures has them, where that is not what their papers say.
+Rankers as the code behind the published figures has them, where that is not what their papers say.
 
 * The pairwise baseline takes, where it does not explore, the *worst* row that is left: scores are sorted upwards.
-* MGD estimates who won by 10,000 random assignments of clicks to rankings. A candidate whose chance to have contributed
-  the clicked row is far below 1/10,000 cannot win, and of two about equal chances either may: winners are fewer, and
-  luck chooses more of them.
+* DBGD and MGD estimate who won by 10,000 random assignments of clicks to rankings. A candidate whose chance to have
+  contributed the clicked row is far below 1/10,000 cannot win, and of two about equal chances either may: with many
+  candidates, winners are fewer, and luck chooses more of them.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def upside_down(data: RankingData) -> RankingData:
 
 
 class SampledMGD(MGD):
-    """MGD whose winners are found by random assignments of clicks."""
+    """MGD whose winners are found by random assignments of clicks; with one candidate, DBGD."""
 
     def _serve(
         self, rows: Any, collected: Collected, habits: Habits, W: Floats, dice: tuple[Any, Any], k: int, n_learnt: int,
