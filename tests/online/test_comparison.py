@@ -93,3 +93,12 @@ def test_shares_of_clicks_add_up_to_clicks():
 def test_bad_calls_get_one_sentence(call, sentence):
     with pytest.raises(InputError, match=sentence):
         call()
+
+
+def test_two_that_rank_alike_among_three_tie_to_the_last_bit():
+    rng, method = np.random.default_rng(0), Probabilistic()
+    for _ in range(100):
+        one, other = rng.permutation(6), rng.permutation(6)
+        blend = method.blend([one, other, one], rng)
+        won = method.preferences(blend, rng.random(len(blend.rows)) < 0.5)
+        assert won[0, 2] == won[2, 0] == 0.0

@@ -271,3 +271,23 @@ def test_views_alone_and_together():
 
 def test_impressions_say_what_they_are():
     assert repr(PDGD(random_state=0).show(X[:3], 2)).startswith("Impression(2 of 3 rows, version 0, id 0x")
+
+
+@pytest.mark.parametrize("kind", [PDGD, ClickedPairs])
+def test_a_single_view_learns_only_columns_that_it_sees(kind):
+    model = kind(views=[[0]], random_state=0)
+    impression = model.show(np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]))
+    model.learn(impression, np.arange(3) == 1)
+    assert model.view_coefs_[0, 0] != 0.0
+    assert model.view_coefs_[0, 1] == 0.0
+
+
+def test_candidates_that_order_rows_alike_do_not_win():
+    """Steps of 1e-9 change no order: nobody can have won by clicks."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(10, 4))
+    model = MGD(9, delta=1e-9, random_state=0).fit(X, X @ [4.0, 3.0, 2.0, 1.0])
+    before = model.coef_.copy()
+    for _ in range(100):
+        model.learn(model.show(X), rng.random(10) < 0.4)
+    assert (model.coef_ == before).all()

@@ -206,12 +206,13 @@ def expected_sign(shares, n_clicks, i, j, law, new):  # type: ignore[no-untyped-
         up, down = shares[click, i], shares[click, j]
         stay = 1.0 - up - down
         for at in range(c - click - 1, c + click + 2):
-            mass = stay * law[at]
+            moved = 0.0
             if at > 0:
-                mass += up * law[at - 1]
+                moved = up * law[at - 1]
             if at < 2 * c:
-                mass += down * law[at + 1]
-            new[at] = mass
+                moved += down * law[at + 1]
+            # in this order the law of two that share alike is symmetric to the last bit, and the sign exactly 0
+            new[at] = stay * law[at] + moved
         for at in range(c - click - 1, c + click + 2):
             law[at] = new[at]
     value = 0.0

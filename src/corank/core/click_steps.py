@@ -213,7 +213,7 @@ def learn_list(rows, members, prior, W, sees, plan, n_learnt, length, room):  # 
 
     rows, members, prior: as in `show_list`.
     W (M, d): changed in place.
-    sees (M, d): 1 where a view sees a column, else 0.
+    sees (M, d): 1 where a view sees a column, else 0; (1, 0) for a single view of all columns.
     n_learnt: lists learnt from when this one was drawn, which decides the rate.
     length: ranks of the list.
     """
@@ -252,7 +252,7 @@ def _unshown_last(shown, n, order):  # type: ignore[no-untyped-def]
 @jit
 def _add(rows, members, some, eta, pulls, v, W, sees, change):  # type: ignore[no-untyped-def]
     """Add η Σ_i pulls[i, v] x_i, i over `some` members, to the columns that view v sees."""
-    if len(W) == 1:
+    if sees.shape[1] == 0:
         for i in range(len(some)):
             if pulls[i, v] != 0.0:
                 add_scaled(rows, np.uint64(members[some[i]]), eta * pulls[i, v], W[v])
