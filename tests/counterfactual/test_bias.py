@@ -77,3 +77,15 @@ def test_what_cannot_be_told_is_said():
         PositionBias.power(1.0, 2).at([1, 3])
     with pytest.raises(InputError, match="eta is -1"):
         PositionBias.power(-1.0, 2)
+
+
+def test_rows_of_features_are_checked():
+    log = ClickLog.of(["a", "a"] * 10, ["x", "y"] * 10, [1, 2] * 10, [1, 0] * 9 + [0, 1])
+    ids = {"qid": ["a", "a"], "docids": ["x", "y"]}
+    np.testing.assert_allclose(position_bias(log, X=[[0.0], [0.0]], **ids).examined, [1.0, 1 / 9], atol=1e-3)
+    with pytest.raises(InputError, match="NaN"):
+        position_bias(log, X=[[0.0], [np.nan]], **ids)
+    with pytest.raises(InputError, match="X has 3 rows for 2 query ids"):
+        position_bias(log, X=np.zeros((3, 1)), **ids)
+    with pytest.raises(InputError, match="there is no place 0"):
+        PositionBias.power(1.0, 2).at([0])

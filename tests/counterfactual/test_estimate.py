@@ -96,3 +96,24 @@ def test_what_cannot_be_estimated_is_said():
         estimate_from_clicks(log, [1.0, np.nan], *rows[1:], bias=BIAS)
     with pytest.raises(InputError, match="relevance is 2 at row 0"):
         estimate_from_clicks(log, *rows, bias=BIAS, method="doubly_robust", relevance=[2.0, 0.0])
+
+
+@pytest.mark.parametrize("method", ["ips", "self_normalised", "doubly_robust"])
+def test_lists_of_other_queries_do_not_count(method):
+    rng = np.random.default_rng(3)
+    r, scores = rng.random((6, 4)), rng.normal(size=(6, 4))
+    qid, docids = rows_of(r)
+    log = show(rng, r, THETA, 300, swapped(rng, 4))
+    mine = np.isin(log.qid, ["1", "4"])
+    rows = np.isin(qid, [1, 4])
+    part = ClickLog.of(log.qid[mine], log.docids[mine], log.position[mine], log.clicked[mine])
+    given = {"bias": BIAS, "method": method, "relevance": r.ravel()[rows]}
+    found = [estimate_from_clicks(one, scores.ravel()[rows], qid[rows], docids[rows], **given) for one in (log, part)]
+    assert found[0] == found[1]
+
+
+def test_a_list_of_unknown_documents_is_worth_what_is_expected_of_its_query():
+    log = ClickLog.of(["a", "a"], ["x", "z"], [1, 1], [1, 0], impression=[0, 1])
+    given = {"bias": BIAS, "metric": "P@1", "method": "doubly_robust", "relevance": [0.5, 0.5]}
+    # the first list: .5 + (1 - .5) / 1; the second shows nothing that is known
+    assert estimate_from_clicks(log, [2.0, 1.0], ["a", "a"], ["x", "y"], **given).value == pytest.approx(0.75)

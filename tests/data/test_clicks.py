@@ -137,3 +137,28 @@ def test_bad_files_get_a_sentence(tmp_path, name, text, message):
     (tmp_path / name).write_text(text)
     with pytest.raises(InputError, match=message):
         read_clicks(tmp_path / name)
+
+
+def test_what_ubi_cannot_keep_is_refused(tmp_path):
+    with pytest.raises(InputError, match="gaps between places"):
+        write_clicks(tmp_path / "a.jsonl", ClickLog.of(["a", "a"], ["x", "y"], [1, 3], [0, 1]))
+    with pytest.raises(InputError, match="has propensities"):
+        write_clicks(tmp_path / "a.jsonl", ClickLog.of(["a"], ["x"], [1], [1], propensity=[0.5]))
+    assert not any(tmp_path.iterdir())
+
+
+def test_events_of_no_search_are_left_out(tmp_path):
+    lines = [
+        {"query_id": "q", "user_query": "tea", "query_response_hit_ids": ["d"]},
+        {"action_name": "page_view", "timestamp": "2024-01-01T00:00:00Z"},
+        {"action_name": "click", "query_id": "q", "event_attributes": {"object": {"object_id": "d"}}},
+    ]
+    (tmp_path / "log.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    assert read_clicks(tmp_path / "log.jsonl").clicked.tolist() == [True]
+
+
+def test_ids_and_places_that_are_none():
+    with pytest.raises(InputError, match="row 1 has no id"):
+        ClickLog.of(["a", None], ["x", "y"], [1, 2], [0, 0])
+    with pytest.raises(InputError, match="position is inf"):
+        ClickLog.of(["a"], ["x"], [np.inf], [0])

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from corank.data.clicks import ClickLog
+from corank.data.rows import as_rows
 from corank.errors import InputError
 from corank.parameters import check_values, number, whole
 
@@ -72,6 +73,8 @@ class PositionBias:
             θ of each.
         """
         places = np.asarray(position, dtype=np.int64)
+        if len(places) and places.min() < 1:
+            raise InputError(f"there is no place {places.min()}; the first place of a list is 1.")
         if len(places) and places.max() > len(self.examined):
             raise InputError(
                 f"the log shows place {places.max()}, but the bias is known to place {len(self.examined)}; estimate it "
@@ -159,14 +162,16 @@ def position_bias(
         return _of_moved(Shown.of(log))
     if qid is None or docids is None:
         raise InputError("X came without qid or docids; pass both, so that rows can be found in the log.")
-    rows = log.find(qid, docids)
+    features, rows = as_rows(X), log.find(qid, docids)
+    if features.shape[0] != len(np.asarray(qid)):
+        raise InputError(f"X has {features.shape[0]} rows for {len(np.asarray(qid))} query ids; pass one for each.")
     if (rows < 0).any():
         first = int(np.flatnonzero(rows < 0)[0])
         raise InputError(
             f"document {log.docids[first]!r} of query {log.qid[first]!r} was shown, but is no row of X; pass a row for "
             "every document shown."
         )
-    return _by_regression(log, X, rows)
+    return _by_regression(log, features, rows)
 
 
 def _of_moved(counts: Shown) -> PositionBias:

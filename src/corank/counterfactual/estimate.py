@@ -39,7 +39,7 @@ class ClickEstimate:
     metric, method : str
         What was estimated, and how.
     n_impressions, n_clicks : int
-        Lists and clicks it rests on.
+        Lists of the rows' queries, and clicks on rows, that it rests on.
     n_effective : float
         Number of equally weighed clicks that would be as good: (Σ w)² / Σ w².
     unseen : float
@@ -87,13 +87,14 @@ def estimate_from_clicks(
     Parameters
     ----------
     log : ClickLog
-        What was shown and clicked; lists are taken to be independent.
+        What was shown and clicked; lists are taken to be independent, and those of queries that no row has are passed
+        over.
     scores : array of shape (n_rows,)
         Scores of the ranker in question, for all documents that it would choose from; ties keep the rows' order.
     qid, docids : arrays of shape (n_rows,)
         Query and document of each score.
     metric : str
-        ``"DCG@k"``, ``"P@k"`` or ``"clicks"``; without ``@k`` the whole list counts.
+        ``"DCG@k"``, ``"P@k"`` or ``"clicks"``; of DCG and clicks the whole list counts without ``@k``.
     method : {"ips", "self_normalised", "doubly_robust"}
         The estimator.
     bias : PositionBias, optional
@@ -135,31 +136,34 @@ def estimate_from_clicks(
         raise InputError("nothing that the log shows is among the rows; compare the query and document ids of both.")
     worth = _worth(metric, queries.ranks(s), bias)
     r = None if relevance is None else _probabilities(relevance, len(s))
+    query_of = _queries_of_lists(log, queries)
+    counted = np.flatnonzero(query_of >= 0)
+    n = len(counted)
     wanted = np.where(known, log.clicked / p, 0.0)
     credit = np.where(known, worth[rows], 0.0)
-    n = log.n_impressions
-    gain = np.asarray(np.bincount(log.impression, weights=wanted * credit, minlength=n), np.float64)
-    total = np.bincount(log.impression, weights=wanted, minlength=n)
-    if method == "ips":
-        value, terms = gain.mean(), gain - gain.mean()
-    elif method == "self_normalised":
+    if method == "doubly_robust":
+        gain = _doubly_robust(log, rows, known, p, worth, queries, query_of, r)[counted]
+    else:
+        gains = np.bincount(log.impression, weights=wanted * credit, minlength=log.n_impressions)
+        gain = np.asarray(gains[counted], np.float64)
+    value = float(gain.mean())
+    terms = gain - value
+    if method == "self_normalised":
+        total = np.bincount(log.impression, weights=wanted, minlength=log.n_impressions)[counted]
         if not total.sum() > 0.0:
             raise InputError("nothing among the rows was clicked; a self-normalised estimate needs a click.")
-        value = gain.sum() / total.sum()
+        value = float(gain.sum() / total.sum())
         terms = (gain - value * total) / total.mean()
-    else:
-        gain = _doubly_robust(log, rows, known, p, worth, queries, r)
-        value, terms = gain.mean(), gain - gain.mean()
     margin = NormalDist().inv_cdf(0.5 + level / 2) * float(np.sqrt(terms @ terms / max(n - 1, 1) / n))
     weights = wanted[log.clicked & known]
     seen = np.zeros(len(s), dtype=bool)
     seen[rows[known]] = True
     asked = np.zeros(len(queries), dtype=bool)
-    asked[queries.codes[rows[known]]] = True
+    asked[query_of[counted]] = True
     return ClickEstimate(
-        value=float(value),
-        low=float(value - margin),
-        high=float(value + margin),
+        value=value,
+        low=value - margin,
+        high=value + margin,
         level=level,
         metric=metric,
         method=method,
@@ -177,12 +181,11 @@ def _doubly_robust(
     p: Floats,
     worth: Floats,
     queries: Queries,
+    query_of: Ints,
     relevance: Floats | None,
 ) -> Floats:
     """Worth of each list: that of all its query's rows by r', and what clicks on the rows shown say beside it."""
     n, gain = log.n_impressions, np.empty(log.n_impressions)
-    query_of = np.full(n, -1, dtype=np.int64)
-    query_of[log.impression[known]] = queries.codes[rows[known]]
     # any law that does not look at clicks will do; lists of one query are spread over the parts
     part_of = np.arange(n) % FOLDS
     for part in range(FOLDS):
@@ -200,6 +203,17 @@ def _doubly_robust(
     return gain
 
 
+def _queries_of_lists(log: ClickLog, queries: Queries) -> Ints:
+    """Number of the query of each list, -1 where it is not among the rows."""
+    number = {str(name): code for code, name in enumerate(queries.ids.tolist())}
+    of_query = np.full(int(log.query_codes.max()) + 1, -1, dtype=np.int64)
+    codes, first = np.unique(log.query_codes, return_index=True)
+    of_query[codes] = [number.get(name, -1) for name in log.qid[first].tolist()]
+    query_of = np.empty(log.n_impressions, dtype=np.int64)
+    query_of[log.impression] = of_query[log.query_codes]
+    return query_of
+
+
 def _expected(rows: Ints, clicked: NDArray[np.bool_], p: Floats, used: NDArray[np.bool_], n_rows: int) -> Floats:
     """Clicks over looks of each row, with one more look of the mean."""
     clicks = np.bincount(rows[used], weights=clicked[used], minlength=n_rows)
@@ -211,7 +225,7 @@ def _expected(rows: Ints, clicked: NDArray[np.bool_], p: Floats, used: NDArray[n
 
 def _worth(metric: str, rank: Ints, bias: PositionBias | None) -> Floats:
     named = re.fullmatch(r"(DCG|P|clicks)(?:@([1-9]\d*))?", metric)
-    if named is None:
+    if named is None or metric == "P":
         raise InputError(f"metric is {metric!r}; pass 'DCG@10', 'P@10' or 'clicks', with any cut.")
     k = int(named[2]) if named[2] else int(rank.max())
     if named[1] == "P":

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from corank.data.collection import as_texts
 from corank.data.given import as_numbers
-from corank.data.queries import Queries
+from corank.data.queries import Queries, is_missing
 from corank.errors import InputError
 
 Ints = NDArray[np.int64]
@@ -87,7 +87,7 @@ class ClickLog:
         for name, values in (("docids", documents), ("position", places), ("clicked", clicks)):
             if len(values) != n:
                 raise InputError(f"{name} has {len(values)} values for {n} query ids; pass one for each row shown.")
-        _require(places >= 1, places, "position", "a place from 1")
+        _require((places >= 1) & np.isfinite(places), places, "position", "a place from 1")
         _require(places == np.floor(places), places, "position", "a whole number")
         _require((clicks == 0) | (clicks == 1), clicks, "clicked", "0 or 1")
         if impression is None:
@@ -188,6 +188,9 @@ def _names(values: ArrayLike) -> NDArray[np.object_]:
     given: Any = values if isinstance(values, list | tuple) else np.asarray(values).tolist()
     if not isinstance(given, list | tuple):
         raise InputError(f"ids are {values!r}; pass one for each row.")
+    missing = next((row for row, value in enumerate(given) if is_missing(value)), None)
+    if missing is not None:
+        raise InputError(f"row {missing} has no id of its query or document; give every row both.")
     return as_texts([str(value) for value in given])
 
 

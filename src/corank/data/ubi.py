@@ -13,6 +13,8 @@ import json
 import os
 from typing import IO, Any
 
+import numpy as np
+
 from corank.data.clicks import ClickLog
 from corank.data.compressed import write_text
 from corank.data.table_text import Rows, decoded, jsonl_rows
@@ -40,16 +42,14 @@ def read_ubi(path: str | os.PathLike[str], queries: str | os.PathLike[str] | Non
     clicks: set[tuple[str, str]] = set()
     for where, one in objects:
         hits = next((one[name] for name in HITS if one.get(name) is not None), None)
-        if "action_name" not in one and hits is None:
-            continue  # a query whose answer was not kept
         name = one.get("query_id")
-        if not isinstance(name, str | int):
-            raise InputError(f"{where}: query_id is {name!r}; expected the id of a search.")
         if "action_name" in one:
             document = _at(one, "event_attributes", "object", "object_id")
-            if one["action_name"] in CLICKS and document is not None:
+            if one["action_name"] in CLICKS and name is not None and document is not None:
                 clicks.add((str(name), str(document)))
-        else:
+        elif hits is not None:  # else its answer was not kept
+            if not isinstance(name, str | int):
+                raise InputError(f"{where}: query_id is {name!r}; expected the id of a search.")
             if not isinstance(hits, list):
                 raise InputError(f"{where}: the documents shown are {hits!r}; expected a list of ids.")
             shown[str(name)] = (str(one.get("user_query") or name), list(dict.fromkeys(map(str, hits))))
@@ -77,6 +77,12 @@ def write_ubi(
     queries: a file for the queries; None puts them before the events.
     overwrite: whether files that stand there are replaced.
     """
+    if log.propensity is not None:
+        raise InputError(f"the log has propensities, which UBI cannot keep; write {path} as .csv.")
+    last = np.zeros(log.n_impressions, dtype=np.int64)
+    np.maximum.at(last, log.impression, log.position)
+    if (last != np.bincount(log.impression)).any():
+        raise InputError(f"lists of the log have gaps between places, which UBI cannot keep; write {path} as .csv.")
     if queries is not None:
         with write_text(queries, overwrite=overwrite) as stream:
             _write_queries(stream, log)
