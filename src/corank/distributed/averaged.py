@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from corank.core.scaled import ScaledRows
-from corank.distributed.parts import Parts, Problem
+from corank.distributed.parts import Parts
+from corank.distributed.whole import Problem
 from corank.exact.targets import Range, in_unit
 
 Floats = NDArray[np.float64]

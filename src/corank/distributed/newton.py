@@ -21,7 +21,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from corank.core.scaled import ScaledRows
 from corank.data.ranking import RankingData
-from corank.distributed.parts import Parts, Problem
+from corank.distributed.parts import Parts
+from corank.distributed.whole import Problem
 from corank.errors import warn
 from corank.exact.linear import LinearMap
 from corank.exact.newton import Affine, Evaluate, line_length, newton_step

@@ -9,7 +9,7 @@ them. The second pass then sees every query whole, in one place.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
@@ -18,15 +18,25 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from corank.data.queries import Queries
-from corank.data.ranking import RankingData
 from corank.distributed.engine import Engine, Here
 from corank.distributed.on_dask import Dask
-from corank.distributed.sources import Found, Reader, Rows, described, kind_of_ids, sources_of
+from corank.distributed.sources import Reader, described, kind_of_ids, sources_of
+from corank.distributed.whole import (
+    Census,
+    Share,
+    count,
+    hold,
+    over_held,
+    over_whole,
+    pick,
+    rows_of,
+    send,
+    sum_up,
+    weigh,
+)
 from corank.errors import InputError
 
 Integers = NDArray[np.int64]
-Parcels = dict[int, "Parcel"]
 
 
 @dataclass(frozen=True)
@@ -50,68 +60,6 @@ class Pass:
     n_tasks: int
     seconds: float
     bytes_moved: int = 0
-
-
-@dataclass(frozen=True, eq=False)
-class Census:
-    """
-    The query ids of a part, each once.
-
-    ids, counts, firsts (n_queries,): the queries in the order of their first rows, how many rows they have, and these.
-    found: what else a first look finds, without the ids of rows.
-    """
-
-    ids: NDArray[Any]
-    counts: Integers
-    firsts: Integers
-    found: Found
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows of the part."""
-        return int(self.counts.sum())
-
-
-@dataclass(frozen=True, eq=False)
-class Share:
-    """
-    What a part has to do with straddling queries.
-
-    first_row: number of its first row among the rows of all parts.
-    straddling: ids of those that have rows here.
-    homes: the part that each of them moves to.
-    here: number of this part.
-    """
-
-    first_row: int
-    straddling: NDArray[Any]
-    homes: Integers
-    here: int
-
-
-@dataclass(frozen=True, eq=False)
-class Parcel:
-    """
-    Rows of straddling queries on their way.
-
-    numbers (n,): their numbers among the rows of all parts.
-    """
-
-    rows: Rows
-    numbers: Integers
-
-
-@dataclass(frozen=True, eq=False)
-class Problem:
-    """
-    Whole queries of a part.
-
-    data: the rows.
-    numbers (n,): their numbers among the rows of all parts.
-    """
-
-    data: RankingData
-    numbers: Integers
 
 
 @dataclass(eq=False)
@@ -170,7 +118,7 @@ class Parts:
     def census(self) -> list[Census]:
         """Query ids of each part: the first pass."""
         began, reader = time.perf_counter(), Reader(self.unscored, self.y, self.qid)
-        handles = self.engine.map(_count, self.sources, [reader] * len(self.sources), name="query ids")
+        handles = self.engine.map(count, self.sources, [reader] * len(self.sources), name="query ids")
         found: list[Census] = self.engine.gather(handles)
         self._require_alike(found)
         self.passes.append(Pass("query ids", len(found), time.perf_counter() - began))
@@ -221,7 +169,7 @@ class Parts:
             pass reads them again.
         """
         if self._held is None and self.engine.keeps:
-            self._held = self.over(_hold, None, "rows")
+            self._held = self.over(hold, None, "rows")
         return self
 
     def over(self, function: Callable[..., Any], settings: Any, name: str) -> list[Any]:
@@ -244,9 +192,9 @@ class Parts:
         """
         full = self._full
         if self._held is not None:
-            return self.engine.map(_over_held, self._held, [function] * len(full), [settings] * len(full), name=name)
+            return self.engine.map(over_held, self._held, [function] * len(full), [settings] * len(full), name=name)
         return self.engine.map(
-            _over_whole,
+            over_whole,
             [self.sources[at] for at in full],
             [self.reader] * len(full),
             [self._shares[at] for at in full],
@@ -273,7 +221,7 @@ class Parts:
         _ = self._arrivals
         began = time.perf_counter()
         handles = self.over(function, settings, name)
-        (total,) = self.engine.gather([self.engine.reduce(_sum, handles, name)])
+        (total,) = self.engine.gather([self.engine.reduce(sum_up, handles, name)])
         self.passes.append(Pass(name, len(handles), time.perf_counter() - began))
         return total
 
@@ -297,7 +245,7 @@ class Parts:
         used = np.unique(part)
         wanted = [numbers[part == at] - first[at] for at in used]
         handles = self.engine.map(
-            _rows_of, [self.sources[at] for at in used], [self.reader] * len(used), wanted, name="chosen rows"
+            rows_of, [self.sources[at] for at in used], [self.reader] * len(used), wanted, name="chosen rows"
         )
         pieces = self.engine.gather(handles)
         X = sparse.vstack(pieces).tocsr() if any(map(sparse.issparse, pieces)) else np.concatenate(pieces)
@@ -376,17 +324,17 @@ class Parts:
         if not senders:
             return arrivals
         sent = self.engine.map(
-            _send, [self.sources[at] for at in senders], [self.reader] * len(senders),
+            send, [self.sources[at] for at in senders], [self.reader] * len(senders),
             [self._shares[at] for at in senders], name="straddling rows",
         )  # fmt: skip
         routes = [(at, home) for at in senders for home in np.unique(self._shares[at].homes) if home != at]
         by_sender = dict(zip(senders, sent, strict=True))
         parcels = self.engine.map(
-            _pick, [by_sender[at] for at, _ in routes], [int(home) for _, home in routes], name="parcels"
+            pick, [by_sender[at] for at, _ in routes], [int(home) for _, home in routes], name="parcels"
         )
         for (_, home), parcel in zip(routes, parcels, strict=True):
             arrivals[home].append(parcel)
-        moved = sum(self.engine.gather(self.engine.map(_weigh, parcels, name="bytes moved")))
+        moved = sum(self.engine.gather(self.engine.map(weigh, parcels, name="bytes moved")))
         self.passes.append(Pass("straddling rows", len(senders), time.perf_counter() - began, moved))
         return arrivals
 
@@ -400,92 +348,3 @@ def _told(what: str, value: Any, other: Any) -> str:
         return f"{len(value)} columns"
     at = next(k for k, (a, b) in enumerate(zip(value, other, strict=True)) if a != b)
     return f"{value[at]!r} as column {at + 1}"
-
-
-def _sum(parts: Sequence[Any]) -> Any:
-    """Add results up; None is that of a part whose queries all have their home elsewhere."""
-    total = None
-    for part in parts:
-        total = part if total is None else total if part is None else total + part
-    return total
-
-
-def _count(source: Any, reader: Reader) -> Census:
-    found = reader.look(source)
-    queries = Queries.of(found.qid, len(found.qid))
-    kind_of_ids(queries.ids)
-    ids = queries.ids.astype(np.str_) if queries.ids.dtype.kind in "OT" and len(queries) else queries.ids
-    return Census(ids, queries.sizes, queries.order[queries.starts[:-1]], found._replace(qid=ids[:0]))
-
-
-def _is_among(qid: NDArray[Any], ids: NDArray[Any]) -> NDArray[np.bool_]:
-    return np.isin(qid.astype(np.str_) if qid.dtype.kind in "OT" else qid, ids)
-
-
-def _send(source: Any, reader: Reader, share: Share) -> Parcels:
-    """Read the rows of a part that move, each for its home."""
-    rows, parcels = reader.rows(source), {}
-    for home in np.unique(share.homes[share.homes != share.here]):
-        at = np.flatnonzero(_is_among(rows.qid, share.straddling[share.homes == home]))
-        parcels[int(home)] = Parcel(rows.take(at), share.first_row + at)
-    return parcels
-
-
-def _pick(parcels: Parcels, home: int) -> Parcel:
-    return parcels[home]
-
-
-def _weigh(parcel: Parcel) -> int:
-    return parcel.rows.nbytes
-
-
-def _rows_of(source: Any, reader: Reader, numbers: Integers) -> Any:
-    X = reader.rows(source).X[numbers]
-    return X if sparse.issparse(X) else np.ascontiguousarray(X)
-
-
-def _hold(problems: Iterator[Problem], settings: None) -> list[Problem]:
-    return list(problems)
-
-
-def _over_held(held: list[Problem], function: Callable[..., Any], settings: Any) -> Any:
-    return function(iter(held), settings)
-
-
-def _over_whole(
-    source: Any, reader: Reader, share: Share, arrivals: list[Parcel], function: Callable[..., Any], settings: Any
-) -> Any:
-    return function(_problems(source, reader, share, arrivals), settings)
-
-
-def _problems(source: Any, reader: Reader, share: Share, arrivals: list[Parcel]) -> Iterator[Problem]:
-    """Yield the queries that stand here alone, and those that straddle and have their home here."""
-    rows = reader.rows(source)
-    if not len(share.straddling):
-        yield _problem(rows, share.first_row + np.arange(len(rows.y)))
-        return
-    alone = np.flatnonzero(~_is_among(rows.qid, share.straddling))
-    if len(alone):
-        # a run of neighbours is a window on X, not a copy
-        is_run = alone[-1] - alone[0] == len(alone) - 1
-        chosen = slice(alone[0], alone[-1] + 1) if is_run else alone
-        yield _problem(rows.take(chosen), share.first_row + alone)
-    homed = share.straddling[share.homes == share.here]
-    if len(homed):
-        at = np.flatnonzero(_is_among(rows.qid, homed))
-        yield _joined([Parcel(rows.take(at), share.first_row + at), *arrivals])
-
-
-def _joined(parcels: list[Parcel]) -> Problem:
-    """Put rows together in the order of their numbers."""
-    numbers = np.concatenate([one.numbers for one in parcels])
-    order = np.argsort(numbers)
-    X = [one.rows.X for one in parcels]
-    stacked = sparse.vstack(X).tocsr() if any(map(sparse.issparse, X)) else np.concatenate(X)
-    y, qid = (np.concatenate([one.rows[k] for one in parcels])[order] for k in (1, 2))
-    return _problem(Rows(stacked[order], y, qid), numbers[order])
-
-
-def _problem(rows: Rows, numbers: Integers) -> Problem:
-    queries = Queries.of(rows.qid, len(rows.y))
-    return Problem(RankingData.of_checked(rows.X, rows.y, queries), numbers)

@@ -14,8 +14,8 @@ def ready() -> float:
     Returns: seconds it took; next to nothing where the kernels are loaded.
     """
     from corank.data.ranking import RankingData
-    from corank.distributed.parts import Problem
     from corank.distributed.sums import Wanted, sum_part
+    from corank.distributed.whole import Problem
 
     began = time.perf_counter()
     for dtype in (np.float32, np.float64):

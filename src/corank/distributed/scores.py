@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.data.routing import predict_with_qid
-from corank.distributed.parts import Parts, Problem
+from corank.distributed.parts import Parts
+from corank.distributed.whole import Problem
 from corank.metrics import Convention, Evaluation, Result, evaluate
 
 Floats = NDArray[np.float64]

@@ -19,8 +19,9 @@ from corank.basis import FeatureMap, beside
 from corank.core.bins import ExactSum
 from corank.core.scaled import ScaledRows
 from corank.data.ranking import RankingData
-from corank.distributed.parts import Parts, Problem
+from corank.distributed.parts import Parts
 from corank.distributed.sums import Spread, Sums, Wanted, spread_part, sum_part
+from corank.distributed.whole import Problem
 from corank.errors import InputError
 from corank.kernels import LinearKernel
 from corank.moments import Moments

@@ -28,7 +28,7 @@ from corank.core.threads import cut, n_threads, spread
 from corank.data.deviation import factors_of_spread
 from corank.data.given import require_squares
 from corank.data.ranking import RankingData
-from corank.distributed.parts import Problem
+from corank.distributed.whole import Problem
 from corank.exact.penalty import Freedom, freedom
 from corank.graphs import query_factors
 from corank.moments import Moments

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from corank.distributed.on_dask import Dask
-from corank.distributed.parts import Parts, Problem
+from corank.distributed.parts import Parts
+from corank.distributed.whole import Problem
 from corank.errors import InputError, need
 
 Grouped = tuple[Any, NDArray[np.int64], NDArray[np.int64]]

@@ -1,0 +1,191 @@
+"""SPD, CRR and LCRA from parts: one system, Newton steps, or the mean of stochastic runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import clone
+
+from corank.data.weights import require_weight
+from corank.descent.fitted import Fitted
+from corank.descent.lcra import LCRA, FittedViews
+from corank.distributed.averaged import average_runs
+from corank.distributed.newton import Smooth, limits_of, minimise_parts
+from corank.distributed.parts import Parts
+from corank.distributed.sums import Sums, Wanted, sum_part
+from corank.errors import InputError, warn
+from corank.exact import squared_views
+from corank.exact.penalty import alpha_of
+from corank.exact.solution import Solution, require_numbers, require_products
+from corank.exact.targets import Range
+from corank.losses import Loss
+from corank.moments import Moments
+from corank.parameters import rng_of
+from corank.views import View
+
+Floats = NDArray[np.float64]
+
+
+def fit_linear(model: Any, parts: Parts) -> None:
+    """Fit a linear ranker to parts, as its loss and solver ask."""
+    loss = Loss.of(model.loss)
+    _require_exact(model, loss)
+    d, views = parts.n_features, _views(model, parts.n_features)
+    sums: Sums = parts.summed(
+        sum_part,
+        Wanted(model.query_weight, False, isinstance(model, LCRA), origin := _origin(model, parts, loss)),
+        "sums",
+    )
+    if model.mix == 1.0 and not sums.n_scored:
+        raise InputError(f"none of the {parts.n_rows} rows has a score; score some rows.")
+    factors = sums.spread.factors if model.scale else np.ones(d)
+    scored, unscored = (None if one is None else one.scaled(factors) for one in sums.moments())
+    assert scored is not None
+    require_products(scored.pair)
+    alpha, source = _alpha(model, scored, sums)
+    limits = None if loss.scores != "unit" else limits_of(parts, model.mix > 0.0)
+    if _descends(model):
+        found = _averaged(model, parts, views, factors, limits, alpha)
+    elif loss.exact == "system":
+        found = squared_views(
+            (scored, unscored), views, mix=float(model.mix), alpha=alpha, fit_intercept=bool(model.fit_intercept),
+            coupling=_coupling(model, unscored, sums),
+        )  # fmt: skip
+    else:
+        found = _newton(model, parts, scored, sums, factors, limits, alpha)
+    W = np.zeros((len(views), d))
+    for w, columns, own in zip(W, views, found.view_coefs or (found.coef,), strict=True):
+        w[columns] = own
+    coef, intercept = W.mean(axis=0) * factors, found.intercept
+    if origin is not None and loss.exact == "system" and not _descends(model):
+        intercept -= float(coef @ origin)
+    facts: dict[str, Any] = {
+        "coef": coef, "intercept": float(intercept), "alpha": alpha, "alpha_from": source,
+        "objective": float(found.objective), "n_iter": int(found.n_iter),
+        "n_skipped_queries": sums.n_skipped if model.mix < 1.0 else 0,
+        "score_range": None if limits is None else np.array(limits),
+    }  # fmt: skip
+    fitted = Fitted(**facts)
+    if isinstance(model, LCRA):
+        gap = _gap(unscored, W)
+        fitted = FittedViews(**facts, views=[View(one) for one in views], view_coefs=W * factors, view_gap=gap)
+    model._install(fitted, {"n_features_in_": d, **({"column_scale_": factors} if model.scale else {})})
+
+
+def _descends(model: Any) -> bool:
+    """Whether weights are the mean of independent runs; sums are preferred wherever there are some."""
+    return bool(model.solver == "sgd" or not model._has_optimum)
+
+
+def _require_exact(model: Any, loss: Loss) -> None:
+    if model.early_stopping or model.warm_start:
+        raise InputError("parts are learnt from at once; set early_stopping=False and warm_start=False.")
+    if _descends(model):
+        return
+    if model.l1 > 0.0 or model.draw != "pairs":
+        raise InputError(
+            f"the {model.loss} loss is solved exactly over parts, without l1 or draw='rows'; set l1=0 and "
+            "draw='pairs', or solver='sgd' for the mean of runs."
+        )
+    if loss.exact != "system":
+        require_numbers(float(model.mix), 1.0 if model.alpha is None else float(model.alpha), "above zero")
+
+
+def _origin(model: Any, parts: Parts, loss: Loss) -> Floats | None:
+    """Where rows are measured from in sums over them, so that centring these cancels little; None without such sums."""
+    if model.mix == 0.0:
+        return None
+    if not model.fit_intercept or loss.exact != "system":
+        return np.zeros(parts.n_features)
+    row = parts.rows(np.array([parts.lowest_row]))
+    return np.asarray(row.toarray() if sparse.issparse(row) else row, dtype=np.float64).ravel()
+
+
+def _coupling(model: Any, unscored: Moments | None, sums: Sums) -> float:
+    """The weight of agreement beside distinct pairs, see `corank.descent.lcra`: a row is a pair with itself, too."""
+    if not isinstance(model, LCRA):
+        return 0.0
+    warn_of_no_agreement(unscored, model.coupling)
+    if unscored is None or not unscored.pair_weight > 0.0:
+        return 0.0
+    return float(model.coupling * unscored.pair_weight / sums.weights.value[3])
+
+
+def _averaged(
+    model: Any, parts: Parts, views: list[NDArray[np.int64]], factors: Floats, limits: Range | None, alpha: float
+) -> Solution:
+    """The mean of stochastic runs, as a solution of the scaled columns."""
+    told = clone(model).set_params(alpha=alpha)
+    if isinstance(model, LCRA):
+        told.set_params(views=views)
+    seed = int(rng_of(model.random_state).integers(2**31))
+    runs = average_runs(parts, told, seed, factors, limits)
+    if runs is None:
+        raise InputError("no part holds two rows of one query with different scores; pass parts with pairs.")
+    W = runs.coefs / runs.weight
+    coefs = tuple(w[columns] for w, columns in zip(W, views, strict=True))
+    found = (W.mean(axis=0), runs.intercept / runs.weight, runs.objective / runs.weight)
+    return Solution(*found, runs.n_iter, coefs)
+
+
+def _newton(
+    model: Any, parts: Parts, scored: Moments, sums: Sums, factors: Floats, limits: Range | None, alpha: float
+) -> Solution:
+    if model.mix < 1.0:
+        require_weight(scored.pair_weight, "pair")
+    learns_b = bool(model.fit_intercept) and model.mix > 0.0
+    objective = Smooth(
+        model.loss, float(model.mix), model.query_weight, learns_b, factors, limits, scored.pair_weight, sums.n_scored,
+        np.zeros(len(factors) + learns_b),
+    )  # fmt: skip
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = minimise_parts(parts.kept(), objective, scored, alpha, model.tol, model.max_iter)
+    if not np.isfinite(found.objective):
+        raise InputError(f"the weights overflow with alpha={alpha:g}; scale the columns of X, or raise alpha.")
+    return found
+
+
+def _views(model: Any, d: int) -> list[NDArray[np.int64]]:
+    """The columns of each view, dealt by the same dice as on one machine."""
+    dice = rng_of(model.random_state).spawn(2)[1].spawn(1)[0]
+    layout: list[NDArray[np.int64]] = model._layout(_Width(np.empty((0, d))), dice).of_views
+    return layout
+
+
+class _Width:
+    """All that dealing columns to views looks at of a problem."""
+
+    def __init__(self, X: Floats) -> None:
+        self.X, self.n_features = X, X.shape[1]
+
+
+def _alpha(model: Any, scored: Moments, sums: Sums) -> tuple[float, str]:
+    if model.alpha is not None:
+        return float(model.alpha), "given"
+    if not scored.pair_weight > 0.0:
+        raise InputError(
+            "no part holds two rows of one query with different scores, by which alpha would be chosen; pass alpha."
+        )
+    trace = float(np.trace(scored.pair[:-1, :-1])) / scored.pair_weight
+    return alpha_of(trace, scored.n_features, sums.free), "pair differences"
+
+
+def _gap(unscored: Moments | None, W: Floats) -> float:
+    """Mean over unscored pairs and pairs of views of the squared difference of margins; NaN without any."""
+    if unscored is None or len(W) < 2 or not unscored.pair_weight > 0.0:
+        return float("nan")
+    apart = W - W.mean(axis=0)
+    squares = float(np.trace(apart @ unscored.pair[:-1, :-1] @ apart.T))
+    return 2.0 / (len(W) - 1) * squares / unscored.pair_weight
+
+
+def warn_of_no_agreement(unscored: Moments | None, coupling: float) -> None:
+    """Warn where views are to agree on unscored rows, and there are none, see `corank.advice`."""
+    if coupling > 0.0 and (unscored is None or not unscored.pair_weight > 0.0):
+        warn(
+            f"coupling is {coupling:g}, but no query holds two unscored rows for the views to agree on, so it does "
+            "nothing; mark unscored rows by NaN in y, or set coupling=0."
+        )

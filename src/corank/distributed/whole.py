@@ -1,0 +1,176 @@
+"""What is done to one part, wherever it is: count queries, send rows of those that move, see the others whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from corank.data.queries import Queries
+from corank.data.ranking import RankingData
+from corank.distributed.sources import Found, Reader, Rows, kind_of_ids
+
+Integers = NDArray[np.int64]
+Parcels = dict[int, "Parcel"]
+
+
+@dataclass(frozen=True, eq=False)
+class Census:
+    """
+    The query ids of a part, each once.
+
+    ids, counts, firsts (n_queries,): the queries in the order of their first rows, how many rows they have, and these.
+    found: what else a first look finds, without the ids of rows.
+    """
+
+    ids: NDArray[Any]
+    counts: Integers
+    firsts: Integers
+    found: Found
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows of the part."""
+        return int(self.counts.sum())
+
+
+@dataclass(frozen=True, eq=False)
+class Share:
+    """
+    What a part has to do with straddling queries.
+
+    first_row: number of its first row among the rows of all parts.
+    straddling: ids of those that have rows here.
+    homes: the part that each of them moves to.
+    here: number of this part.
+    """
+
+    first_row: int
+    straddling: NDArray[Any]
+    homes: Integers
+    here: int
+
+
+@dataclass(frozen=True, eq=False)
+class Parcel:
+    """
+    Rows of straddling queries on their way.
+
+    numbers (n,): their numbers among the rows of all parts.
+    """
+
+    rows: Rows
+    numbers: Integers
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """
+    Whole queries of a part.
+
+    data: the rows.
+    numbers (n,): their numbers among the rows of all parts.
+    """
+
+    data: RankingData
+    numbers: Integers
+
+
+def sum_up(parts: Sequence[Any]) -> Any:
+    """Add results up; None is that of a part whose queries all have their home elsewhere."""
+    total = None
+    for part in parts:
+        total = part if total is None else total if part is None else total + part
+    return total
+
+
+def count(source: Any, reader: Reader) -> Census:
+    """Count the rows of each query of a part."""
+    found = reader.look(source)
+    queries = Queries.of(found.qid, len(found.qid))
+    kind_of_ids(queries.ids)
+    ids = queries.ids.astype(np.str_) if queries.ids.dtype.kind in "OT" and len(queries) else queries.ids
+    return Census(ids, queries.sizes, queries.order[queries.starts[:-1]], found._replace(qid=ids[:0]))
+
+
+def _is_among(qid: NDArray[Any], ids: NDArray[Any]) -> NDArray[np.bool_]:
+    return np.isin(qid.astype(np.str_) if qid.dtype.kind in "OT" else qid, ids)
+
+
+def send(source: Any, reader: Reader, share: Share) -> Parcels:
+    """Read the rows of a part that move, each for its home."""
+    rows, parcels = reader.rows(source), {}
+    for home in np.unique(share.homes[share.homes != share.here]):
+        at = np.flatnonzero(_is_among(rows.qid, share.straddling[share.homes == home]))
+        parcels[int(home)] = Parcel(rows.take(at), share.first_row + at)
+    return parcels
+
+
+def pick(parcels: Parcels, home: int) -> Parcel:
+    """Take the rows for one home."""
+    return parcels[home]
+
+
+def weigh(parcel: Parcel) -> int:
+    """Return the bytes of rows that move."""
+    return parcel.rows.nbytes
+
+
+def rows_of(source: Any, reader: Reader, numbers: Integers) -> Any:
+    """Return some rows of a part."""
+    X = reader.rows(source).X[numbers]
+    return X if sparse.issparse(X) else np.ascontiguousarray(X)
+
+
+def hold(problems: Iterator[Problem], settings: None) -> list[Problem]:
+    """Read the queries of a part, to be kept."""
+    return list(problems)
+
+
+def over_held(held: list[Problem], function: Callable[..., Any], settings: Any) -> Any:
+    """Run a task over queries that were kept."""
+    return function(iter(held), settings)
+
+
+def over_whole(
+    source: Any, reader: Reader, share: Share, arrivals: list[Parcel], function: Callable[..., Any], settings: Any
+) -> Any:
+    """Run a task over the queries that are whole in a part."""
+    return function(_problems(source, reader, share, arrivals), settings)
+
+
+def _problems(source: Any, reader: Reader, share: Share, arrivals: list[Parcel]) -> Iterator[Problem]:
+    """Yield the queries that stand here alone, and those that straddle and have their home here."""
+    rows = reader.rows(source)
+    if not len(share.straddling):
+        yield _problem(rows, share.first_row + np.arange(len(rows.y)))
+        return
+    alone = np.flatnonzero(~_is_among(rows.qid, share.straddling))
+    if len(alone):
+        # a run of neighbours is a window on X, not a copy
+        is_run = alone[-1] - alone[0] == len(alone) - 1
+        chosen = slice(alone[0], alone[-1] + 1) if is_run else alone
+        yield _problem(rows.take(chosen), share.first_row + alone)
+    homed = share.straddling[share.homes == share.here]
+    if len(homed):
+        at = np.flatnonzero(_is_among(rows.qid, homed))
+        yield _joined([Parcel(rows.take(at), share.first_row + at), *arrivals])
+
+
+def _joined(parcels: list[Parcel]) -> Problem:
+    """Put rows together in the order of their numbers."""
+    numbers = np.concatenate([one.numbers for one in parcels])
+    order = np.argsort(numbers)
+    X = [one.rows.X for one in parcels]
+    stacked = sparse.vstack(X).tocsr() if any(map(sparse.issparse, X)) else np.concatenate(X)
+    y, qid = (np.concatenate([one.rows[k] for one in parcels])[order] for k in (1, 2))
+    return _problem(Rows(stacked[order], y, qid), numbers[order])
+
+
+def _problem(rows: Rows, numbers: Integers) -> Problem:
+    queries = Queries.of(rows.qid, len(rows.y))
+    return Problem(RankingData.of_checked(rows.X, rows.y, queries), numbers)
