@@ -26,7 +26,7 @@ Floats = NDArray[np.float64]
 
 REPEATS = 5
 SIZES = (100, 200, 300, 400)
-JUDGED = 50
+JUDGED = 100
 SCALES = ((200, 50), (400, 50), (400, 100), (800, 100))
 PAPER = {
     "absolute": {
