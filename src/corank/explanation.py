@@ -143,7 +143,7 @@ class Explanation:
 
     def __repr__(self) -> str:
         first, second = self.pair
-        head = f"{first} {self.scores[0]:.4f}, {second} {self.scores[1]:.4f}: a difference of {self.difference:+.4f}"
+        head = f"{first} {self.scores[0]:.4g}, {second} {self.scores[1]:.4g}: a difference of {self.difference:+.4g}"
         cells = [("", first, second, "weight", "contribution"), *map(_texts, self.table())]
         widths = [max(len(row[at]) for row in cells) for at in range(5)]
         lines = (
@@ -200,11 +200,11 @@ def explain(
     >>> from corank import SPD
     >>> model = SPD("squared", alpha=1e-9).fit([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0]], [0, 1, 3])
     >>> explain(model, [[5.0, 1.0], [3.0, 3.0]], (0, 1), names=["clicks", "age"])
-    row 0 8.0000, row 1 6.0000: a difference of +2.0000
-              row 0   row 1  weight  contribution
-    clicks   5.0000  3.0000  1.5000       +3.0000
-    age      1.0000  3.0000  0.5000       -1.0000
-    sum                                   +2.0000
+    row 0 8, row 1 6: a difference of +2
+            row 0  row 1  weight  contribution
+    clicks      5      3     1.5            +3
+    age         1      3     0.5            -1
+    sum                                     +2
     """
     return explained(model, X, pair, qid=qid, prior=prior, names=names)
 
@@ -351,4 +351,4 @@ def _require_sum(model: Any, parts: Floats, sums: Floats, scores: list[float]) -
 
 def _texts(row: tuple[str, float | None, float | None, float | None, float]) -> tuple[str, ...]:
     name, *numbers, part = row
-    return (name, *("" if number is None else f"{number:.4f}" for number in numbers), f"{part:+.4f}")
+    return (name, *("" if number is None else f"{number:.4g}" for number in numbers), f"{part:+.4g}")

@@ -6,9 +6,11 @@ import json
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import corank
 from cli.some_files import files
+from corank.cli import app
 from corank.errors import InputError
 
 ITEMS = "name,size,age\n" + "".join(f"thing {k},{k % 3},{k * k % 7}\n" for k in range(6))
@@ -73,5 +75,11 @@ def test_pairs_of_a_preference_model(here, says, tmp_path):
         found = json.loads(says("suggest", "gp", "items.csv", "-n", 4, "--json", *words))
         assert found["columns"] == ["first", "second"]
         assert found["rows"] == [[f"thing {a}", f"thing {b}"] for a, b in expected.tolist()]
-    with pytest.raises(InputError, match="--pairs is for a PreferenceGP"):
+    with pytest.raises(InputError, match="suggests rows to grade; for pairs to compare, fit --model preference-gp"):
         says("suggest", "model.safetensors", "train.txt", "--pairs", "pairs.csv")
+
+
+def test_nothing_to_suggest_is_said(here):
+    said = CliRunner().invoke(app, ["suggest", "model.safetensors", "test.txt"])
+    assert (said.exit_code, said.stdout) == (0, "")
+    assert "all 160 rows are judged, so there is nothing to suggest (name the label" in said.stderr

@@ -126,9 +126,10 @@ def _print(found: Explanation, top: int) -> None:
     from corank.tables import ReportTable
 
     columns = ("contribution of", *found.pair, "weight", "contribution")
-    title = f"{found.pair[0]} {found.scores[0]:.4f}, {found.pair[1]} {found.scores[1]:.4f}"
-    typer.echo(f"{title}: a difference of {found.difference:+.4f}")
-    show(ReportTable("", columns, tuple(found.table(top))), screen())
+    title = f"{found.pair[0]} {found.scores[0]:.4g}, {found.pair[1]} {found.scores[1]:.4g}"
+    typer.echo(f"{title}: a difference of {found.difference:+.4g}")
+    formats = ("", ".6g", ".6g", ".4g", "+.4g")
+    show(ReportTable("", columns, tuple(found.table(top)), formats=formats), screen())
 
 
 def _fields(found: Explanation, top: int | None) -> dict[str, Any]:

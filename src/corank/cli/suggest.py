@@ -82,10 +82,17 @@ def suggest(
         columns: tuple[str, ...] = ("first", "second")
         lines = _pairs(last, rows, names, pairs, number, by or "entropy", seed)
     elif pairs is not None:
-        raise InputError(f"--pairs is for a PreferenceGP, but {model} holds a {type(last).__name__}; leave it out.")
+        raise InputError(
+            f"{model} holds a {type(last).__name__}, which suggests rows to grade; for pairs to compare, fit --model "
+            "preference-gp, else leave --pairs out."
+        )
     else:
         columns = ("qid", "docid", "score")
         lines = _rows(ranker, rows, names, number, by or "uncertain", per_query, seed)
+    if not lines:
+        done = "all pairs were asked" if len(columns) == 2 else f"all {len(rows.y)} rows are judged"
+        hint = "" if unscored is not None or len(columns) == 2 else " (name the label of unjudged rows with --unscored)"
+        typer.echo(f"corank: {done}, so there is nothing to suggest{hint}.", err=True)
     if as_json and output is None:
         print_json("suggest", {"columns": columns, "rows": lines})
         return
