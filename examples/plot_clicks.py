@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import sys
 
+import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
 from corank import DBGD, MGD, PDGD, ClickedPairs, RankingData, make_ranking, simulate
 from corank.online import CascadeClicks
@@ -26,9 +25,7 @@ is_test = made.qid >= 200
 X = made.X / np.abs(made.X).max(axis=0)
 data, test = (RankingData.of(X[rows], made.y[rows], made.qid[rows]) for rows in (~is_test, is_test))
 
-figure = Figure(figsize=(8.5, 3.8), layout="constrained")
-FigureCanvasAgg(figure)
-offline, online = figure.subplots(1, 2)
+figure, (offline, online) = plt.subplots(1, 2, figsize=(8.5, 3.8), layout="constrained")
 rankers = {"PDGD": PDGD(), "MGD, 9 candidates": MGD(9), "DBGD": DBGD(), "pairs, ε = 0.8": ClickedPairs(0.8)}
 user = CascadeClicks("navigational", 5)
 for name, ranker in rankers.items():
@@ -46,4 +43,7 @@ for panel, title in ((offline, "the ranker, on test queries"), (online, "the lis
 offline.set_ylabel("nDCG@10")
 offline.legend(fontsize=8)
 online.sharey(offline)
-figure.savefig(sys.argv[1] if len(sys.argv) > 1 else "clicks.png", dpi=130)
+if len(sys.argv) > 1:
+    figure.savefig(sys.argv[1], dpi=130)
+else:
+    plt.show()
