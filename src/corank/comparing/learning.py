@@ -35,6 +35,8 @@ class Learning:
     metrics: what is evaluated; the first is the study's.
     level: of intervals.
     verbose: whether to show progress.
+    known, errors: what tasks gave, or why they failed.
+    left: tasks that were asked for, and neither done nor failed when their time was up.
     """
 
     jury: Jury
@@ -46,6 +48,7 @@ class Learning:
     verbose: bool
     known: dict[Task, Result] = field(default_factory=dict)
     errors: dict[Task, str] = field(default_factory=dict)
+    left: set[Task] = field(default_factory=set)
 
     def run(self, tasks: Sequence[Task], what: str, deadline: float | None) -> None:
         """
@@ -73,6 +76,7 @@ class Learning:
             if missing:
                 files = [(task, self.results.file(task, self.methods[task.method])) for task in missing]
                 self.crew.run(files, told, wanted, deadline)
+        self.left |= {task for task in missing if not self._is_known(task) and not self.error_of(task)}
 
     def error_of(self, task: Task) -> str:
         """Say why a task failed, or another fold of the same; empty where none did."""
