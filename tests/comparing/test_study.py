@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import ClassVar
 
 import numpy as np
@@ -49,8 +48,12 @@ class Broken(BaseEstimator):
 
 
 class Slow(BaseEstimator):
+    """Takes 300 seconds of a clock that stands still otherwise."""
+
+    now = 0.0
+
     def fit(self, X, y):
-        time.sleep(0.3)
+        Slow.now += 300.0
         return self
 
     def predict(self, X):
@@ -195,14 +198,16 @@ def test_a_failure_on_few_queries_spares_the_winner(local, made):
     assert any(task.fold is None for task in local)
 
 
-def test_a_budget_leaves_out_what_does_not_fit_and_says_so(local, made, tmp_path):
+def test_a_budget_leaves_out_what_does_not_fit_and_says_so(local, made, tmp_path, monkeypatch):
+    for module in ("corank.comparing.study", "corank.comparing.plan", "corank.comparing.learning", "comparing_locally"):
+        monkeypatch.setattr(f"{module}.monotonic", lambda: Slow.now)
     models = {"mine": RankRLS(alpha=1.0), "slow": Slow()}
-    study = quick(models, made, budget=0.75, folder=tmp_path)
+    study = quick(models, made, budget=800.0, folder=tmp_path)
     cut = study.outcome("slow")
     assert cut.is_cut
-    assert 0 < cut.n_done < 3
+    assert cut.n_done == 2
     assert study.outcome("mine").is_complete
-    assert any("The budget of 0.75 s ended before these were done: slow" in note for note in study.notes)
+    assert any("The budget of 800 s ended before these were done: slow" in note for note in study.notes)
     # what was learnt is kept
     local.clear()
     assert quick(models, made, folder=tmp_path).outcome("slow").is_complete
@@ -227,6 +232,18 @@ def test_points_that_did_not_fit_into_the_budget_are_told_though_time_was_left(l
     assert [note for note in study.notes if LATE in note] == [
         f"{LATE}the learning curve were learnt; a further run goes on."
     ]
+
+
+def test_the_curve_leaves_time_for_the_refit(local, made, tmp_path):
+    mine = {"mine": RankRLS(alpha=1.0)}
+    quick(mine, made, folder=tmp_path)
+    asked = {"folder": tmp_path, "fractions": (0.5,), "budget": 1e3}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Learning, "refit_seconds", lambda self, name: 950.0 * (name == "mine"))
+        study = quick(mine, made, **asked)
+    assert [point.fraction for point in study.curve if point.method == "mine"] == [1.0]
+    assert any(LATE in note for note in study.notes)
+    assert [point.fraction for point in quick(mine, made, **asked).curve if point.method == "mine"] == [0.5, 1.0]
 
 
 def test_a_budget_that_ended_when_all_was_learnt_is_not_told(local, made, tmp_path):

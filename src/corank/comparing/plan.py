@@ -24,7 +24,7 @@ from corank.metrics import parse_metric
 LEVEL = 0.95
 """Of all intervals."""
 
-# shares of the budget after which no method, and then nothing but the winner, is learnt
+# shares of the budget after which no method, and then nothing at all, shall be learnt; the rest is for what is written
 _METHODS_UNTIL, _ALL_UNTIL = 0.75, 0.9
 
 
@@ -65,7 +65,7 @@ class Plan:
         metric, seed = self.metrics[0], self.settings.seed
         by_cost = sorted(self.methods, key=lambda name: self.methods[name].cost)
         tasks = [task for name in by_cost for task in learning.of_folds(name)]
-        learning.run(tasks, f"{len(by_cost)} methods", self._until(_METHODS_UNTIL))
+        learning.run(tasks, f"{len(by_cost)} methods", self._until(_METHODS_UNTIL), self._until(_ALL_UNTIL))
         outcomes = [learning.outcome(name) for name in self.methods]
         outcomes.sort(key=lambda one: (one.evaluation is None, -quality(one, metric), one.complexity))
         verdict = judge(outcomes, metric, LEVEL, seed)
@@ -73,7 +73,7 @@ class Plan:
         trade: tuple[TradeOffPoint, ...] = ()
         if verdict.winner:
             drawn = _drawn(outcomes, verdict)
-            until = self._until(_ALL_UNTIL)
+            until = self._until(_ALL_UNTIL, learning.refit_seconds(verdict.winner))
             curve = learning.curve(drawn, self.fractions, self.n_repeats, until) if self.fractions else ()
             trade = self._trade(learning, until)
         model, path, notes = self._refit(learning, verdict.winner, folder)
@@ -111,8 +111,8 @@ class Plan:
             bounds=() if scores is None else promised(self.problem, scores, sum(one.is_complete for one in outcomes)),
         )
 
-    def _until(self, share: float) -> float | None:
-        return None if self.budget is None else self.began + share * self.budget
+    def _until(self, share: float, reserve: float = 0.0) -> float | None:
+        return None if self.budget is None else self.began + share * self.budget - reserve
 
     def _trade(self, learning: Learning, deadline: float | None) -> tuple[TradeOffPoint, ...]:
         """Learn CRR at every mix, and lay ranking beside regression."""
