@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -99,6 +101,24 @@ def test_bad_words_end_in_a_sentence_and_no_file(text, tmp_path, words, message)
     assert isinstance(result.exception, InputError | OSError)
     assert message in str(result.exception)
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("words", [["nowhere.txt"], ["--unscored", "nowhere.txt"]])
+def test_a_wrong_name_is_told_before_anything_heavy_is_imported(text, tmp_path, words):
+    told = subprocess.run(
+        [
+            sys.executable, "-c",
+            "import atexit, sys; from corank.cli import main\n"
+            "heavy = ('corank.comparing', 'sklearn', 'numba', 'scipy')\n"
+            "atexit.register(lambda: print([name for name in heavy if name in sys.modules]))\n"
+            "main()",
+            "compare", str(text), *words,
+        ],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert told.stderr == "corank: there is no file nowhere.txt; check the name.\n"
+    assert told.stdout == "[]\n"
+    assert told.returncode != 0
 
 
 def test_preferences_alone_are_refused(tmp_path):

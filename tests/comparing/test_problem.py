@@ -50,6 +50,27 @@ def test_no_query_is_learnt_from_and_judged_in_one_fold(rows, pool, folds):
     assert np.isnan(problem.y[never]).all()
 
 
+NUMBERS = np.array([1, 2, 3, 4])
+KINDS = [NUMBERS, NUMBERS.astype(str), NUMBERS.astype(float), NUMBERS.astype(object)]
+
+
+@pytest.mark.parametrize("pool_names", KINDS)
+@pytest.mark.parametrize("names", KINDS)
+def test_the_pool_of_a_left_out_query_is_left_out_whatever_the_kinds_of_ids(names, pool_names):
+    twice = np.repeat(np.arange(4), 2)
+    problem = made([0, 1] * 4, names[twice], pool_names[twice], folds=2)
+    assert problem.codes[8:].tolist() == problem.codes[:8].tolist()
+    for fold in range(2):
+        assert not set(problem.train(fold)[0] % 8) & set(problem.test(fold))
+
+
+def test_queries_keep_the_ids_of_the_data_and_differ_where_it_tells_them_apart():
+    rows, y = np.zeros((6, 1)), np.array([0.0, 1, 0, 1, 0, 1])
+    pool = Given(np.zeros((3, 1)), None, ["1", "2", "5"])
+    _, queries = make_problem(Given(rows, y, [1, 1, "1", "1", 2, 2]), pool, 2, 0)
+    assert queries.ids[queries.codes].tolist() == [1, 1, "1", "1", 2, 2, "1", 2, "5"]
+
+
 def test_all_rows_are_learnt_from_where_nothing_is_left_out():
     problem = made([0, 1, 0, 1, 0, 1], [1, 1, 2, 2, 3, 3])
     rows, y = problem.train(None)

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import ClassVar
 
 import numpy as np
@@ -15,7 +14,9 @@ import corank
 from corank import RankRLS
 from corank.comparing import methods
 from corank.comparing.files import MODEL, RESULTS, STUDY, study_record
+from corank.comparing.learning import Learning
 from corank.comparing.methods import Method
+from corank.comparing.plan import Plan
 from corank.data.ranking import RankingData
 from corank.errors import InputError
 from corank.metrics import evaluate
@@ -47,8 +48,12 @@ class Broken(BaseEstimator):
 
 
 class Slow(BaseEstimator):
+    """Takes 300 seconds of a clock that stands still otherwise."""
+
+    now = 0.0
+
     def fit(self, X, y):
-        time.sleep(0.3)
+        Slow.now += 300.0
         return self
 
     def predict(self, X):
@@ -193,14 +198,16 @@ def test_a_failure_on_few_queries_spares_the_winner(local, made):
     assert any(task.fold is None for task in local)
 
 
-def test_a_budget_leaves_out_what_does_not_fit_and_says_so(local, made, tmp_path):
+def test_a_budget_leaves_out_what_does_not_fit_and_says_so(local, made, tmp_path, monkeypatch):
+    for module in ("corank.comparing.study", "corank.comparing.plan", "corank.comparing.learning", "comparing_locally"):
+        monkeypatch.setattr(f"{module}.monotonic", lambda: Slow.now)
     models = {"mine": RankRLS(alpha=1.0), "slow": Slow()}
-    study = quick(models, made, budget=0.9, folder=tmp_path)
+    study = quick(models, made, budget=800.0, folder=tmp_path)
     cut = study.outcome("slow")
     assert cut.is_cut
-    assert 0 < cut.n_done < 3
+    assert cut.n_done == 2
     assert study.outcome("mine").is_complete
-    assert any("The budget of 0.9 s ended before these were done: slow" in note for note in study.notes)
+    assert any("The budget of 800 s ended before these were done: slow" in note for note in study.notes)
     # what was learnt is kept
     local.clear()
     assert quick(models, made, folder=tmp_path).outcome("slow").is_complete
@@ -208,6 +215,62 @@ def test_a_budget_leaves_out_what_does_not_fit_and_says_so(local, made, tmp_path
     nothing = quick(models, made, budget=1e-9)
     assert (nothing.winner, nothing.ranker, nothing.curve) == ("", None, ())
     json.dumps(study_record(nothing), allow_nan=False)
+
+
+LATE = "The budget ended before all points of "
+
+
+def test_points_that_did_not_fit_into_the_budget_are_told_though_time_was_left(local, made, tmp_path):
+    slow = {"slow": Slow()}
+    quick(slow, made, folder=tmp_path)
+    # methods are known, and a fold of the curve takes longer than there is
+    expects = Learning._expected
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Learning, "_expected", lambda self, task: 1e3 if task.fraction < 1 else expects(self, task))
+        study = quick(slow, made, folder=tmp_path, budget=100.0, fractions=(0.5,))
+    assert [point.fraction for point in study.curve if point.method == "slow"] == [1.0]
+    assert [note for note in study.notes if LATE in note] == [
+        f"{LATE}the learning curve were learnt; a further run goes on."
+    ]
+
+
+def test_the_curve_leaves_time_for_the_refit(local, made, tmp_path):
+    mine = {"mine": RankRLS(alpha=1.0)}
+    quick(mine, made, folder=tmp_path)
+    asked = {"folder": tmp_path, "fractions": (0.5,), "budget": 1e3}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Learning, "refit_seconds", lambda self, name: 950.0 * (name == "mine"))
+        study = quick(mine, made, **asked)
+    assert [point.fraction for point in study.curve if point.method == "mine"] == [1.0]
+    assert any(LATE in note for note in study.notes)
+    assert [point.fraction for point in quick(mine, made, **asked).curve if point.method == "mine"] == [0.5, 1.0]
+
+
+def test_a_budget_that_ended_when_all_was_learnt_is_not_told(local, made, tmp_path):
+    asked = {"folder": tmp_path, "fractions": (0.5,)}
+    quick(["crr"], made, **asked)
+    study = quick(["crr"], made, budget=1e-9, **asked)
+    assert len(study.trade_off) == 5
+    assert not any("budget" in note for note in study.notes)
+    # failed is not left out
+    failed = quick({"broken": Broken(), "mine": RankRLS(alpha=1.0)}, made, budget=1e4, fractions=(0.5,))
+    assert not any("budget" in note for note in failed.notes)
+
+
+def test_what_the_trade_off_lacks_is_told(local, made, tmp_path):
+    quick(["crr"], made, folder=tmp_path)
+    kept = set((tmp_path / RESULTS).iterdir())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Plan, "mixes", {})
+        quick(["crr"], made, folder=tmp_path / "less")
+    for path in kept - {tmp_path / RESULTS / path.name for path in (tmp_path / "less" / RESULTS).iterdir()}:
+        path.unlink()
+    study = quick(["crr"], made, folder=tmp_path, budget=1e-9)
+    assert study.winner
+    assert study.trade_off == ()
+    assert [note for note in study.notes if LATE in note] == [
+        f"{LATE}ranking against regression were learnt; a further run goes on."
+    ]
 
 
 def test_data_of_any_shape(local, made):

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -46,7 +48,7 @@ def test_tests_are_the_best_against_all_and_the_simplest_against_all():
 def test_a_random_order_never_wins_but_is_told_of():
     found = judge([outcome("random", 30.0, 0), outcome("a", 30.0, 1, seed=5)], "nDCG@5", 0.95, 0)
     assert found.winner == "a"
-    assert found.sentence.endswith("No method is surely better than a random order here: judge more queries.")
+    assert found.sentence.endswith("not surely better than that of a random order: judge more queries.")
 
 
 def test_a_mean_that_few_queries_made_does_not_beat_who_is_better_on_most():
@@ -65,6 +67,40 @@ def test_a_mean_that_few_queries_made_does_not_beat_who_is_better_on_most():
     assert found.best == "a"
     assert found.tests[0].p_adjusted < 0.05
     assert found.winner == "b"
+    assert "but by their ranks b is ahead (p = " in found.sentence
+    assert "chance" not in found.sentence
+
+
+def with_values(name, complexity, values):
+    """Make a method whose values of nDCG@10 are known."""
+    qid, y = np.repeat(np.arange(len(values)), 2), np.tile([1.0, 0.0], len(values))
+    found = evaluate(y, y, qid, ["nDCG@10"])
+    result = replace(found["nDCG@10"], values=values, mean=float(values.mean()))
+    told = replace(found, results={"nDCG@10": result})
+    return Outcome(name, name, False, False, complexity, "", (), told, 0.0, 1.0, 0.0, 0.0, 0, 5)
+
+
+def test_small_gains_on_most_queries_do_not_outweigh_large_losses():
+    rng = np.random.default_rng(0)
+    fancy = np.full(100, 0.6)
+    cheap = fancy + np.where(np.arange(100) < 51, 1e-3 * rng.random(100), -0.3 - 0.1 * rng.random(100))
+    found = judge([with_values("cheap", 1, cheap), with_values("fancy", 2, fancy)], "nDCG@10", 0.95, 0)
+    assert found.tests[0].n_higher > found.tests[0].n_lower
+    assert (found.best, found.winner) == ("fancy", "fancy")
+    assert "the simplest, cheap, is behind by" in found.sentence
+
+
+def test_who_is_favoured_over_the_simplest_is_told_though_another_mean_is_best():
+    rng = np.random.default_rng(0)
+    cheap = np.full(60, 0.5)
+    steady = cheap + 1e-3 * rng.random(60)
+    wild = cheap + np.where(np.arange(60) % 2, 0.3, -0.29) * (1 + 0.1 * rng.random(60))
+    made = [with_values(*one) for one in (("cheap", 1, cheap), ("steady", 2, steady), ("wild", 3, wild))]
+    found = judge(made, "nDCG@10", 0.95, 0)
+    assert (found.best, found.winner) == ("wild", "cheap")
+    assert found.sentence.startswith("The simplest method wins, cheap: ")
+    assert "of wild, is ahead by no more than chance explains" in found.sentence
+    assert "Surely better than it by ranks, though not best by mean: steady (p = " in found.sentence
 
 
 def test_errors_are_better_small():

@@ -35,6 +35,11 @@ def test_figures_are_those_of_scipy_on_the_differences():
     assert result.other_mean - result.base_mean == pytest.approx(result.difference)
     assert result.p_value == pytest.approx(stats.wilcoxon(differences).pvalue)
     assert (result.n_higher, result.n_lower) == ((differences > 0).sum(), (differences < 0).sum())
+    above = stats.wilcoxon(differences, alternative="greater").statistic  # W₊
+    below = stats.wilcoxon(-differences, alternative="greater").statistic
+    assert result.rank_balance == pytest.approx((above - below) / (above + below))
+    assert compare(other, base, "nDCG@5", random_state=0).rank_balance == pytest.approx(-result.rank_balance)
+    assert compare(base, base, "nDCG@5", random_state=0).rank_balance == 0.0
     interval = stats.bootstrap(
         (differences,), np.mean, method="percentile", n_resamples=5000, rng=np.random.default_rng(1)
     ).confidence_interval

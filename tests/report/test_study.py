@@ -14,6 +14,7 @@ import pytest
 import corank.report
 from corank.errors import InputError
 from corank.metrics import CONVENTIONS
+from corank.report.drawn import PLOTS
 from corank.report.study import study_html, study_markdown, write
 from corank.report.words import in_words
 from read_page import Page
@@ -208,6 +209,15 @@ def test_reports_are_replaced_only_when_asked(tmp_path):
     assert write(STUDY, tmp_path, overwrite=True)
     with pytest.raises(InputError, match="no folder"):
         write(STUDY, tmp_path / "missing")
+
+
+def test_plots_of_a_replaced_report_do_not_stay(tmp_path):
+    (tmp_path / "report-mine.svg").write_text("another's")
+    before = write(STUDY, tmp_path)
+    assert {path.name for path in before[2:]} == {f"report-{name}.svg" for name in PLOTS}
+    after = write(replace(STUDY, curve=(), coefficients=()), tmp_path, overwrite=True)
+    assert {path.name for path in set(before) - set(after)} == {"report-curve.svg", "report-coefficients.svg"}
+    assert set(tmp_path.iterdir()) == {*after, tmp_path / "report-mine.svg"}
 
 
 def test_a_study_is_a_frame_a_latex_table_and_html():

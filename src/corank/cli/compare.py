@@ -86,6 +86,14 @@ def compare(
     import shlex
     import sys
 
+    from corank.data.text import require_there
+
+    seconds = None if budget is None else parse_time(budget)
+    marker, pools = parse_unscored(unscored or [])
+    # a wrong name is told before what takes a second to import
+    for path in (*data, *pools):
+        require_there(path)
+
     from corank.cli.models import parse_features, require_features
     from corank.comparing import compare as run
     from corank.comparing.files import STUDY, study_record
@@ -96,9 +104,7 @@ def compare(
     from corank.metrics.conventions import find_convention
     from corank.report import write
 
-    seconds = None if budget is None else parse_time(budget)
     known = None if prior is None else parse_features(prior, "--prior")
-    marker, pools = parse_unscored(unscored or [])
     names = [name.strip() for name in models.split(",")] if models else QUICK if quick else DEFAULT
     # a typing error is told before a large file is read
     find_methods(names, None)
@@ -169,15 +175,19 @@ def parse_unscored(given: list[str]) -> tuple[float | None, list[Path]]:
     >>> parse_unscored(["-1", "pool.txt"])
     (-1.0, [PosixPath('pool.txt')])
     """
-    from corank.data.read import is_number
     from corank.errors import InputError
 
-    labels = [float(text) for text in given if is_number(text.encode())]
+    labels: list[float] = []
+    files: list[Path] = []
+    for text in given:
+        try:
+            labels.append(float(text))
+        except ValueError:
+            files.append(Path(text))
     if len(labels) > 1:
         raise InputError(
             f"--unscored names {len(labels)} labels; one marks unscored rows, what else is named is a file."
         )
-    files = [Path(text) for text in given if not is_number(text.encode())]
     return (labels[0] if labels else None), files
 
 

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.isotonic import IsotonicRegression
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 
 from corank.bounds import Bound, kpartite_interval
 from corank.calibration import reliability_curve
 from corank.comparing.problem import Problem
 from corank.comparing.values import Coefficient, QueryValue, ReliabilityPoint, TradeOffPoint
-from corank.comparing.work import ranker_of
 from corank.data.deviation import column_factors
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData
@@ -86,17 +87,45 @@ def coefficients(problem: Problem, model: Any, columns: Sequence[str]) -> tuple[
 
     model: what was refitted; None where it could not be kept.
     columns: names of the columns.
-    Returns: the largest first, by what a usual step in the column moves the score by; columns of weight 0 left out.
+    Returns: the largest first, by what a usual step in the column moves the score by; columns of weight 0 left out;
+        empty where a step before the last makes of a column more than a multiple of it and a constant.
     """
-    ranker = None if model is None else ranker_of(model)
-    weights = np.asarray(getattr(ranker, "coef_", np.empty(0)), dtype=np.float64)
-    if weights.shape != (len(columns),):
+    weights = _weights(model)
+    if weights is None or weights.shape != (len(columns),):
         return ()
     queries = Queries.of(problem.codes, len(problem.codes))
     data = RankingData.of_checked(problem.X, np.asarray(problem.y), queries)
     moved = weights / column_factors(data)
     order = np.argsort(-np.abs(moved), kind="stable")
     return tuple(Coefficient(columns[at], float(weights[at]), float(moved[at])) for at in order if weights[at] != 0.0)
+
+
+def _weights(model: Any) -> Floats | None:
+    """Weights of the columns as they were given; None where the model is not known to be linear in them."""
+    if hasattr(model, "best_estimator_"):
+        return _weights(model.best_estimator_)
+    if isinstance(model, Pipeline):
+        weights = _weights(model[-1])
+        for _, step in reversed(model.steps[:-1]):
+            slopes = _slopes(step)
+            if weights is None or slopes is None:
+                return None
+            weights = slopes * weights
+        return weights
+    if hasattr(model, "ranker_"):
+        return _weights(model.ranker_)
+    return np.asarray(model.coef_, dtype=np.float64) if hasattr(model, "coef_") else None
+
+
+def _slopes(step: Any) -> Floats | float | None:
+    """What a step multiplies each column by, beside a constant that it adds; None where it does something else."""
+    if step in (None, "passthrough"):
+        return 1.0
+    if type(step) in (StandardScaler, MaxAbsScaler):
+        return 1.0 if step.scale_ is None else 1.0 / np.asarray(step.scale_, dtype=np.float64)
+    if type(step) is MinMaxScaler and not step.clip:
+        return np.asarray(step.scale_, dtype=np.float64)
+    return None
 
 
 def worst_queries(

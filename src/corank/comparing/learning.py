@@ -35,6 +35,8 @@ class Learning:
     metrics: what is evaluated; the first is the study's.
     level: of intervals.
     verbose: whether to show progress.
+    known, errors: what tasks gave, or why they failed.
+    left: tasks that were asked for, and neither done nor failed when their time was up.
     """
 
     jury: Jury
@@ -46,13 +48,16 @@ class Learning:
     verbose: bool
     known: dict[Task, Result] = field(default_factory=dict)
     errors: dict[Task, str] = field(default_factory=dict)
+    left: set[Task] = field(default_factory=set)
 
-    def run(self, tasks: Sequence[Task], what: str, deadline: float | None) -> None:
+    def run(self, tasks: Sequence[Task], what: str, deadline: float | None, finish: float | None = None) -> None:
         """
         Do what is not known yet, in the given order.
 
         what: for the progress bar.
         deadline: when to give up; a task that took longer in other folds than is left is not begun.
+        finish: when the winner has to be refitted too, whoever of those that are or become complete it is; None
+            reserves no time for that.
         """
         missing = [task for task in tasks if not self._is_known(task)]
         costs = {task: _BEGINNING + self.methods[task.method].cost * task.fraction for task in missing}
@@ -68,11 +73,14 @@ class Learning:
                 if self.error_of(task):
                     advance(weights[task])
                     return False
-                return deadline is None or monotonic() + self._expected(task) < deadline
+                ends = monotonic() + self._expected(task)
+                in_time = deadline is None or ends < deadline
+                return in_time and (finish is None or ends + self._longest_refit(task.method) < finish)
 
             if missing:
                 files = [(task, self.results.file(task, self.methods[task.method])) for task in missing]
                 self.crew.run(files, told, wanted, deadline)
+        self.left |= {task for task in missing if not self._is_known(task) and not self.error_of(task)}
 
     def error_of(self, task: Task) -> str:
         """Say why a task failed, or another fold of the same; empty where none did."""
@@ -94,6 +102,16 @@ class Learning:
             if other.method == task.method and other.fraction >= task.fraction
         ]
         return max(alike, default=0.0)
+
+    def refit_seconds(self, name: str) -> float:
+        """Seconds that the refit of a method may take: what a fold took, times all rows over those it learnt from."""
+        task, n = Task(name, None), self.jury.problem.n_folds
+        return 0.0 if self._is_known(task) else self._expected(task) * n / (n - 1)
+
+    def _longest_refit(self, name: str) -> float:
+        """Seconds that the refit of a method, or of any that is complete and may win, may take."""
+        complete = [one for one in self.methods if all(task in self.known for task in self.of_folds(one))]
+        return max(self.refit_seconds(one) for one in (name, *complete))
 
     def of_folds(self, method: str, fraction: float = 1.0, repeat: int = 0) -> list[Task]:
         """List the tasks of a method, one a fold."""

@@ -24,7 +24,7 @@ from corank.metrics import parse_metric
 LEVEL = 0.95
 """Of all intervals."""
 
-# shares of the budget after which no method, and then nothing but the winner, is learnt
+# shares of the budget after which no method, and then nothing at all, shall be learnt; the rest is for what is written
 _METHODS_UNTIL, _ALL_UNTIL = 0.75, 0.9
 
 
@@ -65,20 +65,17 @@ class Plan:
         metric, seed = self.metrics[0], self.settings.seed
         by_cost = sorted(self.methods, key=lambda name: self.methods[name].cost)
         tasks = [task for name in by_cost for task in learning.of_folds(name)]
-        learning.run(tasks, f"{len(by_cost)} methods", self._until(_METHODS_UNTIL))
+        learning.run(tasks, f"{len(by_cost)} methods", self._until(_METHODS_UNTIL), self._until(_ALL_UNTIL))
         outcomes = [learning.outcome(name) for name in self.methods]
         outcomes.sort(key=lambda one: (one.evaluation is None, -quality(one, metric), one.complexity))
         verdict = judge(outcomes, metric, LEVEL, seed)
         curve: tuple[CurvePoint, ...] = ()
         trade: tuple[TradeOffPoint, ...] = ()
-        late: tuple[str, ...] = ()
         if verdict.winner:
             drawn = _drawn(outcomes, verdict)
-            until = self._until(_ALL_UNTIL)
+            until = self._until(_ALL_UNTIL, learning.refit_seconds(verdict.winner))
             curve = learning.curve(drawn, self.fractions, self.n_repeats, until) if self.fractions else ()
             trade = self._trade(learning, until)
-            if until is not None and monotonic() > until:
-                late = ("The budget ended before everything besides was learnt: curves may lack points.",)
         model, path, notes = self._refit(learning, verdict.winner, folder)
         columns = self.given.names_of(self.problem.X.shape[1])
         refitted = learning.known.get(Task(verdict.winner, None))
@@ -98,7 +95,7 @@ class Plan:
             winner=verdict.winner,
             rule=RULE,
             verdict=verdict.sentence,
-            notes=(*self.notes, *_cut(outcomes, self.budget), *late, *notes),
+            notes=(*self.notes, *_cut(outcomes, self.budget), *self._late(learning.left), *notes),
             folds=self.problem.n_folds,
             seed=seed,
             versions=versions(self.methods.values()),
@@ -114,8 +111,8 @@ class Plan:
             bounds=() if scores is None else promised(self.problem, scores, sum(one.is_complete for one in outcomes)),
         )
 
-    def _until(self, share: float) -> float | None:
-        return None if self.budget is None else self.began + share * self.budget
+    def _until(self, share: float, reserve: float = 0.0) -> float | None:
+        return None if self.budget is None else self.began + share * self.budget - reserve
 
     def _trade(self, learning: Learning, deadline: float | None) -> tuple[TradeOffPoint, ...]:
         """Learn CRR at every mix, and lay ranking beside regression."""
@@ -125,6 +122,16 @@ class Plan:
         metrics = list(dict.fromkeys((self.metrics[0], "MSE")))
         found = {mix: learning.jury.evaluate(one, metrics) for mix, one in scores.items() if one is not None}
         return trade_off_points(found, self.metrics[0])
+
+    def _late(self, left: set[Task]) -> list[str]:
+        """Say what lacks points besides methods that were cut, which `_cut` tells."""
+        of_mixes = {method.name for method in self.mixes.values()}
+        lacks = {
+            "the learning curve": any(task.fraction < 1.0 for task in left),
+            "ranking against regression": any(task.method in of_mixes for task in left),
+        }
+        short = " and ".join(name for name, is_short in lacks.items() if is_short)
+        return [f"The budget ended before all points of {short} were learnt; a further run goes on."] if short else []
 
     def _refit(self, learning: Learning, winner: str, folder: Path | None) -> tuple[Any, Path | None, tuple[str, ...]]:
         """Fit the winner on all rows; return it, its file, and why there is none."""

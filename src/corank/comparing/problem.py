@@ -224,10 +224,27 @@ def _with_pool(rows: Any, given: Given, own: Queries, pool: Given) -> tuple[Any,
         raise InputError(
             "only one of the data and its unscored rows has query ids; pass them for both, or for neither."
         )
-    ids = [*own.ids[own.codes].tolist(), *theirs.ids[theirs.codes].tolist()]
+    same = _alike(own.ids.tolist(), theirs.ids.tolist())
+    ids = [*own.ids[own.codes].tolist(), *(same[at] for at in theirs.codes.tolist())]
     kind = np.result_type(rows.dtype, more.dtype)
     if sparse.issparse(rows) or sparse.issparse(more):
         stacked: Any = sparse.csr_matrix(sparse.vstack([rows, more], format="csr", dtype=kind))
     else:
         stacked = np.concatenate([rows, more], dtype=kind)
     return stacked, Queries.of(ids, len(ids))
+
+
+def _alike(own: list[Any], theirs: list[Any]) -> list[Any]:
+    """
+    Call the queries of the pool as the data calls them: by the same text where one has numbers and the other text.
+
+    >>> _alike([1, 2], ["2", "3"])
+    [2, '3']
+    """
+    known, texts = set(own), {_text(query): query for query in own}
+    return [query if query in known else texts.get(_text(query), query) for query in theirs]
+
+
+def _text(query: Any) -> str:
+    # a column of whole numbers with a gap is one of floats to pandas
+    return str(int(query)) if isinstance(query, float) and query.is_integer() else str(query)

@@ -102,7 +102,8 @@ def compare(
     n_repeats : int
         Draws of each share.
     budget : float, optional
-        Seconds after which no more is learnt but the winner. Cheap methods come first; what is left out is said.
+        Seconds that all of it may take. Cheap methods come first, and nothing is begun that would leave no time for the
+        refit of the winner, as long as folds tell; that is never cut. What is left out is said.
     folder : path, optional
         Where results, ``study.json`` and the winner's ``model.safetensors`` are kept; nothing is kept by default.
     overwrite : bool

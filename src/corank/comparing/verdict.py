@@ -61,9 +61,14 @@ def judge(outcomes: Sequence[Outcome], metric: str, level: float, seed: int) -> 
     winner = next(one for one in real if one is best or not _loses(against[one.name]))
     if simplest is not best:
         tests += compare_runs(found, metric, base=simplest.name, random_state=rng, level=level)
-    said = _sentence(best, simplest, winner, against, metric)
+    # the best was tested against it already, in the family that the rule is about
+    rivals = [test for test in tests if test.base == simplest.name and test.other != best.name and _gains(test)]
+    said = _sentence(best, simplest, winner, against, bool(rivals), metric)
+    if winner is simplest and rivals:
+        favoured = ", ".join(f"{complete[test.other].title} (p = {test.p_adjusted:.2g})" for test in rivals)
+        said += f" Surely better than it by ranks, though not best by mean: {favoured}."
     if RANDOM in against and not _loses(against[RANDOM]):
-        said += " No method is surely better than a random order here: judge more queries."
+        said += " The best mean is not surely better than that of a random order: judge more queries."
     return Verdict(tuple(tests), best.name, simplest.name, winner.name, said)
 
 
@@ -76,27 +81,42 @@ def quality(outcome: Outcome, metric: str) -> float:
 
 
 def _loses(test: PairedTest) -> bool:
-    """Whether the other is surely worse than the best, which is the base; a mean may be best by a few queries alone."""
-    better, worse = test.n_higher, test.n_lower
-    if not parse_metric(test.metric).measure.larger_is_better:
-        better, worse = worse, better
-    return test.p_adjusted <= ERROR and worse > better
+    """Whether the other is surely worse than the base."""
+    return test.p_adjusted <= ERROR and _lean(test) < 0
 
 
-def _sentence(best: Outcome, simplest: Outcome, winner: Outcome, against: dict[str, PairedTest], metric: str) -> str:
-    if winner is simplest:
-        said = f"Nothing beats the simplest method, {_told(winner, metric)}"
-    else:
+def _gains(test: PairedTest) -> bool:
+    """Whether the other is surely better than the base; a mean may be best by a few queries alone."""
+    return test.p_adjusted <= ERROR and _lean(test) > 0
+
+
+def _lean(test: PairedTest) -> float:
+    """Direction of a test, by the ranks that its p-value comes from: above 0 where the other is better."""
+    return test.rank_balance if parse_metric(test.metric).measure.larger_is_better else -test.rank_balance
+
+
+def _sentence(
+    best: Outcome, simplest: Outcome, winner: Outcome, against: dict[str, PairedTest], has_rivals: bool, metric: str
+) -> str:
+    """
+    Say who wins, and what stands against the best mean.
+
+    has_rivals: whether another than the best is surely better than the simplest.
+    """
+    if winner is not simplest:
         said = f"{winner.title} wins: {_value(winner, metric)}"
-        if winner is best:
-            said += f"; {_behind(simplest, against[simplest.name])}"
+    else:
+        lead = "The simplest method wins" if has_rivals else "Nothing beats the simplest method"
+        said = f"{lead}, {_told(winner, metric)}"
     if winner is best:
-        return said + ("; it is also the best." if winner is simplest else ".")
+        behind = "its mean is also the best" if winner is simplest else _behind(simplest, against[simplest.name])
+        return f"{said}; {behind}."
     test = against[winner.name]
-    return (
-        f"{said}; the best mean, {test.base_mean:.4f} of {best.title}, is ahead by no more than chance explains "
-        f"(p = {test.p_adjusted:.2g} over {test.n_queries} queries)."
-    )
+    top = f"the best mean, {test.base_mean:.4f} of {best.title}"
+    sureness = f"(p = {test.p_adjusted:.2g} over {test.n_queries} queries)"
+    if _gains(test):
+        return f"{said}; {top}, comes of larger differences, but by their ranks {winner.title} is ahead {sureness}."
+    return f"{said}; {top}, is ahead by no more than chance explains {sureness}."
 
 
 def _told(outcome: Outcome, metric: str) -> str:

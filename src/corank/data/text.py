@@ -18,6 +18,7 @@ from typing import IO, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from corank.data.atomic import folder_stands
 from corank.data.compressed import PIECE, STANDARD, packing_of, unpack
 from corank.errors import InputError
 
@@ -183,6 +184,13 @@ def as_sources(given: Source | Sequence[Source]) -> list[Source]:
     if not sources:
         raise InputError("no file to read; pass at least one path.")
     return sources
+
+
+def require_there(path: Path) -> None:
+    """Raise what `open_text` would where there is nothing of that name, before anything else is imported or read."""
+    if str(path) != STANDARD and not folder_stands(path):
+        with _naming(str(path)):
+            path.stat()
 
 
 def open_text(source: Source) -> Text:

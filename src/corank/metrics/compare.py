@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.errors import InputError, known
-from corank.metrics.chance import bootstrap_interval, holm, wilcoxon
+from corank.metrics.chance import bootstrap_interval, holm, rank_balance, wilcoxon
 from corank.metrics.evaluate import Evaluation
 from corank.metrics.measure import Result
 from corank.parameters import check_values, having, rng_of, seed
@@ -43,6 +43,9 @@ class PairedTest:
         Queries compared: those with a value in both evaluations.
     n_higher, n_lower : int
         Queries on which `other` has the higher and the lower value.
+    rank_balance : float
+        The direction of the test, from −1 to 1: (W₊ − W₋) / (W₊ + W₋) of its sums of ranks, below 0 where `other` has
+        the lower values. It need not agree with the counts, nor with the mean difference.
     """
 
     metric: str
@@ -59,6 +62,7 @@ class PairedTest:
     n_queries: int
     n_higher: int
     n_lower: int
+    rank_balance: float
 
 
 def compare_runs(
@@ -160,6 +164,7 @@ def _test(
         n_queries=len(a),
         n_higher=int(np.count_nonzero(differences > 0)),
         n_lower=int(np.count_nonzero(differences < 0)),
+        rank_balance=rank_balance(differences),
     )
 
 

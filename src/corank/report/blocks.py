@@ -101,6 +101,11 @@ class Code:
         return "\n".join(f"    {line}" for line in self.text.splitlines())
 
 
+def plot_file(name: str) -> str:
+    """Name the file of a plot."""
+    return f"report-{name}.svg"
+
+
 @dataclass(frozen=True)
 class Plot:
     """
@@ -120,7 +125,7 @@ class Plot:
     @property
     def file(self) -> str:
         """Name of the file that the Markdown variant shows."""
-        return f"report-{self.name}.svg"
+        return plot_file(self.name)
 
     def html(self) -> str:
         """Return it as HTML."""

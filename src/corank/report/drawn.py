@@ -13,6 +13,9 @@ from corank.report.spread import Bin, reliability_plot, waterfall
 if TYPE_CHECKING:
     from corank.comparing import Outcome, Study
 
+PLOTS = ("leaderboard", "curve", "path", "coefficients", "reliability", "trade-off", "differences")
+"""Names of all plots that a study may have."""
+
 N_BARS = 20
 """The most coefficients that are drawn."""
 

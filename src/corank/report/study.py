@@ -11,7 +11,7 @@ from corank.data.atomic import atomic_file, require_place
 from corank.errors import InputError
 from corank.metrics.conventions import CONVENTIONS
 from corank.report import drawn
-from corank.report.blocks import Block, Code, Facts, Folded, Items, Plot, Plots, Section, Text
+from corank.report.blocks import Block, Code, Facts, Folded, Items, Plot, Plots, Section, Text, plot_file
 from corank.report.page import page
 from corank.report.svg import standalone
 from corank.report.words import counted, duration, in_words
@@ -74,7 +74,7 @@ def write(study: Study, folder: str | os.PathLike[str], *, overwrite: bool = Fal
     folder : path
         An existing folder.
     overwrite : bool
-        Whether reports that stand there are replaced.
+        Whether reports that stand there are replaced, with all their plots.
 
     Returns
     -------
@@ -92,6 +92,10 @@ def write(study: Study, folder: str | os.PathLike[str], *, overwrite: bool = Fal
     for name in reversed(texts):  # the page last: where it stands, everything does
         with atomic_file(place / name, overwrite=overwrite) as scratch:
             scratch.write_text(texts[name], encoding="utf-8")
+    if overwrite:  # plots that the replaced report had, and this one has not
+        for name in {plot_file(name) for name in drawn.PLOTS} - set(texts):
+            if (place / name).is_file():
+                (place / name).unlink()
     return tuple(place / name for name in texts)
 
 
