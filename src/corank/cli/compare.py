@@ -140,6 +140,7 @@ def compare(
         files = [STUDY, *(path.name for path in written if path.suffix != ".svg")]
         typer.echo(f"wrote {', '.join(str(folder / name) for name in files)}; {study.seconds:.0f} s")
     if not study.winner:
+        typer.echo("corank: no method was done with all folds, so nothing was chosen.", err=True)
         raise typer.Exit(1)
 
 
@@ -231,14 +232,15 @@ def show_study(study: Study) -> None:
             console.print(f"- {one.title} failed: {one.error}")
     for said in study.notes:
         console.print(f"- {said}")
-    console.print(study.rule, style="dim")
+    if study.winner:
+        console.print(study.rule, style="dim")
 
 
 def _row(one: Outcome, study: Study, p_values: dict[str, float]) -> tuple[str | float | None, ...]:
     """Make a line of the leaderboard."""
     others, cost = study.metrics[1:3], (one.fit_seconds, one.peak_bytes / 1e6)
     if one.evaluation is None:
-        return (one.title, None, "failed" if one.error else "no time", None, *(None for _ in others), *cost)
+        return (one.title, None, "failed" if one.error else "no time", None, *(None for _ in others), None, None)
     means = [one.evaluation[metric].mean for metric in (study.metric, *others)]
     interval = f"{one.low:.4f} {one.high:.4f}"
     mark = " *" if one.name == study.winner else ""

@@ -64,11 +64,14 @@ class Plan:
         """
         metric, seed = self.metrics[0], self.settings.seed
         by_cost = sorted(self.methods, key=lambda name: self.methods[name].cost)
+        # what needs no judgements takes no time, and is there whatever the budget
+        free = [name for name in by_cost if self.methods[name].is_label_free]
+        learning.run([task for name in free for task in learning.of_folds(name)], "label-free methods", None)
         tasks = [task for name in by_cost for task in learning.of_folds(name)]
         learning.run(tasks, f"{len(by_cost)} methods", self._until(_METHODS_UNTIL), self._until(_ALL_UNTIL))
         outcomes = [learning.outcome(name) for name in self.methods]
         outcomes.sort(key=lambda one: (one.evaluation is None, -quality(one, metric), one.complexity))
-        verdict = judge(outcomes, metric, LEVEL, seed)
+        verdict = judge(outcomes, metric, LEVEL, seed, self.problem.unit)
         curve: tuple[CurvePoint, ...] = ()
         trade: tuple[TradeOffPoint, ...] = ()
         if verdict.winner:
@@ -153,8 +156,8 @@ def _cut(outcomes: Sequence[Outcome], budget: float | None) -> list[str]:
     if not cut or budget is None:
         return []
     return [
-        f"The budget of {budget:g} s ended before these were done: {'; '.join(cut)}. What was learnt of them is kept, "
-        "and a further run goes on."
+        f"The budget of {budget:g} s ended before these were done: {'; '.join(cut)}. A further run goes on from what "
+        "was learnt; one fold of a method is the least that a run must have time for."
     ]
 
 

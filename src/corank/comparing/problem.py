@@ -53,6 +53,12 @@ class Problem:
     n_own: int
 
     @property
+    def unit(self) -> str:
+        """What methods are paired by, in words."""
+        judged = self.units >= 0
+        return "queries" if (self.units[judged] == self.codes[judged]).all() else "groups of rows"
+
+    @property
     def n_folds(self) -> int:
         """Number of folds."""
         return int(self.parts.max()) + 1

@@ -16,7 +16,8 @@ ERROR = 0.05
 
 RULE = (
     "The winner is the simplest method, a random order apart, that does not lose to the best mean: by a paired "
-    f"Wilcoxon signed-rank test over queries at {ERROR:.0%}, after Holm's correction for the number of methods."
+    f"Wilcoxon signed-rank test over queries at {ERROR:.0%}, after Holm's correction for the number of methods. Where "
+    "queries are too few for any such test to tell, it is the best mean."
 )
 
 RANDOM = METHODS["random"].name
@@ -37,7 +38,7 @@ class Verdict:
     sentence: str = "No method was done with all folds."
 
 
-def judge(outcomes: Sequence[Outcome], metric: str, level: float, seed: int) -> Verdict:
+def judge(outcomes: Sequence[Outcome], metric: str, level: float, seed: int, unit: str = "queries") -> Verdict:
     """
     Choose a winner.
 
@@ -45,6 +46,7 @@ def judge(outcomes: Sequence[Outcome], metric: str, level: float, seed: int) -> 
     metric: what they are ordered by.
     level: of intervals.
     seed: of bootstrap samples.
+    unit: what is paired, in words.
     """
     complete = {one.name: one for one in outcomes if one.evaluation is not None}
     real = sorted((one for one in complete.values() if one.name != RANDOM), key=lambda one: one.complexity)
@@ -58,17 +60,27 @@ def judge(outcomes: Sequence[Outcome], metric: str, level: float, seed: int) -> 
     rng = np.random.default_rng([seed, 1])
     tests = compare_runs(found, metric, base=best.name, random_state=rng, level=level)
     against = {test.other: test for test in tests}
+    n = max(test.n_queries for test in tests)
+    if 2.0 ** (1 - n) * len(tests) > ERROR:  # the smallest p of so few, if all of them agree
+        said = (
+            f"{_told(best, metric)} is the best mean; {n} {unit} are too few for a test at {ERROR:.0%} to tell "
+            f"{len(tests) + 1} methods apart: judge more {'rows' if unit != 'queries' else unit}."
+        )
+        return Verdict(tuple(tests), best.name, simplest.name, best.name, said)
     winner = next(one for one in real if one is best or not _loses(against[one.name]))
     if simplest is not best:
-        tests += compare_runs(found, metric, base=simplest.name, random_state=rng, level=level)
-    # the best was tested against it already, in the family that the rule is about
-    rivals = [test for test in tests if test.base == simplest.name and test.other != best.name and _gains(test)]
-    said = _sentence(best, simplest, winner, against, bool(rivals), metric)
+        # the best was tested against it already, in the family that the rule is about
+        others = {name: one for name, one in found.items() if name != best.name}
+        if len(others) > 1:
+            tests += compare_runs(others, metric, base=simplest.name, random_state=rng, level=level)
+    rivals = [test for test in tests if test.base == simplest.name and test.base != best.name and _gains(test)]
+    said = _sentence(best, simplest, winner, against, bool(rivals), metric, unit)
     if winner is simplest and rivals:
         favoured = ", ".join(f"{complete[test.other].title} (p = {test.p_adjusted:.2g})" for test in rivals)
         said += f" Surely better than it by ranks, though not best by mean: {favoured}."
     if RANDOM in against and not _loses(against[RANDOM]):
-        said += " The best mean is not surely better than that of a random order: judge more queries."
+        more = unit if unit == "queries" else "rows"
+        said += f" The best mean is not surely better than that of a random order: judge more {more}."
     return Verdict(tuple(tests), best.name, simplest.name, winner.name, said)
 
 
@@ -96,7 +108,13 @@ def _lean(test: PairedTest) -> float:
 
 
 def _sentence(
-    best: Outcome, simplest: Outcome, winner: Outcome, against: dict[str, PairedTest], has_rivals: bool, metric: str
+    best: Outcome,
+    simplest: Outcome,
+    winner: Outcome,
+    against: dict[str, PairedTest],
+    has_rivals: bool,
+    metric: str,
+    unit: str,
 ) -> str:
     """
     Say who wins, and what stands against the best mean.
@@ -113,7 +131,7 @@ def _sentence(
         return f"{said}; {behind}."
     test = against[winner.name]
     top = f"the best mean, {test.base_mean:.4f} of {best.title}"
-    sureness = f"(p = {test.p_adjusted:.2g} over {test.n_queries} queries)"
+    sureness = f"(p = {test.p_adjusted:.2g} over {test.n_queries} {unit})"
     if _gains(test):
         return f"{said}; {top}, comes of larger differences, but by their ranks {winner.title} is ahead {sureness}."
     return f"{said}; {top}, is ahead by no more than chance explains {sureness}."

@@ -209,9 +209,9 @@ def _winner(study: Study) -> list[Block]:
     plots = tuple(plot for plot in found if plot is not None)
     blocks: list[Block] = []
     if study.model is not None:
-        blocks.append(
-            Text(f"{study.outcome(study.winner).title}, learnt from all scored rows, is saved as {study.model}.")
-        )
+        winner = study.outcome(study.winner)
+        learnt = "which needs no judgements" if winner.is_label_free else "learnt from all scored rows"
+        blocks.append(Text(f"{winner.title}, {learnt}, is saved as {study.model}."))
     if plots:
         blocks.append(Plots(plots))
     if study.coefficients:
