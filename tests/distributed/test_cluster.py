@@ -6,7 +6,6 @@ import threading
 
 import numpy as np
 import pytest
-
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 

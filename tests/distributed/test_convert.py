@@ -21,7 +21,8 @@ def pieces(*places, qid=QID):
 
 def table(*parts):
     """Rows of all parts, as a set."""
-    return sorted(tuple(map(str, [q, score, *row])) for rows, y, qid in parts for row, score, q in zip(rows, y, qid))
+    many = [zip(*part, strict=True) for part in parts]
+    return sorted(tuple(map(str, [query, score, *row])) for part in many for row, score, query in part)
 
 
 @pytest.mark.parametrize("kind", ["store", "parquet", "letor"])
