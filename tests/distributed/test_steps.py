@@ -125,6 +125,7 @@ def test_wide_text_of_many_zeros_is_scaled_too(tmp_path):
     found = fit_parts(make_pipeline(QueryScaler(), RankRLS()), tmp_path)
     whole = RankRLS().fit(QueryScaler().fit_transform(wide, qid=QID), scores, qid=QID)
     np.testing.assert_allclose(found[-1].coef_, whole.coef_, rtol=1e-6, atol=1e-8 * abs(whole.coef_).max())
+    np.testing.assert_allclose(predict_parts(found, tmp_path), scores_of(found, wide), rtol=1e-6, atol=1e-9)
 
 
 def test_a_fitted_pipeline_scores_ranks_and_is_judged_over_parts(tmp_path):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.utils import get_tags
 
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData
@@ -147,12 +148,14 @@ def over_steps(problems: Iterator[Problem], told: tuple[tuple[Any, ...], Callabl
 def _through(problem: Problem, steps: tuple[Any, ...]) -> Problem:
     X, codes = problem.data.X, problem.data.queries.codes
     for step in steps:
-        if isinstance(step, QueryScaler):
-            # the layout of text is chosen part by part, where nobody could ask for a dense one
-            X = as_rows(step.transform(X.toarray() if sparse.issparse(X) else X, codes))
-        else:
-            X = as_rows(step.transform(X))
+        of_queries = {"qid": codes} if isinstance(step, QueryScaler) else {}
+        X = as_rows(step.transform(laid_out_for(step, X), **of_queries))
     return replace(problem, data=replace(problem.data, X=X))
+
+
+def laid_out_for(model: Any, X: Any) -> Any:
+    """Return rows dense where a model takes no others: the layout of text is chosen part by part, by its density."""
+    return X.toarray() if sparse.issparse(X) and not get_tags(model).input_tags.sparse else X
 
 
 def take_rows(problems: Iterator[Problem], wanted: Integers) -> list[tuple[Integers, Any]]:
