@@ -101,30 +101,39 @@ class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         self
             The fitted transformer.
         """
+        kernel = self._checked()
+        rows = as_objects(X) if kernel.takes_objects and not is_table(X) else as_rows(X)
+        n, factors, seen = rows.shape[0], None, rows
+        if self.scale and kernel.scales_columns:
+            factors = column_factors(RankingData.of_checked(rows, np.zeros(n), Queries.of(None, n)))
+            seen = ScaledRows(rows, factors)
+        self._choose(kernel, seen, factors)
+        if rows.ndim == 2:
+            validate_data(self, columns_of(X, rows), skip_check_array=True)
+        return self
+
+    def _checked(self) -> Kernel:
+        """Check the parameters; return the kernel as it was given."""
         check_values({name: getattr(self, name) for name in self._rules}, self._rules)
         require_choice(self.basis)
         kernel = as_kernel(self.kernel)
         if isinstance(kernel, PrecomputedKernel):
             raise InputError("landmarks are rows, but a precomputed kernel holds similarities; choose another kernel.")
-        rows = as_objects(X) if kernel.takes_objects and not is_table(X) else as_rows(X)
-        if rows.shape[0] < 2:
+        return kernel
+
+    def _choose(self, kernel: Kernel, seen: Any, factors: NDArray[np.float64] | None) -> None:
+        """Choose among rows, whose columns were multiplied by factors, and forget what was learnt before."""
+        if seen.shape[0] < 2:
             raise InputError("X has 1 sample, which has nothing to be similar to; pass at least two rows.")
         for_kernel, for_basis = rng_of(self.random_state).spawn(2)
-        every, factors, seen = np.arange(rows.shape[0]), None, rows
-        if self.scale and kernel.scales_columns:
-            factors = column_factors(RankingData.of_checked(rows, np.zeros(len(every)), Queries.of(None, len(every))))
-            seen = ScaledRows(rows, factors)
-        view = View(None, kernel).fit(seen, for_kernel)
+        view, every = View(None, kernel).fit(seen, for_kernel), np.arange(seen.shape[0])
         basis = Basis.of(view, seen, choose_basis(view, seen, every, self.n_basis, self.basis, for_basis))
         basis.gram(seen)
         for name in ("column_scale_", "n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)
-        if rows.ndim == 2:
-            validate_data(self, columns_of(X, rows), skip_check_array=True)
         self.basis_, self.kernel_ = basis, view.kernel
         if factors is not None:
             self.column_scale_ = factors
-        return self
 
     def transform(self, X: Any) -> NDArray[Any]:
         """

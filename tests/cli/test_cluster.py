@@ -6,6 +6,7 @@ from typer.testing import CliRunner
 
 import corank
 from corank.cli import app
+from corank.data.routing import predict_with_qid
 from corank.data.store import write_store
 from corank.distributed import fit_parts
 from corank.rls import RankRLS
@@ -32,16 +33,28 @@ def test_a_folder_is_fitted_part_after_part(says, made, y, folder, tmp_path):
 
 def test_on_a_cluster_the_file_is_the_same(says, folder, tmp_path):
     pytest.importorskip("distributed")
-    says("fit", folder, "--model", "rankrls", "-o", tmp_path / "a")
-    said = says("fit", folder, "--model", "rankrls", "--cluster", "local:1", "-o", tmp_path / "b")
+    words = ("fit", folder, "--model", "rankrls", "--scale", "minmax", "-o")
+    says(*words, tmp_path / "a")
+    said = says(*words, tmp_path / "b", "--cluster", "local:1")
     assert "1 workers, ready in" in said
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_queries_are_scaled_where_they_are_whole(says, made, y, folder, tmp_path):
+    said = says("fit", folder, "--model", "crr", "--scale", "zscore", "-o", tmp_path / "a")
+    assert "CRR from 240 rows in 30 queries and 3 parts, 10 features" in said
+    assert "alpha" in said
+    scores = predict_with_qid(corank.load(tmp_path / "a"), made.X, made.qid)
+    write_store(tmp_path / "all.store", made.X, y, made.qid)
+    says("fit", tmp_path / "all.store", "--model", "crr", "--scale", "zscore", "-o", tmp_path / "b")
+    whole = predict_with_qid(corank.load(tmp_path / "b"), made.X, made.qid)
+    np.testing.assert_allclose(scores, whole, rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--model", "rankrls", "--scale", "minmax"], "--scale needs all rows at once"),
+        (["--model", "rankrls", "--prior", "1-3"], "--prior needs all rows at once"),
         (["--model", "lambdarank"], "LambdaRank cannot be learnt from parts"),
         (["--model", "rankrls", "--cluster", "nowhere"], "--cluster nowhere does not answer"),
     ],

@@ -6,9 +6,11 @@ import threading
 
 import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
 
-from corank import CoRankRLS, RankRLS, hide_scores, make_ranking, write_store
-from corank.distributed import Dask, Parts, fit_parts, fit_trees, summarise
+from corank import SPD, CoRankRLS, Landmarks, QueryScaler, RankRLS, hide_scores, make_ranking, write_store
+from corank.distributed import Dask, Parts, convert_parts, fit_parts, fit_trees, summarise
 from corank.errors import InputError
 from corank.metrics import disagreement_error
 from dying import Dying, Slow
@@ -72,6 +74,20 @@ def test_leave_query_out_chooses_as_on_one_machine(client):
     assert model.alpha_from_ == whole.alpha_from_
     np.testing.assert_allclose(model.loo_scores_, whole.loo_scores_, rtol=1e-12)
     np.testing.assert_allclose(model.coef_, whole.coef_, rtol=1e-10)
+
+
+def test_a_pipeline_and_files_are_those_of_one_machine(client, tmp_path):
+    model = make_pipeline(QueryScaler(), Landmarks(10, random_state=0), SPD(loss="logistic"))
+    here, there = fit_parts(clone(model), cut(*SEVEN)), fit_parts(clone(model), cut(*SEVEN), client)
+    np.testing.assert_allclose(there[-1].coef_, here[-1].coef_, rtol=1e-9)
+    linear = [fit_parts(make_pipeline(QueryScaler(), RankRLS()), cut(*SEVEN), where) for where in (None, client)]
+    assert linear[0][-1].coef_.tobytes() == linear[1][-1].coef_.tobytes()
+    engine = Dying(client, "files", tmp_path / "dead")
+    paths = convert_parts(cut(*SEVEN), tmp_path / "out", client=engine)
+    assert paths == sorted((tmp_path / "out").iterdir())
+    files = [[path.name, *(file.read_bytes() for file in sorted(path.iterdir()))] for path in paths]
+    alone = convert_parts(cut(*SEVEN), tmp_path / "alone")
+    assert files == [[path.name, *(file.read_bytes() for file in sorted(path.iterdir()))] for path in alone]
 
 
 def test_stores_frames_and_arrays_of_dask(client, alone, tmp_path):

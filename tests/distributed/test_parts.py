@@ -128,6 +128,7 @@ def test_split_refuse_names_the_query():
         RankRLS(alphas=[0.01, 0.1, 1.0, 10.0]),
         RankRLS(alphas=[0.01, 1.0], metric="AP", query_weight="rows"),
         RankRLS(kernel="gaussian", n_basis=20, random_state=3),
+        RankRLS(kernel="gaussian", n_basis=20, random_state=3, scale=False),
         RankRLS(kernel="gaussian", n_basis=20, random_state=3, alphas=[1e-4, 0.01, 1.0], ties=True),
         CoRankRLS(random_state=0),
         CoRankRLS(views=[[0, 1, 2], [2, 3]], coupling=2.0),

@@ -29,7 +29,7 @@ def are_parts(data: Sequence[Path], cluster: str | None) -> bool:
 
 
 def fit_cluster(
-    ranker: Any,
+    model: Any,
     data: Sequence[Path],
     cluster: str | None,
     output: Path,
@@ -39,8 +39,9 @@ def fit_cluster(
     overwrite: bool,
 ) -> tuple[dict[str, Any], str]:
     """
-    Fit a ranker to parts and save it, whole or not at all.
+    Fit a model to parts and save it, whole or not at all.
 
+    model: a ranker, or a pipeline that ends in one.
     cluster: the address of a scheduler, ``local:2`` for so many processes here, None for this process.
     reading: options of `corank.distributed.fit_parts`.
     unfit: options that need all rows at once, with what was given for each.
@@ -57,9 +58,10 @@ def fit_cluster(
         # an address is not a path, which would have lost one of its slashes
         sources = [_ADDRESS.sub(r"\1://", str(path)) for path in data]
         parts = Parts(sources, client, verbose=sys.stderr.isatty(), **reading)
-        fit_parts(ranker, parts)
+        fit_parts(model, parts)
         took = getattr(parts.engine, "ready", {})
-    save(ranker, output, overwrite=overwrite)
+    save(model, output, overwrite=overwrite)
+    ranker = model[-1] if hasattr(model, "steps") else model
     moved = sum(one.bytes_moved for one in parts.passes)
     seconds = time.perf_counter() - began
     fields = {

@@ -172,11 +172,11 @@ def fit(
 
     if are_parts(data, cluster):
         at_once = {
-            "--prior": prior, "--scale": scale, "--loop": loop in IGNORE_QUERIES, "--qid none": qid == "none",
-            "--pairs": pairs, "--valid": valid,
+            "--prior": prior, "--loop": loop in IGNORE_QUERIES, "--qid none": qid == "none", "--pairs": pairs,
+            "--valid": valid,
         }  # fmt: skip
         reading = {"unscored": unscored, "y": label, "qid": qid}
-        tell(as_json, "fit", *fit_cluster(ranker, data, cluster, output, reading, at_once, overwrite=force))
+        tell(as_json, "fit", *fit_cluster(whole(ranker), data, cluster, output, reading, at_once, overwrite=force))
         return
     require_place(output, overwrite=force)
     column = "none" if loop in IGNORE_QUERIES else qid

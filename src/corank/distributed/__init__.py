@@ -1,5 +1,6 @@
 """More rows than one machine holds: exact learning from parts, on this machine or on a cluster."""
 
+from corank.distributed.convert import convert_parts
 from corank.distributed.engine import Engine, Here
 from corank.distributed.fit import fit_parts, summarise
 from corank.distributed.on_dask import Dask
@@ -13,6 +14,7 @@ __all__ = [
     "Here",
     "Parts",
     "Pass",
+    "convert_parts",
     "evaluate_parts",
     "fit_parts",
     "fit_trees",

@@ -6,12 +6,14 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.pipeline import Pipeline
 
 from corank.base import Ranker
 from corank.basis import FeatureMap
 from corank.descent.linear import LinearDescent
 from corank.distributed.linear import fit_linear, warn_of_no_agreement
 from corank.distributed.parts import Parts
+from corank.distributed.steps import fit_steps, require_steps
 from corank.distributed.summary import Summarised, leave_queries_out, summarise_maps, summarise_parts
 from corank.errors import InputError
 from corank.metrics import parse_metric
@@ -20,7 +22,7 @@ from corank.rls.judge import EVIDENCE
 from corank.rls.least_squares import LeastSquares
 
 Floats = NDArray[np.float64]
-R = TypeVar("R", bound=Ranker)
+R = TypeVar("R", bound=Ranker | Pipeline)
 
 
 def fit_parts(
@@ -43,9 +45,10 @@ def fit_parts(
 
     Parameters
     ----------
-    model : RankRLS, CoRankRLS, SPD, CRR or LCRA
+    model : RankRLS, CoRankRLS, SPD, CRR or LCRA; or a Pipeline that ends in one
         What to learn. The last three are solved exactly where the loss allows it; with ``solver="sgd"``, or a hinge,
-        their weights are the mean of independent stochastic runs, one a part, which do depend on the parts.
+        their weights are the mean of independent stochastic runs, one a part, which do depend on the parts. Steps
+        before the ranker are `QueryScaler` and `Landmarks` with random ones.
     parts : Parts, path, sequence, or Dask's collections
         The rows, see `Parts`.
     client : distributed.Client, Engine or None
@@ -60,7 +63,7 @@ def fit_parts(
 
     Returns
     -------
-    Ranker
+    Ranker or Pipeline
         The model, fitted.
 
     Examples
@@ -73,19 +76,26 @@ def fit_parts(
     >>> bool(np.allclose(model.coef_, whole.coef_, rtol=1e-12))
     True
     """
-    if type(model) in (RankRLS, CoRankRLS):
+    *steps, ranker = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
+    if type(ranker) in (RankRLS, CoRankRLS):
         fit = _fit_least_squares
-    elif isinstance(model, LinearDescent):
+    elif isinstance(ranker, LinearDescent):
         fit = fit_linear
     else:
         raise InputError(
-            f"{type(model).__name__} cannot be learnt from parts; use RankRLS, CoRankRLS, SPD, CRR or LCRA, or fit it "
+            f"{type(ranker).__name__} cannot be learnt from parts; use RankRLS, CoRankRLS, SPD, CRR or LCRA, or fit it "
             "on one machine."
         )
-    model._check()
+    steps = require_steps(steps)
+    ranker._check()
     if not isinstance(parts, Parts):
         parts = Parts(parts, client, split=split, unscored=unscored, y=y, qid=qid, verbose=verbose)
-    fit(model, parts)
+    fitted, parts = fit_steps(steps, parts)
+    fit(ranker, parts)
+    # nothing can fail any more
+    for step, new in zip(steps, fitted, strict=True):
+        vars(step).clear()
+        vars(step).update(vars(new))
     return model
 
 

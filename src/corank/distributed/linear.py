@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from sklearn.base import clone
 
 from corank.data.weights import require_weight
@@ -100,8 +99,7 @@ def _origin(model: Any, parts: Parts, loss: Loss) -> Floats | None:
         return None
     if not model.fit_intercept or loss.exact != "system":
         return np.zeros(parts.n_features)
-    row = parts.rows(np.array([parts.lowest_row]))
-    return np.asarray(row.toarray() if sparse.issparse(row) else row, dtype=np.float64).ravel()
+    return parts.origin
 
 
 def _coupling(model: Any, unscored: Moments | None, sums: Sums) -> float:

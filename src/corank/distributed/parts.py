@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
@@ -27,11 +28,13 @@ from corank.distributed.whole import (
     count,
     hold,
     over_held,
+    over_steps,
     over_whole,
     pick,
     rows_of,
     send,
     sum_up,
+    take_rows,
     weigh,
 )
 from corank.errors import InputError
@@ -104,7 +107,8 @@ class Parts:
     passes: list[Pass] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._held: list[Any] | None = None
+        self._held: dict[int, Any] | None = None
+        self._steps: tuple[Any, ...] = ()
         if self.split not in ("move", "refuse"):
             raise InputError(f"split is {self.split!r}; choose 'move' or 'refuse'.")
         self.sources = sources_of(self.parts)
@@ -129,10 +133,15 @@ class Parts:
         """Number of rows of all parts."""
         return sum(one.n_rows for one in self.census)
 
-    @cached_property
+    @property
     def n_features(self) -> int:
         """Number of columns of all parts."""
-        return max(one.found.n_features or 0 for one in self.census)
+        return len(self._steps[-1].get_feature_names_out()) if self._steps else self._width
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """Names of the columns, where parts have them."""
+        return None if self._steps else next((one.found.names for one in self.census if one.found.names), None)
 
     @property
     def n_queries(self) -> int:
@@ -147,16 +156,38 @@ class Parts:
     @property
     def reader(self) -> Reader:
         """How parts are read, now that their columns are known."""
-        return Reader(self.unscored, self.y, self.qid, self.n_features)
+        return Reader(self.unscored, self.y, self.qid, self._width)
 
     @property
-    def lowest_row(self) -> int:
-        """Number of the first row of the lowest query id: a row that the set of rows alone decides."""
+    def origin(self) -> NDArray[np.float64]:
+        """The first row of the lowest query id, dense: one that the set of rows alone decides."""
+        number = 0
         for share, one in zip(self._shares, self.census, strict=True):
             at = np.flatnonzero(one.ids == self._ids[0][0])
             if one.n_rows and len(at):
-                return share.first_row + int(one.firsts[at[0]])
-        return 0
+                number = share.first_row + int(one.firsts[at[0]])
+                break
+        row = self.rows(np.array([number]))
+        return np.asarray(row.toarray() if sparse.issparse(row) else row, dtype=np.float64).ravel()
+
+    def through(self, step: Any) -> Parts:
+        """
+        See the rows through a fitted transformer, query by query and anew in each pass.
+
+        Parameters
+        ----------
+        step : QueryScaler or Landmarks
+            The transformer.
+
+        Returns
+        -------
+        Parts
+            The same parts with other columns; no row is moved twice.
+        """
+        _ = self._arrivals
+        other = copy(self)
+        other._steps, other._held = (*self._steps, step), None
+        return other
 
     def kept(self) -> Parts:
         """
@@ -169,7 +200,7 @@ class Parts:
             pass reads them again.
         """
         if self._held is None and self.engine.keeps:
-            self._held = self.over(hold, None, "rows")
+            self._held = dict(zip(self._full, self.over(hold, None, "rows"), strict=True))
         return self
 
     def over(self, function: Callable[..., Any], settings: Any, name: str) -> list[Any]:
@@ -190,19 +221,7 @@ class Parts:
         list
             A handle for each of these parts.
         """
-        full = self._full
-        if self._held is not None:
-            return self.engine.map(over_held, self._held, [function] * len(full), [settings] * len(full), name=name)
-        return self.engine.map(
-            over_whole,
-            [self.sources[at] for at in full],
-            [self.reader] * len(full),
-            [self._shares[at] for at in full],
-            [self._arrivals[at] for at in full],
-            [function] * len(full),
-            [settings] * len(full),
-            name=name,
-        )
+        return self._over(self._full, function, settings, name)
 
     def summed(self, function: Callable[..., Any], settings: Any, name: str) -> Any:
         """
@@ -243,6 +262,14 @@ class Parts:
         part = np.searchsorted(first, numbers, side="right") - 1
         # of parts that begin at one row, the last is the one with rows
         used = np.unique(part)
+        if self._steps:
+            # a row is seen where its query is whole
+            places = np.unique(np.concatenate([used, *(self._shares[at].homes for at in used)]))
+            handles = self._over(places.tolist(), take_rows, np.unique(numbers), "chosen rows")
+            found = [one for some in self.engine.gather(handles) for one in some]
+            known, X = (np.concatenate(column) for column in zip(*found, strict=True))
+            order = np.argsort(known)
+            return X[order[np.searchsorted(known[order], numbers)]]
         wanted = [numbers[part == at] - first[at] for at in used]
         handles = self.engine.map(
             rows_of, [self.sources[at] for at in used], [self.reader] * len(used), wanted, name="chosen rows"
@@ -253,6 +280,19 @@ class Parts:
         back = np.empty(len(order), dtype=np.int64)
         back[order] = np.arange(len(order))
         return X[back]
+
+    def _over(self, places: list[int], function: Callable[..., Any], settings: Any, name: str) -> list[Any]:
+        """Run a task as `over` does, for some of the parts."""
+        n = len(places)
+        if self._held is not None:
+            held = [self._held[at] for at in places]
+            return self.engine.map(over_held, held, [function] * n, [settings] * n, name=name)
+        if self._steps:
+            function, settings = over_steps, (self._steps, function, settings)
+        return self.engine.map(
+            over_whole, [self.sources[at] for at in places], [self.reader] * n, [self._shares[at] for at in places],
+            [self._arrivals[at] for at in places], [function] * n, [settings] * n, name=name,
+        )  # fmt: skip
 
     def _require_alike(self, found: list[Census]) -> None:
         """Raise one sentence where parts differ in columns or in the kind of their query ids."""
@@ -274,6 +314,11 @@ class Parts:
                     )
         if not seen:
             raise InputError(f"none of the {len(found)} parts has a row; pass parts with rows.")
+
+    @cached_property
+    def _width(self) -> int:
+        """Number of columns as parts are read."""
+        return max(one.found.n_features or 0 for one in self.census)
 
     @cached_property
     def _full(self) -> list[int]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from corank.data.routing import predict_with_qid
 from corank.distributed.parts import Parts
-from corank.distributed.whole import Problem
+from corank.distributed.whole import Problem, laid_out_for
 from corank.metrics import Convention, Evaluation, Result, evaluate
 
 Floats = NDArray[np.float64]
@@ -133,7 +133,7 @@ def _evaluate_part(problems: Iterator[Problem], told: tuple[Any, tuple[str, ...]
 
 
 def _scores(model: Any, problem: Problem) -> Floats:
-    return predict_with_qid(model, problem.data.X, problem.data.queries.codes)
+    return predict_with_qid(model, laid_out_for(model, problem.data.X), problem.data.queries.codes)
 
 
 def _together(results: list[Result], order: Integers) -> Result:

@@ -68,8 +68,7 @@ def summarise_parts(parts: Parts, model: LeastSquares) -> Summarised:
     names: _Names = parts.summed(_names_part, (model.query_weight, model.ties), "row numbers")
     # the same dice as above
     rng = rng_of(model.random_state).spawn(2)[1]
-    X: Any = PartRows(parts, parts.n_rows, np.arange(parts.n_features))
-    seen = _Seen(X if factors is None else ScaledRows(X, factors), parts.n_features, np.sort(names.unscored))
+    seen = _Seen(rows_of_parts(parts, factors), parts.n_features, np.sort(names.unscored))
     maps = model._maps(seen, names.frame, rng)  # type: ignore[arg-type]
     return _summed(parts, maps, Wanted(model.query_weight, model.ties, len(maps) > 1, None, maps, factors), factors)
 
@@ -133,6 +132,13 @@ class PartRows:
             return PartRows(self.parts, self.n_rows, self.columns[chosen[1]])
         numbers = range(*chosen.indices(self.n_rows)) if isinstance(chosen, slice) else chosen
         return self.parts.rows(np.asarray(numbers, dtype=np.int64))[:, self.columns]
+
+
+def rows_of_parts(parts: Parts, factors: Floats | None) -> ScaledRows:
+    """Return the rows of all parts as one table that is read where it is asked for, columns times factors if any."""
+    # whoever looks for a bandwidth fetches a few rows of a `ScaledRows`, and would check all of another table
+    rows: Any = PartRows(parts, parts.n_rows, np.arange(parts.n_features))
+    return ScaledRows(rows, np.ones(parts.n_features, dtype=np.float32) if factors is None else factors)
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.utils import get_tags
 
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData
+from corank.data.rows import as_rows
+from corank.data.scale import QueryScaler
 from corank.distributed.sources import Found, Reader, Rows, kind_of_ids
 
 Integers = NDArray[np.int64]
@@ -58,7 +61,7 @@ class Share:
 @dataclass(frozen=True, eq=False)
 class Parcel:
     """
-    Rows of straddling queries on their way.
+    Rows of several queries, such as straddling ones on their way.
 
     numbers (n,): their numbers among the rows of all parts.
     """
@@ -136,6 +139,34 @@ def over_held(held: list[Problem], function: Callable[..., Any], settings: Any) 
     return function(iter(held), settings)
 
 
+def over_steps(problems: Iterator[Problem], told: tuple[tuple[Any, ...], Callable[..., Any], Any]) -> Any:
+    """Run a task over queries as fitted transformers show them."""
+    steps, function, settings = told
+    return function((_through(problem, steps) for problem in problems), settings)
+
+
+def _through(problem: Problem, steps: tuple[Any, ...]) -> Problem:
+    X, codes = problem.data.X, problem.data.queries.codes
+    for step in steps:
+        of_queries = {"qid": codes} if isinstance(step, QueryScaler) else {}
+        X = as_rows(step.transform(laid_out_for(step, X), **of_queries))
+    return replace(problem, data=replace(problem.data, X=X))
+
+
+def laid_out_for(model: Any, X: Any) -> Any:
+    """Return rows dense where a model takes no others: the layout of text is chosen part by part, by its density."""
+    return X.toarray() if sparse.issparse(X) and not get_tags(model).input_tags.sparse else X
+
+
+def take_rows(problems: Iterator[Problem], wanted: Integers) -> list[tuple[Integers, Any]]:
+    """Return those of some rows that are seen here, and their numbers."""
+    found = []
+    for problem in problems:
+        at = np.flatnonzero(np.isin(problem.numbers, wanted))
+        found.append((problem.numbers[at], problem.data.X[at]))
+    return found
+
+
 def over_whole(
     source: Any, reader: Reader, share: Share, arrivals: list[Parcel], function: Callable[..., Any], settings: Any
 ) -> Any:
@@ -147,30 +178,31 @@ def _problems(source: Any, reader: Reader, share: Share, arrivals: list[Parcel])
     """Yield the queries that stand here alone, and those that straddle and have their home here."""
     rows = reader.rows(source)
     if not len(share.straddling):
-        yield _problem(rows, share.first_row + np.arange(len(rows.y)))
+        yield _problem(Parcel(rows, share.first_row + np.arange(len(rows.y))))
         return
     alone = np.flatnonzero(~_is_among(rows.qid, share.straddling))
     if len(alone):
         # a run of neighbours is a window on X, not a copy
         is_run = alone[-1] - alone[0] == len(alone) - 1
         chosen = slice(alone[0], alone[-1] + 1) if is_run else alone
-        yield _problem(rows.take(chosen), share.first_row + alone)
+        yield _problem(Parcel(rows.take(chosen), share.first_row + alone))
     homed = share.straddling[share.homes == share.here]
     if len(homed):
         at = np.flatnonzero(_is_among(rows.qid, homed))
-        yield _joined([Parcel(rows.take(at), share.first_row + at), *arrivals])
+        yield _problem(joined([Parcel(rows.take(at), share.first_row + at), *arrivals]))
 
 
-def _joined(parcels: list[Parcel]) -> Problem:
+def joined(parcels: list[Parcel]) -> Parcel:
     """Put rows together in the order of their numbers."""
     numbers = np.concatenate([one.numbers for one in parcels])
     order = np.argsort(numbers)
     X = [one.rows.X for one in parcels]
     stacked = sparse.vstack(X).tocsr() if any(map(sparse.issparse, X)) else np.concatenate(X)
     y, qid = (np.concatenate([one.rows[k] for one in parcels])[order] for k in (1, 2))
-    return _problem(Rows(stacked[order], y, qid), numbers[order])
+    return Parcel(Rows(stacked[order], y, qid), numbers[order])
 
 
-def _problem(rows: Rows, numbers: Integers) -> Problem:
+def _problem(parcel: Parcel) -> Problem:
+    rows = parcel.rows
     queries = Queries.of(rows.qid, len(rows.y))
-    return Problem(RankingData.of_checked(rows.X, rows.y, queries), numbers)
+    return Problem(RankingData.of_checked(rows.X, rows.y, queries), parcel.numbers)

@@ -1,0 +1,130 @@
+"""Convert parts: whole queries are written where they are read, a file a part, in a folder that appears at once."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+from uuid import uuid4
+
+from corank.data.atomic import atomic_folder
+from corank.data.frames import write_parquet
+from corank.data.letor_writer import write_letor
+from corank.data.store import write_store
+from corank.distributed.parts import Parts
+from corank.distributed.sources import Rows
+from corank.distributed.whole import Parcel, Problem, joined
+from corank.errors import InputError, need
+
+_SUFFIXES = {"store": ".store", "parquet": ".parquet", "letor": ".txt"}
+_NAME = "part-"
+
+
+@dataclass(frozen=True)
+class _Target:
+    """
+    What every task is told.
+
+    folder: where attempts to write a part stand.
+    names: names of the columns, where there are some.
+    unscored: label of unscored rows in text.
+    """
+
+    folder: str
+    kind: str
+    names: tuple[str, ...] | None
+    unscored: float | None
+
+
+def convert_parts(
+    parts: Any,
+    folder: str | os.PathLike[str],
+    kind: Literal["store", "parquet", "letor"] = "store",
+    client: Any = None,
+    *,
+    overwrite: bool = False,
+) -> list[Path]:
+    """
+    Write parts as files of one kind, each query whole in one of them.
+
+    Straddling queries move first, as for `fit_parts`, so that what is learnt from the files later moves nothing. Rows
+    keep their order inside a file; one is written for each part that has a query of its own. Document ids and comments
+    are left behind.
+
+    Parameters
+    ----------
+    parts : Parts, path, sequence, or Dask's collections
+        The rows, see `Parts`; its `unscored` is written for unscored rows of text.
+    folder : path
+        The folder to write, which appears with all its files or not at all; on a cluster, one that every worker sees.
+    kind : {"store", "parquet", "letor"}
+        What is written.
+    client : distributed.Client, Engine or None
+        Where tasks run; None is this machine.
+    overwrite : bool
+        Whether a folder of such parts that stands there is replaced, also one that is read; any other never is.
+
+    Returns
+    -------
+    list of Path
+        The files, in the order of their first rows.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> cut = [([[0.0], [1.0]], [0, 1], ["a", "b"]), ([[2.0], [3.0]], [1, 0], ["a", "a"])]
+    >>> paths = convert_parts(cut, Path(tempfile.mkdtemp(), "whole"))
+    >>> [path.name for path in paths], Parts(paths).n_straddling
+    (['part-00000.store', 'part-00001.store'], 0)
+    """
+    if kind not in _SUFFIXES:
+        raise InputError(f"kind is {kind!r}; choose {', '.join(_SUFFIXES)}.")
+    if kind == "parquet":
+        need("pyarrow", "frames")
+    place = Path(folder)
+    _require_parts_only(place)
+    parts = parts if isinstance(parts, Parts) else Parts(parts, client)
+    with atomic_folder(place, overwrite=overwrite) as scratch:
+        # a task may run twice, or be cut off: what counts is the attempt that it returned
+        attempts = scratch / "attempts"
+        attempts.mkdir()
+        told = _Target(str(attempts), kind, parts.names, parts.unscored)
+        written = parts.engine.gather(parts.over(_write_part, told, "files"))
+        names = []
+        for number, (_, attempt) in enumerate(sorted(one for one in written if one is not None)):
+            names.append(f"{_NAME}{number:05d}{_SUFFIXES[kind]}")
+            (attempts / attempt).rename(scratch / names[-1])
+        shutil.rmtree(attempts)
+    return [place / name for name in names]
+
+
+def _require_parts_only(place: Path) -> None:
+    """Refuse to replace a folder that holds anything else."""
+    for entry in sorted(place.iterdir()) if place.is_dir() else ():
+        if not entry.name.startswith(_NAME) or entry.suffix not in _SUFFIXES.values():
+            raise InputError(f"{place} holds {entry.name}, which is no part, and is left alone; choose another name.")
+
+
+def _write_part(problems: Iterator[Problem], told: _Target) -> tuple[int, str] | None:
+    """Write the queries of a part; return the number of its first row and the name of the file, None without any."""
+    found = []
+    for problem in problems:
+        data = problem.data
+        assert data.y is not None
+        found.append(Parcel(Rows(data.X, data.y, data.queries.ids[data.queries.codes]), problem.numbers))
+    if not found:
+        return None
+    whole = joined(found) if len(found) > 1 else found[0]
+    X, y, qid = whole.rows
+    name = f"{uuid4().hex}{_SUFFIXES[told.kind]}"
+    path = Path(told.folder, name)
+    if told.kind == "store":
+        write_store(path, X, y, qid)
+    elif told.kind == "parquet":
+        write_parquet(path, X, y, qid, names=told.names)
+    else:
+        write_letor(path, X, y, qid, unscored=told.unscored)
+    return int(whole.numbers[0]), name
