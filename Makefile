@@ -56,7 +56,7 @@ $(BIN)/python:
 	$(BIN)/python -m pip install --quiet --upgrade pip
 
 .venv/.run: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable .
+	$(BIN)/python -m pip install --quiet --editable '.[trees]'
 	touch $@
 
 .venv/.dev: pyproject.toml | $(BIN)/python
