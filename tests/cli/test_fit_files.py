@@ -104,9 +104,7 @@ def test_validation_rows_of_other_features_are_refused(here, says):
 
 
 def test_options_from_a_file_which_typed_ones_win_over(here, says):
-    (here / "fit.toml").write_text(
-        'model = "crr"\nunscored = -1\nlambda = "0.5"\niterations = 300\nset = ["mix=0.3"]\n'
-    )
+    (here / "fit.toml").write_text('model = "crr"\nunscored = -1\nlambda = "0.5"\niterations = 300\nset = "mix=0.3"\n')
     says("fit", "train.txt", "--config", "fit.toml", "--lambda", "0.25", "-o", "m")
     model = corank.load("m")
     assert (type(model).__name__, model.n_steps, model.mix, model.alpha) == ("CRR", 300, 0.3, 0.25)
@@ -121,6 +119,9 @@ def test_options_from_a_file_which_typed_ones_win_over(here, says):
         ('modle = "crr"', r"fit.toml has a key 'modle', which is no option; did you mean 'model'\?"),
         ("[model]\nname = 1", r"fit.toml: model is a table"),
         ("model = crr", r"fit.toml is no TOML"),
+        ('model = ["crr", "spd"]', r"fit.toml: model is a list; write one value"),
+        ("seed = true", r"fit.toml: seed is True; write what the option takes, not true or false"),
+        ('force = "no"', r"fit.toml: force is 'no'; write true or false"),
     ],
 )
 def test_bad_options_in_a_file(here, says, text, sentence):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import corank
-from corank.counterfactual import PositionBias, click_pairs
+from corank.counterfactual import PositionBias, click_pairs, position_bias
 from corank.data.clicks import ClickLog
 from corank.errors import InputError
 from shown_lists import rows_of, show, swapped
@@ -61,3 +61,11 @@ def test_propensities_of_the_log_and_what_is_missing():
         click_pairs(log, ["c"], ["x"])
     with pytest.raises(InputError, match="rows repeat"):
         click_pairs(log, ["a", "a"], ["x", "x"])
+
+
+def test_a_log_without_clicks_is_told():
+    log = ClickLog.of(["a"], ["x"], [1], [0])
+    with pytest.raises(InputError, match="nothing was clicked in 1 lists"):
+        click_pairs(log, ["a"], ["x"], bias=PositionBias.power(1.0, 1))
+    with pytest.raises(InputError, match="nothing was clicked in 1 lists"):
+        position_bias(log)

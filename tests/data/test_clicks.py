@@ -162,3 +162,15 @@ def test_ids_and_places_that_are_none():
         ClickLog.of(["a", None], ["x", "y"], [1, 2], [0, 0])
     with pytest.raises(InputError, match="position is inf"):
         ClickLog.of(["a"], ["x"], [np.inf], [0])
+
+
+def test_a_second_page_of_a_search_goes_on_where_the_first_ended(tmp_path):
+    lines = [
+        {"query_id": "q", "user_query": "tea", "query_response_hit_ids": ["a", "b"]},
+        {"query_id": "q", "user_query": "tea", "query_response_hit_ids": ["c", "d"]},
+        {"action_name": "click", "query_id": "q", "event_attributes": {"object": {"object_id": "c"}}},
+    ]
+    (tmp_path / "log.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    log = read_clicks(tmp_path / "log.jsonl")
+    assert log.docids.tolist() == ["a", "b", "c", "d"]
+    assert log.position[log.clicked].tolist() == [3]

@@ -364,3 +364,19 @@ def test_stochastic_descent_is_the_mean_of_runs_seeded_by_part(model):
 
 def _seed_of(model):
     return int(np.random.default_rng(model.random_state).integers(2**31))
+
+
+def test_files_and_frames_of_one_table_teach_the_same(tmp_path):
+    """Frames leave docid out as files do; a table of names alone is empty, and a README is no part."""
+    pandas = pytest.importorskip("pandas")
+    made = make_ranking(6, 5, features_per_view=5, random_state=0)
+    table = pandas.DataFrame(made.X, columns=[f"f{j}" for j in range(made.X.shape[1])])
+    table = table.assign(label=made.y, qid=made.qid, docid=np.arange(len(made.y)))
+    frames = [table[:13], table[13:]]
+    for number, frame in enumerate(frames):
+        frame.to_csv(tmp_path / f"{number}.csv", index=False, float_format="%.17g")
+    table[:0].to_csv(tmp_path / "9.csv", index=False)
+    (tmp_path / "README").write_text("Rows of queries.\n")
+    of_frames, of_files = fit_parts(RankRLS(), frames), fit_parts(RankRLS(), tmp_path)
+    assert of_frames.n_features_in_ == made.X.shape[1]
+    assert of_frames.coef_.tobytes() == of_files.coef_.tobytes()

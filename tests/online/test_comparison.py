@@ -102,3 +102,8 @@ def test_two_that_rank_alike_among_three_tie_to_the_last_bit():
         blend = method.blend([one, other, one], rng)
         won = method.preferences(blend, rng.random(len(blend.rows)) < 0.5)
         assert won[0, 2] == won[2, 0] == 0.0
+
+
+def test_rankings_of_different_lengths_get_one_sentence():
+    with pytest.raises(InputError, match="rankings have 2 to 3 rows"):
+        TeamDraft(5).blend([[0, 1, 2], [0, 1]], np.random.default_rng(0))

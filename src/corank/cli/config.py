@@ -19,7 +19,7 @@ def _configure(context: typer.Context, path: Path | None) -> Path | None:
     """Take the values of a file for the defaults of the options that are read after this one."""
     if path is None or context.resilient_parsing:
         return path
-    parameters = {_key(one): one.name for one in context.command.params if one.name not in ("config", "help")}
+    parameters = {_key(one): one for one in context.command.params if one.name not in ("config", "help")}
     values = {}
     for key, value in _read(path).items():
         name = key.replace("_", "-")
@@ -27,9 +27,23 @@ def _configure(context: typer.Context, path: Path | None) -> Path | None:
             raise InputError(f"{path} has a key {key!r}, which is no option; {known(name, sorted(parameters))}.")
         if isinstance(value, dict):
             raise InputError(f"{path}: {key} is a table; write one value, or a list of values.")
-        values[str(parameters[name])] = value
+        values[str(parameters[name].name)] = _checked(value, parameters[name], f"{path}: {key}")
     context.default_map = {**(context.default_map or {}), **values}
     return path
+
+
+def _checked(value: Any, parameter: Any, where: str) -> Any:
+    """Hold a value against its option; a single value is a list of one, where an option may be repeated."""
+    wants_list = getattr(parameter, "multiple", False) or parameter.nargs != 1
+    if isinstance(value, list) and not wants_list:
+        raise InputError(f"{where} is a list; write one value.")
+    listed = value if isinstance(value, list) else [value]
+    is_flag = getattr(parameter, "is_flag", False)
+    wrong = next((one for one in listed if isinstance(one, bool) != is_flag), None)
+    if wrong is not None:
+        wanted = "true or false" if is_flag else "what the option takes, not true or false"
+        raise InputError(f"{where} is {wrong!r}; write {wanted}.")
+    return listed if wants_list else value
 
 
 Config = Annotated[

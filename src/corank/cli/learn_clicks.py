@@ -108,6 +108,8 @@ def _bias(given: str, clicks: ClickLog, data: Collection) -> PositionBias | None
     from corank.errors import InputError, known
 
     if given == "log":
+        if clicks.propensity is None:
+            raise InputError("the log has no column propensity; pass --bias moved, regression, or a power such as 1.")
         return None
     if given == "moved":
         return position_bias(clicks)

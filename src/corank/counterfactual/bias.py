@@ -158,6 +158,8 @@ def position_bias(
     >>> position_bias(log).examined.round(2).tolist()
     [1.0, 0.33]
     """
+    if not log.clicked.any():
+        raise InputError(f"nothing was clicked in {log.n_impressions} lists; a bias needs clicks.")
     if X is None:
         return _of_moved(Shown.of(log))
     if qid is None or docids is None:
@@ -211,8 +213,8 @@ def _require_compared(item: Ints, place: Ints, clicks: Floats, n_places: int) ->
     if len(apart):
         raise InputError(
             f"clicks do not tell how places 1 and {apart[0]} compare: too few documents with clicks were seen at both, "
-            "or at places between; swap documents at random, cut the lists, pass X to estimate by features, or take "
-            "PositionBias.power."
+            "or at places between; swap documents at random, cut the lists, estimate by features, or guess that looks "
+            "fall as a power of the place."
         )
 
 
@@ -222,8 +224,6 @@ def _by_regression(log: ClickLog, X: Any, rows: Ints) -> PositionBias:
     from scipy.special import expit
     from sklearn.preprocessing import StandardScaler
 
-    if not log.clicked.any():
-        raise InputError("nothing in the log was clicked; a bias needs clicks.")
     counts = Shown.of(log)
     row_of = np.zeros(int(log.items.max()) + 1, dtype=np.int64)
     row_of[log.items] = rows

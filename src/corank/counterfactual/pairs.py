@@ -114,6 +114,8 @@ def click_pairs(
     chance, rows = propensities(log, bias), log.find(qid, docids)
     used = np.flatnonzero(log.clicked & (rows >= 0))
     n_missing = int(np.count_nonzero(log.clicked)) - len(used)
+    if not log.clicked.any():
+        raise InputError(f"nothing was clicked in {log.n_impressions} lists; learning needs clicks.")
     if not len(used):
         raise InputError(
             f"none of {n_missing} clicks in the log is on a row of X, so there is nothing to learn from; compare the "

@@ -52,7 +52,9 @@ def read_ubi(path: str | os.PathLike[str], queries: str | os.PathLike[str] | Non
                 raise InputError(f"{where}: query_id is {name!r}; expected the id of a search.")
             if not isinstance(hits, list):
                 raise InputError(f"{where}: the documents shown are {hits!r}; expected a list of ids.")
-            shown[str(name)] = (str(one.get("user_query") or name), list(dict.fromkeys(map(str, hits))))
+            query, before = shown.get(str(name), (str(one.get("user_query") or name), []))
+            # a further page of the same search goes on where the last one ended
+            shown[str(name)] = (query, list(dict.fromkeys([*before, *map(str, hits)])))
     rows = [
         (name, query, document, place, (name, document) in clicks)
         for name, (query, documents) in shown.items()

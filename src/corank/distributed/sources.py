@@ -20,9 +20,13 @@ from corank.data.given import as_scores
 from corank.data.read import kind_of, read
 from corank.data.rows import as_rows
 from corank.data.store_header import HEADER
+from corank.data.table_text import decoded
 from corank.errors import InputError, need, reason
 
-_HIDDEN = (".", "_")
+_HIDDEN = (".", "_", "README", "LICENSE")
+"""How names of files begin that are no parts of their folder."""
+_SHORT = 1 << 20
+"""Bytes that names of columns may take."""
 
 
 class Rows(NamedTuple):
@@ -81,6 +85,8 @@ class Reader:
             return Found(rows.qid, rows.X.shape[1] if rows.X.ndim == 2 else None, names)
         with fetched(source) as path:
             kind = None if _is_empty(path) else kind_of(path)
+            if kind == "csv" and _has_no_rows(path):
+                kind = None
             if kind is None:
                 return Found(np.empty(0, dtype=np.int64), None)
             if kind == "parquet":
@@ -115,7 +121,7 @@ class Reader:
             absent = [name for name in (label, query) if name not in source.columns]
             if absent:
                 raise InputError(f"a part has no column {absent[0]!r}; name it by y= or qid=.")
-            features = [name for name in source.columns if name not in (label, query)]
+            features = [name for name in source.columns if name not in (label, query, "docid")]
             names, source = tuple(map(str, features)), (source[features], source[label], source[query])
         if not isinstance(source, tuple | list) or len(source) != 3:
             raise InputError(f"a part is of type {type(source).__name__}; pass paths, data frames, or (X, y, qid).")
@@ -216,6 +222,11 @@ def fetched(source: str) -> Iterator[Path]:
         except (OSError, ValueError) as error:
             raise InputError(f"{source} cannot be read ({reason(error)}); check the address.") from error
         yield local
+
+
+def _has_no_rows(path: Path) -> bool:
+    """Whether a table has nothing but the names of its columns."""
+    return path.stat().st_size < _SHORT and len(decoded(path).split("\n", 1)[-1].strip()) == 0
 
 
 def _is_empty(path: Path) -> bool:

@@ -297,6 +297,9 @@ class PairwisePreference(Comparison):
 
 
 def _as_rankings(rankings: ArrayLike) -> Whole:
+    lengths = {len(one) for one in rankings} if isinstance(rankings, list | tuple) and np.ndim(rankings[0]) else set()
+    if len(lengths) > 1:
+        raise InputError(f"rankings have {min(lengths)} to {max(lengths)} rows; pass the same rows in every ranking.")
     given = np.asarray(rankings)
     if given.ndim != 2 or given.dtype.kind not in "iu" or len(given) < 2 or given.shape[1] < 1:
         raise InputError(
