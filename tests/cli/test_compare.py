@@ -32,7 +32,7 @@ def test_a_file_is_compared_and_the_winner_ranks(says, text, made, tmp_path):
     assert "mean of all columns" in said
     assert "Holm's correction" in said
     record = json.loads((out / "study.json").read_text())
-    assert record["command"].startswith("corank ")
+    assert record["command"].startswith("corank")
     assert record["data"]["n_unscored_queries"] == 15
     assert str(out / "model.safetensors") in said
     says("rank", out / "model.safetensors", text, "-o", tmp_path / "scores")

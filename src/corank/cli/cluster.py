@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from corank.data.atomic import require_place
 from corank.data.read import kind_of
 from corank.data.store_header import HEADER
 from corank.errors import InputError, need, reason
@@ -52,7 +51,6 @@ def fit_cluster(
 
     if one := next((name for name, value in unfit.items() if value not in (None, False)), None):
         raise InputError(f"{one} needs all rows at once, and these come in parts; leave it out, or join them.")
-    require_place(output, overwrite=overwrite)
     began = time.perf_counter()
     with _client(cluster) as client:
         # an address is not a path, which would have lost one of its slashes

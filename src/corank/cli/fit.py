@@ -170,6 +170,7 @@ def fit(
         on_top = ranker if known is None else OnTop(ColumnMean(known), ranker)
         return on_top if scale is None else Pipeline([("scale", QueryScaler(scale.value)), ("rank", on_top)])
 
+    require_place(output, overwrite=force)
     if are_parts(data, cluster):
         at_once = {
             "--prior": prior, "--loop": loop in IGNORE_QUERIES, "--qid none": qid == "none", "--pairs": pairs,
@@ -178,7 +179,6 @@ def fit(
         reading = {"unscored": unscored, "y": label, "qid": qid}
         tell(as_json, "fit", *fit_cluster(whole(ranker), data, cluster, output, reading, at_once, overwrite=force))
         return
-    require_place(output, overwrite=force)
     column = "none" if loop in IGNORE_QUERIES else qid
     form: dict[str, Any] = {
         "unscored": unscored, "y": label, "qid": False if column == "none" else column,
