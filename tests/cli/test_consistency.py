@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -94,6 +95,8 @@ def test_json_is_one_object_that_names_its_verb(words, here, says):
 
 
 def test_completion_is_offered_for_shells():
+    # the shell is named, and not looked for among the processes above, where under make stands another
+    environment = {**os.environ, "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
     words = [sys.executable, "-m", "corank", "--show-completion", "bash"]
-    said = subprocess.run(words, capture_output=True, text=True, check=True)
+    said = subprocess.run(words, capture_output=True, text=True, check=True, env=environment)
     assert "complete -o default -F _corank_completion corank" in said.stdout
