@@ -162,6 +162,8 @@ def test_ids_and_places_that_are_none():
         ClickLog.of(["a", None], ["x", "y"], [1, 2], [0, 0])
     with pytest.raises(InputError, match="position is inf"):
         ClickLog.of(["a"], ["x"], [np.inf], [0])
+    with pytest.raises(InputError, match=r"position is 1e\+12 at row 0 of the log; pass a place from 1 to 1000000"):
+        ClickLog.of(["a"], ["x"], [1e12], [0])
 
 
 def test_a_second_page_of_a_search_goes_on_where_the_first_ended(tmp_path):

@@ -15,6 +15,8 @@ from corank.data.queries import Queries, is_missing
 from corank.errors import InputError
 
 Ints = NDArray[np.int64]
+MOST_PLACES = 1_000_000
+"""Places of a list; nobody looks so far, and what is counted place by place must be held."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -87,7 +89,7 @@ class ClickLog:
         for name, values in (("docids", documents), ("position", places), ("clicked", clicks)):
             if len(values) != n:
                 raise InputError(f"{name} has {len(values)} values for {n} query ids; pass one for each row shown.")
-        _require((places >= 1) & np.isfinite(places), places, "position", "a place from 1")
+        _require((places >= 1) & (places <= MOST_PLACES), places, "position", f"a place from 1 to {MOST_PLACES}")
         _require(places == np.floor(places), places, "position", "a whole number")
         _require((clicks == 0) | (clicks == 1), clicks, "clicked", "0 or 1")
         if impression is None:
