@@ -48,8 +48,38 @@ class User(Protocol):
         ...
 
 
+class _Reader:
+    """Reads lists by its habits, as every user here does."""
+
+    @property
+    def habits(self) -> Habits:
+        """The chances, as kernels see them."""
+        raise NotImplementedError
+
+    def clicks(self, grades: ArrayLike, rng: np.random.Generator) -> NDArray[np.bool_]:
+        """
+        Read a list.
+
+        Parameters
+        ----------
+        grades : array-like of int
+            Grades of the rows, from the top.
+        rng : numpy.random.Generator
+            Dice.
+
+        Returns
+        -------
+        array of bool
+            Which ranks were clicked.
+        """
+        given = as_grades(grades, self.habits)
+        clicks = np.zeros(len(given), dtype=np.bool_)
+        read_list(self.habits, given, seed_state(rng), clicks)
+        return clicks
+
+
 @dataclass(frozen=True)
-class CascadeClicks:
+class CascadeClicks(_Reader):
     """
     A user who reads from the top, row by row, clicks by grade, and may be content and stop.
 
@@ -90,27 +120,9 @@ class CascadeClicks:
         """The chances, as kernels see them."""
         return Habits(np.array(self.click), np.array(self.stop), 0.0, self.stop_after == "click")
 
-    def clicks(self, grades: ArrayLike, rng: np.random.Generator) -> NDArray[np.bool_]:
-        """
-        Read a list.
-
-        Parameters
-        ----------
-        grades : array-like of int
-            Grades of the rows, from the top.
-        rng : numpy.random.Generator
-            Dice.
-
-        Returns
-        -------
-        array of bool
-            Which ranks were clicked.
-        """
-        return _clicks(self.habits, grades, rng)
-
 
 @dataclass(frozen=True)
-class PositionClicks:
+class PositionClicks(_Reader):
     """
     A user who looks at rank r with chance r^−eta, whatever stands above it, and clicks by grade.
 
@@ -149,24 +161,6 @@ class PositionClicks:
         click = np.array(self.click)
         return Habits(click, np.zeros(len(click)), float(self.eta), True)
 
-    def clicks(self, grades: ArrayLike, rng: np.random.Generator) -> NDArray[np.bool_]:
-        """
-        Read a list.
-
-        Parameters
-        ----------
-        grades : array-like of int
-            Grades of the rows, from the top.
-        rng : numpy.random.Generator
-            Dice.
-
-        Returns
-        -------
-        array of bool
-            Which ranks were clicked.
-        """
-        return _clicks(self.habits, grades, rng)
-
 
 def as_user(user: Any, highest: int) -> User:
     """
@@ -197,13 +191,6 @@ def as_grades(y: ArrayLike, habits: Habits) -> NDArray[np.int64]:
             "whole grades, of every row, or a user with a table of your own."
         )
     return given.astype(np.int64)
-
-
-def _clicks(habits: Habits, grades: ArrayLike, rng: np.random.Generator) -> NDArray[np.bool_]:
-    given = as_grades(grades, habits)
-    clicks = np.zeros(len(given), dtype=np.bool_)
-    read_list(habits, given, seed_state(rng), clicks)
-    return clicks
 
 
 def _table(kind: str, grades: int, click: Any, stop: Any) -> tuple[Chances, Chances]:
