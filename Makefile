@@ -2,14 +2,29 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test faults fuzz bench docs linkcheck lint fresh clean
+# one thread for BLAS: two workers on two cores would only wait for each other
+ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
+PYTEST := $(ONE_THREAD) $(BIN)/pytest -q -n 2
+
+.PHONY: demo test test-all test-numerics faults kills fuzz bench docs linkcheck lint fresh clean
 
 demo: .venv/.run
 	$(BIN)/corank demo
 
-# two workers on two cores: threads of BLAS would only wait for each other
 test: lint .venv/.kernels .venv/.browser
-	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/pytest -q -n 2
+	$(PYTEST)
+
+# every test, and every writer killed; tests on real data where CORANK_DATA names its folder
+test-all: lint .venv/.kernels .venv/.browser
+	$(PYTEST) -m ""
+	$(MAKE) kills
+
+# the numerical tests once more, with the BLAS kernels of another processor: other last bits, other signs of eigenvectors
+NUMERICAL := basis bounds calibration collaborative descent exact gp graphs identities label_ranking lambdarank laws \
+	metrics moments pursuit rls svm
+test-numerics: .venv/.kernels
+	core=$$($(BIN)/python tests/other_core_type.py) && echo "OPENBLAS_CORETYPE=$$core" && \
+	OPENBLAS_CORETYPE=$$core $(PYTEST) $(wildcard $(NUMERICAL:%=tests/%) $(NUMERICAL:%=tests/test_%.py) tests/test_kernels.py)
 
 lint: .venv/.dev
 	$(BIN)/ruff check .
@@ -19,10 +34,12 @@ lint: .venv/.dev
 
 # every writer killed before each of its steps and at random times; the tests take a few of those
 faults: .venv/.kernels
-	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/pytest -q tests/faults
-	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 PYTHONPATH=tests $(BIN)/python tests/faults/kill.py --kills 200
-	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 PYTHONPATH=tests $(BIN)/python tests/faults/kill_screen.py --kills 200
-	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 PYTHONPATH=tests $(BIN)/python tests/faults/kill_ask.py --kills 200
+	$(ONE_THREAD) $(BIN)/pytest -q -m "" tests/faults
+	$(MAKE) kills
+
+kills: .venv/.kernels
+	for killed in kill kill_screen kill_ask; do \
+		$(ONE_THREAD) PYTHONPATH=tests $(BIN)/python tests/faults/$$killed.py --kills 200 || exit 1; done
 
 bench: .venv/.bench
 	for room in benchmarks/bench_*.py; do $(BIN)/python $$room || exit 1; done
@@ -30,7 +47,7 @@ bench: .venv/.bench
 # the site, into docs/_build/html; any warning is an error. Pages of names that are gone would be one: they are made anew
 docs: .venv/.docs
 	rm -rf docs/api/generated docs/_build
-	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/sphinx-build -q -W --keep-going -d docs/_build/doctrees docs docs/_build/html
+	$(ONE_THREAD) $(BIN)/sphinx-build -q -W --keep-going -d docs/_build/doctrees docs docs/_build/html
 	@echo 'open docs/_build/html/index.html'
 
 # asks the network whether addresses of others are still there
@@ -40,7 +57,7 @@ linkcheck: .venv/.docs
 # hostile files against every reader for so long; what fails is kept in fuzz/corpus and is then a test
 MINUTES ?= 10
 fuzz: .venv/.kernels
-	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m fuzz --minutes $(MINUTES)
+	$(ONE_THREAD) $(BIN)/python -m fuzz --minutes $(MINUTES)
 
 # forget compiled kernels: numba looks at the file of a kernel, not at those of the functions it calls
 fresh:

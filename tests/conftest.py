@@ -1,8 +1,15 @@
-"""What all tests share."""
+"""
+What all tests share.
+
+Two marks keep `make test` short; `make test-all` ignores both. A test marked `long` is left out. Of a test marked
+``thin(n)`` every n-th case runs; n shares no factor with the numbers of values of its parameters, so that every value
+runs.
+"""
 
 from __future__ import annotations
 
 import os
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -11,6 +18,18 @@ from hypothesis import settings
 # a first call may compile, so no deadline; the same examples every time, so that a failure can be repeated
 settings.register_profile("corank", deadline=None, derandomize=True)
 settings.load_profile("corank")
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest leaves out what is marked
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark as long what `thin` leaves out."""
+    cases: Counter[str] = Counter()
+    for item in items:
+        if thin := item.get_closest_marker("thin"):
+            name = item.nodeid.partition("[")[0]
+            if cases[name] % thin.args[0]:
+                item.add_marker(pytest.mark.long)
+            cases[name] += 1
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import signal
-import time
+import threading
 from pathlib import Path
 
 from corank.distributed import Dask
@@ -20,16 +20,21 @@ def die(marker, function, *arguments):
     return function(*arguments)
 
 
-def wait(seconds, function, *arguments):
-    time.sleep(seconds)
+HELD, GO_ON = threading.Event(), threading.Event()
+
+
+def hold(function, *arguments):
+    """Say that the task has begun, and go on when told to; for workers that are threads of this process."""
+    HELD.set()
+    GO_ON.wait()
     return function(*arguments)
 
 
 class Dying(Dask):
     """A cluster of which a worker is killed in the middle of a pass."""
 
-    def __init__(self, client, name, marker=None, **options):
-        super().__init__(client, **options)
+    def __init__(self, client, name, marker=None):
+        super().__init__(client, patience=3600)  # a loaded machine takes minutes to start another worker
         self.name, self.marker = name, marker
 
     def map(self, function, *columns, name):
@@ -38,8 +43,8 @@ class Dying(Dask):
         return super().map(function, *columns, name=name)
 
 
-class Slow(Dask):
-    """A cluster whose sums take a while."""
+class Held(Dask):
+    """A cluster whose sums are held up until `GO_ON` is set."""
 
     def map(self, function, *columns, name):
-        return super().map(functools.partial(wait, 1.0, function) if name == "sums" else function, *columns, name=name)
+        return super().map(functools.partial(hold, function) if name == "sums" else function, *columns, name=name)

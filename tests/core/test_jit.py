@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import io
 import json
@@ -13,6 +14,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from numba import TypingError
 
 import corank
 from corank.core.jit import CompileNotice, Unkept, jit
@@ -25,12 +27,13 @@ class Terminal(io.StringIO):
 
 def compiling(module):
     """The event that numba sends when a function of this module is not in its cache."""
-    return SimpleNamespace(data={"dispatcher": SimpleNamespace(py_func=SimpleNamespace(__module__=module))})
+    dispatcher = SimpleNamespace(py_func=SimpleNamespace(__module__=module))
+    return SimpleNamespace(data={"dispatcher": dispatcher}, _exc_details=None)
 
 
-def made_up(folder, module="corank.core.made_up"):
+def made_up(folder, module="corank.core.made_up", text="def twice(x):\n    return 2 * x\n"):
     """A kernel from a file of its own, as a new process would see it."""
-    (folder / "made_up.py").write_text("def twice(x):\n    return 2 * x\n")
+    (folder / "made_up.py").write_text(text)
     space = {"__name__": module}
     exec(compile((folder / "made_up.py").read_text(), folder / "made_up.py", "exec"), space)
     return jit(space["twice"])
@@ -96,6 +99,39 @@ def test_a_cache_that_can_no_longer_be_written_is_told_once(tmp_path, monkeypatc
     with pytest.warns(RuntimeWarning, match=r"cannot be kept \(.*__pycache__.*\).*set .* NUMBA_CACHE_DIR") as told:
         assert [kernel(1), kernel(1.5)] == [2, 3.0]
     assert len(told) == 1
+
+
+WAITS = """
+from thrice import thrice
+print("ready", flush=True)
+thrice(21)
+print(sum(thrice.stats.cache_misses.values()))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no locks on parts of a file")
+def test_a_kernel_that_another_process_compiles_is_waited_for(tmp_path, monkeypatch):
+    (tmp_path / "thrice.py").write_text(
+        "from corank.core.jit import jit\n@jit\ndef thrice(x):\n    return 3 * x\n",
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    kernel = importlib.import_module("thrice").thrice
+    kernel._cache._acquire()
+    options = {"env": {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, "-c", WAITS], **options) as other:
+        assert other.stdout.readline() == "ready\n"
+        assert kernel(21) == 63
+        assert sum(kernel.stats.cache_misses.values()) == 1
+        kernel._cache.release()
+        assert other.communicate()[0] == "0\n"
+    assert other.returncode == 0
+
+
+def test_a_kernel_that_does_not_compile_is_not_locked(tmp_path):
+    kernel = made_up(tmp_path, text="def twice(x):\n    return 2 * x.nothing\n")
+    with pytest.raises(TypingError):
+        kernel(21)
+    assert kernel._cache._depth == 0
 
 
 FIT = """

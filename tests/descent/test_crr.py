@@ -22,16 +22,13 @@ def crr(**changes):
     return CRR(**{"alpha": 1e-2, "solver": "sgd", "n_steps": 3000, "random_state": 0, **changes})
 
 
+@pytest.mark.long  # the descent is that of SPD
 @parametrize_with_checks(
-    [CRR(), crr()],
-    expected_failed_checks=lambda model: (
-        {}
-        if model.solver == "auto"
-        else {
-            "check_sample_weight_equivalence_on_dense_data": "other draws",
-            "check_sample_weight_equivalence_on_sparse_data": "other draws",
-        }
-    ),
+    [crr()],
+    expected_failed_checks=lambda model: {
+        "check_sample_weight_equivalence_on_dense_data": "other draws",
+        "check_sample_weight_equivalence_on_sparse_data": "other draws",
+    },
     xfail_strict=False,
 )
 def test_scikit_learn_accepts_the_descent(estimator, check):

@@ -40,12 +40,16 @@ def spd(**changes):
     return SPD(**{"loss": "hinge", "alpha": 1e-3, "solver": "sgd", "n_steps": 2000, "random_state": 0, **changes})
 
 
-@parametrize_with_checks(
-    [SPD(), spd(), spd(rate="adagrad", l1=1e-3), spd(n_jobs=2)],
-    expected_failed_checks=lambda model: STOCHASTIC if model.solver == "sgd" else {},
-    xfail_strict=False,
-)
+@parametrize_with_checks([spd()], expected_failed_checks=lambda model: STOCHASTIC, xfail_strict=False)
 def test_scikit_learn_accepts_the_descent(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.long
+@parametrize_with_checks(
+    [spd(rate="adagrad", l1=1e-3), spd(n_jobs=2)], expected_failed_checks=lambda model: STOCHASTIC, xfail_strict=False
+)
+def test_scikit_learn_accepts_other_descents(estimator, check):
     check(estimator)
 
 

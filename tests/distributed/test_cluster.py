@@ -13,7 +13,7 @@ from corank import SPD, CoRankRLS, Landmarks, QueryScaler, RankRLS, hide_scores,
 from corank.distributed import Dask, Parts, convert_parts, fit_parts, fit_trees, summarise
 from corank.errors import InputError
 from corank.metrics import disagreement_error
-from dying import Dying, Slow
+from dying import GO_ON, HELD, Dying, Held
 
 distributed = pytest.importorskip("distributed")
 PROBLEM = make_ranking(60, 12, random_state=0)
@@ -142,23 +142,43 @@ def test_a_cluster_without_workers_gets_one_sentence():
 
 
 def test_a_scheduler_that_is_lost_gets_one_sentence(monkeypatch):
-    # a cluster that is closed waits that long for its scheduler
-    known = pytest.importorskip("dask.config").config
-    monkeypatch.setitem(known["distributed"]["comm"]["timeouts"], "connect", "1s")
     options = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "dashboard_address": ":0"}
     cluster = distributed.LocalCluster(**options)
     client = distributed.Client(cluster)
-    model = RankRLS()
-    stop = threading.Timer(0.7, lambda: cluster.sync(cluster.scheduler.close))
-    stop.start()
+    # a client that has lost its scheduler tries to reach it for this long
+    known = pytest.importorskip("dask.config").config
+    monkeypatch.setitem(known["distributed"]["comm"]["timeouts"], "connect", "1s")
+
+    def close():
+        HELD.wait()
+        cluster.sync(cluster.scheduler.close)
+
+    model, closing = RankRLS(), threading.Thread(target=close)
+    closing.start()
     try:
         with pytest.raises(InputError, match="scheduler was lost"):
-            fit_parts(model, cut(305), Slow(client))
+            fit_parts(model, cut(305), Held(client))
     finally:
-        stop.join()
+        HELD.set()
+        GO_ON.set()
+        closing.join()
         client.close()
         cluster.close()
     assert not hasattr(model, "coef_")
+
+
+@pytest.mark.parametrize("lost", [AttributeError("'NoneType' object has no attribute 'ncores'"), OSError("closed")])
+def test_a_client_that_closes_between_two_looks_gets_one_sentence(monkeypatch, lost):
+    """The connection of a closed client is None; its cache of workers is empty."""
+    options = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "dashboard_address": ":0"}
+
+    def nthreads():
+        raise lost
+
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+        monkeypatch.setattr(client, "nthreads", nthreads)
+        with pytest.raises(InputError, match="scheduler was lost"):
+            fit_parts(RankRLS(), cut(305), client)
 
 
 def test_what_is_no_client_is_refused():

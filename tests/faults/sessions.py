@@ -83,9 +83,20 @@ class Session(ABC):
         (self.folder / "shown").unlink(missing_ok=True)
 
 
+def run_here(session: Session, keys: list[str]) -> None:
+    """Run the verb in this process."""
+    streams = sys.stdin, sys.stdout
+    try:
+        session.run(keys)
+    finally:
+        sys.stdin, sys.stdout = streams
+
+
 def kill(session: Session, kills: int, rng: random.Random) -> dict[str, Any]:
     """Kill a verb at events spread over a run, and at random times."""
     keys = list(session.keys)
+    run_here(session, keys)  # imports and loads what every child would otherwise load for itself
+    session.afresh()
     began = time.perf_counter()
     code = ended(forked(lambda: session.run(keys)))
     seconds = time.perf_counter() - began

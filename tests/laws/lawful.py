@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 import corank
 from corank.base import Ranker
 from corank.calibration import Calibrated
@@ -87,6 +89,28 @@ LAWFUL: dict[str, Callable[[], Ranker]] = {
     "PreferenceGP basis": lambda: PreferenceGP(GaussianKernel(0.02), 0.3, learn=False, n_basis=1000),
     "RankSVM gaussian": lambda: RankSVM(kernel="gaussian", query_weight="rows"),
 }
+
+
+# what the laws say of these, they say of another entry that goes through the same code; `make test-all` runs them too
+REPEATED = frozenset(
+    [
+        "ClickedPairs", "DBGD", "SPD squared", "SPD rows", "SPD squared hinge", "CRR rows", "Calibrated logistic",
+        "RankRLS path", "RankRLS ties", "CoRankRLS gaussian", "ViewRankRLS gaussian", "RankingPursuit linear",
+        "RankingPursuit back", "RankingPursuit pre", "RankingPursuit columns", "CoRankingPursuit linear",
+        "CoRankingPursuit shared", "CoRankingPursuit three", "OrdinalGP gaussian", "LambdaRank ranknet",
+        "LambdaRank trees ranknet", "PreferenceGP graph", "PreferenceGP basis",
+    ]
+)  # fmt: skip
+
+
+def case(name: str, value: object) -> object:
+    """Return a case of a law, long where the ranker of this name is repeated."""
+    return pytest.param(value, id=name, marks=[pytest.mark.long] if name in REPEATED else [])
+
+
+def over(condition: Callable[[Ranker], bool] = lambda model: True) -> pytest.MarkDecorator:
+    """Parametrise a law by `make`, over the rankers of which the condition holds."""
+    return pytest.mark.parametrize("make", [case(name, make) for name, make in LAWFUL.items() if condition(make())])
 
 
 def exported() -> set[str]:

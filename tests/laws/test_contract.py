@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
-from lawful import LAWFUL
+from lawful import LAWFUL, over
 from sklearn.exceptions import NotFittedError
 
 from corank.calibration import Calibrated
@@ -22,12 +22,8 @@ X, QID = PROBLEM.X, PROBLEM.qid
 Y = hide_scores(PROBLEM.y, fraction=0.3, random_state=1)
 PAIRS = np.array([(i, j) for i in range(len(Y)) for j in range(len(Y)) if QID[i] == QID[j] and Y[i] > Y[j]])
 
-every = pytest.mark.parametrize("make", LAWFUL.values(), ids=LAWFUL.keys())
-taking_pairs = pytest.mark.parametrize(
-    "make",
-    [make for make in LAWFUL.values() if make()._learns_from_differences],
-    ids=[name for name, make in LAWFUL.items() if make()._learns_from_differences],
-)
+every = over()
+taking_pairs = over(lambda model: model._learns_from_differences)
 
 
 @every

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from lawful import LAWFUL, exported
+from lawful import LAWFUL, REPEATED, exported, over
 from scipy import sparse
 from sklearn import config_context
 from sklearn.base import clone
@@ -32,15 +32,21 @@ def params(model):
     return {name: type(value) if isinstance(value, Ranker) else value for name, value in model.get_params().items()}
 
 
-every = pytest.mark.parametrize("make", LAWFUL.values(), ids=LAWFUL.keys())
+every = over()
 
 
 def test_every_exported_ranker_is_under_the_laws():
     assert exported() <= {type(make()).__name__ for make in LAWFUL.values()}
 
 
-@parametrize_with_checks([make() for make in LAWFUL.values()])
+@parametrize_with_checks([make() for name, make in LAWFUL.items() if name not in REPEATED])
 def test_scikit_learn_accepts_it(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.long
+@parametrize_with_checks([make() for name, make in LAWFUL.items() if name in REPEATED])
+def test_scikit_learn_accepts_it_in_other_settings(estimator, check):
     check(estimator)
 
 

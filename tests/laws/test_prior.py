@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from lawful import LAWFUL
+from lawful import over
 from scipy.optimize import minimize
 from sklearn import config_context
 from sklearn.base import clone
@@ -38,13 +38,7 @@ PRIOR = PROBLEM.utility + RNG.normal(size=len(Y))
 # no two of these scores, with the prior or without, are equal: all pairs are compared either way
 DISTINCT = np.where(np.isnan(Y), np.nan, PROBLEM.utility + 0.1 * RNG.normal(size=len(Y)))
 
-every = pytest.mark.parametrize("make", LAWFUL.values(), ids=LAWFUL.keys())
-
-
-def some(condition):
-    """The rankers of which something is true."""
-    chosen = {name: make for name, make in LAWFUL.items() if condition(make())}
-    return pytest.mark.parametrize("make", chosen.values(), ids=chosen.keys())
+every = over()
 
 
 def is_squared(model):
@@ -63,7 +57,7 @@ def test_a_prior_of_zeros_is_none(make):
     np.testing.assert_allclose(one, make().fit(X, Y, qid=QID).predict(X), rtol=1e-9, atol=1e-11)
 
 
-@some(is_squared)
+@over(is_squared)
 def test_squares_learn_what_the_prior_leaves(make):
     model = make().fit(X, DISTINCT, qid=QID, prior=PRIOR)
     rest = make().fit(X, DISTINCT - PRIOR, qid=QID)
@@ -75,7 +69,7 @@ def test_squares_learn_what_the_prior_leaves(make):
         np.testing.assert_allclose(model.predict_views(X, prior=PRIOR), views, rtol=1e-6, atol=1e-8)
 
 
-@some(lambda model: is_squared(model) and model._learns_from_differences)
+@over(lambda model: is_squared(model) and model._learns_from_differences)
 def test_a_preference_asks_for_what_the_prior_lacks_of_one(make):
     """Preferences whose rows are known to differ by 1 − t, against PlainRanker's pairs, one by one."""
     model = make().fit(X, pairs=PAIRS, qid=QID, prior=PRIOR)
@@ -91,7 +85,7 @@ def test_a_preference_asks_for_what_the_prior_lacks_of_one(make):
     np.testing.assert_allclose(learnt, 0.0, atol=1e-10)
 
 
-@some(lambda model: model._learns_from_differences)
+@over(lambda model: model._learns_from_differences)
 def test_a_constant_added_to_the_prior_of_a_query_teaches_nothing(make):
     shift = RNG.integers(-3, 4, QID.max() + 1)[QID].astype(float)
     one = make().fit(X, Y, qid=QID, prior=PRIOR).predict(X, prior=PRIOR)

@@ -106,15 +106,46 @@ def test_few_rows_constant_views_and_what_is_refused():
         ViewRankRLS([LinearKernel(), View(None, "precomputed")]).fit(np.eye(4), np.arange(4))
 
 
+TARGET = np.array([0.6, 0.3, 0.1, 0.0])
+
+
+def nearness(c):
+    return -float(np.sum((c - TARGET) ** 2))
+
+
+def neighbours(c):
+    """The weights that one step can reach: one view dropped, divided or multiplied by three."""
+    for v in range(len(c)):
+        for factor in (0, 1 / 3, 3):
+            changed = [factor * weight if u == v else weight for u, weight in enumerate(c)]
+            yield np.array(changed) / sum(changed)
+
+
 def test_the_search_ends_at_what_no_step_betters():
-    target = np.array([0.6, 0.3, 0.1, 0.0])
+    path = []
 
     def judge(c):
-        return -float(np.sum((c - target) ** 2))
+        path.append(c)
+        return nearness(c)
 
     found = climb(judge, np.full(4, 0.25))
     assert found.sum() == pytest.approx(1.0)
-    assert judge(found) > judge(np.full(4, 0.25)) / 10
+    assert nearness(found) == max(map(nearness, path))
+    # it ended by itself, not after its last step, at a local maximum
+    assert len(path) < 1 + 8 * 12
+    assert all(nearness(c) <= nearness(found) + 1e-8 for c in neighbours(found))
+    # the same maximum as a search written out
+    here = np.full(4, 0.25)
+    while nearness(best := max(neighbours(here), key=nearness)) > nearness(here) + 1e-8:
+        here = best
+    np.testing.assert_allclose(found, here, rtol=1e-12)
+    assert found[3] == 0.0
+
+
+def test_the_search_ends_after_eight_steps():
+    """Each step triples the first weight against the second: 3^8 to 1."""
+    found = climb(lambda c: float(c[0]) if c[1] else 0.0, np.full(2, 0.5))
+    np.testing.assert_allclose(found, np.array([3.0**8, 1.0]) / (3.0**8 + 1.0), rtol=1e-12)
 
 
 @pytest.mark.parametrize("constant", [0.0, 3.0])

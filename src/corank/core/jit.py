@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
+import time
 import warnings
+import zlib
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numba
 from llvmlite import ir
 from numba.core import event, types
 from numba.core.caching import FunctionCache, NullCache
 from numba.extending import intrinsic
+
+try:
+    import fcntl
+except ImportError:  # on Windows every process compiles for itself
+    fcntl = None  # type: ignore[assignment]
 
 Kernel = Callable[..., Any]
 
@@ -37,7 +45,10 @@ class CompileNotice(event.Listener):
         sys.stderr.flush()
 
     def on_end(self, compiling: event.Event) -> None:
-        """Say nothing."""
+        """Let other processes try a kernel that could not be compiled here."""
+        details = compiling._exc_details  # `is_failed` is true whatever happened (numba 0.68)
+        if details and details[0] and isinstance(cache := compiling.data["dispatcher"]._cache, Kept):
+            cache.release()
 
 
 NOTICE = CompileNotice()
@@ -69,10 +80,31 @@ class Unkept(NullCache):
 
 
 class Kept(FunctionCache):
-    """Keeps a kernel on disk as numba does, but a file that is damaged or cannot be written stops nobody's work."""
+    """
+    Keep a kernel on disk as numba does; a damaged file, or one that cannot be written, does not stop the program.
+
+    Of several processes that need the same kernel, one compiles it, and the others wait and load the result. numba's
+    own cache has no lock: every process compiles, and two that save different signatures of one function at the same
+    time can leave an index that names the code of the wrong one.
+    """
+
+    _handles: ClassVar[dict[str, int]] = {}
+    """The open lock file of each folder. It stays open: to close it would release all its locks."""
+    _patience = 300.0
+    """Seconds to wait for another process before compiling without the lock."""
+    _depth = 0
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
-        """Return the kernel, or None where it has to be compiled."""
+        """Return the kernel, or None if this process has to compile it; then the lock is held until it is saved."""
+        found = self._load(signature, target_context)
+        if found is None:
+            self._acquire()
+            found = self._load(signature, target_context)  # another process may have saved it meanwhile
+            if found is not None:
+                self.release()
+        return found
+
+    def _load(self, signature: Any, target_context: Any) -> Any:
         try:
             return super().load_overload(signature, target_context)  # type: ignore[no-untyped-call]
         except Exception:
@@ -87,6 +119,38 @@ class Kept(FunctionCache):
             super().save_overload(signature, compiled)  # type: ignore[no-untyped-call]
         except Exception as why:
             Unkept(why).save_overload(signature, compiled)
+        finally:
+            self.release()
+
+    def _acquire(self) -> None:
+        """Lock this function, one byte of its folder's lock file; go on without a lock where there can be none."""
+        self._depth += 1
+        if self._depth > 1 or fcntl is None:
+            return
+        until = time.monotonic() + self._patience
+        with contextlib.suppress(OSError):
+            os.makedirs(self.cache_path, exist_ok=True)
+            if self.cache_path not in Kept._handles:
+                path = os.path.join(self.cache_path, ".corank.lock")
+                Kept._handles[self.cache_path] = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            while time.monotonic() < until:
+                try:
+                    fcntl.lockf(Kept._handles[self.cache_path], fcntl.LOCK_EX | fcntl.LOCK_NB, 1, self._byte)
+                except (BlockingIOError, PermissionError):  # another process has it
+                    time.sleep(0.02)
+                else:
+                    return
+
+    def release(self) -> None:
+        """Unlock this function."""
+        self._depth = max(self._depth - 1, 0)
+        if self._depth == 0 and fcntl is not None and self.cache_path in Kept._handles:
+            with contextlib.suppress(OSError):
+                fcntl.lockf(Kept._handles[self.cache_path], fcntl.LOCK_UN, 1, self._byte)
+
+    @property
+    def _byte(self) -> int:
+        return zlib.crc32(self._impl.filename_base.encode())
 
 
 def _kernel(function: Kernel, **options: Any) -> Kernel:

@@ -39,12 +39,12 @@ class Dask(Engine):
     verbose : bool
         Whether to show how far it has come, on a terminal or in a notebook.
     patience : float
-        Seconds to wait for a worker where the cluster has none.
+        Seconds to wait for a worker when the cluster has none.
     """
 
     keeps: ClassVar[bool] = True
 
-    def __init__(self, client: Any, verbose: bool = False, patience: float = 60.0) -> None:
+    def __init__(self, client: Any, verbose: bool = False, patience: float = 300.0) -> None:
         self._distributed = need("distributed", "dask")
         if getattr(client, "asynchronous", False) or not hasattr(client, "submit"):
             raise InputError(
@@ -100,7 +100,7 @@ class Dask(Engine):
                 self._require_scheduler(done)
                 if any(one.status == "error" for one in done) or not waiting:
                     break
-                if self.client.scheduler_info(n_workers=-1)["workers"]:
+                if self._workers():
                     alone = time.monotonic()
                 elif time.monotonic() - alone > self.patience:
                     raise InputError(
@@ -129,12 +129,23 @@ class Dask(Engine):
     def _make_ready(self) -> None:
         """Ask every worker, once and before any task, to load the kernels."""
         if self._asked is None:
-            workers, token = self.client.scheduler_info(n_workers=-1)["workers"], uuid4().hex
+            token = uuid4().hex
             how = {"pure": True, "allow_other_workers": True}
             self._asked = {
                 worker: self.client.submit(bounded, ready, key=f"ready-{token}-{at}", workers=[worker], **how)
-                for at, worker in enumerate(workers)
+                for at, worker in enumerate(self._workers())
             }
+
+    def _workers(self) -> Iterable[str]:
+        """
+        Return the addresses of the workers, by a call of its own.
+
+        `Client.scheduler_info` returns a cache. The client replaces it in the background and empties it when it closes.
+        """
+        try:
+            return self.client.nthreads()  # type: ignore[no-any-return]
+        except AttributeError as closed:  # the client's connection is None once it has closed
+            raise _lost(f"the client is {self.client.status}") from closed
 
     def _shared(self, column: Sequence[Any]) -> Sequence[Any]:
         """Send what all tasks are told once to every worker where it is large; else it goes along with each task."""
