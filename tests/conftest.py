@@ -1,9 +1,9 @@
 """
 What all tests share.
 
-Two marks keep `make test` short; `make test-all` ignores both. A test marked `long` is left out. Of a test marked
-``thin(n)`` every n-th case runs; n shares no factor with the numbers of values of its parameters, so that every value
-runs.
+Two marks keep `make test` short; `make test-all` ignores both. A test marked `long` is left out, and so is one that
+reads real data. Of a test marked ``thin(n)`` every n-th case runs; n shares no factor with the numbers of values of its
+parameters, so that every value runs.
 """
 
 from __future__ import annotations
@@ -22,9 +22,11 @@ settings.load_profile("corank")
 
 @pytest.hookimpl(tryfirst=True)  # before pytest leaves out what is marked
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark as long what `thin` leaves out."""
+    """Mark as long what `thin` leaves out and what reads real data."""
     cases: Counter[str] = Counter()
     for item in items:
+        if "real_data" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.long)
         if thin := item.get_closest_marker("thin"):
             name = item.nodeid.partition("[")[0]
             if cases[name] % thin.args[0]:

@@ -62,23 +62,29 @@ def fuzz(*arguments, code="from fuzz.run import main; main()"):
 
 
 @pytest.mark.parametrize(
-    "names",
+    ("names", "count"),
     [
-        ("letor",),
-        ("run", "qrels", "csv"),
-        ("parquet", "container"),
-        ("store",),
-        ("model",),
-        ("records_csv", "records_ris", "records_jsonl"),
+        (("letor", "run", "qrels", "csv", "records_csv", "records_ris", "records_jsonl"), 100),
+        (("parquet", "container", "store", "model"), 60),
+        *(
+            pytest.param(names, 600, marks=pytest.mark.long)
+            for names in (
+                ("letor",),
+                ("run", "qrels", "csv"),
+                ("parquet", "container"),
+                ("store",),
+                ("model",),
+                ("records_csv", "records_ris", "records_jsonl"),
+            )
+        ),
     ],
-    ids=" ".join,
 )
-def test_a_short_round_and_the_corpus_pass(names, tmp_path):
+def test_a_short_round_and_the_corpus_pass(names, count, tmp_path):
     shutil.copytree(ROOT / "fuzz" / "corpus", tmp_path / "corpus")
-    done = fuzz(*names, "--count", 600, "--seed", 0, "--jobs", 1, "--corpus", tmp_path / "corpus")
+    done = fuzz(*names, "--count", count, "--seed", 0, "--jobs", 1, "--corpus", tmp_path / "corpus")
     assert done.returncode == 0, done.stdout + done.stderr
     counts = re.findall(r"^(\w+)/? +(\d+) +(\d+) +(\d+) +(\d+)", done.stdout, flags=re.MULTILINE)
-    rounds = {name: [int(n) for n in numbers] for name, *numbers in counts if int(numbers[0]) == 600}
+    rounds = {name: [int(n) for n in numbers] for name, *numbers in counts if int(numbers[0]) == count}
     for name in names:
         inputs, accepted, refused, failures = rounds[name]
         assert (accepted + refused, failures) == (inputs, 0)
@@ -102,6 +108,7 @@ def test_every_broken_rule_is_noticed_and_its_input_kept(tmp_path):
     assert re.search(r"^toy/ +8 +0 +0 +8 ", again.stdout, flags=re.MULTILINE)
 
 
+@pytest.mark.long
 def test_seed_and_number_give_an_input_again():
     code = (
         "from fuzz.pool import draw; from fuzz.run import formats; print([draw(formats()['model'], 3, n) for n in {}])"

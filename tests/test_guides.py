@@ -35,6 +35,8 @@ PAGES = [
 FENCE = re.compile(r"(?:<!-- not run: ([^\n]+) -->\n)?^```([\w{}-]*)[^\n]*\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
 MOST_NOT_RUN = 4
 SHOWN = {"xgboost.md": "xgboost"}
+# these start many processes, or learn for seconds
+LONG = {"clicks", "command-line", "comparing", "data", "distributed", "search-engineer"}
 
 
 class Block(NamedTuple):
@@ -82,7 +84,13 @@ def run_script(block):
     assert result.returncode == 0, result.stderr
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: f"{page.parent.name}/{page.stem}")
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, id=f"{page.parent.name}/{page.stem}", marks=[pytest.mark.long] if page.stem in LONG else [])
+        for page in PAGES
+    ],
+)
 def test_every_block_of_a_page_runs(page, tmp_path, monkeypatch):
     if page.name in SHOWN:
         pytest.importorskip(SHOWN[page.name])

@@ -24,6 +24,7 @@ PIPELINE = make_pipeline(QueryScaler("zscore"), Ridge())
 GRID = {"ridge__alpha": [0.01, 1.0, 1000.0]}
 
 
+@pytest.mark.thin(5)
 @pytest.mark.parametrize("metric", ["kendall", "disagreement"])
 @pytest.mark.parametrize("cv", [4, None, QueryShuffleSplit(3, random_state=1)], ids=["folds", "default", "splitter"])
 @pytest.mark.parametrize(

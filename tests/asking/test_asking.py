@@ -142,6 +142,7 @@ def test_repeats_are_compared_with_what_was_said_before(tmp_path):
     assert (progress.repeated, progress.same, progress.skipped) == (2, 1, 1)
 
 
+@pytest.mark.long
 def test_chosen_questions_find_the_order_sooner_than_random_ones():
     rng = np.random.default_rng(0)
     choices, y = Choices([f"t{k}" for k in range(14)]), rng.permutation(14)

@@ -35,7 +35,7 @@ def runs(path, *words):
 
 
 @on_posix
-@pytest.mark.parametrize(("columns", "lines"), [(80, 24), (60, 20)])
+@pytest.mark.parametrize(("columns", "lines"), [(80, 24), pytest.param(60, 20, marks=pytest.mark.long)])
 def test_a_session_by_keys_fits_the_terminal_and_is_kept(things, columns, lines):
     terminal = OnTerminal("ask", things, columns=columns, lines=lines)
     terminal.wait_for(b"q quit")
@@ -149,7 +149,7 @@ def test_killed_sessions_lose_and_double_nothing():
     tests = Path(__file__).parent.parent
     paths = os.pathsep.join([str(tests), *filter(None, [os.environ.get("PYTHONPATH")])])
     done = subprocess.run(
-        [sys.executable, tests / "faults" / "kill_ask.py", "--kills", "8"],
+        [sys.executable, tests / "faults" / "kill_ask.py", "--kills", "6"],
         env={**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
         capture_output=True,
         text=True,

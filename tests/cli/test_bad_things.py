@@ -141,6 +141,7 @@ def spoil(path, how):
         path.write_bytes(b"" if how == "empty" else JUNK)
 
 
+@pytest.mark.thin(5)
 @pytest.mark.parametrize("how", ["missing", "a folder", "empty", "junk"])
 @pytest.mark.parametrize(("command", "at"), READS)
 def test_a_file_that_cannot_be_read(command, at, how, here, run):
@@ -154,6 +155,7 @@ def test_a_file_that_cannot_be_read(command, at, how, here, run):
     assert tree(here) == before
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("command", WRITES)
 @pytest.mark.parametrize("where", ["under a file", "in no folder", "without the right", "on a full disk"])
 def test_a_place_that_cannot_be_written(command, where, here, run):
@@ -225,6 +227,7 @@ class Calls:
                 raise KeyboardInterrupt
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("command", EVERY)
 def test_control_c(command, here, run):
     words = plain(command)

@@ -50,7 +50,9 @@ def test_help_ends_with_an_example_on_one_line_of_80_columns(verb):
     assert max(map(len, said.output.splitlines())) <= 80
 
 
-@pytest.mark.parametrize("verb", EXAMPLES)
+@pytest.mark.parametrize(
+    "verb", [pytest.param(verb, marks=[pytest.mark.long] if verb == "compare" else []) for verb in EXAMPLES]
+)
 def test_the_example_runs(verb, here, says):
     if verb in NOT_RUN:
         pytest.skip(NOT_RUN[verb])

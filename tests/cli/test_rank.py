@@ -132,6 +132,7 @@ def _small_pieces(monkeypatch):
     monkeypatch.setattr(letor_stream, "PIECE", 500)
 
 
+@pytest.mark.thin(3)
 @pytest.mark.usefixtures("_small_pieces")
 @pytest.mark.parametrize(
     "words", [(), ("--scale", "minmax"), ("--prior", "1-3"), ("--scale", "zscore", "--prior", "2")]

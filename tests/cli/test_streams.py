@@ -83,26 +83,33 @@ def test_what_is_no_text_is_refused_on_a_stream(says, piped, text: Path, tmp_pat
     assert not Path("-").exists()
 
 
-def test_open_files_pipes_and_packed_text(says, text: Path, tmp_path: Path) -> None:
+long = pytest.mark.long
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "gzip -c TEXT | RANK -",
+        "RANK <(head -n 100 TEXT) <(tail -n +101 TEXT) -o >(cat)",
+        pytest.param("RANK /dev/stdin < TEXT", marks=long),
+        pytest.param("cat TEXT | RANK /dev/stdin -o /dev/stdout", marks=long),
+        pytest.param("RANK <(cat TEXT)", marks=long),
+    ],
+)
+def test_open_files_pipes_and_packed_text(line: str, says, text: Path, tmp_path: Path) -> None:
     says("fit", text, "-m", "crr", "-o", tmp_path / "m")
     scores = says("rank", tmp_path / "m", text).encode()
-    rank = f"corank rank {tmp_path / 'm'}"
-    for line in (
-        f"{rank} /dev/stdin < {text}",
-        f"cat {text} | {rank} /dev/stdin -o /dev/stdout",
-        f"gzip -c {text} | {rank} -",
-        f"{rank} <(cat {text})",
-        f"{rank} <(head -n 100 {text}) <(tail -n +101 {text}) -o >(cat)",
-    ):
-        said = shell(line)
-        assert (said.returncode, said.stdout, said.stderr) == (0, scores, b""), line
+    said = shell(line.replace("TEXT", str(text)).replace("RANK", f"corank rank {tmp_path / 'm'}"))
+    assert (said.returncode, said.stdout, said.stderr) == (0, scores, b"")
 
 
-def test_a_reader_that_has_enough_ends_the_command_in_silence(says, text: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "output", ["", pytest.param("-o /dev/stdout", marks=long), pytest.param("--format trec -o -", marks=long)]
+)
+def test_a_reader_that_has_enough_ends_the_command_in_silence(output: str, says, text: Path, tmp_path: Path) -> None:
     says("fit", text, "-m", "crr", "-o", tmp_path / "m")
     large = tmp_path / "large.txt"
     large.write_bytes(text.read_bytes() * 100)
-    for output in ("", "-o /dev/stdout", "--format trec -o -"):
-        said = shell(f"corank rank {tmp_path / 'm'} {large} {output} | head -n 1")
-        assert said.stderr == b""
-        assert said.stdout.count(b"\n") == 1
+    said = shell(f"corank rank {tmp_path / 'm'} {large} {output} | head -n 1")
+    assert said.stderr == b""
+    assert said.stdout.count(b"\n") == 1

@@ -87,6 +87,7 @@ def test_memory_time_and_death_are_those_of_the_method(problem):
     assert small.evaluation.means == large.evaluation.means
 
 
+@pytest.mark.long
 def test_a_study_that_was_killed_goes_on_where_it_was(tmp_path):
     script, folder = tmp_path / "script.py", tmp_path / "out"
     script.write_text(SCRIPT)

@@ -203,6 +203,7 @@ def quadratic(stops, scores):
     return value
 
 
+@pytest.mark.long
 @given(
     st.lists(st.tuples(st.integers(0, 90), st.integers(0, 90)).filter(any), min_size=1, max_size=3),
     st.sampled_from([(0.25, 0.75), (1 / 16, 1 / 16), (1 / 1024, 15 / 16), (2.0**-30, 0.5)]),

@@ -78,6 +78,7 @@ def lowest(loss, alpha, Z, t, c, d):
     raise AssertionError("no optimum to compare with")
 
 
+@pytest.mark.thin(5)
 @pytest.mark.parametrize("seed", range(120))
 def test_it_is_as_near_the_optimum_as_it_says(seed):
     data, loss, how, given = problem(seed)

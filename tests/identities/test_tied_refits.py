@@ -66,6 +66,7 @@ def means(views, y, qid, how, weights=None, coupling=0.0, unscored=None):
     return out
 
 
+@pytest.mark.thin(7)
 @seeds
 @pytest.mark.parametrize("form", ["primal", "dual", "gaussian", "linear basis", "gaussian basis"])
 def test_leaving_out_a_query_is_a_long_refit(seed, form):
@@ -145,6 +146,7 @@ def test_leaving_out_preferences_of_a_query_is_a_long_refit(seed, form):
         assert score == pytest.approx(np.mean(errors), abs=1e-12)
 
 
+@pytest.mark.thin(7)
 @seeds
 @pytest.mark.parametrize("form", ["primal", "gaussian", "basis"])
 @pytest.mark.parametrize("ties", [False, True], ids=["tenths", "pairs"])

@@ -27,6 +27,7 @@ def saddle(scores, labels):
     return forces
 
 
+@pytest.mark.thin(5)
 @pytest.mark.parametrize(
     ("forces", "conservative", "convex"),
     [

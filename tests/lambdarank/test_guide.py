@@ -18,6 +18,7 @@ def test_every_lambda_has_a_verdict():
     assert set(KINDS) <= {term.name for text, *_ in ROWS for term in Lambda.of(text).terms}
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize(("text", "conservative", "convex"), ROWS)
 def test_the_table_is_true(text, conservative, convex):
     verdict = check_lambda(text, n_points=15)

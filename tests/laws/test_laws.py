@@ -87,6 +87,7 @@ def test_a_fitted_model_predicts_by_what_was_fitted(make):
         model.set_params(**given)
 
 
+@pytest.mark.thin(5)
 @every
 @pytest.mark.parametrize("scale", [1e-200, 1e160, 1e300])
 def test_scores_of_any_size_give_the_same_order_or_one_sentence(make, scale):

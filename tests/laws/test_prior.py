@@ -114,6 +114,7 @@ def test_a_prior_is_wanted_by_predict_where_fit_had_one_and_only_there(make):
             ask(X, prior=PRIOR)
 
 
+@pytest.mark.thin(3)
 @every
 @pytest.mark.parametrize(
     ("bad", "sentence"),
@@ -243,6 +244,7 @@ def test_the_optimum_by_products_is_the_optimum(n_features, monkeypatch):
     assert products.objective_ == pytest.approx(least(written_out("squared", None, 0.0, pairs)).fun, rel=1e-7)
 
 
+@pytest.mark.thin(5)
 @pytest.mark.parametrize("loss", ["hinge", "squared", "squared_hinge", "logistic"])
 @pytest.mark.parametrize("mix", [0.0, 0.5])
 @pytest.mark.parametrize("how", [{}, {"rate": "adagrad", "eta0": 0.3}, {"project": True}], ids=str)

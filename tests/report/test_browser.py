@@ -120,6 +120,7 @@ def test_it_is_not_blank(browser, served, tmp_path, dark):
     assert len(np.unique(pixels @ [65536, 256, 1])) > 100
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("width", [320, 390, 1280])
 def test_it_never_scrolls_sideways(browser, served, tmp_path, width):
     found = re.search(r'data-found="(\d+)/(\d+)"', visit(browser, served, f"{width}.html", tmp_path, "--dump-dom"))
@@ -128,6 +129,7 @@ def test_it_never_scrolls_sideways(browser, served, tmp_path, width):
     assert needed <= given
 
 
+@pytest.mark.long
 def test_it_is_printed_on_a_few_pages(browser, served, tmp_path):
     target = tmp_path / "page.pdf"
     visit(browser, served, "report.html", tmp_path, f"--print-to-pdf={target}", "--no-pdf-header-footer")

@@ -40,6 +40,7 @@ def report(tmp_path_factory):
         return run.run(ExperimentOptions(tmp_path_factory.mktemp("clicks"), quick=True, repeats=5))
 
 
+@pytest.mark.long
 def test_every_method_and_user_has_a_line(report):
     published, errors, ties, gains, made, arms = report.tables
     assert {row[0] for row in published.rows} >= set(learners.PUBLISHED)

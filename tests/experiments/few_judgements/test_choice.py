@@ -16,6 +16,7 @@ def curves(pool, tmp_path_factory):
     return choice.choice_curves(ExperimentOptions(tmp_path_factory.mktemp("choice")), pool, 2, ["tin", "gold"])
 
 
+@pytest.mark.long
 def test_a_value_is_the_mean_of_curves_judged_on_the_pool(pool, curves):
     out = pool.is_test
     X, y = pool.text, pool.about["gold"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from scipy import sparse
 
 from corank.experiments.gp_collaborative import run
@@ -30,6 +31,7 @@ def test_errors_are_counted_on_movies_that_were_not_seen():
     np.testing.assert_allclose(found["wrong"], [np.mean(y[t] != 4) for y, t in zip(rest, there, strict=True)])
 
 
+@pytest.mark.long
 def test_a_quick_run_reports_every_method(tmp_path, monkeypatch):
     monkeypatch.setattr(run, "movies", made_up)
     monkeypatch.setattr(run, "training_movies", lambda n, repeat, seed: np.arange(0, 30, 2))

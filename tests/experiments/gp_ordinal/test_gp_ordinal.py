@@ -31,6 +31,7 @@ def test_all_thresholds_minimise_what_mord_minimises():
     assert np.mean(all_thresholds(X, y, X, 1.0) == grades) > 0.98
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::FutureWarning")
 def test_a_quick_run_reports_every_method(tmp_path, monkeypatch):
     monkeypatch.setattr(run, "read_set", made_up)

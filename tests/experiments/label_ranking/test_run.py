@@ -53,6 +53,7 @@ def test_methods_that_would_take_too_long_are_left_out(monkeypatch):
     assert left_out == {"online, kernel", "forest of positions"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("targets", "data", "measures"), [("relevant", SETS_MADE, SETS), ("top", MADE, TOPS)])
 def test_every_cut_beats_none(tmp_path, targets, data, measures):
     folds = crossed(ExperimentOptions(tmp_path, quick=True), "made", lambda: data, cut_methods(targets), measures)
@@ -88,6 +89,7 @@ def test_sets_are_read_as_their_readme_says():
     assert sushi.X[0].tolist() == [1, 1, 1, 1, -1, -1]
 
 
+@pytest.mark.long
 def test_the_report_holds_rankings_sets_and_lists(tmp_path, monkeypatch):
     for name, data in (("read_rankings", ORDERS), ("read_multilabel", SETS_MADE)):
         monkeypatch.setattr(run, name, lambda name, data=data: data)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from corank.data.records import Records
 from corank.data.smart import Topics
@@ -38,6 +39,7 @@ def some_review(name):
     return records, Corpus.of(texts, ids, language=None)
 
 
+@pytest.mark.long
 def test_the_report_has_tables_tests_and_a_picture(tmp_path, monkeypatch):
     articles = Articles()
     collections = {name: made(at) for at, name in enumerate(run.COLLECTIONS)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from corank.data.queries import Queries
 from corank.experiments.logged_clicks import problems, run
@@ -33,6 +34,7 @@ def test_people_look_want_and_swap_as_told():
     assert abs(np.mean(row[first] % 12 != 0) - SWAPPED * (1 - 1 / K)) < 0.01
 
 
+@pytest.mark.long
 def test_a_quick_run_compares_every_way(tmp_path, monkeypatch):
     monkeypatch.setattr(run, "part", made_up)
     monkeypatch.setattr(run, "LISTS", (200, 400, 0))

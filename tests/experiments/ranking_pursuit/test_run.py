@@ -40,6 +40,7 @@ def test_levelled_squares_are_those_of_scores_moved_by_the_mean_of_what_the_trai
         assert cell["levelled"][b] == pytest.approx(np.mean((users.y_test[asked] - f) ** 2), rel=1e-4)
 
 
+@pytest.mark.long
 def test_the_whole_experiment_on_made_up_ratings(ratings, tmp_path, monkeypatch):
     monkeypatch.setattr(run, "DATA", {"Jester": lambda: ratings, "MovieLens": lambda: ratings})
     monkeypatch.setattr(run, "QUICK_USERS", 8)
