@@ -3,21 +3,26 @@ What all tests share.
 
 Two marks keep `make test` short; `make test-all` ignores both. A test marked `long` is left out, and so is one that
 reads real data. Of a test marked ``thin(n)`` every n-th case runs; n shares no factor with the numbers of values of its
-parameters, so that every value runs.
+parameters, so that the cases that run are spread over all of them.
 """
 
 from __future__ import annotations
 
 import os
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
+import typer
 from hypothesis import settings
 
 # a first call may compile, so no deadline; the same examples every time, so that a failure can be repeated
 settings.register_profile("corank", deadline=None, derandomize=True)
 settings.load_profile("corank")
+
+# the command of all verbs takes 0.1 s to build, and hundreds of tests run one of them
+typer.main.get_command = cache(typer.main.get_command)
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest leaves out what is marked

@@ -61,11 +61,16 @@ def fuzz(*arguments, code="from fuzz.run import main; main()"):
     )
 
 
+EVERY = (
+    "letor", "run", "qrels", "csv", "parquet", "container", "store", "model", "records_csv", "records_ris",
+    "records_jsonl",
+)  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("names", "count"),
     [
-        (("letor", "run", "qrels", "csv", "records_csv", "records_ris", "records_jsonl"), 100),
-        (("parquet", "container", "store", "model"), 60),
+        (EVERY, 60),
         *(
             pytest.param(names, 600, marks=pytest.mark.long)
             for names in (

@@ -69,7 +69,12 @@ def test_every_verb_is_fed_and_has_an_example():
     assert names() == set(COMMANDS) == set(EXAMPLES)
 
 
-EVERY = [pytest.param(command, id=command) for commands in COMMANDS.values() for command in commands]
+SLOW = {"check-lambda", "compare", "demo"}
+EVERY = [
+    pytest.param(command, id=command, marks=[pytest.mark.long] if verb in SLOW else [])
+    for verb, commands in COMMANDS.items()
+    for command in commands
+]
 READS = [
     pytest.param(command, at, id=f"{command} [{word[1:]}]")
     for commands in COMMANDS.values()
@@ -252,7 +257,9 @@ def test_control_c(command, here, run):
     assert tree(here) == before
 
 
-@pytest.mark.parametrize("command", ["rank model.safetensors - -o s", "convert - c.store"])
+@pytest.mark.parametrize(
+    "command", ["convert - c.store", pytest.param("rank model.safetensors - -o s", marks=pytest.mark.long)]
+)
 def test_control_c_from_a_terminal(command, here):
     """The signal itself, while a process waits for more of what it reads."""
     before = tree(here)

@@ -31,6 +31,7 @@ def test_a_folder_is_fitted_part_after_part(says, made, y, folder, tmp_path):
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
+@pytest.mark.long
 def test_on_a_cluster_the_file_is_the_same(says, folder, tmp_path):
     pytest.importorskip("distributed")
     words = ("fit", folder, "--model", "rankrls", "--scale", "minmax", "-o")

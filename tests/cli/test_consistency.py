@@ -51,7 +51,7 @@ def test_help_ends_with_an_example_on_one_line_of_80_columns(verb):
 
 
 @pytest.mark.parametrize(
-    "verb", [pytest.param(verb, marks=[pytest.mark.long] if verb == "compare" else []) for verb in EXAMPLES]
+    "verb", [pytest.param(verb, marks=[pytest.mark.long] if verb in ("ask", "compare") else []) for verb in EXAMPLES]
 )
 def test_the_example_runs(verb, here, says):
     if verb in NOT_RUN:
@@ -71,7 +71,10 @@ def test_the_example_runs(verb, here, says):
         "rank model.safetensors test.txt -o s",
         "evaluate test.txt scores.txt",
         "suggest model.safetensors train.txt --unscored -1",
-        "compare train.txt --unscored -1 --models spd --folds 2 --no-curve --jobs 1 -o study",
+        pytest.param(
+            "compare train.txt --unscored -1 --models spd --folds 2 --no-curve --jobs 1 -o study",
+            marks=pytest.mark.long,
+        ),
         "explain model.safetensors test.txt --pair 1 2",
         "simulate-clicks test.txt --impressions 20 --runs 1",
         "learn-clicks rows.csv clicks.csv --bias 1 -o m",

@@ -101,6 +101,7 @@ def test_trees_and_labels_are_refused(says, text, tmp_path):
         says("explain", tmp_path / "t", text, "--pair", "1", "2")
 
 
+@pytest.mark.long
 def test_it_fits_a_terminal_of_80_columns(model, text):
     shown = OnTerminal("explain", model, text, "--pair", "d3", "d5", columns=80)
     shown.wait_for(b"sum")

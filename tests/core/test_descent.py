@@ -198,6 +198,7 @@ def test_coupled_loop_is_the_written_out_loop(name, views):
         assert ((found == 0) == (np.abs(W) < 1e-12)).all()
 
 
+@pytest.mark.thin(5)
 @pytest.mark.parametrize("kernel", ["plain", "coupled"])
 @pytest.mark.parametrize("kind", ["csr", "csr with 64-bit indices", "float32", "read-only", "scaled", "scaled csr"])
 def test_every_kind_of_rows_gives_the_same_weights(kernel, kind):

@@ -57,7 +57,10 @@ def refusal(place: Path) -> str:
     return "none"
 
 
-@pytest.mark.parametrize("as_csr", [False, True])
+dense_or_csr = pytest.mark.parametrize("as_csr", [pytest.param(False, marks=pytest.mark.long), True])
+
+
+@dense_or_csr
 def test_a_header_says_what_stores_say_or_is_refused(tmp_path: Path, as_csr: bool) -> None:
     right = small_store(tmp_path / "right", as_csr)
     text = (right / "header.json").read_bytes()
@@ -103,7 +106,7 @@ def test_a_header_that_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
         open_store(place)
 
 
-@pytest.mark.parametrize("as_csr", [False, True])
+@dense_or_csr
 def test_no_array_leads_a_kernel_astray(tmp_path: Path, as_csr: bool) -> None:
     right, stores = small_store(tmp_path / "right", as_csr), tmp_path / "stores"
     stores.mkdir()
@@ -183,7 +186,7 @@ def test_rows_and_index_are_checked_once(tmp_path: Path, monkeypatch: pytest.Mon
     assert sorted(calls) == ["csr_structure", "csr_structure", "index_fault"]  # the writer's own, and ours
 
 
-@pytest.mark.parametrize("as_csr", [False, True])
+@dense_or_csr
 def test_a_file_cut_after_opening_gets_a_sentence_and_no_signal(tmp_path: Path, as_csr: bool) -> None:
     child = f"""
 import os, sys

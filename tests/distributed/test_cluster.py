@@ -1,4 +1,4 @@
-"""On a cluster of three processes: the bytes of one machine, whatever is killed, or one sentence."""
+"""On a cluster of two processes: the bytes of one machine, whatever is killed, or one sentence."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def cut(*places):
 
 @pytest.fixture(scope="module")
 def client():
-    options = {"n_workers": 3, "threads_per_worker": 1, "processes": True, "dashboard_address": ":0"}
+    options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": ":0"}
     with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
         yield client
 
@@ -78,6 +78,7 @@ def test_leave_query_out_chooses_as_on_one_machine(client):
     np.testing.assert_allclose(model.coef_, whole.coef_, rtol=1e-10)
 
 
+@pytest.mark.long
 def test_a_pipeline_and_files_are_those_of_one_machine(client, tmp_path):
     model = make_pipeline(QueryScaler(), Landmarks(10, random_state=0), SPD(loss="logistic"))
     here, there = fit_parts(clone(model), cut(*SEVEN)), fit_parts(clone(model), cut(*SEVEN), client)

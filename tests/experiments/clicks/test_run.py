@@ -51,6 +51,7 @@ def test_every_method_and_user_has_a_line(report):
     assert all(plot.read_bytes().startswith(b"\x89PNG") for plot in report.plots)
 
 
+@pytest.mark.long
 def test_identical_rankings_tie_and_blind_users_prefer_none(report):
     for row in report.tables[2].rows:
         assert row[1:5] == (0.0, 0.0, 0.0, 0.0)

@@ -32,6 +32,7 @@ ESTIMATORS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_a_method_scores_as_the_estimator_does(name, drawn):
     grams, users = Grams(drawn, 8.0), drawn.held_out
