@@ -8,6 +8,8 @@ import signal
 import threading
 from pathlib import Path
 
+import distributed
+
 from corank.distributed import Dask
 
 
@@ -24,9 +26,11 @@ HELD, GO_ON = threading.Event(), threading.Event()
 
 
 def hold(function, *arguments):
-    """Say that the task has begun, and go on when told to; for workers that are threads of this process."""
+    """Say that the task has begun, and go on when told to, or when the worker closes, a thread of this process."""
+    worker = distributed.get_worker()
     HELD.set()
-    GO_ON.wait()
+    while worker.status == distributed.Status.running and not GO_ON.wait(0.05):
+        pass
     return function(*arguments)
 
 

@@ -54,6 +54,7 @@ def table_of(said: str) -> list[str]:
     return [line for line in said.splitlines() if line.split()[:1] in (["SPD"], ["CRR"], ["LCRA"], ["ideal"])]
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_the_smallest_demo_runs_whatever_the_seed(says, tmp_path, seed):
     assert "it ranks the same" in says("demo", "--output", tmp_path, "--queries", 60, "--seed", seed)

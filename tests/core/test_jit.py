@@ -161,6 +161,7 @@ def test_an_installation_without_a_writable_folder_works_and_warns_once(tmp_path
     assert json.loads(found.stdout) == pytest.approx(expected, rel=1e-9)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="no limit on the size of files")
 def test_a_full_disk_is_no_reason_to_fail(tmp_path):
     # a write beyond the limit fails as one to a full disk does

@@ -77,6 +77,7 @@ def test_worst_first_exploits_from_the_wrong_end():
     assert wrong.mean()[-1] > simulate(PDGD(0.0), data, user, 1, at=[0], n_runs=5).mean()[0]
 
 
+@pytest.mark.long
 def test_assignments_are_drawn_by_their_shares():
     """Signs of many assignments against enumeration: two clicks, three rankings."""
     ranks = np.array([[0, 1, 2], [1, 0, 2], [2, 1, 0]])

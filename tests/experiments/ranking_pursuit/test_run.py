@@ -11,6 +11,7 @@ from corank.metrics import disagreement_error
 from corank.pursuit import RankingPursuit
 
 
+@pytest.mark.long
 def test_a_trial_reports_the_errors_of_the_parameters_it_chose(drawn):
     found = run.try_methods(drawn, ("RankRLS", "Matching pursuit"), (1.0, 8.0, 64.0))
     assert set(found) == {"RankRLS", "Matching pursuit", "Matching pursuit, by order"}
