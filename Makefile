@@ -70,7 +70,6 @@ $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo 'corank needs Python 3.11 or newer; run make PYTHON=/path/to/python3.11 ...'; exit 1; }
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --upgrade pip
 
 .venv/.run: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[trees]'

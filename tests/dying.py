@@ -9,7 +9,6 @@ import threading
 from pathlib import Path
 
 import distributed
-
 from corank.distributed import Dask
 
 

@@ -64,8 +64,8 @@ def fuzz(*arguments, code="from fuzz.run import main; main()"):
 @pytest.mark.parametrize(
     ("names", "count"),
     [
-        # damaged models, Parquet and packed files are among the tests of their readers, too
-        (("letor", "run", "qrels", "csv", "store", "records_csv", "records_ris", "records_jsonl"), 60),
+        # damaged stores, models, Parquet and packed files are among the tests of their readers, too
+        (("letor", "run", "qrels", "csv", "records_csv", "records_ris", "records_jsonl"), 60),
         *(
             pytest.param(names, 600, marks=pytest.mark.long)
             for names in (

@@ -151,7 +151,7 @@ def test_killed_screenings_lose_and_double_nothing():
     tests = Path(__file__).parent.parent
     paths = os.pathsep.join([str(tests), *filter(None, [os.environ.get("PYTHONPATH")])])
     done = subprocess.run(
-        [sys.executable, tests / "faults" / "kill_screen.py", "--kills", "12"],
+        [sys.executable, tests / "faults" / "kill_screen.py", "--kills", "4"],
         env={**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
         capture_output=True,
         text=True,

@@ -10,11 +10,12 @@ from corank.kernels import GaussianKernel
 from corank.metrics import disagreement_error
 from corank.svm import RankSVM
 
+pytestmark = pytest.mark.long  # only experiments use it
+
 KERNEL = GaussianKernel(0.05)
 ALPHAS = np.array([0.3, 0.01])
 
 
-@pytest.mark.thin(3)
 @pytest.mark.parametrize("n", [1, 2, 12, 25])
 def test_each_svm_of_a_path_is_a_rank_svm(n):
     rng = np.random.default_rng(n)

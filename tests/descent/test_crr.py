@@ -22,7 +22,7 @@ def crr(**changes):
     return CRR(**{"alpha": 1e-2, "solver": "sgd", "n_steps": 3000, "random_state": 0, **changes})
 
 
-@pytest.mark.long  # the descent is that of SPD
+@pytest.mark.long  # the laws have it of the exact solvers, whose fit and predict are the same
 @parametrize_with_checks(
     [crr()],
     expected_failed_checks=lambda model: {

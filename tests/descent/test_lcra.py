@@ -39,18 +39,13 @@ OTHER_DRAWS = {
 }
 
 
-@parametrize_with_checks([lcra()], expected_failed_checks=lambda model: OTHER_DRAWS, xfail_strict=False)
-def test_scikit_learn_accepts_the_descent(estimator, check):
-    check(estimator)
-
-
-@pytest.mark.long
+@pytest.mark.long  # the laws have it of the exact solvers, whose fit and predict are the same
 @parametrize_with_checks(
-    [LCRA(views=1), lcra(views=1)],
+    [LCRA(views=1), lcra(views=1), lcra()],
     expected_failed_checks=lambda model: {} if model.solver == "auto" else OTHER_DRAWS,
     xfail_strict=False,
 )
-def test_scikit_learn_accepts_one_view(estimator, check):
+def test_scikit_learn_accepts_the_descent(estimator, check):
     check(estimator)
 
 

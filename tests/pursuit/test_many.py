@@ -14,6 +14,8 @@ from corank.kernels import GaussianKernel
 from corank.pursuit import fit_many, fit_many_views
 from corank.views import View
 
+pytestmark = pytest.mark.long  # only experiments use it
+
 # columns as they are: these tests compute by hand
 RankingPursuit = partial(pursuit.RankingPursuit, scale=False)
 CoRankingPursuit = partial(pursuit.CoRankingPursuit, scale=False)

@@ -27,6 +27,7 @@ def test_a_trial_reports_the_errors_of_the_parameters_it_chose(drawn):
     assert np.argmin(errors_of(held, drawn.held_out)[0].mean(axis=0)) == at
 
 
+@pytest.mark.long
 def test_levelled_squares_are_those_of_scores_moved_by_the_mean_of_what_the_training_ratings_miss(drawn):
     cell = run.try_methods(drawn, ("Ranking pursuit",), (8.0, 16.0))["Ranking pursuit"]
     users, K = drawn.tested, Grams(drawn, cell["width"]).whole
