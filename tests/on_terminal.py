@@ -24,7 +24,7 @@ class OnTerminal:
     def type(self, keys):
         os.write(self.handle, keys)
 
-    def wait_for(self, words, seconds=60):
+    def wait_for(self, words, seconds=600):
         deadline, begin = time.monotonic() + seconds, len(self.said)
         while words not in self.said[begin:]:
             assert time.monotonic() < deadline, self.said[begin:]

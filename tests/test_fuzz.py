@@ -36,7 +36,7 @@ class Toy(Format):
         if b"signal" in content:
             os.kill(os.getpid(), 11)
         if b"hang" in content:
-            time.sleep(60)
+            time.sleep(600)
         if b"part" in content:
             (folder / ".x.part").touch()
         if b"memory" in content:
@@ -49,7 +49,7 @@ class Toy(Format):
             os._exit(3)
         return True
 
-pool.SECONDS_AN_INPUT = 0.2
+pool.SECONDS_AN_INPUT = 2.0
 run.formats = lambda: {"toy": Toy()}
 run.main()
 """

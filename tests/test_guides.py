@@ -68,7 +68,7 @@ def run_session(page, block, namespace):
 
 def run_command(program, *words):
     if program == "make":
-        targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE)
+        targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE)
         assert set(words) <= set(targets), f"the Makefile makes {targets}"
         return
     assert program == "corank", f"no test knows what {program} does; mark the block as not run"
@@ -80,7 +80,7 @@ def run_script(block):
     """Lines for a shell, such as pipes, with the command `corank` of this Python."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     script = ["bash", "-euo", "pipefail", "-c", block.text]
-    result = subprocess.run(script, env={**os.environ, "PATH": path}, capture_output=True, text=True, timeout=300)
+    result = subprocess.run(script, env={**os.environ, "PATH": path}, capture_output=True, text=True, timeout=1800)
     assert result.returncode == 0, result.stderr
 
 

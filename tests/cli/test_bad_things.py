@@ -268,7 +268,7 @@ def test_control_c_from_a_terminal(command, here):
         process.stdin.write(b"1 qid:1 1:1\n" * 100_000)  # more than a pipe holds: it is reading when this returns
         process.stdin.flush()
         os.kill(process.pid, signal.SIGINT)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=600)
     assert (process.returncode, out) == (130, b"")
     assert err.decode().startswith("corank: interrupted")
     assert err.count(b"\n") == 1

@@ -1,7 +1,7 @@
 """
 Kill every writer at many instants, and look at what stands there afterwards.
 
-``python tests/faults/kill.py --kills 200`` (``make faults``; the tests do so with few kills). A child is forked from a
+``python tests/faults/kill.py --kills 200`` (``make kills``; the tests do so with few kills). A child is forked from a
 process that has imported and compiled all it needs, and is killed
 
 * before the k-th call of those that change what stands on the disk; and, one time in four,

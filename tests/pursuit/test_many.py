@@ -14,8 +14,6 @@ from corank.kernels import GaussianKernel
 from corank.pursuit import fit_many, fit_many_views
 from corank.views import View
 
-pytestmark = pytest.mark.long  # only experiments use it
-
 # columns as they are: these tests compute by hand
 RankingPursuit = partial(pursuit.RankingPursuit, scale=False)
 CoRankingPursuit = partial(pursuit.CoRankingPursuit, scale=False)
@@ -55,6 +53,7 @@ def test_each_model_is_a_ranking_pursuit(seed, fitting, mix, query_weight):
         assert models.n_terms[models.ids.tolist().index(name)] == len(model.terms_)
 
 
+@pytest.mark.long
 @settings(max_examples=15, deadline=None)
 @given(
     seed=st.integers(0, 10_000),

@@ -83,7 +83,7 @@ def visit(browser, proxy, page, folder, *options):
         f"--user-data-dir={folder / 'profile'}", f"--proxy-server=127.0.0.1:{proxy.server_port}",
         "--proxy-bypass-list=<-loopback>", *options, f"{HOST}/{page}",
     ]  # fmt: skip
-    done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout
 
