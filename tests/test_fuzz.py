@@ -92,6 +92,7 @@ def test_a_short_round_and_the_corpus_pass(names, count, tmp_path):
         assert min(accepted, refused) > inputs / 20
 
 
+@pytest.mark.long
 def test_every_broken_rule_is_noticed_and_its_input_kept(tmp_path):
     done = fuzz("--count", 60, "--seed", 0, "--jobs", 2, "--corpus", tmp_path, code=TOY)
     assert done.returncode == 1, done.stderr
