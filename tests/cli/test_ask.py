@@ -144,6 +144,7 @@ def test_what_cannot_be_meant_is_one_sentence(words, message, things, monkeypatc
         runs(things, *words)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_killed_sessions_lose_and_double_nothing():
     tests = Path(__file__).parent.parent

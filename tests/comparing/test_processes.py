@@ -143,6 +143,7 @@ class Sleeper(BaseEstimator):
         return X[:, 0]
 
 
+@pytest.mark.long
 def test_time_ends_what_is_under_way_and_the_next_task_begins_anew(problem, tmp_path):
     rows = make_problem(Given(problem.X, problem.y, problem.qid), None, 2, 0)[0]
     rows.save(tmp_path)

@@ -146,6 +146,7 @@ def run_in_a_process(*options, **variables):
     return subprocess.run(words, capture_output=True, text=True, env={**os.environ, **variables}, check=False)
 
 
+@pytest.mark.long
 def test_an_installation_without_a_writable_folder_works_and_warns_once(tmp_path):
     source = Path(importlib.util.find_spec("corank").origin).parent
     shutil.copytree(source, tmp_path / "corank", ignore=shutil.ignore_patterns("__pycache__"))

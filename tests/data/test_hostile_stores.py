@@ -106,6 +106,7 @@ def test_a_header_that_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
         open_store(place)
 
 
+@pytest.mark.long
 @dense_or_csr
 def test_no_array_leads_a_kernel_astray(tmp_path: Path, as_csr: bool) -> None:
     right, stores = small_store(tmp_path / "right", as_csr), tmp_path / "stores"

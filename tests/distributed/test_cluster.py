@@ -60,6 +60,7 @@ def test_the_order_of_parts_changes_no_byte(client, alone):
         assert bytes_of(summarise([whole[at] for at in order], CoRankRLS(random_state=0), client)) == alone
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("name", ["query ids", "straddling rows", "sums"])
 def test_a_worker_killed_in_the_middle_changes_no_byte(client, alone, tmp_path, name):
     engine = Dying(client, name, tmp_path / "dead")

@@ -196,6 +196,7 @@ def test_numbers_that_numpy_or_corank_does_not_have_get_a_sentence(tmp_path, kin
         corank.load(path)
 
 
+@pytest.mark.long
 def test_basis_rows_that_name_columns_beyond_the_last_are_refused_without_a_signal(tmp_path):
     """In another process, which they would end."""
     for name, at, value in (("indices", 3, 2**30), ("indices", 3, 40), ("indices", 0, -1), ("indptr", 2, 2**30)):
