@@ -62,6 +62,12 @@ def test_predictions_rise_with_the_scores_of_the_ranker(method):
 
 
 @METHODS
+def test_grades_from_two_up_are_predicted_from_two_up(method):
+    one, other = (Calibrated(ranker(), method).fit(X, y, qid=QID).predict(X) for y in (GRADES, GRADES + 2))
+    np.testing.assert_allclose(other, one + 2, rtol=1e-6)
+
+
+@METHODS
 def test_probabilities_come_true(method):
     new = make_ranking(400, 15, random_state=0)
     y, train = (new.y > np.median(new.y)).astype(float), new.qid < 200
