@@ -8,7 +8,7 @@ import pytest
 from corank import RankRLS, hide_scores, make_ranking, read
 from corank.data.frames import write_parquet
 from corank.distributed import Here, Parts, convert_parts, fit_parts
-from corank.errors import InputError
+from corank.errors import InputError, MissingExtra
 
 PROBLEM = make_ranking(20, 6, random_state=0)
 X, QID = PROBLEM.X, PROBLEM.qid
@@ -95,3 +95,14 @@ def test_a_task_that_runs_twice_leaves_one_file(tmp_path):
     paths = convert_parts(pieces(60), tmp_path / "out", client=Twice())
     assert len(paths) == 2
     assert paths == sorted((tmp_path / "out").iterdir())
+
+
+def test_only_parquet_needs_pyarrow(tmp_path, monkeypatch):
+    def missing(name, extra):
+        raise MissingExtra(f"{name} is not installed; run: pip install 'corank[{extra}]'")
+
+    monkeypatch.setattr("corank.distributed.convert.need", missing)
+    assert convert_parts(pieces(), tmp_path / "store", "store")
+    with pytest.raises(MissingExtra, match="pyarrow is not installed"):
+        convert_parts(pieces(), tmp_path / "parquet", "parquet")
+    assert not (tmp_path / "parquet").exists()
