@@ -62,6 +62,16 @@ def test_evidence_can_be_looked_up():
     assert np.abs(others).max() > 1e-3  # rows that did not move are pulled otherwise
 
 
+def test_forces_of_any_size_have_smooth_points():
+    """Rounding errors of differences grow with the forces, and are no kinks."""
+    field = Field.of(lambda scores, labels: 1e6 * Lambda.of("ranknet")(scores, labels), Y, 4)
+    points = list(field.smooth_points(5, np.random.default_rng(0)))
+    assert len(points) == 5
+    for scores, jacobian in points:
+        plain = Field.of("ranknet", Y, 4).jacobian(scores)
+        np.testing.assert_allclose(jacobian, 1e6 * plain, rtol=1e-5, atol=1e-2)
+
+
 def test_jumps_and_kinks_are_found():
     one = check_lambda("margin", [1, 0], n_points=10)
     assert one.jumps == ()
