@@ -20,17 +20,11 @@ test-all: lint .venv/.kernels .venv/.browser
 	$(MAKE) kills
 
 # the numerical tests once more, with the BLAS kernels of another processor: other last bits, other signs of eigenvectors
-NUMERICAL := basis bounds calibration collaborative descent exact gp graphs identities label_ranking lambdarank laws \
-	metrics moments pursuit rls svm
+NOT_NUMERICAL := cli comparing data distributed/test_cluster.py experiments faults report test_examples.py test_fuzz.py \
+	test_guides.py
 test-numerics: .venv/.kernels
 	core=$$($(BIN)/python tests/other_core_type.py) && echo "OPENBLAS_CORETYPE=$$core" && \
-	OPENBLAS_CORETYPE=$$core $(PYTEST) $(wildcard $(NUMERICAL:%=tests/%) $(NUMERICAL:%=tests/test_%.py) tests/test_kernels.py)
-
-lint: .venv/.dev
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(BIN)/lint-imports
+	OPENBLAS_CORETYPE=$$core $(PYTEST) tests $(NOT_NUMERICAL:%=--ignore=tests/%)
 
 # every writer killed before each of its steps and at random times; the tests take a few of those
 faults: .venv/.kernels

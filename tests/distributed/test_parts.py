@@ -148,7 +148,11 @@ def test_split_refuse_names_the_query():
 def test_a_fit_to_parts_is_the_fit_to_all_rows(model):
     whole = clone(model).fit(X, Y, qid=QID)
     found = [fit_parts(clone(model), pieces(*places)) for places in ((), (30, 31, 31, 200))]
-    assert found[0].predict(X).tobytes() == found[1].predict(X).tobytes()
+    scores = [one.predict(X) for one in found]
+    if getattr(model, "n_basis", None) is None:
+        assert scores[0].tobytes() == scores[1].tobytes()
+    else:  # the last bits of a kernel's values depend on how many rows BLAS is given at once
+        np.testing.assert_allclose(scores[0], scores[1], rtol=1e-9, atol=1e-12)
     names = {name for name in vars(whole) if name.endswith("_")}
     assert {name for name in vars(found[1]) if name.endswith("_")} == names
     np.testing.assert_allclose(found[1].predict(X), whole.predict(X), rtol=1e-9, atol=1e-10)
