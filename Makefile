@@ -26,6 +26,12 @@ test-numerics: .venv/.kernels
 	core=$$($(BIN)/python tests/other_core_type.py) && echo "OPENBLAS_CORETYPE=$$core" && \
 	OPENBLAS_CORETYPE=$$core $(PYTEST) tests $(NOT_NUMERICAL:%=--ignore=tests/%)
 
+lint: .venv/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
 # every writer killed before each of its steps and at random times; the tests take a few of those
 faults: .venv/.kernels
 	$(ONE_THREAD) $(BIN)/pytest -q -m "" tests/faults
