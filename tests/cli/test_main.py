@@ -6,6 +6,7 @@ import errno
 import os
 import subprocess
 import sys
+import time
 import warnings
 
 import pytest
@@ -54,6 +55,28 @@ def test_a_warning_is_one_line_too(monkeypatch, capsys):
     cli.main()
     assert capsys.readouterr().err == "corank: nothing to agree on; set coupling=0.\n"
     assert warnings.showwarning is shown
+
+
+class Swallows:
+    """Python ignores what a destructor raises."""
+
+    def __del__(self):
+        raise KeyboardInterrupt
+
+
+def test_control_c_that_python_swallows_is_sent_again(monkeypatch, capsys):
+    def work(**_):
+        Swallows()
+        while True:
+            time.sleep(0.01)
+
+    monkeypatch.setattr(cli, "app", work)
+    hook = sys.unraisablehook
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    assert stop.value.code == 130
+    assert capsys.readouterr().err == "corank: interrupted; what was not finished was not written.\n"
+    assert sys.unraisablehook is hook
 
 
 def test_python_m_corank_is_the_command():

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import _thread
 import sys
+import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
@@ -110,6 +113,30 @@ def _say_interrupted() -> None:
     typer.echo("corank: interrupted; what was not finished was not written.", err=True)
 
 
+@contextmanager
+def _interrupts_repeated() -> Iterator[None]:
+    """
+    Send Ctrl-C again where Python swallows it.
+
+    A `KeyboardInterrupt` inside a destructor or a callback, such as those of imports, is printed and then ignored. A
+    moment later the program is outside of it.
+    """
+
+    def hook(ignored: Any) -> None:
+        if issubclass(ignored.exc_type, KeyboardInterrupt):
+            again = threading.Timer(0.01, _thread.interrupt_main)
+            again.daemon = True
+            again.start()
+        else:
+            before(ignored)
+
+    before, sys.unraisablehook = sys.unraisablehook, hook
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
+
+
 def main() -> None:
     """
     Run the command line: what went wrong is one sentence on standard error.
@@ -118,7 +145,7 @@ def main() -> None:
     """
     words = [word for word in sys.argv[1:] if word != DEBUG]
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _interrupts_repeated():
             # a sentence too, without the line of code that it came from
             warnings.showwarning = lambda message, *_, **__: typer.echo(f"corank: {_spoken(message, words)}", err=True)
             app(args=words, prog_name="corank")
