@@ -91,7 +91,7 @@ LAWFUL: dict[str, Callable[[], Ranker]] = {
 }
 
 
-# what the laws say of these, they say of another entry that goes through the same code; `make test-all` runs them too
+# these go through the same code as another entry, so that only `make test-all` runs the laws on them
 REPEATED = frozenset(
     [
         "ClickedPairs", "DBGD", "SPD squared", "SPD rows", "SPD squared hinge", "CRR rows", "Calibrated logistic",
@@ -103,14 +103,14 @@ REPEATED = frozenset(
 )  # fmt: skip
 
 
-def case(name: str, value: object) -> object:
-    """Return a case of a law, long where the ranker of this name is repeated."""
-    return pytest.param(value, id=name, marks=[pytest.mark.long] if name in REPEATED else [])
-
-
 def over(condition: Callable[[Ranker], bool] = lambda model: True) -> pytest.MarkDecorator:
     """Parametrise a law by `make`, over the rankers of which the condition holds."""
-    return pytest.mark.parametrize("make", [case(name, make) for name, make in LAWFUL.items() if condition(make())])
+    cases = [
+        pytest.param(make, id=name, marks=[pytest.mark.long] if name in REPEATED else [])
+        for name, make in LAWFUL.items()
+        if condition(make())
+    ]
+    return pytest.mark.parametrize("make", cases)
 
 
 def exported() -> set[str]:

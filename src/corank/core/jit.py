@@ -46,7 +46,7 @@ class CompileNotice(event.Listener):
 
     def on_end(self, compiling: event.Event) -> None:
         """Let other processes try a kernel that could not be compiled here."""
-        details = compiling._exc_details  # `is_failed` is true whatever happened (numba 0.68)
+        details = getattr(compiling, "_exc_details", None)  # `is_failed` is true whatever happened (numba 0.68)
         if details and details[0] and isinstance(cache := compiling.data["dispatcher"]._cache, Kept):
             cache.release()
 
@@ -123,10 +123,13 @@ class Kept(FunctionCache):
             self.release()
 
     def _acquire(self) -> None:
-        """Lock this function, one byte of its folder's lock file; go on without a lock where there can be none."""
+        """Lock this function, unless this process has done so already."""
+        if self._depth == 0 and fcntl is not None:
+            self._wait()
         self._depth += 1
-        if self._depth > 1 or fcntl is None:
-            return
+
+    def _wait(self) -> None:
+        """Lock one byte of the folder's lock file; go on without a lock where there can be none."""
         until = time.monotonic() + self._patience
         with contextlib.suppress(OSError):
             os.makedirs(self.cache_path, exist_ok=True)
@@ -142,7 +145,7 @@ class Kept(FunctionCache):
                     return
 
     def release(self) -> None:
-        """Unlock this function."""
+        """Unlock this function once it is released as often as it was locked."""
         self._depth = max(self._depth - 1, 0)
         if self._depth == 0 and fcntl is not None and self.cache_path in Kept._handles:
             with contextlib.suppress(OSError):
