@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 from collections import Counter
 from functools import cache
 from pathlib import Path
@@ -21,6 +22,10 @@ from hypothesis import settings
 # a first call may compile, so no deadline; the same examples every time, so that a failure can be repeated
 settings.register_profile("corank", deadline=None, derandomize=True)
 settings.load_profile("corank")
+
+# a shell lets what it runs in the background ignore SIGINT, and so would every process that a test starts
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # the command of all verbs takes 0.1 s to build, and hundreds of tests run one of them
 typer.main.get_command = cache(typer.main.get_command)
