@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -11,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sklearn.base import BaseEstimator
 
 import corank
 from corank import RankRLS
@@ -24,6 +22,7 @@ from corank.comparing.results import Task, read_result
 from corank.comparing.server import CAN_FORK
 from corank.comparing.trial import Settings
 from corank.metrics import CONVENTIONS
+from greedy import Greedy, Sleeper
 
 pytestmark = pytest.mark.skipif(not CAN_FORK, reason="tasks are not forked here")
 
@@ -46,25 +45,6 @@ if sys.argv[2] == "slow":
 study = corank.compare(models, problem.X, problem.y, problem.qid, folds=3, fractions=(), folder=sys.argv[1], n_jobs=1)
 print(study.winner)
 """
-
-
-class Greedy(BaseEstimator):
-    """Takes much memory or time, or ends its own process."""
-
-    def __init__(self, megabytes=0, seconds=0.0, dies=False):
-        self.megabytes = megabytes
-        self.seconds = seconds
-        self.dies = dies
-
-    def fit(self, X, y):
-        if self.dies:
-            os.kill(os.getpid(), signal.SIGKILL)
-        time.sleep(self.seconds)
-        self.total_ = float(np.ones(self.megabytes * 125_000).sum())
-        return self
-
-    def predict(self, X):
-        return X[:, 0]
 
 
 @pytest.fixture(scope="module")
@@ -132,15 +112,6 @@ def learning(folder: Path) -> list[int]:
         if str(folder) in maps:
             found.append(int(entry.name))
     return found
-
-
-class Sleeper(BaseEstimator):
-    def fit(self, X, y):
-        time.sleep(600)
-        return self
-
-    def predict(self, X):
-        return X[:, 0]
 
 
 @pytest.mark.long
