@@ -6,7 +6,7 @@ BIN := .venv/bin
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 PYTEST := $(ONE_THREAD) $(BIN)/pytest -q -n 2
 
-.PHONY: demo test test-all test-numerics faults kills fuzz bench docs linkcheck lint fresh clean
+.PHONY: demo experiment test test-all test-numerics faults kills fuzz bench docs linkcheck lint fresh clean
 
 demo: .venv/.run
 	$(BIN)/corank demo
@@ -20,7 +20,7 @@ test-all: lint .venv/.kernels .venv/.browser
 	$(MAKE) kills
 
 # the numerical tests once more, with the BLAS kernels of another processor: other last bits, other signs of eigenvectors
-NOT_NUMERICAL := cli comparing data distributed/test_cluster.py experiments faults report test_examples.py test_fuzz.py \
+NOT_NUMERICAL := cli data distributed/test_cluster.py evaluation/compare evaluation/report experiments faults test_examples.py test_fuzz.py \
 	test_guides.py
 test-numerics: .venv/.kernels
 	core=$$($(BIN)/python tests/other_core_type.py) && echo "OPENBLAS_CORETYPE=$$core" && \
@@ -32,6 +32,10 @@ lint: .venv/.dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# one of the papers' tables on real data: make experiment NAME=lcra; without NAME, the names are listed
+experiment: .venv/.dev
+	$(BIN)/python -m experiments $(NAME)
+
 # every writer killed before each of its steps and at random times; the tests take a few of those
 faults: .venv/.kernels
 	$(ONE_THREAD) $(BIN)/pytest -q -m "" tests/faults
@@ -39,7 +43,7 @@ faults: .venv/.kernels
 
 kills: .venv/.kernels
 	for killed in kill kill_screen kill_ask; do \
-		$(ONE_THREAD) PYTHONPATH=tests $(BIN)/python tests/faults/$$killed.py --kills 200 || exit 1; done
+		$(ONE_THREAD) PYTHONPATH=.:tests $(BIN)/python tests/faults/$$killed.py --kills 200 || exit 1; done
 
 bench: .venv/.bench
 	for room in benchmarks/bench_*.py; do $(BIN)/python $$room || exit 1; done
@@ -98,6 +102,6 @@ $(BIN)/python:
 	if command -v chromium >/dev/null; then touch $@; else \
 		echo 'no browser: install chromium, or the tests of report pages in a browser are skipped'; fi
 
-.venv/.kernels: $(wildcard src/corank/core/*.py) | .venv/.dev
+.venv/.kernels: $(wildcard src/corank/core/*.py src/corank/core/*/*.py) | .venv/.dev
 	$(MAKE) fresh
 	touch $@

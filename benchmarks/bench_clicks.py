@@ -15,8 +15,8 @@ import time
 
 import numpy as np
 
-from corank.experiments.clicks.problem import part, user_of
-from corank.online import DBGD, MGD, PDGD, ClickedPairs, simulate
+from corank.clicks import DBGD, MGD, PDGD, ClickedPairs, simulate
+from experiments.clicks.problem import part, user_of
 
 
 def plain_pdgd(data, user, n: int, seed: int, k: int = 10, eta: float = 0.1) -> np.ndarray:

@@ -21,19 +21,13 @@ import numpy as np
 from scipy import sparse
 
 from corank.collaborative import Collaborative, ItemMean
-from corank.data import jester, movielens
-from corank.data.catalog import dataset
-from corank.data.text import open_text
-from corank.experiments.ranking_pursuit.methods import errors_of
-from corank.experiments.ranking_pursuit.run import try_methods
-from corank.experiments.ranking_pursuit.users import (
-    Users,
-    UsersRepeat,
-    sparse_ratings,
-    squared_distances,
-    starts_of,
-)
+from corank.data.formats.text import open_text
 from corank.metrics import wilcoxon
+from experiments.datasets import jester, movielens
+from experiments.datasets.catalog import dataset
+from experiments.ranking_pursuit.methods import errors_of
+from experiments.ranking_pursuit.run import try_methods
+from experiments.ranking_pursuit.users import Users, UsersRepeat, sparse_ratings, squared_distances, starts_of
 
 KNOWN = (3, 5, 10)
 WIDTHS = tuple(2.0**power for power in range(-2, 9))

@@ -35,14 +35,14 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.model_selection import KFold
 
 from corank import LCRA, SPD, QueryKFold, QueryScaler, RankingPursuit, RankRLS, RankSVM, make_ranking
-from corank.data.catalog import dataset
-from corank.data.compressed import open_text
-from corank.data.jester import read_ratings
-from corank.data.letor import read_letor
-from corank.data.mq2008 import folds, read_parts
-from corank.data.reuters import read_modapte
+from corank.data.formats.text import open_text
+from corank.data.letor.reader import read_letor
 from corank.errors import InputError
 from corank.metrics import evaluate
+from experiments.datasets.catalog import dataset
+from experiments.datasets.jester import read_ratings
+from experiments.datasets.mq2008 import folds, read_parts
+from experiments.datasets.reuters import read_modapte
 
 Floats = NDArray[np.float64]
 

@@ -27,15 +27,15 @@ from scipy import sparse
 from sklearn.linear_model import SGDClassifier
 
 from corank import SPD, PairSampler, RankingData, write_store
-from corank.core.margins import HINGE
-from corank.core.scaled import ScaledRows
-from corank.core.sgd_parts import PEGASOS, Plan
-from corank.data.deviation import column_factors
-from corank.data.queries import Queries
-from corank.descent.objective import Objective
-from corank.descent.runs import Runs
-from corank.descent.task import Task, columns_of_views
-from corank.losses import Loss
+from corank.core.pairs.margins import HINGE
+from corank.core.pairs.steps import PEGASOS, Plan
+from corank.core.rows.scaled import ScaledRows
+from corank.data.problem.column_scales import column_factors
+from corank.data.problem.queries import Queries
+from corank.linear.objective import Objective
+from corank.linear.runs import Runs
+from corank.linear.task import Task, columns_of_views
+from corank.pairwise.losses import Loss
 
 FIRST_FIT = """
 import time

@@ -70,7 +70,7 @@ def tell(figure: str, **numbers: object) -> None:
 def bench_text(name: str, path: Path, repeats: int) -> None:
     import xgboost
 
-    from corank.data.letor import read_letor
+    from corank.data.letor.reader import read_letor
 
     xgboost.set_config(verbosity=0)
     read_letor(path)
@@ -114,7 +114,7 @@ def measure_memory(path: Path) -> None:
     """Read in a fresh process while a thread watches its own memory."""
     from scipy import sparse
 
-    from corank.data.letor import read_letor
+    from corank.data.letor.reader import read_letor
 
     small = path.with_suffix(".head")
     with path.open("rb") as handle:
@@ -130,7 +130,7 @@ def measure_memory(path: Path) -> None:
 
 def linear_model(text: Path, path: Path) -> None:
     import corank
-    from corank.data.letor import read_letor
+    from corank.data.letor.reader import read_letor
 
     rows = read_letor(text)
     few = slice(0, 5000)
@@ -140,14 +140,14 @@ def linear_model(text: Path, path: Path) -> None:
 def rank_once(model: Path, text: Path, output: Path) -> None:
     """What `corank rank MODEL TEXT -o OUTPUT` does after it has started."""
     import corank
-    from corank.cli.scoring import Request, write_scores
+    from corank.cli.learn.scoring import Request, write_scores
 
     write_scores(Request.of(corank.load(model), model, [text], None, None, None), output, overwrite=True)
 
 
 def bench_rank(name: str, folder: Path, text: Path, repeats: int) -> None:
     """Processor time and wall time of scoring a file against those of parsing it, in one process."""
-    from corank.data.letor import read_letor
+    from corank.data.letor.reader import read_letor
 
     model, output = folder / "model", folder / "scores.txt"
     rank_once(model, text, output)
@@ -186,8 +186,8 @@ def measure_rank_memory(model: Path, text: Path) -> None:
 
 
 def bench_store(text: Path, folder: Path, repeats: int) -> None:
-    from corank.data.letor import read_letor
-    from corank.data.store import open_store, store_letor, write_store
+    from corank.data.letor.reader import read_letor
+    from corank.data.store.store import open_store, store_letor, write_store
 
     store_letor(folder / "large", [text])
     small = read_letor(text)
@@ -201,7 +201,7 @@ def bench_store(text: Path, folder: Path, repeats: int) -> None:
 def bench_run(folder: Path, rows: int, repeats: int) -> None:
     import pytrec_eval
 
-    from corank.data.trec import read_run, write_run
+    from corank.data.formats.trec import read_run, write_run
 
     rng = np.random.default_rng(2)
     path = folder / "run.txt"

@@ -4,7 +4,7 @@ What the details of choosing are worth on Reuters: representative rows, and near
 Each line of output is one setting as JSON: mean AP on the test stories over topics and repeats, with the standard error
 over topics of the difference to judging the highest scored. Topics have 20 to 100 training stories; RankRLS as it comes
 with `scale=False` on tf-idf; 5 judged stories, then 10 more at a time. `near` lets near-duplicates into a batch. What
-the rules themselves, smoothing and other learners bring is measured by `corank experiment few-judgements`.
+the rules themselves, smoothing and other learners bring is measured by `python -m experiments few-judgements`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import json
 import numpy as np
 
 from corank import RankRLS, judging_curve
-from corank.experiments.few_judgements.problems import LEAST_TEST, reuters
+from experiments.few_judgements.problems import LEAST_TEST, reuters
 
 RULES = ("top", "uncertain", "representative", "random")
 

@@ -16,10 +16,10 @@ import time
 
 import numpy as np
 
-from corank.core.postings import Postings
-from corank.data.wikispeedia import read_articles, read_links
-from corank.linklearn import BM25, Corpus, LinkLearn, Links, split_links
-from corank.linklearn.training import Task
+from corank.core.text.postings import Postings
+from corank.text import BM25, Corpus, LinkLearn, Links, split_links
+from corank.text.training import Task
+from experiments.datasets.wikispeedia import read_articles, read_links
 
 K = 10
 

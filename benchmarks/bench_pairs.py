@@ -16,12 +16,12 @@ from collections.abc import Callable
 import numpy as np
 from scipy import sparse
 
-from corank.core.dice import seed_state
 from corank.core.jit import jit
-from corank.core.rows import add_difference, as_core_rows, dot_difference, prefetch_row
-from corank.data.ranking import RankingData
-from corank.graphs import Laplacian
-from corank.sampling import PairSampler
+from corank.core.random import seed_state
+from corank.core.rows.access import add_difference, as_core_rows, dot_difference, prefetch_row
+from corank.data.problem.ranking import RankingData
+from corank.pairwise import Laplacian
+from corank.pairwise.sampling import PairSampler
 
 N_GRADES = 5
 N_FEATURES = 46

@@ -17,8 +17,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from corank.graphs import Laplacian
 from corank.kernels import GaussianKernel
+from corank.pairwise import Laplacian
 from corank.pursuit import RankingPursuit, fit_many
 from corank.pursuit.coupled import Coupled
 from corank.pursuit.dictionary import Dictionary

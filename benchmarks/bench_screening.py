@@ -3,8 +3,8 @@ Screening: the time of a refit, with scores of all records, on stories of Reuter
 
 Every line is one figure; processor times, one thread, medians. Needs CORANK_DATA (reuters21578). The alternative is
 what ASReview 3.0.8 does by default after each answer: scikit-learn's LinearSVC with squared hinge on tf-idf of words
-and pairs, then scores of all records. What is found, and how soon, is the experiment ``corank experiment screening``.
-Run: python benchmarks/bench_screening.py [--quick]
+and pairs, then scores of all records. What is found, and how soon, is the experiment ``python -m experiments
+screening``. Run: python benchmarks/bench_screening.py [--quick]
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from collections.abc import Callable
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from corank.data.reuters import read_modapte
-from corank.experiments.screening.order import linear_svm
-from corank.screening import Records, make_views
-from corank.screening.model import Model
+from corank.data.records.records import Records
+from corank.judging.screening import make_views
+from corank.judging.screening.model import Model
+from experiments.datasets.reuters import read_modapte
+from experiments.screening.order import linear_svm
 
 
 def timed(work: Callable[[], object]) -> tuple[float, object]:

@@ -23,13 +23,13 @@ from scipy import sparse
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from corank import LCRA, CoRankRLS, RankRLS, ViewRankRLS, presume
-from corank.data.catalog import dataset
-from corank.data.letor import read_letor
-from corank.data.movielens import read_ratings
-from corank.data.mq2008 import read_parts
-from corank.data.reuters import read_modapte
+from corank.data.letor.reader import read_letor
 from corank.kernels import LinearKernel, SumKernel
 from corank.metrics import evaluate
+from experiments.datasets.catalog import dataset
+from experiments.datasets.movielens import read_ratings
+from experiments.datasets.mq2008 import read_parts
+from experiments.datasets.reuters import read_modapte
 
 Problem = dict[str, Any]
 PARTS = ("mq2008", "mslr", "reuters", "movielens", "alpha", "presume")

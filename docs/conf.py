@@ -37,7 +37,7 @@ myst_heading_anchors = 4
 
 autosummary_generate = True
 # pages whose names differ in their capitals only would be one file on some machines
-autosummary_filename_map = {"corank.data.catalog.dataset": "corank.data.catalog.dataset-function"}
+autosummary_filename_map = {"experiments.datasets.catalog.dataset": "experiments.datasets.catalog.dataset-function"}
 numpydoc_show_class_members = False
 autodoc_typehints = "none"
 autodoc_inherit_docstrings = True

@@ -13,36 +13,27 @@ API = Path(__file__).parent / "api"
 # rooms by what they are for; a room that stands in none is an error, one that corank does not have is passed over
 SECTIONS = {
     "Learn a ranker": (
-        "descent", "rls", "svm", "pursuit", "lambdarank", "gp", "collaborative", "label_ranking", "priors", "linklearn",
-        "online", "counterfactual", "distributed", "base", "landmarks", "smooth", "search",
+        "linear", "rls", "pursuit", "lambdarank", "gp", "collaborative", "label_ranking", "text", "clicks",
+        "distributed", "estimator",
     ),
-    "Decide what to judge": ("judging", "screening", "asking"),
-    "Measure and use": (
-        "metrics", "comparing", "bounds", "report", "calibration", "explanation", "persist",
-    ),
+    "Decide what to judge": ("judging.suggestions", "judging.screening", "judging.preferences"),
+    "Measure and use": ("metrics", "evaluation.compare", "evaluation.bounds", "evaluation.report", "persist"),
     "Read and write": ("data",),
-    "Parts to build with": (
-        "kernels", "views", "basis", "losses", "sampling", "graphs", "likelihoods", "moments", "exact", "errors",
-    ),
+    "Parts to build with": ("kernels", "pairwise", "solvers", "errors"),
 }  # fmt: skip
 
 
 def rooms() -> set[str]:
-    """Return every room that has names for users: those of `import corank`, and where its names live."""
-    return {*corank._ROOMS, *(home.split(".")[1] for home in corank._HOMES.values())}
+    """Return every public package: those of `import corank`, their public parts, and where names are defined."""
+    containers = {"evaluation", "judging"}
+    homes = {home.removeprefix("corank.") for home in corank._HOMES.values()}
+    parts = {f"{package}.{part}" for package in containers for part in getattr(corank, package)._HOMES}
+    return {*corank._PACKAGES, *homes, *parts} - containers
 
 
 def placed() -> dict[str, list[str]]:
     """Return the rooms of each section that there are."""
     return {section: [room for room in members if room in rooms()] for section, members in SECTIONS.items()}
-
-
-def modules(room: str) -> list[str]:
-    """Return the modules of a room that users import from: one, or for data its files."""
-    if room != "data":
-        return [f"corank.{room}"]
-    files = {home for home in corank._HOMES.values() if home.startswith("corank.data.")}
-    return sorted(files | {f"corank.data.{file}" for file in corank.data._FILES})
 
 
 def offered(module_name: str) -> dict[str, object]:
@@ -64,23 +55,23 @@ def full_name(module_name: str, name: str) -> str:
     return f"corank.{name}" if corank._HOMES.get(name) == module_name else f"{module_name}.{name}"
 
 
-def listing(room: str) -> dict[str, dict[str, object]]:
-    """Return what a room offers, module by module, each thing under its full name and once in the whole house."""
-    found = {}
-    for module_name in modules(room):
-        things = {full_name(module_name, name): thing for name, thing in offered(module_name).items()}
-        found[module_name] = {name: thing for name, thing in things.items() if not is_elsewhere(name, thing)}
-    return {module_name: things for module_name, things in found.items() if things}
+def listing(room: str) -> dict[str, object]:
+    """Return what a package offers, each thing under its full name and once in the whole reference."""
+    module_name = f"corank.{room}"
+    things = {full_name(module_name, name): thing for name, thing in offered(module_name).items()}
+    return {name: thing for name, thing in things.items() if not is_elsewhere(room, name, thing)}
 
 
-def is_elsewhere(full: str, thing: object) -> bool:
-    """Whether a thing is shown under another name: that of `import corank`, or that of the room it was made in."""
-    _, room, *rest = full.split(".")
-    if not rest:
-        return False
-    made_in = getattr(thing, "__module__", "").split(".")[1]
-    given = rest[-1] in corank._HOMES and getattr(corank, rest[-1]) is thing
-    return given or (made_in != room and made_in in rooms() and rest[-1] in offered(f"corank.{made_in}"))
+def is_elsewhere(room: str, full: str, thing: object) -> bool:
+    """Whether a thing is shown under another name: that of `import corank`, or that of the package that defines it."""
+    name = full.rpartition(".")[2]
+    if full == f"corank.{name}":
+        return corank._HOMES[name] != f"corank.{room}"
+    if name in corank._HOMES and getattr(corank, name) is thing:
+        return True
+    made_in = getattr(thing, "__module__", "")
+    others = [other for other in rooms() - {room} if made_in.startswith(f"corank.{other}")]
+    return not made_in.startswith(f"corank.{room}") and any(name in offered(f"corank.{other}") for other in others)
 
 
 def table(names: list[str], template: str = "") -> str:
@@ -93,14 +84,12 @@ def page(room: str) -> str:
     """Return the page of a room."""
     summary = (import_module(f"corank.{room}").__doc__ or "").strip().splitlines()[0]
     parts = [f"# corank.{room}\n", f"{summary}\n"]
-    for module_name, things in listing(room).items():
-        if room == "data":
-            parts += [f"## {module_name}\n", f"{(import_module(module_name).__doc__ or '').strip().splitlines()[0]}\n"]
-        plain = [name for name, thing in things.items() if not isinstance(thing, Measure)]
-        measures = [name for name, thing in things.items() if isinstance(thing, Measure)]
-        parts.append(table(plain))
-        if measures:
-            parts += ["Metrics as functions:\n", table(measures, "measure.rst")]
+    things = listing(room)
+    plain = [name for name, thing in things.items() if not isinstance(thing, Measure)]
+    measures = [name for name, thing in things.items() if isinstance(thing, Measure)]
+    parts.append(table(plain))
+    if measures:
+        parts += ["Metrics as functions:\n", table(measures, "measure.rst")]
     return "\n".join(parts)
 
 
@@ -114,8 +103,7 @@ def index() -> str:
     for section, members in placed().items():
         parts.append(f"## {section}\n")
         for room in members:
-            names = [name for things in listing(room).values() for name in things]
-            shown = ", ".join(f"`{name.removeprefix('corank.').removeprefix(f'{room}.')}`" for name in names)
+            shown = ", ".join(f"`{name.removeprefix('corank.').removeprefix(f'{room}.')}`" for name in listing(room))
             parts.append(f"- [{room}]({room}.md): {shown}")
         parts += ["", "```{toctree}", ":hidden:", f":caption: {section}", "", *members, "```", ""]
     return "\n".join(parts)

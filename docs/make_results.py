@@ -13,12 +13,12 @@ from pathlib import Path
 DOCS = Path(__file__).parent
 RESULTS = DOCS / "results.md"
 MARK = "**How to read it.**"
-COMMAND = re.compile(r"(?:corank (?:experiment|compare|screen) |python benchmarks/)\S+(?: \S+)*")
+COMMAND = re.compile(r"(?:corank (?:compare|screen) |python -m experiments |python benchmarks/)\S+(?: \S+)*")
 OPENING = """# Results
 
 What was measured, page by page: the commands, and how the figures are to be read. The tables are on the pages
-themselves. Data are found through `CORANK_DATA`; `corank data` lists them. `corank experiment all` runs every
-experiment, `corank experiment all --quick` a short version of each.
+themselves. Data are found through `CORANK_DATA`; `python -m experiments.datasets` lists them. `python -m experiments
+all` runs every experiment, `python -m experiments all --quick` a short version of each.
 
 This page is written by `python docs/make_results.py` from `docs/experiments/`; a test fails when it is not up to date.
 """

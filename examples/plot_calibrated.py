@@ -15,7 +15,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from corank import SPD, Calibrated, evaluate, make_ranking, reliability_curve
-from corank.calibration import plot_reliability
+from corank.estimator import plot_reliability
 
 problem = make_ranking(300, 20, random_state=0)
 relevant = (problem.y >= 2).astype(float)

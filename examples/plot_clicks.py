@@ -15,7 +15,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from corank import DBGD, MGD, PDGD, ClickedPairs, RankingData, make_ranking, simulate
-from corank.online import CascadeClicks
+from corank.clicks import CascadeClicks
 
 AT = [0, 10, 30, 100, 300, 1000, 3000]
 

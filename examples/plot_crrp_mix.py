@@ -19,11 +19,11 @@ import sys
 import matplotlib.pyplot as plt
 import numpy as np
 
-from corank.data.jester import read_ratings
-from corank.experiments.ranking_pursuit.grams import Grams
-from corank.experiments.ranking_pursuit.methods import errors_of
-from corank.experiments.ranking_pursuit.users import draw_users
 from corank.pursuit import fit_many
+from experiments.datasets.jester import read_ratings
+from experiments.ranking_pursuit.grams import Grams
+from experiments.ranking_pursuit.methods import errors_of
+from experiments.ranking_pursuit.users import draw_users
 
 MIXES = (0.0, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1.0)
 WIDTHS = (32.0, 64.0, 128.0, 256.0, 512.0)

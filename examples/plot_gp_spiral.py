@@ -18,7 +18,7 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 
-from corank.experiments.gp.spiral import fitted, plot, spiral
+from experiments.gp.spiral import fitted, plot, spiral
 
 X, pair = spiral()
 picture = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(tempfile.mkdtemp()) / "spiral.png"

@@ -17,8 +17,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from corank import BM25, Corpus, LinkLearn
-from corank.linklearn import split_links
 from corank.metrics import evaluate
+from corank.text import split_links
 
 N, N_TOPICS, N_CHATTER = 800, 40, 300
 

@@ -22,8 +22,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from corank import CoRankRLS, RankRLS, View, evaluate, make_ranking
-from corank.data.mq2008 import read_parts
 from corank.kernels import GaussianKernel
+from experiments.datasets.mq2008 import read_parts
 
 rng = np.random.default_rng(0)
 has_data = bool(os.environ.get("CORANK_DATA"))

@@ -17,7 +17,8 @@ import sys
 import matplotlib.pyplot as plt
 import numpy as np
 
-from corank.screening import load_review, simulate
+from corank.data.records.review import load_review
+from corank.judging.screening import simulate
 
 records = load_review()
 careful = simulate(records, starts=10)

@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from corank import RankRLS, judging_curve, suggest
-from corank.screening import load_review
+from corank.data.records.review import load_review
 
 records = load_review()
 texts = [f"{title} {abstract}" for title, abstract in zip(records.titles, records.abstracts, strict=True)]

@@ -10,9 +10,10 @@ from random import Random
 
 import zstandard
 
-from corank.data import compressed, pieces
-from corank.data import text as texts
-from corank.data.letor import read_letor
+from corank.data.formats import compressed
+from corank.data.formats import text as texts
+from corank.data.letor import pieces
+from corank.data.letor.reader import read_letor
 from fuzz.dice import mutate
 from fuzz.format import Format, Unclear, tune
 from fuzz.letor import Letor, Way, check_text, make_text

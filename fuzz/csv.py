@@ -8,7 +8,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from corank.data.frames import read_csv
+from corank.data.formats.frames import read_csv
 from fuzz.dice import HARD_NUMBERS, ODD_BYTES, mutate, number
 from fuzz.format import Format, Unclear
 from fuzz.frames import Column, Table, check_table, table_of

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from corank.data.frames import read_parquet
+from corank.data.formats.frames import read_parquet
 from corank.errors import InputError
 from fuzz.dice import EDGE_INTEGERS, mutate
 from fuzz.format import Format, Unclear, Wrong

@@ -12,12 +12,13 @@ import numpy as np
 from scipy import sparse
 
 import corank
-from corank.data import compressed, pieces, text
-from corank.data.collection import Collection
-from corank.data.letor import read_letor
-from corank.data.letor_writer import write_letor
-from corank.data.read import kind_of
-from corank.data.store import open_store, store_letor
+from corank.data.formats import compressed, text
+from corank.data.formats.read import kind_of
+from corank.data.letor import pieces
+from corank.data.letor.reader import read_letor
+from corank.data.letor.writer import write_letor
+from corank.data.problem.collection import Collection
+from corank.data.store.store import open_store, store_letor
 from corank.errors import InputError
 from fuzz.dice import EDGE_INTEGERS, HARD_NUMBERS, ODD_BYTES, mutate, number
 from fuzz.format import Format, Wrong, tune

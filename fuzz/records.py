@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from corank.data.records import Records, read_records
-from corank.data.records_writer import write_records
+from corank.data.records.records import Records, read_records
+from corank.data.records.writer import write_records
 from fuzz.dice import ODD_BYTES, ODD_VALUES, mutate, mutate_json
 from fuzz.format import Format, Wrong
 from fuzz.reference_records import NAMES, Work, read_works

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from corank.data import trec, trec_columns
+from corank.data.formats import trec, trec_columns
 from corank.errors import InputError
 from fuzz.dice import EDGE_INTEGERS, HARD_NUMBERS, ODD_BYTES, mutate, number
 from fuzz.format import Format, Wrong, tune

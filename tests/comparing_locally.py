@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from time import monotonic
 
-from corank.comparing.problem import Problem
-from corank.comparing.work import fault, perform
+from corank.evaluation.compare.problem import Problem
+from corank.evaluation.compare.task import fault, perform
 
 
 class LocalCrew:

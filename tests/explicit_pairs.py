@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 from scipy import sparse
 
-from corank.core.scaled import ScaledRows, plain
-from corank.data.ranking import RankingData
+from corank.core.rows.scaled import ScaledRows, plain
+from corank.data.problem.ranking import RankingData
 
 QUERY_WEIGHTS = ("pairs", "equal", "rows")
 KINDS = ("scores", "csr", "scaled", "scaled csr", "preferences")

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.base import Ranker
+from corank.estimator.base import Ranker
 from corank.parameters import Rules, number
 
 

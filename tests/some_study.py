@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from corank.bounds import Bound
-from corank.comparing import (
+from corank.evaluation.bounds import Bound
+from corank.evaluation.compare import (
     Coefficient,
     CurvePoint,
     DataSummary,

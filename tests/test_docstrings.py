@@ -21,8 +21,9 @@ CHECKS = {
 
 def public_modules():
     """Rooms and nouns a user imports from; what stands behind them says its types once, in the signature."""
-    offered = {*corank._HOMES.values(), *(f"corank.{room}" for room in corank._ROOMS)}
-    offered |= {f"corank.data.{file}" for file in corank.data._FILES}
+    offered = {*corank._HOMES.values(), *(f"corank.{room}" for room in corank._PACKAGES)}
+    for package in (corank.evaluation, corank.judging):
+        offered |= {f"{package.__name__}.{part}" for part in package._HOMES}
     return sorted(module.name for module in pkgutil.walk_packages(corank.__path__, "corank.") if module.name in offered)
 
 
@@ -30,7 +31,8 @@ def public_things(module_name):
     """What a module offers, by full name; of a room, what its `__all__` lists."""
     module = importlib.import_module(module_name)
     assert module.__doc__, f"{module_name} says nothing of itself"
-    for name, thing in vars(module).items():
+    names = getattr(module, "__all__", vars(module))
+    for name, thing in [(name, getattr(module, name)) for name in names]:
         ours = name in getattr(module, "__all__", ()) or getattr(thing, "__module__", None) == module_name
         if not ours or name.startswith("_") or not (inspect.isfunction(thing) or inspect.isclass(thing)):
             continue

@@ -25,6 +25,8 @@ import typer
 from typer.testing import CliRunner
 
 from corank.cli import app
+from experiments.command import app as experiments_app
+from experiments.datasets.command import app as datasets_app
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ("", "guide", "tours", "coming-from")
@@ -71,9 +73,17 @@ def run_command(program, *words):
         targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE)
         assert set(words) <= set(targets), f"the Makefile makes {targets}"
         return
-    assert program == "corank", f"no test knows what {program} does; mark the block as not run"
-    result = CliRunner().invoke(app, words, catch_exceptions=False)
+    whole, words = application(program, words)
+    result = CliRunner().invoke(whole, words, catch_exceptions=False)
     assert result.exit_code == 0, f"corank {shlex.join(words)}\n{result.output}"
+
+
+def application(program, words):
+    """The application of a command, and what it is given."""
+    if program == "corank":
+        return app, list(words)
+    assert (program, words[0]) == ("python", "-m"), f"no test knows what {program} does; mark the block as not run"
+    return {"experiments": experiments_app, "experiments.datasets": datasets_app}[words[1]], list(words[2:])
 
 
 def run_script(block):
@@ -114,7 +124,7 @@ def test_every_block_of_a_page_runs(page, tmp_path, monkeypatch):
 
 
 def waits_for(block):
-    """The verb (`corank suggest`) or room (`corank.online`) that a block needs before it can run, or nothing."""
+    """The verb (`corank suggest`) or room (`corank.clicks`) that a block needs before it can run, or nothing."""
     return block.excuse.removeprefix("until ") if block.excuse and block.excuse.startswith("until ") else ""
 
 
@@ -134,8 +144,9 @@ def test_few_blocks_are_not_run_and_their_commands_are_understood():
         for program, *words in commands(block):
             if program == "corank":
                 verbs.commands[words[0]].make_context(words[0], words[1:])
-            else:
-                assert program == "export"
+            elif program != "export":
+                whole, rest = application(program, words)
+                typer.main.get_command(whole).make_context(program, rest)
 
 
 def test_nothing_that_looks_like_a_block_escapes():

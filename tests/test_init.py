@@ -24,7 +24,7 @@ corank.SPD(alhpa=3)
 corank.SDP
 reveal_type(corank.kernels.GaussianKernel())
 corank.kernels.Gausian
-reveal_type(corank.data.trec.read_run("run.txt"))
+reveal_type(corank.data.read_run("run.txt"))
 corank.data.trek
 """
 
@@ -37,8 +37,9 @@ def declared(module):
 
 
 def test_a_type_checker_is_told_of_every_name():
-    assert declared(corank.data) == dict.fromkeys(corank.data._FILES, "corank.data")
-    assert declared(corank) == {**corank._HOMES, **dict.fromkeys(corank._ROOMS, "corank")}
+    for package in (corank.data, corank.evaluation, corank.judging):
+        assert declared(package) == package._HOMES
+    assert declared(corank) == {**corank._HOMES, **dict.fromkeys(corank._PACKAGES, "corank")}
 
 
 def test_a_misspelt_parameter_and_a_misspelt_name_are_type_errors(tmp_path, monkeypatch):
@@ -53,10 +54,10 @@ def test_a_misspelt_parameter_and_a_misspelt_name_are_type_errors(tmp_path, monk
     found = [line.split(":", 1)[1] for line in said.splitlines()]
     revealed = [line.split('"')[1] for line in found if "Revealed" in line]
     assert revealed == [
-        "corank.descent.spd.SPD",
+        "corank.linear.spd.SPD",
         "corank.rls.rankrls.RankRLS",
         "corank.kernels.radial.GaussianKernel",
-        "corank.data.trec.Run",
+        "corank.data.formats.trec.Run",
     ]
     errors = [(int(line.split(":")[0]), line.split("[")[-1]) for line in found if ": error: " in line]
     assert errors == [(6, "call-arg]"), (7, "attr-defined]"), (9, "attr-defined]"), (11, "attr-defined]")]
@@ -65,15 +66,15 @@ def test_a_misspelt_parameter_and_a_misspelt_name_are_type_errors(tmp_path, monk
 
 def test_every_room_for_users_is_reached_without_importing_it():
     rooms = {module.name for module in pkgutil.iter_modules(corank.__path__)}
-    assert set(corank._ROOMS) == rooms - {
-        "__main__", "_version", "core", "cli", "experiments", "advice", "held_out", "parameters", "progress", "search",
-        "tables",
+    assert set(corank._PACKAGES) == rooms - {
+        "__main__", "_lazy", "_version", "core", "cli", "parameters", "progress", "tables",
     }  # fmt: skip
     reach = "import corank, sys\nassert 'corank.metrics' not in sys.modules\n"
-    for room in corank._ROOMS:
+    for room in corank._PACKAGES:
         reach += f"assert corank.{room}.__name__ == 'corank.{room}'\n"
-    for file in corank.data._FILES:
-        reach += f"assert corank.data.{file}.__name__ == 'corank.data.{file}'\n"
+    for package in (corank.evaluation, corank.judging):
+        for part in package._HOMES:
+            reach += f"assert {package.__name__}.{part}.__name__ == '{package.__name__}.{part}'\n"
     subprocess.run([sys.executable, "-c", reach], check=True)
 
 
@@ -84,8 +85,8 @@ def test_every_public_name_is_where_corank_looks_for_it(name):
 
 
 def test_dir_lists_names_and_rooms_and_nothing_else():
-    assert set(dir(corank)) == {*corank.__all__, *corank._ROOMS}
-    assert set(dir(corank.data)) == set(corank.data._FILES)
+    assert set(dir(corank)) == {*corank._HOMES, *corank._PACKAGES}
+    assert set(dir(corank.data)) == set(corank.data._HOMES)
     with pytest.raises(AttributeError, match="module 'corank' has no attribute 'SDP'"):
         _ = corank.SDP
     with pytest.raises(AttributeError, match=r"module 'corank\.data' has no attribute 'trek'"):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from corank.experiments import EXPERIMENTS
+from experiments import EXPERIMENTS
 
 ROOT = Path(__file__).parent.parent
 RESULTS = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
@@ -27,7 +27,7 @@ def test_it_is_up_to_date(make_results):
 
 
 def test_every_experiment_has_its_results():
-    named = set(re.findall(r"^    corank experiment (\S+)", RESULTS, flags=re.MULTILINE))
+    named = set(re.findall(r"^    python -m experiments (\S+)", RESULTS, flags=re.MULTILINE))
     assert set(EXPERIMENTS) <= named
 
 
@@ -51,8 +51,8 @@ def test_links_lead_somewhere():
 
 
 def test_what_ends_the_words_of_a_page(make_results):
-    page = "# T\n\nMade by `corank experiment a\n--quick`.\n\n**How to read it.**\n\n- one\n\ntwo [x](y.md)\n\n"
+    page = "# T\n\nMade by `python -m experiments a\n--quick`.\n\n**How to read it.**\n\n- one\n\ntwo [x](y.md)\n\n"
     for end in ("## More", "| a |", "![x](y.png)", "**Table**", "long " * 50):
         assert make_results.findings(page + end + "\n\nno") == "- one\n\ntwo [x](experiments/y.md)"
-    assert make_results.commands(page) == ["corank experiment a --quick"]
+    assert make_results.commands(page) == ["python -m experiments a --quick"]
     assert make_results.findings("# nothing") == ""

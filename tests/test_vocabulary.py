@@ -12,8 +12,8 @@ from lawful import LAWFUL
 from sklearn.base import BaseEstimator
 
 import corank
-from corank.data.make import make_ranking
-from corank.data.split import hide_scores
+from corank.data.problem.splits import hide_scores
+from corank.data.problem.synthetic import make_ranking
 
 MAP = (Path(__file__).parent.parent / "docs" / "map.md").read_text(encoding="utf-8")
 PROBLEM = make_ranking(8, 8, random_state=0)
@@ -82,7 +82,7 @@ def fitted():
         for likelihood in ("ordinal", "gaussian")
     ]
     corpus = corank.Corpus.of(["tin", "tin iron", "iron"], language=None)
-    links = corank.linklearn.Links.of(corpus, [(0, 1)])
+    links = corank.text.Links.of(corpus, [(0, 1)])
     of_text = [corank.BM25().fit(corpus.counts), corank.LinkLearn(n_steps=1).fit(links, links)]
     return [*(model.fit(PROBLEM.X, y, qid=PROBLEM.qid) for model in models), on_prior, *by_id, *of_text]
 

@@ -10,9 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from corank.cli import app
-from corank.data.letor_writer import write_letor
-from corank.data.make import SyntheticRanking, make_ranking
-from corank.data.split import hide_scores
+from corank.data.letor.writer import write_letor
+from corank.data.problem.splits import hide_scores
+from corank.data.problem.synthetic import SyntheticRanking, make_ranking
 
 
 @pytest.fixture(scope="session")

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 
 import corank
-from corank.data.make import make_ranking
-from corank.data.split import hide_scores
-from corank.linklearn import LinkLearn, Links, read_corpus, read_pairs, save_corpus
+from corank.data.problem.splits import hide_scores
+from corank.data.problem.synthetic import make_ranking
+from corank.text import LinkLearn, Links, read_corpus, read_pairs, save_corpus
 
 _KEPT = tempfile.TemporaryDirectory()  # removed when Python ends
 

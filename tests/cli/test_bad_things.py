@@ -19,11 +19,12 @@ import pytest
 
 from cli.some_files import files
 from corank import cli
-from corank.asking import Asking, Journal, read_choices
 from corank.cli.examples import EXAMPLES
-from corank.data.records import read_records
-from corank.screening.journal import Journal as Screenings
-from corank.screening.screening import Screening
+from corank.data.formats.items import read_choices
+from corank.data.records.records import read_records
+from corank.judging.preferences import Asking, Journal
+from corank.judging.screening.journal import Journal as Screenings
+from corank.judging.screening.screening import Screening
 from faults.limits import small_files, without_rights
 
 COMMANDS = {
@@ -54,8 +55,6 @@ COMMANDS = {
     ],
     "learn-clicks": ["learn-clicks <rows.csv <clicks.csv --bias 1 --output >m"],
     "convert": ["convert <test.txt >c.txt", "convert <test.txt >c.store", "convert <test.txt >c.parquet"],
-    "data": ["data"],
-    "experiment": ["experiment lcra --quick --output >out"],
     "demo": ["demo --queries 60 --output >out"],
 }
 JUNK = bytes(range(256)) * 40
@@ -164,8 +163,6 @@ def test_a_file_that_cannot_be_read(command, at, how, here, run):
 @pytest.mark.parametrize("command", WRITES)
 @pytest.mark.parametrize("where", ["under a file", "in no folder", "without the right", "on a full disk"])
 def test_a_place_that_cannot_be_written(command, where, here, run):
-    if command.startswith("experiment") and where != "under a file":
-        pytest.skip("without its data nothing is written")
     (here / "file").write_text("")
     (here / "locked").mkdir()
     folder = {"under a file": "file/", "in no folder": "none/", "without the right": "locked/"}.get(where, "")
@@ -240,7 +237,7 @@ def test_control_c(command, here, run):
         write_journal(here, words[1])
     before, places = tree(here), [1]
     after = before
-    if words[0] not in ("demo", "experiment") and "--plot" not in words:  # which take long, or end without data
+    if words[0] != "demo" and "--plot" not in words:  # which take long, or end without data
         with Calls(words) as calls:
             run(words)
         after, places = tree(here), [1, calls.count // 2, calls.count * 4 // 5]
@@ -287,7 +284,6 @@ def test_control_c_from_a_terminal(command, here):
         ("rank articles.index test.txt", "articles.index"),
         ("learn-links model.safetensors links.tsv -o m", "model.safetensors"),
         ("learn-links articles.index wide.csv -o m", "line 1: 1 columns; write two"),
-        ("experiment nothing", "nothing"),
         ("check-lambda nothing", "nothing"),
     ],
 )

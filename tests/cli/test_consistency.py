@@ -18,7 +18,7 @@ from corank import cli
 from corank.cli.examples import EXAMPLES
 
 COMMANDS = typer.main.get_command(cli.app).commands
-NOT_RUN = {"experiment": "needs a data set, and minutes", "demo": "test_demo runs it"}
+NOT_RUN = {"demo": "test_demo runs it"}
 SAME = {
     "output": ["-o", "--output"], "force": ["--force"], "as_json": ["--json"], "seed": ["--seed"], "label": ["--label"],
     "qid": ["--qid"], "unscored": ["--unscored"], "config": ["--config"], "number": ["--number", "-n"],
@@ -86,7 +86,6 @@ def test_the_example_runs(verb, here, says):
         "search articles.index pump -o run",
         "learn-links articles.index links.tsv --steps 2 -o m",
         "convert test.txt c.store",
-        "data",
     ],
 )
 def test_json_is_one_object_that_names_its_verb(words, here, says):

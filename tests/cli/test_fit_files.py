@@ -9,7 +9,7 @@ import pytest
 
 import corank
 from cli.some_files import files
-from corank.cli.validation import ALPHAS
+from corank.cli.learn.validation import ALPHAS
 from corank.errors import InputError
 from corank.metrics import evaluate
 

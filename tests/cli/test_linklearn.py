@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from corank.cli import app
 from corank.errors import InputError
-from corank.linklearn import BM25, open_corpus
+from corank.text import BM25, open_corpus
 
 
 def run(*words):

@@ -10,11 +10,20 @@ import time
 import warnings
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 import corank
 from corank import cli
 from corank.errors import InputError, MissingExtra
+
+
+def application(function, monkeypatch):
+    """An application of one command, run without words."""
+    monkeypatch.setattr(sys, "argv", ["corank"])
+    whole = typer.Typer(pretty_exceptions_enable=False)
+    whole.command(cls=cli.Verb)(function)
+    return whole
 
 
 @pytest.mark.parametrize(
@@ -32,27 +41,27 @@ from corank.errors import InputError, MissingExtra
     ],
 )
 def test_what_went_wrong_is_one_line_and_exit_code_1(monkeypatch, capsys, error, sentence):
-    def fail(**_):
+    def fail():
         raise error
 
-    monkeypatch.setattr(cli, "app", fail)
     with pytest.raises(SystemExit) as stop:
-        cli.main()
+        cli.main(application(fail, monkeypatch))
     assert stop.value.code == 1
     assert capsys.readouterr().err == sentence
 
 
 def test_a_command_that_went_well_says_nothing_more(monkeypatch, capsys):
-    monkeypatch.setattr(cli, "app", lambda **_: None)
-    cli.main()
+    with pytest.raises(SystemExit) as stop:
+        cli.main(application(lambda: None, monkeypatch))
+    assert stop.value.code == 0
     assert capsys.readouterr().err == ""
 
 
 @pytest.mark.filterwarnings("always")
 def test_a_warning_is_one_line_too(monkeypatch, capsys):
-    monkeypatch.setattr(cli, "app", lambda **_: warnings.warn("nothing to agree on; set coupling=0.", stacklevel=1))
     shown = warnings.showwarning
-    cli.main()
+    with pytest.raises(SystemExit):
+        cli.main(application(lambda: warnings.warn("nothing to agree on; set coupling=0.", stacklevel=1), monkeypatch))
     assert capsys.readouterr().err == "corank: nothing to agree on; set coupling=0.\n"
     assert warnings.showwarning is shown
 
@@ -65,15 +74,15 @@ class Swallows:
 
 
 def test_control_c_that_python_swallows_is_sent_again(monkeypatch, capsys):
-    def work(**_):
+    def work():
         Swallows()
         for _ in range(60_000):
             time.sleep(0.01)
 
-    monkeypatch.setattr(cli, "app", work)
+    whole = application(work, monkeypatch)
     hook = sys.unraisablehook
     with pytest.raises(SystemExit) as stop:
-        cli.main()
+        cli.main(whole)
     assert stop.value.code == 130
     assert capsys.readouterr().err == "corank: interrupted; what was not finished was not written.\n"
     assert sys.unraisablehook is hook
@@ -84,15 +93,15 @@ def test_python_m_corank_is_the_command():
     assert said.stdout == f"corank {corank.__version__}\n"
 
 
-@pytest.mark.parametrize("verb", ["fit", "evaluate", "experiment", "demo"])
+@pytest.mark.parametrize("verb", ["fit", "evaluate", "demo"])
 def test_a_seed_below_zero_is_refused_by_the_option(verb):
-    words = {"fit": ["a", "-m", "spd", "-o", "c"], "evaluate": ["a", "b"], "experiment": ["lcra"]}.get(verb, [])
+    words = {"fit": ["a", "-m", "spd", "-o", "c"], "evaluate": ["a", "b"]}.get(verb, [])
     said = CliRunner().invoke(cli.app, [verb, "--seed", "-1", *words])
     assert said.exit_code == 2
     assert "--seed" in said.output
 
 
-@pytest.mark.parametrize("words", [("demo",), ("experiment", "lcra")])
+@pytest.mark.parametrize("words", [("demo",)])
 def test_a_file_is_no_folder_for_output(tmp_path, words):
     (tmp_path / "file").touch()
     said = CliRunner().invoke(cli.app, [*words, "--output", str(tmp_path / "file")])

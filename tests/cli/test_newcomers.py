@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 import corank
 from cli.some_files import files
 from corank.cli import app
-from corank.cli.demo import _keep
+from corank.cli.files.demo import _keep
 from corank.errors import InputError
 
 

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 import corank
 from corank.cli import app
-from corank.data.store import open_store
-from corank.data.trec import read_run
+from corank.data.formats.trec import read_run
+from corank.data.store.store import open_store
 from corank.errors import InputError
 
 CORANK = f"{sys.executable} -m corank"

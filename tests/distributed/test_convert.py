@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from corank import RankRLS, hide_scores, make_ranking, read
-from corank.data.frames import write_parquet
+from corank.data.formats.frames import write_parquet
 from corank.distributed import Here, Parts, convert_parts, fit_parts
 from corank.errors import InputError, MissingExtra
 

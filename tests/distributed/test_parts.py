@@ -23,12 +23,12 @@ from corank import (
     write_letor,
     write_store,
 )
-from corank.data.deviation import column_factors
-from corank.data.frames import write_parquet
+from corank.data.formats.frames import write_parquet
+from corank.data.problem.column_scales import column_factors
 from corank.distributed import Here, Parts, evaluate_parts, fit_parts, predict_parts, rank_parts, summarise
 from corank.distributed.sums import Wanted, sum_part
 from corank.errors import InputError
-from corank.moments import Moments
+from corank.pairwise import Moments
 
 PROBLEM = make_ranking(40, 12, random_state=0)
 X = PROBLEM.X * np.geomspace(0.01, 100, PROBLEM.X.shape[1]) + 3.0

@@ -24,7 +24,7 @@ from corank import (
     save,
     write_letor,
 )
-from corank.data.routing import predict_with_qid
+from corank.data.problem.routing import predict_with_qid
 from corank.distributed import Parts, evaluate_parts, fit_parts, predict_parts, rank_parts
 from corank.errors import InputError
 

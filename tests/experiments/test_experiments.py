@@ -5,7 +5,7 @@ from importlib import import_module
 import pytest
 
 from corank.errors import InputError
-from corank.experiments import EXPERIMENTS, find
+from experiments import EXPERIMENTS, find
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)

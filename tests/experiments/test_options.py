@@ -5,7 +5,7 @@ import json
 import pytest
 
 from corank.errors import InputError
-from corank.experiments.options import ExperimentOptions
+from experiments.options import ExperimentOptions
 
 
 def test_a_result_is_computed_once_per_key_and_seed(tmp_path):

@@ -29,8 +29,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from corank.data.atomic import folder_stands
-from corank.data.renames import _rename
+from corank.data.durable.atomic import folder_stands
+from corank.data.durable.renames import _rename
 from faults.writers import COMMANDS, EXPERIMENT, FUNCTIONS, Writer, tree
 
 CHANGES = {

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 from typing import ClassVar
 
-from corank.asking.journal import Journal, Line
 from corank.cli import app
+from corank.judging.preferences.journal import Journal, Line
 from faults.sessions import Session, main
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import ClassVar
 
 from corank.cli import app
-from corank.data.records import read_records
-from corank.screening.answers import Answers
-from corank.screening.journal import Journal, Line
+from corank.data.records.records import read_records
+from corank.judging.screening.answers import Answers
+from corank.judging.screening.journal import Journal, Line
 from faults.sessions import Session, main
 
 FILL = [f"word{k}" for k in range(30)]

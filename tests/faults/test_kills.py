@@ -18,7 +18,7 @@ import pytest
 def test_a_killed_writer_leaves_the_old_or_the_new_and_the_next_one_clears_up(kills, writers):
     # a process of its own: a fork of this one would inherit the threads of whoever runs the tests
     tests = Path(__file__).parent.parent
-    paths = os.pathsep.join([str(tests), *filter(None, [os.environ.get("PYTHONPATH")])])
+    paths = os.pathsep.join([str(tests), str(tests.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
     done = subprocess.run(
         [sys.executable, tests / "faults" / "kill.py", "--kills", str(kills), *writers],
         env={**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},

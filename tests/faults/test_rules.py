@@ -12,8 +12,8 @@ import pytest
 
 from corank.cli import app
 from corank.errors import InputError
-from corank.experiments.lcra.plot import plot_gains
-from corank.experiments.options import ExperimentOptions
+from experiments.lcra.plot import plot_gains
+from experiments.options import ExperimentOptions
 from faults.limits import small_files, without_rights
 from faults.writers import COMMANDS, EXPERIMENT, FUNCTIONS, tree
 

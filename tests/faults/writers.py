@@ -18,12 +18,13 @@ import numpy as np
 
 import corank
 from corank.cli import app
-from corank.data import atomic
-from corank.data.frames import write_parquet
-from corank.data.make import make_ranking
-from corank.data.trec import write_qrels, write_run
-from corank.experiments.options import ExperimentOptions
-from corank.report import Report, ReportTable
+from corank.data.durable import atomic
+from corank.data.formats.frames import write_parquet
+from corank.data.formats.trec import write_qrels, write_run
+from corank.data.problem.synthetic import make_ranking
+from corank.evaluation.report import Report
+from corank.tables import ReportTable
+from experiments.options import ExperimentOptions
 
 PROBLEMS = [make_ranking(n, 8, features_per_view=5, random_state=n) for n in (6, 9)]
 

@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from corank.data.queries import Queries
-from corank.data.ranking import RankingData
-from corank.graphs import Laplacian, query, weigh_queries
+from corank.data.problem.queries import Queries
+from corank.data.problem.ranking import RankingData
+from corank.pairwise import Laplacian, weigh_queries
+from corank.pairwise import query_graph as query
 
 WEIGHTINGS = ["pairs", "equal", "rows"]
 

@@ -9,8 +9,8 @@ import pytest
 from sklearn.linear_model import OrthogonalMatchingPursuit
 
 from corank import pursuit
-from corank.data.make import make_ranking
-from corank.data.split import hide_scores
+from corank.data.problem.splits import hide_scores
+from corank.data.problem.synthetic import make_ranking
 from corank.kernels import GaussianKernel
 
 # columns as they are: these tests compute by hand

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from corank.data.make import make_ranking
-from corank.data.split import hide_scores
+from corank.data.problem.splits import hide_scores
+from corank.data.problem.synthetic import make_ranking
 from corank.errors import UsageWarning
 from corank.kernels import GaussianKernel, LinearKernel, PolynomialKernel
+from corank.kernels.views import View
 from corank.metrics import disagreement_error, evaluate
 from corank.rls import CoRankRLS, RankRLS
-from corank.views import View
 from explicit_rls import (
     co_coefficients,
     dense_coefficients,

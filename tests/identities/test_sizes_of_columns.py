@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from corank.kernels.views import View
 from corank.metrics import disagreement_error
 from corank.rls import CoRankRLS, RankRLS
-from corank.views import View
 
 RNG = np.random.default_rng(3)
 SIZES = np.array([1e7, 1.0, 1e-7, 1.0])

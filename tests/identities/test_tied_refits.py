@@ -9,9 +9,9 @@ import pytest
 
 import long_rls
 from corank.kernels import GaussianKernel
+from corank.kernels.views import View
 from corank.metrics import evaluate
 from corank.rls import CoRankRLS, RankRLS
-from corank.views import View
 
 GAMMA, COUPLING = 0.25, 0.1
 # powers of two, so that scores that are equal on paper are equal in decimals

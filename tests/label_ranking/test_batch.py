@@ -13,7 +13,7 @@ from corank.label_ranking import CalibratedLabelRanker, LabelPreferences
 from corank.label_ranking.batch import Constraint
 from corank.label_ranking.preferences import as_conversion
 from corank.label_ranking.seen import SeenRows
-from corank.losses import Loss
+from corank.pairwise.losses import Loss
 from explicit_labels import LOSSES, constraints, objective
 
 RNG = np.random.default_rng(3)

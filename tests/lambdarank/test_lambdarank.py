@@ -8,10 +8,10 @@ from scipy.optimize import minimize
 
 import corank
 from corank import LambdaRank, make_ranking
-from corank.base import Ranker
-from corank.data.ranking import RankingData
-from corank.data.split import hide_scores
+from corank.data.problem.ranking import RankingData
+from corank.data.problem.splits import hide_scores
 from corank.errors import InputError
+from corank.estimator.base import Ranker
 from corank.lambdarank import Lambda
 from corank.lambdarank.scorers import Linear, Perceptron, perceive, seen
 from corank.lambdarank.training import N_CHECKS, Order

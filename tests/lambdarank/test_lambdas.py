@@ -8,8 +8,8 @@ import numba
 import numpy as np
 import pytest
 
-from corank.data.make import make_ranking
-from corank.data.ranking import RankingData
+from corank.data.problem.ranking import RankingData
+from corank.data.problem.synthetic import make_ranking
 from corank.errors import InputError
 from corank.lambdarank import KINDS, Lambda
 from corank.lambdarank.lists import Lists

@@ -7,17 +7,15 @@ from collections.abc import Callable
 import pytest
 
 import corank
-from corank.base import Ranker
-from corank.calibration import Calibrated
-from corank.descent import CRR, LCRA, SPD
+from corank.clicks import DBGD, MGD, PDGD, ClickedPairs
+from corank.estimator import Calibrated, ColumnMean, OnTop
+from corank.estimator.base import Ranker
 from corank.gp import OrdinalGP, PreferenceGP
 from corank.kernels import GaussianKernel, LinearKernel
 from corank.lambdarank import LambdaRank
-from corank.online import DBGD, MGD, PDGD, ClickedPairs
-from corank.priors import ColumnMean, OnTop
+from corank.linear import CRR, LCRA, SPD, RankSVM
 from corank.pursuit import CoRankingPursuit, RankingPursuit
 from corank.rls import CoRankRLS, RankRLS, ViewRankRLS
-from corank.svm import RankSVM
 from plain_ranker import PlainRanker
 
 # between smaller leaves splits tie, and sums in single precision decide

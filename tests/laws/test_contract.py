@@ -9,12 +9,12 @@ import pytest
 from lawful import LAWFUL, over
 from sklearn.exceptions import NotFittedError
 
-from corank.calibration import Calibrated
-from corank.data.make import make_ranking
-from corank.data.ranking import RankingData
-from corank.data.split import hide_scores
-from corank.data.store import open_store, write_store
+from corank.data.problem.ranking import RankingData
+from corank.data.problem.splits import hide_scores
+from corank.data.problem.synthetic import make_ranking
+from corank.data.store.store import open_store, write_store
 from corank.errors import InputError, UsageWarning
+from corank.estimator import Calibrated
 from corank.gp import OrdinalGP
 
 PROBLEM = make_ranking(12, (2, 9), random_state=3)

@@ -12,22 +12,21 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 
 import corank
-from corank.calibration import Calibrated
-from corank.data.make import make_ranking
-from corank.data.ranking import RankingData
-from corank.data.scale import QueryScaler
-from corank.data.split import QueryKFold, hide_scores
-from corank.descent import CRR, LCRA, SPD
+from corank.clicks import OnlineRanker
+from corank.data.problem.ranking import RankingData
+from corank.data.problem.splits import QueryKFold, hide_scores
+from corank.data.problem.synthetic import make_ranking
 from corank.errors import InputError
+from corank.estimator import Calibrated
+from corank.estimator.query_scaler import QueryScaler
+from corank.estimator.search import QuerySearchCV
 from corank.gp import OrdinalGP, PreferenceGP
 from corank.lambdarank import LambdaRank
-from corank.losses import Loss
+from corank.linear import CRR, LCRA, SPD, RankSVM
 from corank.metrics import evaluate
-from corank.online import OnlineRanker
+from corank.pairwise.losses import Loss
 from corank.pursuit import CoRankingPursuit, RankingPursuit
 from corank.rls import CoRankRLS, RankRLS
-from corank.search import QuerySearchCV
-from corank.svm import RankSVM
 
 PROBLEM = make_ranking(12, (2, 9), random_state=3)
 X, QID = PROBLEM.X, PROBLEM.qid
@@ -235,7 +234,7 @@ def test_the_optimum_by_products_is_the_optimum(n_features, monkeypatch):
     one = SPD("squared_hinge", ALPHA, scale=False).fit(wide, SMALL.y, qid=SQ, prior=SP)
     assert one.objective_ == pytest.approx(least(written_out("squared_hinge", SMALL.y)).fun, rel=1e-7)
     built = CRR("squared", 0.5, ALPHA, scale=False).fit(wide, SMALL.y, qid=SQ, prior=SP)
-    monkeypatch.setattr("corank.exact.least_squares.MAX_DENSE", 1)
+    monkeypatch.setattr("corank.solvers.least_squares.MAX_DENSE", 1)
     products = CRR("squared", 0.5, ALPHA, scale=False, solver="exact").fit(wide, SMALL.y, qid=SQ, prior=SP)
     np.testing.assert_allclose(built.coef_, products.coef_, atol=1e-8)
     assert (built.intercept_, built.objective_) == pytest.approx((products.intercept_, products.objective_))

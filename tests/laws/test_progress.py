@@ -22,8 +22,8 @@ from corank import (
     RankSVM,
     ViewRankRLS,
 )
-from corank.data.make import make_ranking
-from corank.data.split import hide_scores
+from corank.data.problem.splits import hide_scores
+from corank.data.problem.synthetic import make_ranking
 
 PROBLEM = make_ranking(8, 6, random_state=0)
 Y = hide_scores(PROBLEM.y, fraction=0.3, random_state=0)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import corank
-from corank.data.trec import Qrels, Run, read_qrels, read_run, write_qrels, write_run
+from corank.data.formats.trec import Qrels, Run, read_qrels, read_run, write_qrels, write_run
 from corank.errors import InputError
 
 JUDGED = {"q1": {"a": 2, "b": 0, "c": 1, "lost": 3}, "q2": {"d": 1}, "absent": {"x": 1}}

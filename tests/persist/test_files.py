@@ -8,7 +8,7 @@ import pytest
 from safetensors import SafetensorError
 
 import corank
-from corank.data.make import make_ranking
+from corank.data.problem.synthetic import make_ranking
 from corank.errors import InputError
 from plain_ranker import PlainRanker
 

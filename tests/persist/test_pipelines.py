@@ -13,8 +13,8 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, MinMaxScaler, StandardScaler
 
 import corank
-from corank.base import Ranker
 from corank.errors import InputError
+from corank.estimator.base import Ranker
 from corank.kernels import GaussianKernel
 from corank.persist.codec import decode_estimator, encode_estimator
 

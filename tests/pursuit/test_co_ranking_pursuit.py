@@ -11,14 +11,14 @@ from sklearn import config_context
 from sklearn.model_selection import cross_val_score
 
 from corank import pursuit
-from corank.data.make import make_ranking
-from corank.data.queries import Queries
-from corank.data.ranking import RankingData
-from corank.data.split import QueryKFold, hide_scores
+from corank.data.problem.queries import Queries
+from corank.data.problem.ranking import RankingData
+from corank.data.problem.splits import QueryKFold, hide_scores
+from corank.data.problem.synthetic import make_ranking
 from corank.errors import InputError
-from corank.graphs import Laplacian
 from corank.kernels import GaussianKernel, PrecomputedKernel
-from corank.views import View
+from corank.kernels.views import View
+from corank.pairwise import Laplacian
 
 # columns as they are: these tests compute by hand
 RankingPursuit = partial(pursuit.RankingPursuit, scale=False)

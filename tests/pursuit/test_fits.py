@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corank.data.queries import Queries
-from corank.data.ranking import RankingData
-from corank.graphs import Laplacian
+from corank.data.problem.queries import Queries
+from corank.data.problem.ranking import RankingData
+from corank.pairwise import Laplacian
 from corank.pursuit.dictionary import Dictionary
 from corank.pursuit.fits import steps
 from corank.pursuit.inner import Goal

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from corank import pursuit
 from corank.kernels import GaussianKernel
+from corank.kernels.views import View
 from corank.pursuit import fit_many, fit_many_views
-from corank.views import View
 
 # columns as they are: these tests compute by hand
 RankingPursuit = partial(pursuit.RankingPursuit, scale=False)

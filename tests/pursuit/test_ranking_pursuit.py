@@ -12,9 +12,9 @@ from sklearn import config_context
 from sklearn.model_selection import cross_val_score
 
 from corank import pursuit
-from corank.data.make import make_ranking
-from corank.data.ranking import RankingData
-from corank.data.split import QueryKFold, hide_scores
+from corank.data.problem.ranking import RankingData
+from corank.data.problem.splits import QueryKFold, hide_scores
+from corank.data.problem.synthetic import make_ranking
 from corank.errors import InputError
 from corank.kernels import GaussianKernel
 from corank.metrics import disagreement_error

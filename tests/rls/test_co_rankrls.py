@@ -5,13 +5,13 @@ import pytest
 from scipy import sparse
 
 import corank
-from corank.data.make import make_ranking
-from corank.data.split import hide_scores
-from corank.data.store import open_store, write_store
+from corank.data.problem.splits import hide_scores
+from corank.data.problem.synthetic import make_ranking
+from corank.data.store.store import open_store, write_store
 from corank.errors import InputError
 from corank.kernels import GaussianKernel, PrecomputedKernel
+from corank.kernels.views import View
 from corank.rls import CoRankRLS
-from corank.views import View
 
 PROBLEM = make_ranking(20, (3, 9), random_state=1)
 X, QID = PROBLEM.X[:, :8], PROBLEM.qid

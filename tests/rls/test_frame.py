@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from corank.data.ranking import RankingData
+from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
 from corank.rls import frame as module
 from corank.rls.accuracy import Held

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from corank.data.ranking import RankingData
+from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
 from corank.rls.frame import Frame
 from corank.rls.judge import best, candidates, metric_for

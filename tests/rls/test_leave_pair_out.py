@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from corank.data.ranking import RankingData
+from corank.data.problem.ranking import RankingData
 from corank.rls.frame import Frame
 from corank.rls.leave_pair_out import pairs_out
 from corank.rls.spectrum import Spectrum

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from corank.data.rows import as_objects, is_table
+from corank.data.problem.rows import as_objects, is_table
 from corank.errors import InputError
 from corank.kernels import PrecomputedKernel
+from corank.kernels.views import View
 from corank.rls import CoRankRLS, RankRLS
-from corank.views import View
 from explicit_rls import co_coefficients, scored_laplacian, unscored_laplacian
 
 WORDS = ["rank", "ranking", "ranked", "frank", "query", "queries", "quarry", "pair", "pairs", "paired", "fair", "air"]

@@ -9,13 +9,13 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 
 import corank
-from corank.data.make import make_ranking
-from corank.data.ranking import RankingData
-from corank.data.split import QueryKFold
-from corank.data.store import open_store, write_store
+from corank.data.problem.ranking import RankingData
+from corank.data.problem.splits import QueryKFold
+from corank.data.problem.synthetic import make_ranking
+from corank.data.store.store import open_store, write_store
 from corank.errors import InputError
 from corank.kernels import GaussianKernel
-from corank.moments import Moments
+from corank.pairwise import Moments
 from corank.rls import CoRankRLS, RankRLS
 
 PROBLEM = make_ranking(20, (2, 9), random_state=1)

@@ -7,14 +7,13 @@ import pytest
 from scipy import sparse
 
 import corank
-from corank.basis import Basis, FeatureMap
-from corank.data.make import make_ranking
-from corank.data.ranking import RankingData
-from corank.data.split import hide_scores
+from corank.data.problem.ranking import RankingData
+from corank.data.problem.splits import hide_scores
+from corank.data.problem.synthetic import make_ranking
 from corank.errors import InputError
-from corank.kernels import GaussianKernel
+from corank.kernels import Basis, FeatureMap, GaussianKernel
+from corank.kernels.views import View
 from corank.rls import CoRankRLS, RankRLS, Summary
-from corank.views import View
 
 PROBLEM = make_ranking(12, 6, random_state=0)
 X, QID = PROBLEM.X, PROBLEM.qid

@@ -3,12 +3,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from corank.basis import Basis
-from corank.data.ranking import RankingData
-from corank.kernels import GaussianKernel
+from corank.data.problem.ranking import RankingData
+from corank.kernels import Basis, GaussianKernel
+from corank.kernels.views import View
 from corank.rls.frame import Frame
 from corank.rls.systems import DenseSystem
-from corank.views import View
 from explicit_rls import laplacian
 
 RNG = np.random.default_rng(0)

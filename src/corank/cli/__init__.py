@@ -11,43 +11,49 @@ from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from corank._version import __version__
-from corank.cli.ask import ask
-from corank.cli.check_lambda import check_lambda
-from corank.cli.compare import compare
-from corank.cli.convert import convert
-from corank.cli.data import data
-from corank.cli.demo import demo
-from corank.cli.evaluate import evaluate
 from corank.cli.examples import epilog_of
-from corank.cli.experiment import experiment
-from corank.cli.explain import explain
-from corank.cli.fit import INTERRUPTED, fit
-from corank.cli.index import index
-from corank.cli.learn_clicks import learn_clicks
-from corank.cli.learn_links import learn_links
-from corank.cli.rank import rank
-from corank.cli.screen import screen
-from corank.cli.search import search
-from corank.cli.simulate_clicks import simulate_clicks
-from corank.cli.suggest import suggest
+from corank.cli.files.convert import convert
+from corank.cli.files.demo import demo
+from corank.cli.judge.ask import ask
+from corank.cli.judge.screen import screen
+from corank.cli.judge.suggest import suggest
+from corank.cli.learn.check_lambda import check_lambda
+from corank.cli.learn.compare import compare
+from corank.cli.learn.evaluate import evaluate
+from corank.cli.learn.explain import explain
+from corank.cli.learn.fit import INTERRUPTED, fit
+from corank.cli.learn.rank import rank
+from corank.cli.search.index import index
+from corank.cli.search.learn_clicks import learn_clicks
+from corank.cli.search.learn_links import learn_links
+from corank.cli.search.search import search
+from corank.cli.search.simulate_clicks import simulate_clicks
 from corank.errors import InputError, MissingExtra, reason
 
 DEBUG = "--debug"
 
 
-class Verbs(TyperGroup):
-    """All verbs; Ctrl-C ends any of them in one sentence."""
+class Interruptible:
+    """Ctrl-C ends a command with one sentence."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the verb that was typed."""
+        """Run the command that was typed."""
         try:
-            return super().invoke(ctx)
+            return super().invoke(ctx)  # type: ignore[misc]
         except KeyboardInterrupt:
             _say_interrupted()
             raise typer.Exit(INTERRUPTED) from None
+
+
+class Verbs(Interruptible, TyperGroup):
+    """All verbs."""
+
+
+class Verb(Interruptible, TyperCommand):
+    """The only verb of an application."""
 
 
 app = typer.Typer(
@@ -94,15 +100,13 @@ VERBS: tuple[tuple[Callable[..., None], str], ...] = (
     (learn_links, "Learn a similarity of texts from links."),
     (learn_clicks, "Learn a ranker from logged clicks."),
     (convert, "Convert between LETOR text, store, Parquet, CSV."),
-    (data, "List the known data sets, and fetch one."),
-    (experiment, "Repeat a paper's experiment on real data."),
     (demo, "Screen a real review, and learn from few judgements."),
 )
 for verb, summary in VERBS:
     app.command(short_help=summary, epilog=epilog_of(verb.__name__))(verb)
 
 
-def _spoken(message: Exception | str, words: list[str], whole: typer.Typer = app) -> str:
+def _spoken(message: Exception | str, words: list[str], whole: typer.Typer) -> str:
     """Return what the library says, in the options of the verb that is run."""
     from corank.cli.wording import spoken
 
@@ -137,18 +141,24 @@ def _interrupts_repeated() -> Iterator[None]:
         sys.unraisablehook = before
 
 
-def main() -> None:
+def main(whole: typer.Typer | None = None, name: str = "corank") -> None:
     """
-    Run the command line: what went wrong is one sentence on standard error.
+    Run the command line; print errors as one sentence on standard error.
 
     Ends with exit code 1 for bad input, 2 for words that make no command, 130 after Ctrl-C.
+
+    whole: the application; that of `corank` by default.
+    name: its name in the help.
     """
+    whole = whole or app
     words = [word for word in sys.argv[1:] if word != DEBUG]
     try:
         with warnings.catch_warnings(), _interrupts_repeated():
             # a sentence too, without the line of code that it came from
-            warnings.showwarning = lambda message, *_, **__: typer.echo(f"corank: {_spoken(message, words)}", err=True)
-            app(args=words, prog_name="corank")
+            warnings.showwarning = lambda message, *_, **__: typer.echo(
+                f"corank: {_spoken(message, words, whole)}", err=True
+            )
+            whole(args=words, prog_name=name)
         return
     except KeyboardInterrupt:  # before or after a verb
         _say_interrupted()
@@ -156,14 +166,14 @@ def main() -> None:
     except Exception as error:
         if DEBUG in sys.argv[1:]:
             raise
-        sentence = _sentence(error, words)
+        sentence = _sentence(error, words, whole)
     sys.stderr.write(f"corank: {sentence}\n")
     sys.exit(1)
 
 
-def _sentence(error: Exception, words: list[str]) -> str:
+def _sentence(error: Exception, words: list[str], whole: typer.Typer) -> str:
     if isinstance(error, InputError | MissingExtra):
-        return _spoken(error, words)
+        return _spoken(error, words, whole)
     if isinstance(error, MemoryError):
         return f"there is not enough memory ({reason(error)}); try fewer rows or features, or a larger machine."
     if isinstance(error, OSError):

@@ -18,8 +18,6 @@ EXAMPLES = {
     "simulate-clicks": "corank simulate-clicks test.txt --model pdgd --user navigational",
     "learn-clicks": "corank learn-clicks rows.csv clicks.csv --bias 1 --output clicks.safetensors",
     "convert": "corank convert train.txt train.store --unscored -1",
-    "data": "corank data",
-    "experiment": "corank experiment lcra --quick",
     "demo": "corank demo --output out/demo",
 }
 """A command for each verb."""

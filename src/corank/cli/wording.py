@@ -58,7 +58,7 @@ def spoken(sentence: str, command: Any, words: list[str]) -> str:
     command: the whole command, as click knows it.
     words: what the user typed.
     """
-    verb = next((word for word in words if word in command.commands), None)
+    verb = next((word for word in words if word in getattr(command, "commands", ())), None)
     if verb is None:
         return sentence
     options = {"docid": "the column docid"}
@@ -69,6 +69,6 @@ def spoken(sentence: str, command: Any, words: list[str]) -> str:
 
 
 def _model_parameters() -> set[str]:
-    from corank.cli.models import find_ranker, rankers
+    from corank.cli.learn.models import find_ranker, rankers
 
     return {name for model in rankers() for name in inspect.signature(find_ranker(model)).parameters}

@@ -22,7 +22,7 @@ from corank.collaborative.means import item_means, residuals, user_levels
 from corank.collaborative.ranker import FittedRatings, Floats, RatingsRanker
 from corank.collaborative.ratings import Ids
 from corank.collaborative.spectrum import Spectrum
-from corank.core.tastes import ridge_users
+from corank.core.models.user_ridge import ridge_users
 from corank.parameters import Rules, n_jobs, none, number, seed, whole
 
 

@@ -11,13 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from corank.base import Ranker
 from corank.collaborative.ratings import Ids, as_ratings, cells_of, coded, positions, ratings_matrix, ratings_problem
 from corank.core.threads import cut, n_threads, spread
-from corank.data.queries import Queries
-from corank.data.ranking import RankingData
+from corank.data.problem.queries import Queries
+from corank.data.problem.ranking import RankingData
 from corank.errors import InputError, warn
-from corank.held_out import HeldOut
+from corank.estimator.base import Ranker
+from corank.estimator.held_out import HeldOut
 from corank.parameters import check_values, whole
 
 Floats = NDArray[np.float64]

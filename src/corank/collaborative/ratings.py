@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from corank.data.given import as_numbers, as_scores
-from corank.data.queries import Queries
-from corank.data.ranking import RankingData
-from corank.data.rows import require_structure
+from corank.data.problem.inputs import as_numbers, as_scores
+from corank.data.problem.queries import Queries
+from corank.data.problem.ranking import RankingData
+from corank.data.problem.rows import require_structure
 from corank.errors import InputError
 
 Ints = NDArray[np.int64]

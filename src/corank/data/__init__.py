@@ -1,38 +1,99 @@
-"""What a ranking problem is: rows, scores, queries or pairs, and the files they live in."""
+"""What a ranking problem is, and the files it is read from and written to."""
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
+from corank._lazy import lazy
+
 if TYPE_CHECKING:
+    # the names below for editors and type checkers; a test compares the two lists
     # isort: off
-    from corank.data import (
-        catalog as catalog,
-        frames as frames,
-        jester as jester,
-        letor as letor,
-        make as make,
-        movielens as movielens,
-        mq2008 as mq2008,
-        reuters as reuters,
-        scale as scale,
-        split as split,
-        store as store,
-        trec as trec,
+    from corank.data.formats.click_files import read_clicks as read_clicks, write_clicks as write_clicks
+    from corank.data.formats.click_log import ClickLog as ClickLog
+    from corank.data.formats.frames import (
+        parquet_rows as parquet_rows,
+        read_csv as read_csv,
+        read_parquet as read_parquet,
+    )
+    from corank.data.formats.items import Choices as Choices, read_choices as read_choices
+    from corank.data.formats.read import read as read
+    from corank.data.formats.trec import (
+        JudgedRun as JudgedRun,
+        Qrels as Qrels,
+        Run as Run,
+        join_run as join_run,
+        read_qrels as read_qrels,
+        read_run as read_run,
+        read_scores as read_scores,
+        run_lines as run_lines,
+        write_qrels as write_qrels,
+        write_run as write_run,
+    )
+    from corank.data.letor.reader import read_letor as read_letor
+    from corank.data.letor.writer import write_letor as write_letor
+    from corank.data.problem.collection import Collection as Collection
+    from corank.data.problem.presumed import presume as presume
+    from corank.data.problem.ranking import RankingData as RankingData
+    from corank.data.problem.splits import (
+        QueryKFold as QueryKFold,
+        QueryShuffleSplit as QueryShuffleSplit,
+        hide_scores as hide_scores,
+        keep_scores as keep_scores,
+    )
+    from corank.data.problem.synthetic import SyntheticRanking as SyntheticRanking, make_ranking as make_ranking
+    from corank.data.records.records import Records as Records, read_records as read_records
+    from corank.data.records.review import load_review as load_review
+    from corank.data.store.store import (
+        Store as Store,
+        open_store as open_store,
+        store_letor as store_letor,
+        write_store as write_store,
     )
     # isort: on
-else:
-    # files that `corank.data.<name>` imports when it is used
-    _FILES = (
-        "catalog", "frames", "jester", "letor", "make", "movielens", "mq2008", "reuters", "scale", "split", "store",
-        "trec",
-    )  # fmt: skip
 
-    def __getattr__(name):
-        if name in _FILES:
-            return import_module(f"corank.data.{name}")
-        raise AttributeError(f"module 'corank.data' has no attribute {name!r}")
+# each public name and the module that defines it, which is imported when the name is first used
+_HOMES = {
+    "Choices": "corank.data.formats.items",
+    "ClickLog": "corank.data.formats.click_log",
+    "Collection": "corank.data.problem.collection",
+    "JudgedRun": "corank.data.formats.trec",
+    "Qrels": "corank.data.formats.trec",
+    "QueryKFold": "corank.data.problem.splits",
+    "QueryShuffleSplit": "corank.data.problem.splits",
+    "RankingData": "corank.data.problem.ranking",
+    "Records": "corank.data.records.records",
+    "Run": "corank.data.formats.trec",
+    "Store": "corank.data.store.store",
+    "SyntheticRanking": "corank.data.problem.synthetic",
+    "hide_scores": "corank.data.problem.splits",
+    "join_run": "corank.data.formats.trec",
+    "keep_scores": "corank.data.problem.splits",
+    "load_review": "corank.data.records.review",
+    "make_ranking": "corank.data.problem.synthetic",
+    "open_store": "corank.data.store.store",
+    "parquet_rows": "corank.data.formats.frames",
+    "presume": "corank.data.problem.presumed",
+    "read": "corank.data.formats.read",
+    "read_choices": "corank.data.formats.items",
+    "read_clicks": "corank.data.formats.click_files",
+    "read_csv": "corank.data.formats.frames",
+    "read_letor": "corank.data.letor.reader",
+    "read_parquet": "corank.data.formats.frames",
+    "read_qrels": "corank.data.formats.trec",
+    "read_records": "corank.data.records.records",
+    "read_run": "corank.data.formats.trec",
+    "read_scores": "corank.data.formats.trec",
+    "run_lines": "corank.data.formats.trec",
+    "store_letor": "corank.data.store.store",
+    "write_clicks": "corank.data.formats.click_files",
+    "write_letor": "corank.data.letor.writer",
+    "write_qrels": "corank.data.formats.trec",
+    "write_run": "corank.data.formats.trec",
+    "write_store": "corank.data.store.store",
+}
 
-    def __dir__():
-        return sorted(_FILES)
+__all__ = [*_HOMES]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy(__name__, _HOMES)

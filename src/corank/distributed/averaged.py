@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from corank.core.scaled import ScaledRows
+from corank.core.rows.scaled import ScaledRows
 from corank.distributed.parts import Parts
 from corank.distributed.whole import Problem
-from corank.exact.targets import Range, in_unit
+from corank.solvers.targets import Range, in_unit
 
 Floats = NDArray[np.float64]
 

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, Literal
 from uuid import uuid4
 
-from corank.data.atomic import atomic_folder
-from corank.data.frames import write_parquet
-from corank.data.letor_writer import write_letor
-from corank.data.store import write_store
+from corank.data.durable.atomic import atomic_folder
+from corank.data.formats.frames import write_parquet
+from corank.data.letor.writer import write_letor
+from corank.data.store.store import write_store
 from corank.distributed.parts import Parts
 from corank.distributed.sources import Rows
 from corank.distributed.whole import Parcel, Problem, joined

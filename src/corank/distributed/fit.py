@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
-from corank.base import Ranker
-from corank.basis import FeatureMap
-from corank.descent.linear import LinearDescent
 from corank.distributed.linear import fit_linear, warn_of_no_agreement
 from corank.distributed.parts import Parts
 from corank.distributed.steps import fit_steps, require_steps
 from corank.distributed.summary import Summarised, leave_queries_out, summarise_maps, summarise_parts
 from corank.errors import InputError
+from corank.estimator.base import Ranker
+from corank.kernels import FeatureMap
+from corank.linear.base import LinearDescent
 from corank.metrics import parse_metric
 from corank.rls import CoRankRLS, RankRLS, Summary
 from corank.rls.judge import EVIDENCE

@@ -8,22 +8,22 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from corank.data.weights import require_weight
-from corank.descent.fitted import Fitted
-from corank.descent.lcra import LCRA, FittedViews
+from corank.data.problem.weights import require_weight
 from corank.distributed.averaged import average_runs
 from corank.distributed.newton import Smooth, limits_of, minimise_parts
 from corank.distributed.parts import Parts
 from corank.distributed.sums import Sums, Wanted, sum_part
 from corank.errors import InputError, warn
-from corank.exact import squared_views
-from corank.exact.penalty import alpha_of
-from corank.exact.solution import Solution, require_numbers, require_products
-from corank.exact.targets import Range
-from corank.losses import Loss
-from corank.moments import Moments
+from corank.kernels.views import View
+from corank.linear.fitted import Fitted
+from corank.linear.lcra import LCRA, FittedViews
+from corank.pairwise import Moments
+from corank.pairwise.losses import Loss
 from corank.parameters import rng_of
-from corank.views import View
+from corank.solvers import squared_views
+from corank.solvers.penalty import alpha_of
+from corank.solvers.solution import Solution, require_numbers, require_products
+from corank.solvers.targets import Range
 
 Floats = NDArray[np.float64]
 
@@ -103,7 +103,7 @@ def _origin(model: Any, parts: Parts, loss: Loss) -> Floats | None:
 
 
 def _coupling(model: Any, unscored: Moments | None, sums: Sums) -> float:
-    """The weight of agreement beside distinct pairs, see `corank.descent.lcra`: a row is a pair with itself, too."""
+    """The weight of agreement beside distinct pairs, see `corank.linear.lcra`: a row is a pair with itself, too."""
     if not isinstance(model, LCRA):
         return 0.0
     warn_of_no_agreement(unscored, model.coupling)
@@ -181,7 +181,7 @@ def _gap(unscored: Moments | None, W: Floats) -> float:
 
 
 def warn_of_no_agreement(unscored: Moments | None, coupling: float) -> None:
-    """Warn where views are to agree on unscored rows, and there are none, see `corank.advice`."""
+    """Warn where views are to agree on unscored rows, and there are none, see `corank.estimator.advice`."""
     if coupling > 0.0 and (unscored is None or not unscored.pair_weight > 0.0):
         warn(
             f"coupling is {coupling:g}, but no query holds two unscored rows for the views to agree on, so it does "

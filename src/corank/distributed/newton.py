@@ -3,7 +3,7 @@ Smooth losses over parts: truncated Newton, whose gradients and products are sum
 
     mix · mean_D ℓ(y, w·x + b) + (1 − mix) · mean_P ℓ(t(y_a − y_b), w·(a − b)) + alpha/2 ‖w‖²
 
-A step of `corank.exact.newton` on weights alone: each gradient, and each product with the second derivative, is one
+A step of `corank.solvers.newton` on weights alone: each gradient, and each product with the second derivative, is one
 pass in which d numbers go to every part and d come back. On a cluster the rows stay in the memory of the workers
 meanwhile; on one machine each pass reads them again. Some tens of passes reach the optimum of one machine.
 """
@@ -19,20 +19,19 @@ from numpy.typing import NDArray
 from scipy import linalg
 from sklearn.exceptions import ConvergenceWarning
 
-from corank.core.scaled import ScaledRows
-from corank.data.ranking import RankingData
+from corank.core.rows.scaled import ScaledRows
+from corank.data.problem.ranking import RankingData
 from corank.distributed.parts import Parts
 from corank.distributed.whole import Problem
 from corank.errors import warn
-from corank.exact.linear import LinearMap
-from corank.exact.newton import Affine, Evaluate, line_length, newton_step
-from corank.exact.pairwise import block_of, pair_loss, row_loss
-from corank.exact.solution import Solution
-from corank.exact.targets import Range, in_unit, ordered, unit_range
-from corank.graphs import weigh_queries
-from corank.losses import Loss
-from corank.moments import Moments
+from corank.pairwise import Moments, weigh_queries
+from corank.pairwise.losses import Loss
 from corank.progress import progress
+from corank.solvers.linear_map import LinearMap
+from corank.solvers.newton import Affine, Evaluate, line_length, newton_step
+from corank.solvers.pair_losses import block_of, pair_loss, row_loss
+from corank.solvers.solution import Solution
+from corank.solvers.targets import Range, in_unit, ordered, unit_range
 
 Floats = NDArray[np.float64]
 
@@ -78,7 +77,7 @@ class Pull:
 
 @dataclass(frozen=True)
 class Limits:
-    """The range of scores of some queries, see `corank.exact.targets.unit_range`."""
+    """The range of scores of some queries, see `corank.solvers.targets.unit_range`."""
 
     low: float
     high: float
@@ -88,7 +87,7 @@ class Limits:
 
 
 def limits_of(parts: Parts, rows: bool) -> Range:
-    """Say which scores of all parts stand for 0 and for 1; `rows` as in `corank.exact.targets.unit_range`."""
+    """Say which scores of all parts stand for 0 and for 1; `rows` as in `corank.solvers.targets.unit_range`."""
     found: Limits | None = parts.summed(_limits_part, rows, "range of scores")
     return (0.0, 1.0) if found is None else (found.low, found.high)
 
@@ -99,7 +98,7 @@ def minimise_parts(parts: Parts, objective: Smooth, sums: Moments, alpha: float,
 
     objective: what is minimised; its `theta` is where the search begins.
     sums: moments of the scaled columns, with sums over rows where mix is above 0.
-    alpha, tol, max_iter: as in `corank.exact.smooth_loss`.
+    alpha, tol, max_iter: as in `corank.solvers.smooth_loss`.
     """
     d = len(objective.factors)
     penalty = np.full(len(objective.theta), alpha)
@@ -145,7 +144,7 @@ def minimise_parts(parts: Parts, objective: Smooth, sums: Moments, alpha: float,
 
 
 def _gap(g: Floats, alpha: float, d: int, objective: Smooth, bend: Callable[[Floats], Floats]) -> float:
-    """Bound how far the objective is above its minimum, see `corank.exact.newton`."""
+    """Bound how far the objective is above its minimum, see `corank.solvers.newton`."""
     if not objective.has_intercept:
         return float(g @ g) / (2.0 * alpha)
     unit = np.zeros(d + 1)

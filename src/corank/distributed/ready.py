@@ -13,7 +13,7 @@ def ready() -> float:
 
     Returns: seconds it took; next to nothing where the kernels are loaded.
     """
-    from corank.data.ranking import RankingData
+    from corank.data.problem.ranking import RankingData
     from corank.distributed.sums import Wanted, sum_part
     from corank.distributed.whole import Problem
 

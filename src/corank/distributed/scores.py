@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.data.routing import predict_with_qid
+from corank.data.problem.routing import predict_with_qid
 from corank.distributed.parts import Parts
 from corank.distributed.whole import Problem, laid_out_for
 from corank.metrics import Convention, Evaluation, Result, evaluate

@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from corank.core.products import MOST_COLUMNS
-from corank.data.frames_ids import ids_of
-from corank.data.given import as_scores
-from corank.data.read import kind_of, read
-from corank.data.rows import as_rows
-from corank.data.store_header import HEADER
-from corank.data.table_text import decoded
+from corank.core.rows.products import MOST_COLUMNS
+from corank.data.formats.frame_ids import ids_of
+from corank.data.formats.read import kind_of, read
+from corank.data.formats.table_text import decoded
+from corank.data.problem.inputs import as_scores
+from corank.data.problem.rows import as_rows
+from corank.data.store.header import HEADER
 from corank.errors import InputError, need, reason
 
 _HIDDEN = (".", "_", "README", "LICENSE")

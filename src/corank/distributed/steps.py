@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.core.bins import ExactSum
-from corank.data.scale import QueryScaler
+from corank.core.sums.bins import ExactSum
 from corank.distributed.parts import Parts
 from corank.distributed.summary import rows_of_parts
 from corank.distributed.sums import Spread
 from corank.distributed.whole import Problem
 from corank.errors import InputError
-from corank.landmarks import Landmarks
-from corank.moments.walk import dense
+from corank.estimator.landmarks import Landmarks
+from corank.estimator.query_scaler import QueryScaler
+from corank.pairwise.moment_blocks import dense
 
 Floats = NDArray[np.float64]
 
@@ -76,7 +76,7 @@ _FITS: dict[type, Callable[[Any, Parts], Any]] = {QueryScaler: _fit_scaler, Land
 
 
 def _factors(parts: Parts) -> Floats:
-    """What columns are multiplied by where all rows are one query, see `corank.data.deviation.column_factors`."""
+    """Return the column factors of rows that are one query, see `corank.data.problem.column_scales`."""
     # measured from a row, so that a column that is constant has deviation 0
     origin = parts.origin
     sums: ExactSum = parts.summed(_differences_part, origin, "means of columns")

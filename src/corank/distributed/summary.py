@@ -15,16 +15,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.basis import FeatureMap, beside
-from corank.core.bins import ExactSum
-from corank.core.scaled import ScaledRows
-from corank.data.ranking import RankingData
+from corank.core.rows.scaled import ScaledRows
+from corank.core.sums.bins import ExactSum
+from corank.data.problem.ranking import RankingData
 from corank.distributed.parts import Parts
 from corank.distributed.sums import Spread, Sums, Wanted, spread_part, sum_part
 from corank.distributed.whole import Problem
 from corank.errors import InputError
-from corank.kernels import LinearKernel
-from corank.moments import Moments
+from corank.kernels import FeatureMap, LinearKernel, beside
+from corank.pairwise import Moments
 from corank.parameters import rng_of
 from corank.rls.accuracy import Held, Sizes
 from corank.rls.frame import Frame, RowFrame

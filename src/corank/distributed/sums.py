@@ -1,8 +1,8 @@
 """
 Sums: all that the squared losses have to know of the rows, the same bytes however they are cut into parts.
 
-A query's share is computed from its own rows, in their order, and added in bins of integers (`corank.core.bins`), so
-that neither the number of parts, nor who sums them, nor what is done first changes a byte; up to 192 columns, above
+A query's share is computed from its own rows, in their order, and added in bins of integers (`corank.core.sums.bins`),
+so that neither the number of parts, nor who sums them, nor what is done first changes a byte; up to 192 columns, above
 which blocks of rows are multiplied by BLAS, and sums agree to about 1e-12. Cost O(n d²) time, O(d²) memory beside a
 part's rows; what goes over the wire is O(d²) a part.
 """
@@ -17,22 +17,21 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from corank.basis import FeatureMap, beside
-from corank.core.bins import Bins, ExactSum, add_triangle, square
-from corank.core.moments import fold
-from corank.core.products import MOST_COLUMNS
-from corank.core.query_sums import add_pair_products, add_plain_products, add_sparse_spreads, add_spreads
-from corank.core.rows import as_core_rows
-from corank.core.scaled import ScaledRows
+from corank.core.rows.access import as_core_rows
+from corank.core.rows.products import MOST_COLUMNS
+from corank.core.rows.scaled import ScaledRows
+from corank.core.sums.bins import Bins, ExactSum, add_triangle, square
+from corank.core.sums.moments import fold
+from corank.core.sums.query_sums import add_pair_products, add_plain_products, add_sparse_spreads, add_spreads
 from corank.core.threads import cut, n_threads, spread
-from corank.data.deviation import factors_of_spread
-from corank.data.given import require_squares
-from corank.data.ranking import RankingData
+from corank.data.problem.column_scales import factors_of_spread
+from corank.data.problem.inputs import require_squares
+from corank.data.problem.ranking import RankingData
 from corank.distributed.whole import Problem
-from corank.exact.penalty import Freedom, freedom
-from corank.graphs import query_factors
-from corank.moments import Moments
-from corank.moments.walk import RowWalk, dense, take, walk_over
+from corank.kernels import FeatureMap, beside
+from corank.pairwise import Moments, query_factors
+from corank.pairwise.moment_blocks import RowWalk, dense, take, walk_over
+from corank.solvers.penalty import Freedom, freedom
 
 Floats = NDArray[np.float64]
 
@@ -45,7 +44,7 @@ class Wanted:
     """
     What is summed.
 
-    query_weight, ties: see `corank.moments.Moments.of`.
+    query_weight, ties: see `corank.pairwise.Moments.of`.
     unscored: whether pairs of unscored rows are summed too.
     origin: where rows are measured from in sums over rows; None sums over pairs only.
     maps, factors: the features, of columns times factors; None takes the columns as they are.
@@ -245,7 +244,7 @@ def _spread(data: RankingData) -> Spread:
 
 
 def _pair_weights(walk: RowWalk) -> Floats:
-    """Weight of the pairs of each query, see `corank.moments.walk.RowWalk.pair_weight`."""
+    """Weight of the pairs of each query, see `corank.pairwise.moment_blocks.RowWalk.pair_weight`."""
     slots = walk.slots
     own = slots.diagonal - np.where(slots.grade < 0, slots.weight**2, 0.0)
     starts = np.flatnonzero(np.diff(slots.query, prepend=-1))
@@ -259,7 +258,7 @@ def _row_weights(walk: RowWalk) -> Floats:
 
 
 def _drawn_weights(data: RankingData, query_weight: str, rows: str) -> Floats:
-    """Weight of the pairs of each query, each row beside itself too, see `corank.graphs.drawn_weight`."""
+    """Weight of the pairs of each query, each row beside itself too, see `corank.pairwise.drawn_weight`."""
     members = data.scored_rows if rows == "scored" else data.unscored_rows
     n_q = np.bincount(data.queries.codes[members], minlength=len(data.queries)).astype(np.float64)
     if query_weight == "rows":

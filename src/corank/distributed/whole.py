@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import get_tags
 
-from corank.data.queries import Queries
-from corank.data.ranking import RankingData
-from corank.data.rows import as_rows
-from corank.data.scale import QueryScaler
+from corank.data.problem.queries import Queries
+from corank.data.problem.ranking import RankingData
+from corank.data.problem.rows import as_rows
 from corank.distributed.sources import Found, Reader, Rows, kind_of_ids
+from corank.estimator.query_scaler import QueryScaler
 
 Integers = NDArray[np.int64]
 Parcels = dict[int, "Parcel"]

@@ -1,7 +1,21 @@
-"""What to judge next: rules that choose rows, batches that do not repeat themselves, and what a rule is worth."""
+"""Collect judgements: choose rows to judge, screen records and compare items."""
 
-from corank.judging.curve import JudgingCurve, judging_curve
-from corank.judging.rules import Pool
-from corank.judging.suggest import suggest
+from __future__ import annotations
 
-__all__ = ["JudgingCurve", "Pool", "judging_curve", "suggest"]
+from typing import TYPE_CHECKING
+
+from corank._lazy import lazy
+
+if TYPE_CHECKING:
+    from corank.judging import preferences as preferences
+    from corank.judging import screening as screening
+    from corank.judging import suggestions as suggestions
+
+_HOMES = {
+    "preferences": "corank.judging",
+    "screening": "corank.judging",
+    "suggestions": "corank.judging",
+}
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy(__name__, _HOMES)

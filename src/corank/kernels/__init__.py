@@ -1,7 +1,9 @@
-"""Kernels: how similar two rows are, as small frozen records that compute Gram matrices."""
+"""Kernels, basis rows and views."""
 
 from corank.kernels.ard import ARDKernel
-from corank.kernels.given import CallableKernel, PrecomputedKernel
+from corank.kernels.basis import Basis, as_doubles, score_columns
+from corank.kernels.basis_choice import choose_basis, require_choice
+from corank.kernels.features import FeatureMap, beside
 from corank.kernels.grams import (
     INDEFINITE,
     RANK_TOLERANCE,
@@ -16,15 +18,20 @@ from corank.kernels.names import KERNELS, as_kernel
 from corank.kernels.products import CosineKernel, LinearKernel, PolynomialKernel
 from corank.kernels.radial import ChiSquareKernel, GaussianKernel, LaplacianKernel
 from corank.kernels.sums import SumKernel
+from corank.kernels.terms import Terms
+from corank.kernels.user import CallableKernel, PrecomputedKernel
+from corank.kernels.views import View
 
 __all__ = [
     "INDEFINITE",
     "KERNELS",
     "RANK_TOLERANCE",
     "ARDKernel",
+    "Basis",
     "CallableKernel",
     "ChiSquareKernel",
     "CosineKernel",
+    "FeatureMap",
     "GaussianKernel",
     "Gram",
     "Kernel",
@@ -33,10 +40,17 @@ __all__ = [
     "PolynomialKernel",
     "PrecomputedKernel",
     "SumKernel",
+    "Terms",
+    "View",
+    "as_doubles",
     "as_kernel",
+    "beside",
+    "choose_basis",
     "indefinite",
     "inverse_root",
     "is_precomputed",
+    "require_choice",
     "require_inner_product",
     "require_similarities",
+    "score_columns",
 ]

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from corank.errors import InputError
-from corank.kernels.given import CallableKernel, PrecomputedKernel
 from corank.kernels.kernel import Gram, Kernel
+from corank.kernels.user import CallableKernel, PrecomputedKernel
 
 # directions of a Gram matrix below this share of its largest eigenvalue are rounding errors
 RANK_TOLERANCE = 1e-12

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from corank.data.rows import as_rows
+from corank.data.problem.rows import as_rows
 from corank.errors import InputError
 
 Gram = NDArray[Any]

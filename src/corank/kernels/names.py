@@ -6,10 +6,10 @@ from typing import Any
 
 from corank.errors import InputError
 from corank.kernels.ard import ARDKernel
-from corank.kernels.given import CallableKernel, PrecomputedKernel
 from corank.kernels.kernel import Kernel
 from corank.kernels.products import CosineKernel, LinearKernel, PolynomialKernel
 from corank.kernels.radial import ChiSquareKernel, GaussianKernel, LaplacianKernel
+from corank.kernels.user import CallableKernel, PrecomputedKernel
 
 KERNELS: dict[str, type[Kernel]] = {
     "linear": LinearKernel,

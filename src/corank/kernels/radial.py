@@ -13,7 +13,7 @@ from scipy.spatial import distance
 from sklearn.metrics import pairwise
 from sklearn.utils.extmath import row_norms
 
-from corank.core.scaled import ScaledRows
+from corank.core.rows.scaled import ScaledRows
 from corank.errors import InputError
 from corank.kernels.centre import about, centre_of
 from corank.kernels.kernel import Gram, Kernel, require_positive

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.core.scaled import ScaledRows
+from corank.core.rows.scaled import ScaledRows
 from corank.errors import InputError
-from corank.kernels.given import CallableKernel, PrecomputedKernel
 from corank.kernels.grams import require_inner_product
 from corank.kernels.kernel import Gram, Kernel
+from corank.kernels.user import CallableKernel, PrecomputedKernel
 
 
 @dataclass(frozen=True)

@@ -17,16 +17,16 @@ from numpy.typing import NDArray
 from scipy import optimize
 from sklearn.exceptions import ConvergenceWarning
 
-from corank.core.dice import alias_table, seed_state
-from corank.core.label_constraints import Conversion, LabelTargets
-from corank.core.label_descent import MASS, N_ENTRIES, DescentPlan, DescentState, descend_labels, last_weights
-from corank.core.label_margins import label_bends, label_costs
-from corank.core.rows import as_core_rows
-from corank.core.scaled import ScaledRows
+from corank.core.labels.constraints import Conversion, LabelTargets
+from corank.core.labels.descent import MASS, N_ENTRIES, DescentPlan, DescentState, descend_labels, last_weights
+from corank.core.labels.margins import label_bends, label_costs
+from corank.core.random import alias_table, seed_state
+from corank.core.rows.access import as_core_rows
+from corank.core.rows.scaled import ScaledRows
 from corank.core.threads import spread, threads_for
 from corank.errors import warn
 from corank.label_ranking.seen import SeenRows
-from corank.losses import Loss
+from corank.pairwise.losses import Loss
 from corank.progress import progress
 
 Floats = NDArray[np.float64]

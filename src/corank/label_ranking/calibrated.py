@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import clone
 
-from corank.data.weights import as_weights
+from corank.data.problem.weights import as_weights
 from corank.errors import InputError
 from corank.label_ranking.batch import Constraint, Found, descend, newton
 from corank.label_ranking.encodings import TARGETS
@@ -34,7 +34,7 @@ from corank.label_ranking.expansion import expand_constraints
 from corank.label_ranking.preferences import ABOVE_ZERO, CONVERSIONS, LabelPreferences, as_conversion
 from corank.label_ranking.ranker import LabelRanker
 from corank.label_ranking.seen import SeenRows
-from corank.losses import LOSSES, Loss
+from corank.pairwise.losses import LOSSES, Loss
 from corank.parameters import Rules, boolean, having, none, number, one_of, rng_of, seed, whole
 
 Floats = NDArray[np.float64]

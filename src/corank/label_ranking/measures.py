@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.core import label_orders
-from corank.core.label_orders import compare_orders
+from corank.core.labels import orders as label_orders
+from corank.core.labels.orders import compare_orders
 from corank.errors import InputError
 from corank.label_ranking.tables import as_indicator, as_positions
 

@@ -21,20 +21,19 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils.validation import validate_data
 
-from corank.basis import Basis
-from corank.basis.basis import as_doubles
-from corank.core import label_steps
-from corank.core.label_steps import N_TALLIES, StepPlan, StepState, learn_dual, learn_linear
-from corank.core.rows import as_core_rows
-from corank.data.rows import columns_of
+from corank.core.labels import online as label_steps
+from corank.core.labels.online import N_TALLIES, StepPlan, StepState, learn_dual, learn_linear
+from corank.core.rows.access import as_core_rows
+from corank.data.problem.rows import columns_of
 from corank.errors import InputError
-from corank.kernels import Kernel, as_kernel, is_precomputed
+from corank.kernels import Basis, Kernel, as_kernel, is_precomputed
+from corank.kernels.basis import as_doubles
+from corank.kernels.views import View
 from corank.label_ranking.encodings import TARGETS
 from corank.label_ranking.preferences import ABOVE_ZERO, CONVERSIONS, LabelPreferences, as_conversion
 from corank.label_ranking.ranker import LabelRanker
 from corank.parameters import Rules, boolean, none, one_of, rng_of, seed, whole
 from corank.parameters import kernel as a_kernel
-from corank.views import View
 
 Floats = NDArray[np.float64]
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from corank.core.label_constraints import (
+from corank.core.labels.constraints import (
     Conversion,
     LabelTargets,
     count_constraints,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from corank.data.rows import as_rows, columns_of
+from corank.data.problem.rows import as_rows, columns_of
 from corank.errors import InputError
 from corank.label_ranking.encodings import answer, ranking, read_targets
 from corank.label_ranking.measures import kendall_distance, kendall_tau, top_positions

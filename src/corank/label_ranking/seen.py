@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from corank.data.deviation import column_factors
-from corank.data.queries import Queries
-from corank.data.ranking import RankingData
+from corank.data.problem.column_scales import column_factors
+from corank.data.problem.queries import Queries
+from corank.data.problem.ranking import RankingData
 
 Floats = NDArray[np.float64]
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from corank.data.given import as_scores
+from corank.data.problem.inputs import as_scores
 from corank.errors import InputError
 from corank.lambdarank.lambdas import Lambda
 

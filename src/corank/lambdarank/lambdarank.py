@@ -19,11 +19,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.metaestimators import available_if
 
-from corank.base import Interrupted, Ranker
-from corank.core.scaled import factors_of
-from corank.data.ranking import RankingData
+from corank.core.rows.scaled import factors_of
+from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
-from corank.held_out import HeldOut
+from corank.estimator.base import Interrupted, Ranker
+from corank.estimator.held_out import HeldOut
 from corank.lambdarank.lambdas import Lambda
 from corank.lambdarank.lists import Lists
 from corank.lambdarank.scorers import Linear, Perceptron, Scorer, column_mean, perceive, seen

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from corank.core.threads import cut, n_threads, spread
-from corank.data.given import as_scores
+from corank.data.problem.inputs import as_scores
 from corank.errors import InputError, known
 from corank.lambdarank.kinds import KINDS, OWN
 from corank.lambdarank.lists import Lists

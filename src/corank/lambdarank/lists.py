@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.data.ranking import RankingData
+from corank.data.problem.ranking import RankingData
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from corank.data.atomic import atomic_file
+from corank.data.durable.atomic import atomic_file
 from corank.errors import need
 from corank.lambdarank.field import Field
 

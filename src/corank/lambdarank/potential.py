@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from corank.data.given import as_numbers
+from corank.data.problem.inputs import as_numbers
 from corank.errors import InputError
 from corank.lambdarank.field import Field
 from corank.parameters import check_values, rng_of, seed, whole

@@ -15,9 +15,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.core.products import gather_rows, score_rows
-from corank.core.rows import as_core_rows
-from corank.data.ranking import RankingData
+from corank.core.rows.access import as_core_rows
+from corank.core.rows.products import gather_rows, score_rows
+from corank.data.problem.ranking import RankingData
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.core.forces import LOGISTIC, RAMP, add_pairs, add_preferences, add_winner
-from corank.core.list_forces import AP, ERR, RR, add_ndcg, add_swaps
+from corank.core.lists.list_lambdas import AP, ERR, RR, add_ndcg, add_swaps
+from corank.core.lists.pair_lambdas import LOGISTIC, RAMP, add_pairs, add_preferences, add_winner
 from corank.errors import InputError
 from corank.lambdarank.kinds import KINDS, OWN, Kind
 from corank.lambdarank.lists import Lists

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.core.scaled import ScaledRows, factors_of
-from corank.data.ranking import RankingData
+from corank.core.rows.scaled import ScaledRows, factors_of
+from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
-from corank.held_out import HeldOut
+from corank.estimator.held_out import HeldOut
 from corank.lambdarank.trees import Watched
 from corank.metrics import evaluate, parse_metric
 

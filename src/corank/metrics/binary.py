@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.core.ranked import first_relevant, irrelevant_above, precision_at_r, precision_sums
-from corank.core.top_k import BLOCK, RELEVANT
+from corank.core.lists.ranked import first_relevant, irrelevant_above, precision_at_r, precision_sums
+from corank.core.lists.top_k import BLOCK, RELEVANT
 from corank.errors import InputError
 from corank.metrics.earnings import depth, earnings, tie_code
 from corank.metrics.judgements import Judgements, PerQuery, ratio

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.core.ranked import ranked_gains
-from corank.core.top_k import EXPECTED, EXPONENTIAL, GIVEN, LINEAR, RELEVANT, top_gains
+from corank.core.lists.ranked import ranked_gains
+from corank.core.lists.top_k import EXPECTED, EXPONENTIAL, GIVEN, LINEAR, RELEVANT, top_gains
 from corank.errors import InputError
 from corank.metrics.judgements import Judgements
 
@@ -23,7 +23,7 @@ def earnings(
     Sum discount(i) · gain(row of rank i) over the first ``len(discounts)`` ranks of each query.
 
     judged: grouped rows.
-    gain: A gain code of `corank.core.top_k`.
+    gain: A gain code of `corank.core.lists.top_k`.
     discounts: weight of rank 1, 2, ...
     threshold: the lowest grade with gain 1, for the code RELEVANT.
     Returns: what the order earns (in ties by expectation: on average), and what the best order earns.
@@ -48,7 +48,7 @@ def ranked_gain_values(judged: Judgements, gain: int, threshold: float = 0.0) ->
     Gains of the rows in order of falling score.
 
     judged: grouped rows.
-    gain: A gain code of `corank.core.top_k`, all but BEST.
+    gain: A gain code of `corank.core.lists.top_k`, all but BEST.
     threshold: the lowest grade with gain 1, for the code RELEVANT.
     Returns: one gain per row of ``judged.ranked``.
     """
@@ -117,6 +117,6 @@ def tie_code(judged: Judgements) -> int:
     Return how kernels treat ties; docid order is already the order of the rows.
 
     judged: grouped rows.
-    Returns: A tie code of `corank.core.top_k`.
+    Returns: A tie code of `corank.core.lists.top_k`.
     """
     return EXPECTED if judged.convention.ties == "expectation" else GIVEN

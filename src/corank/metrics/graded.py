@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from corank.core.cascade import cascade
-from corank.core.ranked import mean_of_ndcgs
-from corank.core.top_k import BEST, EXPONENTIAL, LINEAR
+from corank.core.lists.ranked import mean_of_ndcgs
+from corank.core.lists.reciprocal_rank import cascade
+from corank.core.lists.top_k import BEST, EXPONENTIAL, LINEAR
 from corank.errors import InputError
 from corank.metrics.earnings import depth, discounts_of, earnings, gradable, ranked_gain_values, tie_code
 from corank.metrics.judgements import Judgements, PerQuery, ratio

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from corank.core.blocks import sort_blocks
+from corank.core.rows.blocks import sort_blocks
 from corank.core.threads import cut, n_threads, spread, threads_for
-from corank.data.given import as_numbers, as_scores
-from corank.data.queries import Queries
+from corank.data.problem.inputs import as_numbers, as_scores
+from corank.data.problem.queries import Queries
 from corank.errors import InputError
 from corank.metrics.conventions import Convention
 

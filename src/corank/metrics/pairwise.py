@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.core.inversions import pair_losses
+from corank.core.pairs.inversions import pair_losses
 from corank.errors import InputError
 from corank.metrics.judgements import Judgements, PerQuery, ratio
 from corank.metrics.measure import measure
@@ -67,7 +67,7 @@ def pair_counts(
     judged: grouped rows.
     grades: grades of the rows of ``judged.ranked``.
     power: the α of `kpartite_error`.
-    Returns: see `corank.core.inversions.pair_losses`.
+    Returns: see `corank.core.pairs.inversions.pair_losses`.
     """
     out = judged.walk(pair_losses, grades, float(power), columns=(3,))
     return out[:, 0], out[:, 1], out[:, 2]

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from corank.data.collection import Collection
-from corank.data.text import Source
-from corank.data.trec import Qrels, Run, join_run, read_qrels, read_run
+from corank.data.formats.text import Source
+from corank.data.formats.trec import Qrels, Run, join_run, read_qrels, read_run
+from corank.data.problem.collection import Collection
 from corank.errors import InputError
 from corank.metrics.conventions import Convention
 from corank.metrics.evaluate import Evaluation, evaluate
@@ -31,10 +31,10 @@ def evaluate_run(
     Parameters
     ----------
     qrels : path, Qrels or Collection
-        Judged documents: a TREC qrels file, what `corank.data.trec.read_qrels` made of one, or a collection that
-        names its documents.
+        Judged documents: a TREC qrels file, what `corank.data.formats.trec.read_qrels` made of one, or a collection
+        that names its documents.
     run : path or Run
-        Retrieved documents: a TREC run file, or what `corank.data.trec.read_run` made of one.
+        Retrieved documents: a TREC run file, or what `corank.data.formats.trec.read_run` made of one.
     metrics : str or sequence of str
         Names such as ``nDCG@10``; see `corank.metrics.names.parse_metric`.
     convention : str or Convention

@@ -21,19 +21,23 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
 import corank
-from corank import basis, gp, kernels, moments, views
-from corank.base import Ranker
-from corank.data.rows import require_structure
-from corank.data.scale import QueryScaler
+from corank import kernels, pairwise
+from corank.data.problem.rows import require_structure
 from corank.errors import InputError, reason
-from corank.exact import penalty
+from corank.estimator.base import Ranker
+from corank.estimator.landmarks import Landmarks
+from corank.estimator.query_scaler import QueryScaler
+from corank.estimator.smooth import Smooth
+from corank.gp.collaborative import user_thresholds
+from corank.gp.ep import items, posterior, process, propagation, sites
 from corank.label_ranking import LabelRanker
 from corank.lambdarank import lambdas, terms
-from corank.landmarks import Landmarks
-from corank.linklearn import LinkLearn, network
-from corank.smooth import Smooth
+from corank.solvers import penalty
+from corank.text import LinkLearn, network
 
-HOMES: tuple[ModuleType, ...] = (basis, gp, kernels, lambdas, moments, network, penalty, terms, views)
+HOMES: tuple[ModuleType, ...] = (
+    items, kernels, lambdas, network, pairwise, penalty, posterior, process, propagation, sites, terms, user_thresholds,
+)  # fmt: skip
 """The modules whose dataclasses may stand inside a saved model."""
 
 FROM_SKLEARN = {

@@ -27,15 +27,15 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 import corank
-from corank.base import Ranker
-from corank.data.atomic import atomic_file
-from corank.data.scale import QueryScaler
+from corank.data.durable.atomic import atomic_file
 from corank.errors import InputError, reason
+from corank.estimator.base import Ranker
+from corank.estimator.query_scaler import QueryScaler
 from corank.label_ranking import LabelRanker
-from corank.linklearn import LinkLearn
 from corank.parameters import number
 from corank.persist.codec import decode, decode_estimator, encode, encode_estimator
 from corank.rls import Summary
+from corank.text import LinkLearn
 
 FORMAT = 1
 FIELDS: dict[str, type] = {

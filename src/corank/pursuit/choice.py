@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.basis import Basis
-from corank.data.ranking import RankingData
+from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
-from corank.kernels import is_precomputed
+from corank.kernels import Basis, is_precomputed
+from corank.kernels.views import View, as_views
 from corank.pursuit.dictionary import Dictionary, feature_columns, kernel_columns
-from corank.views import View, as_views
 
 
 def choose_rows(dictionary: Any, data: RankingData, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -104,7 +103,7 @@ def deal_views(
     """
     Make the views of a problem, each with its dictionary.
 
-    views: see `corank.views.as_views`.
+    views: see `corank.kernels.views.as_views`.
     split {"columns", "dictionary"}: what is dealt at random where `views` is a number: the columns, or `rows`.
     rows: from `choose_rows`; the dictionary of views that name no basis.
     n_features: number of columns.

@@ -29,12 +29,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from corank.advice import warn_of_no_agreement
-from corank.base import Ranker
-from corank.basis import Basis, Terms
-from corank.data.ranking import RankingData
+from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
-from corank.held_out import HeldOut
+from corank.estimator.advice import warn_of_no_agreement
+from corank.estimator.base import Ranker
+from corank.estimator.held_out import HeldOut
+from corank.kernels import Basis, Terms
+from corank.kernels.views import View, kernels_of
 from corank.parameters import Rules
 from corank.progress import progress
 from corank.pursuit.choice import choose_rows, deal_views
@@ -45,7 +46,6 @@ from corank.pursuit.parameters import CO_PURSUIT
 from corank.pursuit.path import as_length, sum_terms
 from corank.pursuit.stopping import Watch
 from corank.pursuit.walk import walk
-from corank.views import View, kernels_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +69,7 @@ class CoRankingPursuit(Ranker):
     n_basis : int
         P, the most terms to choose in each view.
     views : int or list
-        Number of views, or one entry per view (see `corank.views.as_views`); a `View` may name its `basis`, the
+        Number of views, or one entry per view (see `corank.kernels.views.as_views`); a `View` may name its `basis`, the
         rows that its terms may stand for.
     kernel : str, Kernel or callable
         Kernel of views that name none.
@@ -90,7 +90,7 @@ class CoRankingPursuit(Ranker):
         algorithm), or each view what it leaves over itself and whole views must agree (the paper's objective, which
         then never rises).
     query_weight : {"pairs", "equal", "rows"}
-        How much a query counts, scored and unscored (see `corank.graphs.query_factors`).
+        How much a query counts, scored and unscored (see `corank.pairwise.query_factors`).
     scale : bool
         Whether columns are divided by their deviation inside queries before rows are compared.
     tol : float

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.basis import Basis
-from corank.data.queries import Queries
-from corank.data.ranking import RankingData
-from corank.graphs import Laplacian
+from corank.data.problem.queries import Queries
+from corank.data.problem.ranking import RankingData
+from corank.kernels import Basis
+from corank.pairwise import Laplacian
 from corank.pursuit.coupled import Coupled
 from corank.pursuit.dictionary import Dictionary, kernel_columns
 from corank.pursuit.inner import Goal

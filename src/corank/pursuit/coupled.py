@@ -23,9 +23,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.core.pursuit import joint_best
+from corank.core.models.pursuit import joint_best
 from corank.core.threads import spread
-from corank.graphs import Laplacian
+from corank.pairwise import Laplacian
 from corank.pursuit.dictionary import Dictionary
 from corank.pursuit.inner import Floats, Inner
 

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from corank.basis import Basis
-from corank.core.pursuit import TINY
-from corank.exact.solution import require_products
+from corank.core.models.pursuit import TINY
+from corank.kernels import Basis
 from corank.pursuit.inner import Floats, Inner
+from corank.solvers.solution import require_products
 
 # entries of a block of columns: 16 MiB of float64
 _BLOCK = 1 << 21

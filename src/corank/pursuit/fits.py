@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from corank.graphs import QueryLaplacian
+from corank.pairwise import QueryLaplacian
 from corank.pursuit.dictionary import Dictionary
 from corank.pursuit.inner import Floats, Goal, Inner
 from corank.pursuit.path import Step

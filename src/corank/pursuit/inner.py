@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.data.queries import Queries
-from corank.data.ranking import RankingData
+from corank.data.problem.queries import Queries
+from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
-from corank.graphs import Laplacian, PairLaplacian, QueryLaplacian, weigh_queries
+from corank.pairwise import Laplacian, PairLaplacian, QueryLaplacian, weigh_queries
 
 Floats = NDArray[np.float64]
 
@@ -91,7 +91,7 @@ class Goal:
         Read the goal off a problem; a preference asks for a difference of 1.
 
         mix: share of regression.
-        query_weight {"pairs", "equal", "rows"}: see `corank.graphs.query_factors`.
+        query_weight {"pairs", "equal", "rows"}: see `corank.pairwise.query_factors`.
         """
         rows = data.scored_rows
         if data.pairs is not None:

@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from corank.core.pursuit import BACK, BASIC, PRE, Small, pursue_many, score_many
+from corank.core.models.pursuit import BACK, BASIC, PRE, Small, pursue_many, score_many
 from corank.core.threads import cut, n_threads, spread
-from corank.data.given import as_scores, require_squares
-from corank.data.queries import Queries
+from corank.data.problem.inputs import as_scores, require_squares
+from corank.data.problem.queries import Queries
 from corank.errors import InputError
-from corank.graphs import query_factors
 from corank.kernels import as_kernel, require_similarities
+from corank.kernels.views import View
+from corank.pairwise import query_factors
 from corank.parameters import check_values, rng_of
 from corank.pursuit.parameters import PURSUIT
 from corank.pursuit.path import as_length
-from corank.views import View
 
 Floats = NDArray[np.float64]
 

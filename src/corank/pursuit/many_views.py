@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from corank.core.copursuit import SmallPair, copursue_many, coscore_many
+from corank.core.models.coupled_pursuit import SmallPair, copursue_many, coscore_many
 from corank.core.threads import cut, n_threads, spread
-from corank.data.given import as_scores, require_squares
-from corank.data.queries import Queries
+from corank.data.problem.inputs import as_scores, require_squares
+from corank.data.problem.queries import Queries
 from corank.errors import InputError
-from corank.graphs import query_factors
+from corank.pairwise import query_factors
 from corank.parameters import check_values
 from corank.pursuit.many import LEAST, Floats, as_items, catalogue_gram, scores_by_problem
 from corank.pursuit.parameters import CO_PURSUIT

@@ -23,13 +23,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from corank.base import Ranker
-from corank.basis import Basis, Terms
-from corank.core.scaled import factors_of
-from corank.data.ranking import RankingData
+from corank.core.rows.scaled import factors_of
+from corank.data.problem.ranking import RankingData
 from corank.errors import InputError, warn
-from corank.held_out import HeldOut
-from corank.kernels import Kernel
+from corank.estimator.base import Ranker
+from corank.estimator.held_out import HeldOut
+from corank.kernels import Basis, Kernel, Terms
 from corank.parameters import Rules
 from corank.progress import progress
 from corank.pursuit.choice import Candidates
@@ -76,7 +75,7 @@ class RankingPursuit(Ranker):
         Rows of X that a term may stand for: the scored ones (those of pairs, where preferences are given), all, so many
         random ones, or those named; or the columns of X themselves, without a kernel.
     query_weight : {"pairs", "equal", "rows"}
-        How much a query counts (see `corank.graphs.query_factors`).
+        How much a query counts (see `corank.pairwise.query_factors`).
     scale : bool
         Whether columns are divided by their deviation inside queries before rows are compared.
     fit_intercept : bool

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.held_out import HeldOut
+from corank.estimator.held_out import HeldOut
 from corank.pursuit.dictionary import Dictionary
 
 

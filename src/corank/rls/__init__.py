@@ -1,6 +1,6 @@
 """Learn by one linear system: RankRLS, ViewRankRLS, CoRankRLS, with whole paths and exact cross-validation."""
 
-from corank.basis.features import FeatureMap
+from corank.kernels.features import FeatureMap
 from corank.rls.co_rankrls import CoRankRLS
 from corank.rls.rankrls import RankRLS
 from corank.rls.summary import Summary

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.core.blocks import sort_blocks
+from corank.core.rows.blocks import sort_blocks
 
 Floats = NDArray[np.float64]
 
@@ -29,7 +29,7 @@ class Sizes:
     targets: ‖t‖, t the targets of the least-squares problem.
     similarities: Σ of the squared lengths of its rows before means were subtracted, for features that are computed
         from similarities; 0 for columns, which are given.
-    inflation: what errors of similarities grow by in features, see `corank.basis.FeatureMap.inflation`.
+    inflation: what errors of similarities grow by in features, see `corank.kernels.FeatureMap.inflation`.
     """
 
     targets: float

@@ -23,14 +23,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from corank.advice import warn_of_no_agreement
-from corank.basis import Basis, FeatureMap, Terms, score_columns
-from corank.core.scaled import plain
-from corank.data.ranking import RankingData
-from corank.data.weights import require_weight
+from corank.core.rows.scaled import plain
+from corank.data.problem.ranking import RankingData
+from corank.data.problem.weights import require_weight
 from corank.errors import InputError
-from corank.held_out import HeldOut
-from corank.kernels import LinearKernel
+from corank.estimator.advice import warn_of_no_agreement
+from corank.estimator.held_out import HeldOut
+from corank.kernels import Basis, FeatureMap, LinearKernel, Terms, score_columns
+from corank.kernels.views import View, as_views, kernels_of
 from corank.parameters import Rules, items, listing, none, number, whole
 from corank.progress import progress
 from corank.rls.frame import Frame
@@ -39,7 +39,6 @@ from corank.rls.least_squares import Judge, LeastSquares, raw_weights
 from corank.rls.spectrum import Ridge, ridge_of, solve_one
 from corank.rls.summary import Summary
 from corank.rls.systems import FeatureSystem
-from corank.views import View, as_views, kernels_of
 
 Floats = NDArray[np.float64]
 

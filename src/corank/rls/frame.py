@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.data.ranking import RankingData
+from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
-from corank.graphs import Laplacian, QueryLaplacian, drawn_weight, weigh_queries
 from corank.metrics import Result, evaluate, parse_metric
+from corank.pairwise import Laplacian, QueryLaplacian, drawn_weight, weigh_queries
 from corank.rls.accuracy import Held, Sizes, level
 
 Floats = NDArray[np.float64]
@@ -32,8 +32,8 @@ class Frame(ABC):
     rows: rows of X that are compared, each once.
     starts (n_queries + 1,): where each query begins.
     shares (n_queries,): weight of each query's pairs over that of all. With `ties`, every row is a pair with itself
-        too, as in `corank.graphs.drawn_weight`, and rows alone in their query hold what is left to 1.
-    query_weight {"pairs", "equal", "rows"}: how much a query counts, see `corank.graphs.weigh_queries`.
+        too, as in `corank.pairwise.drawn_weight`, and rows alone in their query hold what is left to 1.
+    query_weight {"pairs", "equal", "rows"}: how much a query counts, see `corank.pairwise.weigh_queries`.
     ties: whether two rows of equal score make a pair too.
     """
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.data.ranking import RankingData
-from corank.data.split import keep_scores
+from corank.data.problem.ranking import RankingData
+from corank.data.problem.splits import keep_scores
 from corank.errors import InputError
 from corank.metrics import parse_metric
 from corank.rls.frame import Frame, RowFrame

@@ -12,21 +12,20 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from corank import parameters
-from corank.base import Ranker
-from corank.basis import Basis, FeatureMap, choose_basis, require_choice
-from corank.core.scaled import ScaledRows
-from corank.data.deviation import column_factors
-from corank.data.ranking import RankingData
+from corank.core.rows.scaled import ScaledRows
+from corank.data.problem.column_scales import column_factors
+from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
-from corank.graphs import QUERY_WEIGHTS
-from corank.kernels import RANK_TOLERANCE, LinearKernel
+from corank.estimator.base import Ranker
+from corank.kernels import RANK_TOLERANCE, Basis, FeatureMap, LinearKernel, choose_basis, require_choice
+from corank.kernels.views import View
 from corank.metrics import parse_metric
+from corank.pairwise import QUERY_WEIGHTS
 from corank.parameters import Rules, boolean, listing, none, number, one_of, rng_of, text, whole
 from corank.rls.frame import Frame
 from corank.rls.judge import candidates
 from corank.rls.spectrum import Equations, Ridge
 from corank.rls.summary import Summary
-from corank.views import View
 
 Floats = NDArray[np.float64]
 Judge = Callable[[list[Ridge], Floats], Floats]

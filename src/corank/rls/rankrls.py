@@ -27,13 +27,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from corank.basis import Basis, FeatureMap, score_columns
-from corank.core.scaled import factors_of
-from corank.data.ranking import RankingData
-from corank.data.weights import require_weight
+from corank.core.rows.scaled import factors_of
+from corank.data.problem.ranking import RankingData
+from corank.data.problem.weights import require_weight
 from corank.errors import InputError
-from corank.held_out import HeldOut
-from corank.kernels import Kernel, LinearKernel
+from corank.estimator.held_out import HeldOut
+from corank.kernels import Basis, FeatureMap, Kernel, LinearKernel, score_columns
+from corank.kernels.views import View
 from corank.progress import progress
 from corank.rls.frame import Frame, RowFrame
 from corank.rls.judge import EVIDENCE, best, candidates, judged, metric_for
@@ -41,7 +41,6 @@ from corank.rls.least_squares import Judge, LeastSquares, raw_weights
 from corank.rls.spectrum import Equations, ridge_of, solve_one
 from corank.rls.summary import Summary
 from corank.rls.systems import DenseSystem, FeatureSystem, System
-from corank.views import View
 
 Floats = NDArray[np.float64]
 
@@ -72,7 +71,7 @@ class RankRLS(LeastSquares):
         Weight of ½‖f‖² beside the mean loss ½(error)² of the compared pairs (the paper's λ is alpha times their
         weight). None chooses: by `alphas` where given, else b · D / max(m, d), D the mean squared distance of
         compared rows in the space of the kernel, m their number less one for each query, d the number of columns of a
-        linear kernel, b = 10, or 1 for a single query (see `corank.exact.penalty`).
+        linear kernel, b = 10, or 1 for a single query (see `corank.solvers.penalty`).
     kernel : str, Kernel or callable
         Similarity of rows: "linear", "gaussian" (or "rbf"), "polynomial", "laplacian", "chi-square", "cosine", or
         "precomputed", when X holds similarities to the training rows. A function takes two sequences of rows and

@@ -29,7 +29,7 @@ class Equations(NamedTuple):
     b (n,): the right side.
     units (n,): what rounding errors of each direction are relative to. Columns have units of their own, the diagonal of
         A; directions of one kernel share the mean of theirs.
-    closed_alpha: what the closed rule says of λ, see `corank.exact.penalty.alpha_of`.
+    closed_alpha: what the closed rule says of λ, see `corank.solvers.penalty.alpha_of`.
     """
 
     A: Floats

@@ -16,15 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from corank.basis import FeatureMap, beside
-from corank.core.scaled import factors_of
-from corank.data.ranking import RankingData
+from corank.core.rows.scaled import factors_of
+from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
-from corank.exact.penalty import Freedom, alpha_of, freedom
-from corank.graphs import drawn_weight
-from corank.kernels import LinearKernel
-from corank.moments import Moments
+from corank.kernels import FeatureMap, LinearKernel, beside
+from corank.pairwise import Moments, drawn_weight
 from corank.rls.spectrum import Equations
+from corank.solvers.penalty import Freedom, alpha_of, freedom
 
 Floats = NDArray[np.float64]
 
@@ -44,7 +42,7 @@ class Summary:
         Sums over pairs of unscored rows, where there are views to agree.
     weights : tuple of float
         What the two sums are divided by: the weight of the pairs. Where equal scores are compared, and among unscored
-        rows, a row is a pair with itself too, see `corank.graphs.drawn_weight`.
+        rows, a row is a pair with itself too, see `corank.pairwise.drawn_weight`.
     free : Freedom
         How much there is to learn from.
     query_weight : {"pairs", "equal", "rows"}
@@ -89,7 +87,7 @@ class Summary:
         data : RankingData
             The problem.
         query_weight : {"pairs", "equal", "rows"}
-            How much a query counts, see `corank.graphs.weigh_queries`.
+            How much a query counts, see `corank.pairwise.weigh_queries`.
         ties : bool
             Whether two rows of equal score make a pair too.
 

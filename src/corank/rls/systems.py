@@ -15,16 +15,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.basis import Basis, beside
-from corank.data.ranking import RankingData
-from corank.exact.penalty import alpha_of, freedom
-from corank.kernels import LinearKernel
+from corank.data.problem.ranking import RankingData
+from corank.kernels import Basis, LinearKernel, beside
 from corank.rls.accuracy import Held, Sizes
 from corank.rls.frame import Frame, RowFrame
 from corank.rls.leave_out import Advance, dual_queries_out, rows_out, views_out
 from corank.rls.leave_pair_out import pairs_out
 from corank.rls.spectrum import Equations, Ridge, Spectrum
 from corank.rls.summary import Summary
+from corank.solvers.penalty import alpha_of, freedom
 
 Floats = NDArray[np.float64]
 

@@ -20,22 +20,21 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.basis import FeatureMap
-from corank.core.scaled import ScaledRows, factors_of, plain
-from corank.data.ranking import RankingData
-from corank.data.weights import require_weight
+from corank.core.rows.scaled import ScaledRows, factors_of, plain
+from corank.data.problem.ranking import RankingData
+from corank.data.problem.weights import require_weight
 from corank.errors import InputError
-from corank.exact.penalty import freedom
-from corank.held_out import HeldOut
-from corank.kernels import LinearKernel, SumKernel
-from corank.moments import pair_squares
+from corank.estimator.held_out import HeldOut
+from corank.kernels import FeatureMap, LinearKernel, SumKernel
+from corank.kernels.views import View, as_views, kernels_of
+from corank.pairwise import pair_squares
 from corank.parameters import Rules, items, whole
 from corank.progress import progress
 from corank.rls.frame import Frame
 from corank.rls.judge import EVIDENCE, best, candidates, direction, metric_for
 from corank.rls.rankrls import FittedRankRLS, RankRLS
 from corank.rls.summary import Summary
-from corank.views import View, as_views, kernels_of
+from corank.solvers.penalty import freedom
 
 Floats = NDArray[np.float64]
 Fit = Callable[[Floats, Floats | None], FittedRankRLS]

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from corank import make_ranking
-from corank.data.queries import Queries
-from corank.experiments.bounds import populations, run
-from corank.experiments.bounds.populations import Lists, Rows
-from corank.experiments.options import ExperimentOptions
+from corank.data.problem.queries import Queries
+from experiments.bounds import populations, run
+from experiments.bounds.populations import Lists, Rows
+from experiments.options import ExperimentOptions
 
 MADE = make_ranking(40, (2, 7), random_state=0)
 LISTS = Lists(MADE.X, MADE.y.astype(float), Queries.of(MADE.qid, len(MADE.y)))

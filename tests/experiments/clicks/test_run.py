@@ -7,13 +7,13 @@ from functools import cache
 import numpy as np
 import pytest
 
-from corank.core.blends import share_clicks
-from corank.core.dice import seed_state
-from corank.data.make import make_ranking
-from corank.data.ranking import RankingData
-from corank.experiments.clicks import as_published, fidelity, hypothesis, learners, problem, run
-from corank.experiments.options import ExperimentOptions
-from corank.online import PDGD, CascadeClicks, ClickedPairs, simulate
+from corank.clicks import PDGD, CascadeClicks, ClickedPairs, simulate
+from corank.core.clicks.interleaving import share_clicks
+from corank.core.random import seed_state
+from corank.data.problem.ranking import RankingData
+from corank.data.problem.synthetic import make_ranking
+from experiments.clicks import as_published, fidelity, hypothesis, learners, problem, run
+from experiments.options import ExperimentOptions
 
 
 @cache

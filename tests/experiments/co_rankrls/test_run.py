@@ -3,12 +3,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from corank.data.mq2008 import folds, read_parts
-from corank.experiments.co_rankrls import run
-from corank.experiments.options import ExperimentOptions
 from corank.metrics import evaluate
-from corank.report import ReportTable
 from corank.rls import RankRLS
+from corank.tables import ReportTable
+from experiments.co_rankrls import run
+from experiments.datasets.mq2008 import folds, read_parts
+from experiments.options import ExperimentOptions
 
 
 def test_the_report_joins_folds_views_and_curves(tmp_path, monkeypatch):

@@ -3,11 +3,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from corank.data.make import make_ranking
-from corank.experiments.co_rankrls import draw, views
-from corank.experiments.options import ExperimentOptions
+from corank.data.problem.synthetic import make_ranking
 from corank.metrics import disagreement_error
 from corank.rls import CoRankRLS, RankRLS
+from experiments.co_rankrls import draw, views
+from experiments.options import ExperimentOptions
 
 
 @pytest.fixture(autouse=True)

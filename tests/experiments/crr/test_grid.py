@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from corank.data.make import make_ranking
-from corank.data.ranking import RankingData
-from corank.experiments.crr import grid
-from corank.experiments.crr.grid import Grid, Point
+from corank.data.problem.ranking import RankingData
+from corank.data.problem.synthetic import make_ranking
+from experiments.crr import grid
+from experiments.crr.grid import Grid, Point
 
 
 @pytest.fixture(scope="module")

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 from threadpoolctl import threadpool_limits
 
-from corank.experiments.crr.letor import run
-from corank.experiments.options import ExperimentOptions
+from experiments.crr.letor import run
+from experiments.options import ExperimentOptions
 
 
 @pytest.fixture(autouse=True)

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from corank.data.reuters import Stories
-from corank.experiments.crr import text
-from corank.experiments.options import ExperimentOptions
+from experiments.crr import text
+from experiments.datasets.reuters import Stories
+from experiments.options import ExperimentOptions
 
 
 def test_topics_are_spread_over_frequencies_rarest_first():

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from corank.experiments.few_judgements.problems import TopicPool
-from corank.smooth import Smooth
+from corank.estimator.smooth import Smooth
+from experiments.few_judgements.problems import TopicPool
 from some_stories import made_texts
 
 

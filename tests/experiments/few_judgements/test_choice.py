@@ -3,12 +3,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from corank.experiments.few_judgements import choice
-from corank.experiments.few_judgements.learners import RANKRLS
-from corank.experiments.options import ExperimentOptions
-from corank.judging import judging_curve
+from corank.judging.suggestions import judging_curve
 from corank.metrics import average_precision, wilcoxon
 from corank.rls import RankRLS
+from experiments.few_judgements import choice
+from experiments.few_judgements.learners import RANKRLS
+from experiments.options import ExperimentOptions
 
 
 @pytest.fixture(scope="module")

@@ -3,13 +3,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from corank.data.smart import Topics
-from corank.experiments.few_judgements import feedback
-from corank.experiments.few_judgements.learners import RANKRLS, learners
-from corank.experiments.few_judgements.retrieval import BM25Index
-from corank.experiments.options import ExperimentOptions
 from corank.metrics import average_precision
 from corank.rls import RankRLS
+from experiments.datasets.smart import Topics
+from experiments.few_judgements import feedback
+from experiments.few_judgements.learners import RANKRLS, learners
+from experiments.few_judgements.retrieval import BM25Index
+from experiments.options import ExperimentOptions
 from some_stories import made_texts
 
 

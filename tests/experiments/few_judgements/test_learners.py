@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-from corank.experiments.few_judgements.learners import RANKRLS, STRONGER, Classified, learners
+from experiments.few_judgements.learners import RANKRLS, STRONGER, Classified, learners
 
 
 def test_a_classifier_sees_judged_rows_only_and_scores_by_its_decision(pool):

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from corank.experiments.few_judgements.plot import plot_curves
+from experiments.few_judgements.plot import plot_curves
 
 
 def test_the_picture_is_a_png_for_one_topic_and_for_many(tmp_path):

@@ -3,11 +3,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from corank.experiments.few_judgements import positives
-from corank.experiments.few_judgements.learners import RANKRLS, learners
-from corank.experiments.options import ExperimentOptions
 from corank.metrics import average_precision
 from corank.rls import RankRLS
+from experiments.few_judgements import positives
+from experiments.few_judgements.learners import RANKRLS, learners
+from experiments.options import ExperimentOptions
 
 
 def test_known_and_presumed_rows_are_not_measured(pool, monkeypatch):

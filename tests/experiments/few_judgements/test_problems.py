@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from corank.data.reuters import Stories
-from corank.data.wikispeedia import Articles
-from corank.experiments.few_judgements import problems
+from experiments.datasets.reuters import Stories
+from experiments.datasets.wikispeedia import Articles
+from experiments.few_judgements import problems
 
 
 @pytest.fixture(autouse=True)

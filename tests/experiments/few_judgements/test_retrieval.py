@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from corank.experiments.few_judgements.retrieval import BM25Index, Feedback
+from experiments.few_judgements.retrieval import BM25Index, Feedback
 
 TEXTS = ["tin quarry tin tin", "gold quarry", "rice field paddy rice", "gold gold price price tin", "wheat"]
 QUERIES = ["tin price tin", "rice unknown"]

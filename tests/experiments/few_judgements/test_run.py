@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from corank.experiments.few_judgements import run
-from corank.experiments.options import ExperimentOptions
-from corank.report import ReportTable
+from corank.tables import ReportTable
+from experiments.few_judgements import run
+from experiments.options import ExperimentOptions
 
 
 def test_the_report_joins_all_tables_and_a_picture(pool, tmp_path, monkeypatch):

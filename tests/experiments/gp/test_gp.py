@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from corank.experiments import find
-from corank.experiments.gp.active import share_wrong
-from corank.experiments.gp.spiral import fitted, spiral
-from corank.experiments.options import ExperimentOptions
+from experiments import find
+from experiments.gp.active import share_wrong
+from experiments.gp.spiral import fitted, spiral
+from experiments.options import ExperimentOptions
 
 
 def test_wrong_pairs_are_counted_one_by_one():

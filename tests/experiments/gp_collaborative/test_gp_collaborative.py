@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from corank.experiments.gp_collaborative import run
-from corank.experiments.gp_collaborative.methods import CHEAP, METHODS, errors
-from corank.experiments.gp_collaborative.problem import KERNELS, Movies
-from corank.experiments.options import ExperimentOptions
+from experiments.gp_collaborative import run
+from experiments.gp_collaborative.methods import CHEAP, METHODS, errors
+from experiments.gp_collaborative.problem import KERNELS, Movies
+from experiments.options import ExperimentOptions
 
 
 def made_up():

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from corank.experiments.gp_ordinal import run
-from corank.experiments.gp_ordinal.methods import METHODS, all_thresholds
-from corank.experiments.options import ExperimentOptions
+from experiments.gp_ordinal import run
+from experiments.gp_ordinal.methods import METHODS, all_thresholds
+from experiments.options import ExperimentOptions
 
 
 def made_up(name):

@@ -4,18 +4,12 @@ import numpy as np
 import pytest
 from sklearn.model_selection import KFold
 
-from corank.experiments.label_ranking import methods, run
-from corank.experiments.label_ranking.crossing import RANKS, SETS, TOPS, crossed
-from corank.experiments.label_ranking.methods import RANKING, cut_methods, top_order
-from corank.experiments.label_ranking.sets import (
-    LabelData,
-    make_top_lists,
-    read_multilabel,
-    read_rankings,
-    read_sushi,
-)
-from corank.experiments.options import ExperimentOptions
 from corank.label_ranking import CalibratedLabelRanker, kendall_tau
+from experiments.label_ranking import methods, run
+from experiments.label_ranking.crossing import RANKS, SETS, TOPS, crossed
+from experiments.label_ranking.methods import RANKING, cut_methods, top_order
+from experiments.label_ranking.sets import LabelData, make_top_lists, read_multilabel, read_rankings, read_sushi
+from experiments.options import ExperimentOptions
 
 MADE = make_top_lists(150, np.random.default_rng(3), n_features=3, n_labels=4)
 SETS_MADE = LabelData(MADE.X, (MADE.y > 0).astype(float))

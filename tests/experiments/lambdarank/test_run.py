@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from corank import QueryScaler
-from corank.experiments.lambdarank import methods, problems, run
-from corank.experiments.options import ExperimentOptions
+from experiments.lambdarank import methods, problems, run
+from experiments.options import ExperimentOptions
 
 
 def test_the_report_holds_what_was_measured(tmp_path, monkeypatch):

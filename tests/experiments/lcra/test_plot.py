@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from corank.experiments.lcra.plot import plot_gains
+from experiments.lcra.plot import plot_gains
 
 
 def test_the_picture_is_a_png_for_one_repeat_and_for_many(tmp_path):

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from corank.experiments.lcra.problems import problems
+from experiments.lcra.problems import problems
 
 SYNTHETIC = ("redundant views", "wide redundant views", "split signal")
 

@@ -3,10 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from corank.data.make import make_ranking
-from corank.experiments.lcra import run
-from corank.experiments.lcra.problems import ProblemSource, SplitRepeat
-from corank.experiments.options import ExperimentOptions
+from corank.data.problem.synthetic import make_ranking
+from experiments.lcra import run
+from experiments.lcra.problems import ProblemSource, SplitRepeat
+from experiments.options import ExperimentOptions
 
 
 def small(rng):

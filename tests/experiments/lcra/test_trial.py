@@ -3,12 +3,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from corank.data.make import make_ranking
-from corank.data.ranking import RankingData
-from corank.data.split import hide_scores
-from corank.descent import LCRA, SPD
-from corank.experiments.lcra.problems import problems
-from corank.experiments.lcra.trial import GRIDS, GridSums, draw_repeat, try_grids
+from corank.data.problem.ranking import RankingData
+from corank.data.problem.splits import hide_scores
+from corank.data.problem.synthetic import make_ranking
+from corank.linear import LCRA, SPD
+from experiments.lcra.problems import problems
+from experiments.lcra.trial import GRIDS, GridSums, draw_repeat, try_grids
 
 
 @pytest.mark.parametrize("coupling", [0.0, 0.7])

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from corank.data.records import Records
-from corank.data.smart import Topics
-from corank.experiments.linklearn import citations, problems, reviews, run
-from corank.experiments.options import ExperimentOptions
-from corank.linklearn import Corpus
+from corank.data.records.records import Records
+from corank.text import Corpus
+from experiments.datasets.smart import Topics
+from experiments.linklearn import citations, problems, reviews, run
+from experiments.options import ExperimentOptions
 from some_stories import made_texts
 
 

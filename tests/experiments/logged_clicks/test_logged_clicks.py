@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from corank.data.queries import Queries
-from corank.experiments.logged_clicks import problems, run
-from corank.experiments.logged_clicks.problems import SWAPPED, WANTED, K, Part
-from corank.experiments.options import ExperimentOptions
+from corank.data.problem.queries import Queries
+from experiments.logged_clicks import problems, run
+from experiments.logged_clicks.problems import SWAPPED, WANTED, K, Part
+from experiments.options import ExperimentOptions
 
 
 def made_up(fold, test, longest=None):

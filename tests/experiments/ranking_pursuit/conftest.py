@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from corank.experiments.ranking_pursuit.users import draw_users
+from experiments.ranking_pursuit.users import draw_users
 
 
 @pytest.fixture(scope="package")

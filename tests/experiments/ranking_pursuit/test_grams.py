@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from corank.experiments.ranking_pursuit.grams import Grams
+from experiments.ranking_pursuit.grams import Grams
 
 
 def test_a_width_without_any_similarity_is_blind(drawn):

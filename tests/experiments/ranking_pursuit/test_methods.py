@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from sklearn.kernel_ridge import KernelRidge
 
-from corank.experiments.ranking_pursuit.grams import Grams
-from corank.experiments.ranking_pursuit.methods import METHODS, PENALTIES, SVM_PENALTIES
+from corank.linear import RankSVM
 from corank.pursuit import RankingPursuit
 from corank.rls import RankRLS
-from corank.svm import RankSVM
+from experiments.ranking_pursuit.grams import Grams
+from experiments.ranking_pursuit.methods import METHODS, PENALTIES, SVM_PENALTIES
 
 
 def few(n):
@@ -54,7 +54,7 @@ def test_a_method_scores_as_the_estimator_does(name, drawn):
 
 @pytest.mark.parametrize("name", ["Item mean", "Collaborative"])
 def test_what_others_like_is_asked_for_each_user(name, drawn, monkeypatch):
-    monkeypatch.setattr("corank.experiments.ranking_pursuit.methods._USERS_AT_ONCE", 5)
+    monkeypatch.setattr("experiments.ranking_pursuit.methods._USERS_AT_ONCE", 5)
     model = drawn.item_mean if name == "Item mean" else drawn.collaborative
     users = drawn.held_out
     scores, shares = METHODS[name].scores(Grams(drawn, 8.0), users)

@@ -3,12 +3,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from corank.experiments.options import ExperimentOptions
-from corank.experiments.ranking_pursuit import run
-from corank.experiments.ranking_pursuit.grams import Grams
-from corank.experiments.ranking_pursuit.methods import METHODS, errors_of
 from corank.metrics import disagreement_error
 from corank.pursuit import RankingPursuit
+from experiments.options import ExperimentOptions
+from experiments.ranking_pursuit import run
+from experiments.ranking_pursuit.grams import Grams
+from experiments.ranking_pursuit.methods import METHODS, errors_of
 
 
 @pytest.mark.long

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from corank.experiments.ranking_pursuit import run
-from corank.experiments.ranking_pursuit.tables import tables_of
-from corank.experiments.ranking_pursuit.users import GROUPS
+from experiments.ranking_pursuit import run
+from experiments.ranking_pursuit.tables import tables_of
+from experiments.ranking_pursuit.users import GROUPS
 
 
 def test_tables_pool_users_over_repeats():

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from corank.experiments.ranking_pursuit.users import draw_users
+from experiments.ranking_pursuit.users import draw_users
 
 
 def test_a_draw_shares_no_item_between_learning_and_testing(ratings, drawn):

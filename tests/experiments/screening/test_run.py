@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from corank.data.records_writer import write_records
-from corank.data.reuters import Stories
+from corank.data.records.writer import write_records
 from corank.errors import InputError
-from corank.experiments.options import ExperimentOptions
-from corank.experiments.screening import pool, reviews, run
-from corank.experiments.screening.order import CORANK, RANDOM, SVM, Collection, flags, linear_svm, read_in_order
-from corank.experiments.screening.outside import read_outside
-from corank.screening import make_views, simulate
-from screening.synthetic import collection
+from corank.judging.screening import make_views, simulate
+from experiments.datasets.reuters import Stories
+from experiments.options import ExperimentOptions
+from experiments.screening import pool, reviews, run
+from experiments.screening.order import CORANK, RANDOM, SVM, Collection, flags, linear_svm, read_in_order
+from experiments.screening.outside import read_outside
+from some_records import collection
 
 NAMES = ["One_2001", "Two_2002"]
 

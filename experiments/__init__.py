@@ -1,0 +1,65 @@
+"""
+The papers' tables, one module each, on real data: each has a ``run(options)`` that returns a `Report`.
+
+A module is imported when its experiment is asked for; `EXPERIMENTS` is all that has to change for a new one.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+
+from corank.errors import InputError, known
+from corank.evaluation.report import Report
+from experiments.options import ExperimentOptions
+
+EXPERIMENTS = {
+    "bounds": "experiments.bounds.run",
+    "clicks": "experiments.clicks.run",
+    "co-rankrls": "experiments.co_rankrls.run",
+    "collaborative": "experiments.gp_collaborative.run",
+    "crr-letor": "experiments.crr.letor",
+    "crr-text": "experiments.crr.text",
+    "few-judgements": "experiments.few_judgements.run",
+    "label-ranking": "experiments.label_ranking.run",
+    "lambdarank": "experiments.lambdarank.run",
+    "gp-active": "experiments.gp.active",
+    "gp-spiral": "experiments.gp.spiral",
+    "lcra": "experiments.lcra.run",
+    "logged-clicks": "experiments.logged_clicks.run",
+    "linklearn": "experiments.linklearn.run",
+    "ordinal": "experiments.gp_ordinal.run",
+    "ranking-pursuit": "experiments.ranking_pursuit.run",
+    "screening": "experiments.screening.run",
+}
+"""Each experiment's name and the module that runs it."""
+
+
+def find(name: str) -> Callable[[ExperimentOptions], Report]:
+    """
+    Look up an experiment.
+
+    name: one of `EXPERIMENTS`.
+    Returns: takes `ExperimentOptions`, runs the experiment and returns its `Report`.
+    """
+    if name not in EXPERIMENTS:
+        raise InputError(f"there is no experiment {name!r}; {known(name, list(EXPERIMENTS))}.")
+    run: Callable[[ExperimentOptions], Report] = import_module(EXPERIMENTS[name]).run
+    return run
+
+
+def about(name: str) -> str:
+    """
+    Say what an experiment asks, without importing what it needs.
+
+    name: one of `EXPERIMENTS`.
+    Returns: the first line of its module's docstring.
+    """
+    spec = find_spec(EXPERIMENTS[name])
+    if spec is None or spec.origin is None:
+        return ""
+    told = ast.get_docstring(ast.parse(Path(spec.origin).read_text(encoding="utf-8"))) or ""
+    return told.partition("\n")[0]

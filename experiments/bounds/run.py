@@ -1,0 +1,198 @@
+"""
+Do bounds hold, and how wide are they?
+
+Neither Rajaram and Agarwal nor Usunier et al. have an experiment; this one is ours. A data set is the whole population,
+so that the true error of a model is known; what a user would have is drawn from it with replacement: queries to learn
+from, queries that were held out, and queries that nobody judged. An interval holds where the true error of the model
+that was learnt from this very draw lies inside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corank.data.problem.splits import QueryKFold
+from corank.evaluation.bounds import Bound, cv_bound, kpartite_interval, linear_class
+from corank.evaluation.bounds.cross_validation import list_errors
+from corank.evaluation.report import Report
+from corank.rls import RankRLS
+from corank.tables import Cell, ReportTable
+from experiments.bounds.populations import Lists, house_lists, houses, kpartite_errors, letor
+from experiments.options import ExperimentOptions
+
+Floats = NDArray[np.float64]
+Trial = dict[str, list[float]]
+
+RESAMPLES, DELTA, FOLDS, BOOTSTRAPS = 200, 0.05, 5, 400
+POWERS = (0.0, 1.0)
+# methods of the second table, and the one that is usual there
+UPPER, USUAL = "upper: ", "mean of folds + 1.64 s.e."
+PARTS = "parts of cv_bound"
+LISTS: dict[str, tuple[Callable[[], Lists], tuple[int, ...]]] = {
+    "MQ2008": (letor, (100, 400)), "Boston, lists of 10": (house_lists, (100, 400)),
+}  # fmt: skip
+ROWS = (100, 400)
+# of a normal distribution, for one-sided and two-sided 95 %
+_ONE, _TWO = 1.6449, 1.96
+
+
+def run(options: ExperimentOptions) -> Report:
+    """
+    Run the experiment.
+
+    options: 200 resamples by default; quick runs make 20 of the smaller size.
+    Returns: coverage and width of intervals on held-out data, of upper bounds by cross-validation, and their parts.
+    """
+    n_resamples = options.repeats or (20 if options.quick else RESAMPLES)
+    problems: list[tuple[str, int, Callable[[int], Trial]]] = []
+    for name, (population, sizes) in LISTS.items():
+        problems += [(name, n, partial(_of_lists, population, n, options.seed)) for n in sizes]
+    problems += [("Boston, rows", n, partial(_of_rows, n, options.seed)) for n in ROWS]
+    problems = [problem for problem in problems if problem[1] == 100 or not options.quick]
+    options.expect(len(problems) * n_resamples)
+    held_out: list[tuple[Cell, ...]] = []
+    upper: list[tuple[Cell, ...]] = []
+    parts: list[tuple[Cell, ...]] = []
+    for name, n, trial in problems:
+        key = {"set": name, "n": n}
+        found = [dict(options.result({**key, "resample": at}, partial(trial, at))) for at in range(n_resamples)]
+        if PARTS in found[0]:
+            parts.append((name, n, *np.mean([one.pop(PARTS) for one in found], axis=0).tolist()))
+        for method in found[0]:
+            is_upper, trials = method.startswith(UPPER), np.array([one[method] for one in found])
+            row = (name, n, method.removeprefix(UPPER), *_summary(trials, is_upper))
+            (upper if is_upper else held_out).append(row)
+    columns = ("population", "n", "method", "observed", "true", "coverage", "width", "vacuous")
+    return Report(
+        "Bounds: do they hold, and how wide are they?",
+        f"{n_resamples} resamples; delta {DELTA:g}. A population is a whole data set, and n of its members (queries, "
+        "lists or rows) are drawn with replacement to learn from (RankRLS with its defaults), to hold out, and, for "
+        "cross-validation, to stay unscored. 'True' is the error of the learnt model over the population, the mean "
+        "over resamples; coverage the share of resamples in which it lies inside; width that of the interval, or what "
+        "an upper bound is above the true error.",
+        (
+            ReportTable(
+                "Intervals from held-out data", columns, tuple(held_out),
+                note="Power 0 is the disagreement error; power 1 weighs a pair by the difference of its grades. The "
+                "bootstrap (percentiles, of queries or rows) and the normal interval (of the mean over queries) keep "
+                "their promise for large n only.",
+            ),
+            ReportTable(
+                "Upper bounds from the data that was learnt from", columns, tuple(upper),
+                note="In cross-validation bounds a pair weighs the difference of its grades, and a query of one grade "
+                "counts 0. 'Mean of folds + 1.64 s.e.' is what is usually reported: it speaks of models that "
+                "learnt from fewer queries, and takes dependent errors for independent ones.",
+            ),
+            ReportTable(
+                "What cv_bound is made of",
+                (
+                    "population", "n", "error of folds", "width of it", "distance to models of folds",
+                    "width of the distance",
+                ),
+                tuple(parts),
+            ),
+        ),
+        _findings(held_out, upper),
+    )  # fmt: skip
+
+
+def _summary(found: Floats, is_upper: bool) -> tuple[Cell, ...]:
+    """Means over trials of what the columns of the tables say; a trial is (observed, low, high, true, worst)."""
+    observed, low, high, true, worst = found.T
+    inside = (true <= high) & (is_upper | (low <= true))
+    vacuous = (high >= worst) & (is_upper | (low <= 0.0))
+    return tuple(float(np.mean(one)) for one in (observed, true, inside, high - (true if is_upper else low), vacuous))
+
+
+def _of_lists(population: Callable[[], Lists], n: int, seed: int, resample: int) -> Trial:
+    """One draw of lists to learn from, to hold out, and to leave unscored."""
+    lists, rng = population(), np.random.default_rng([seed, n, resample])
+    train, test, further = (lists.draw(n, rng) for _ in range(3))
+    model = RankRLS().fit(train[0], train[1], qid=train[2])
+    scores, everywhere = model.predict(test[0]), model.predict(lists.X)
+    found: Trial = {}
+    for power in POWERS:
+        true = lists.error(everywhere, power)
+        bound = kpartite_interval(scores, test[1], test[2], power=power, delta=DELTA)
+        errors = kpartite_errors(test[1], scores, test[2], power)
+        errors = errors[~np.isnan(errors)]
+        found[f"kpartite_interval, power {power:g}"] = _entry(bound, true)
+        drawn = errors[rng.integers(len(errors), size=(BOOTSTRAPS, len(errors)))].mean(axis=1)
+        ends = np.quantile(drawn, [0.5 * DELTA, 1.0 - 0.5 * DELTA])
+        found[f"bootstrap, power {power:g}"] = [bound.error, *ends.tolist(), true, bound.worst]
+        side = _TWO * float(errors.std(ddof=1)) / np.sqrt(len(errors))
+        found[f"normal, power {power:g}"] = [bound.error, bound.error - side, bound.error + side, true, bound.worst]
+    true = lists.cv_error(everywhere)
+    bound = cv_bound(RankRLS(), *train, (further[0], further[2]), cv=FOLDS, delta=DELTA)
+    found[f"{UPPER}cv_bound"] = _entry(bound, true)
+    found[PARTS] = [bound.error, *(value for name, value in bound.parts if isinstance(value, float))]
+    errors = _cross_validated(*train)
+    high = float(errors.mean() + _ONE * errors.std(ddof=1) / np.sqrt(len(errors)))
+    found[f"{UPPER}{USUAL}"] = [float(errors.mean()), 0.0, high, true, 1.0]
+    return found
+
+
+def _of_rows(n: int, seed: int, resample: int) -> Trial:
+    """One draw of rows to learn from, and to hold out; the true error is that for the shares of grades drawn."""
+    population, rng = houses(), np.random.default_rng([seed, n, resample])
+    train, test = (population.draw(n, rng) for _ in range(2))
+    model = RankRLS().fit(train[0], train[1], qid=np.zeros(n, dtype=int))
+    scores, everywhere = model.predict(test[0]), model.predict(population.X)
+    found: Trial = {}
+    for power in POWERS:
+        true = population.error(everywhere, power, _shares(test[1]))
+        bound = kpartite_interval(scores, test[1], power=power, delta=DELTA)
+        found[f"kpartite_interval, power {power:g}"] = _entry(bound, true)
+        chosen = rng.integers(n, size=(BOOTSTRAPS, n))
+        # every bootstrap sample is a query of its own
+        samples = np.repeat(np.arange(BOOTSTRAPS), n)
+        drawn = kpartite_errors(test[1][chosen].ravel(), scores[chosen].ravel(), samples, power)
+        ends = np.quantile(drawn, [0.5 * DELTA, 1.0 - 0.5 * DELTA])
+        found[f"bootstrap, power {power:g}"] = [bound.error, *ends.tolist(), true, bound.worst]
+    true = population.error(everywhere, 0.0, _shares(train[1]))
+    bound = linear_class(model.predict(train[0]), train[1], n_features=train[0].shape[1], delta=DELTA)
+    found[f"{UPPER}linear_class"] = _entry(bound, true)
+    return found
+
+
+def _entry(bound: Bound, true: float) -> list[float]:
+    return [bound.error, bound.low, bound.high, true, bound.worst]
+
+
+def _shares(y: NDArray[np.int64]) -> Floats:
+    return np.bincount(y, minlength=int(houses().y.max()) + 1) / len(y)
+
+
+def _cross_validated(X: Floats, y: Floats, qid: NDArray[np.int64]) -> Floats:
+    """Errors of all queries by models that did not learn from them."""
+    errors = []
+    for train, test in QueryKFold(FOLDS).split(X, qid=qid):
+        scores = RankRLS().fit(X[train], y[train], qid=qid[train]).predict(X[test])
+        errors.append(list_errors(scores, y[test], qid[test])[0])
+    return np.concatenate(errors)
+
+
+def _findings(held_out: list[tuple[Cell, ...]], upper: list[tuple[Cell, ...]]) -> tuple[str, ...]:
+    def column(rows: list[tuple[Cell, ...]], name: str, at: int) -> Floats:
+        return np.array([row[at] for row in rows if str(row[2]).startswith(name)])
+
+    ours, theirs = column(held_out, "kpartite", 6), column(held_out, "bootstrap", 6)
+    others = np.concatenate([column(held_out, name, 5) for name in ("bootstrap", "normal")])
+    held, above, usual = column(upper, "cv_bound", 5), column(upper, "cv_bound", 6), column(upper, USUAL, 5)
+    return (
+        f"Intervals by kpartite_interval hold in {_often(column(held_out, 'kpartite', 5))}, and are "
+        f"{(ours / theirs).min():.1f} to {(ours / theirs).max():.1f} times as wide as those of the bootstrap.",
+        f"Bootstrap and normal intervals, which promise {1 - DELTA:.0%}, hold in {others.min():.1%} to "
+        f"{others.max():.1%}.",
+        f"cv_bound holds in {_often(held)}, and lies {above.min():.2f} to {above.max():.2f} above the true "
+        f"error; the usual {USUAL} holds in {usual.min():.1%} to {usual.max():.1%}.",
+        f"linear_class is vacuous in {_often(column(upper, 'linear_class', 7))}.",
+    )
+
+
+def _often(shares: Floats) -> str:
+    return "every resample" if shares.min() == 1.0 else f"at least {shares.min():.1%} of the resamples"

@@ -1,0 +1,150 @@
+"""The published figures of those who learn from clicks on MQ2008, beside ours."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corank.clicks import DBGD, MGD, PDGD, ClickedPairs, OnlineRanker, simulate
+from corank.metrics import evaluate
+from corank.rls import RankRLS
+from corank.tables import ReportTable
+from experiments.clicks.as_published import SampledMGD, WorstFirst, upside_down
+from experiments.clicks.problem import DISCOUNT, LISTS, STOPS, USERS, K, bm25, fold_error, part, seed_of, user_of
+from experiments.datasets.mq2008 import N_FOLDS
+from experiments.options import ExperimentOptions
+
+Floats = NDArray[np.float64]
+
+SAMPLED_ONE, SAMPLED, WORST_FIRST = "DBGD, sampled winners", "MGD, sampled winners", "pairs, worst row first"
+
+PUBLISHED: dict[str, tuple[tuple[float, float, float], tuple[float, float, float]]] = {
+    "DBGD": ((0.683, 0.670, 0.631), (844, 817, 757)),
+    SAMPLED_ONE: ((0.683, 0.670, 0.631), (844, 817, 757)),
+    "MGD": ((0.690, 0.662, 0.647), (859, 825, 815)),
+    SAMPLED: ((0.690, 0.662, 0.647), (859, 825, 815)),
+    "ClickedPairs": ((0.674, 0.677, 0.677), (617, 619, 620)),
+    WORST_FIRST: ((0.674, 0.677, 0.677), (617, 619, 620)),
+    "PDGD": ((0.699, 0.695, 0.690), (960, 903, 908)),
+}
+"""Offline and online performance with the three users: table 3 of Oosterhuis and de Rijke (2018)."""
+
+METHODS: dict[str, OnlineRanker] = {
+    "DBGD": DBGD(),
+    SAMPLED_ONE: SampledMGD(1),
+    "MGD": MGD(),
+    SAMPLED: SampledMGD(),
+    "ClickedPairs": ClickedPairs(),
+    WORST_FIRST: WorstFirst(),
+    "PDGD": PDGD(),
+}
+LIMITS = (0.01, 15.0)
+"""How near offline and online figures shall be."""
+
+Curves = dict[tuple[str, str, str], dict[str, Floats]]
+
+LISTS_QUICK = 1_000
+AT = (0, 10, 30, 100, 300, 1_000, 3_000, 10_000)
+
+
+def cell(options: ExperimentOptions, method: str, kind: str, stop: str, fold: int, n_runs: int) -> dict[str, Any]:
+    """Run a method with a user on one fold: offline and online curves of each run."""
+    lists = LISTS_QUICK if options.quick else LISTS
+    key = {
+        "experiment": "clicks", "method": method, "user": kind, "stop": stop, "fold": fold, "runs": n_runs,
+        "lists": lists,
+    }  # fmt: skip
+
+    def compute() -> dict[str, Any]:
+        test = part(fold, "test")
+        test = upside_down(test) if method == WORST_FIRST else test
+        at = [point for point in AT if point <= lists]
+        how: dict[str, Any] = {"k": K, "discount": DISCOUNT, "at": at, "n_runs": n_runs}
+        seed = seed_of(options.seed, fold)
+        found = simulate(
+            METHODS[method], part(fold, "train"), user_of(kind, stop), lists, test=test, random_state=seed, **how
+        )
+        return {"offline": found.offline.tolist(), "online": found.online.tolist()}
+
+    result: dict[str, Any] = options.result(key, compute)
+    return result
+
+
+def table(options: ExperimentOptions, runs: int) -> tuple[ReportTable, Curves]:
+    """
+    Fill the table.
+
+    runs: of each method and user, over all folds.
+    Returns: the table, and the curves by method, user and rule of stopping.
+    """
+    n_runs = -(-runs // N_FOLDS)
+    found: Curves = {}
+    rows: list[tuple[str | float | None, ...]] = []
+    for method, (offline, online) in PUBLISHED.items():
+        for kind, wanted, wanted_online in zip(USERS, offline, online, strict=True):
+            for stop in STOPS:
+                if (kind == "perfect" and stop == "click") or ("sampled" in method and stop == "click"):
+                    continue  # the perfect user never stops
+                # drawing 10,000 assignments a list takes its time, and luck is what it shows
+                n = max(2, n_runs // 5) if "sampled" in method else n_runs
+                cells = [cell(options, method, kind, stop, fold, n) for fold in range(N_FOLDS)]
+                curves = {name: np.concatenate([one[name] for one in cells]) for name in ("offline", "online")}
+                found[method, kind, stop] = curves
+                ends = [curves[name][:, -1] for name in ("offline", "online")]
+                errors = [float(fold_error(end)) for end in ends]
+                rows.append(
+                    (
+                        method, kind, "" if kind == "perfect" else stop, float(ends[0].mean()), errors[0], wanted,
+                        f"{ends[1].mean():.0f}", f"{errors[1]:.1f}", f"{wanted_online:.0f}",
+                    )
+                )  # fmt: skip
+    rows += [(name, "", "", value, None, None, "", "", "") for name, value in label_free(options).items()]
+    return (
+        ReportTable(
+            f"Learning from clicks on MQ2008: nDCG@{K} on test queries after the last list, and the discounted sum "
+            f"over lists shown ({N_FOLDS * n_runs} runs a line, with sampled winners a fifth)",
+            (
+                "method", "user", "stops after", "offline", "error", "published", "online", "error of it",
+                "published online",
+            ),
+            tuple(rows),
+            note="Errors are standard errors over the runs of given folds. Published: 125 runs of 10,000 lists, users "
+            "who stop after any row.",
+        ),
+        found,
+    )  # fmt: skip
+
+
+def findings(found: Curves) -> tuple[str, ...]:
+    """Say where the published figures are met, with users who stop after any row."""
+    said = []
+    for method, published in PUBLISHED.items():
+        words = []
+        for name, limit, wanted in zip(("offline", "online"), LIMITS, published, strict=True):
+            gaps = [
+                found[method, kind, "any"][name][:, -1].mean() - value
+                for kind, value in zip(USERS, wanted, strict=True)
+            ]
+            met = [kind for kind, gap in zip(USERS, gaps, strict=True) if abs(gap) <= limit]
+            words.append(f"{name} within {limit:g} of the published figure for {', '.join(met) or 'no user'}")
+        said.append(f"{method}: {'; '.join(words)}.")
+    return tuple(said)
+
+
+def label_free(options: ExperimentOptions) -> dict[str, float]:
+    """What needs no click: BM25's columns, and what all judgements of the train part would give."""
+
+    def compute() -> dict[str, float]:
+        names, metric, values = ("mean of BM25's columns", "RankRLS on all grades"), f"nDCG@{K}", []
+        for fold in range(N_FOLDS):
+            train, test = part(fold, "train"), part(fold, "test")
+            both = (bm25(test), RankRLS().fit(train).predict(test.X))
+            codes = test.queries.codes
+            values += [evaluate(test.y, scores, codes, metric)[metric].mean for scores in both]  # type: ignore[arg-type]
+        means = np.reshape(values, (N_FOLDS, 2)).mean(axis=0)
+        return {f"no clicks: {name}": float(mean) for name, mean in zip(names, means, strict=True)}
+
+    found: dict[str, float] = options.result({"experiment": "clicks", "what": "label-free"}, compute)
+    return found

@@ -1,0 +1,151 @@
+"""``python -m experiments``: repeat a paper's experiment, or all of them, the papers' figures beside ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from corank.cli import Verb
+from corank.errors import InputError, MissingExtra
+
+if TYPE_CHECKING:
+    from corank.evaluation.report import Report
+    from experiments.options import ExperimentOptions
+
+ALL = "all"
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+
+
+@app.command(cls=Verb)
+def experiment(
+    name: Annotated[
+        str | None, typer.Argument(help="Which one, or all; without it, the names are listed.", show_default=False)
+    ] = None,
+    listed: Annotated[bool, typer.Option("--list", help="Say what each experiment asks.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="A short version that shows the shape of the result.")] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of every random choice.")] = 0,
+    repeats: Annotated[int | None, typer.Option(min=1, help="Number of repeats, where there are any.")] = None,
+    asreview: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True,
+            dir_okay=False,
+            show_default=False,
+            help="For screening: replays by ASReview to compare with, a JSON line each.",
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", file_okay=False, help="Folder for results and report; a second run continues there."
+        ),
+    ] = None,
+) -> None:
+    """Repeat a paper's experiment on real data; results are kept, so a second run goes on where one ended."""
+    from experiments import EXPERIMENTS, about, find
+
+    if listed:
+        from corank.cli.tables import screen, show
+        from corank.tables import ReportTable
+
+        rows = tuple((known, about(known)) for known in EXPERIMENTS)
+        show(ReportTable("", ("experiment", "what it asks"), rows), screen())
+        return
+    if name is None:
+        typer.echo("\n".join(EXPERIMENTS))
+        return
+    if asreview is not None and name not in ("screening", ALL):
+        raise InputError(f"--asreview is for the experiment 'screening'; leave it out for {name!r}.")
+    how = _How(quick, seed, repeats, asreview)
+    if name == ALL:
+        _run_all(how, output or Path("out/experiments"))
+        return
+    run = find(name)
+    folder = output or Path("out/experiments") / how.subfolder(name)
+    report = how.run(name, run, folder)
+    written = (*report.write(folder), *report.plots)
+    _print(report)
+    typer.echo(f"wrote {', '.join(map(str, written))}")
+
+
+@dataclass(frozen=True)
+class _How:
+    """How experiments are run: the options of the command."""
+
+    quick: bool
+    seed: int
+    repeats: int | None
+    asreview: Path | None
+
+    def subfolder(self, name: str) -> str:
+        return f"{name}-quick" if self.quick else name
+
+    def command(self, name: str) -> str:
+        """What runs one of them alone."""
+        words = ["python -m experiments", name, *(["--quick"] if self.quick else [])]
+        words += [f"--seed {self.seed}"] if self.seed else []
+        words += [f"--repeats {self.repeats}"] if self.repeats is not None else []
+        return " ".join([*words, *([f"--asreview {self.asreview}"] if self.asreview and name == "screening" else [])])
+
+    def run(self, name: str, run: Callable[[ExperimentOptions], Report], folder: Path) -> Report:
+        """Run one experiment, with a bar that counts its results."""
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+        from experiments.options import ExperimentOptions
+
+        watched = Console(stderr=True)
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        with Progress(*columns, console=watched, transient=True, disable=not watched.is_terminal) as bar:
+            task = bar.add_task(name, total=None)
+
+            def expect(n: int) -> None:
+                bar.update(task, total=(bar.tasks[task].total or 0) + n)
+
+            def tell(result: str) -> None:
+                bar.update(task, advance=1, description=result[:60])
+
+            asreview = self.asreview if name == "screening" else None
+            return run(ExperimentOptions(folder, self.quick, self.seed, self.repeats, asreview, expect, tell))
+
+
+def _run_all(how: _How, root: Path) -> None:
+    """Run every experiment in a folder of its own, as alone; those that cannot be run are named, and the code is 1."""
+    from experiments import EXPERIMENTS, find
+    from experiments.every import Ran, write_every
+
+    stem = how.subfolder("index")
+    ran = [Ran(name, how.command(name), how.subfolder(name), None, "its turn had not come.") for name in EXPERIMENTS]
+    for at, name in enumerate(EXPERIMENTS):
+        folder = root / ran[at].folder
+        try:
+            report = how.run(name, find(name), folder)
+            report.write(folder)
+        except (InputError, MissingExtra) as error:
+            ran[at] = Ran(name, ran[at].command, ran[at].folder, None, f"{error}")
+            typer.echo(f"{name}: not run: {error}", err=True)
+        else:
+            ran[at] = Ran(name, ran[at].command, ran[at].folder, report)
+            typer.echo(f"{name}: {report.title}")
+        written = write_every(ran, root, stem)
+    skipped = [one.name for one in ran if one.report is None]
+    typer.echo(f"wrote {', '.join(map(str, written))}")
+    if skipped:
+        typer.echo(f"corank: {len(skipped)} of {len(ran)} experiments were not run: {', '.join(skipped)}.", err=True)
+        raise typer.Exit(1)
+
+
+def _print(report: Report) -> None:
+    from corank.cli.tables import screen, show
+
+    console = screen()
+    console.print(report.title, style="bold")
+    console.print(report.about)
+    for table in report.tables:
+        show(table, console)
+    for finding in report.findings:
+        console.print(f"- {finding}")

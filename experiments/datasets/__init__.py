@@ -1,0 +1,1 @@
+"""Readers of the public data sets that the experiments use."""

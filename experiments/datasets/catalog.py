@@ -1,0 +1,233 @@
+"""Named public data sets: found under $CORANK_DATA (or ~/.cache/corank), downloaded with a checksum where one may."""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import json
+import os
+import urllib.request
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from pathlib import Path
+
+from corank.data.durable.atomic import atomic_file
+from corank.data.formats.compressed import SUFFIXES
+from corank.data.formats.text import open_text
+from corank.errors import InputError, known, reason
+
+
+@dataclass(frozen=True)
+class File:
+    """
+    One file of a data set.
+
+    Attributes
+    ----------
+    name : str
+        Path inside the data set's folder, without a compression suffix.
+    sha256 : str
+        Checksum of the uncompressed content.
+    url : str or None
+        Where the uncompressed content can be had.
+    """
+
+    name: str
+    sha256: str
+    url: str | None = None
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """
+    A public data set that corank knows.
+
+    Attributes
+    ----------
+    name, folder, about, terms : str
+        What to call it, where it lies under the data root, what it is, and on which terms it may be used.
+    files : tuple of File
+        What belongs to it.
+    """
+
+    name: str
+    folder: str
+    about: str
+    terms: str
+    files: tuple[File, ...]
+
+    @property
+    def home(self) -> Path:
+        """The folder of the data set under the data root."""
+        return data_root() / self.folder
+
+    def find(self, name: str) -> Path | None:
+        """
+        Look for one file, plain or compressed.
+
+        Parameters
+        ----------
+        name : str
+            Name without a compression suffix.
+
+        Returns
+        -------
+        Path or None
+            Where it is, if it is there.
+        """
+        candidates = (self.home / f"{name}{suffix}" for suffix in ("", *SUFFIXES))
+        return next((path for path in candidates if path.is_file()), None)
+
+    def path(self, name: str) -> Path:
+        """
+        Return the path of one file, or say how to get it.
+
+        Parameters
+        ----------
+        name : str
+            Name without a compression suffix.
+
+        Returns
+        -------
+        Path
+            Where it is.
+        """
+        found = self.find(name)
+        if found is None:
+            has_address = any(file.url is not None for file in self.files if file.name == name)
+            how = (
+                f"run: python -m experiments.datasets --fetch {self.name}"
+                if has_address
+                else f"get a copy on its terms ({self.terms})."
+            )
+            raise InputError(
+                f"{name} of data set {self.name} is not in {self.home}; set CORANK_DATA to the folder that holds "
+                f"{self.folder}/, or {how}"
+            )
+        return found
+
+    @property
+    def missing(self) -> tuple[File, ...]:
+        """The files that are not there."""
+        return tuple(file for file in self.files if self.find(file.name) is None)
+
+
+def data_root() -> Path:
+    """
+    Return the folder that holds data sets.
+
+    Returns
+    -------
+    Path
+        $CORANK_DATA, or ~/.cache/corank where that is not set.
+    """
+    return Path(os.environ.get("CORANK_DATA") or Path.home() / ".cache" / "corank")
+
+
+@cache
+def datasets() -> dict[str, Dataset]:
+    """
+    Return every data set that corank knows, by name.
+
+    Returns: name to Dataset.
+    """
+    table = json.loads(resources.files("experiments.datasets").joinpath("catalog.json").read_text(encoding="utf-8"))
+    return {row["name"]: Dataset(**{**row, "files": tuple(File(**file) for file in row["files"])}) for row in table}
+
+
+def dataset(name: str) -> Dataset:
+    """
+    Return one data set by name.
+
+    Parameters
+    ----------
+    name : str
+        Such as "mq2008".
+
+    Returns
+    -------
+    Dataset
+        Its entry in the catalog.
+    """
+    entries = datasets()
+    if name not in entries:
+        raise InputError(f"there is no data set {name!r}; {known(name, entries.keys())}.")
+    return entries[name]
+
+
+def verify(entry: Dataset) -> None:
+    """
+    Check the content of every file of a data set that is there.
+
+    Parameters
+    ----------
+    entry : Dataset
+        The data set.
+    """
+    for file in entry.files:
+        path = entry.find(file.name)
+        if path is None:
+            continue
+        if hashlib.sha256(open_text(path).read().data).hexdigest() != file.sha256:
+            raise InputError(f"{path} does not have the checksum of {file.name}; remove it and get it again.")
+
+
+def by_hand(entry: Dataset) -> str:
+    """
+    Say which files of a data set are missing and cannot be downloaded, and what to do.
+
+    Parameters
+    ----------
+    entry : Dataset
+        The data set.
+
+    Returns
+    -------
+    str
+        One sentence.
+    """
+    names = [file.name for file in entry.missing if file.url is None]
+    shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    return (
+        f"{shown} of data set {entry.name} cannot be downloaded by corank; "
+        f"get a copy on its terms ({entry.terms}) and put it into {entry.home}."
+    )
+
+
+def fetch(entry: Dataset) -> list[Path]:
+    """
+    Download the missing files of a data set that have an address; a file appears only with the right checksum.
+
+    Some files have none: they stay missing, and where no missing file has one, that is said in an error.
+
+    Parameters
+    ----------
+    entry : Dataset
+        The data set.
+
+    Returns
+    -------
+    list of Path
+        What was written.
+    """
+    missing = entry.missing
+    if missing and all(file.url is None for file in missing):
+        raise InputError(by_hand(entry))
+    written = []
+    for file in missing:
+        if file.url is None:
+            continue
+        try:
+            with urllib.request.urlopen(file.url, timeout=60) as answer:
+                content = answer.read()
+        except (OSError, http.client.HTTPException) as error:
+            raise InputError(f"{file.url} cannot be downloaded ({reason(error)}); try again later.") from error
+        if hashlib.sha256(content).hexdigest() != file.sha256:
+            raise InputError(f"{file.url} did not answer with the content of {file.name}; nothing was written.")
+        path = entry.home / file.name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_file(path, overwrite=True) as scratch:
+            scratch.write_bytes(content)
+        written.append(path)
+    return written

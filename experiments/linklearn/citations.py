@@ -1,0 +1,79 @@
+"""Is a similarity that is learnt from the citations of one collection of use in searching the others?"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from corank.metrics import wilcoxon
+from corank.tables import Cell, ReportTable
+from corank.text import Corpus, LinkLearn, split_links
+from experiments.datasets.smart import COLLECTIONS, read_citations, read_topics
+from experiments.linklearn.problems import everywhere
+from experiments.options import ExperimentOptions
+
+SOURCES = ("cacm", "cisi")
+WAYS: dict[str, dict[str, Any]] = {
+    "as in the paper": {"b": 0.0},
+    "tf held against length": {},
+    "weighed as queries, no f3": {"symmetric": False, "use_length": False},
+}
+HELD = 0.3
+"""Share of the documents that say when to stop."""
+
+
+def learn_citations(source: str, way: str, seed: int, steps: int) -> dict[str, list[float]]:
+    """Learn from the citations of one collection, and return the AP of each query of the others."""
+    corpus = Corpus.of(read_topics(source).texts)
+    training, validation = split_links(corpus, read_citations(source), HELD, random_state=seed)
+    model = LinkLearn(n_steps=steps, random_state=seed, n_jobs=-1, **WAYS[way]).fit(training, validation)
+    return {name: values["AP"] for name, values in everywhere(model.to_index).items() if name != source}
+
+
+def citations_table(
+    options: ExperimentOptions, repeats: int, steps: int, tuned: dict[str, list[float]]
+) -> tuple[ReportTable, list[str]]:
+    """
+    Learn from the citations of each collection that has some.
+
+    tuned: AP of tuned BM25 for each query of each collection.
+    Returns: a table of means over repeats, and tests between the collections that have citations.
+    """
+    options.expect(len(SOURCES) * len(WAYS) * repeats)
+    rows: list[tuple[Cell, ...]] = [
+        ("BM25, tuned on the others", "", *(float(np.mean(tuned[name])) for name in COLLECTIONS))
+    ]
+    findings = []
+    for source in SOURCES:
+        for way in WAYS:
+            parts = [
+                options.result(
+                    {"citations": source, "way": way, "repeat": r, "steps": steps},
+                    partial(learn_citations, source, way, options.seed + r, steps),
+                )
+                for r in range(repeats)
+            ]
+            found = {name: np.mean([part[name] for part in parts], axis=0) for name in COLLECTIONS if name != source}
+            shown = (float(found[name].mean()) if name in found else "" for name in COLLECTIONS)
+            rows.append((f"LinkLearn, {way}", source, *shown))
+            findings += [_against(found[to], tuned[to], source, way, to) for to in SOURCES if to != source]
+    table = ReportTable(
+        "Learnt from citations: AP of the other collections",
+        ("ranker", "citations of", *COLLECTIONS),
+        tuple(rows),
+        note=f"CACM: who cites whom; CISI: which documents are cited together. {HELD:.0%} of the documents say when to "
+        "stop.",
+    )
+    return table, findings
+
+
+def _against(found: Any, tuned: list[float], source: str, way: str, to: str) -> str:
+    # rounded, so that queries on which both agree are ties
+    gap = np.round(found - np.asarray(tuned), 9)
+    return (
+        f"LinkLearn, {way}, learnt from the citations of {source} against tuned BM25, AP of {to}'s {len(gap)} queries: "
+        f"{found.mean():.4f} against {np.mean(tuned):.4f} ({found.mean() / np.mean(tuned) - 1:+.1%}, p = "
+        f"{wilcoxon(gap):.2g}; higher on {(gap > 0).sum()}, lower on {(gap < 0).sum()})."
+    )

@@ -1,0 +1,171 @@
+"""
+Learning from logged clicks on MQ2008 (after Joachims, Swaminathan and Schnabel, 2017).
+
+People click on lists of a ranker that a few judgements made; what is learnt from the clicks, by how they are weighed,
+and what they foretell.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from corank.clicks import PositionBias, click_pairs, estimate_from_clicks, position_bias
+from corank.data.formats.click_log import ClickLog
+from corank.data.problem.routing import predict_with_qid
+from corank.estimator import ColumnMean
+from corank.estimator.base import Ranker
+from corank.evaluation.report import Report
+from corank.linear import SPD
+from corank.metrics import evaluate, wilcoxon
+from corank.tables import Cell, ReportTable
+from experiments.logged_clicks.problems import BM25, JUDGED, SWAPPED, K, Part, clicks, looks, part, production
+from experiments.options import ExperimentOptions
+
+REPEATS = 2
+ETAS = (1.0, 2.0)
+LISTS = (1000, 10_000, 100_000)
+CLIP = 0.02
+WAYS = ("plain clicks", "weighed, bias known", "weighed, bias of swaps", "weighed, bias by regression")
+RIVALS = ("no judgement: mean of BM25 columns", "the production ranker", "all judgements of the queries")
+METHODS = ("ips", "self_normalised", "doubly_robust")
+LOGS = 200
+BIAS_LISTS = 100_000
+"""Lists that the bias of an estimate comes from."""
+Cells = dict[tuple[float, int, str], list[float]]
+
+
+def run(options: ExperimentOptions) -> Report:
+    """
+    Run the experiment.
+
+    options: 2 repeats of 5 folds by default; quick runs make 1 of 2 folds, without the longest logs.
+    Returns: nDCG@10 of what was learnt, by the number of lists; how estimates hold.
+    """
+    repeats = options.repeats or (1 if options.quick else REPEATS)
+    n_folds, lists = (2, LISTS[:2]) if options.quick else (5, LISTS)
+    n_logs = 20 if options.quick else LOGS
+    options.expect(len(ETAS) * len(lists) * repeats * n_folds + 2 * len(METHODS))
+    cells: Cells = {(eta, n, way): [] for eta in ETAS for n in lists for way in (*WAYS, *RIVALS)}
+    for eta in ETAS:
+        for n in lists:
+            for repeat in range(repeats):
+                for fold in range(n_folds):
+                    key = {"experiment": "logged-clicks", "eta": eta, "lists": n, "repeat": repeat, "fold": fold}
+                    found = options.result(key, partial(_learnt, options.seed, eta, n, repeat, fold))
+                    for way, value in found.items():
+                        cells[eta, n, way].append(value)
+    tables = [_table(eta, lists, cells) for eta in ETAS]
+    longest = (None, K)
+    held = {
+        (m, most): options.result(
+            {"experiment": "foretold", "method": m, "logs": n_logs, "longest": most},
+            partial(_held, options.seed, m, n_logs, most),
+        )
+        for most in longest
+        for m in METHODS
+    }
+    foretold = ReportTable(
+        "DCG@10 of a ranker of all judgements, foretold from clicks on the production ranker's lists",
+        ("queries", "estimator", "true", "mean", "deviation", "interval holds it", "its width", "never shown"),
+        tuple(
+            ("all" if most is None else f"up to {K} documents", m.replace("_", "-"), *one)
+            for (m, most), one in held.items()
+        ),
+        digits=3,
+        note=f"{n_logs} logs of 2,000 lists, looks falling as 1/place; the bias is estimated from another log of "
+        f"{BIAS_LISTS:,}. Self-normalised is the worth of a wanted document's rank, on a scale of its own. Where lists "
+        "show all documents of their query, the intervals can be right; where most are never shown, only what is "
+        "expected of them helps.",
+    )
+    return Report(
+        "Logged clicks on MQ2008",
+        f"Folds 1 to {n_folds}, {repeats} draws each. A linear ranker (SPD, defaults) learns from {JUDGED} judged "
+        f"queries and shows lists of {K}, in {SWAPPED:.0%} of which the first document and another are swapped at "
+        "random; somebody looks at place k with probability k^-eta, and wants a document of grade 0, 1, 2 with .05, "
+        f".5, .95. SPD learns from the clicks on the training queries, propensities clipped at {CLIP:g}; nDCG@10 on "
+        "the test queries, corank's convention. p: Wilcoxon's over draws and folds, against plain clicks.",
+        (*tables, foretold),
+        _findings(lists, cells),
+    )
+
+
+def _learnt(seed: int, eta: float, n: int, repeat: int, fold: int) -> dict[str, float]:
+    rng = np.random.default_rng([seed, fold, repeat])
+    train, test = part(fold, False), part(fold, True)
+    old = production(train, rng)
+    log = clicks(train, old.predict(train.X), eta, n, rng)
+    biases = {
+        "plain clicks": PositionBias.power(0.0, K),
+        "weighed, bias known": PositionBias(looks(eta), "power"),
+        "weighed, bias of swaps": _monotone(log, None),
+        "weighed, bias by regression": _monotone(log, train),
+    }
+    found = {RIVALS[0]: _ndcg(ColumnMean(BM25).fit(train.X, train.y, qid=train.qid), test), RIVALS[1]: _ndcg(old, test)}
+    for way, bias in biases.items():
+        made = click_pairs(log, train.qid, train.docids, bias=bias, clip=CLIP)
+        found[way] = _ndcg(SPD().fit(train.X, pairs=made.pairs, pair_weight=made.pair_weight), test)
+    found[RIVALS[2]] = _ndcg(SPD().fit(train.X, train.y, qid=train.qid), test)
+    return found
+
+
+def _monotone(log: ClickLog, train: Part | None) -> PositionBias:
+    """Estimate the bias; from few clicks it may not be told, and looks that fall as 1/place are taken."""
+    from corank.errors import InputError
+
+    try:
+        if train is not None:
+            return position_bias(log, X=train.X, qid=train.qid, docids=train.docids)
+        return position_bias(log)
+    except InputError:
+        return PositionBias.power(1.0, K)
+
+
+def _ndcg(model: Ranker, test: Part) -> float:
+    scores = predict_with_qid(model, test.X, test.qid)
+    return float(evaluate(test.y, scores, test.qid, "nDCG@10")["nDCG@10"].mean)
+
+
+def _held(seed: int, method: str, n_logs: int, longest: int | None) -> list[float]:
+    rng = np.random.default_rng([seed, 99])
+    rows = part(0, False, longest)
+    old = production(rows, rng).predict(rows.X)
+    new = SPD().fit(rows.X, rows.y, qid=rows.qid).predict(rows.X)
+    bias = position_bias(clicks(rows, old, 1.0, BIAS_LISTS, rng))
+    rank = rows.queries.ranks(new)
+    worth = np.where(rank <= 10, 1.0 / np.log2(1.0 + rank), 0.0)
+    truth = float((worth * rows.wanted).sum() / len(rows.queries))
+    if method == "self_normalised":
+        truth = float((worth * rows.wanted).sum() / rows.wanted.sum())
+    found = [
+        estimate_from_clicks(
+            clicks(rows, old, 1.0, 2000, rng), new, rows.qid, rows.docids,
+            metric="DCG@10", method=method, bias=bias, clip=CLIP,
+        )
+        for _ in range(n_logs)
+    ]  # fmt: skip
+    values = np.array([one.value for one in found])
+    held = np.mean([one.low <= truth <= one.high for one in found])
+    width, unseen = np.mean([one.high - one.low for one in found]), np.mean([one.unseen for one in found])
+    return [truth, float(values.mean()), float(values.std()), float(held), float(width), float(unseen)]
+
+
+def _table(eta: float, lists: tuple[int, ...], cells: Cells) -> ReportTable:
+    rows: list[tuple[Cell, ...]] = []
+    for way in (*RIVALS[:2], *WAYS, RIVALS[2]):
+        values = [float(np.mean(cells[eta, n, way])) for n in lists]
+        gap = np.concatenate([np.subtract(cells[eta, n, way], cells[eta, n, WAYS[0]]) for n in lists])
+        rows.append((way, *values, "" if way == WAYS[0] else f"{wilcoxon(gap):.1g}"))
+    columns = ("learnt from", *(f"{n:,} lists" for n in lists), "p against plain clicks")
+    return ReportTable(f"nDCG@10, looks falling as place^-{eta:g}", columns, tuple(rows), digits=4)
+
+
+def _findings(lists: tuple[int, ...], cells: Cells) -> tuple[str, ...]:
+    found = []
+    for eta in ETAS:
+        of = {way: np.concatenate([cells[eta, n, way] for n in lists]) for way in (*WAYS, *RIVALS)}
+        for way in WAYS[1:]:
+            gap = of[way] - of[WAYS[0]]
+            found.append(f"place^-{eta:g}: {way} against plain clicks {gap.mean():+.4f} (p = {wilcoxon(gap):.1g}).")
+    return tuple(found)

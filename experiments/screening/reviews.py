@@ -1,0 +1,198 @@
+"""Six systematic reviews of the SYNERGY collection, each read from several starts, in several orders."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corank.data.records.records import read_records
+from corank.judging.screening import Replay, Screening, make_views
+from corank.judging.screening.simulate import stopped
+from corank.judging.screening.stopping import RULES, Rule
+from corank.metrics import wilcoxon
+from corank.tables import Cell, ReportTable
+from experiments.datasets.catalog import dataset
+from experiments.options import ExperimentOptions
+from experiments.screening.order import CORANK, RANDOM, SVM, Collection, read_in_order, replay_of, screen_on
+
+TITLES = {
+    "Donners_2021": "Pharmacokinetics and associated efficacy of emicizumab in humans: a systematic review",
+    "Sep_2021": "The rodent object-in-context task: a systematic review and meta-analysis of important variables",
+    "Nelson_2002": "Postmenopausal hormone replacement therapy: scientific review",
+    "Meijboom_2021": "Patients retransitioning from biosimilar TNF alpha inhibitor to the corresponding originator "
+    "after initial transitioning to the biosimilar: a systematic review",
+    "Oud_2018": "Specialized psychotherapies for adults with borderline personality disorder: a systematic review and "
+    "meta-analysis",
+    "Menon_2022": "The methodological rigour of systematic reviews in environmental health",
+}
+"""Each review, and its title."""
+
+MEASURES: dict[str, Callable[[Replay], float]] = {
+    "ATD": lambda replay: replay.atd,
+    "WSS@95": lambda replay: replay.wss95,
+    "recall@10 %": lambda replay: replay.recall10,
+    "last": lambda replay: replay.at(1.0) / len(replay.found),
+}
+ASREVIEW = "ASReview"
+STARTS = ("a pair", "the title", "nothing")
+
+Outside = dict[tuple[str, int], dict[str, float]]
+Floats = NDArray[np.float64]
+
+
+class Reviews:
+    """
+    What was found in the reviews; every reading is kept.
+
+    options: where it is kept.
+    starts: number of starts a review.
+    outside: measures of another program on the same starts, by review and start; see `outside.read_outside`.
+    """
+
+    def __init__(self, options: ExperimentOptions, starts: int, outside: Outside) -> None:
+        self.options, self.starts, self.outside = options, starts, outside
+        # the linear SVM stands for ASReview where that was not run itself
+        self.ways = (RANDOM, ASREVIEW if outside else SVM, CORANK)
+        self._open: dict[str, _Review] = {}
+        options.expect(len(TITLES) * (starts * (len({*self.ways} - {ASREVIEW}) + len(STARTS) - 1) + 1))
+
+    def measure_table(self, measure: str) -> ReportTable:
+        """Compare the orders by one measure: means over the starts."""
+        values = [self._values(measure, way) for way in self.ways]
+        rows: list[tuple[Cell, ...]] = [
+            (name, *(float(of_way[at].mean()) for of_way in values)) for at, name in enumerate(TITLES)
+        ]
+        rows.append(("mean", *(float(of_way.mean()) for of_way in values)))
+        return ReportTable(f"{measure}, mean of {self.starts} starts", ("review", *self.ways), tuple(rows), digits=3)
+
+    def finding(self, measure: str, larger_is_better: bool) -> str:
+        """Test corank against its rival, over starts × reviews."""
+        _, rival, ours = self.ways
+        ahead = (self._values(measure, ours) - self._values(measure, rival)) * (1 if larger_is_better else -1)
+        means = ahead.mean(axis=1)
+        return (
+            f"{measure}: corank is ahead of {rival} in {int((ahead > 0).sum())} of {ahead.size} starts and on "
+            f"{int((means > 0).sum())} of {len(means)} reviews; mean lead {ahead.mean():+.3f}, worst review "
+            f"{means.min():+.3f}; Wilcoxon over the starts p = {wilcoxon(ahead.ravel()):.1g}, over the means of the "
+            f"reviews p = {wilcoxon(means):.2g}."
+        )
+
+    def stopping_table(self) -> ReportTable:
+        """Say what each stopping rule reached and cost."""
+        replays = [replay_of(self._outcome(name, seed, CORANK), seed) for name in TITLES for seed in range(self.starts)]
+        ideal = float(np.mean([replay.at(0.95) / len(replay.found) for replay in replays]))
+        rows: list[tuple[Cell, ...]] = []
+        for rule in RULES:
+            recalls, reads = [], []
+            for replay in replays:
+                n = len(replay.found)
+                read, known = stopped(replay.found, Rule(rule, n), np.random.default_rng(replay.start))
+                recalls.append(known / (1 + int(replay.found.sum())))
+                reads.append(read / n)
+            reached = f"{sum(recall >= 0.95 - 1e-12 for recall in recalls)} of {len(replays)}"
+            rows.append((rule, reached, min(recalls), float(np.mean(reads)), float(np.mean(reads)) - ideal))
+        return ReportTable(
+            "Stopping at 95 % recall, 95 % sure",
+            ("rule", "target reached", "least recall", "read", "beyond the ideal"),
+            tuple(rows),
+            digits=3,
+            note=f"Shares of the records; the ideal reading, which stops when 95 % are found, is {ideal:.3f}.",
+        )
+
+    def starts_table(self) -> ReportTable:
+        """Start from a pair of records, from the title of the review, and from nothing."""
+        rows: list[tuple[Cell, ...]] = []
+        for start in STARTS:
+            atd, first = [], []
+            for name in TITLES:
+                replays = [replay_of(self._started(name, seed, start), seed) for seed in range(self.starts)]
+                atd.append(np.mean([replay.atd for replay in replays]))
+                first.append(np.median([int(np.argmax(replay.found)) + 1 for replay in replays]))
+            rows.append((start, float(np.mean(atd)), *(f"{hit:g}" for hit in first)))
+        return ReportTable(
+            "Where to start from",
+            ("from", "ATD", *(name.split("_")[0] for name in TITLES)),
+            tuple(rows),
+            digits=3,
+            note="ATD is the mean over the reviews; under their names, records read until the first relevant one, the "
+            "median of the starts. A pair is read beforehand, and not counted.",
+        )
+
+    def time_table(self) -> ReportTable:
+        """Processor seconds of one reading."""
+        rows: list[tuple[Cell, ...]] = []
+        timed = [CORANK, *(way for way in self.ways if way == SVM)]
+        for name in TITLES:
+            prepare = self.options.result(self._key(name, "prepare"), lambda name=name: self._review(name).seconds)  # type: ignore[misc]
+            loops = [np.median([self._outcome(name, seed, way)["cpu"] for seed in range(self.starts)]) for way in timed]
+            rows.append((name, prepare, *map(float, loops)))
+        return ReportTable(
+            "Processor seconds of one reading to the end, median of the starts",
+            ("review", "corank, preparing", *(f"{way}, loop" for way in timed)),
+            tuple(rows),
+            digits=2,
+        )
+
+    def _values(self, measure: str, way: str) -> Floats:
+        """One number for each review and start."""
+        if way == ASREVIEW:
+            return np.array([[self.outside[name, seed][measure] for seed in range(self.starts)] for name in TITLES])
+        value = MEASURES[measure]
+        return np.array(
+            [[value(replay_of(self._outcome(name, seed, way), seed)) for seed in range(self.starts)] for name in TITLES]
+        )
+
+    def _outcome(self, name: str, seed: int, way: str) -> dict[str, Any]:
+        found: dict[str, Any] = self.options.result(
+            {**self._key(name, way), "start": seed}, lambda: read_in_order(way, self._review(name).judged, seed)
+        )
+        return found
+
+    def _started(self, name: str, seed: int, start: str) -> dict[str, Any]:
+        if start == STARTS[0]:
+            return self._outcome(name, seed, CORANK)
+        found: dict[str, Any] = self.options.result(
+            {**self._key(name, f"from {start}"), "start": seed},
+            lambda: self._review(name).read_from(TITLES[name] if start == STARTS[1] else None, seed),
+        )
+        return found
+
+    def _key(self, name: str, what: str) -> dict[str, Any]:
+        return {"experiment": "screening", "review": name, "what": what}
+
+    def _review(self, name: str) -> _Review:
+        return self._open.setdefault(name, _Review(name))
+
+
+class _Review:
+    """A review, read and prepared when it is asked for."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    @cached_property
+    def _prepared(self) -> tuple[Collection, float]:
+        records = read_records(dataset("synergy").path(f"{self.name}.csv"))
+        began = time.process_time()
+        views = make_views(records)
+        return Collection(records, views, records.labels == 1), time.process_time() - began
+
+    @property
+    def judged(self) -> Collection:
+        return self._prepared[0]
+
+    @property
+    def seconds(self) -> float:
+        return self._prepared[1]
+
+    def read_from(self, topic: str | None, seed: int) -> dict[str, Any]:
+        given = self.judged
+        began = time.process_time()
+        screening = Screening(given.records, topic=topic, random_state=seed, views=given.views)
+        order = screen_on(screening, given.y, len(given.y))
+        return {"found": "".join("01"[int(given.y[one])] for one in order), "cpu": time.process_time() - began}

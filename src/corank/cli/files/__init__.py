@@ -1,0 +1,1 @@
+"""Verbs that convert files, and the demonstration."""

@@ -1,0 +1,152 @@
+"""`corank convert`: the same rows as LETOR text, as a store, or as Parquet."""
+
+from __future__ import annotations
+
+import time
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from corank.cli.output import Json, tell
+from corank.errors import InputError
+
+if TYPE_CHECKING:
+    from corank.data.formats.text import Text
+    from corank.data.problem.collection import Collection
+
+TEXT = (".txt", ".letor", ".svm", ".dat")
+
+
+class Layout(StrEnum):
+    """How X is kept."""
+
+    auto = "auto"
+    dense = "dense"
+    csr = "csr"
+
+
+class Precision(StrEnum):
+    """Type of X."""
+
+    float32 = "float32"
+    float64 = "float64"
+
+
+def convert(
+    source: Annotated[
+        list[Path],
+        typer.Argument(help="LETOR text (or .gz, .xz, .zst; several are joined), a store, Parquet or CSV; - is stdin."),
+    ],
+    target: Annotated[
+        Path,
+        typer.Argument(
+            help="A store (.store, no suffix), .parquet, text (.txt, .letor, .svm, .dat; + .gz, .xz, .zst), - (stdout)."
+        ),
+    ],
+    unscored: Annotated[
+        float | None,
+        typer.Option(help="Label that marks unscored rows in text or a table, such as -1.", show_default=False),
+    ] = None,
+    label: Annotated[str, typer.Option(help="Column of scores in a table.")] = "label",
+    qid: Annotated[str | None, typer.Option(help="Column of query ids in a table.  [default: qid]")] = None,
+    dtype: Annotated[
+        Precision | None, typer.Option(help="Type of X; float32 from text, else as it is.", show_default=False)
+    ] = None,
+    layout: Annotated[
+        Layout, typer.Option(help="Keep X dense or sparse; auto: by density, or as it is.")
+    ] = Layout.auto,
+    n_features: Annotated[
+        int | None, typer.Option(help="Number of features of text; the largest id by default.", show_default=False)
+    ] = None,
+    as_json: Json = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+) -> None:
+    """Convert LETOR text, stores, Parquet and CSV to text, store or Parquet."""
+    from rich.console import Console
+
+    from corank.data.formats.compressed import is_stream
+    from corank.data.formats.read import opened, read
+    from corank.data.store.store import open_store, store_letor
+
+    begin = time.perf_counter()
+    _require_place(target, force)
+    sources = [opened(one) for one in source]
+    kind = _check(sources, target, unscored, n_features)
+    form: dict[str, Any] = {"unscored": unscored, "layout": layout.value, "n_features": n_features}
+    # the status is shown on a terminal only, and leaves nothing behind
+    with Console(stderr=True).status(f"converting to {target}"):
+        if (kind, _target_kind(target), label, qid) == ("text", "store", "label", None):
+            store_letor(target, sources, overwrite=force, dtype=dtype.value if dtype else "float32", **form)
+            written: Collection = open_store(target)
+        else:
+            written = read(sources, y=label, qid=qid, dtype=dtype.value if dtype else None, **form)
+            _write(target, written, unscored, force)
+    if is_stream(target):
+        return
+    files = [target] if target.is_file() else list(target.iterdir())
+    size = sum(file.stat().st_size for file in files)
+    fields = {
+        "output": target, "n_rows": len(written.y), "n_queries": len(written.data.queries),
+        "n_features": written.X.shape[1], "bytes": size, "seconds": time.perf_counter() - begin,
+    }  # fmt: skip
+    sentence = (
+        f"{target}: {len(written.y):,} rows, {len(written.data.queries):,} queries, {written.X.shape[1]:,} features, "
+        f"{size / 1e6:,.1f} MB in {fields['seconds']:.1f} s"
+    )
+    tell(as_json, "convert", fields, sentence)
+
+
+def _target_kind(path: Path) -> str:
+    from corank.data.formats.compressed import SUFFIXES, is_stream
+
+    suffix = Path(path.stem).suffix if path.suffix in SUFFIXES else path.suffix
+    if suffix in TEXT or is_stream(path):
+        return "text"
+    if path.suffix == ".parquet":
+        return "parquet"
+    if path.suffix in ("", ".store"):
+        return "store"
+    raise InputError(
+        f"{path} does not say what to write; end it with {', '.join(TEXT)} (and {', '.join(SUFFIXES)}) for text, "
+        ".parquet for a table, .store or nothing for a store."
+    )
+
+
+def _require_place(target: Path, force: bool) -> None:
+    from corank.data.durable.atomic import require_place
+    from corank.data.formats.compressed import require_text_place
+    from corank.data.store.folder import require_store_place
+
+    require = {"text": require_text_place, "store": require_store_place, "parquet": require_place}
+    require[_target_kind(target)](target, overwrite=force)
+
+
+def _check(source: list[Text | Path], target: Path, unscored: float | None, n_features: int | None) -> str:
+    """Refuse what cannot be meant; return the kind of the source."""
+    from corank.data.formats.read import one_kind
+
+    target_kind, kind = _target_kind(target), one_kind(source)
+    if n_features is not None and kind != "text":
+        raise InputError(f"--n-features is for LETOR text, but {source[0]} is a {kind}; leave it out.")
+    if unscored is not None and kind == "store" and target_kind != "text":
+        raise InputError("--unscored names a label of text or a table, but stores have NaN there; leave it out.")
+    return kind
+
+
+def _write(target: Path, rows: Collection, unscored: float | None, force: bool) -> None:
+    from corank.data.formats.frames import write_parquet
+    from corank.data.letor.writer import write_letor
+    from corank.data.store.store import write_store
+
+    target_kind = _target_kind(target)
+    if target_kind == "store":
+        write_store(target, rows.X, rows.y, rows.qid, rows.docids, overwrite=force)
+    elif target_kind == "parquet":
+        write_parquet(target, rows.X, rows.y, rows.qid, rows.docids, names=rows.names, overwrite=force)
+    else:
+        comments: Any = rows.comments
+        if comments is None and rows.docids is not None:
+            comments = [f"docid = {docid}" if docid else "" for docid in rows.docids]
+        write_letor(target, rows.X, rows.y, rows.qid, comments, unscored=unscored, overwrite=force)

@@ -1,0 +1,189 @@
+"""`corank demo`: screen a real review that comes with the package, then learn from a synthetic collection."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from corank.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from corank.judging.screening.simulate import Replay
+    from corank.tables import ReportTable
+
+STARTS = 10
+
+
+def demo(
+    output: Annotated[
+        Path, typer.Option("--output", "-o", file_okay=False, help="Folder for the files it writes.")
+    ] = Path("out/demo"),
+    queries: Annotated[int, typer.Option(min=60, help="Number of queries of the synthetic collection.")] = 900,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the synthetic collection.")] = 0,
+    force: Annotated[bool, typer.Option("--force", help="Replace files that another demo wrote, or you.")] = False,
+) -> None:
+    """Screen a real review; learn from a synthetic collection with 5 % of its queries judged, and compare rankers."""
+    from corank.cli.tables import screen
+
+    console = screen()
+    output.mkdir(parents=True, exist_ok=True)
+    _screen_review(output, console)
+    console.print()
+    _compare_rankers(output, queries, seed, console, force)
+
+
+def _screen_review(output: Path, console: Console) -> None:
+    """Replay the screening of a review, and leave its records for whoever wants to read them."""
+    from corank.cli.judge.curve import recall_curve
+    from corank.cli.tables import show
+    from corank.data.durable.atomic import atomic_file
+    from corank.data.records.review import CITED, NAME, load_review, review_text
+    from corank.judging.screening.simulate import simulate
+
+    began = time.perf_counter()
+    records = load_review()
+    replays = simulate(records, STARTS)
+    console.print("A review, screened again", style="bold")
+    console.print(
+        f"{len(records)} records, {int(records.labels.sum())} of them relevant: {CITED}. Each start knows one relevant "
+        "and one other record, reads what is most likely relevant next, and learns every answer."
+    )
+    console.print(recall_curve(replays, console.width))
+    show(_reading(replays), console)
+    path = output / NAME
+    is_own = path.exists() and path.read_bytes() != review_text()
+    if not is_own:
+        with atomic_file(path, overwrite=True) as scratch:
+            scratch.write_bytes(review_text())
+    did = "kept your" if is_own else "wrote"
+    typer.echo(f"{did} {path}; {time.perf_counter() - began:.1f} s\nread it yourself: corank screen {path}")
+
+
+def _reading(replays: list[Replay]) -> ReportTable:
+    """How much was read when enough was found, and when rules that cannot know it said so."""
+    import numpy as np
+
+    from corank.judging.screening.simulate import stopped
+    from corank.judging.screening.stopping import Rule
+    from corank.tables import ReportTable
+
+    n, n_relevant = len(replays[0].found), int(replays[0].found.sum())
+    wanted = int(np.ceil(0.95 * n_relevant - 1e-9))
+    # the mean place of one of the relevant records where all orders are as likely
+    rows = [("at random, until 95 % are found", wanted * (n + 1) / (n_relevant + 1), wanted / n_relevant)]
+    rows.append(
+        ("by corank, until 95 % are found", _mean([replay.at(0.95) for replay in replays]), wanted / n_relevant)
+    )
+    for name, rule in (("cheap", "poisson"), ("careful", "decline")):
+        stops = [stopped(replay.found, Rule(rule, n), np.random.default_rng(replay.start)) for replay in replays]
+        found = _mean([known - 1 for _, known in stops]) / n_relevant
+        rows.append((f"by corank, until the {name} rule stops", _mean([read for read, _ in stops]), found))
+    cells = tuple((name, round(read), f"{found:.0%}", f"{1 - read / n:.0%}") for name, read, found in rows)
+    return ReportTable(
+        f"Reading saved, of {n} records",
+        ("reading", "records read", "found", "saved"),
+        cells,
+        note="Nobody knows when 95 % are found; a rule says when they probably are, and costs what it reads on.",
+    )
+
+
+def _mean(values: list[int]) -> float:
+    return sum(values) / len(values)
+
+
+def _compare_rankers(output: Path, queries: int, seed: int, console: Console, force: bool) -> None:
+    """Learn from few judged queries with three rankers, compare them on other queries, and save one."""
+    import numpy as np
+
+    from corank.cli.tables import show
+    from corank.data.letor.reader import read_letor
+    from corank.data.letor.writer import write_letor
+    from corank.data.problem.splits import QueryShuffleSplit, hide_scores
+    from corank.data.problem.synthetic import make_ranking
+    from corank.data.store.store import open_store, write_store
+    from corank.linear import CRR, LCRA, SPD
+    from corank.metrics import compare_runs, evaluate
+    from corank.persist import load, save
+    from corank.tables import ReportTable
+
+    began = time.perf_counter()
+    problem = make_ranking(queries, (10, 40), features_per_view=20, random_state=seed)
+    _keep(
+        output / "collection.txt.gz",
+        lambda path: write_letor(path, problem.X, problem.y, problem.qid, overwrite=True),
+        force,
+    )
+    file = read_letor(output / "collection.txt.gz", dtype=np.float64)
+    train, test = next(QueryShuffleSplit(1, test_size=1 / 3, random_state=seed).split(file.X, qid=file.qid))
+    assert file.qid is not None
+    qid = file.qid[train]
+    judged = hide_scores(file.y[train], qid, fraction=0.95, by="query", random_state=seed)
+    _keep(
+        output / "training.store",
+        lambda path: write_store(path, file.X[train], judged, qid, overwrite=True),
+        force,
+    )
+    data = open_store(output / "training.store").data
+
+    views = [view.tolist() for view in problem.views]
+    learners = {"SPD": SPD(), "CRR": CRR(), "LCRA": LCRA(views)}
+    scores = {name: learner.fit(data).predict(file.X[test]) for name, learner in learners.items()}
+    scores["ideal"] = file.X[test] @ problem.best
+    metrics = ("nDCG@10", "AP", "disagreement")
+    found = {name: evaluate(file.y[test], values, file.qid[test], metrics) for name, values in scores.items()}
+
+    console.print("A synthetic collection, one query in twenty judged", style="bold")
+    title = (
+        f"{data.n_rows} rows in {len(data.queries)} queries, {data.n_scored} judged; tested on "
+        f"{len(np.unique(file.qid[test]))} other queries"
+    )
+    first, *_ = found
+    tests = compare_runs(found, "nDCG@10", base=first, random_state=seed)
+    gains = {
+        test.other: (f"{test.difference:+.3f} ({test.low:+.3f} to {test.high:+.3f})", f"{test.p_adjusted:.1g}")
+        for test in tests
+    }
+    rows: list[tuple[str | float, ...]] = [
+        (name, *(evaluation[metric].mean for metric in metrics), *gains.get(name, ("", "")))
+        for name, evaluation in found.items()
+    ]
+    show(ReportTable(title, ("ranker", *metrics, "gain in nDCG@10 over SPD", "p"), tuple(rows)), console)
+    typer.echo(
+        "Gains carry a 95 % bootstrap interval and the p-value of Wilcoxon's signed-rank test over the queries, "
+        "corrected for the number of tests.\n"
+        "SPD learns from pairs of judged rows, CRR from their grades too, LCRA also from unjudged rows, on which its "
+        "two views must agree; the ideal ranker knows how the rows were made."
+    )
+    model = output / "lcra.safetensors"
+    _keep(model, lambda path: save(learners["LCRA"], path, overwrite=True), force)
+    if not np.array_equal(load(model).predict(file.X[test]), scores["LCRA"]):
+        raise InputError(f"{model} does not predict what it did before it was saved.")
+    typer.echo(
+        f"wrote {model} (loaded again, it ranks the same), "
+        f"{output / 'collection.txt.gz'} and {output / 'training.store'}; {time.perf_counter() - began:.1f} s"
+    )
+
+
+def _keep(path: Path, write: Callable[[Path], None], force: bool) -> None:
+    """Write a file or a store, unless something else stands there that nobody asked to replace."""
+    if path.exists() and not force:
+        with tempfile.TemporaryDirectory() as folder:
+            write(Path(folder, path.name))
+            if _bytes(Path(folder, path.name)) == _bytes(path):
+                return
+        raise InputError(
+            f"{path} exists already, and this demo would write something else; choose another --output, or replace it "
+            "with --force."
+        )
+    write(path)
+
+
+def _bytes(path: Path) -> list[bytes]:
+    return [file.read_bytes() for file in (sorted(path.iterdir()) if path.is_dir() else [path])]

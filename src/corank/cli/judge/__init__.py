@@ -1,0 +1,1 @@
+"""Verbs that collect judgements from people."""

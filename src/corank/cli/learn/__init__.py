@@ -1,0 +1,1 @@
+"""Verbs that fit, apply, measure and explain rankers."""

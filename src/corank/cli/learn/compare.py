@@ -1,0 +1,252 @@
+"""`corank compare`: find out which ranker to use on a file, and save it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from corank.cli.output import Json, print_json
+
+if TYPE_CHECKING:
+    from corank.data.formats.text import Text
+    from corank.evaluation.compare import Outcome, Study
+
+INTERRUPTED = 130
+"""What a shell says of a command that Ctrl-C ended."""
+
+QUICK_FOLDS, QUICK_SHARES = 3, (0.1, 0.5)
+"""What ``--quick`` takes."""
+
+
+def compare(
+    data: Annotated[
+        list[Path],
+        typer.Argument(help="LETOR text (or .gz, .xz, .zst; several are joined), a store, Parquet or CSV; - is stdin."),
+    ],
+    models: Annotated[
+        str | None,
+        typer.Option(
+            "--models",
+            help="Methods with commas: rankrls, crr, lcra, lightgbm, ...; seven by default.",
+            show_default=False,
+        ),
+    ] = None,
+    unscored: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A file of rows without judgements to learn from too, or the label that marks an unscored row, such "
+            "as -1; repeat it.",
+            metavar="POOL",
+        ),
+    ] = None,
+    prior: Annotated[
+        str | None,
+        typer.Option(
+            help="Features whose mean orders rows before anything is learnt, such as BM25's 21-25; rankers learn what "
+            "they lack.",
+            metavar="FEATURES",
+        ),
+    ] = None,
+    budget: Annotated[
+        str | None, typer.Option(help="Time after which no more is learnt: 90s, 10m, 1h.", metavar="TIME")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Four methods, three folds, a short learning curve.")] = False,
+    metrics: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--metric", "-m", help="Such as nDCG@10, AP, P@5, RR; the first one chooses; repeat it.", show_default=False
+        ),
+    ] = None,
+    convention: Annotated[
+        str, typer.Option("--convention", "-c", help="corank, letor4, letor3, trec_eval, sklearn or lightgbm.")
+    ] = "corank",
+    folds: Annotated[int | None, typer.Option(min=2, help="Outer folds.  [default: 5]", show_default=False)] = None,
+    curve: Annotated[bool, typer.Option("--curve/--no-curve", help="Whether to draw the learning curve.")] = True,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            file_okay=False,
+            help="Folder for results, report and model; a second run continues there.",
+        ),
+    ] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Processes; by default every processor, at most 4.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of every random choice.")] = 0,
+    as_json: Json = False,
+    label: Annotated[str, typer.Option(help="Column of scores in a table.")] = "label",
+    qid: Annotated[
+        str | None, typer.Option(help="'none' ignores query ids; otherwise the id column of a table.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the study of other data in the folder.")] = False,
+) -> None:
+    """Compare rankers by nested cross-validation over queries, choose one, and save it; a second run continues."""
+    import shlex
+    import sys
+
+    from corank.data.formats.text import require_there
+
+    seconds = None if budget is None else parse_time(budget)
+    marker, pools = parse_unscored(unscored or [])
+    # a wrong name is told before what takes a second to import
+    for path in (*data, *pools):
+        require_there(path)
+
+    from corank.cli.learn.models import parse_features, require_features
+    from corank.data.formats.read import opened, read
+    from corank.evaluation.compare import compare as run
+    from corank.evaluation.compare.files import STUDY, study_record
+    from corank.evaluation.compare.methods import DEFAULT, QUICK, find_methods
+    from corank.evaluation.compare.study import FRACTIONS
+    from corank.evaluation.report import write
+    from corank.metrics import parse_metric
+    from corank.metrics.conventions import find_convention
+
+    known = None if prior is None else parse_features(prior, "--prior")
+    names = [name.strip() for name in models.split(",")] if models else QUICK if quick else DEFAULT
+    # a typing error is told before a large file is read
+    find_methods(names, None)
+    find_convention(convention)
+    for metric in metrics or ():
+        parse_metric(metric)
+    column: str | Literal[False] | None = False if qid == "none" else qid
+    sources = [opened(path) for path in data]
+    refuse_preferences(sources[0])
+    rows = read(sources, unscored=marker, y=label, qid=column)
+    require_features(known or (), "--prior", rows.X.shape[1])
+    more = None
+    if pools:
+        more = read(pools, y=None, qid=column, n_features=rows.X.shape[1])
+    folder = output or Path("out/compare") / (_stem(data[0]) + ("-quick" if quick else ""))
+    shares = QUICK_SHARES if quick else FRACTIONS
+    try:
+        study = run(
+            names, rows, unscored=more, prior=known, metrics=metrics, convention=convention,
+            folds=folds or (QUICK_FOLDS if quick else 5), fractions=shares if curve else (),
+            n_repeats=1 if quick else 2, budget=seconds, folder=folder, overwrite=force, n_jobs=jobs,
+            random_state=seed, verbose=True, name=", ".join(path.name for path in data),
+            command=shlex.join(["corank", *sys.argv[1:]]),
+        )  # fmt: skip
+    except KeyboardInterrupt:
+        typer.echo(f"corank: interrupted; {folder} keeps what was learnt, and the same command goes on.", err=True)
+        raise typer.Exit(INTERRUPTED) from None
+    written = [*write(study, folder, overwrite=True), *([study.model] if study.model else [])]
+    if as_json:
+        print_json("compare", study_record(study))
+    else:
+        show_study(study)
+        files = [STUDY, *(path.name for path in written if path.suffix != ".svg")]
+        typer.echo(f"wrote {', '.join(str(folder / name) for name in files)}; {study.seconds:.0f} s")
+    if not study.winner:
+        typer.echo("corank: no method was done with all folds, so nothing was chosen.", err=True)
+        raise typer.Exit(1)
+
+
+def parse_time(text: str) -> float:
+    """
+    Read a length of time.
+
+    text: a number of seconds, or numbers with units: 90, 90s, 10m, 1h30m.
+    Returns: seconds.
+
+    >>> parse_time("90"), parse_time("10m"), parse_time("1h30m")
+    (90.0, 600.0, 5400.0)
+    """
+    import re
+
+    from corank.errors import InputError
+
+    units = {"h": 3600.0, "m": 60.0, "s": 1.0, "": 1.0}
+    found = re.fullmatch(r"(?:\d+(?:\.\d+)?[hms]?)(?:\d+(?:\.\d+)?[ms])*", text.strip().lower())
+    parts = re.findall(r"(\d+(?:\.\d+)?)([hms]?)", text.strip().lower()) if found else []
+    seconds = sum(float(size) * units[unit] for size, unit in parts)
+    if not seconds > 0:
+        raise InputError(f"--budget is {text!r}; write a length of time such as 90s, 10m or 1h30m.")
+    return seconds
+
+
+def parse_unscored(given: list[str]) -> tuple[float | None, list[Path]]:
+    """
+    Tell labels that mark unscored rows from files of rows without judgements.
+
+    Returns: the label, None where there is none, and the files.
+
+    >>> parse_unscored(["-1", "pool.txt"])
+    (-1.0, [PosixPath('pool.txt')])
+    """
+    from corank.errors import InputError
+
+    labels: list[float] = []
+    files: list[Path] = []
+    for text in given:
+        try:
+            labels.append(float(text))
+        except ValueError:
+            files.append(Path(text))
+    if len(labels) > 1:
+        raise InputError(
+            f"--unscored names {len(labels)} labels; one marks unscored rows, what else is named is a file."
+        )
+    return (labels[0] if labels else None), files
+
+
+def refuse_preferences(source: Text | Path) -> None:
+    """Raise one sentence where a file names winners and losers, by which nothing can be judged."""
+    from corank.data.formats.read import kind_of
+    from corank.errors import InputError
+
+    if isinstance(source, Path) or kind_of(source) != "csv":
+        return
+    names = {name.strip() for name in source.first_line().decode(errors="replace").lower().split(",")}
+    if {"winner", "loser"} <= names:
+        raise InputError(
+            f"{source} holds preferences only, and methods are judged by scores; pass rows with a score each."
+        )
+
+
+def show_study(study: Study) -> None:
+    """Print the leaderboard, the verdict, and what a reader has to know."""
+    from corank.cli.tables import screen, show
+    from corank.tables import ReportTable
+
+    console = screen()
+    data = study.data
+    pool = f", beside {data.n_pool_rows} unscored rows of a pool" if data.n_pool_rows else ""
+    console.print(
+        f"{data.name}: {data.n_rows} rows in {data.n_queries} queries, {data.n_features} features, "
+        f"{data.n_rows - data.n_unscored_rows} scored{pool}; {study.folds} folds of whole queries, convention "
+        f"{study.convention}, seed {study.seed}"
+    )
+    p_values = {test.other: test.p_adjusted for test in study.tests if test.base == study.best}
+    others = study.metrics[1:3]
+    formats = {"method": "", study.metric: ".4f", f"{study.level:.0%} interval": "", "p": ".2g"}
+    formats |= {**dict.fromkeys(others, ".4f"), "fit s": ".1f", "MB": ".0f"}
+    rows = tuple(_row(one, study, p_values) for one in study.outcomes)
+    note = f"*: the winner; p: against {study.outcome(study.best).title}, corrected." if study.best else ""
+    show(ReportTable("", tuple(formats), rows, note=note, formats=tuple(formats.values())), console)
+    console.print(study.verdict, style="bold")
+    for one in study.outcomes:
+        if one.error:
+            console.print(f"- {one.title} failed: {one.error}")
+    for said in study.notes:
+        console.print(f"- {said}")
+    if study.winner:
+        console.print(study.rule, style="dim")
+
+
+def _row(one: Outcome, study: Study, p_values: dict[str, float]) -> tuple[str | float | None, ...]:
+    """Make a line of the leaderboard."""
+    others, cost = study.metrics[1:3], (one.fit_seconds, one.peak_bytes / 1e6)
+    if one.evaluation is None:
+        return (one.title, None, "failed" if one.error else "no time", None, *(None for _ in others), None, None)
+    means = [one.evaluation[metric].mean for metric in (study.metric, *others)]
+    interval = f"{one.low:.4f} {one.high:.4f}"
+    mark = " *" if one.name == study.winner else ""
+    return (one.title + mark, means[0], interval, p_values.get(one.name), *means[1:], *cost)
+
+
+def _stem(path: Path) -> str:
+    name = path.name.split(".")[0]
+    return name if name not in ("", "-") else "stdin"

@@ -1,0 +1,129 @@
+"""`corank evaluate`: hold scores or a run against grades, under a named convention."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from corank.cli.output import Json, print_json
+
+if TYPE_CHECKING:
+    from corank.metrics import Evaluation, PairedTest
+
+
+def evaluate(
+    truth: Annotated[Path, typer.Argument(help="Grades: LETOR text, store, Parquet, CSV, or TREC qrels; - is stdin.")],
+    predictions: Annotated[Path, typer.Argument(help="One score a line, aligned with TRUTH, or a TREC run file.")],
+    metrics: Annotated[
+        list[str] | None,
+        typer.Option("--metric", "-m", help="Such as nDCG@10, AP, P@5, RR; repeat it; by default nDCG@10 and AP."),
+    ] = None,
+    convention: Annotated[
+        str, typer.Option("--convention", "-c", help="corank, letor4, letor3, trec_eval, sklearn or lightgbm.")
+    ] = "corank",
+    compare: Annotated[
+        list[Path] | None,
+        typer.Option(help="Other predictions for TRUTH: a paired test against PREDICTIONS; repeat it."),
+    ] = None,
+    per_query: Annotated[
+        Path | None, typer.Option(help="Write one line a query, columns parted by tabs.", metavar="FILE")
+    ] = None,
+    as_json: Json = False,
+    unscored: Annotated[float | None, typer.Option(help="Grade that marks an unjudged row, such as -1.")] = None,
+    label: Annotated[str, typer.Option(help="Column of scores in a table.")] = "label",
+    qid: Annotated[str | None, typer.Option(help="Column of query ids in a table.  [default: qid]")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the bootstrap of --compare.")] = 0,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file of --per-query.")] = False,
+) -> None:
+    """Measure how good a ranking is, and test whether others differ."""
+    from corank.cli.learn.predictions import hold_against, read_truth
+    from corank.data.formats.compressed import require_text_place
+    from corank.data.problem.queries import Queries
+    from corank.errors import InputError
+    from corank.metrics import compare_runs
+
+    if per_query is not None:
+        require_text_place(per_query, overwrite=force)
+    judged, names = read_truth(truth, unscored, label, qid), metrics or ["nDCG@10", "AP"]
+    evaluation = hold_against(truth, predictions, judged, names, convention)
+    runs = {str(predictions): evaluation}
+    for other in compare or ():
+        if str(other) in runs:
+            raise InputError(f"{other} came twice; name each file of predictions once.")
+        runs[str(other)] = hold_against(truth, other, judged, names, convention)
+    tests: list[PairedTest] = []
+    if len(runs) > 1:
+        for name in evaluation:
+            tests += compare_runs(runs, name, base=str(predictions), random_state=seed)
+    if per_query is not None:
+        _write_per_query(per_query, evaluation, force)
+    # judged queries for which a run has nothing
+    n_absent = len(Queries.of(judged.qid, len(judged.y))) - evaluation.n_queries
+    (_print_json if as_json else _print_tables)(evaluation, tests, n_absent)
+
+
+def _write_per_query(path: Path, evaluation: Evaluation, force: bool) -> None:
+    from corank.data.formats.compressed import write_text
+
+    columns = [result.values.tolist() for result in evaluation.values()]
+    rows = zip(evaluation.query_ids.tolist(), *columns, strict=True)
+    lines = [["qid", *evaluation], *([str(query), *map(repr, values)] for query, *values in rows)]
+    with write_text(path, overwrite=force) as stream:
+        stream.writelines(("\t".join(line) + "\n").encode(errors="surrogateescape") for line in lines)
+
+
+def _print_json(evaluation: Evaluation, tests: list[PairedTest], n_absent: int) -> None:
+    report = {
+        "convention": evaluation.convention,
+        "n_queries": evaluation.n_queries,
+        "n_single_grade_queries": evaluation.n_single_grade,
+        "n_unjudged_queries": evaluation.n_unjudged_queries,
+        "n_absent_queries": n_absent,
+        "n_rows": evaluation.n_rows,
+        "n_unjudged_rows": evaluation.n_unjudged_rows,
+        "metrics": {
+            name: {
+                "mean": result.mean,
+                "micro": result.micro,
+                "n_used": result.n_used,
+                "n_empty": result.n_empty,
+            }
+            for name, result in evaluation.items()
+        },
+        "comparisons": tests,
+    }
+    print_json("evaluate", report)
+
+
+def _print_tables(evaluation: Evaluation, tests: list[PairedTest], n_absent: int) -> None:
+    from corank.cli.tables import screen, show
+    from corank.tables import ReportTable
+
+    console = screen()
+    means = [(name, one.mean, one.micro, one.n_used, one.n_empty) for name, one in evaluation.items()]
+    show(ReportTable("", ("metric", "mean", "micro", "queries", "empty"), tuple(means)), console)
+    absent = f", {n_absent} judged but not in the run" if n_absent else ""
+    typer.echo(
+        f"convention {evaluation.convention.name}: {evaluation.n_queries} queries, {evaluation.n_single_grade} of a "
+        f"single grade, {evaluation.n_unjudged_queries} unjudged{absent}; {evaluation.n_rows} rows, "
+        f"{evaluation.n_unjudged_rows} unjudged"
+    )
+    if not tests:
+        return
+    rows = [
+        (
+            test.metric, test.other, test.base_mean, test.other_mean, f"{test.difference:+.4f}", f"{test.low:+.4f}",
+            f"{test.high:+.4f}", f"{test.p_adjusted:.2g}", f"{test.n_higher}/{test.n_lower}",
+        )
+        for test in tests
+    ]  # fmt: skip
+    columns = ("metric", "other", "first", "other's", "diff", "low", "high", "p", "+/-")
+    show(ReportTable("", columns, tuple(rows)), console)
+    n_files = len({test.other for test in tests})
+    corrected = f", corrected for {n_files} tests (Holm)" if n_files > 1 else ""
+    typer.echo(
+        f"other minus {tests[0].base}, paired by query: {tests[0].level:.0%} bootstrap interval of the mean, "
+        f"Wilcoxon signed-rank p{corrected}, queries with a higher/lower value"
+    )

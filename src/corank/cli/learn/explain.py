@@ -1,0 +1,161 @@
+"""`corank explain`: why a saved model scores one row above another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from corank.cli.output import Json, print_json
+
+if TYPE_CHECKING:
+    from corank.data.problem.collection import Collection
+    from corank.estimator.explanation import Explanation
+
+
+def explain(
+    model: Annotated[Path, typer.Argument(help="Model file that `corank fit` wrote.")],
+    data: Annotated[
+        list[Path],
+        typer.Argument(help="LETOR text (several are joined), a store, Parquet or CSV; - is stdin."),
+    ],
+    pair: Annotated[
+        tuple[str, str],
+        typer.Option(help="Two rows: document ids, or numbers from 1.", metavar="A B", show_default=False),
+    ],
+    top: Annotated[int | None, typer.Option(min=1, help="How many contributions to list.  [default: 10]")] = None,
+    as_json: Json = False,
+    plot: Annotated[
+        Path | None, typer.Option(help="PNG or SVG file for a picture of them.", dir_okay=False, metavar="FILE")
+    ] = None,
+    label: Annotated[
+        str | None, typer.Option(help="Column of a table that is no feature; 'label', where there is one.")
+    ] = None,
+    qid: Annotated[
+        str | None, typer.Option(help="'none' ignores query ids; otherwise the id column of a table.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file of --plot.")] = False,
+) -> None:
+    """
+    Say exactly why a model scores one row above another.
+
+    Contributions of columns, or of training rows, that add up to the difference: corank explain m.safetensors rows.txt
+    --pair 3 8
+    """
+    from corank.cli.learn.models import layout_of
+    from corank.data.durable.atomic import require_place
+    from corank.data.formats.read import opened, read
+    from corank.errors import InputError
+    from corank.estimator.explanation import SHOWN, explained
+    from corank.label_ranking import LabelRanker
+    from corank.persist import load
+
+    if plot is not None:
+        if plot.suffix.lower() not in (".png", ".svg"):
+            raise InputError(f"--plot is {str(plot)!r}; name a file that ends in .png or .svg.")
+        require_place(plot, overwrite=force)
+    ranker = load(model)
+    if not hasattr(ranker, "predict") or isinstance(getattr(ranker, "steps", [("", ranker)])[-1][1], LabelRanker):
+        raise InputError(f"{model} holds a {type(ranker).__name__}, which does not score rows; pass a ranker of rows.")
+    wanted = getattr(ranker, "n_features_in_", None)
+    sources = [opened(one) for one in data]
+    rows = read(sources, y=label, qid=False if qid == "none" else qid, n_features=wanted, layout=layout_of(ranker))
+    if wanted not in (None, rows.X.shape[1]):
+        raise InputError(
+            f"{sources[0]} has {rows.X.shape[1]} features, but {model} was fitted on {wanted}; "
+            "explain rows of the features it knows."
+        )
+    chosen = _rows_of(pair, rows, str(sources[0]))
+    found = explained(
+        ranker, rows.X, chosen, qid=rows.qid, called=_called(pair, rows, chosen), first_row=1,
+        names=rows.names or [f"feature {column}" for column in range(1, rows.X.shape[1] + 1)],
+    )  # fmt: skip
+    if plot is not None:
+        _draw(found, plot, top or SHOWN, force)
+    if as_json:
+        print_json("explain", _fields(found, top))
+    else:
+        _print(found, top or SHOWN)
+        if plot is not None:
+            typer.echo(f"wrote {plot}")
+
+
+def _rows_of(pair: tuple[str, str], rows: Collection, source: str) -> tuple[int, int]:
+    """Find the two rows; of documents that several queries have, those of the one query that has both."""
+    first, second = (_candidates(name, rows, source) for name in pair)
+    if len(first) == len(second) == 1:
+        return first[0], second[0]
+    both = [(a, b) for a in first for b in second if rows.qid is None or rows.qid[a] == rows.qid[b]]
+    if len(both) == 1:
+        return both[0]
+    from corank.errors import InputError
+
+    shown = ", ".join(str(row + 1) for row in (first if len(first) > 1 else second)[:5])
+    name = pair[0] if len(first) > 1 else pair[1]
+    raise InputError(f"{source} has document {name!r} in several rows, such as {shown}; name rows by their numbers.")
+
+
+def _candidates(name: str, rows: Collection, source: str) -> list[int]:
+    import numpy as np
+
+    from corank.errors import InputError
+
+    if rows.docids is not None:
+        named = np.flatnonzero(rows.docids == name)
+        if len(named):
+            return [int(row) for row in named]
+    n_rows = len(rows.y)
+    if not (name.isdecimal() and 1 <= int(name) <= n_rows):
+        known = "a document of its, or a row" if rows.docids is not None else "a row"
+        raise InputError(f"{source} has no row {name!r}; name {known} from 1 to {n_rows} with --pair.")
+    return [int(name) - 1]
+
+
+def _called(pair: tuple[str, str], rows: Collection, chosen: tuple[int, int]) -> tuple[str, str]:
+    """What rows are called in the output: by their documents, else by their numbers."""
+    names = [
+        name if rows.docids is not None and rows.docids[row] == name else f"row {row + 1}"
+        for name, row in zip(pair, chosen, strict=True)
+    ]
+    return names[0], names[1]
+
+
+def _print(found: Explanation, top: int) -> None:
+    from corank.cli.tables import screen, show
+    from corank.tables import ReportTable
+
+    columns = ("contribution of", *found.pair, "weight", "contribution")
+    title = f"{found.pair[0]} {found.scores[0]:.4g}, {found.pair[1]} {found.scores[1]:.4g}"
+    typer.echo(f"{title}: a difference of {found.difference:+.4g}")
+    formats = ("", ".6g", ".6g", ".4g", "+.4g")
+    show(ReportTable("", columns, tuple(found.table(top)), formats=formats), screen())
+
+
+def _fields(found: Explanation, top: int | None) -> dict[str, Any]:
+    terms: list[dict[str, Any]] = [
+        {"name": name, "values": values, "weight": weight, "contribution": part}
+        for name, values, weight, part in zip(
+            found.names[:top], found.values.tolist(), found.weights.tolist(), found.contributions.tolist(), strict=False
+        )
+    ]
+    return {
+        "pair": found.pair, "scores": found.scores, "difference": found.difference, "n_terms": len(found.names),
+        "contributions": terms,
+    }  # fmt: skip
+
+
+def _draw(found: Explanation, path: Path, top: int, force: bool) -> None:
+    from corank.data.durable.atomic import atomic_file
+    from corank.errors import need
+
+    need("matplotlib", "report")
+    # no window system is asked for, and no global state is touched
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6.4, 1.4 + 0.28 * min(top + 1, len(found.names))), layout="constrained")
+    FigureCanvasAgg(figure)
+    found.plot(figure.subplots(), top)
+    with atomic_file(path, overwrite=force) as scratch:
+        figure.savefig(scratch, format=path.suffix[1:].lower(), dpi=130)

@@ -1,0 +1,1 @@
+"""Verbs for text search and clicks."""

@@ -1,0 +1,1 @@
+"""Kernels for clicks: click models, policies, interleaving and online updates."""

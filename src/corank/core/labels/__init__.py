@@ -1,0 +1,1 @@
+"""Kernels for label ranking: constraints, losses and steps."""

@@ -1,0 +1,128 @@
+# mypy: disable-error-code="no-untyped-call"
+"""
+Stochastic descent on the constraints of labels: a step draws an example and is pulled by all of its constraints.
+
+With examples drawn in proportion to their weight times the number c of their constraints, the mean pull of the c is an
+unbiased estimate of the pull of the mean over all constraints. Only sums of pulls S_t are kept, and the weights after
+step t are w = S_t / D_t with D_t = alpha t + 1/eta0, which are those of plain descent at the rate 1/D_t: no step
+touches more than the columns of its row. The sum of the iterates is mass · S + z, mass = Σ 1/D_k, as in
+`corank.core.pairs.descent`. Under an L1 penalty, w is S_t moved towards 0 by t l1, over alpha t + √t/eta0: dual
+averaging (Xiao, 2010), whose weights of 0 stay 0.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corank.core.jit import inline, jit
+from corank.core.labels.constraints import list_constraints, room
+from corank.core.pairs.margins import pull
+from corank.core.random import next_u64, roll
+from corank.core.rows.access import add_scaled, dot, list_row
+
+MASS, STEPS = np.uint64(0), np.uint64(1)
+N_ENTRIES = 2
+
+
+class DescentPlan(NamedTuple):
+    """
+    What stays fixed.
+
+    conversion: which constraints stand for an order.
+    loss: code of `corank.core.pairs.margins`.
+    alpha, l1: weights of ½‖W‖² and ‖W‖₁.
+    eta0: first rate.
+    fit_intercept: whether labels have levels; no penalty bends them, so that their rate falls as 1/√t.
+    """
+
+    conversion: tuple[bool, bool]
+    loss: int
+    alpha: float
+    l1: float
+    eta0: float
+    fit_intercept: bool
+
+
+class DescentState(NamedTuple):
+    """
+    What the steps change in place.
+
+    pulls, sums (d, n_features): S and z.
+    biases, bias_sums (d,): levels and the sum of their iterates.
+    ledger (N_ENTRIES,): MASS and STEPS.
+    dice (4,): their state.
+    """
+
+    pulls: NDArray[np.float64]
+    sums: NDArray[np.float64]
+    biases: NDArray[np.float64]
+    bias_sums: NDArray[np.float64]
+    ledger: NDArray[np.float64]
+    dice: NDArray[np.uint64]
+
+
+@jit
+def descend_labels(rows, table, targets, plan, state, n):  # type: ignore[no-untyped-def]
+    """
+    Take n steps.
+
+    table (n_examples, 2): alias table of the examples.
+    """
+    S, ledger = state.pulls, state.ledger
+    d, width = np.uint64(S.shape[0]), np.uint64(S.shape[1])
+    u, g, out = np.zeros(d + 1), np.empty(d + 1), room(targets)
+    columns, values = np.empty(width + 1, dtype=np.uint64), np.empty(width + 1)
+    for _ in range(n):
+        i = roll(next_u64(state.dice), table)
+        divisor = _divisor(plan, ledger[STEPS])
+        if plan.l1 > 0.0:
+            m = list_row(rows, i, columns, values)
+            for r in range(d):
+                total = 0.0
+                for k in range(m):
+                    total += values[k] * _moved(S[r, columns[k]], ledger[STEPS] * plan.l1)
+                u[r] = total / divisor + state.biases[r]
+        else:
+            for r in range(d):
+                u[r] = dot(rows, i, S[r]) / divisor + state.biases[r]
+        c = list_constraints(targets, plan.conversion, i, out)
+        g[:] = 0.0
+        for k in range(c):
+            a, b = out.winners[k], out.losers[k]
+            h = pull(plan.loss, 1.0, u[a] - u[b]) / c
+            g[a] += h
+            g[b] -= h
+        ledger[STEPS] += 1.0
+        for r in range(d):
+            if g[r] != 0.0:
+                add_scaled(rows, i, g[r], S[r])
+                if plan.l1 == 0.0:
+                    add_scaled(rows, i, -g[r] * ledger[MASS], state.sums[r])
+                if plan.fit_intercept:
+                    state.biases[r] += plan.eta0 / math.sqrt(ledger[STEPS]) * g[r]
+            state.bias_sums[r] += state.biases[r]
+        ledger[MASS] += 1.0 / _divisor(plan, ledger[STEPS])
+
+
+@jit
+def last_weights(state, plan, out):  # type: ignore[no-untyped-def]
+    """Write the weights after the last step."""
+    steps = state.ledger[STEPS]
+    for r in range(np.uint64(out.shape[0])):
+        for j in range(np.uint64(out.shape[1])):
+            out[r, j] = _moved(state.pulls[r, j], steps * plan.l1) / _divisor(plan, steps)
+
+
+@inline
+def _divisor(plan, steps):  # type: ignore[no-untyped-def]
+    return plan.alpha * steps + (math.sqrt(max(steps, 1.0)) if plan.l1 > 0.0 else 1.0) / plan.eta0
+
+
+@inline
+def _moved(s, by):  # type: ignore[no-untyped-def]
+    """Return s moved towards 0, where it stops."""
+    return math.copysign(max(0.0, abs(s) - by), s)

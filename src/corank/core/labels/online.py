@@ -1,0 +1,194 @@
+# mypy: disable-error-code="no-untyped-call"
+"""
+Algorithm 1 of Brinker and Hüllermeier (Calibrated label-ranking, 2005): one example, one step, linear or dual.
+
+An example whose prediction costs something moves the weights of each label i by loss · β_i / c · x: β_i counts its
+violated constraints, +1 where it should be higher and −1 where it should be lower, and c all of them. A tie violates.
+Of averaging, z = Σ_k (k − 1) δ_k is kept, δ_k the change at example k: the mean of the iterates is w − z/T after T.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corank.core.jit import jit
+from corank.core.labels.constraints import IRRELEVANT, RELEVANT, UNKNOWN, list_constraints, room
+from corank.core.labels.orders import footrule, kendall
+from corank.core.rows.access import add_scaled, dot
+
+# what is made of utilities before they are compared with the truth: an order, the order of those above the zero point,
+# the set of those, the best one
+ORDER, TOP, SET, BEST = 0, 1, 2, 3
+# losses
+SHARE, KENDALL, FOOTRULE, ZERO_ONE, HAMMING = 0, 1, 2, 3, 4
+
+SEEN, CUMULATED, UPDATES = np.uint64(0), np.uint64(1), np.uint64(2)
+N_TALLIES = 3
+
+
+class StepPlan(NamedTuple):
+    """
+    What stays fixed.
+
+    conversion: which constraints stand for an order.
+    loss, projection: codes of this module.
+    average: whether z is kept.
+    fit_intercept: whether every row has one more column, of ones.
+    """
+
+    conversion: tuple[bool, bool]
+    loss: int
+    projection: int
+    average: bool
+    fit_intercept: bool
+
+
+class StepState(NamedTuple):
+    """
+    What the steps change in place.
+
+    weights, sums (d, n_features), or (n_rows, d) of a kernel: w and z, of which nothing is kept without averaging.
+    biases, bias_sums (d,): the same for the column of ones.
+    tally (N_TALLIES,): examples seen, their losses before each step, and steps that changed something.
+    """
+
+    weights: NDArray[np.float64]
+    sums: NDArray[np.float64]
+    biases: NDArray[np.float64]
+    bias_sums: NDArray[np.float64]
+    tally: NDArray[np.float64]
+
+
+@jit
+def learn_linear(rows, order, targets, plan, state):  # type: ignore[no-untyped-def]
+    """Take one step for each of the examples `order`; u_r = w_r · x + b_r."""
+    d = np.uint64(len(state.biases))
+    u, betas, out, scratch = np.zeros(d + 1), np.empty(d + 1), room(targets), np.empty((2, d + 1))
+    for k in range(len(order)):
+        i = order[k]
+        for r in range(d):
+            u[r] = dot(rows, i, state.weights[r]) + state.biases[r]
+        step = _step(targets, plan, i, u, betas, out, scratch, state.tally)
+        if step == 0.0:
+            continue
+        before = state.tally[SEEN] - 1.0
+        for r in range(d):
+            if betas[r] != 0.0:
+                add_scaled(rows, i, step * betas[r], state.weights[r])
+                if plan.average:
+                    add_scaled(rows, i, step * betas[r] * before, state.sums[r])
+        _move_biases(plan, state, step, betas, before)
+
+
+@jit
+def learn_dual(K, own, targets, plan, state):  # type: ignore[no-untyped-def]
+    """
+    Take one step for each example in turn; u_r(x) = Σ_j a_jr k(x_j, x) + b_r.
+
+    K (n, m): similarities of the examples to all rows that may have coefficients.
+    own (n,): the place of each example among those.
+    """
+    d = np.uint64(len(state.biases))
+    u, betas, out, scratch = np.zeros(d + 1), np.empty(d + 1), room(targets), np.empty((2, d + 1))
+    for i in range(np.uint64(len(own))):
+        u[:d] = state.biases
+        for j in range(np.uint64(K.shape[1])):
+            for r in range(d):
+                u[r] += K[i, j] * state.weights[j, r]
+        step = _step(targets, plan, i, u, betas, out, scratch, state.tally)
+        if step == 0.0:
+            continue
+        before = state.tally[SEEN] - 1.0
+        for r in range(d):
+            state.weights[own[i], r] += step * betas[r]
+            if plan.average:
+                state.sums[own[i], r] += step * betas[r] * before
+        _move_biases(plan, state, step, betas, before)
+
+
+@jit
+def _move_biases(plan, state, step, betas, before):  # type: ignore[no-untyped-def]
+    if plan.fit_intercept:
+        for r in range(np.uint64(len(state.biases))):
+            state.biases[r] += step * betas[r]
+            state.bias_sums[r] += step * betas[r] * before
+
+
+@jit
+def _step(targets, plan, i, u, betas, out, scratch, tally):  # type: ignore[no-untyped-def]
+    """Write β, and return loss / c: 0 where nothing is to be learnt from example i."""
+    n = list_constraints(targets, plan.conversion, i, out)
+    betas[:] = 0.0
+    violated = 0.0
+    for k in range(n):
+        a, b = out.winners[k], out.losers[k]
+        # arithmetic, not a branch: no processor can guess which constraints are violated
+        wrong = np.float64(u[a] <= u[b])
+        betas[a] += wrong
+        betas[b] -= wrong
+        violated += wrong
+    tally[SEEN] += 1.0
+    if violated == 0.0:
+        return 0.0
+    if plan.loss == SHARE:
+        loss = violated / n
+    elif plan.loss == ZERO_ONE:
+        loss = 1.0
+    elif plan.loss == HAMMING:
+        loss = wrong_sides(targets.sides[i], u)
+    else:
+        loss = _distance(targets.levels[i], targets.sides[i], u, plan, scratch)
+    tally[CUMULATED] += loss
+    if loss > 0.0:
+        tally[UPDATES] += 1.0
+    return loss / violated
+
+
+@jit
+def wrong_sides(sides, u):  # type: ignore[no-untyped-def]
+    """Return the share of the labels of known side that are on the other one."""
+    wrong, known = 0, 0
+    for r in range(np.uint64(len(sides))):
+        known += sides[r] != 0
+        wrong += (sides[r] == RELEVANT and u[r] <= 0.0) or (sides[r] == IRRELEVANT and u[r] > 0.0)
+    return wrong / known if known > 0 else 0.0
+
+
+@jit
+def _distance(levels, sides, u, plan, scratch):  # type: ignore[no-untyped-def]
+    """
+    Return how far the projected utilities are from the true order of the labels of known level.
+
+    Where an order of all labels is calibrated too, the zero point is one of them. One label alone, of which something
+    is violated, is wrong.
+    """
+    truth, found = scratch[0], scratch[1]
+    n = 0
+    best, low, high = -math.inf, math.inf, -math.inf
+    for r in range(np.uint64(len(levels))):
+        best = max(best, u[r])
+        if levels[r] == UNKNOWN:
+            continue
+        truth[n], found[n] = levels[r], u[r]
+        if plan.projection == TOP:
+            found[n] = max(u[r], 0.0)
+        elif plan.projection == SET:
+            found[n] = 1.0 if u[r] > 0.0 else 0.0
+        n += 1
+        if sides[r] == RELEVANT:
+            low = min(low, levels[r])
+        elif sides[r] == IRRELEVANT:
+            high = max(high, levels[r])
+    if plan.projection == BEST:
+        for k in range(n):
+            found[k] = 1.0 if found[k] == best else 0.0
+    if plan.projection == ORDER and (low < math.inf or high > -math.inf):
+        truth[n], found[n] = low - 0.5 if low < math.inf else high + 0.5, 0.0
+        n += 1
+    if n < 2:
+        return 1.0
+    return kendall(truth[:n], found[:n]) if plan.loss == KENDALL else footrule(truth[:n], found[:n])

@@ -1,0 +1,1 @@
+"""Kernels over ranked lists: gains, discounts and LambdaRank gradients."""

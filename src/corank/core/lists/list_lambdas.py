@@ -1,0 +1,270 @@
+"""
+Forces that know the whole list: Δ_ij is what the measure of a query changes when rows i and j change places.
+
+Δ_ij weighs the logistic pull of each pair of rows of different grade (see `forces`). Ties take any order: for nDCG by
+the expected discounts of a tie's ranks, for the other measures by the worst order of a tie, its rows of equal grade
+sharing what they receive, so that no row is pulled by the place it came in.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from corank.core.jit import inline, jit, relaxed
+from corank.core.lists.pair_lambdas import LOGISTIC, slope
+
+AP, RR, ERR = 0, 1, 2
+
+# scores that differ by less than this share of the largest are one score, computed in two places
+_ROUNDING = 1e-12
+_WIDE = 600.0
+
+_reordering = relaxed("reassoc", "contract", "nsz")
+
+
+@inline
+def tie_after(s, at, n, tolerance):  # type: ignore[no-untyped-def]
+    """Find the end of the rows, in order of falling score, that share the score of row `at`."""
+    after = at + 1
+    while after < n and s[after - 1] - s[after] <= tolerance:
+        after += 1
+    return after
+
+
+@inline
+def discount_between(discounts, low, high):  # type: ignore[no-untyped-def]
+    """Return the discounts of the places from `low` to `high`, in rows; behind the last one they stay what it is."""
+    total = 0.0
+    at = low
+    while at < high:
+        place = min(int(at), len(discounts) - 1)
+        stop = high if place == len(discounts) - 1 else min(high, place + 1.0)
+        total += (stop - at) * discounts[place]
+        at = stop
+    return total
+
+
+@inline
+def discount_gap(discounts, low, places):  # type: ignore[no-untyped-def]
+    """Return the expected |D(a) − D(b)| of two different ones of two or more places from `low` on."""
+    total, at, high = 0.0, low, low + places
+    while at < high:
+        place = min(int(at), len(discounts) - 1)
+        stop = high if place == len(discounts) - 1 else min(high, place + 1.0)
+        total += discounts[place] * (places * (stop - at) - (stop - low) ** 2 + (at - low) ** 2)
+        at = stop
+    # of m² choices of two places m are of one place twice
+    return 2.0 * total / (places * (places - 1.0))
+
+
+@_reordering
+def add_ndcg(factor, near, discounts, scores, labels, weights, starts, out, first, last):  # type: ignore[no-untyped-def]
+    """
+    Add the pulls of nDCG: Δ_ij = |g_i − g_j| |D_i − D_j|/(best DCG), g = 2^y − 2^min(0, lowest y).
+
+    With `near` above 0, a pair counts 1/(near + |s_i − s_j|) times as much: pairs that are far apart, which no small
+    step puts right, or wrong, leave the steps to the others. discounts[p] is the discount D of rank p + 1; the last one
+    is that of all further ranks (0 beyond a cut). A row of weight w takes w places, but at least one.
+    """
+    longest = 0
+    for q in range(first, last):
+        longest = max(longest, starts[q + 1] - starts[q])
+    s, e, g, w = np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest)
+    D, gap = np.empty(longest), np.empty(longest)
+    pulls, curves = np.empty(longest), np.empty(longest)
+    stops = np.empty(longest, dtype=np.int64)
+    beyond = discounts[len(discounts) - 1]
+    for q in range(first, last):
+        begin, n = starts[q], starts[q + 1] - starts[q]
+        if n < 2:
+            continue
+        grades = labels[begin : begin + n]
+        low, high = min(0.0, grades.min()), grades.max()
+        # the best order takes one grade after the other, of which there are few
+        at, ideal, grade = 0.0, 0.0, high
+        while grade > low and (beyond > 0.0 or at < len(discounts)):
+            places, below = 0.0, low
+            for i in range(n):
+                if grades[i] == grade:
+                    places += max(weights[begin + i], 1.0)
+                elif grades[i] < grade and grades[i] > below:
+                    below = grades[i]
+            ideal += (np.exp2(grade - high) - np.exp2(low - high)) * discount_between(discounts, at, at + places)
+            at += places
+            grade = below
+        if ideal <= 0.0:
+            continue
+        order = np.argsort(-scores[begin : begin + n])
+        for i in range(n):
+            row = begin + order[i]
+            s[i], w[i] = scores[row], weights[row]
+            g[i] = (np.exp2(labels[row] - high) - np.exp2(low - high)) / ideal
+        is_wide = s[0] - s[n - 1] > _WIDE
+        tolerance = _ROUNDING * max(abs(s[0]), abs(s[n - 1]))
+        at, group, last_counted = 0.0, 0, 0
+        while group < n:
+            after = tie_after(s, group, n, tolerance)
+            places = 0.0
+            for i in range(group, after):
+                places += max(w[i], 1.0)
+            mean = discount_between(discounts, at, at + places) / places
+            apart = discount_gap(discounts, at, places) if after > group + 1 else 0.0
+            for i in range(group, after):
+                D[i], gap[i], stops[i] = mean, apart, after
+                e[i] = np.exp(max(s[i] - s[0], -_WIDE))
+                pulls[i], curves[i] = 0.0, 0.0
+            # rows behind the cut have one discount, and pull at nothing but what stands before it
+            if mean > beyond:
+                last_counted = after
+            at += places
+            group = after
+        for i in range(last_counted):
+            stop = stops[i]
+            s_i, e_i, g_i, w_i, D_i = s[i], e[i], g[i], w[i], D[i]
+            pull_i, curve_i = 0.0, 0.0
+            if is_wide:
+                for j in range(i + 1, n):
+                    change = w_i * w[j] * (g_i - g[j]) * (gap[i] if j < stop else D_i - D[j])
+                    if near > 0.0:
+                        change /= near + s_i - s[j]
+                    lead = s_i - s[j] if change > 0.0 else s[j] - s_i
+                    pull, curve = slope(LOGISTIC, 1.0, lead)
+                    pull_i += change * pull
+                    curve_i += abs(change) * curve
+                    pulls[j] -= change * pull
+                    curves[j] += abs(change) * curve
+            else:
+                for j in range(i + 1, stop):
+                    change = w_i * w[j] * (g_i - g[j]) * gap[i]
+                    change *= 1.0 / (near + s_i - s[j]) if near > 0.0 else 1.0
+                    part = 1.0 / (e_i + e[j])
+                    pull = change * part * (e[j] if change > 0.0 else e_i)
+                    curve = abs(change) * part * part * e_i * e[j]
+                    pull_i += pull
+                    curve_i += curve
+                    pulls[j] -= pull
+                    curves[j] += curve
+                for j in range(stop, n):
+                    change = w_i * w[j] * (g_i - g[j]) * (D_i - D[j])
+                    change *= 1.0 / (near + s_i - s[j]) if near > 0.0 else 1.0
+                    part = 1.0 / (e_i + e[j])
+                    pull = change * part * (e[j] if change > 0.0 else e_i)
+                    curve = abs(change) * part * part * e_i * e[j]
+                    pull_i += pull
+                    curve_i += curve
+                    pulls[j] -= pull
+                    curves[j] += curve
+            pulls[i] += pull_i
+            curves[i] += curve_i
+        for i in range(n):
+            out[0, begin + order[i]] += factor * pulls[i]
+            out[1, begin + order[i]] += factor * curves[i]
+
+
+@inline
+def _sort_inside(order, y, group, after):  # type: ignore[no-untyped-def]
+    """Put the rows of a tie in order of rising grade: the worst that may happen."""
+    for i in range(group + 1, after):
+        j = i
+        while j > group and y[order[j - 1]] > y[order[j]]:
+            order[j - 1], order[j] = order[j], order[j - 1]
+            j -= 1
+
+
+@inline
+def binary_change(code, a, b, up, hits, sums, firsts):  # type: ignore[no-untyped-def]
+    """
+    Return what AP or RR changes by when rows a < b of a list, one of them relevant (a where `up`), change places.
+
+    With h_p relevant rows up to p and S_p = Σ 1/p over them, the change of AP times the number of relevant rows is
+    h_a/a − h_b/b + S_b − S_a where a is relevant, (h_a + 1)/a − h_b/b + S_{b−1} − S_a where b is. For RR only the
+    first two relevant rows matter.
+    """
+    if code == AP:
+        if up:
+            change = hits[a + 1] / (a + 1) - hits[b + 1] / (b + 1) + sums[b + 1] - sums[a + 1]
+        else:
+            change = (hits[a + 1] + 1.0) / (a + 1) - hits[b + 1] / (b + 1) + sums[b] - sums[a + 1]
+        return change / hits[len(hits) - 1]
+    if up:
+        return 1.0 / (a + 1) - 1.0 / (min(b, firsts[1]) + 1) if a == firsts[0] else 0.0
+    return 1.0 / (a + 1) - 1.0 / (firsts[0] + 1) if a < firsts[0] else 0.0
+
+
+@jit
+def count_hits(relevant, hits, sums, firsts):  # type: ignore[no-untyped-def]
+    """Write the number of relevant rows (1, others 0) up to each place, Σ 1/rank over them, and the first two."""
+    n = len(relevant)
+    firsts[:] = n
+    for p in range(n):
+        hits[p + 1] = hits[p] + relevant[p]
+        sums[p + 1] = sums[p] + relevant[p] / (p + 1)
+        if relevant[p] > 0.0 and firsts[0] == n:
+            firsts[0] = p
+        elif relevant[p] > 0.0 and firsts[1] == n:
+            firsts[1] = p
+
+
+@jit
+def add_swaps(code, parameter, factor, scores, labels, weights, starts, out, first, last):  # type: ignore[no-untyped-def]
+    """
+    Add the pulls of AP, RR or ERR; a query weighs what its first row does.
+
+    `parameter` is the lowest grade that AP and RR take for relevant, or the highest grade there is, M of ERR. There,
+    with R = (2^y − 1)/2^M, rows a < b change Π_{l<a}(1 − R_l) (R_a − R_b) (1/a − T − Q/b), T the reciprocal rank that
+    is expected between them, and Q the chance to pass what stands there.
+    """
+    for q in range(first, last):
+        begin, n = starts[q], starts[q + 1] - starts[q]
+        if n < 2:
+            continue
+        y, given = labels[begin : begin + n].copy(), scores[begin : begin + n]
+        if code != ERR:
+            for i in range(n):
+                y[i] = 1.0 if y[i] >= parameter else 0.0
+        order = np.argsort(-given)
+        s = given[order]
+        tolerance = _ROUNDING * max(abs(s[0]), abs(s[n - 1]))
+        group = 0
+        while group < n:
+            after = tie_after(s, group, n, tolerance)
+            _sort_inside(order, y, group, after)
+            group = after
+        s, y = given[order], y[order]
+        chances, hits, sums, firsts = np.zeros(n), np.zeros(n + 1), np.zeros(n + 1), np.empty(2, dtype=np.int64)
+        if code == ERR:
+            for i in range(n):
+                chances[i] = np.exp2(max(y[i], 0.0) - parameter) - np.exp2(-parameter)
+        else:
+            count_hits(y, hits, sums, firsts)
+        pulls, curves = np.zeros(n), np.zeros(n)
+        passed = 1.0
+        for a in range(n):
+            T, Q = 0.0, 1.0
+            for b in range(a + 1, n):
+                up, change = y[a] > y[b], 0.0
+                if code == ERR:
+                    change = abs(passed * (chances[a] - chances[b]) * (1.0 / (a + 1) - T - Q / (b + 1)))
+                    T += Q * chances[b] / (b + 1)
+                    Q *= 1.0 - chances[b]
+                elif y[a] != y[b]:
+                    change = binary_change(code, a, b, up, hits, sums, firsts)
+                if change > 0.0:
+                    pull, curve = slope(LOGISTIC, 1.0, s[a] - s[b] if up else s[b] - s[a])
+                    pull *= change if up else -change
+                    pulls[a] += pull
+                    pulls[b] -= pull
+                    curves[a] += change * curve
+                    curves[b] += change * curve
+            passed *= 1.0 - chances[a]
+        weight = factor * weights[begin]
+        group = 0
+        while group < n:
+            after = group + 1
+            while after < n and y[after] == y[group] and abs(s[after - 1] - s[after]) <= tolerance:
+                after += 1
+            pull, curve = weight * pulls[group:after].mean(), weight * curves[group:after].mean()
+            for i in range(group, after):
+                out[0, begin + order[i]] += pull
+                out[1, begin + order[i]] += curve
+            group = after

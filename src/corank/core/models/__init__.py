@@ -1,0 +1,1 @@
+"""Kernels of single methods: pursuit, expectation propagation and ridge regression per user."""

@@ -1,0 +1,1 @@
+"""Kernels over pairs of rows: sampling, losses, stochastic descent and counting."""

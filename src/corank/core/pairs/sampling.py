@@ -1,0 +1,190 @@
+"""Draw comparable pairs in O(1), or O(log n_q) when rows or pairs carry weights."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corank.core.jit import jit
+from corank.core.parsing.bytes import high_product
+from corank.core.random import next_u64, roll, uniform
+
+GRADES = 0
+"""Faces are groups of equally likely rows; a partner is any row of the group's partner slots."""
+BLOCKS = 1
+"""Faces are blocks of equally likely unscored rows; a partner is any other row of the block."""
+WEIGHTED_GRADES = 2
+"""Faces are slots; a partner comes from the partner slots of their group with probability ∝ its weight."""
+WEIGHTED_BLOCKS = 3
+"""Faces are unscored slots; a partner is any other slot of the block with probability ∝ its weight."""
+LISTED = 4
+"""Faces are given pairs."""
+
+LOWER, START, STOP, HIGHER = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(3)
+LEVEL, MASS, MOMENT = np.uint64(0), np.uint64(1), np.uint64(2)
+
+_FIRST, _SECOND, _THIRD = np.uint64(0), np.uint64(1), np.uint64(2)
+_ONE = np.uint64(1)
+_CHUNK = 256
+
+
+class PairIndex(NamedTuple):
+    """
+    What a kernel needs to draw pairs; arrays that a law does not use are empty.
+
+    law: one of GRADES, BLOCKS, WEIGHTED_GRADES, WEIGHTED_BLOCKS, LISTED.
+    table (n_faces, 2): alias table over the faces (see `corank.core.random.alias_table`).
+    spans (n_groups, 4): slots of a group and of its partners: members ``START:STOP``, partners ``LOWER:START`` and
+        ``STOP:HIGHER``.
+    rows: row number at each slot, sorted by (query, score); for LISTED winner and loser of each pair in turn.
+    groups: group of each slot (weighted laws).
+    sums (n_slots, 3): LEVEL of each slot, and the sums of w (MASS) and of w·level (MOMENT) over the slots of its query
+        before it (weighted laws). Partners i..j-1 of slot a weigh ``|level_a (mass_j − mass_i) − (moment_j −
+        moment_i)|``: with levels = scores that is Σ_b w_b |y_a − y_b|, with level 1 and moment 0 it is Σ_b w_b.
+    """
+
+    law: int
+    table: NDArray[np.uint64]
+    spans: NDArray[np.uint32]
+    rows: NDArray[np.uint32]
+    groups: NDArray[np.uint32]
+    sums: NDArray[np.float64]
+
+
+@jit
+def draw_pairs(state, index, out):  # type: ignore[no-untyped-def]
+    """
+    Fill `out` with pairs of row numbers, winner first; two unscored rows come in either order.
+
+    A pair takes a fixed number of words from the dice, so n pairs are the same pairs however the calls are
+    cut. A training kernel calls this on a short buffer and knows the rows of the coming steps, to prefetch
+    them; a call per pair would cost more than the draw, in reference counts of the index's arrays.
+
+    Parameters
+    ----------
+    state : array of uint64, shape (4,)
+        Dice, advanced in place.
+    index : PairIndex
+        The law.
+    out : array of uint64, shape (n, 2)
+        Receives the pairs.
+    """
+    if index.law == LISTED:
+        _draw_listed(state, index.table, index.rows, out)
+    elif index.law == GRADES or index.law == BLOCKS:
+        _draw_counted(state, index.law == BLOCKS, index.table, index.spans, index.rows, out)
+    else:
+        blocks = index.law == WEIGHTED_BLOCKS
+        _draw_weighted(state, blocks, index.table, index.spans, index.rows, index.groups, index.sums, out)
+
+
+@jit
+def _draw_listed(state, table, rows, out):  # type: ignore[no-untyped-def]
+    for i in range(np.uint64(len(out))):
+        face = roll(next_u64(state), table)
+        out[i, _FIRST] = rows[face + face]
+        out[i, _SECOND] = rows[face + face + _ONE]
+
+
+@jit
+def _draw_counted(state, blocks, table, spans, rows, out):  # type: ignore[no-untyped-def]
+    """
+    Draw a face, a member a and a partner b, each by one word: x·n / 2⁶⁴ is uniform to within n·2⁻⁶⁴.
+
+    Each stage runs over a chunk of pairs before the next begins, so that the cache misses of a stage overlap
+    instead of waiting for the stages before them.
+    """
+    n = np.uint64(len(out))
+    words = np.empty((_CHUNK, 3), dtype=np.uint64)
+    done = np.uint64(0)
+    while done < n:
+        m = min(np.uint64(_CHUNK), n - done)
+        for i in range(m):
+            words[i, _FIRST] = next_u64(state)
+            words[i, _SECOND] = next_u64(state)
+            words[i, _THIRD] = next_u64(state)
+        for i in range(m):
+            words[i, _FIRST] = roll(words[i, _FIRST], table)
+        for i in range(m):
+            face = words[i, _FIRST]
+            lower, start = np.uint64(spans[face, LOWER]), np.uint64(spans[face, START])
+            stop, higher = np.uint64(spans[face, STOP]), np.uint64(spans[face, HIGHER])
+            a = start + high_product(words[i, _SECOND], stop - start)
+            if blocks:
+                start, stop = a, a + _ONE
+            b = lower + high_product(words[i, _THIRD], (start - lower) + (higher - stop))
+            b += np.uint64(b >= start) * (stop - start)
+            # slots are sorted by score: the later one wins
+            words[i, _FIRST] = a if blocks else max(a, b)
+            words[i, _SECOND] = b if blocks else min(a, b)
+        for i in range(m):
+            out[done + i, _FIRST] = rows[words[i, _FIRST]]
+            out[done + i, _SECOND] = rows[words[i, _SECOND]]
+        done += m
+
+
+@jit
+def _draw_weighted(state, blocks, table, spans, rows, groups, sums, out):  # type: ignore[no-untyped-def]
+    for i in range(np.uint64(len(out))):
+        a = roll(next_u64(state), table)
+        lower, start, stop, higher = _partners(spans, groups, a, blocks)
+        b = _weighted_partner(uniform(state), sums, a, lower, start, stop, higher)
+        out[i, _FIRST] = rows[a if blocks else max(a, b)]
+        out[i, _SECOND] = rows[b if blocks else min(a, b)]
+
+
+@jit
+def _partners(spans, groups, a, blocks):  # type: ignore[no-untyped-def]
+    """Return LOWER, START, STOP and HIGHER for slot a; in a block of unscored rows a is a group of its own."""
+    group = groups[a]
+    lower, higher = np.uint64(spans[group, LOWER]), np.uint64(spans[group, HIGHER])
+    if blocks:
+        return lower, a, a + _ONE, higher
+    return lower, np.uint64(spans[group, START]), np.uint64(spans[group, STOP]), higher
+
+
+@jit
+def _weighted_partner(u, sums, a, lower, start, stop, higher):  # type: ignore[no-untyped-def]
+    """Find the partner of slot a at the share u of its partners' weight: the side first, then a binary search."""
+    before, after = _weight(sums, a, lower, start), _weight(sums, a, stop, higher)
+    target = u * (before + after)
+    # rounding must not choose an empty side
+    is_after = np.uint64((target >= before and higher > stop) or start == lower)
+    first = lower + is_after * (stop - lower)
+    n = (start - lower) + is_after * ((higher - stop) - (start - lower))
+    target -= is_after * before
+    # the first slot whose running sum exceeds the target; arithmetic, since no branch here can be guessed
+    slot = first
+    while n > _ONE:
+        half = n >> _ONE
+        slot += half * np.uint64(_weight(sums, a, first, slot + half) <= target)
+        n -= half
+    return slot
+
+
+@jit
+def _weight(sums, a, i, j):  # type: ignore[no-untyped-def]
+    """Weight of the partners i..j-1 of slot a (see `PairIndex`)."""
+    return abs(sums[a, LEVEL] * (sums[j, MASS] - sums[i, MASS]) - (sums[j, MOMENT] - sums[i, MOMENT]))
+
+
+@jit
+def partner_weights(index, slots, out):  # type: ignore[no-untyped-def]
+    """Write the total weight of the partners of each slot listed."""
+    blocks = index.law == WEIGHTED_BLOCKS
+    for k in range(np.uint64(len(slots))):
+        a = slots[k]
+        lower, start, stop, higher = _partners(index.spans, index.groups, a, blocks)
+        out[k] = _weight(index.sums, a, lower, start) + _weight(index.sums, a, stop, higher)
+
+
+@jit
+def running_sums(values, starts, out):  # type: ignore[no-untyped-def]
+    """Write the sum of the values before each slot of its block; sums restart at every block."""
+    for block in range(len(starts) - 1):
+        total = 0.0
+        for slot in range(starts[block], starts[block + 1]):
+            out[slot] = total
+            total += values[slot]

@@ -1,0 +1,179 @@
+"""What one step of stochastic descent is made of: a rate, what is remembered, and the dice that choose the example."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numba.core import types
+from numba.extending import overload
+from numpy.typing import NDArray
+
+from corank.core.jit import inline, jit
+from corank.core.pairs.sampling import PairIndex, draw_pairs
+from corank.core.random import next_u64, roll, uniform
+
+PEGASOS, CONSTANT, SQRT, ADAGRAD = 0, 1, 2, 3
+
+# one set of dice for each question, so that no answer moves the others
+KIND_DICE, PAIR_DICE, ROW_DICE, UNSCORED_DICE = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(3)
+N_DICE = 4
+
+SCALE, MASS, NORM, OWED, BIAS, BIAS_SUM, BIAS_PULL, BIAS_SQUARES = 0, 1, 2, 3, 4, 5, 6, 7
+N_ENTRIES = 8
+
+NO_PARTNER = np.uint64(0xFFFFFFFFFFFFFFFF)
+"""Stands for the second row of a step that looks at one row."""
+
+_FIRST, _SECOND, _ONE = np.uint64(0), np.uint64(1), np.uint64(1)
+
+
+class Plan(NamedTuple):
+    """
+    The numbers that stay fixed during a descent.
+
+    loss, rate: codes of `corank.core.pairs.margins` and of this module.
+    alpha, l1: weights of ½‖w‖² and ‖w‖₁.
+    eta0: first rate.
+    mix: probability that a step looks at one row instead of a pair.
+    coupling: weight of the disagreement of views; 0 draws no unscored pair.
+    batch, unscored_batch: examples and unscored pairs of a step.
+    average, project, fit_intercept: whether to sum the iterates, to stay in the ball of radius 1/√alpha, to learn a
+        bias from rows.
+    """
+
+    loss: int
+    rate: int
+    alpha: float
+    l1: float
+    eta0: float
+    mix: float
+    coupling: float
+    batch: int
+    unscored_batch: int
+    average: bool
+    project: bool
+    fit_intercept: bool
+
+    @property
+    def kind(self) -> str:
+        """What the arrays of a `State` mean under this plan."""
+        if self.rate == ADAGRAD:
+            return "AdaGrad"
+        if self.average or self.project:
+            return " and ".join(["averaged"] * self.average + ["projected"] * self.project)
+        return "L1-penalised" if self.l1 > 0.0 else "plain"
+
+
+class State(NamedTuple):
+    """
+    All that a descent remembers between two steps; kernels change it in place.
+
+    weights (n_slots,): v, where the weights are w = scale · v; with AdaGrad the sum of all pulls.
+    sums (n_slots,): one of three, as the plan asks: z of averaging (Σ_k w_k = mass · v + z), what each weight has paid
+        of the L1 penalty, or AdaGrad's sums of squares.
+    ledger (n_views, N_ENTRIES): per view: SCALE; MASS = Σ_k scale_k; NORM = ‖v‖²; OWED = Σ_k η_k l1 / scale_k; BIAS;
+        BIAS_SUM for averaging; BIAS_PULL and BIAS_SQUARES for AdaGrad.
+    dice (N_DICE, 4): states of the dice.
+    steps (1,): steps done.
+    """
+
+    weights: NDArray[np.float64]
+    sums: NDArray[np.float64]
+    ledger: NDArray[np.float64]
+    dice: NDArray[np.uint64]
+    steps: NDArray[np.int64]
+
+
+class RowIndex(NamedTuple):
+    """
+    A law over single rows.
+
+    table (n, 2): alias table.
+    rows (n,): the row of each face.
+    """
+
+    table: NDArray[np.uint64]
+    rows: NDArray[np.uint32]
+
+
+class Examples(NamedTuple):
+    """
+    What a descent learns from.
+
+    y (n_rows,) or (0,): scores; empty where pairs carry a difference of 1.
+    prior (n_rows,): scores before learning; None where they are all 0.
+    pairs, unscored: laws of scored and of unscored pairs.
+    rows: law of single rows.
+    """
+
+    y: NDArray[np.float64]
+    prior: NDArray[np.float64] | None
+    pairs: PairIndex
+    unscored: PairIndex
+    rows: RowIndex
+
+
+def on_prior(prior, margin, a, b):  # type: ignore[no-untyped-def]
+    """Return the margin of rows a and b, or of row a alone, on top of what is known of them before learning."""
+    raise NotImplementedError("for kernels only")
+
+
+@overload(on_prior)
+def _on_prior(prior, margin, a, b):  # type: ignore[no-untyped-def]
+    # chosen by type, so that nothing is tested in a step
+    if isinstance(prior, types.NoneType):
+        return lambda prior, margin, a, b: margin
+    return lambda prior, margin, a, b: margin + prior[a] - (0.0 if b == NO_PARTNER else prior[b])
+
+
+@inline
+def rate_at(rate, alpha, eta0, step):  # type: ignore[no-untyped-def]
+    """
+    Return η_i of step i = 1, 2, ...
+
+    Pegasos is 1/(alpha (i − 1) + 1/eta0), which is 1/(alpha i) for eta0 = 1/alpha.
+    """
+    if rate == PEGASOS:
+        return 1.0 / (alpha * (step - 1.0) + 1.0 / eta0)
+    if rate == SQRT:
+        return eta0 / math.sqrt(step)
+    return eta0
+
+
+@inline
+def bias_rate_at(plan, step):  # type: ignore[no-untyped-def]
+    """
+    Return η_i for the bias, which no penalty bends: under a large alpha the rate of the weights would starve it.
+
+    Rows bend the objective along it by mix times ℓ'', of which an eighth is a careful guess for every loss.
+    """
+    return rate_at(plan.rate, min(plan.alpha, 0.125 * plan.mix), plan.eta0, step)
+
+
+@jit
+def draw_examples(dice, mix, examples, scratch, out):  # type: ignore[no-untyped-def]
+    """
+    Fill `out` with examples: pairs (winner, loser), or (row, NO_PARTNER) with probability `mix`.
+
+    n examples are the same examples however the calls are cut.
+    """
+    n = np.uint64(len(out))
+    if mix <= 0.0:
+        draw_pairs(dice[PAIR_DICE], examples.pairs, out)
+        return
+    n_pairs = np.uint64(0)
+    for i in range(n):
+        if mix >= 1.0 or uniform(dice[KIND_DICE]) < mix:
+            face = roll(next_u64(dice[ROW_DICE]), examples.rows.table)
+            out[i, _FIRST], out[i, _SECOND] = examples.rows.rows[face], NO_PARTNER
+        else:
+            out[i, _SECOND] = _FIRST
+            n_pairs += _ONE
+    draw_pairs(dice[PAIR_DICE], examples.pairs, scratch[:n_pairs])
+    taken = np.uint64(0)
+    for i in range(n):
+        if out[i, _SECOND] != NO_PARTNER:
+            out[i, _FIRST], out[i, _SECOND] = scratch[taken, _FIRST], scratch[taken, _SECOND]
+            taken += _ONE

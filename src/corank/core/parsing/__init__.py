@@ -1,0 +1,1 @@
+"""Kernels that parse and print numbers and lines of text."""

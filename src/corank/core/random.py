@@ -1,0 +1,150 @@
+"""Dice for kernels: a generator whose whole state is four words handed in, and loaded dice (alias tables)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corank.core.jit import jit
+from corank.core.parsing.bytes import high_product
+
+_TO_UNIT = 1.0 / 9007199254740992.0  # 2⁻⁵³: a float64 in [0, 1) carries 53 bits
+_SIXTY_FOUR_BITS = 18446744073709551616.0  # 2⁶⁴
+
+
+def seed_state(rng: np.random.Generator) -> NDArray[np.uint64]:
+    """
+    Draw the state of a kernel's dice from a numpy generator.
+
+    The generator is xoshiro256++ (Blackman and Vigna, 2021): 256 bits of state, period 2²⁵⁶ − 1. A kernel
+    advances the state in place, so a copy of the four words resumes the sequence bit for bit.
+
+    rng: advanced by four 64-bit draws.
+    Returns: the state; never all zero.
+
+    >>> state = seed_state(np.random.default_rng(0))
+    >>> saved = state.copy()
+    >>> first = [int(below(state, 6)) for _ in range(5)]
+    >>> first == [int(below(saved, 6)) for _ in range(5)]
+    True
+    """
+    state = rng.integers(0, 2**64, size=4, dtype=np.uint64)
+    # the all-zero state is the generator's only fixed point
+    state[0] |= np.uint64(not state.any())
+    return state
+
+
+@jit
+def next_u64(state):  # type: ignore[no-untyped-def]
+    """Return the next 64 random bits and advance `state`."""
+    s0, s1, s2, s3 = state[0], state[1], state[2], state[3]
+    mixed = s0 + s3
+    word = ((mixed << np.uint64(23)) | (mixed >> np.uint64(41))) + s0
+    shifted = s1 << np.uint64(17)
+    s2 ^= s0
+    s3 ^= s1
+    s1 ^= s2
+    s0 ^= s3
+    s2 ^= shifted
+    s3 = (s3 << np.uint64(45)) | (s3 >> np.uint64(19))
+    state[0], state[1], state[2], state[3] = s0, s1, s2, s3
+    return word
+
+
+@jit
+def below(state, n):  # type: ignore[no-untyped-def]
+    """Return an integer exactly uniform over 0..n-1, n ≥ 1 (Lemire, 2019: multiply, reject the overhang)."""
+    n = np.uint64(n)
+    word = next_u64(state)
+    low = word * n
+    if low < n:
+        overhang = (np.uint64(0) - n) % n  # 2⁶⁴ mod n
+        while low < overhang:
+            word = next_u64(state)
+            low = word * n
+    return high_product(word, n)
+
+
+@jit
+def uniform(state):  # type: ignore[no-untyped-def]
+    """Return a float64 uniform over the multiples of 2⁻⁵³ in [0, 1)."""
+    return np.float64(next_u64(state) >> np.uint64(11)) * _TO_UNIT
+
+
+@jit
+def alias_table(weights):  # type: ignore[no-untyped-def]
+    """
+    Build a table that draws face k with probability weights[k] / Σ weights in O(1) (Walker, 1977; Vose, 1991).
+
+    Column k keeps its own face with probability threshold / 2⁶⁴ and gives its alias otherwise. A face of
+    weight zero is never drawn.
+
+    Parameters
+    ----------
+    weights : array of float64, shape (K,)
+        Non-negative, finite, with a positive finite sum.
+
+    Returns
+    -------
+    array of uint64, shape (K, 2)
+        Threshold and alias of each column, side by side for the cache's sake.
+    """
+    K = len(weights)
+    table = np.empty((K, 2), dtype=np.uint64)
+    threshold, alias = table[:, 0], table[:, 1]
+    height = weights * (K / weights.sum())
+    # one array holds both stacks: columns that lack mass grow from the left, those with mass to give from the right
+    stacks = np.empty(K, dtype=np.int64)
+    n_low, n_high, heaviest = 0, 0, 0
+    for k in range(K):
+        if height[k] > height[heaviest]:
+            heaviest = k
+        if height[k] < 1.0:
+            stacks[n_low] = k
+            n_low += 1
+        else:
+            n_high += 1
+            stacks[K - n_high] = k
+    while n_low > 0 and n_high > 0:
+        n_low -= 1
+        low, high = stacks[n_low], stacks[K - n_high]
+        threshold[low] = _share(height[low])
+        alias[low] = high
+        height[high] -= 1.0 - height[low]
+        if height[high] < 1.0:
+            n_high -= 1
+            stacks[n_low] = high
+            n_low += 1
+    # what is left differs from 1 by rounding only, or has weight zero: then the heaviest face takes the column
+    for i in range(n_low):
+        threshold[stacks[i]] = _share(height[stacks[i]])
+        alias[stacks[i]] = heaviest
+    for i in range(n_high):
+        threshold[stacks[K - 1 - i]] = _share(1.0)
+        alias[stacks[K - 1 - i]] = stacks[K - 1 - i]
+    return table
+
+
+@jit
+def _share(height):  # type: ignore[no-untyped-def]
+    """Return a height in [0, 1] as a 64-bit threshold."""
+    if height >= 1.0:
+        return np.uint64(0xFFFFFFFFFFFFFFFF)
+    return np.uint64(max(height, 0.0) * _SIXTY_FOUR_BITS)
+
+
+@jit
+def roll(word, table):  # type: ignore[no-untyped-def]
+    """
+    Turn one random word into a face of an alias table.
+
+    The upper half of word·K is the column and its lower half decides between the two faces. Given the column
+    the lower half is uniform over steps of K in 2⁶⁴, so a probability is off by at most K·2⁻⁶⁴ (5·10⁻¹⁴ for a
+    million faces), less than the rounding of the weights themselves.
+    """
+    K = np.uint64(len(table))
+    column = high_product(word, K)
+    alias = table[column, np.uint64(1)]
+    # arithmetic, not a branch: no processor can guess which of the two faces comes
+    keeps = np.uint64(word * K < table[column, np.uint64(0)])
+    return alias + keeps * (column - alias)

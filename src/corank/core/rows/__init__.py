@@ -1,0 +1,1 @@
+"""Rows as kernels read them: dense or CSR, scaled, sorted, centred and multiplied."""

@@ -1,0 +1,114 @@
+# mypy: disable-error-code="no-untyped-call"
+"""Sorting rows and scaling columns inside blocks of rows: the queries of a problem."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from corank.core.jit import jit
+from corank.core.rows.access import list_row
+
+MINMAX = 0
+ZSCORE = 1
+
+
+@jit
+def sort_blocks(keys, order, starts, first, last):  # type: ignore[no-untyped-def]
+    """Sort `order` in place by `keys[order]` inside blocks first..last-1; stable, NaN last."""
+    for block in range(first, last):
+        begin, end = starts[block], starts[block + 1]
+        rows = order[begin:end].copy()
+        order[begin:end] = rows[np.argsort(keys[rows], kind="mergesort")]
+
+
+@jit
+def scale_blocks(X, out, order, starts, method, first, last):  # type: ignore[no-untyped-def]
+    """Write X scaled inside blocks first..last-1 to `out`; a column that is constant in a block becomes 0."""
+    n_columns = X.shape[1]
+    shift = np.empty(n_columns)
+    width = np.empty(n_columns)
+    for block in range(first, last):
+        rows = order[starts[block] : starts[block + 1]]
+        if method == MINMAX:
+            _range(X, rows, shift, width)
+        else:
+            _moments(X, rows, shift, width)
+        for i in rows:
+            for j in range(n_columns):
+                out[i, j] = (X[i, j] - shift[j]) / width[j] if width[j] > 0 else 0.0
+
+
+@jit
+def _range(X, rows, low, width):  # type: ignore[no-untyped-def]
+    low[:] = np.inf
+    width[:] = -np.inf
+    for i in rows:
+        for j in range(X.shape[1]):
+            low[j] = min(low[j], X[i, j])
+            width[j] = max(width[j], X[i, j])
+    for j in range(X.shape[1]):
+        width[j] -= low[j]
+
+
+@jit
+def _moments(X, rows, mean, deviation):  # type: ignore[no-untyped-def]
+    # Welford's update: no cancellation, and exactly 0 for a constant column
+    mean[:] = 0.0
+    deviation[:] = 0.0
+    for k in range(len(rows)):
+        for j in range(X.shape[1]):
+            step = X[rows[k], j] - mean[j]
+            mean[j] += step / (k + 1)
+            deviation[j] += step * (X[rows[k], j] - mean[j])
+    for j in range(X.shape[1]):
+        deviation[j] = np.sqrt(deviation[j] / len(rows))
+
+
+@jit
+def add_spread(X, w, order, starts, out, first, last):  # type: ignore[no-untyped-def]
+    """
+    Add what each column holds in blocks first..last-1 to `out`.
+
+    Row 0: Σ w_i (x_i − mean)², the mean over the rows of i's block; row 1: Σ w_i over the entries that are not zero.
+    """
+    mean = np.empty(X.shape[1])
+    for block in range(first, last):
+        mean[:] = 0.0
+        total = 0.0
+        for i in order[starts[block] : starts[block + 1]]:
+            if w[i] > 0.0:
+                # Welford's update: no cancellation, and exactly 0 for a constant column
+                total += w[i]
+                share = w[i] / total
+                for j in range(X.shape[1]):
+                    step = X[i, j] - mean[j]
+                    mean[j] += share * step
+                    out[0, j] += w[i] * step * (X[i, j] - mean[j])
+                    out[1, j] += w[i] * (X[i, j] != 0.0)
+
+
+@jit
+def add_sparse_spread(rows, w, order, starts, out, first, last):  # type: ignore[no-untyped-def]
+    """Do as `add_spread` does, from `CSRRows` and without visiting zeros."""
+    d = out.shape[1]
+    mean, filled = np.zeros(d), np.zeros(d)
+    columns, values = np.empty(d + 1, dtype=np.uint64), np.empty(d + 1)
+    for block in range(first, last):
+        total = 0.0
+        for i in order[starts[block] : starts[block + 1]]:
+            if w[i] > 0.0:
+                total += w[i]
+                for k in range(list_row(rows, np.uint64(i), columns, values)):
+                    j = columns[k]
+                    filled[j] += w[i]
+                    step = values[k] - mean[j]
+                    mean[j] += w[i] / filled[j] * step
+                    out[0, j] += w[i] * step * (values[k] - mean[j])
+        for i in order[starts[block] : starts[block + 1]]:
+            for k in range(list_row(rows, np.uint64(i), columns, values)):
+                j = columns[k]
+                if filled[j] > 0.0:
+                    # the block's zeros join at once
+                    out[0, j] += filled[j] * (1.0 - filled[j] / total) * mean[j] ** 2
+                    out[1, j] += filled[j]
+                mean[j], filled[j] = 0.0, 0.0

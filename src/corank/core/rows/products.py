@@ -1,0 +1,114 @@
+"""
+Products of rows: with a weight vector and back, without copying a row; and ZᵀZ of many rows on one thread.
+
+ZᵀZ of few columns is nearly as fast as BLAS makes it on one thread. BLAS splits every product among its own threads
+and lets them wait for the slowest; with thousands of thin products on a busy machine that costs many times the work. A
+caller with several threads gives each rows of its own instead.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corank.core.jit import jit, relaxed
+from corank.core.rows.access import add_scaled, dot
+
+# rows that are turned into columns at a time: with 48 columns they fill a second-level cache
+PIECE = 256
+# above 192 columns, beside a score and a one, BLAS has work enough to be worth its waiting
+MOST_COLUMNS = 194
+
+
+class Gram:
+    """
+    A running sum of ± ZᵀZ for blocks Z with d columns.
+
+    d: number of columns.
+    """
+
+    def __init__(self, d: int) -> None:
+        self.d = d
+        side = d if d > MOST_COLUMNS else d + -d % 4
+        self._sum = np.zeros((side, side))
+
+    def add(self, Z: NDArray[np.float64], sign: float = 1.0) -> None:
+        """Add sign · ZᵀZ."""
+        if self.d > MOST_COLUMNS:
+            self._sum += sign * (Z.T @ Z)
+        else:
+            add_gram(Z, sign, self._sum)
+
+    def total(self) -> NDArray[np.float64]:
+        """Return the sum, a symmetric array of shape (d, d)."""
+        upper = np.triu(self._sum[: self.d, : self.d])
+        return np.asarray(upper + np.triu(upper, 1).T)
+
+
+# sums in any order fill the lanes of a vector
+_reordering = relaxed("reassoc", "contract", "nsz")
+
+
+@_reordering
+def add_gram(Z, sign, out):  # type: ignore[no-untyped-def]
+    """Add sign · ZᵀZ to the upper triangle of `out`, whose sides are those of ZᵀZ rounded up to fours."""
+    add_products(Z, sign, np.zeros((len(out), PIECE)), out)
+
+
+@_reordering
+def add_products(Z, sign, T, out):  # type: ignore[no-untyped-def]
+    """Do as `add_gram` does, with room T for PIECE rows turned into columns, zero in those that Z lacks."""
+    n, d = Z.shape
+    padded = len(out)
+    for first in range(0, n, PIECE):
+        m = min(PIECE, n - first)
+        for k in range(m):
+            for j in range(d):
+                T[j, k] = Z[first + k, j]
+        for i in range(0, padded, 4):
+            for j in range(i, padded, 4):
+                _add_tile(T, i, j, m, sign, out)
+
+
+@_reordering
+def _add_tile(T, i, j, m, sign, out):  # type: ignore[no-untyped-def]
+    """Add the products of rows i..i+3 and j..j+3 of T: sixteen sums at once keep every loaded number busy."""
+    s00 = s01 = s02 = s03 = s10 = s11 = s12 = s13 = 0.0
+    s20 = s21 = s22 = s23 = s30 = s31 = s32 = s33 = 0.0
+    for k in range(m):
+        x0, x1, x2, x3 = T[i, k], T[i + 1, k], T[i + 2, k], T[i + 3, k]
+        y0, y1, y2, y3 = T[j, k], T[j + 1, k], T[j + 2, k], T[j + 3, k]
+        s00 += x0 * y0
+        s01 += x0 * y1
+        s02 += x0 * y2
+        s03 += x0 * y3
+        s10 += x1 * y0
+        s11 += x1 * y1
+        s12 += x1 * y2
+        s13 += x1 * y3
+        s20 += x2 * y0
+        s21 += x2 * y1
+        s22 += x2 * y2
+        s23 += x2 * y3
+        s30 += x3 * y0
+        s31 += x3 * y1
+        s32 += x3 * y2
+        s33 += x3 * y3
+    tile = (s00, s01, s02, s03, s10, s11, s12, s13, s20, s21, s22, s23, s30, s31, s32, s33)
+    for k in range(16):
+        out[i + k // 4, j + k % 4] += sign * tile[k]
+
+
+@jit
+def score_rows(rows, order, w, out, first, last):  # type: ignore[no-untyped-def]
+    """Write x_i · w to `out[k]` for i = order[k], k from first to last-1."""
+    for k in range(first, last):
+        out[k] = dot(rows, order[k], w)  # type: ignore[no-untyped-call]
+
+
+@jit
+def gather_rows(rows, order, h, out, first, last):  # type: ignore[no-untyped-def]
+    """Add Σ_k h_k x_i to `out`, i = order[k], k from first to last-1."""
+    for k in range(first, last):
+        if h[k] != 0.0:
+            add_scaled(rows, order[k], h[k], out)  # type: ignore[no-untyped-call]

@@ -1,0 +1,81 @@
+# mypy: disable-error-code="no-untyped-call"
+"""Sums over queries, each query's computed from its own rows alone and added in bins: no order changes a byte."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from corank.core.jit import jit
+from corank.core.rows.blocks import add_sparse_spread, add_spread
+from corank.core.rows.products import PIECE, add_products
+from corank.core.sums.bins import add_run, add_triangle, count
+from corank.core.sums.moments import fold
+
+
+@jit
+def add_pair_products(F, slots, first, carried, room, bins):  # type: ignore[no-untyped-def]
+    """
+    Add XᵀLX of the rows F, of slots first, first + 1, ..., to `bins`, one number a query for each entry.
+
+    F holds whole queries, or a piece of one that is longer than `room` has rows; see `corank.core.sums.moments.fold`.
+    carried (3, d): its shift and sums, which carry such a query from piece to piece.
+    room (≥ 1.5 n + 1, d): for the rows that are multiplied.
+    """
+    n, d = F.shape
+    side = d + -d % 4
+    T, G, minus = np.zeros((side, PIECE)), np.empty((side, side)), np.empty((1, d))
+    begin = 0
+    while begin < n:
+        end = begin + 1
+        while end < n and slots.query[first + end] == slots.query[first + begin]:
+            end += 1
+        m = end - begin
+        n_plus, n_minus = fold(F[begin:end], slots, first + begin, carried[0], carried[1:], room, room[m:], minus)
+        G[:] = 0.0
+        add_products(room[: m + n_plus], 1.0, T, G)
+        add_products(minus[:n_minus], -1.0, T, G)
+        add_triangle(G, d, bins)
+        begin = end
+
+
+@jit
+def add_plain_products(F, query, room, bins):  # type: ignore[no-untyped-def]
+    """Add [F 1]ᵀ[F 1] to `bins`, one number a query for each entry; rows of a query follow each other."""
+    n, d = F.shape
+    side = d + 1 + -(d + 1) % 4
+    T, G = np.zeros((side, PIECE)), np.empty((side, side))
+    begin = 0
+    while begin < n:
+        end = begin
+        while end < n and query[end] == query[begin]:
+            room[end - begin, :d] = F[end]
+            room[end - begin, d] = 1.0
+            end += 1
+        G[:] = 0.0
+        add_products(room[: end - begin], 1.0, T, G)
+        add_triangle(G, d + 1, bins)
+        begin = end
+
+
+@jit
+def add_spreads(X, w, order, starts, first, last, bins):  # type: ignore[no-untyped-def]
+    """Add what `corank.core.rows.blocks.add_spread` says of each of the queries first..last-1 to `bins`."""
+    out = np.empty((2, X.shape[1]))
+    for query in range(first, last):
+        out[:] = 0.0
+        add_spread(X, w, order, starts, out, query, query + 1)
+        add_run(out[0], bins, 0)
+        add_run(out[1], bins, X.shape[1])
+        count(bins)
+
+
+@jit
+def add_sparse_spreads(rows, d, w, order, starts, first, last, bins):  # type: ignore[no-untyped-def]
+    """Do as `add_spreads` does, from `CSRRows`."""
+    out = np.empty((2, d))
+    for query in range(first, last):
+        out[:] = 0.0
+        add_sparse_spread(rows, w, order, starts, out, query, query + 1)
+        add_run(out[0], bins, 0)
+        add_run(out[1], bins, d)
+        count(bins)

@@ -1,0 +1,1 @@
+"""Kernels for text: postings, top-k search and links."""

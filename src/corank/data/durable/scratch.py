@@ -1,0 +1,140 @@
+"""
+A folder beside a target to write in, and what becomes of it when its writer is killed.
+
+A writer of ``NAME`` works in ``.NAME.HOST-TOKEN.part`` and holds a lock on the file ``lock`` in it. The lock ends with
+the process, however that ends. The next writer of ``NAME`` takes the lock of every such folder that it can, and clears
+it away: that is a dead writer's. What was begun on another machine, whose locks a network file system may not show, and
+where there are no locks at all (Windows, some network file systems), is cleared only when nothing in it was touched for
+a day.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import platform
+import re
+import shutil
+import time
+import uuid
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from corank.data.durable.locks import lock
+from corank.data.durable.renames import rename_new
+
+OLD = "old"
+"""Name inside a scratch folder of a folder that was moved aside to be replaced."""
+
+_LOCK = "lock"
+_DAY = 86_400.0
+
+
+@contextmanager
+def scratch_folder(place: Path) -> Iterator[Path]:
+    """
+    Clear what dead writers of `place` left, and make an empty folder beside it to write in.
+
+    Yields: the folder, which is removed with all it holds when the block ends.
+    """
+    sweep(place)
+    folder, handle = _claim(place)
+    try:
+        yield folder
+    finally:
+        if handle is not None:
+            os.close(handle)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def sweep(place: Path) -> None:
+    """Clear what dead writers of `place` left; a folder that one moved aside and did not replace is put back."""
+    for folder in _leftovers(place):
+        try:
+            handle = _lock(folder)
+        except OSError:  # its writer lives, or it is gone, or it is not ours to touch
+            continue
+        try:
+            is_surely_dead = handle is not None and f".{_host()}-" in folder.name
+            if is_surely_dead or time.time() - _last_touched(folder) > _DAY:
+                _clear(folder, place)
+        finally:
+            if handle is not None:
+                os.close(handle)
+
+
+def _clear(folder: Path, place: Path) -> None:
+    try:
+        rename_new(folder / OLD, place)
+    except (FileNotFoundError, FileExistsError):  # nothing was moved aside, or something stands there again
+        pass
+    except OSError:  # it may be the only one, and stays where it is
+        return
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def mode_of_new_file(folder: Path) -> int:
+    """Permissions that the umask (or the folder's own rules) gave to a file made in a scratch folder."""
+    return (folder / _LOCK).stat().st_mode & 0o777
+
+
+def _claim(place: Path) -> tuple[Path, int | None]:
+    while True:
+        folder = place.with_name(f".{_label(place)}.{_host()}-{uuid.uuid4().hex[:12]}.part")
+        folder.mkdir(mode=0o700)  # what is unfinished, or shall be private, is nobody else's to read
+        try:
+            return folder, _lock(folder)
+        except (BlockingIOError, FileNotFoundError):  # swept before it was locked
+            continue
+
+
+def _lock(folder: Path) -> int | None:
+    """
+    Lock a scratch folder.
+
+    Returns: a handle that holds the lock, None where there are no locks; raises where another holds it or it is gone.
+    """
+    handle = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
+    try:
+        is_locked = lock(handle, wait=False)
+        if is_locked and not os.path.samestat(os.fstat(handle), os.stat(folder / _LOCK)):
+            raise FileNotFoundError(errno.ENOENT, "it was cleared away before it was locked", str(folder))
+    except OSError:
+        os.close(handle)
+        raise
+    if is_locked:
+        return handle
+    os.close(handle)  # on Windows an open file could not be removed
+    return None
+
+
+def _leftovers(place: Path) -> list[Path]:
+    pattern = re.compile(rf"\.{re.escape(_label(place))}\.[0-9a-f]{{8}}-[0-9a-f]{{12}}\.part")
+    try:
+        with os.scandir(place.parent) as entries:
+            return [
+                place.parent / entry.name
+                for entry in entries
+                if pattern.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False)
+            ]
+    except OSError:
+        return []
+
+
+def _label(place: Path) -> str:
+    """As much of a name as leaves room for the rest: names may have 255 bytes."""
+    return place.name.encode(errors="ignore")[:200].decode(errors="ignore")
+
+
+def _host() -> str:
+    return f"{zlib.crc32(platform.node().encode()):08x}"
+
+
+def _last_touched(folder: Path) -> float:
+    times = [0.0]
+    for entry in (folder, *folder.rglob("*")):
+        with suppress(OSError):
+            times.append(entry.lstat().st_mtime)
+    return max(times)

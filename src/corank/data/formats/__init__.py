@@ -1,0 +1,1 @@
+"""Read and write tables, TREC files, click logs and items."""

@@ -1,0 +1,138 @@
+"""Files of clicks: a plain table, a row for each document shown, and OpenSearch's User Behavior Insights."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from corank.data.formats.click_log import ClickLog
+from corank.data.formats.compressed import require_text_place, write_text
+from corank.data.formats.frames import parquet_rows
+from corank.data.formats.table_text import Rows, csv_rows, decoded, suffix_of
+from corank.data.formats.ubi import JSON, read_ubi, write_ubi
+from corank.errors import InputError, known
+
+COLUMNS = ("qid", "docid", "position", "clicked")
+OPTIONAL = ("impression", "propensity")
+TABLES = (".csv", ".tsv", ".parquet")
+
+
+def read_clicks(path: str | os.PathLike[str], *, queries: str | os.PathLike[str] | None = None) -> ClickLog:
+    """
+    Read a log of clicks.
+
+    A table (.csv, .tsv or .parquet) has a row for each document shown: ``qid``, ``docid``, ``position`` (from 1),
+    ``clicked`` (0 or 1) and, where they are known, ``impression`` (name of the list) and ``propensity``. Anything that
+    ends in .json, .jsonl or .ndjson is read as User Behavior Insights (UBI): events, and the queries with what was
+    shown, in one file or two.
+
+    Parameters
+    ----------
+    path : path
+        The file, packed or not.
+    queries : path, optional
+        UBI's queries, where they are in a file of their own.
+
+    Returns
+    -------
+    ClickLog
+        What was shown and clicked.
+    """
+    suffix = suffix_of(path)
+    if suffix in JSON:
+        return read_ubi(path, queries)
+    if queries is not None:
+        raise InputError(f"queries= is for events of UBI, but {path} is a table; leave it out.")
+    if suffix not in TABLES:
+        raise InputError(f"{path} does not say what it is; clicks are read from {', '.join((*TABLES, *JSON))}.")
+    columns, rows = parquet_rows(path) if suffix == ".parquet" else csv_rows(decoded(path), str(path))
+    for column in COLUMNS:
+        if column not in columns:
+            raise InputError(f"{path} has no column {column!r}; {known(column, columns)}.")
+    if not rows:
+        raise InputError(f"{path} has no rows; expected one for each document shown.")
+    cells = {name: [row[name] for _, row in rows] for name in (*COLUMNS, *OPTIONAL) if name in columns}
+    numbers = {
+        name: _numbers(cells[name], name, rows) for name in ("position", "clicked", "propensity") if name in cells
+    }
+    try:
+        return ClickLog.of(
+            cells["qid"],
+            cells["docid"],
+            numbers["position"],
+            numbers["clicked"],
+            impression=cells.get("impression"),
+            propensity=numbers.get("propensity"),
+        )
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def write_clicks(
+    path: str | os.PathLike[str],
+    log: ClickLog,
+    *,
+    queries: str | os.PathLike[str] | None = None,
+    overwrite: bool = False,
+) -> None:
+    """
+    Write a log of clicks as a table (.csv, .tsv) or as User Behavior Insights (.json, .jsonl, .ndjson).
+
+    Parameters
+    ----------
+    path : path
+        Where the file shall stand; .gz, .xz or .zst behind its suffix pack it.
+    log : ClickLog
+        What was shown and clicked.
+    queries : path, optional
+        Of UBI: a second file for the queries and what was shown; by default they stand before the events in one.
+    overwrite : bool
+        Whether files that stand there are replaced.
+    """
+    suffix = suffix_of(path)
+    for place in (path, queries):
+        if place is not None:
+            require_text_place(place, overwrite=overwrite)
+    if suffix in JSON:
+        write_ubi(path, log, queries, overwrite=overwrite)
+        return
+    if suffix not in (".csv", ".tsv"):
+        raise InputError(f"{path} does not say what to write; end its name in .csv, .tsv or .jsonl.")
+    if queries is not None:
+        raise InputError(f"queries= is for events of UBI, but {path} is a table; leave it out.")
+    _write_table(Path(path), log, "," if suffix == ".csv" else "\t", overwrite)
+
+
+def _write_table(path: Path, log: ClickLog, comma: str, overwrite: bool) -> None:
+    import csv
+    import io
+
+    columns: dict[str, Any] = {
+        "impression": log.impression.tolist(),
+        "qid": log.qid.tolist(),
+        "docid": log.docids.tolist(),
+        "position": log.position.tolist(),
+        "clicked": log.clicked.astype(np.int64).tolist(),
+    }
+    if log.propensity is not None:
+        columns["propensity"] = log.propensity.tolist()
+    with write_text(path, overwrite=overwrite) as stream:
+        text = io.TextIOWrapper(stream, encoding="utf-8", errors="surrogateescape", newline="")
+        writer = csv.writer(text, delimiter=comma, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows(zip(*columns.values(), strict=True))
+        text.flush()
+        text.detach()
+
+
+def _numbers(cells: list[Any], name: str, rows: Rows) -> list[float]:
+    found = []
+    for (where, _), cell in zip(rows, cells, strict=True):
+        try:
+            found.append(float(cell))
+        except (TypeError, ValueError):
+            raise InputError(f"{where}: {name} is {cell!r}; expected a number.") from None
+    return found

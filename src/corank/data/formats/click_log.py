@@ -1,0 +1,202 @@
+"""ClickLog: lists that were shown to people, and which of their documents were clicked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from corank.data.problem.collection import as_texts
+from corank.data.problem.inputs import as_numbers
+from corank.data.problem.queries import Queries, is_missing
+from corank.errors import InputError
+
+Ints = NDArray[np.int64]
+MOST_PLACES = 1_000_000
+"""Places of a list; nobody looks so far, and what is counted place by place must be held."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ClickLog:
+    """
+    Lists that were shown, a row for each document of each list; made by `ClickLog.of` or `read_clicks`.
+
+    Attributes
+    ----------
+    impression : array of int64
+        Number of the list that the row belongs to, from 0.
+    qid, docids : arrays of str objects
+        Query and document of the row.
+    position : array of int64
+        Place in the list; the first is 1.
+    clicked : array of bool
+        Whether the document was clicked, once or more often.
+    propensity : array of float64 or None
+        Probability, known when the list was made, that somebody looks at the row; None where the log has none.
+    """
+
+    impression: Ints
+    qid: NDArray[np.object_]
+    docids: NDArray[np.object_]
+    position: Ints
+    clicked: NDArray[np.bool_]
+    propensity: NDArray[np.float64] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        qid: ArrayLike,
+        docids: ArrayLike,
+        position: ArrayLike,
+        clicked: ArrayLike,
+        *,
+        impression: ArrayLike | None = None,
+        propensity: ArrayLike | None = None,
+    ) -> ClickLog:
+        """
+        Check what was shown and clicked.
+
+        Parameters
+        ----------
+        qid, docids : arrays of shape (n_shown,)
+            Query and document of each row shown; compared as text.
+        position : array of shape (n_shown,)
+            Place in the list; the first is 1.
+        clicked : array of shape (n_shown,)
+            1 or True where the document was clicked.
+        impression : array of shape (n_shown,), optional
+            Name of the list that each row belongs to; by default a list goes on as long as the query stays and the
+            position rises.
+        propensity : array of shape (n_shown,), optional
+            Probability that somebody looks at the row, above 0.
+
+        Returns
+        -------
+        ClickLog
+            The same rows, in the same order.
+
+        Examples
+        --------
+        >>> ClickLog.of(["a", "a", "b"], ["x", "y", "x"], [1, 2, 1], [0, 1, 0])
+        <ClickLog: 2 lists of 2 queries, 3 documents shown, 1 clicked>
+        """
+        queries, documents = _names(qid), _names(docids)
+        n = len(queries)
+        places, clicks = as_numbers(position, "position", "place"), as_numbers(clicked, "clicked", "0 or 1")
+        for name, values in (("docids", documents), ("position", places), ("clicked", clicks)):
+            if len(values) != n:
+                raise InputError(f"{name} has {len(values)} values for {n} query ids; pass one for each row shown.")
+        _require((places >= 1) & (places <= MOST_PLACES), places, "position", f"a place from 1 to {MOST_PLACES}")
+        _require(places == np.floor(places), places, "position", "a whole number")
+        _require((clicks == 0) | (clicks == 1), clicks, "clicked", "0 or 1")
+        if impression is None:
+            same = (queries[1:] == queries[:-1]) & (places[1:] > places[:-1])
+            lists = np.cumsum(np.concatenate([np.zeros(min(n, 1)), ~same])).astype(np.int64)
+        else:
+            lists = Queries.of(impression, n).codes
+        chance = None if propensity is None else as_numbers(propensity, "propensity", "probability")
+        if chance is not None:
+            if len(chance) != n:
+                raise InputError(f"propensity has {len(chance)} values for {n} rows shown; pass one for each.")
+            _require((chance > 0) & (chance <= 1), chance, "propensity", "a probability above 0")
+        log = cls(lists, queries, documents, places.astype(np.int64), clicks.astype(bool), chance)
+        log._require_lists()
+        return log
+
+    def __len__(self) -> int:
+        return len(self.position)
+
+    def __repr__(self) -> str:
+        n_queries = len(np.unique(self.query_codes))
+        return (
+            f"<ClickLog: {self.n_impressions} lists of {n_queries} queries, {len(self)} documents shown, "
+            f"{int(self.clicked.sum())} clicked>"
+        )
+
+    @property
+    def n_impressions(self) -> int:
+        """Number of lists."""
+        return int(self.impression.max()) + 1 if len(self) else 0
+
+    @cached_property
+    def query_codes(self) -> Ints:
+        """Number of each row's query, in the order in which they first appear."""
+        return Queries.of(self.qid, len(self)).codes
+
+    @cached_property
+    def items(self) -> Ints:
+        """Number of each row's document of its query: rows with one number are the same answer to the same query."""
+        documents = Queries.of(self.docids, len(self)).codes
+        return _numbered(self.query_codes, documents)
+
+    def find(self, qid: ArrayLike, docids: ArrayLike) -> Ints:
+        """
+        Find what was shown among rows of features.
+
+        Parameters
+        ----------
+        qid, docids : arrays of shape (n_rows,)
+            Query and document of each row of X; compared as text.
+
+        Returns
+        -------
+        array of int64
+            Number of the row of X for each row of the log, -1 where it is not among them.
+        """
+        queries, documents = _names(qid), _names(docids)
+        if len(queries) != len(documents):
+            raise InputError(f"docids has {len(documents)} values for {len(queries)} query ids; pass one for each row.")
+        number = {pair: row for row, pair in enumerate(zip(queries.tolist(), documents.tolist(), strict=True))}
+        if len(number) < len(queries):
+            raise InputError(
+                f"{len(queries) - len(number)} rows repeat a query and document of another; pass one row for each."
+            )
+        shown = zip(self.qid.tolist(), self.docids.tolist(), strict=True)
+        return np.fromiter((number.get(pair, -1) for pair in shown), dtype=np.int64, count=len(self))
+
+    def _require_lists(self) -> None:
+        """Refuse lists of two queries, and documents or places that stand in one list twice."""
+        if not len(self):
+            raise InputError("the log has no rows; pass at least one document that was shown.")
+        first = np.zeros(self.n_impressions, dtype=np.int64)
+        first[self.impression[::-1]] = self.query_codes[::-1]
+        mixed = np.flatnonzero(first[self.impression] != self.query_codes)
+        if len(mixed):
+            raise InputError(
+                f"row {mixed[0]} of the log has query {self.qid[mixed[0]]!r}, its list another one; give every list a "
+                "name of its own in impression."
+            )
+        for what, values in (("document", self.items), ("position", self.position)):
+            numbers = _numbered(self.impression, values)
+            if numbers.max() + 1 < len(self):
+                row = int(np.flatnonzero(np.bincount(numbers)[numbers] > 1)[-1])
+                raise InputError(
+                    f"row {row} of the log shows a {what} that its list has already; give every list a name of its own "
+                    "in impression."
+                )
+
+
+def _numbered(first: Ints, second: Ints) -> Ints:
+    """Number the pairs of two columns of whole numbers from 0."""
+    width = int(second.max()) + 1 if len(second) else 1
+    numbers: Ints = np.unique(first * width + second, return_inverse=True)[1].astype(np.int64)
+    return numbers
+
+
+def _names(values: ArrayLike) -> NDArray[np.object_]:
+    given: Any = values if isinstance(values, list | tuple) else np.asarray(values).tolist()
+    if not isinstance(given, list | tuple):
+        raise InputError(f"ids are {values!r}; pass one for each row.")
+    missing = next((row for row, value in enumerate(given) if is_missing(value)), None)
+    if missing is not None:
+        raise InputError(f"row {missing} has no id of its query or document; give every row both.")
+    return as_texts([str(value) for value in given])
+
+
+def _require(fits: NDArray[np.bool_], values: NDArray[np.float64], name: str, wanted: str) -> None:
+    bad = np.flatnonzero(~fits)
+    if len(bad):
+        raise InputError(f"{name} is {values[bad[0]]:g} at row {bad[0]} of the log; pass {wanted}.")

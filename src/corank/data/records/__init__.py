@@ -1,0 +1,1 @@
+"""Bibliographic records: read and write them."""

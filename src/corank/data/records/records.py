@@ -1,0 +1,159 @@
+"""Records: works with title, abstract and references, some of them judged; what a screening reads."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corank.data.formats.table_text import decoded, suffix_of
+from corank.data.records.text import Entry, parse_csv, parse_jsonl, parse_ris
+from corank.errors import InputError, closest
+
+KINDS = {".csv": parse_csv, ".tsv": parse_csv, ".ris": parse_ris, ".jsonl": parse_jsonl, ".ndjson": parse_jsonl}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Records:
+    """
+    Works to be screened, in the order of their file.
+
+    Attributes
+    ----------
+    ids : sequence of str
+        One for each record, all different.
+    titles : sequence of str
+        May be empty.
+    abstracts : sequence of str
+        May be empty.
+    references : sequence of sequences of str, optional
+        Ids of the works that each record cites, inside the collection or not; none by default.
+    labels : array of float64, optional
+        1 for a relevant record, 0 for one that is not, NaN for one that is not judged; all NaN by default.
+    fields : sequence of mappings of str to list of str, optional
+        What else the file holds, by column or tag, for whoever writes the records again.
+
+    Examples
+    --------
+    >>> Records(["a", "b"], ["Sleep and memory", "Tin"], ["Rats sleep.", ""], labels=[1, 0])
+    <Records: 2 works, 1 with abstract, 0 with references; 1 relevant, 1 not>
+    """
+
+    ids: Sequence[str]
+    titles: Sequence[str]
+    abstracts: Sequence[str]
+    references: Sequence[Sequence[str]] = ()
+    labels: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    fields: Sequence[Mapping[str, list[str]]] = ()
+
+    def __post_init__(self) -> None:
+        n = len(self.ids)
+        object.__setattr__(self, "references", self.references or [()] * n)
+        object.__setattr__(self, "fields", self.fields or [{}] * n)
+        labels = np.asarray(self.labels, dtype=np.float64)
+        object.__setattr__(self, "labels", labels if len(labels) else np.full(n, np.nan))
+        for name in ("titles", "abstracts", "references", "labels", "fields"):
+            if len(getattr(self, name)) != n:
+                raise InputError(f"{name} has {len(getattr(self, name))} values for {n} ids; pass one for each record.")
+        if n == 0:
+            raise InputError("there are no records; pass at least one.")
+        known = (self.labels == 0) | (self.labels == 1) | np.isnan(self.labels)
+        if not known.all():
+            raise InputError(
+                f"labels has {self.labels[~known][0]:g}; pass 1 for relevant, 0 for not, NaN for not judged."
+            )
+        if len(self.number) < n:
+            first: dict[str, int] = {}
+            for at, one in enumerate(self.ids):
+                if first.setdefault(one, at) != at:
+                    raise InputError(
+                        f"records {first[one] + 1} and {at + 1} have the same id {one!r}; remove one of them, or give "
+                        "each an id of its own."
+                    )
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __repr__(self) -> str:
+        relevant, other = (np.count_nonzero(self.labels == label) for label in (1, 0))
+        return (
+            f"<Records: {len(self)} works, {sum(map(bool, self.abstracts))} with abstract, "
+            f"{sum(map(bool, self.references))} with references; {relevant} relevant, {other} not>"
+        )
+
+    @cached_property
+    def number(self) -> dict[str, int]:
+        """Number of each record, from 0, by its id."""
+        return {one: at for at, one in enumerate(self.ids)}
+
+    def numbers_of(self, ids: Iterable[str]) -> list[int]:
+        """
+        Find records.
+
+        Parameters
+        ----------
+        ids : iterable of str
+            Their ids.
+
+        Returns
+        -------
+        list of int
+            Their numbers, from 0.
+        """
+        wanted = list(ids)
+        for one in wanted:
+            if one not in self.number:
+                guess = closest(one, self.ids)
+                raise InputError(
+                    f"there is no record {one!r}; " + (f"did you mean {guess!r}?" if guess else "check the id.")
+                )
+        return [self.number[one] for one in wanted]
+
+
+def read_records(path: str | os.PathLike[str]) -> Records:
+    """
+    Read works from CSV, RIS or JSON lines, packed or not.
+
+    Columns are found by name in any case: ``title``, ``abstract``, ``references``, ``id``, and one of ``included``,
+    ``label_included``, ``relevant`` and the like for judgements. Records without an id are numbered from 1.
+
+    Parameters
+    ----------
+    path : path
+        Ends in .csv, .tsv, .ris or .jsonl, and perhaps in .gz, .xz or .zst.
+
+    Returns
+    -------
+    Records
+        One for each row.
+    """
+    suffix = suffix_of(path)
+    if suffix not in KINDS:
+        raise InputError(f"{path} does not say what it is; records are read from {', '.join(KINDS)}.")
+    entries = KINDS[suffix](decoded(path), str(path))
+    if not entries:
+        raise InputError(f"{path} holds no record; expected at least one.")
+    return _of_entries(entries, str(path))
+
+
+def _of_entries(entries: list[Entry], name: str) -> Records:
+    if not any(entry.title or entry.abstract for entry in entries):
+        raise InputError(f"{name} has neither titles nor abstracts; name the columns title and abstract.")
+    # a file of which some records have no id is numbered too, beside the ids that are there
+    ids = [entry.id or str(at) for at, entry in enumerate(entries, 1)]
+    columns: dict[str, Any] = {
+        "titles": [entry.title for entry in entries],
+        "abstracts": [entry.abstract for entry in entries],
+        "references": [entry.references for entry in entries],
+        "labels": np.array([entry.label for entry in entries]),
+        "fields": [entry.fields for entry in entries],
+    }
+    try:
+        return Records(ids, **columns)
+    except InputError as error:
+        raise InputError(f"{name}: {error}") from None

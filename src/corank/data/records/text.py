@@ -1,0 +1,161 @@
+"""Records as text: CSV, RIS and JSON lines to entries; columns are found by name in any case."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from corank.data.formats.table_text import LINE_END, csv_rows, jsonl_rows
+from corank.errors import InputError
+
+COLUMNS = {
+    "id": ("id", "record_id", "openalex_id", "pmid"),
+    "title": ("title", "primary_title"),
+    "abstract": ("abstract", "abstract note", "abstract_note"),
+    "references": ("references", "referenced_works", "cited_works"),
+    "label": (
+        "included", "label_included", "relevant", "label", "final_included", "included_label", "included_final",
+        "included_flag", "include",
+    ),
+}  # fmt: skip
+"""What a column may be called, first name first."""
+
+TAGS = {"id": ("ID", "AN"), "title": ("TI", "T1"), "abstract": ("AB", "N2"), "references": ("CR",)}
+"""The same in RIS, of which the first tag that stands in a record counts."""
+
+YES, NO = ("1", "1.0", "true", "yes", "y", "relevant", "included"), ("0", "0.0", "false", "no", "n", "irrelevant")
+UNJUDGED = ("", "-1", "-1.0", "nan", "none", "null", "na")
+MARKS = {"asreview_relevant": 1.0, "asreview_irrelevant": 0.0, "asreview_not_relevant": 0.0}
+"""Judgements in notes of RIS, as ASReview writes and reads them."""
+
+_TAG = re.compile(r"([A-Z][A-Z0-9])  -(?: (.*))?$", re.DOTALL)
+_BETWEEN = re.compile(r"[\s|]+")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One record as a file has it; `label` is NaN where it is not judged."""
+
+    id: str = ""
+    title: str = ""
+    abstract: str = ""
+    references: tuple[str, ...] = ()
+    label: float = math.nan
+    fields: Mapping[str, list[str]] = field(default_factory=dict)
+
+
+def parse_csv(text: str, name: str) -> list[Entry]:
+    """
+    Parse a table with a line of names; cells are parted by commas, semicolons or tabs, as that line has them.
+
+    text: the file.
+    name: what it is called in messages.
+    """
+    header, rows = csv_rows(text, name)
+    columns = _columns(header, name) if header else {}
+    return [_entry(row, columns, where) for where, row in rows]
+
+
+def parse_jsonl(text: str, name: str) -> list[Entry]:
+    """
+    Parse one JSON object a line; references are a list or text.
+
+    text, name: as in `parse_csv`.
+    """
+    names, rows = jsonl_rows(text, name)
+    columns = _columns(names, name) if rows else {}
+    return [_entry(row, columns, where) for where, row in rows]
+
+
+def parse_ris(text: str, name: str) -> list[Entry]:
+    """
+    Parse RIS: lines of a tag and a value, a record ends with ``ER``; judgements are notes, as ASReview writes them.
+
+    text, name: as in `parse_csv`.
+    """
+    entries = []
+    for lines in _ris_records(text, name):
+        tags = {field: next((tag for tag in tags if tag in lines), "") for field, tags in TAGS.items()}
+        taken = {tag: lines.pop(tag, []) for tag in tags.values()}
+        values = {field: taken[tag] for field, tag in tags.items()}
+        marks = [MARKS[mark] for note in lines.get("N1", ()) if (mark := note.strip().lower()) in MARKS]
+        lines["N1"] = [note for note in lines.get("N1", ()) if not note.strip().lower().startswith("asreview_")]
+        entries.append(
+            Entry(
+                " ".join(values["id"]).strip(), " ".join(values["title"]), "\n".join(values["abstract"]),
+                tuple(values["references"]), marks[-1] if marks else math.nan,
+                {tag: found for tag, found in lines.items() if found and tag != "ER"},
+            )
+        )  # fmt: skip
+    return entries
+
+
+def _ris_records(text: str, name: str) -> Iterator[dict[str, list[str]]]:
+    lines: dict[str, list[str]] = {}
+    last = ""
+    for at, line in enumerate(LINE_END.split(text), 1):
+        found = _TAG.match(line.rstrip())
+        if found:
+            last = found[1]
+            lines.setdefault(last, []).append((found[2] or "").strip())
+        elif line.strip() and last:
+            lines[last][-1] += " " + line.strip()  # a long value goes on
+        elif line.strip():
+            raise InputError(
+                f"{name}, line {at}: expected a tag such as 'TY  - ', found {line[:40]!r}; check that it is RIS."
+            )
+        if last == "ER":
+            yield lines
+            lines, last = {}, ""
+    if lines:
+        raise InputError(f"{name} ends inside a record; its last line must be 'ER  - '.")
+
+
+def _columns(names: list[str], name: str) -> dict[str, str]:
+    """Which column of the file each of ours is; a column that is not there is left out."""
+    folded = {one.strip().lower(): one for one in reversed(names)}
+    found = {
+        field: folded[spelled]
+        for field, spellings in COLUMNS.items()
+        if (spelled := next((spelling for spelling in spellings if spelling in folded), None)) is not None
+    }
+    if "title" not in found and "abstract" not in found:
+        raise InputError(f"{name} has columns {', '.join(names)[:200]}, but neither title nor abstract; name them so.")
+    return found
+
+
+def _entry(row: Mapping[str, Any], columns: Mapping[str, str], where: str) -> Entry:
+    values = {field: row.get(column) for field, column in columns.items()}
+    references = values.get("references") or ()
+    if isinstance(references, str):
+        references = _BETWEEN.split(references)
+    elif not isinstance(references, list | tuple):
+        raise InputError(f"{where}: references are {references!r}; expected ids, as text or as a list.")
+    used = set(columns.values())
+    return Entry(
+        id=_text(values.get("id")).strip(),
+        title=_text(values.get("title")).strip(),
+        abstract=_text(values.get("abstract")).strip(),
+        references=tuple(cited for one in references if (cited := _text(one).strip(" ,;"))),
+        label=_label(_text(values.get("label")), where),
+        fields={_text(key): [shown] for key, value in row.items() if key not in used and (shown := _text(value))},
+    )
+
+
+def _text(value: Any) -> str:
+    """Text as it stands, else JSON; half a letter, which JSON can spell and no file can hold, is a question mark."""
+    text = "" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text.encode("utf-8", "replace").decode()
+
+
+def _label(value: str, where: str) -> float:
+    folded = value.strip().lower()
+    if folded in UNJUDGED:
+        return math.nan
+    if folded not in (*YES, *NO):
+        raise InputError(f"{where}: the judgement is {value!r}; expected 1 (relevant), 0 (not), or nothing.")
+    return float(folded in YES)

@@ -1,0 +1,92 @@
+"""Records with what was decided of them, written as CSV or RIS."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import re
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corank.data.formats.compressed import write_text
+from corank.data.formats.table_text import suffix_of
+from corank.data.records.records import Records
+from corank.errors import InputError
+
+TAGS = {"year": "PY", "authors": "AU", "author": "AU", "doi": "DO", "url": "UR", "journal": "JO", "keywords": "KW"}
+OURS = ("ID", "TI", "AB", "CR", "ER")
+"""Tags that say what a record is, or end it; another column of that name is a note."""
+_TAG = re.compile(r"[A-Z][A-Z0-9]")
+
+
+def require_records_suffix(path: str | os.PathLike[str]) -> str:
+    """
+    Say what a name asks for.
+
+    path: the name.
+    Returns: ``.csv`` or ``.ris``.
+    """
+    suffix = suffix_of(path)
+    if suffix not in (".csv", ".ris"):
+        raise InputError(f"{path} does not say what to write; end it with .csv or .ris.")
+    return suffix
+
+
+def write_records(
+    path: str | os.PathLike[str],
+    records: Records,
+    labels: NDArray[np.float64],
+    more: Mapping[str, Sequence[str]],
+    *,
+    overwrite: bool = False,
+) -> None:
+    """
+    Write records with their judgements.
+
+    path: .csv or .ris, perhaps packed.
+    labels: 1, 0 or NaN for each record.
+    more: further columns, such as notes, one text a record.
+    overwrite: whether a file that stands there is replaced.
+    """
+    form = _csv if require_records_suffix(path) == ".csv" else _ris
+    with write_text(path, overwrite=overwrite) as stream:
+        stream.write(form(records, labels, more).encode())
+
+
+def _csv(records: Records, labels: NDArray[np.float64], more: Mapping[str, Sequence[str]]) -> str:
+    ours = ("id", "title", "abstract", "references", "included", *more)
+    others = [name for name in dict.fromkeys(key for row in records.fields for key in row) if name.lower() not in ours]
+    out = io.StringIO(newline="")
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow([*ours[:4], *others, *ours[4:]])
+    for at, fields in enumerate(records.fields):
+        label = "" if np.isnan(labels[at]) else str(int(labels[at]))
+        start = (records.ids[at], records.titles[at], records.abstracts[at], " ".join(records.references[at]))
+        given = ("; ".join(fields.get(name, ())) for name in others)
+        writer.writerow([*start, *given, label, *(column[at] for column in more.values())])
+    return out.getvalue()
+
+
+def _ris(records: Records, labels: NDArray[np.float64], more: Mapping[str, Sequence[str]]) -> str:
+    lines: list[str] = []
+    for at, given in enumerate(records.fields):
+        kind, *_ = given.get("TY", ["GEN"])
+        lines += [f"TY  - {kind}", f"ID  - {_line(records.ids[at])}", f"TI  - {_line(records.titles[at])}"]
+        lines += [f"AB  - {_line(records.abstracts[at])}"] if records.abstracts[at] else []
+        lines += [f"CR  - {_line(cited)}" for cited in records.references[at]]
+        for name, values in given.items():
+            tag = name if _TAG.fullmatch(name) and name not in OURS else TAGS.get(name.lower())
+            if tag != "TY":
+                lines += [f"{tag or 'N1'}  - {'' if tag else name + ': '}{_line(value)}" for value in values]
+        mark = "not_seen" if np.isnan(labels[at]) else "relevant" if labels[at] else "irrelevant"
+        lines += [f"N1  - ASReview_{mark}"]
+        lines += [f"N1  - {name}: {_line(column[at])}" for name, column in more.items() if column[at]]
+        lines += ["ER  - ", ""]
+    return "\n".join(lines) + "\n"
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,1 @@
+"""Ranking problems on disk as memory-mapped arrays."""

@@ -1,0 +1,153 @@
+"""
+The header of a store: what it may say, and nothing else.
+
+It carries a checksum, but whoever forges a header can compute that too. So what is opened, and as what, is decided
+here and not by the file: the names of the arrays, their types, and their shapes in terms of each other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from pathlib import Path
+from reprlib import repr as short
+from typing import Any
+
+from corank.data.durable.atomic import folder_stands
+from corank.errors import InputError
+
+FORMAT = "corank store"
+VERSION = 1
+HEADER = "header.json"
+
+# headers are of about 3 kB
+_MOST_BYTES = 1 << 16
+# kernels count columns in 32 bits; rows and queries are bounded by the sizes of their files
+_MOST = 1 << 32
+
+_FACTS = {"n_rows": int, "n_features": int, "n_queries": int, "layout": str, "has_qid": bool}
+_ENTRY = {"dtype": str, "shape": list, "sha256": str}
+_IDS = r"[|](b1|[iu]1)|<([iu][248]|f[248]|U[1-9][0-9]{0,7})"
+
+# a pattern of the type, and lengths: facts, or the same number wherever the name stands
+_ROWS: dict[str, dict[str, tuple[str, ...]]] = {
+    "dense": {"values": ("<f[48]", "n_rows", "n_features")},
+    "csr": {
+        "values": ("<f[48]", "n_stored"),
+        "indices": ("<i[48]", "n_stored"),
+        "indptr": ("<i[48]", "n_rows + 1"),
+    },
+}
+_INDEXED: dict[str, tuple[str, ...]] = {
+    "y": ("<f8", "n_rows"),
+    "ids": (_IDS, "n_queries"),
+    "codes": ("<i8", "n_rows"),
+    "query_order": ("<i8", "n_rows"),
+    "starts": ("<i8", "n_queries + 1"),
+    "order": ("<i8", "n_rows"),
+    "scored_stops": ("<i8", "n_queries"),
+    "grade_starts": ("<i8", "n_grades"),
+    "grade_stops": ("<i8", "n_grades"),
+    "query_grades": ("<i8", "n_queries + 1"),
+}
+_DOCIDS: dict[str, tuple[str, ...]] = {"docid_bytes": ("[|]u1", "n_bytes"), "docid_stops": ("<i8", "n_rows")}
+
+
+def is_store(path: Path) -> bool:
+    """
+    Say whether a folder holds a store, of any version.
+
+    Returns: true where its header names the format.
+    """
+    return _parsed(path) is not None
+
+
+def checksum(content: dict[str, Any]) -> str:
+    """
+    SHA-256 of the canonical JSON of what a header says.
+
+    Returns: 64 hexadecimal digits.
+    """
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def header_text(content: dict[str, Any]) -> str:
+    """Return the text of a header that says `content`."""
+    whole = {"format": FORMAT, "version": VERSION, "sha256": checksum(content), "content": content}
+    return json.dumps(whole, indent=1) + "\n"
+
+
+def read_header(place: Path) -> dict[str, Any]:
+    """
+    Read and check the header of a store.
+
+    place: the folder.
+    Returns: what it says: exactly the facts, and the arrays with their types, shapes and checksums.
+    """
+    if not folder_stands(place):
+        raise InputError(f"there is no store {place}; write one with: corank convert SOURCE {place}.")
+    header = _parsed(place)
+    if header is None:
+        raise InputError(f"{place} is not a store: it has no readable {HEADER} of the format {FORMAT!r}.")
+    if header.get("version") != VERSION:
+        raise InputError(
+            f"{place} is a store of version {short(header.get('version'))}, and this corank reads version {VERSION}; "
+            "upgrade corank or write the store again."
+        )
+    content = header.get("content")
+    if not isinstance(content, dict) or not _matches(content, header.get("sha256")):
+        raise InputError(f"{place} is damaged: {HEADER} does not match its checksum; write the store again.")
+    fault = _fault(content)
+    if fault is not None:
+        raise InputError(f"{place} is damaged: {HEADER} says {fault}, as no store does; write the store again.")
+    return content
+
+
+def _parsed(place: Path) -> dict[str, Any] | None:
+    """The JSON of a header, or None where there is none."""
+    file = place / HEADER
+    try:
+        if not file.is_file():
+            return None
+        with file.open("rb") as handle:
+            text = handle.read(_MOST_BYTES + 1)
+        header = json.loads(text) if len(text) <= _MOST_BYTES else None
+    except (OSError, ValueError, RecursionError):
+        return None
+    return header if isinstance(header, dict) and header.get("format") == FORMAT else None
+
+
+def _matches(content: dict[str, Any], sha256: Any) -> bool:
+    try:
+        return bool(checksum(content) == sha256)
+    except RecursionError:  # what was just deep enough to be read
+        return False
+
+
+def _fault(content: dict[str, Any]) -> str | None:
+    """What of a header is none of what a store has; None where all is well."""
+    arrays = content.get("arrays")
+    if not isinstance(arrays, dict) or set(content) != {*_FACTS, "arrays"}:
+        return f"{short(sorted(content))} and no other facts"
+    for name, kind in _FACTS.items():
+        if type(content[name]) is not kind:
+            return f"{name} is {short(content[name])}"
+    layout = content["layout"]
+    if layout not in _ROWS or content["n_rows"] < 1 or not 0 <= content["n_features"] <= _MOST:
+        return f"{short(content['n_rows'])} rows of {short(content['n_features'])} features, laid out {short(layout)}"
+    wanted = _ROWS[layout] | _INDEXED | (_DOCIDS if not _DOCIDS.keys().isdisjoint(arrays) else {})
+    if arrays.keys() != wanted.keys():
+        return f"arrays {short(sorted(arrays.keys() ^ wanted.keys()))} too many or too few"
+    lengths = {name: content[name] for name in ("n_rows", "n_features", "n_queries")}
+    lengths |= {f"{name} + 1": n + 1 for name, n in lengths.items()}
+    for name, (dtype, *axes) in wanted.items():
+        entry = arrays[name]
+        if not isinstance(entry, dict) or {key: type(value) for key, value in entry.items()} != _ENTRY:
+            return f"{name} is {short(entry)}"
+        sizes = [lengths.setdefault(axis, n) for axis, n in zip(axes, entry["shape"], strict=False)]
+        if re.fullmatch(dtype, entry["dtype"]) is None or any(type(n) is not int or n < 0 for n in entry["shape"]):
+            return f"{name} of type {short(entry['dtype'])} and shape {short(entry['shape'])}"
+        if sizes != entry["shape"] or len(sizes) != len(axes):
+            return f"{name} of shape {short(entry['shape'])}"
+    return None

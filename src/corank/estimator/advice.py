@@ -1,0 +1,34 @@
+"""Advice to users whose data can be learnt from, but is probably not what they meant."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corank.data.problem.ranking import RankingData
+from corank.errors import warn
+
+# rows and rows a grade from which scores without query ids look like those of many queries
+_MANY_ROWS = 50
+_MANY_ALIKE = 10
+
+
+def warn_of_no_agreement(data: RankingData, coupling: float) -> None:
+    """Warn where views are to agree on unscored rows, and there are none to agree on."""
+    rows_of_query = np.bincount(data.queries.codes[data.unscored_rows], minlength=1)
+    if coupling > 0.0 and not (rows_of_query > 1).any():
+        warn(
+            f"coupling is {coupling:g}, but no query holds two unscored rows for the views to agree on, so it does "
+            "nothing; mark unscored rows by NaN in y, or set coupling=0."
+        )
+
+
+def warn_of_one_query(y: NDArray[np.float64]) -> None:
+    """Warn where scores without query ids look like those of many queries: many rows, and few grades."""
+    scored = y[~np.isnan(y)]
+    n_grades = len(np.unique(scored))
+    if len(scored) >= _MANY_ROWS and n_grades * _MANY_ALIKE <= len(scored):
+        warn(
+            f"no qid came, so all {len(y)} rows count as one query and are compared with each other; pass qid if they "
+            "answer several queries, or qid=numpy.zeros(len(y)) to say that they do not."
+        )

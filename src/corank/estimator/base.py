@@ -1,0 +1,447 @@
+"""
+Ranker: what every estimator of corank promises.
+
+``fit`` is a transaction. `Ranker` checks what came (rows, scores or preferences, queries, weights) and the parameters,
+sets judgements aside where early stopping asks for it, brings columns to one size, and hands the problem to the
+subclass, whose `_fit` computes and returns a frozen record. Its fields become the fitted attributes, all at once and
+last: a fit that fails or is broken off leaves the old model as it was.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import fields, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from corank.core.rows.scaled import ScaledRows
+from corank.data.problem.column_scales import column_factors
+from corank.data.problem.inputs import as_prior, as_scores, require_squares
+from corank.data.problem.queries import Queries
+from corank.data.problem.ranking import RankingData
+from corank.data.problem.rows import as_objects, as_rows, columns_of, is_table, require_columns
+from corank.errors import InputError
+from corank.estimator.advice import warn_of_one_query
+from corank.estimator.held_out import HeldOut, hold_out
+from corank.kernels import as_kernel, is_precomputed
+from corank.kernels.terms import Terms
+from corank.metrics import disagreement_error
+from corank.parameters import Rules, check_values, rng_of
+
+# what scikit-learn notes about columns
+COLUMN_NOTES = ("n_features_in_", "feature_names_in_")
+
+
+class Interrupted(KeyboardInterrupt):
+    """
+    Ctrl-C during a fit whose work so far is a model, which is installed before the interrupt goes on.
+
+    Parameters
+    ----------
+    fitted : object
+        The frozen record of that model.
+    """
+
+    def __init__(self, fitted: Any) -> None:
+        super().__init__()
+        self.fitted = fitted
+
+
+class _Columns(BaseEstimator):
+    """Takes scikit-learn's notes on columns, so that no estimator is touched before its fit has succeeded."""
+
+
+class Ranker(BaseEstimator, ABC):
+    """
+    Base class of all rankers: learns from scored and unscored rows, scores rows, orders them.
+
+    A subclass stores its parameters in ``__init__``, names what they may be in `_rules`, computes in `_fit`, and says
+    in `_score_rows` what it has learnt of rows, which it gets checked from `_new_rows`. NaN in y marks an unscored row;
+    beside preferences, a row that none of them names is unscored. `qid` holds one query id per row, of any hashable
+    type, in any order. ``fit`` also takes a `RankingData` in place of X, y, qid and pairs, so that a problem indexed
+    once (or a memory-mapped store) serves many fits.
+    """
+
+    # GridSearchCV, cross_val_score and Pipeline hand qid and prior on without any set_*_request
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"qid": True, "prior": True}
+    __metadata_request__predict: ClassVar[dict[str, bool]] = {"prior": True}
+    __metadata_request__score: ClassVar[dict[str, bool]] = {"qid": True, "prior": True}
+
+    _rules: ClassVar[Rules] = {}
+    _accepts_sparse: ClassVar[bool] = True
+    # whether a constant added to the scores of a query changes nothing
+    _learns_from_differences: bool = True
+    # whether there is anything to learn from y, without which nothing is known of rows
+    _needs_judgements: bool = True
+    # whether there must be a pair to learn from, or single scores do
+    _needs_pairs: bool = True
+    # whether it matters by how much scores differ, not only which is the higher
+    _learns_sizes: bool = True
+
+    validation_fraction: float
+    n_features_in_: int
+    # whether what was learnt stands on top of a prior
+    has_prior_: bool = False
+    column_scale_: NDArray[np.float64]
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        *,
+        qid: ArrayLike | None = None,
+        sample_weight: Any = None,
+        pairs: ArrayLike | None = None,
+        pair_weight: Any = None,
+        prior: ArrayLike | None = None,
+    ) -> Self:
+        """
+        Learn from scored rows, or from preferences.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix, DataFrame, or RankingData
+            The rows, or a whole problem (then y, qid and pairs stay None). A kernel function may see rows that are any
+            objects.
+        y : array-like of shape (n_rows,)
+            Scores, higher is better; NaN marks an unscored row.
+        qid : array-like of shape (n_rows,), optional
+            One query id per row; None puts all rows in one query.
+        sample_weight : array-like of shape (n_rows,), optional
+            A weight of 2 means what writing the row twice means: a pair weighs the product of its rows.
+        pairs : array-like of int, shape (n_pairs, 2), optional
+            Preferences instead of y: row numbers, the preferred row first. Rows that no preference names are unscored.
+        pair_weight : array-like of shape (n_pairs,), optional
+            Weights of the preferences, beside those of their rows.
+        prior : array-like of shape (n_rows,), optional
+            Scores s₀ known before learning, of every row: f = s₀ + g is learnt, and only g is penalised. They are on
+            the scale that the loss sees: that of y for squares, 1 between a winner and a loser for preferences and
+            the hinges, log-odds for the logistic loss.
+
+        Returns
+        -------
+        self
+            The fitted ranker.
+        """
+        return self._learn((X, y, qid, pairs), (sample_weight, pair_weight), prior, goes_on=self._goes_on)
+
+    @abstractmethod
+    def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> Any:
+        """
+        Compute a model from a checked problem, without touching `self`.
+
+        Parameters
+        ----------
+        data : RankingData
+            The problem.
+        held : HeldOut or None
+            The problem in two parts, with early stopping.
+        rng : numpy.random.Generator
+            Dice.
+
+        Returns
+        -------
+        frozen dataclass
+            Each field that is not None becomes an attribute of its name and an underscore.
+        """
+
+    def _score_rows(self, X: Any) -> NDArray[np.float64]:
+        """
+        Say what was learnt of rows, without any prior; not asked of a ranker with a ``predict`` of its own.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
+            The rows.
+
+        Returns
+        -------
+        array of shape (n_rows,)
+            Scores in input order, higher is better.
+        """
+        raise NotImplementedError
+
+    def predict(self, X: Any, *, prior: ArrayLike | None = None) -> NDArray[np.float64]:
+        """
+        Score rows.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
+            The rows.
+        prior : array-like of shape (n_rows,), optional
+            Scores of these rows known before learning; wanted where ``fit`` had a prior, and only there.
+
+        Returns
+        -------
+        array of shape (n_rows,)
+            Scores in input order, higher is better.
+        """
+        return self._on_top(self._score_rows(X), prior)
+
+    def _on_top(self, scores: NDArray[np.float64], prior: ArrayLike | None) -> NDArray[np.float64]:
+        """Add the prior of rows to what was learnt of them."""
+        if not self._takes_prior(prior):
+            return scores
+        known = as_prior(prior, len(scores))  # type: ignore[arg-type]
+        return known + scores if scores.ndim == 1 else known[:, None] + scores
+
+    def _takes_prior(self, prior: Any) -> bool:
+        """Whether there is a prior; one sentence where it came to only one of ``fit`` and ``predict``."""
+        if prior is None and self.has_prior_:
+            raise InputError(
+                "this model was fitted on top of a prior, and no prior came; pass prior, one score for each row of X."
+            )
+        if prior is not None and not self.has_prior_:
+            raise InputError("prior came, but this model was fitted without one; fit it with a prior, or leave it out.")
+        return prior is not None
+
+    def _terms(self, X: Any, qid: ArrayLike | None, rows: NDArray[np.int64]) -> list[Terms]:
+        """
+        Say what the scores of some rows are sums of, besides a prior.
+
+        Overridden where fitted attributes of these names do not tell it.
+
+        X, qid: whole queries.
+        rows: numbers of the rows in question.
+        """
+        has_basis = hasattr(self, "basis_") and hasattr(self, "dual_coef_")
+        if not has_basis and not hasattr(self, "coef_"):
+            raise InputError(
+                f"what this {type(self).__name__} says of a row is no sum over columns or training rows, so that no "
+                "contributions add up to it; explain a linear or kernel model, or a pursuit."
+            )
+        chosen = self._new_rows(X)[rows]
+        if has_basis:
+            return [self.basis_.terms(self._as_seen(chosen), self.dual_coef_)]
+        return [Terms.of_columns(chosen, self.coef_)]
+
+    def rank(self, X: Any, qid: ArrayLike | None = None, *, prior: ArrayLike | None = None) -> NDArray[np.int64]:
+        """
+        Rank rows inside their queries.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
+            The rows.
+        qid : array-like of shape (n_rows,), optional
+            One query id per row; None ranks all rows together.
+        prior : array-like of shape (n_rows,), optional
+            As in `predict`.
+
+        Returns
+        -------
+        array of int64, shape (n_rows,)
+            1 for the best row of each query; equal scores keep their input order.
+        """
+        scores = self._predict_queries(X, qid, prior)
+        return Queries.of(qid, len(scores)).ranks(scores)
+
+    def _predict_queries(self, X: Any, qid: ArrayLike | None, prior: ArrayLike | None) -> NDArray[np.float64]:
+        """Score rows of known queries; overridden where these matter."""
+        return self.predict(X, prior=prior)
+
+    def score(
+        self,
+        X: Any,
+        y: ArrayLike,
+        qid: ArrayLike | None = None,
+        sample_weight: None = None,
+        *,
+        prior: ArrayLike | None = None,
+    ) -> float:
+        """
+        Share of comparable pairs that are ordered rightly: 1 − disagreement error, averaged over queries.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
+            The rows.
+        y : array-like of shape (n_rows,)
+            True scores; rows with NaN are left out.
+        qid : array-like of shape (n_rows,), optional
+            One query id per row.
+        sample_weight : None
+            There so that scikit-learn's Pipeline can route to this method; weights are refused.
+        prior : array-like of shape (n_rows,), optional
+            As in `predict`.
+
+        Returns
+        -------
+        float
+            Between 0 and 1; a tie in the prediction counts one half.
+        """
+        if sample_weight is not None:
+            raise InputError("sample_weight came, but score counts pairs unweighted; leave it out.")
+        scores = self._predict_queries(X, qid, prior)
+        if qid is None:
+            warn_of_one_query(as_scores(y, len(scores)))
+        return 1.0 - disagreement_error(y, scores, qid)
+
+    def _learn(
+        self,
+        given: tuple[Any, ...],
+        weights: tuple[Any, Any],
+        prior: Any,
+        *,
+        goes_on: bool,
+        fit: Callable[..., Any] | None = None,
+        sets_aside: bool = True,
+    ) -> Self:
+        """
+        Check, compute and install.
+
+        goes_on: whether a model learns more, from the columns it has.
+        fit: what computes, in place of `_fit`.
+        sets_aside: whether early stopping is by judgements of these rows, or by others.
+        """
+        self._check()
+        data, found = self._problem(*given)
+        if goes_on and found:
+            validate_data(self, columns_of(given[0], data.X), skip_check_array=True, reset=False)
+            found = {name: value for name, value in vars(self).items() if name in COLUMN_NOTES}
+        data = data.weighted(*weights).on_top_of(prior)
+        if goes_on:
+            self._takes_prior(data.prior)
+        if data.prior is not None:
+            found["has_prior_"] = True
+        self._require_judgements(data)
+        if self._scales_columns(data):
+            found["column_scale_"] = self.column_scale_ if goes_on else column_factors(data)
+            data = replace(data, X=ScaledRows(data.X, found["column_scale_"]))
+        for_holding_out, rng = rng_of(getattr(self, "random_state", None)).spawn(2)
+        held = None
+        if sets_aside and getattr(self, "early_stopping", False):
+            held = hold_out(data, self.validation_fraction, for_holding_out, by_squares=not self._needs_pairs)
+        try:
+            fitted = (fit or self._fit)(data, held, rng)
+        except Interrupted as stop:
+            self._install(stop.fitted, found)
+            raise KeyboardInterrupt from None
+        return self._install(fitted, found)
+
+    def _check(self) -> None:
+        check_values({name: getattr(self, name) for name in self._rules}, self._rules)
+        self._require_sense()
+
+    def _install(self, fitted: Any, found: dict[str, Any]) -> Self:
+        """Put a new model in the place of an old one, in one assignment."""
+        kept = {name: value for name, value in vars(self).items() if name.startswith("_") or not name.endswith("_")}
+        values = {f"{field.name}_": getattr(fitted, field.name) for field in fields(fitted)}
+        self.__dict__ = {**kept, **found, **{name: value for name, value in values.items() if value is not None}}
+        return self
+
+    @property
+    def _goes_on(self) -> bool:
+        """Whether ``fit`` continues where the last one ended."""
+        return False
+
+    def _require_sense(self) -> None:
+        """Raise one sentence where parameters contradict each other."""
+
+    def _require_state(self) -> None:
+        """Raise where a fitted attribute that `predict` does not read, and a file may have set, makes no sense."""
+
+    def _require_judgements(self, data: RankingData) -> None:
+        if not self._needs_judgements:
+            return
+        mix = getattr(self, "mix", 0)
+        if data.y is None and mix > 0:
+            raise InputError(f"mix is {mix}, but preference pairs hold no scores to regress on; pass mix=0 or scores.")
+        if data.y is not None and self._learns_sizes:
+            require_squares(data.y)
+        if self._needs_pairs:
+            data.require_pairs()
+        elif not len(data.scored_rows):
+            raise InputError(f"none of the {data.n_rows} rows has a score and a weight above zero; score some rows.")
+
+    def _problem(self, X: Any, y: Any, qid: Any, pairs: Any) -> tuple[RankingData, dict[str, Any]]:
+        """Check and index what ``fit`` was given; and what scikit-learn notes about its columns."""
+        if isinstance(X, RankingData):
+            if y is not None or qid is not None or pairs is not None:
+                raise InputError("y, qid or pairs came beside a RankingData, which already holds them; pass it alone.")
+            X.require_whole()
+            return X, self._columns(X.X, X.X)
+        if y is not None and pairs is not None:
+            raise InputError("y came beside pairs; pass scores or preferences, not both.")
+        rows = as_objects(X) if self._takes_objects and not is_table(X) else as_rows(X)
+        columns = self._columns(X, rows)
+        queries = Queries.of(qid, rows.shape[0])
+        if pairs is not None:
+            return RankingData.of_checked_pairs(rows, pairs, queries), columns
+        if y is None and not self._needs_judgements:
+            y = np.full(rows.shape[0], np.nan)
+        scores = as_scores(y, rows.shape[0])
+        if qid is None and self._needs_judgements and self._needs_pairs:
+            warn_of_one_query(scores)
+        return RankingData.of_checked(rows, scores, queries), columns
+
+    def _columns(self, X: Any, rows: Any) -> dict[str, Any]:
+        """What scikit-learn notes about columns; nothing where rows are objects, which have none."""
+        self._refuse_sparse(rows)
+        if rows.ndim == 1:
+            return {}
+        if rows.shape[1] == 0:  # as a file of rows without a feature gives them
+            raise InputError(f"X has {rows.shape[0]} rows of 0 features, and nothing to order them by; pass some.")
+        if self._is_pairwise and rows.shape[0] != rows.shape[1]:
+            raise InputError(
+                "kernel='precomputed' needs the Gram matrix of the training rows, but X has shape "
+                f"{tuple(rows.shape)}; pass a square X."
+            )
+        notes = _Columns()
+        validate_data(notes, columns_of(X, rows), skip_check_array=True)
+        return dict(vars(notes))
+
+    def _new_rows(self, X: Any) -> Any:
+        """Check the rows ``predict`` was given against the columns seen in ``fit``."""
+        check_is_fitted(self)
+        if not hasattr(self, "n_features_in_"):
+            return as_objects(X)
+        self._refuse_sparse(X)
+        rows = as_rows(X)
+        require_columns(self, X, rows)
+        validate_data(self, columns_of(X, rows), skip_check_array=True, reset=False)
+        return rows
+
+    def _seen_rows(self, X: Any) -> Any:
+        """Rows for ``predict`` as `_fit` saw rows: of columns brought to one size."""
+        return self._as_seen(self._new_rows(X))
+
+    def _as_seen(self, rows: Any) -> Any:
+        return ScaledRows(rows, self.column_scale_) if hasattr(self, "column_scale_") else rows
+
+    def _refuse_sparse(self, X: Any) -> None:
+        if sparse.issparse(X) and not self._accepts_sparse:
+            raise InputError(f"X is sparse, but {type(self).__name__} needs dense rows; pass X.toarray().")
+
+    @property
+    def _kernels(self) -> list[Any]:
+        """The kernels a user named, as given."""
+        return [self.kernel] if hasattr(self, "kernel") else []
+
+    def _scales_columns(self, data: RankingData) -> bool:
+        if not getattr(self, "scale", False) or data.X.ndim == 1:
+            return False
+        return all(as_kernel(kernel).scales_columns for kernel in self._kernels)
+
+    @property
+    def _takes_objects(self) -> bool:
+        return bool(self._kernels) and all(as_kernel(kernel).takes_objects for kernel in self._kernels)
+
+    @property
+    def _is_pairwise(self) -> bool:
+        """Whether the columns of X are its rows, so that a fold must choose both."""
+        return any(is_precomputed(kernel) for kernel in self._kernels)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self._is_pairwise
+        tags.input_tags.sparse = self._accepts_sparse
+        tags.target_tags.required = self._needs_judgements
+        return tags

@@ -1,0 +1,291 @@
+"""
+Calibrated: any ranker with scores on the scale of y.
+
+A ranker orders rows; its scores need not say how good a row is. Here every query is scored by a model that did not see
+it, a rising function from these scores to y is fitted, and applied to the scores of a model of all queries. The cost is
+that of ``cv + 1`` fits of the ranker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
+from sklearn.base import clone
+from sklearn.isotonic import IsotonicRegression
+from sklearn.linear_model import LogisticRegression
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from corank.data.problem.ranking import RankingData
+from corank.data.problem.splits import QueryKFold
+from corank.errors import InputError
+from corank.estimator.base import Ranker
+from corank.estimator.held_out import HeldOut
+from corank.parameters import Rules, boolean, having, is_whole, items, one_of, whole
+from corank.progress import progress
+
+Floats = NDArray[np.float64]
+
+# a penalty beside the mean loss that keeps the slope finite where scores separate the grades, and is felt nowhere else
+_WEAK_PENALTY = 1e8
+
+
+def _is_binary(model: Calibrated) -> bool:
+    check_is_fitted(model)
+    if model.low_ == 0.0 and model.high_ == 1.0 and model.is_binary_:
+        return True
+    raise AttributeError("predict_proba needs a model that was fitted on scores 0 and 1; use predict.")
+
+
+@dataclass(frozen=True, eq=False)
+class _Curve:
+    """What `Calibrated` found; see its attributes."""
+
+    ranker: Ranker
+    low: float
+    high: float
+    is_binary: bool
+    scores: Floats | None = None
+    levels: Floats | None = None
+    slope: float | None = None
+    offset: float | None = None
+
+
+class Calibrated(Ranker):
+    """
+    A ranker whose scores are expected grades, or probabilities where y is 0 and 1.
+
+    Parameters
+    ----------
+    ranker : Ranker
+        What orders the rows.
+    method : {"isotonic", "logistic"}
+        The rising function from scores to y. "isotonic" is the best step-like one (linear between steps, level beyond
+        its ends): rows of different scores may tie, and ``rank`` orders them by the ranker all the same. "logistic" is
+        low + (high − low) σ(a s + b), low and high the extremes of y: it never ties rows unless scores carry nothing.
+    cv : int, splitter, or list of (train, test)
+        Number of parts that queries are held out in (all of them one by one where there are fewer; rows where there
+        is one query), or a splitter such as `QueryShuffleSplit`, or row numbers.
+    verbose : bool
+        Whether to show a progress bar, on a terminal or in a notebook.
+
+    Attributes
+    ----------
+    ranker_ : Ranker
+        The ranker fitted on everything.
+    scores_, levels_ : arrays of float64
+        Corners of the function; isotonic only.
+    slope_, offset_ : float
+        a and b; logistic only.
+    low_, high_ : float
+        Extremes of y.
+    is_binary_ : bool
+        Whether y was 0 and 1 only.
+
+    Examples
+    --------
+    >>> from corank import SPD, make_ranking
+    >>> problem = make_ranking(50, 10, random_state=0)
+    >>> model = Calibrated(SPD(loss="squared")).fit(problem.X, problem.y > 1, qid=problem.qid)
+    >>> model.predict_proba(problem.X).shape
+    (500, 2)
+    """
+
+    __metadata_request__predict: ClassVar[dict[str, bool]] = {"qid": True, "prior": True}
+    _learns_from_differences: bool = False
+    _rules: ClassVar[Rules] = {
+        "ranker": having("a corank ranker such as SPD()", "fit", "predict"),
+        "method": one_of("isotonic", "logistic"),
+        "cv": whole(2) | having("a splitter", "split") | items,
+        "verbose": boolean,
+    }
+
+    ranker_: Ranker
+    scores_: Floats
+    levels_: Floats
+    slope_: float
+    offset_: float
+    low_: float
+    high_: float
+    is_binary_: bool
+
+    def __init__(
+        self, ranker: Any, method: Literal["isotonic", "logistic"] = "isotonic", cv: Any = 5, *, verbose: bool = False
+    ) -> None:
+        self.ranker = ranker
+        self.method = method
+        self.cv = cv
+        self.verbose = verbose
+
+    def _require_sense(self) -> None:
+        if not isinstance(self.ranker, Ranker):
+            raise InputError(f"ranker is a {type(self.ranker).__name__}; pass a corank ranker such as SPD().")
+
+    @property
+    def _accepts_sparse(self) -> bool:  # type: ignore[override]
+        return bool(getattr(self.ranker, "_accepts_sparse", True))
+
+    @property
+    def _kernels(self) -> list[Any]:
+        """The kernels of the ranker, as given."""
+        return getattr(self.ranker, "_kernels", [])
+
+    def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> _Curve:
+        if data.y is None:
+            raise InputError("preference pairs came, but calibration needs scores to calibrate to; pass y.")
+        with progress(self._n_folds(data) + 1, "fits", self.verbose) as advance:
+            scores, targets, w = self._held_out(data, advance)
+            ranker = clone(self.ranker).fit(data)
+        found: dict[str, Any]
+        if self.method == "isotonic":
+            curve = IsotonicRegression(out_of_bounds="clip").fit(scores, targets, sample_weight=w)
+            found = {"scores": curve.X_thresholds_, "levels": curve.y_thresholds_}
+        else:
+            found = dict(zip(("slope", "offset"), _fit_sigmoid(scores, targets, w), strict=True))
+        return _Curve(
+            ranker, float(targets.min()), float(targets.max()), bool(np.isin(targets, (0.0, 1.0)).all()), **found
+        )
+
+    def predict(self, X: Any, qid: ArrayLike | None = None, *, prior: ArrayLike | None = None) -> Floats:
+        """
+        Score rows on the scale of y: expected grades, or probabilities of 1 where y was 0 and 1.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
+            The rows.
+        qid : array-like of shape (n_rows,), optional
+            One query id per row, for a ranker that asks for it.
+        prior : array-like of shape (n_rows,), optional
+            Scores of these rows known before learning; wanted where ``fit`` had a prior, and only there.
+
+        Returns
+        -------
+        array of shape (n_rows,)
+            Calibrated scores in input order.
+        """
+        scores = self.ranker_scores(X, qid, prior=prior)
+        if hasattr(self, "levels_"):
+            return np.interp(scores, self.scores_, self.levels_)
+        with np.errstate(over="ignore"):  # beyond all numbers a sigmoid is 0 or 1
+            return np.asarray(self.low_ + (self.high_ - self.low_) * expit(self.slope_ * scores + self.offset_))
+
+    def ranker_scores(self, X: Any, qid: ArrayLike | None = None, *, prior: ArrayLike | None = None) -> Floats:
+        """
+        Score rows as the ranker does, before calibration.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
+            The rows.
+        qid, prior : array-like of shape (n_rows,), optional
+            As in `predict`.
+
+        Returns
+        -------
+        array of shape (n_rows,)
+            Scores in input order.
+        """
+        rows = self._new_rows(X)
+        return np.asarray(self.ranker_._predict_queries(rows, qid, prior))
+
+    def _predict_queries(self, X: Any, qid: ArrayLike | None, prior: ArrayLike | None) -> Floats:
+        return self.predict(X, qid, prior=prior)
+
+    @available_if(_is_binary)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any, qid: ArrayLike | None = None, *, prior: ArrayLike | None = None) -> Floats:
+        """
+        Predict the probabilities of scores 0 and 1.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
+            The rows.
+        qid, prior : array-like of shape (n_rows,), optional
+            As in `predict`.
+
+        Returns
+        -------
+        array of shape (n_rows, 2)
+            Probability of 0 and of 1.
+        """
+        p = self.predict(X, qid, prior=prior)
+        return np.column_stack([1.0 - p, p])
+
+    def rank(self, X: Any, qid: ArrayLike | None = None, *, prior: ArrayLike | None = None) -> NDArray[np.int64]:
+        """
+        Rank rows inside their queries, by the scores of the ranker: those never tie where calibrated ones may: 1 for
+        the best row of each query.
+        """
+        rows = self._new_rows(X)
+        return np.asarray(self.ranker_.rank(rows, qid, prior=prior))
+
+    def _held_out(self, data: RankingData, advance: Callable[[int], object]) -> tuple[Floats, Floats, Floats]:
+        """Scores of rows by models that did not see them, with their y and weight."""
+        assert data.y is not None
+        codes = data.queries.codes
+        scores, rows = [], []
+        for train, test in self._folds(data):
+            model = clone(self.ranker)
+            w = None if data.weights is None else data.weights[train]
+            X = data.X[:, train] if self._is_pairwise else data.X
+            known = None if data.prior is None else data.prior[train]
+            model.fit(X[train], data.y[train], qid=codes[train], sample_weight=w, prior=known)
+            advance(1)
+            judged = data.is_scored[test]
+            if judged.any():
+                known = None if data.prior is None else data.prior[test]
+                # whole queries, as a ranker may look at a row beside the others
+                scores.append(model._predict_queries(X[test], codes[test], known)[judged])
+                rows.append(np.asarray(test)[judged])
+        if not rows:
+            raise InputError("cv holds out no scored row, so there is nothing to calibrate on; use another splitter.")
+        at = np.concatenate(rows)
+        w = data.weight_of(at)
+        kept = w > 0
+        return np.concatenate(scores)[kept], data.y[at][kept], w[kept]
+
+    def _n_folds(self, data: RankingData) -> int:
+        """Number of parts, for a progress bar; 1 of a splitter that does not tell."""
+        if not is_whole(self.cv):
+            return len(self.cv) if isinstance(self.cv, list | tuple) else int(getattr(self.cv, "n_splits", 1))
+        return min(int(self.cv), len(data.queries) if len(data.queries) > 1 else data.n_scored)
+
+    def _folds(self, data: RankingData) -> Iterable[Any]:
+        codes, n_queries = data.queries.codes, len(data.queries)
+        if hasattr(self.cv, "split"):
+            return self.cv.split(data.X, data.y, codes)  # type: ignore[no-any-return]
+        if not is_whole(self.cv):
+            return self.cv  # type: ignore[no-any-return]
+        if n_queries > 1:
+            return QueryKFold(min(int(self.cv), n_queries)).split(data.X, qid=codes)
+        # dealt out by score, so that every part holds low and high ones in whatever order the rows came
+        part = np.empty(data.n_rows, dtype=np.int64)
+        part[data.order] = np.arange(data.n_rows) % min(int(self.cv), data.n_scored)
+        return [(np.flatnonzero(part != k), np.flatnonzero(part == k)) for k in np.unique(part)]
+
+
+def _fit_sigmoid(scores: Floats, y: Floats, w: Floats) -> tuple[float, float]:
+    """Fit (y − low)/(high − low) by σ(a s + b), a not negative: a row of target t is one of 1 and one of 0."""
+    low, high, w = y.min(), y.max(), w / w.sum()
+    t = (y - low) / (high - low) if high > low else np.full(len(y), 0.5)
+    centre = float(np.average(scores, weights=w))
+    spread = float(np.sqrt(np.average((scores - centre) ** 2, weights=w))) or 1.0
+    standard = (scores - centre) / spread
+    model = LogisticRegression(C=_WEAK_PENALTY, solver="newton-cholesky", tol=1e-10, max_iter=1000)
+    model.fit(
+        np.concatenate([standard, standard])[:, None],
+        np.repeat([1, 0], len(t)),
+        sample_weight=np.concatenate([w * t, w * (1.0 - t)]),
+    )
+    a, b = float(model.coef_[0, 0]), float(model.intercept_[0])
+    if a < 0.0:
+        # scores that rank the wrong way round carry nothing that keeps the order
+        mean = float(np.average(t, weights=w))
+        return 0.0, float(np.log(mean / (1.0 - mean)))
+    return a / spread, b - a * centre / spread

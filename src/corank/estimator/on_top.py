@@ -1,0 +1,172 @@
+"""
+OnTop: a ranker that learns what a prior ranker, which needs no judgement, does not know.
+
+    f = c s₀ + g,    c = max(0, Σ (y_a − y_b)(s₀_a − s₀_b) / Σ (s₀_a − s₀_b)²)
+
+s₀ are the scores of the prior ranker, and c brings them to the scale of y: the least-squares slope over the judged
+pairs (a, b), those of one query with different scores. Only g is penalised: without judgements to the contrary the
+order is that of the prior ranker, and where the judgements contradict it (c = 0) the ranker learns alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from corank.data.problem.ranking import RankingData
+from corank.errors import InputError
+from corank.estimator.base import Ranker
+from corank.estimator.held_out import HeldOut
+from corank.kernels import Terms
+from corank.pairwise import Laplacian
+from corank.parameters import Rules, having
+from corank.solvers.targets import ordered
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class _Both:
+    """See the attributes of `OnTop`."""
+
+    prior_ranker: Ranker
+    ranker: Ranker
+    slope: float
+
+
+class OnTop(Ranker):
+    """
+    A ranker on top of another that needs no judgement; the prediction is their sum.
+
+    Parameters
+    ----------
+    prior_ranker : Ranker
+        Knows an order before anything is judged, such as `corank.ColumnMean`.
+    ranker : Ranker
+        Learns the rest from the judgements.
+
+    Attributes
+    ----------
+    prior_ranker_ : Ranker
+        The prior ranker, fitted on all rows without their scores.
+    ranker_ : Ranker
+        The ranker, fitted with the prior.
+    slope_ : float
+        c, what the scores of the prior ranker are multiplied by: the least-squares slope of differences of scores on
+        differences of theirs, over the judged pairs, or 0 where it falls. A preference counts as a difference of 1, and
+        so does one grade where the ranker sees only who is better.
+
+    Examples
+    --------
+    >>> from corank import ColumnMean, OnTop, RankRLS, make_ranking
+    >>> problem = make_ranking(60, 10, random_state=0)
+    >>> judged = problem.qid < 3
+    >>> model = OnTop(ColumnMean([0, 1]), RankRLS()).fit(problem.X[judged], problem.y[judged], qid=problem.qid[judged])
+    >>> model.rank(problem.X, qid=problem.qid).shape
+    (600,)
+    """
+
+    __metadata_request__predict: ClassVar[dict[str, bool]] = {"qid": True, "prior": True}
+
+    _rules: ClassVar[Rules] = {
+        "prior_ranker": having("a corank ranker such as ColumnMean([0, 1])", "fit", "predict"),
+        "ranker": having("a corank ranker such as RankRLS()", "fit", "predict"),
+    }
+
+    prior_ranker_: Ranker
+    ranker_: Ranker
+    slope_: float
+
+    def __init__(self, prior_ranker: Any, ranker: Any) -> None:
+        self.prior_ranker = prior_ranker
+        self.ranker = ranker
+
+    def _require_sense(self) -> None:
+        for name in ("prior_ranker", "ranker"):
+            if not isinstance(getattr(self, name), Ranker):
+                raise InputError(f"{name} is a {type(getattr(self, name)).__name__}; pass a corank ranker.")
+        if self.prior_ranker._needs_judgements:
+            raise InputError(
+                f"prior_ranker is a {type(self.prior_ranker).__name__}, which learns from judgements; pass one that "
+                "needs none, such as ColumnMean, or pass its scores to fit as prior."
+            )
+
+    def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> _Both:
+        prior_ranker = clone(self.prior_ranker).fit(data.X, qid=data.queries.codes)
+        known = prior_ranker._predict_queries(data.X, data.queries.codes, None)
+        slope = _slope(data if self._learns_sizes else ordered(data), known)
+        total = slope * known + data.prior_of(np.arange(data.n_rows))
+        return _Both(prior_ranker, clone(self.ranker).fit(replace(data, prior=total)), slope)
+
+    def predict(self, X: Any, qid: ArrayLike | None = None, *, prior: ArrayLike | None = None) -> Floats:
+        """
+        Score rows.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
+            The rows.
+        qid : array-like of shape (n_rows,), optional
+            One query id per row, for a prior ranker that asks for it.
+        prior : array-like of shape (n_rows,), optional
+            Scores of these rows known before learning, beside those of the prior ranker; wanted where ``fit`` had a
+            prior, and only there.
+
+        Returns
+        -------
+        array of shape (n_rows,)
+            Scores in input order, higher is better.
+        """
+        check_is_fitted(self)
+        rows = self._new_rows(X)
+        # beside the scores of the prior ranker, as in `_fit`
+        known = self._on_top(self.slope_ * self.prior_ranker_._predict_queries(rows, qid, None), prior)
+        return self.ranker_._predict_queries(rows, qid, known)
+
+    def _terms(self, X: Any, qid: ArrayLike | None, rows: NDArray[np.int64]) -> list[Terms]:
+        """What the prior ranker says is one term."""
+        checked = self._new_rows(X)
+        known = self.slope_ * self.prior_ranker_._predict_queries(checked, qid, None)
+        return [Terms.of_prior(known[rows]), *self.ranker_._terms(checked, qid, rows)]
+
+    def _predict_queries(self, X: Any, qid: ArrayLike | None, prior: ArrayLike | None) -> Floats:
+        return self.predict(X, qid, prior=prior)
+
+    @property
+    def _learns_from_differences(self) -> bool:  # type: ignore[override]
+        return bool(self.ranker._learns_from_differences)
+
+    @property
+    def _needs_pairs(self) -> bool:  # type: ignore[override]
+        return bool(self.ranker._needs_pairs)
+
+    @property
+    def _learns_sizes(self) -> bool:  # type: ignore[override]
+        return bool(self.ranker._learns_sizes)
+
+    @property
+    def _accepts_sparse(self) -> bool:  # type: ignore[override]
+        return bool(getattr(self.ranker, "_accepts_sparse", True))
+
+    @property
+    def _kernels(self) -> list[Any]:
+        """The kernels of the ranker, as given."""
+        return getattr(self.ranker, "_kernels", [])
+
+
+def _slope(data: RankingData, known: Floats) -> float:
+    """The least-squares slope of what is asked of judged pairs on what is known of them; 0 where it falls."""
+    if data.pairs is not None:
+        gaps, w = known[data.pairs[:, 0]] - known[data.pairs[:, 1]], data.pair_weight
+        above, below = float(w @ (gaps * data.pair_targets)), float(w @ gaps**2)
+    else:
+        assert data.targets is not None
+        L = Laplacian.per_query(data, "pairs", "scored")
+        below = float(L.quad(known))
+        above = float(L.quad(known, np.where(data.is_scored, data.targets, 0.0)))
+    return max(0.0, above / below) if below > 0.0 else 0.0

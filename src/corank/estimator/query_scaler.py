@@ -1,0 +1,148 @@
+"""Scale features inside each query, as LETOR's query-level normalisation does."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from corank.core.rows.blocks import MINMAX, ZSCORE, scale_blocks
+from corank.core.threads import cut, n_threads, spread
+from corank.data.problem.queries import Queries
+from corank.data.problem.routing import how_to_pass_qid
+from corank.data.problem.rows import as_rows, columns_of, require_columns
+from corank.errors import InputError, warn
+
+METHODS = {"minmax": MINMAX, "zscore": ZSCORE}
+
+
+class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """
+    Scale every feature inside every query to [0, 1], or to mean 0 and deviation 1.
+
+    A feature that is constant in a query becomes 0 there. Nothing is learnt in ``fit`` but the number of columns and of
+    queries: a query is scaled by its own rows, so unseen queries need no special care. A scaler that was fitted
+    with several queries refuses rows without `qid`; one that was fitted with a single id takes them as one query.
+
+    Parameters
+    ----------
+    method : {"minmax", "zscore"}
+        ``(x − min)/(max − min)``, or ``(x − mean)/deviation`` (population deviation).
+
+    Attributes
+    ----------
+    n_queries_ : int or None
+        Number of queries seen in ``fit``; None where it was not told.
+
+    Examples
+    --------
+    >>> X = [[1.0, 5.0], [3.0, 5.0], [10.0, 0.0]]
+    >>> QueryScaler().fit_transform(X, qid=["a", "a", "b"]).tolist()
+    [[0.0, 0.0], [1.0, 0.0], [0.0, 0.0]]
+    """
+
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"qid": True}
+    __metadata_request__transform: ClassVar[dict[str, bool]] = {"qid": True}
+
+    def __init__(self, method: Literal["minmax", "zscore"] = "minmax") -> None:
+        self.method = method
+
+    def fit(self, X: Any, y: Any = None, *, qid: ArrayLike | None = None) -> Self:
+        """
+        Remember the columns, and whether rows come with query ids.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            The rows.
+        y : object, optional
+            Ignored.
+        qid : array-like of shape (n_rows,), optional
+            One query id per row.
+
+        Returns
+        -------
+        self
+            The scaler.
+        """
+        if self.method not in METHODS:
+            raise InputError(f"method is {self.method!r}; choose one of {', '.join(METHODS)}.")
+        rows = self._dense(X)
+        n_queries = None if qid is None else len(Queries.of(qid, len(rows)))
+        validate_data(self, columns_of(X, rows), skip_check_array=True)
+        self.n_queries_ = n_queries
+        return self
+
+    def transform(self, X: Any, qid: ArrayLike | None = None) -> NDArray[Any]:
+        """
+        Scale rows by the rows of their own query.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            The rows.
+        qid : array-like of shape (n_rows,), optional
+            One query id per row. Without it all rows are one query: this is refused where ``fit`` saw several, and
+            warned of where it was not told.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_features)
+            Scaled rows, in X's precision.
+        """
+        check_is_fitted(self)
+        rows = self._dense(X)
+        require_columns(self, X, rows)
+        validate_data(self, columns_of(X, rows), skip_check_array=True, reset=False)
+        if qid is None:
+            self._require_one_query()
+        queries = Queries.of(qid, len(rows))
+        out = np.empty_like(rows)
+        code = METHODS[self.method]
+        spread(
+            lambda first, last: scale_blocks(rows, out, queries.order, queries.starts, code, first, last),
+            cut(queries.starts, 4 * n_threads()),
+        )
+        return out
+
+    def fit_transform(self, X: Any, y: Any = None, *, qid: ArrayLike | None = None) -> NDArray[Any]:
+        """
+        Remember the columns and scale.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            The rows.
+        y : object, optional
+            Ignored.
+        qid : array-like of shape (n_rows,), optional
+            One query id per row.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_features)
+            Scaled rows.
+        """
+        return self.fit(X, y, qid=qid).transform(X, qid)
+
+    def _require_one_query(self) -> None:
+        """Refuse or warn of rows without query ids, unless ``fit`` saw a single query."""
+        wanted = f"{how_to_pass_qid()} (the same id for all if they are one query)."
+        if self.n_queries_ is None:
+            warn(f"QueryScaler scales all rows as one query, as no qid came; {wanted}")
+        elif self.n_queries_ > 1:
+            raise InputError(
+                f"QueryScaler was fitted with {self.n_queries_} queries and now got rows without qid; {wanted}"
+            )
+
+    def _dense(self, X: Any) -> NDArray[Any]:
+        if sparse.issparse(X):
+            raise InputError("X is sparse, but scaling inside queries fills in its zeros; pass X.toarray().")
+        return np.asarray(as_rows(X))
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "n_features_in_")

@@ -1,0 +1,212 @@
+"""QuerySearchCV: a grid search that hands query ids to every part of it, and to `predict`."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn import config_context
+from sklearn.base import BaseEstimator, MetaEstimatorMixin
+from sklearn.model_selection import GridSearchCV
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted
+
+from corank.data.problem.queries import Queries
+from corank.data.problem.ranking import RankingData
+from corank.data.problem.routing import predict_with_qid
+from corank.data.problem.rows import require_structure, require_whole
+from corank.data.problem.splits import QueryKFold
+from corank.errors import InputError
+from corank.metrics import Convention, scorer
+
+
+class QuerySearchCV(MetaEstimatorMixin, BaseEstimator):
+    """
+    Choose parameters by cross-validation over whole queries, judged by a ranking metric.
+
+    It is scikit-learn's `GridSearchCV` with metadata routing switched on for the time of each call, so that `qid`
+    reaches the folds, the ranker, the steps of a pipeline that ask for it and the metric; and its `predict`, `rank`
+    and `score` take `qid`, which those of `GridSearchCV` do not.
+
+    Parameters
+    ----------
+    estimator : Ranker, regressor or Pipeline
+        What to fit; it is cloned.
+    param_grid : dict or list of dict
+        Values to try, as in `GridSearchCV`.
+    metric : str
+        What to choose by; see `corank.metrics.names.parse_metric`.
+    convention : str or Convention
+        How the metric's name is read.
+    cv : int or splitter
+        A number of folds of whole queries (None means 5), or a splitter such as `QueryShuffleSplit`.
+    n_jobs : int, optional
+        Processes, as in `GridSearchCV`: one by default.
+    verbose : int
+        As in `GridSearchCV`.
+
+    Attributes
+    ----------
+    best_estimator_ : estimator
+        Fitted on all rows with the best parameters.
+    best_params_ : dict
+        The best parameters.
+    best_score_ : float
+        Their mean score over the folds, negated where smaller is better.
+    cv_results_ : dict
+        All scores, as in `GridSearchCV`.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import Ridge
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from corank import QueryScaler, make_ranking
+    >>> data = make_ranking(n_queries=20, random_state=0)
+    >>> model = make_pipeline(QueryScaler(), Ridge())
+    >>> search = QuerySearchCV(model, {"ridge__alpha": [0.1, 1.0, 10.0]}, metric="kendall")
+    >>> ranks = search.fit(data.X, data.utility, qid=data.qid).rank(data.X[:3], qid=data.qid[:3])
+    >>> sorted(ranks.tolist())
+    [1, 2, 3]
+    """
+
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"qid": True, "prior": True}
+    __metadata_request__predict: ClassVar[dict[str, bool]] = {"qid": True, "prior": True}
+    __metadata_request__score: ClassVar[dict[str, bool]] = {"qid": True, "prior": True}
+
+    def __init__(
+        self,
+        estimator: Any,
+        param_grid: Any,
+        *,
+        metric: str = "nDCG@10",
+        convention: str | Convention = "corank",
+        cv: Any = 5,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.param_grid = param_grid
+        self.metric = metric
+        self.convention = convention
+        self.cv = cv
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(
+        self, X: Any, y: ArrayLike | None = None, *, qid: ArrayLike | None = None, prior: ArrayLike | None = None
+    ) -> Self:
+        """
+        Search, and fit the best on all rows.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
+            The rows.
+        y : array-like of shape (n_rows,)
+            Scores, higher is better.
+        qid : array-like of shape (n_rows,)
+            One query id per row.
+        prior : array-like of shape (n_rows,), optional
+            Scores known before learning, as in `corank.Ranker.fit`.
+
+        Returns
+        -------
+        self
+            The fitted search.
+        """
+        if isinstance(X, RankingData):
+            raise InputError("X is a RankingData, which folds of rows cannot be cut from; pass its X, y and qid.")
+        if y is None:
+            raise InputError("y is missing; pass one score per row, NaN where unscored.")
+        require_whole(X)
+        if sparse.issparse(X):  # folds are cut by scipy, which follows it without a look
+            require_structure(X)
+        cv = 5 if self.cv is None else self.cv
+        search = GridSearchCV(
+            self.estimator,
+            self.param_grid,
+            scoring=scorer(self.metric, convention=self.convention),
+            cv=QueryKFold(int(cv)) if isinstance(cv, Integral) else cv,
+            n_jobs=self.n_jobs,
+            verbose=self.verbose,
+            error_score="raise",
+        )
+        with config_context(enable_metadata_routing=True):
+            search.fit(X, y, qid=qid, prior=prior)
+        for name in ("best_estimator_", "best_params_", "best_score_", "cv_results_"):
+            setattr(self, name, getattr(search, name))
+        return self
+
+    def predict(self, X: Any, qid: ArrayLike | None = None, *, prior: ArrayLike | None = None) -> NDArray[np.float64]:
+        """
+        Score rows by the best estimator.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
+            The rows.
+        qid : array-like of shape (n_rows,), optional
+            One query id per row, for the steps that need it.
+        prior : array-like of shape (n_rows,), optional
+            Scores known before learning, as in `corank.Ranker.predict`.
+
+        Returns
+        -------
+        array of shape (n_rows,)
+            Scores in input order, higher is better.
+        """
+        check_is_fitted(self)
+        return predict_with_qid(self.best_estimator_, X, qid, prior)
+
+    def rank(self, X: Any, qid: ArrayLike | None = None, *, prior: ArrayLike | None = None) -> NDArray[np.int64]:
+        """
+        Rank rows inside their queries.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
+            The rows.
+        qid : array-like of shape (n_rows,), optional
+            One query id per row; None ranks all rows together.
+        prior : array-like of shape (n_rows,), optional
+            Scores known before learning, as in `corank.Ranker.predict`.
+
+        Returns
+        -------
+        array of int64, shape (n_rows,)
+            1 for the best row of each query; equal scores keep their input order.
+        """
+        scores = self.predict(X, qid, prior=prior)
+        return Queries.of(qid, len(scores)).ranks(scores)
+
+    def score(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None, *, prior: ArrayLike | None = None) -> float:
+        """
+        Judge the best estimator by the metric of the search.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
+            The rows.
+        y : array-like of shape (n_rows,)
+            True scores; rows with NaN are left out.
+        qid : array-like of shape (n_rows,), optional
+            One query id per row.
+        prior : array-like of shape (n_rows,), optional
+            Scores known before learning, as in `corank.Ranker.predict`.
+
+        Returns
+        -------
+        float
+            The mean over queries, negated where smaller is better.
+        """
+        check_is_fitted(self)
+        return scorer(self.metric, convention=self.convention)(self.best_estimator_, X, y, qid=qid, prior=prior)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # sparse or not, and whether the columns of X are its rows, so that a fold must choose both
+        tags.input_tags = get_tags(self.estimator).input_tags
+        return tags

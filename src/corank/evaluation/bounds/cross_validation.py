@@ -1,0 +1,223 @@
+"""
+A bound from cross-validation and queries nobody judged (Usunier, Truong, Amini and Gallinari, Ranking with unlabeled
+data: a first study, 2005).
+
+f is fitted on all judged queries, f_k on those outside fold k, which says what f_k is worth. How much worse f can be
+than f_k needs no judgement: with relevant rows S of a list of K, p = |S|, Δ(f) − Δ(f') = Σ_{i ∈ S} (rg(i) − rg'(i)) /
+(p (K − p)) for ranks rg from 0, whence, whatever is relevant, Δ(f) − Δ(f') ≤ d(f, f') = max_p Σ of the p largest
+rg(i) − rg'(i) / (p (K − p)). Ties share the mean of their ranks, which is Δ with ties as ½. With probability 1 − delta
+
+    ε(f) ≤ mean_k ε̂_k + √(ln(2/delta)/(2 min n_k)) + D,  D the largest p with m kl(mean_{j, k} d(f(x_j), f_k(x_j)), p) ≤
+    ln(2/delta), which is not above the mean + √(ln(2/delta)/(2m)).
+
+The paper has mean_k √(ln(2K/delta)/(2n_k)) in the second place, by a union over folds, and draws one k for each
+unscored query; it is enough that exp(mean_k) ≤ mean_k exp, and the mean over all k has the same expectation without
+dice. The smaller of the two widths is taken. The paper's labels are two. With more, a pair weighs the difference of its
+grades: that error is a mean over the ways to cut the grades in two, of each of which the inequality holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import _safe_indexing, get_tags
+
+from corank.data.problem.inputs import as_scores
+from corank.data.problem.queries import Queries
+from corank.data.problem.routing import fit_with_qid, predict_with_qid
+from corank.data.problem.splits import Fold, QueryKFold
+from corank.errors import InputError
+from corank.evaluation.bounds.bound import Bound
+from corank.evaluation.bounds.hoeffding import hoeffding_end
+from corank.metrics.conventions import CONVENTIONS
+from corank.metrics.judgements import Judgements, ratio
+from corank.metrics.pairwise import pair_counts
+from corank.parameters import Rules, check_values, having, is_whole, number, whole
+
+Floats = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+
+_RULES: Rules = {"cv": whole(2) | having("a splitter", "split"), "delta": number(0, 1, inside="()")}
+
+
+def cv_bound(
+    estimator: Any,
+    X: Any,
+    y: ArrayLike,
+    qid: ArrayLike,
+    unscored: tuple[Any, ArrayLike],
+    *,
+    cv: Any = 5,
+    delta: float = 0.05,
+) -> Bound:
+    """
+    Bound the expected error of the ranker that learns from all judged queries, by cross-validation and unscored ones.
+
+    The error of a query is the share of its pairs that are ordered wrongly, a tie counting ½ and every pair the
+    difference of its grades; a query of one grade counts 0. Costs K + 1 fits.
+
+    Parameters
+    ----------
+    estimator : Ranker, regressor or Pipeline
+        What is fitted; it is cloned. The bound is for its fit on all of X, so give it a seed where it draws numbers.
+    X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
+        Rows to learn from.
+    y : array-like of shape (n_rows,)
+        Scores. A query is scored as a whole, or not at all; those not scored are learnt from in every fold.
+    qid : array-like of shape (n_rows,)
+        One query id per row.
+    unscored : tuple of (array-like or CSR matrix, array-like)
+        Rows and query ids of further queries, drawn as the scored ones were and learnt from by nobody.
+    cv : int or splitter
+        A number K of folds of whole queries, or a splitter that keeps queries whole.
+    delta : float
+        Probability of data for which the bound is wrong.
+
+    Returns
+    -------
+    Bound
+        From 0 to the bound, its four parts, and what is assumed.
+
+    Examples
+    --------
+    >>> from corank import RankRLS, make_ranking
+    >>> data = make_ranking(900, 8, random_state=0)
+    >>> judged = data.qid < 400
+    >>> further = data.X[~judged], data.qid[~judged]
+    >>> bound = cv_bound(RankRLS(), data.X[judged], data.y[judged], data.qid[judged], further)
+    >>> bound.vacuous, bound.error < bound.high < bound.random
+    (False, True)
+    """
+    check_values({"cv": cv, "delta": delta}, _RULES)
+    if get_tags(estimator).input_tags.pairwise:
+        raise InputError("kernel='precomputed' knows no rows but those of X; pass a kernel that does.")
+    n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
+    grades, queries, (others, of_others) = as_scores(y, n_rows), Queries.of(qid, n_rows), _unscored(unscored)
+    judged = _judged_rows(grades, queries)
+    ids = queries.ids[queries.codes]
+
+    def fit(rows: Numbers) -> tuple[Any, Floats]:
+        """A model of some rows, and the ranks it gives to the unscored ones."""
+        model = fit_with_qid(estimator, _safe_indexing(X, rows), grades[rows], ids[rows])
+        return model, mean_ranks(predict_with_qid(model, others, of_others.ids[of_others.codes]), of_others)
+
+    whole_ranks = fit(np.arange(n_rows))[1]
+    errors, sizes, apart, n_paired = [], [], np.zeros(len(of_others)), 0
+    for train, test in _folds(cv, X, grades, queries, judged):
+        model, ranks = fit(train)
+        held, paired = list_errors(predict_with_qid(model, _safe_indexing(X, test), ids[test]), grades[test], ids[test])
+        errors.append(float(held.mean()))
+        sizes.append(len(held))
+        n_paired += paired
+        apart += list_distances(whole_ranks, ranks, of_others)
+    return _bound(errors, np.array(sizes), apart / len(errors), n_paired, delta)
+
+
+def _bound(errors: list[float], sizes: Numbers, apart: Floats, n_paired: int, delta: float) -> Bound:
+    n_judged = int(sizes.sum())
+    once, union = np.log(2.0 / delta), np.log(2.0 * len(sizes) / delta)
+    width = min(np.sqrt(once / (2.0 * sizes.min())), np.sqrt(union / (2.0 * sizes)).mean())
+    error, distance = float(np.mean(errors)), float(apart.mean())
+    further = hoeffding_end(distance, len(apart), float(once), 1.0) - distance
+    return Bound(
+        "weighted disagreement error", error, 0.0, min(1.0, error + float(width) + distance + further), delta, 1.0,
+        0.5 * n_paired / n_judged,
+        parts=(
+            ("folds", len(sizes)), ("judged queries", n_judged), ("unscored queries", len(apart)),
+            ("width of the folds", float(width)), ("distance to the folds' models", distance),
+            ("width of the distance", further),
+        ),
+        assumptions=(
+            "Judged and unscored queries were drawn independently from the same distribution.",
+            "The unscored queries took no part in learning, nor in choosing parameters.",
+            "Every pair weighs the difference of its grades; a query of one grade counts 0, as "
+            f"{n_judged - n_paired} of the judged ones do.",
+        ),
+    )  # fmt: skip
+
+
+def mean_ranks(scores: Floats, queries: Queries) -> Floats:
+    """
+    Rank rows inside queries from 0, the best; rows of equal score share the mean of their ranks.
+
+    >>> mean_ranks(np.array([1.0, 3.0, 3.0, 9.0]), Queries.of(["a", "a", "a", "b"], 4)).tolist()
+    [2.0, 0.5, 0.5, 0.0]
+    """
+    order = np.lexsort((-scores, queries.codes))
+    codes, sorted_scores = queries.codes[order], scores[order]
+    begins = np.flatnonzero(np.r_[True, (codes[1:] != codes[:-1]) | (sorted_scores[1:] != sorted_scores[:-1])])
+    sizes = np.diff(np.append(begins, len(order)))
+    ranks = np.empty(len(order))
+    ranks[order] = np.repeat(begins + 0.5 * (sizes - 1), sizes) - queries.starts[codes]
+    return ranks
+
+
+def list_distances(ranks: Floats, others: Floats, queries: Queries) -> Floats:
+    """
+    How much worse the first of two orders of each list can be than the second, whatever is relevant: d, from 0 to 1.
+
+    ranks, others: as `mean_ranks` gives them.
+    Returns: one number a query; 0 where it has one row.
+    """
+    rises = ranks - others
+    order = np.lexsort((-rises, queries.codes))
+    sums = np.cumsum(rises[order])
+    sizes, starts = queries.sizes, queries.starts[:-1]
+    sums -= np.repeat(sums[starts] - rises[order][starts], sizes)
+    p = np.arange(len(order)) - np.repeat(starts, sizes) + 1
+    rest = np.repeat(sizes, sizes) - p
+    values = np.divide(sums, p * rest, out=np.zeros(len(order)), where=rest > 0)
+    # what sums to nothing may be rounded to less
+    return np.asarray(np.maximum(np.maximum.reduceat(values, starts), 0.0))
+
+
+def list_errors(scores: Floats, grades: Floats, qid: NDArray[Any]) -> tuple[Floats, int]:
+    """The error of each query as `cv_bound` has it, and how many hold a pair."""
+    judged = Judgements.of(grades, scores, qid, CONVENTIONS["corank"])
+    upside_down = replace(judged, scores=-judged.grades)
+    loss, worst = (pair_counts(one, one.ranked.grades, 1.0)[0] for one in (judged, upside_down))
+    return np.nan_to_num(ratio(loss, worst)), int(np.count_nonzero(worst))
+
+
+def _unscored(unscored: Any) -> tuple[Any, Queries]:
+    if not isinstance(unscored, tuple | list) or len(unscored) != 2:
+        raise InputError(f"unscored is a {type(unscored).__name__}; pass a pair (X, qid) of queries nobody judged.")
+    X, qid = unscored
+    n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
+    if not n_rows or qid is None:
+        raise InputError(f"unscored has {n_rows} rows{' without qid' if qid is None else ''}; pass queries of rows.")
+    return X, Queries.of(qid, n_rows)
+
+
+def _judged_rows(grades: Floats, queries: Queries) -> Numbers:
+    """Rows of the judged queries; one sentence where a query is judged in part."""
+    scored = np.bincount(queries.codes, weights=~np.isnan(grades), minlength=len(queries))
+    partly = np.flatnonzero((scored > 0) & (scored < queries.sizes))
+    if len(partly):
+        q = int(partly[0])
+        raise InputError(
+            f"query {queries.ids[q]} has {int(scored[q])} of {queries.sizes[q]} rows scored, but whole lists are "
+            "compared; score all rows of a query, or leave its unscored rows out."
+        )
+    if not scored.any():
+        raise InputError("y holds no score; pass some judged queries.")
+    return np.flatnonzero(scored[queries.codes] > 0)
+
+
+def _folds(cv: Any, X: Any, grades: Floats, queries: Queries, judged: Numbers) -> Iterator[Fold]:
+    """Numbers of the rows that are learnt from, unscored ones among them, and of those that are held out."""
+    splitter, codes = QueryKFold(int(cv)) if is_whole(cv) else cv, queries.codes
+    unjudged = np.setdiff1d(np.arange(len(codes)), judged)
+    for train, test in splitter.split(_safe_indexing(X, judged), grades[judged], codes[judged]):
+        held = np.bincount(codes[judged[test]], minlength=len(queries))
+        cut = np.flatnonzero((held > 0) & (held < queries.sizes))
+        if len(cut):
+            raise InputError(
+                f"cv holds out {held[cut[0]]} of the {queries.sizes[cut[0]]} rows of query {queries.ids[cut[0]]}; pass "
+                "a splitter that keeps queries whole, such as QueryKFold."
+            )
+        yield np.sort(np.concatenate([judged[train], unjudged])), judged[test]

@@ -1,0 +1,92 @@
+"""The tables of a study: who did how well, and which differences chance explains."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from corank.tables import Cell, ReportTable
+
+if TYPE_CHECKING:
+    from corank.evaluation.compare.values import Outcome, Study
+
+
+def leaderboard(study: Study) -> ReportTable:
+    """
+    Make the table of methods, the best first.
+
+    study: what was found.
+    Returns: means and intervals, what parts each method from the best, and what it costs.
+    """
+    apart = _against_best(study)
+    costs = {"fit s": ".3g", "predict s": ".3g", "MB": ".0f"}
+    formats = {"method": "", **dict.fromkeys((study.metric, "low", "high", *study.metrics[1:]), ".4f")}
+    formats |= {"less the best": "+.4f", "p (Holm)": ".2g", **costs, "remarks": ""}
+    rows: list[tuple[Cell, ...]] = []
+    for one in study.outcomes:
+        means: list[float | None] = [None] * len(study.metrics)
+        if one.evaluation is not None:
+            means = [one.evaluation[name].mean for name in study.metrics]
+        spent = (one.fit_seconds, one.predict_seconds, one.peak_bytes / 1e6)
+        rest = (*apart.get(one.name, (None, None)), *spent, remarks(one, study))
+        rows.append((one.title, means[0], one.low, one.high, *means[1:], *rest))
+    note = (
+        f"Low and high: {study.level:.0%} bootstrap interval of the mean of {study.metric} over queries, each scored "
+        "by a model that had not seen it. p: Wilcoxon's signed ranks against the best, Holm's correction. Times are "
+        f"processor times of all {study.folds} folds, tuning included; MB is the most memory that learning took."
+    )
+    return ReportTable(
+        "Methods, the best first", tuple(formats), tuple(rows), note=note, formats=tuple(formats.values())
+    )
+
+
+def paired_table(study: Study) -> ReportTable:
+    """
+    Make the table of paired tests.
+
+    study: what was found.
+    Returns: one row a test.
+    """
+    formats = {"methods": "", **dict.fromkeys(("difference", "low", "high"), "+.4f"), "p": ".2g", "p (Holm)": ".2g"}
+    formats |= dict.fromkeys(("queries", "higher", "lower"), "")
+    titles = {one.name: one.title for one in study.outcomes}
+    rows = tuple(
+        (
+            f"{titles[test.other]} less {titles[test.base]}", test.difference, test.low, test.high, test.p_value,
+            test.p_adjusted, test.n_queries, test.n_higher, test.n_lower,
+        )
+        for test in study.tests
+    )  # fmt: skip
+    note = (
+        f"{study.metric}, query by query: mean difference, its {study.level:.0%} bootstrap interval, Wilcoxon's "
+        "signed-rank p before and after Holm's correction, and the queries on which the first method is higher and "
+        "lower."
+    )
+    return ReportTable("Paired tests", tuple(formats), rows, note=note, formats=tuple(formats.values()))
+
+
+def remarks(one: Outcome, study: Study) -> str:
+    """
+    Say what is particular about a method in a study.
+
+    one: what it did.
+    study: what was found.
+    Returns: words, or nothing.
+    """
+    words = [
+        (one.name == study.winner, "chosen"),
+        (one.name == study.simplest, "simplest"),
+        (one.is_label_free, "needs no judgements"),
+        (one.uses_unscored, "learns from unscored rows too"),
+        (one.is_cut, f"{one.n_done} of {study.folds} folds in the time given"),
+    ]
+    return ", ".join([text for holds, text in words if holds] + ([one.error] if one.error else []))
+
+
+def _against_best(study: Study) -> dict[str, tuple[float, float]]:
+    """What each method differs by from the best, and the adjusted p; the tests of the best stand first."""
+    found: dict[str, tuple[float, float]] = {}
+    for test in study.tests:
+        if study.best in (test.base, test.other):
+            name, sign = (test.other, 1.0) if test.base == study.best else (test.base, -1.0)
+            found.setdefault(name, (sign * test.difference, test.p_adjusted))
+    return found

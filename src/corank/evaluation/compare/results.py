@@ -1,0 +1,139 @@
+"""Results that are kept: one small file for each thing that was learnt, whole or absent, under all it depends on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from corank._version import __version__
+from corank.data.durable.atomic import atomic_file, naming_faults
+from corank.errors import InputError
+from corank.evaluation.compare.fold import Settings
+from corank.evaluation.compare.methods import Method
+from corank.persist import load
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Task:
+    """
+    One thing to learn.
+
+    method: name of the method.
+    fold: what is left out and judged by; None learns from everything, and keeps the model.
+    fraction: share of the scored queries that keep their scores.
+    repeat: number of the draw of that share.
+    """
+
+    method: str
+    fold: int | None
+    fraction: float = 1.0
+    repeat: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """
+    What was learnt.
+
+    scores: of the rows that the fold is judged by, ascending; empty where nothing was left out.
+    chosen: parameters that tuning chose.
+    fit_seconds, predict_seconds: processor time.
+    peak_bytes: memory beyond what the process held before.
+    n_queries: scored queries that were learnt from.
+    path: (parameter, value, mean of the metric that chose, whether it was kept) of each candidate.
+    note: why the model could not be kept; empty where it was, or was not asked for.
+    """
+
+    scores: Floats
+    chosen: dict[str, Any]
+    fit_seconds: float
+    predict_seconds: float
+    peak_bytes: int
+    n_queries: int
+    path: list[tuple[str, float, float, bool]]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Results:
+    """
+    A folder of results of one problem.
+
+    folder: where they are kept.
+    fingerprint, n_folds: of the problem; with the seed they say what its folds are.
+    settings: of its trials.
+    """
+
+    folder: Path
+    fingerprint: str
+    n_folds: int
+    settings: Settings
+
+    def file(self, task: Task, method: Method) -> Path:
+        """Return the place of a result: a hash of all it depends on."""
+        about = {
+            "corank": __version__,
+            "data": self.fingerprint,
+            "folds": self.n_folds,
+            **asdict(self.settings),
+            "title": method.title,
+            "tuning": method.tuning,
+            "signature": method.signature,
+            "module": _version_of(method.module),
+            **asdict(task),
+        }
+        name = hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:32]
+        return self.folder / f"{name}.safetensors"
+
+    def read(self, task: Task, method: Method) -> Result | None:
+        """Return a result that is there and whole, with its model where there is one, else None."""
+        found = read_result(self.file(task, method))
+        lacks_model = found is not None and task.fold is None and not found.note and self.model(task, method) is None
+        return None if lacks_model else found
+
+    def model(self, task: Task, method: Method) -> Any:
+        """Return the model that a result has kept; None where it is absent or damaged."""
+        try:
+            return load(model_file(self.file(task, method)))
+        except (InputError, OSError):
+            return None
+
+
+def model_file(result: Path) -> Path:
+    """Return where the model of a result stands."""
+    return result.with_suffix(".model.safetensors")
+
+
+def write_result(result: Result, path: Path) -> None:
+    """Write a result, whole or not at all."""
+    about = {key: value for key, value in vars(result).items() if key != "scores"}
+    with naming_faults(path), atomic_file(path, overwrite=True) as scratch:
+        save_file({"scores": np.asarray(result.scores, np.float64)}, scratch, metadata={"result": json.dumps(about)})
+
+
+def read_result(path: Path) -> Result | None:
+    """Read a result; one that is absent or damaged is None, and will be computed anew."""
+    try:
+        with safe_open(path, "numpy") as file:
+            about = json.loads(file.metadata()["result"])
+            return Result(scores=file.get_tensor("scores"), **about)
+    except (OSError, SafetensorError, KeyError, TypeError, ValueError):
+        return None
+
+
+def _version_of(module: str) -> str:
+    if not module:
+        return ""
+    from importlib.metadata import version
+
+    return f"{module} {version(module)}"

@@ -1,0 +1,179 @@
+"""One task: make a method for a training part, fit it, score what was left out, and measure time and memory."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from time import process_time
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.pipeline import Pipeline
+
+from corank.data.problem.routing import fit_with_qid, predict_with_qid
+from corank.errors import InputError, MissingExtra, reason
+from corank.estimator.search import QuerySearchCV
+from corank.evaluation.compare.fold import Settings, Trial
+from corank.evaluation.compare.methods import Method
+from corank.evaluation.compare.problem import Problem
+from corank.evaluation.compare.results import Result, Task, model_file, write_result
+from corank.metrics import parse_metric
+from corank.persist import save
+
+# queries, and rows of each, that a method is tried on before it is measured
+_WARM_QUERIES, _WARM_ROWS = 6, 40
+
+
+def perform(problem: Problem, method: Method, settings: Settings, task: Task, path: Path) -> None:
+    """
+    Do a task, and write its result.
+
+    path: where the result shall stand; the model of a task that leaves nothing out stands beside it.
+    """
+    dice = (settings.seed, 0 if task.fold is None else task.fold + 1, task.repeat)
+    rows, y = problem.train(task.fold, task.fraction, dice)
+    trial = trial_of(problem, method, rows, y, settings, dice)
+    test = np.empty(0, dtype=np.int64) if task.fold is None else problem.test(task.fold)
+    # read before memory is measured: a mapped file counts when it is touched
+    X, codes = _rows(problem, test), problem.codes[test]
+    before, began = _peak_bytes(), process_time()
+    model = fit_with_qid(method.make(trial), trial.X, trial.y, trial.qid)
+    learnt = process_time()
+    scores = np.asarray(predict_with_qid(model, X, codes), np.float64) if len(test) else np.empty(0)
+    ended, peak = process_time(), _peak_bytes()
+    if scores.shape != (len(test),) or not np.isfinite(scores).all():
+        raise InputError("its predictions are not one finite score for each row.")
+    result = Result(
+        scores,
+        chosen_of(model),
+        fit_seconds=learnt - began,
+        predict_seconds=ended - learnt,
+        peak_bytes=max(0, peak - before),
+        n_queries=len(np.unique(trial.qid[trial.scored])),
+        path=path_of(model),
+        note="" if task.fold is not None else _kept(model, model_file(path)),
+    )
+    write_result(result, path)
+
+
+def trial_of(problem: Problem, method: Method, rows: Any, y: Any, settings: Settings, dice: tuple[int, ...]) -> Trial:
+    """Take what a method may see of a training part."""
+    if method.is_label_free:
+        y = np.full(len(y), np.nan)
+    elif not method.takes_unscored:
+        rows, y = rows[~np.isnan(y)], y[~np.isnan(y)]
+    return Trial(_rows(problem, rows), y, np.asarray(problem.codes[rows]), settings, dice)
+
+
+def _rows(problem: Problem, rows: Any) -> Any:
+    """Return rows in memory of their own."""
+    X = problem.X[rows]
+    return X if sparse.issparse(X) else np.asarray(X)
+
+
+def warm_up(problem: Problem, method: Method, settings: Settings) -> None:
+    """Fit and predict on a few rows of the same kind, so that what compiles has compiled; failures are passed over."""
+    units = sorted(problem.comparable)[:_WARM_QUERIES]
+    rows = np.concatenate([np.flatnonzero(problem.units == unit)[:_WARM_ROWS] for unit in units])
+    try:
+        trial = trial_of(problem, method, rows, problem.y[rows], settings, (0,))
+        predict_with_qid(fit_with_qid(method.make(trial), trial.X, trial.y, trial.qid), trial.X, trial.qid)
+    except Exception:
+        return
+
+
+def fault(error: BaseException) -> str:
+    """Say in a sentence why a task failed."""
+    if isinstance(error, InputError | MissingExtra):
+        return str(error)
+    if isinstance(error, MemoryError):
+        return "there was not enough memory."
+    text = reason(error) if isinstance(error, Exception) else ""
+    name = type(error).__name__
+    return f"{name}: {text}." if text != name else f"{name}."
+
+
+def ranker_of(model: Any) -> Any:
+    """Return the part of a model that learnt: inside a search, a pipeline, or on top of a prior."""
+    while True:
+        if hasattr(model, "best_estimator_"):
+            model = model.best_estimator_
+        elif isinstance(model, Pipeline):
+            model = model[-1]
+        elif hasattr(model, "ranker_"):
+            model = model.ranker_
+        else:
+            return model
+
+
+def chosen_of(model: Any) -> dict[str, Any]:
+    """Return the parameters that tuning chose."""
+    if hasattr(model, "best_params_"):
+        return {name.rpartition("__")[2]: _plain(value) for name, value in model.best_params_.items()}
+    ranker = ranker_of(model)
+    names = ("alpha_", "coupling_")
+    return {name[:-1]: _plain(getattr(ranker, name)) for name in names if hasattr(ranker, name)}
+
+
+def path_of(model: Any) -> list[tuple[str, float, float, bool]]:
+    """Return each candidate for alpha (or else for what has most candidates) and the mean of the metric that chose."""
+    if isinstance(model, QuerySearchCV):
+        return _search_path(model)
+    ranker = ranker_of(model)
+    if getattr(ranker, "alphas", None) is None or not hasattr(ranker, "loo_scores_"):
+        return []
+    means = np.asarray(ranker.loo_scores_)
+    if means.ndim == 2:
+        couplings = [ranker.coupling_] if ranker.couplings is None else ranker.couplings
+        means = means[int(np.argmin(np.abs(np.asarray(couplings) - ranker.coupling_)))]
+    pairs = zip(ranker.alphas, means, strict=True)
+    return [
+        ("alpha", float(a), float(mean), bool(np.isclose(a, ranker.alpha_))) for a, mean in pairs if np.isfinite(mean)
+    ]
+
+
+def _search_path(search: QuerySearchCV) -> list[tuple[str, float, float, bool]]:
+    grid = {name: values for name, values in search.param_grid.items() if len(values) > 1}
+    name = next((one for one in grid if one.endswith("alpha")), max(grid, key=lambda one: len(grid[one]), default=""))
+    if not name or not all(isinstance(value, int | float) for value in grid[name]):
+        return []
+    sign = 1.0 if parse_metric(search.metric).measure.larger_is_better else -1.0
+    means = np.asarray(search.cv_results_["mean_test_score"])
+    tried = np.array([params[name] for params in search.cv_results_["params"]], dtype=np.float64)
+    found = []
+    for value in grid[name]:
+        of_value = means[tried == value]
+        if np.isfinite(of_value).any():
+            # at the best of what else was tried
+            best = sign * float(np.nanmax(of_value))
+            found.append((name.rpartition("__")[2], float(value), best, value == search.best_params_[name]))
+    return found
+
+
+def _kept(model: Any, path: Path) -> str:
+    """Save a model; say why where it cannot be."""
+    if hasattr(model, "best_estimator_"):
+        model = model.best_estimator_
+    if type(model).__module__ == "corank.evaluation.compare.baselines" and hasattr(model, "ranker_"):
+        model = model.ranker_
+    try:
+        save(model, path, overwrite=True)
+    except InputError as error:
+        return str(error)
+    return ""
+
+
+def _plain(value: Any) -> Any:
+    value = value.item() if isinstance(value, np.generic) else value
+    return value if isinstance(value, bool | int | float | str) or value is None else repr(value)
+
+
+def _peak_bytes() -> int:
+    """Return the most memory that this process has held; 0 where the system does not tell."""
+    if sys.platform == "win32":
+        return 0
+    import resource
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return int(peak) if sys.platform == "darwin" else 1024 * int(peak)

@@ -1,0 +1,1 @@
+"""Gaussian processes of many users who share a prior."""

@@ -1,0 +1,94 @@
+"""Item rows: features of items, checked, in the order that a model has items in, and what similarities they make."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from corank.collaborative.ratings import coded, positions
+from corank.core.rows.scaled import ScaledRows
+from corank.data.problem.column_scales import column_factors
+from corank.data.problem.queries import Queries
+from corank.data.problem.ranking import RankingData
+from corank.data.problem.rows import as_rows
+from corank.errors import InputError
+from corank.kernels import as_kernel, is_precomputed
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+def item_rows(item_features: Any) -> Any:
+    """Check features as rows are checked, under the name that the user knows them by."""
+    try:
+        return as_rows(item_features)
+    except InputError as error:
+        raise type(error)(re.sub(r"\bX\b", "item_features", str(error))) from error
+
+
+def with_levels(K: Floats, gram: Floats) -> Floats:
+    """Similarities in units of those of items with themselves; half of the variance is a user's level."""
+    return np.asarray(0.5 * (K / np.diagonal(gram).mean() + 1.0))
+
+
+def in_order(X: Any, items: Any, n: int) -> tuple[Integers, Integers]:
+    """
+    Find out which item each of n rows of features belongs to.
+
+    Returns: the rows that belong to items of X, and all rows in the order that the model has items in: those of X, and
+    of a list of ids all others too.
+    """
+    if sparse.issparse(X):
+        if items is not None:
+            raise InputError("items came beside a matrix of ratings, whose columns are the items; leave it out.")
+        if n != X.shape[1]:
+            raise InputError(f"item_features has {n} rows for {X.shape[1]} columns of X; pass one row for each item.")
+        return np.arange(n), np.arange(n)
+    if items is None:
+        raise InputError("item_features came without items; pass the id of the item that each row belongs to.")
+    ids, codes = coded(items)
+    if len(codes) != n or len(ids) != n:
+        raise InputError(f"items holds {len(ids)} different ids for {n} rows of item_features; pass one for each.")
+    rated, _ = coded(X.X if isinstance(X, RankingData) else X)
+    at = positions(ids, rated)
+    if (at < 0).any():
+        raise InputError(
+            f"item {rated[at < 0].tolist()[0]!r} of X has no row in item_features; pass one for each item."
+        )
+    row = np.argsort(codes)
+    return row[at], row[at] if isinstance(X, RankingData) else row
+
+
+def with_unrated(X: Any, y: Any, qid: Any, prior: Any, rated: Integers, items: Any) -> tuple[Any, Any, Any, Any]:
+    """Append a row without a rating for each item that nobody rated."""
+    if sparse.issparse(X) or isinstance(X, RankingData) or y is None or qid is None:
+        return X, y, qid, prior
+    ids, codes = coded(items)
+    unrated = np.setdiff1d(np.arange(len(codes)), rated)
+    own, of_rating = coded(X)
+    someone = next(iter(qid), None)
+    X = np.concatenate([own[of_rating], ids[codes[unrated]]])
+    y = np.concatenate([np.asarray(y, dtype=np.float64), np.full(len(unrated), np.nan)])
+    prior = None if prior is None else np.concatenate([np.asarray(prior, dtype=np.float64), np.zeros(len(unrated))])
+    return X, y, [*qid, *[someone] * len(unrated)], prior
+
+
+def reordered(rows: Any, order: Integers, kernel: Any) -> Any:
+    """Features in another order; of similarities, their columns too."""
+    if not is_precomputed(kernel):
+        return rows[order]
+    if rows.shape[0] != rows.shape[1]:
+        raise InputError(f"item_features has shape {rows.shape}; a precomputed kernel needs a square matrix.")
+    return rows[np.ix_(order, order)]
+
+
+def scaled(rows: Any, kernel: Any) -> Any:
+    """Features divided by their deviation, where that is the kernel's business."""
+    if not as_kernel(kernel).scales_columns:
+        return rows
+    n = rows.shape[0]
+    return ScaledRows(rows, column_factors(RankingData.of_checked(rows, np.zeros(n), Queries.of(None, n))))

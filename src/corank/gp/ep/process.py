@@ -1,0 +1,90 @@
+"""Process: a Gaussian process after it was told something, for rows it was told of and any others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from corank.gp.ep.posterior import Posterior
+from corank.kernels import FeatureMap, PrecomputedKernel, Terms, as_doubles
+
+Floats = NDArray[np.float64]
+
+# similarities of rows with each other that may be computed for each pair that is asked for
+_PER_PAIR = 1024
+
+
+@dataclass(frozen=True, eq=False)
+class Process:
+    """
+    f = Φ w + what Φ leaves of the prior, w ~ N(mu, (factor factorᵀ)⁻¹).
+
+    phi: rows to Φ.
+    mu (r,), factor (r, r): mean of w, and the lower Cholesky factor of its precision.
+    """
+
+    phi: FeatureMap
+    mu: Floats
+    factor: Floats
+
+    def predict(self, rows: Any) -> tuple[Floats, Floats]:
+        """Mean and variance of f for each row, some rows at a time."""
+        assert self.phi.basis is not None
+        mean, var = np.empty(rows.shape[0]), np.empty(rows.shape[0])
+        for piece, K in self.phi.basis.blocks(rows):
+            phi, V = self._both(K)
+            mean[piece] = phi @ self.mu
+            var[piece] = np.maximum(self._own(rows[piece]) - np.sum(phi**2, axis=1), 0.0) + np.sum(V**2, axis=1)
+        return mean, var
+
+    def mean(self, rows: Any) -> Floats:
+        """Mean of f for each row."""
+        assert self.phi.basis is not None
+        return self.phi.basis.score(rows, np.asarray(self.phi.T) @ self.mu)
+
+    def terms(self, rows: Any, amplitude: float = 1.0) -> Terms:
+        """What the mean of f for each row, times an amplitude, is a sum of."""
+        assert self.phi.basis is not None
+        return self.phi.basis.terms(rows, amplitude * (np.asarray(self.phi.T) @ self.mu))
+
+    def at(self, rows: Any) -> Posterior:
+        """The joint Gaussian of f over rows."""
+        assert self.phi.basis is not None
+        phi, V = self._both(self.phi.basis.similarities(rows))
+        own = self._gram(rows)
+        covariance = own - phi @ phi.T + V @ V.T
+        return Posterior(phi @ self.mu, 0.5 * (covariance + covariance.T))
+
+    def differences(self, rows: Any, pairs: NDArray[np.int64]) -> tuple[Floats, Floats]:
+        """Mean and variance of f(first) − f(second) for pairs of rows."""
+        named, at = np.unique(pairs, return_inverse=True)
+        at = at.reshape(pairs.shape)
+        if len(named) ** 2 <= _PER_PAIR * len(pairs) or len(pairs) <= _PER_PAIR // 4:
+            return self.at(rows[named]).differences(at)
+        mean, var = np.empty(len(pairs)), np.empty(len(pairs))
+        for start in range(0, len(pairs), _PER_PAIR // 4):
+            piece = slice(start, start + _PER_PAIR // 4)
+            mean[piece], var[piece] = self.differences(rows, pairs[piece])
+        return mean, var
+
+    def _both(self, K: Floats) -> tuple[Floats, Floats]:
+        """Φ, and V with V Vᵀ its covariance."""
+        phi = np.asarray(K @ np.asarray(self.phi.T))
+        return phi, linalg.solve_triangular(self.factor, phi.T, lower=True, check_finite=False).T
+
+    def _own(self, rows: Any) -> Floats:
+        kernel = self.phi.view.kernel
+        if isinstance(kernel, PrecomputedKernel):  # of new rows it is not known: what Φ holds stands for all
+            return np.zeros(rows.shape[0])
+        return np.asarray(kernel.diag(as_doubles(rows)), dtype=np.float64)
+
+    def _gram(self, rows: Any) -> Floats:
+        kernel = self.phi.view.kernel
+        if isinstance(kernel, PrecomputedKernel):
+            phi = np.asarray(self.phi(rows))
+            return phi @ phi.T
+        return np.asarray(kernel(as_doubles(rows)), dtype=np.float64)

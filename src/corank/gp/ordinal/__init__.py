@@ -1,0 +1,1 @@
+"""Gaussian processes that learn from grades."""

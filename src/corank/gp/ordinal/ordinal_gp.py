@@ -1,0 +1,320 @@
+"""
+OrdinalGP: a Gaussian process that learns from grades (Chu and Ghahramani, 2005), or from scores as they are.
+
+    f ~ GP(0, k),  P(grade c | f) = Φ((b_c − f(x))/sigma) − Φ((b_{c−1} − f(x))/sigma)      likelihood="ordinal"  (GPOR)
+                   y = intercept + amplitude (f(x) + noise),  noise ~ N(0, sigma²)          likelihood="gaussian" (GPR)
+
+The kernel's numbers, sigma and the thresholds b_1 < ... < b_{r−1} (kept in order by b_1 and the logarithms of the gaps)
+maximise the evidence, by L-BFGS with analytic slopes (`corank.gp.ep.hyper`); intercept and amplitude have closed forms.
+Only the ratios of sigma and of thresholds to the size of f are told by grades: corank's kernels have k(x, x) = 1, so
+that both are in standard deviations of f. With the Gaussian likelihood, a grade is what is nearest.
+
+n different rows cost O(n³) a sweep of expectation propagation, some ten sweeps an evaluation of the evidence; with r
+basis rows O(n r²).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import ClassifierTags
+
+from corank.data.problem.ranking import RankingData
+from corank.errors import InputError
+from corank.estimator.base import Ranker
+from corank.estimator.held_out import HeldOut
+from corank.gp.ep.features import exact, on_basis
+from corank.gp.ep.items import Items
+from corank.gp.ep.likelihoods import IntervalProbit
+from corank.gp.ep.process import Process
+from corank.gp.ep.sites import Sites
+from corank.gp.ordinal.evidence import learnt_grades
+from corank.gp.ordinal.grades import GaussianGrades, OrdinalGrades
+from corank.gp.ordinal.thresholds import ends_of, thresholds_of
+from corank.kernels import Basis, FeatureMap, Kernel, Terms, as_kernel, choose_basis
+from corank.kernels.basis_choice import require_choice
+from corank.kernels.views import View
+from corank.parameters import Rules, boolean, check_values, kernel, listing, none, number, one_of, seed, text, whole
+
+Floats = NDArray[np.float64]
+
+# grades that numbers are learnt from where basis rows stand for all
+_LEARNT_FROM = 500
+
+
+@dataclass(frozen=True, eq=False)
+class FittedOrdinalGP:
+    """What `OrdinalGP` learns, see there; each field is an attribute of the model."""
+
+    kernel: Kernel
+    sigma: float
+    levels: Floats
+    thresholds: Floats
+    intercept: float
+    amplitude: float
+    log_evidence: float
+    process: Process
+    n_iter: int
+
+
+class OrdinalGP(Ranker):
+    """
+    Gaussian process over rows that learns from grades, and says how likely each grade of a new row is.
+
+    Grades are of one scale over all queries: `qid` is used where columns are scaled and where orders are judged, and
+    for nothing else; queries of one row are learnt from like any other. The grades are the different scores of y; with
+    the ordinal likelihood only their order counts. Rows without a score are not learnt from.
+
+    Parameters
+    ----------
+    kernel : str, Kernel or callable
+        Similarity of rows: a name, a `Kernel`, a kernel of scikit-learn, or a function. Numbers of Gaussian kernels, of
+        `ARDKernel` and of scikit-learn's kernels can be learnt.
+    sigma : float, optional
+        Noise of a judgement, in the unit of f: √k(x, x), which is 1 for Gaussian kernels. None learns it, and finds no
+        less than 0.01.
+    likelihood : {"ordinal", "gaussian"}
+        Whether grades are intervals between thresholds, which are learnt, or numbers with Gaussian noise.
+    learn : bool
+        Whether the kernel's numbers maximise the evidence; else they stay as given, or as the median distance has them.
+    n_restarts : int
+        Further random starts of learning.
+    n_basis : int, optional
+        Number of basis rows that stand for all (deterministic training conditional); None is exact. Numbers are then
+        learnt exactly from no more than 500 random grades.
+    basis : {"random", "kmeans++"} or array-like of int
+        How basis rows are chosen, or which rows they are.
+    scale : bool
+        Whether columns are divided by their deviation inside queries before learning.
+    random_state : int, RandomState or None
+        Seed of restarts and of the basis.
+
+    Attributes
+    ----------
+    levels_ : array of shape (n_levels,)
+        The grades, ascending.
+    thresholds_ : array of shape (n_levels - 1,)
+        Where grades end, in the unit of f; halfway between them with the Gaussian likelihood.
+    kernel_ : Kernel
+        The kernel with its numbers.
+    sigma_ : float
+        The noise that was used.
+    intercept_, amplitude_ : float
+        Scores are intercept_ + amplitude_ f(x); 0 and 1 with the ordinal likelihood.
+    log_evidence_ : float
+        log P(grades) for these numbers: exact for the Gaussian likelihood, else as expectation propagation has it.
+    process_ : Process
+        The posterior, of any rows.
+    n_iter_ : int
+        Evaluations of the evidence.
+    column_scale_ : array of shape (n_features,)
+        What columns were multiplied by (with `scale`).
+
+    Notes
+    -----
+    A `prior` is on the scale of the scores that `predict` gives: that of y with the Gaussian likelihood, that of f with
+    the ordinal one.
+
+    Examples
+    --------
+    >>> from corank import OrdinalGP
+    >>> X, y = [[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]], [1, 1, 2, 2, 3, 3]
+    >>> model = OrdinalGP(random_state=0).fit(X, y)
+    >>> model.predict_level([[0.2], [2.4], [5.5]])
+    array([1., 2., 3.])
+    >>> model.predict_proba([[2.4]]).shape
+    (1, 3)
+    """
+
+    _rules: ClassVar[Rules] = {
+        "kernel": kernel,
+        "sigma": number(0, inside="()") | none,
+        "likelihood": one_of("ordinal", "gaussian"),
+        "learn": boolean,
+        "n_restarts": whole(0),
+        "n_basis": whole(1) | none,
+        "basis": text | listing,
+        "scale": boolean,
+        "random_state": seed,
+    }
+
+    _learns_from_differences: bool = False
+    _needs_pairs: bool = False
+
+    kernel_: Kernel
+    sigma_: float
+    levels_: Floats
+    thresholds_: Floats
+    intercept_: float
+    amplitude_: float
+    log_evidence_: float
+    process_: Process
+
+    def __init__(
+        self,
+        kernel: Any = "gaussian",
+        sigma: float | None = None,
+        likelihood: str = "ordinal",
+        *,
+        learn: bool = True,
+        n_restarts: int = 0,
+        n_basis: int | None = None,
+        basis: Any = "random",
+        scale: bool = True,
+        random_state: Any = None,
+    ) -> None:
+        self.kernel = kernel
+        self.sigma = sigma
+        self.likelihood = likelihood
+        self.learn = learn
+        self.n_restarts = n_restarts
+        self.n_basis = n_basis
+        self.basis = basis
+        self.scale = scale
+        self.random_state = random_state
+
+    @property
+    def _learns_sizes(self) -> bool:  # type: ignore[override]
+        return self.likelihood == "gaussian"
+
+    def _require_sense(self) -> None:
+        require_choice(self.basis)
+
+    def _require_judgements(self, data: RankingData) -> None:
+        if data.y is None:
+            raise InputError("pairs came, but grades of single rows are learnt from; pass y, one score per row.")
+        if len(np.unique(data.y[data.scored_rows])) < 2:
+            data.require_pairs()
+        super()._require_judgements(data)
+
+    def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> FittedOrdinalGP:
+        for_kernel, for_basis, for_learning = rng.spawn(3)
+        rows = data.scored_rows
+        assert data.y is not None
+        items, levels = Items.of(data.X, np.isin(np.arange(data.n_rows), rows)), np.unique(data.y[rows])
+        if len(items) < 2:
+            raise InputError("every scored row of X is the same, which tells no grades apart; pass rows that differ.")
+        is_ordinal = self.likelihood == "ordinal"
+        grades = OrdinalGrades.of(data, items, levels) if is_ordinal else GaussianGrades.of(data, items)
+        view = View(None, as_kernel(self.kernel).fit(items.rows, for_kernel))
+        basis = self._basis(view, data, for_basis)
+        most = None if basis is None else _LEARNT_FROM
+        view, sigma, free, calls = learnt_grades(
+            view, items, grades, self.sigma, most=most, learn=self.learn, n_restarts=self.n_restarts, rng=for_learning
+        )
+        every = Sites.grades(np.arange(len(items)), -np.inf, np.inf, 1.0)
+        if basis is None:
+            features = exact(view, items, every)
+        else:
+            phi = FeatureMap.on_basis(replace(basis, view=view), data.X)
+            # as a file has it: products of an array in another order round in another way
+            features = on_basis(replace(phi, T=np.ascontiguousarray(phi.T)), items, every, None)
+        found = grades.read(features.R, sigma, free)
+        halfway = (0.5 * (levels[1:] + levels[:-1]) - found.intercept) / found.amplitude
+        return FittedOrdinalGP(
+            kernel=view.kernel, sigma=sigma, levels=levels, thresholds=thresholds_of(free) if is_ordinal else halfway,
+            intercept=found.intercept, amplitude=found.amplitude, log_evidence=found.approximation.log_evidence,
+            process=Process(features.phi, found.approximation.mu, found.approximation.factor), n_iter=calls,
+        )  # fmt: skip
+
+    def _score_rows(self, X: Any) -> Floats:
+        """Return intercept + amplitude E f(x)."""
+        rows = self._seen_rows(X)
+        return np.asarray(self.intercept_ + self.amplitude_ * self.process_.mean(rows))
+
+    def _terms(self, X: Any, qid: ArrayLike | None, rows: NDArray[np.int64]) -> list[Terms]:
+        return [self.process_.terms(self._as_seen(self._new_rows(X)[rows]), self.amplitude_)]
+
+    def predict(self, X: Any, return_std: bool = False, *, prior: ArrayLike | None = None) -> Any:
+        """
+        Score rows: the expected f(x), on the scale of y with the Gaussian likelihood; higher is better.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix, DataFrame or sequence of objects
+            The rows.
+        return_std : bool
+            Whether to return the standard deviation of the score too, without the noise of a judgement.
+        prior : array-like of shape (n_rows,), optional
+            Scores of these rows known before learning; wanted where ``fit`` had a prior, and only there.
+
+        Returns
+        -------
+        array of shape (n_rows,), or two of them
+            Scores in input order, and how unsure they are.
+        """
+        if not return_std:
+            return super().predict(X, prior=prior)
+        rows = self._seen_rows(X)
+        mean, var = self.process_.predict(rows)
+        return self._on_top(self.intercept_ + self.amplitude_ * mean, prior), self.amplitude_ * np.sqrt(var)
+
+    def predict_proba(self, X: Any, *, prior: ArrayLike | None = None) -> Floats:
+        """
+        Compute how likely each grade is, noise of the judgement included.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix, DataFrame or sequence of objects
+            The rows.
+        prior : array-like of shape (n_rows,), optional
+            As in `predict`.
+
+        Returns
+        -------
+        array of shape (n_rows, n_levels)
+            Probabilities of `levels_`; each row adds up to 1.
+        """
+        rows = self._seen_rows(X)
+        mean, var = self.process_.predict(rows)
+        if self._takes_prior(prior):
+            mean = self._on_top(self.amplitude_ * mean, prior) / self.amplitude_
+        lo, hi = ends_of(self.thresholds_)
+        shares = IntervalProbit(lo, hi, self.sigma_**2).probability(mean[:, None], var[:, None])
+        return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+
+    def predict_level(self, X: Any, by: str = "mode", *, prior: ArrayLike | None = None) -> Floats:
+        """
+        Name a grade for each row.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix, DataFrame or sequence of objects
+            The rows.
+        by : {"mode", "median"}
+            The likeliest grade, which is wrong least often, or the middle one, whose distance to the true grade is
+            least, counted in grades.
+        prior : array-like of shape (n_rows,), optional
+            As in `predict`.
+
+        Returns
+        -------
+        array of shape (n_rows,)
+            One of `levels_` for each row.
+        """
+        check_values({"by": by}, {"by": one_of("mode", "median")})
+        return self.levels_[chosen_level(self.predict_proba(X, prior=prior), by)]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags = ClassifierTags()  # what scikit-learn asks of whatever has predict_proba
+        return tags
+
+    def _basis(self, view: View, data: RankingData, rng: np.random.Generator) -> Basis | None:
+        if self.n_basis is None and isinstance(self.basis, str):
+            return None
+        return Basis.of(view, data.X, choose_basis(view, data.X, data.scored_rows, self.n_basis, self.basis, rng))
+
+
+def chosen_level(shares: Floats, by: str) -> NDArray[np.int64]:
+    """
+    Number of the likeliest grade of each row, or of the middle one.
+
+    shares (n, r): probabilities of the grades.
+    """
+    if by == "mode":
+        return np.asarray(shares.argmax(axis=1))
+    return np.asarray((np.cumsum(shares, axis=1)[:, :-1] < 0.5).sum(axis=1))

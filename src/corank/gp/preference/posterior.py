@@ -1,0 +1,132 @@
+"""PreferencePosterior: what a Gaussian process that learnt from preferences says of rows, pairs and its answers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from corank.data.problem.inputs import as_pairs
+from corank.errors import InputError
+from corank.estimator.base import Ranker
+from corank.gp.ep.items import Items
+from corank.gp.ep.likelihoods import IntervalProbit
+from corank.gp.ep.posterior import Posterior
+from corank.gp.ep.process import Process
+from corank.gp.ep.sites import Sites
+from corank.kernels import Terms
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+class PreferencePosterior(Ranker):
+    """Base class of `PreferenceGP`, which learns what this reads."""
+
+    process_: Process
+    rows_: Items
+    sites_: Sites
+    sigma_: float
+
+    def _score_rows(self, X: Any) -> Floats:
+        """Return the expected f(x)."""
+        rows = self._seen_rows(X)
+        return self.process_.mean(rows)
+
+    def _terms(self, X: Any, qid: ArrayLike | None, rows: NDArray[np.int64]) -> list[Terms]:
+        return [self.process_.terms(self._as_seen(self._new_rows(X)[rows]))]
+
+    def predict(self, X: Any, return_std: bool = False, *, prior: ArrayLike | None = None) -> Any:
+        """
+        Score rows: the expected f(x), higher is better.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix, DataFrame or sequence of objects
+            The rows.
+        return_std : bool
+            Whether to return the standard deviation of f(x) too.
+        prior : array-like of shape (n_rows,), optional
+            Scores of these rows known before learning, in the unit of f; wanted where ``fit`` had a prior, and only
+            there.
+
+        Returns
+        -------
+        array of shape (n_rows,), or two of them
+            Scores in input order, and how unsure they are; only differences of scores mean something.
+        """
+        if not return_std:
+            return super().predict(X, prior=prior)
+        rows = self._seen_rows(X)
+        mean, var = self.process_.predict(rows)
+        return self._on_top(mean, prior), np.sqrt(var)
+
+    def predict_pair(self, X: Any, pairs: ArrayLike, *, prior: ArrayLike | None = None) -> Floats:
+        """
+        Compute the probability that the first row of each pair is preferred.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix, DataFrame or sequence of objects
+            The rows.
+        pairs : array-like of int, shape (n_pairs, 2)
+            Row numbers.
+        prior : array-like of shape (n_rows,), optional
+            As in `predict`.
+
+        Returns
+        -------
+        array of shape (n_pairs,)
+            Probabilities, noise of the judgement included.
+        """
+        rows = self._seen_rows(X)
+        checked = as_pairs(pairs, np.zeros(rows.shape[0], dtype=np.int64))
+        mean, var = self.process_.differences(rows, checked)
+        s0 = self._on_top(np.zeros(rows.shape[0]), prior)
+        gap = s0[checked[:, 0]] - s0[checked[:, 1]]
+        return IntervalProbit(noise=2.0 * self.sigma_**2).probability(mean + gap, var)
+
+    def posterior(self, X: Any = None, *, prior: ArrayLike | None = None) -> Posterior:
+        """
+        Return the joint Gaussian of f over rows.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix, DataFrame or sequence of objects, optional
+            The rows; those of ``fit`` by default.
+        prior : array-like of shape (n_rows,), optional
+            As in `predict`.
+
+        Returns
+        -------
+        Posterior
+            Mean and covariance.
+        """
+        found = self._joint(X)
+        return replace(found, mean=self._on_top(found.mean, prior))
+
+    def _joint(self, X: Any) -> Posterior:
+        """Return the joint Gaussian of what was learnt."""
+        check_is_fitted(self)
+        if X is not None:
+            return self.process_.at(self._seen_rows(X))
+        items = self.rows_
+        if items.of_row.min() < 0:
+            raise InputError("some rows of fit had no weight, and nothing is kept of them; pass the rows as X.")
+        of_items = self.process_.at(items.rows)
+        return Posterior(of_items.mean[items.of_row], of_items.covariance[np.ix_(items.of_row, items.of_row)])
+
+    def answered(self) -> Integers:
+        """
+        List the different answers so far, as rows of the X that was fitted.
+
+        Returns
+        -------
+        array of int64, shape (n_answers, 2)
+            The preferred row first; of equal rows, the first stands for all.
+        """
+        check_is_fitted(self)
+        return np.asarray(np.column_stack([self.rows_.numbers[part] for part in (self.sites_.left, self.sites_.right)]))

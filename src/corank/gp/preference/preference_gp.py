@@ -1,0 +1,339 @@
+"""
+PreferenceGP: a Gaussian process that learns from preferences (Chu and Ghahramani, 2005).
+
+    f ~ GP(0, k),  P(a ≻ b | f) = Φ((f(a) − f(b)) / (√2 sigma))                            (eq. 6)
+
+The posterior is a Gaussian found by expectation propagation (`corank.gp.ep.propagation`). Rows that no preference
+names enter through a graph: with L the Laplacian of the `graph_neighbors` nearest neighbours and c its weight, the
+prior of all rows is (K⁻¹ + c L)⁻¹ (eq. 5), and that of new rows the warped kernel of Sindhwani, Chu and Keerthi (2007)
+
+    k̃(x, z) = k(x, z) − k_xᵀ (I + c L K)⁻¹ c L k_z.
+
+sigma and the numbers of the kernel maximise the evidence (`corank.gp.ep.hyper`). Only the ratio of sigma to the size
+of f is told by preferences: corank's kernels have k(x, x) = 1, so that sigma is the noise in standard deviations of f.
+
+n named rows (all rows with a graph) and m different answers cost O(min(n, m)³) a sweep, O(n³) with a graph; with r
+basis rows O((n + m) r²).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from corank.data.problem.inputs import as_pairs
+from corank.data.problem.ranking import RankingData
+from corank.data.problem.weights import as_weights
+from corank.errors import InputError
+from corank.estimator.base import COLUMN_NOTES
+from corank.estimator.held_out import HeldOut
+from corank.gp.ep.features import Features, exact, on_basis, on_graph, precision_on_basis
+from corank.gp.ep.items import Items, require_items
+from corank.gp.ep.process import Process
+from corank.gp.ep.propagation import propagate
+from corank.gp.ep.sites import Sites
+from corank.gp.preference.answers import answers_of
+from corank.gp.preference.evidence import learnt
+from corank.gp.preference.posterior import PreferencePosterior
+from corank.kernels import Basis, FeatureMap, Kernel, as_kernel, choose_basis
+from corank.kernels.basis_choice import require_choice
+from corank.kernels.views import View
+from corank.parameters import Rules, boolean, kernel, listing, none, number, rng_of, seed, text, whole
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+# pairs of items, their weights, and by how much the first is better before anything is learnt
+Told = tuple[Integers, Floats, Floats]
+
+# answers that numbers of a kernel are learnt from where basis rows stand for all
+_LEARNT_FROM = 1000
+# what further answers leave as it is, beside notes on columns
+_KEPT = ("column_scale_", "has_prior_")
+
+
+@dataclass(frozen=True, eq=False)
+class FittedPreferenceGP:
+    """What `PreferenceGP` learns, see there; each field is an attribute of the model."""
+
+    kernel: Kernel
+    sigma: float
+    log_evidence: float
+    process: Process
+    rows: Items
+    sites: Sites
+    site_tau: Floats
+    site_nu: Floats
+    n_iter: int
+    is_exact: bool
+    graph: Any = None
+    prior_precision: Floats | None = None
+
+
+class PreferenceGP(PreferencePosterior):
+    """
+    Gaussian process over rows that learns from preferences, and knows how sure it is.
+
+    Scores are compared inside their queries, and only their order counts. Two rows that are equally good can be told as
+    two preferences, one each way, of weight ½. Answers may contradict each other and may be repeated: a repeated answer
+    costs nothing. For columns of noise ``kernel="ard"`` learns a width for each column; with few answers the one width
+    of "gaussian" is the safer choice.
+
+    Parameters
+    ----------
+    kernel : str, Kernel or callable
+        Similarity of rows: a name, a `Kernel`, a kernel of scikit-learn, or a function. Numbers of Gaussian kernels, of
+        `ARDKernel` and of scikit-learn's kernels can be learnt.
+    sigma : float, optional
+        Noise of a judgement, in the unit of f: √k(x, x), which is 1 for Gaussian kernels. None learns it.
+    learn : bool
+        Whether the kernel's numbers maximise the evidence; else they stay as given, or as the median distance has them.
+    graph_neighbors : int, optional
+        Nearest neighbours that each row is joined to, judged or not; None uses no graph.
+    graph_weight : float
+        Weight of the graph's Laplacian, against f in its unit.
+    n_restarts : int
+        Further random starts of learning.
+    max_pairs : int
+        Most pairs that are made from scores: all that differ inside queries, or so many random ones.
+    n_basis : int, optional
+        Number of basis rows that stand for all (deterministic training conditional); None is exact. Numbers of the
+        kernel are then learnt exactly from no more than 1,000 random answers.
+    basis : {"random", "kmeans++"} or array-like of int
+        How basis rows are chosen, or which rows they are.
+    scale : bool
+        Whether columns are divided by their deviation inside queries before learning.
+    random_state : int, RandomState or None
+        Seed of restarts, of drawn pairs and of the basis.
+
+    Attributes
+    ----------
+    kernel_ : Kernel
+        The kernel with its numbers.
+    sigma_ : float
+        The noise that was used.
+    log_evidence_ : float
+        log P(answers | kernel_, sigma_) as expectation propagation has it.
+    process_ : Process
+        The posterior, of any rows.
+    rows_ : Items
+        The different rows of X that it was told of.
+    sites_ : Sites
+        The different answers, with their weights.
+    site_tau_, site_nu_ : arrays of shape (n_sites,)
+        What expectation propagation made of each answer; `partial_fit` goes on from them.
+    graph_ : CSR matrix
+        Laplacian of the graph, times its weight (with `graph_neighbors`).
+    prior_precision_ : array of shape (r, r)
+        Precision of the weights of the features before any answer (with `graph_neighbors`).
+    is_exact_ : bool
+        Whether no basis rows stand for others.
+    n_iter_ : int
+        Sweeps, or evaluations of the evidence where something was learnt.
+    column_scale_ : array of shape (n_features,)
+        What columns were multiplied by (with `scale`).
+
+    Examples
+    --------
+    >>> from corank import PreferenceGP
+    >>> model = PreferenceGP(sigma=0.1, learn=False).fit([[0.0], [1.0], [2.0], [3.0]], pairs=[[1, 0], [2, 1]])
+    >>> mean, std = model.predict([[0.0], [2.0], [9.0]], return_std=True)
+    >>> bool(mean[1] > mean[0]), bool(std[2] > std[1])
+    (True, True)
+    >>> model.predict_pair([[0.0], [2.0]], [[1, 0]]).round(1).tolist()
+    [0.9]
+    >>> model = model.partial_fit(pairs=[[2, 3]])
+    >>> len(model.sites_)
+    3
+    """
+
+    _rules: ClassVar[Rules] = {
+        "kernel": kernel,
+        "sigma": number(0, inside="()") | none,
+        "learn": boolean,
+        "graph_neighbors": whole(1) | none,
+        "graph_weight": number(0),
+        "n_restarts": whole(0),
+        "max_pairs": whole(1),
+        "n_basis": whole(1) | none,
+        "basis": text | listing,
+        "scale": boolean,
+        "random_state": seed,
+    }
+
+    _learns_sizes: bool = False
+
+    is_exact_: bool
+    site_tau_: Floats
+    site_nu_: Floats
+
+    def __init__(
+        self,
+        kernel: Any = "gaussian",
+        sigma: float | None = None,
+        *,
+        learn: bool = True,
+        graph_neighbors: int | None = None,
+        graph_weight: float = 1.0,
+        n_restarts: int = 0,
+        max_pairs: int = 20_000,
+        n_basis: int | None = None,
+        basis: Any = "random",
+        scale: bool = True,
+        random_state: Any = None,
+    ) -> None:
+        self.kernel = kernel
+        self.sigma = sigma
+        self.learn = learn
+        self.graph_neighbors = graph_neighbors
+        self.graph_weight = graph_weight
+        self.n_restarts = n_restarts
+        self.max_pairs = max_pairs
+        self.n_basis = n_basis
+        self.basis = basis
+        self.scale = scale
+        self.random_state = random_state
+
+    def _require_sense(self) -> None:
+        require_choice(self.basis)
+
+    def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> FittedPreferenceGP:
+        for_kernel, for_pairs, for_basis, for_learning = rng.spawn(4)
+        items = Items.of(data.X, np.ones(data.n_rows, dtype=bool) if data.weights is None else data.weights > 0.0)
+        rows, weight = answers_of(data, self.max_pairs, for_pairs)
+        told = items.pairs(rows, weight, data.prior_gap(rows))
+        if not len(told[0]):
+            raise InputError("every pair compares two equal rows, which tells nothing; pass rows that differ.")
+        view = View(None, as_kernel(self.kernel).fit(items.rows, for_kernel))
+        L = None
+        if self.graph_neighbors is not None:
+            L = self.graph_weight * items.laplacian(view, self.graph_neighbors)
+        basis = self._basis(view, data, for_basis)
+        sigma, n_calls = self.sigma, 0
+        if self.learn or sigma is None:
+            given = (told, L) if basis is None else (_some(told, for_learning), None)
+            how: dict[str, Any] = {"learn": self.learn, "n_restarts": self.n_restarts, "rng": for_learning}
+            view, sigma, n_calls = learnt(view, items, *given, sigma, **how)
+        sites = Sites.preferences(told[0], sigma, *told[1:])
+        if basis is not None:
+            phi = FeatureMap.on_basis(replace(basis, view=view), data.X)
+            # as it comes back from a file
+            phi = replace(phi, T=np.ascontiguousarray(phi.T))
+            precision = None if L is None else precision_on_basis(phi, items, L)
+            features = on_basis(phi, items, sites, precision)
+        else:
+            features = exact(view, items, sites) if L is None else on_graph(view, items, sites, L)
+        kept = {"rows": items, "sites": sites, "sigma": sigma, "graph": L, "is_exact": basis is None}
+        return _fitted(features, n_calls, kept)
+
+    def partial_fit(
+        self,
+        X: Any = None,
+        y: ArrayLike | None = None,
+        *,
+        qid: ArrayLike | None = None,
+        sample_weight: Any = None,
+        pairs: ArrayLike | None = None,
+        pair_weight: Any = None,
+        prior: ArrayLike | None = None,
+    ) -> Self:
+        """
+        Learn from further answers about the rows of ``fit``, with the kernel and the noise as they are.
+
+        What expectation propagation made of earlier answers is where it starts from: the model is the one that ``fit``
+        with all answers and these numbers gives. The first call of a model is ``fit``.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix, DataFrame or sequence of objects, optional
+            The rows of ``fit``, or None for them.
+        y, qid, sample_weight
+            Scores instead of pairs, as in ``fit``; they need X.
+        pairs : array-like of int, shape (n_pairs, 2)
+            Numbers of rows of the X that was fitted, the preferred row first.
+        pair_weight : array-like of shape (n_pairs,), optional
+            Weights of the answers.
+        prior : array-like of shape (n_rows,), optional
+            Scores of the rows of ``fit`` known before learning; wanted where ``fit`` had a prior, and only there.
+
+        Returns
+        -------
+        self
+            The model.
+        """
+        if not hasattr(self, "process_"):
+            if X is None:
+                raise InputError("the first call of partial_fit came without X; pass the rows that answers are about.")
+            given: dict[str, Any] = {"pairs": pairs, "pair_weight": pair_weight, "prior": prior}
+            return self.fit(X, y, qid=qid, sample_weight=sample_weight, **given)
+        items, old, L = self.rows_, self.sites_, getattr(self, "graph_", None)
+        rows, weight = self._further(X, y, qid, sample_weight, pairs, pair_weight)
+        require_items(items.of_row[rows])
+        s0 = self._on_top(np.zeros(len(items.of_row)), prior)
+        further, weights, known = items.pairs(rows, weight, s0[rows[:, 0]] - s0[rows[:, 1]])
+        answers = np.concatenate([np.column_stack([old.left, old.right]), further])
+        both = np.concatenate([old.weight, weights]), np.concatenate([0.0 - old.lo, known])
+        sites = Sites.preferences(answers, self.sigma_, *both)
+        phi, precision = self.process_.phi, getattr(self, "prior_precision_", None)
+        if self.is_exact_ and L is None:
+            features = exact(phi.view, items, sites)
+        else:
+            features = on_basis(phi, items, sites, precision)
+        told = {"rows": items, "sites": sites, "sigma": self.sigma_, "graph": L, "is_exact": self.is_exact_}
+        start = sites.taken_over(old, self.site_tau_), sites.taken_over(old, self.site_nu_)
+        noted = {name: value for name, value in vars(self).items() if name in (*COLUMN_NOTES, *_KEPT)}
+        return self._install(_fitted(features, 0, told, start), noted)
+
+    def _further(
+        self, X: Any, y: Any, qid: Any, sample_weight: Any, pairs: Any, pair_weight: Any
+    ) -> tuple[Integers, Floats]:
+        """Answers about the rows of ``fit``, as pairs of rows and weights."""
+        items = self.rows_
+        if X is not None:
+            seen = self._seen_rows(X)
+            if seen.shape[0] != len(items.of_row) or not items.are_in(seen):
+                raise InputError(
+                    "X is not that of fit; pass the same rows, or None for them, or fit again with all rows."
+                )
+        elif y is not None:
+            raise InputError("y came without X; pass the rows of fit too, or pairs of their numbers.")
+        if y is not None:
+            data = self._problem(X, y, qid, pairs)[0].weighted(sample_weight, pair_weight)
+            data.require_pairs()
+            return answers_of(data, self.max_pairs, rng_of(self.random_state))
+        if pairs is None:
+            raise InputError("neither pairs nor y came; pass answers to learn from.")
+        rows = as_pairs(pairs, np.zeros(len(items.of_row), dtype=np.int64))
+        weight = (
+            np.ones(len(rows)) if pair_weight is None else as_weights(pair_weight, len(rows), "pair", "pair_weight")
+        )
+        return rows, weight
+
+    def _basis(self, view: View, data: RankingData, rng: np.random.Generator) -> Basis | None:
+        if self.n_basis is None and isinstance(self.basis, str):
+            return None
+        present = np.arange(data.n_rows) if data.weights is None else np.flatnonzero(data.weights > 0.0)
+        candidates = present if self.graph_neighbors is not None else data.scored_rows
+        return Basis.of(view, data.X, choose_basis(view, data.X, candidates, self.n_basis, self.basis, rng))
+
+
+def _fitted(
+    features: Features, n_calls: int, told: dict[str, Any], start: tuple[Floats, Floats] | None = None
+) -> FittedPreferenceGP:
+    found = propagate(features.R, features.sites, precision=features.precision, start=start)
+    return FittedPreferenceGP(
+        kernel=features.phi.view.kernel, log_evidence=found.log_evidence, site_tau=found.tau, site_nu=found.nu,
+        process=Process(features.phi, found.mu, found.factor), n_iter=n_calls or found.n_sweeps,
+        prior_precision=features.precision, **told,
+    )  # fmt: skip
+
+
+def _some(told: Told, rng: np.random.Generator) -> Told:
+    """Answers that the numbers of the kernel are learnt from where there are many."""
+    pairs, weight, known = told
+    if len(pairs) <= _LEARNT_FROM:
+        return told
+    chosen = np.sort(rng.choice(len(pairs), _LEARNT_FROM, replace=False))
+    return pairs[chosen], weight[chosen], known[chosen]

@@ -1,0 +1,306 @@
+"""Basis: training rows that stand for all, as one view sees them, and the checked similarities to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from corank.core.rows.scaled import ScaledRows
+from corank.kernels.grams import require_inner_product, require_similarities
+from corank.kernels.terms import Terms
+from corank.kernels.user import CallableKernel, PrecomputedKernel
+from corank.kernels.views import View
+
+Floats = NDArray[np.float64]
+
+# rows that a user's kernel is judged by where no learner needs the similarities of all of them
+_JUDGED = 512
+# most rows, and similarities, that are held in memory at a time: 16 MiB of float64
+_ROWS, _ENTRIES = 4096, 1 << 21
+
+
+@dataclass(frozen=True, eq=False)
+class Basis:
+    """
+    Rows that others are compared with.
+
+    Attributes
+    ----------
+    view : View
+        Columns and a kernel whose parameters are numbers.
+    numbers : array of int64, shape (r,)
+        Which training rows they are.
+    rows : ndarray, CSR matrix, or array of objects or of int
+        The rows in the view's columns, in float64; their numbers for a precomputed kernel.
+
+    Examples
+    --------
+    >>> X = np.array([[0.0], [1.0], [3.0]])
+    >>> basis = Basis.of(View(None, "linear"), X, np.array([1, 2]))
+    >>> basis.gram(X).tolist(), basis.similarities(X).tolist()
+    ([[1.0, 3.0], [3.0, 9.0]], [[0.0, 0.0], [1.0, 3.0], [3.0, 9.0]])
+    """
+
+    view: View
+    numbers: NDArray[np.int64]
+    rows: Any
+
+    @classmethod
+    def of(cls, view: View, X: Any, numbers: NDArray[np.int64]) -> Basis:
+        """
+        Take basis rows from the training rows.
+
+        Parameters
+        ----------
+        view : View
+            Columns and kernel, fitted.
+        X : ndarray, CSR matrix, ScaledRows or array of objects
+            All training rows.
+        numbers : array of int64
+            Numbers of the basis rows.
+
+        Returns
+        -------
+        Basis
+            The rows, copied.
+        """
+        if isinstance(view.kernel, PrecomputedKernel):
+            return cls(view, numbers, numbers)
+        return cls(view, numbers, as_doubles(view.select(X[numbers])))
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def chosen(self, at: NDArray[np.int64]) -> Basis:
+        """
+        Keep some of the rows.
+
+        Parameters
+        ----------
+        at : array of int64
+            Where they stand in the basis; a row may be named twice.
+
+        Returns
+        -------
+        Basis
+            The smaller basis, its rows once each and by ascending numbers.
+        """
+        at = np.unique(at)
+        at = at[np.argsort(self.numbers[at])]
+        return Basis(self.view, self.numbers[at], self.rows[at])
+
+    def is_like(self, other: Basis) -> bool:
+        """
+        Tell whether another basis stands for the same rows, also when it was made elsewhere.
+
+        Parameters
+        ----------
+        other : Basis
+            Another basis.
+
+        Returns
+        -------
+        bool
+            Whether columns, kernel and rows agree.
+        """
+        A, B = self.rows, other.rows
+        if not self.view.is_like(other.view) or A.shape != B.shape or sparse.issparse(A) != sparse.issparse(B):
+            return False
+        return (A != B).nnz == 0 if sparse.issparse(A) else bool(np.array_equal(A, B))
+
+    def gram(self, X: Any) -> Floats:
+        """
+        Compute the similarities of the basis rows, and judge the kernel by them.
+
+        Parameters
+        ----------
+        X : ndarray, CSR matrix, ScaledRows or array of objects
+            All training rows; looked at for a precomputed kernel only.
+
+        Returns
+        -------
+        array of float64, shape (r, r)
+            A finite, symmetric, positive semidefinite matrix in C order, the caller's own.
+        """
+        kernel = self.view.kernel
+        with np.errstate(over="ignore", invalid="ignore"):
+            K = kernel(X[self.numbers], self.rows) if isinstance(kernel, PrecomputedKernel) else kernel(self.rows)
+        # a function may keep what it returned, and callers overwrite it
+        K = np.ascontiguousarray(K.copy() if isinstance(kernel, CallableKernel) else K, dtype=np.float64)
+        require_inner_product(K, kernel)
+        return K
+
+    def lengths(self, X: Any) -> Floats:
+        """
+        Compute the similarity of each basis row with itself.
+
+        Parameters
+        ----------
+        X : ndarray, CSR matrix, ScaledRows or array of objects
+            All training rows; looked at for a precomputed kernel only.
+
+        Returns
+        -------
+        array of float64, shape (r,)
+            The diagonal of `gram`.
+        """
+        kernel = self.view.kernel
+        own = X[self.numbers, self.numbers] if isinstance(kernel, PrecomputedKernel) else kernel.diag(self.rows)
+        return np.asarray(own, dtype=np.float64)
+
+    def judge(self, X: Any) -> None:
+        """
+        Judge a kernel that the user brought as `gram` does, by no more than 512 of the rows.
+
+        Parameters
+        ----------
+        X : ndarray, CSR matrix, ScaledRows or array of objects
+            All training rows.
+        """
+        if isinstance(self.view.kernel, CallableKernel | PrecomputedKernel):
+            self.chosen(np.linspace(0, len(self) - 1, min(len(self), _JUDGED)).astype(np.int64)).gram(X)
+
+    def similarities(self, rows: Any) -> Any:
+        """
+        Compare rows with the basis.
+
+        Parameters
+        ----------
+        rows : ndarray, CSR matrix, ScaledRows or array of objects
+            Rows with all columns, as `X` has them.
+
+        Returns
+        -------
+        ndarray of shape (len(rows), r)
+            Finite similarities in float64.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            K = np.asarray(self.view.kernel(as_doubles(self.view.select(rows)), self.rows), dtype=np.float64)
+        require_similarities(K, self.view.kernel)
+        return K
+
+    def blocks(self, X: Any, numbers: NDArray[np.int64] | None = None) -> Iterator[tuple[slice, Floats]]:
+        """
+        Compare many rows with the basis, some at a time.
+
+        Parameters
+        ----------
+        X : ndarray, CSR matrix, ScaledRows or array of objects
+            Rows with all columns.
+        numbers : array of int64, optional
+            Which rows of X; all by default.
+
+        Yields
+        ------
+        slice, array of shape (n, r)
+            Where the rows stand among those asked for, and their similarities.
+        """
+        n = X.shape[0] if numbers is None else len(numbers)
+        step = min(_ROWS, max(_ENTRIES // max(len(self), 1), 1))
+        for start in range(0, n, step):
+            piece = slice(start, min(start + step, n))
+            yield piece, self.similarities(X[piece if numbers is None else numbers[piece]])
+
+    def column_weights(self, coefficients: Floats) -> Floats:
+        """
+        Return the weights of the view's columns that coefficients stand for where the kernel is linear: Rᵀc.
+
+        Parameters
+        ----------
+        coefficients : array of shape (r,) or (r, m)
+            c, one column for each model.
+
+        Returns
+        -------
+        array of shape (n_columns,) or (n_columns, m)
+            The weights.
+        """
+        return np.asarray(self.rows.T @ coefficients)
+
+    def score(self, rows: Any, coefficients: Floats) -> Floats:
+        """
+        Score rows: Σ_j c_j k(x, z_j).
+
+        Parameters
+        ----------
+        rows : ndarray, CSR matrix, ScaledRows or array of objects
+            Rows with all columns.
+        coefficients : array of shape (r,) or (r, m)
+            c, one column for each model.
+
+        Returns
+        -------
+        array of shape (n,) or (n, m)
+            Scores.
+        """
+        out = np.zeros((rows.shape[0], *coefficients.shape[1:]))
+        if len(self):
+            for piece, K in self.blocks(rows):
+                out[piece] = K @ coefficients
+        return out
+
+    def terms(self, rows: Any, coefficients: Floats, view: int | None = None) -> Terms:
+        """
+        Say what the scores of a few rows are sums of.
+
+        Parameters
+        ----------
+        rows : ndarray, CSR matrix, ScaledRows or array of objects
+            Rows with all columns.
+        coefficients : array of shape (r,)
+            c, as in `score`.
+        view : int, optional
+            Which of several views this is.
+
+        Returns
+        -------
+        Terms
+            One for each basis row.
+        """
+        K = self.similarities(rows[:]) if len(self) else np.zeros((rows.shape[0], 0))
+        return Terms("row", self.numbers, np.asarray(coefficients, dtype=np.float64), np.asarray(K), view)
+
+
+def as_doubles(rows: Any) -> Any:
+    """
+    Return rows in float64, so that a Gram matrix is not rounded to single precision; objects stay as they are.
+
+    Parameters
+    ----------
+    rows : ndarray, CSR matrix or ScaledRows
+        Rows.
+
+    Returns
+    -------
+    ndarray or CSR matrix
+        The rows themselves where nothing has to change.
+    """
+    rows = rows[:] if isinstance(rows, ScaledRows) else rows
+    return rows.astype(np.float64) if rows.dtype == np.float32 else rows
+
+
+def score_columns(rows: Any, coefficients: Floats) -> Floats:
+    """
+    Score rows by weights of their columns, in float64, some rows at a time.
+
+    Parameters
+    ----------
+    rows : ndarray, CSR matrix or ScaledRows
+        Rows.
+    coefficients : array of shape (n_columns,) or (n_columns, m)
+        The weights, one column for each model.
+
+    Returns
+    -------
+    array of shape (n,) or (n, m)
+        Scores.
+    """
+    out = np.empty((rows.shape[0], *coefficients.shape[1:]))
+    for start in range(0, len(out), _ROWS):
+        out[start : start + _ROWS] = as_doubles(rows[start : start + _ROWS]) @ coefficients
+    return out

@@ -1,0 +1,170 @@
+"""
+FeatureMap: a view as plain columns Φ in which the penalty is ‖w‖².
+
+A linear kernel's features are the view's columns. Any other kernel is seen from r basis rows R: with K̂ = K[R, R] =
+U diag(κ) Uᵀ, Φ(x) = k(x, R) U diag(κ)^{-1/2}, so that f = Φ w has the norm ‖w‖ in the space of the kernel, and the
+coefficients of the paper's sparse form are a = U diag(κ)^{-1/2} w. Directions with κ near zero carry rounding errors
+only and are left out: repeated basis rows are no trouble, and the rank that is left is reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from corank.errors import InputError
+from corank.kernels.basis import Basis
+from corank.kernels.grams import inverse_root
+from corank.kernels.products import LinearKernel
+from corank.kernels.views import View
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureMap:
+    """
+    Rows of X to rows of Φ.
+
+    Attributes
+    ----------
+    view : View
+        Columns and a kernel whose parameters are numbers.
+    basis : Basis or None
+        The basis rows; None where Φ is the view's columns.
+    T : array of shape (r, k), or None
+        U diag(κ)^{-1/2}; None where Φ is the view's columns.
+    n_features : int
+        k, the number of columns of Φ.
+
+    Examples
+    --------
+    >>> from corank.kernels import GaussianKernel
+    >>> rows, kernel = np.array([[0.0], [1.0], [1.0]]), GaussianKernel(1.0)
+    >>> phi = FeatureMap.on_basis(Basis.of(View(None, kernel), rows, np.arange(3)), rows)
+    >>> phi.n_features, bool(np.allclose(phi(rows) @ phi(rows).T, kernel(rows)))
+    (2, True)
+    """
+
+    view: View
+    basis: Basis | None
+    T: Floats | None
+    n_features: int
+
+    @classmethod
+    def of_columns(cls, view: View, n_columns: int) -> FeatureMap:
+        """
+        Take the columns of a linear view as they are.
+
+        Parameters
+        ----------
+        view : View
+            A view with a linear kernel.
+        n_columns : int
+            How many columns it sees.
+
+        Returns
+        -------
+        FeatureMap
+            The map.
+        """
+        return cls(view, None, None, n_columns)
+
+    @classmethod
+    def on_basis(cls, basis: Basis, X: Any) -> FeatureMap:
+        """
+        Look at rows from basis rows, in O(r³).
+
+        Parameters
+        ----------
+        basis : Basis
+            The basis rows.
+        X : ndarray, CSR matrix, ScaledRows or array of objects
+            All training rows.
+
+        Returns
+        -------
+        FeatureMap
+            The map.
+        """
+        T = inverse_root(basis.gram(X))
+        return cls(basis.view, basis, T, T.shape[1])
+
+    def __call__(self, rows: Any) -> Floats:
+        """Return Φ for rows with all columns; columns keep their precision."""
+        if self.basis is not None:
+            return np.asarray(self.basis.similarities(rows) @ self.T)
+        seen = self.view.select(rows)
+        if seen.shape[1] != self.n_features:
+            raise InputError(f"X has {seen.shape[1]} columns, but the system is of {self.n_features}; pass as many.")
+        return np.asarray(seen.toarray() if sparse.issparse(seen) else seen)
+
+    @property
+    def inflation(self) -> float:
+        """What rounding errors of similarities grow by in Φ: √(Σ κ / least κ); 1 for columns."""
+        if self.T is None or not self.T.size:
+            return 1.0
+        kappa = 1.0 / np.sum(self.T**2, axis=0)
+        return float(np.sqrt(kappa.sum() / kappa.min()))
+
+    def is_like(self, other: FeatureMap) -> bool:
+        """
+        Tell whether another map gives the same features, also when it was made elsewhere.
+
+        Parameters
+        ----------
+        other : FeatureMap
+            Another map.
+
+        Returns
+        -------
+        bool
+            Whether columns, kernel and basis agree.
+        """
+        if self is other:
+            return True
+        if self.basis is None or other.basis is None:
+            alike = self.view.is_like(other.view) and self.n_features == other.n_features
+            return self.basis is other.basis and alike
+        return self.basis.is_like(other.basis) and np.array_equal(self.T, other.T)  # type: ignore[arg-type]
+
+    def coefficients(self, w: Floats) -> Floats:
+        """
+        Turn weights of Φ into coefficients of the view's columns (linear kernel) or of the basis rows.
+
+        Parameters
+        ----------
+        w : array of shape (k,) or (k, m)
+            Weights, one column for each model.
+
+        Returns
+        -------
+        array of shape (n_columns,) or (r,), or the same with m columns
+            The coefficients.
+        """
+        if self.basis is None or self.T is None:
+            return w
+        a = np.asarray(self.T @ w)
+        return self.basis.column_weights(a) if isinstance(self.view.kernel, LinearKernel) else a
+
+
+def beside(maps: tuple[FeatureMap, ...]) -> Callable[[Any], Floats]:
+    """
+    Put the features of several views side by side.
+
+    Parameters
+    ----------
+    maps : tuple of FeatureMap
+        The views.
+
+    Returns
+    -------
+    callable
+        Rows of X to rows of Φ = [Φ_1 … Φ_M].
+    """
+    return maps[0] if len(maps) == 1 else lambda rows: np.hstack([phi(rows) for phi in maps])

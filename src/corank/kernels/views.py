@@ -1,0 +1,258 @@
+"""Views: ways to see a row, each a choice of columns and a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from corank.core.rows.scaled import ScaledRows
+from corank.errors import InputError
+from corank.kernels.kernel import Kernel
+from corank.kernels.names import as_kernel
+from corank.kernels.products import LinearKernel
+from corank.kernels.user import PrecomputedKernel
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """
+    One way to see a row.
+
+    Parameters
+    ----------
+    columns : slice, array-like of int, or None
+        The columns it sees, kept as numbers; None sees all.
+    kernel : Kernel, str or callable
+        How similar two rows look (see `corank.kernels.as_kernel`).
+    basis : array-like of int, optional
+        Numbers of the training rows whose similarities stand for a row (see `corank.kernels.Basis`).
+
+    Examples
+    --------
+    >>> view = View([1, 2], "linear")
+    >>> view.columns, view.select(np.array([[9.0, 1.0, 2.0]])).tolist()
+    (array([1, 2]), [[1.0, 2.0]])
+    """
+
+    columns: Any = None
+    kernel: Any = field(default_factory=LinearKernel)
+    basis: Any = None
+
+    def __post_init__(self) -> None:
+        # a frozen record is settled once, here
+        object.__setattr__(self, "columns", _as_columns(self.columns))
+        object.__setattr__(self, "kernel", as_kernel(self.kernel))
+        object.__setattr__(self, "basis", None if self.basis is None else _as_numbers(self.basis, "basis", "row"))
+        if self.columns is not None and isinstance(self.kernel, PrecomputedKernel):
+            raise InputError("a view of a precomputed kernel sees similarities, not columns; leave columns out.")
+
+    def select(self, X: Any) -> Any:
+        """
+        Choose the view's columns.
+
+        Parameters
+        ----------
+        X : ndarray or CSR matrix, shape (n, d)
+            Rows.
+
+        Returns
+        -------
+        ndarray or CSR matrix
+            X itself where the view sees all columns, a window on it where they are neighbours in a dense X.
+        """
+        if self.columns is None:
+            return X
+        X = X if hasattr(X, "shape") else np.asarray(X)
+        self.require_columns(X.shape[1])
+        first, last = self.columns[0], self.columns[-1]
+        are_neighbours = (np.diff(self.columns) == 1).all()
+        chosen = slice(first, last + 1) if are_neighbours else self.columns
+        return X.select(chosen) if isinstance(X, ScaledRows) else X[:, chosen]
+
+    def is_like(self, other: View) -> bool:
+        """
+        Tell whether another view sees the same: its columns and kernel.
+
+        Parameters
+        ----------
+        other : View
+            Another view.
+
+        Returns
+        -------
+        bool
+            Whether it does; basis rows may differ.
+        """
+        same_columns = np.array_equal(np.atleast_1d(self.columns), np.atleast_1d(other.columns))
+        return bool(self.kernel == other.kernel and same_columns)
+
+    def fit(self, X: Any, rng: np.random.Generator, weights: NDArray[np.float64] | None = None) -> View:
+        """
+        Resolve what depends on data: the kernel's parameters.
+
+        Parameters
+        ----------
+        X : ndarray or CSR matrix
+            Training rows with all columns.
+        rng : numpy.random.Generator
+            Chooses rows to look at, where they are many.
+        weights : array of shape (n,), optional
+            Row weights.
+
+        Returns
+        -------
+        View
+            The view with numbers only.
+        """
+        return replace(self, kernel=self.kernel.fit(self.select(X), rng, weights))
+
+    def require_columns(self, n_features: int) -> None:
+        """
+        Raise one sentence where the view sees a column that X lacks.
+
+        Parameters
+        ----------
+        n_features : int
+            Number of columns of X.
+        """
+        if self.columns is None:
+            return
+        last = int(self.columns.max())
+        if last >= n_features:
+            raise InputError(f"a view sees column {last}, but X has columns 0 to {n_features - 1}.")
+
+
+def split_columns(n_features: int, n_views: int, rng: np.random.Generator) -> list[NDArray[np.int64]]:
+    """
+    Deal the columns at random into parts of about equal size.
+
+    Parameters
+    ----------
+    n_features : int
+        Number of columns.
+    n_views : int
+        Number of parts.
+    rng : numpy.random.Generator
+        Shuffles the columns.
+
+    Returns
+    -------
+    list of array of int64
+        Ascending columns of each part; every column is in exactly one.
+    """
+    if not 1 <= n_views <= n_features:
+        raise InputError(
+            f"views={n_views} needs a column for each, but X has n_features = {n_features}; pass 1 to {n_features}."
+        )
+    return [np.sort(part) for part in np.array_split(rng.permutation(n_features), n_views)]
+
+
+def as_views(
+    views: int | Sequence[Any], n_features: int | None, rng: np.random.Generator | None = None, kernel: Any = "linear"
+) -> list[View]:
+    """
+    Make views from what a user may write.
+
+    Parameters
+    ----------
+    views : int or sequence
+        A number deals the columns at random into so many views; else one entry per view: a `View`, a column, a
+        slice, a list of columns, or a `Kernel` that sees all columns.
+    n_features : int or None
+        Number of columns of X; None where rows are objects, which have none.
+    rng : numpy.random.Generator, optional
+        Deals the columns; needed where `views` is a number.
+    kernel : Kernel, str or callable
+        The kernel of entries that name columns only.
+
+    Returns
+    -------
+    list of View
+        One or more views.
+
+    Examples
+    --------
+    >>> [view.columns.tolist() for view in as_views([slice(2), [2, 4], 3], 5)]
+    [[0, 1], [2, 4], [3]]
+    """
+    if n_features is None:
+        if isinstance(views, int | np.integer) or any(_names_columns(one) for one in views):
+            raise InputError("rows that are objects have no columns; give each view a function: View(None, f).")
+        return [_as_view(entry, 1, kernel) for entry in views]
+    if isinstance(views, int | np.integer):
+        if rng is None:
+            raise InputError(f"views is {views}, to be dealt at random; pass rng, or the columns of each view.")
+        views = split_columns(n_features, int(views), rng)
+    if isinstance(views, str | View | Kernel) or not len(views):
+        raise InputError(f"views is {views!r}; pass a number of views, or a list with one entry per view.")
+    made = [_as_view(entry, n_features, kernel) for entry in views]
+    for view in made:
+        view.require_columns(n_features)
+    return made
+
+
+def kernels_of(views: int | Sequence[Any], kernel: Any) -> list[Any]:
+    """
+    Return the kernels that a user named, whatever else the views are.
+
+    Parameters
+    ----------
+    views : int or sequence
+        As in `as_views`.
+    kernel : Kernel, str or callable
+        That of views that name none.
+
+    Returns
+    -------
+    list
+        One for each entry; the one kernel where `views` is a number.
+    """
+    if isinstance(views, int | np.integer):
+        return [kernel]
+    return [
+        entry.kernel if isinstance(entry, View) else entry if isinstance(entry, Kernel) else kernel for entry in views
+    ]
+
+
+def _names_columns(entry: Any) -> bool:
+    return entry.columns is not None if isinstance(entry, View) else not isinstance(entry, Kernel)
+
+
+def _as_view(entry: Any, n_features: int, kernel: Any) -> View:
+    if isinstance(entry, View):
+        return entry
+    if isinstance(entry, Kernel):
+        return View(None, entry)
+    if isinstance(entry, slice):
+        chosen = range(n_features)[entry]
+        if not len(chosen):
+            raise InputError(f"a view's {entry} holds none of the {n_features} columns; pass columns that exist.")
+        return View(np.array(chosen), kernel)
+    return View([entry] if np.ndim(entry) == 0 else entry, kernel)
+
+
+def _as_columns(columns: Any) -> NDArray[np.int64] | None:
+    if columns is None:
+        return None
+    if isinstance(columns, slice):
+        start, stop, step = columns.start or 0, columns.stop, columns.step or 1
+        if stop is None or start < 0 or stop < 0 or step < 1:
+            raise InputError(f"columns is {columns}; pass a slice with 0 <= start < stop, or a list of columns.")
+        columns = np.arange(start, stop, step)
+    return _as_numbers(columns, "columns", "column")
+
+
+def _as_numbers(values: ArrayLike, name: str, what: str) -> NDArray[np.int64]:
+    numbers = np.asarray(values)
+    if numbers.ndim != 1 or numbers.dtype.kind not in "iu" or not len(numbers):
+        raise InputError(f"{name} is {values!r}; pass one or more {what} numbers.")
+    if numbers.min() < 0:
+        raise InputError(f"{name} names {what} {numbers.min()}; pass {what} numbers from 0.")
+    distinct, counts = np.unique(numbers, return_counts=True)
+    if len(distinct) < len(numbers):
+        raise InputError(f"{name} names {what} {distinct[counts > 1][0]} twice; pass each {what} once.")
+    return numbers.astype(np.int64)

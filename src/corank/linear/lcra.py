@@ -1,0 +1,265 @@
+"""
+LCRA: large-scale co-regularised ranking (Tsivtsivadze, Hofmann and Heskes, 2012).
+
+M views of the columns, one weight vector each, must agree on the unscored rows. With p = a − b as seen by each view,
+
+    min Σ_v [mean_P ℓ(t, w_v · p_v) + alpha/2 ‖w_v‖² + l1 ‖w_v‖₁] + coupling · Σ_{v,u} mean_P̂ (w_v · p_v − w_u · p_u)²
+
+over scored pairs P and unscored pairs P̂ (two unscored rows of one query, drawn independently). A step draws `batch`
+pairs of P and `unscored_batch` of P̂ and takes means over them, where the paper takes sums, so that `coupling` keeps its
+meaning when they change. It costs O((batch + unscored_batch) · nnz(p)), at any number of rows. coupling=0 is the
+paper's SPD-MV. With the squared loss, corank's default, the optimum is one linear system, without a stochastic step.
+
+mix > 0 puts mix · mean_D ℓ(y, w_v · x_v + b_v) + (1 − mix) · mean_P ℓ in place of mean_P ℓ: combined regression and
+ranking with agreeing views. No paper has it; it is corank's own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from corank.core.pairs.coupled_descent import Columns
+from corank.data.problem.ranking import RankingData
+from corank.errors import InputError
+from corank.estimator.advice import warn_of_no_agreement
+from corank.kernels import LinearKernel
+from corank.kernels.views import View, as_views
+from corank.linear.base import LinearDescent
+from corank.linear.fitted import Fitted, factors
+from corank.linear.objective import Objective
+from corank.linear.solvers import Found
+from corank.linear.task import Task, columns_of_views
+from corank.pairwise import Laplacian, query_factors
+from corank.parameters import Rules, boolean, is_whole, items, number, whole
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FittedViews(Fitted):
+    """
+    A linear model of several views, see the attributes of `LCRA`.
+
+    views, view_coefs, view_gap: what each view sees, its weights, and how far views are apart.
+    """
+
+    views: list[View]
+    view_coefs: Floats
+    view_gap: float
+
+
+class LCRA(LinearDescent):
+    """
+    Linear rankers on several views that agree on unscored rows; the prediction is their mean.
+
+    Parameters
+    ----------
+    views : int or list
+        Number of views that the columns are dealt to at random, or the columns of each (see
+        `corank.kernels.views.as_views`).
+    coupling : float
+        Weight of the disagreement on unscored pairs (the paper's μ).
+    loss : {"squared", "hinge", "logistic", "squared_hinge"}
+        ℓ, see `corank.pairwise.losses.Loss`; scores for ``"logistic"`` as in `corank.SPD` (in `corank.CRR`, with mix >
+        0).
+    mix : float
+        Share of regression, between 0 and 1.
+    alpha : float, optional
+        Weight of ½‖w_v‖² beside the mean loss (the paper's λ). None chooses, from the size and number of the
+        differences of rows, see `corank.solvers.penalty`.
+    batch : int
+        Scored examples of a step (the paper's k).
+    unscored_batch : int
+        Unscored pairs of a step (the paper's l).
+    fit_intercept : bool
+        Whether each view has a bias, learnt from the regression part only.
+    solver : {"auto", "sgd", "exact"}
+        ``"exact"`` finds the optimum for the squared loss; ``"auto"`` as in `corank.SPD`.
+    l1, query_weight, draw, scale, rate, eta0, n_steps, average, project, warm_start
+        As in `corank.SPD`.
+    early_stopping, validation_fraction, n_iter_no_change, random_state, n_jobs, verbose
+        As in `corank.SPD`.
+
+    Attributes
+    ----------
+    coef_ : array of shape (n_features,)
+        Weights of the columns as given, the mean of the views'.
+    intercept_ : float
+        Bias; the mean of the views' biases, 0 with mix=0.
+    views_ : list of View
+        The columns of each view.
+    view_coefs_ : array of shape (n_views, n_features)
+        Weights of each view, zero where it does not see a column.
+    score_range_ : array of shape (2,)
+        As in `corank.CRR`.
+    view_gap_ : float
+        Mean over unscored pairs and pairs of views of the squared difference of their margins; NaN without unscored
+        pairs. After stochastic steps it is estimated on a sample, and NaN without coupling.
+    alpha_, alpha_from_, objective_, n_iter_, n_skipped_queries_
+        As in `corank.SPD`.
+    column_scale_, objective_trace_, validation_errors_, eta0_, run_
+        As in `corank.SPD`.
+
+    Examples
+    --------
+    >>> from corank import LCRA, hide_scores, make_ranking
+    >>> problem = make_ranking(100, 20, random_state=0)
+    >>> y = hide_scores(problem.y, fraction=0.8, random_state=0)
+    >>> model = LCRA(coupling=0.01, random_state=0).fit(problem.X, y, qid=problem.qid)
+    >>> model.score(problem.X, problem.y, qid=problem.qid) > 0.7
+    True
+    """
+
+    _rules: ClassVar[Rules] = {
+        **LinearDescent._rules,
+        "views": whole(1) | items,
+        "coupling": number(0),
+        "mix": number(0, 1),
+        "batch": whole(1),
+        "unscored_batch": whole(1),
+        "fit_intercept": boolean,
+    }
+
+    views_: list[View]
+    view_coefs_: Floats
+
+    def __init__(
+        self,
+        views: Any = 2,
+        coupling: float = 0.1,
+        loss: str = "squared",
+        *,
+        mix: float = 0.0,
+        alpha: float | None = None,
+        l1: float = 0.0,
+        query_weight: str = "pairs",
+        draw: str = "pairs",
+        scale: bool = True,
+        solver: str = "auto",
+        rate: str = "pegasos",
+        eta0: float | None = None,
+        n_steps: int = 100_000,
+        batch: int = 1,
+        unscored_batch: int = 1,
+        average: bool | None = None,
+        project: bool = False,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 5,
+        warm_start: bool = False,
+        fit_intercept: bool = True,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.views = views
+        self.coupling = coupling
+        self.loss = loss
+        self.mix = mix
+        self.alpha = alpha
+        self.l1 = l1
+        self.query_weight = query_weight
+        self.draw = draw
+        self.scale = scale
+        self.solver = solver
+        self.rate = rate
+        self.eta0 = eta0
+        self.n_steps = n_steps
+        self.batch = batch
+        self.unscored_batch = unscored_batch
+        self.average = average
+        self.project = project
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.warm_start = warm_start
+        self.fit_intercept = fit_intercept
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def predict_views(self, X: Any, *, prior: ArrayLike | None = None) -> Floats:
+        """
+        Score rows with each view.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
+            The rows.
+        prior : array-like of shape (n_rows,), optional
+            As in `predict`.
+
+        Returns
+        -------
+        array of shape (n_rows, n_views)
+            One column of scores for each view, with the bias that they share; their mean is what ``predict`` gives.
+        """
+        scores = np.asarray(self._new_rows(X) @ self.view_coefs_.T + self.intercept_, dtype=np.float64)
+        return self._on_top(scores, prior)
+
+    @property
+    def _has_optimum(self) -> bool:
+        return self.loss == "squared"
+
+    def _layout(self, data: RankingData, rng: np.random.Generator, goes_on: bool = False) -> Columns:
+        d = data.n_features
+        if is_whole(self.views) and d < self.views:
+            raise InputError(
+                f"views={self.views} needs a column for each, but X has n_features = {d}; pass fewer views."
+            )
+        views = self.views_ if goes_on else as_views(self.views, d, rng)
+        if not all(isinstance(view.kernel, LinearKernel) for view in views):
+            raise InputError("LCRA is linear in each view's columns; put Landmarks before it, or use linear views.")
+        return columns_of_views(data.X, [np.arange(d) if view.columns is None else view.columns for view in views])
+
+    def _objective(self, data: RankingData, goes_on: bool = False) -> Objective:
+        warn_of_no_agreement(data, self.coupling)
+        # a row drawn twice differs from itself by nothing: P̂ has such pairs, so that a row of weight 2 is worth the row
+        # written twice; they are not drawn, but counted
+        distinct, drawn = _unscored_weight(data, self.query_weight)
+        coupling = self.coupling * distinct / drawn if distinct > 0.0 else 0.0
+        return replace(
+            super()._objective(data, goes_on),
+            coupling=float(coupling), batch=int(self.batch), unscored_batch=int(self.unscored_batch),
+        )  # fmt: skip
+
+    def _fitted(
+        self, data: RankingData, objective: Objective, columns: Columns, found: Found, task: Task | None = None
+    ) -> FittedViews:
+        W = found.W
+        gap = _view_gap(data, objective.query_weight, W) if task is None else task.sample.view_gap(W)
+        return FittedViews(
+            **vars(super()._fitted(data, objective, columns, found, task)),
+            views=[View(chosen) for chosen in columns.of_views],
+            view_coefs=W * factors(data),
+            view_gap=gap,
+        )
+
+
+def _unscored_weight(data: RankingData, query_weight: str) -> tuple[float, float]:
+    """
+    Weight of the pairs of unscored rows of one query, each pair twice, and the same with each row beside itself.
+
+    The second is Σ_q c_q W_q², the first Σ_q c_q (W_q² − Σ w²).
+    """
+    rows = data.unscored_rows
+    w, codes = data.weight_of(rows), data.queries.codes[rows]
+    W_q = np.bincount(codes, weights=w)
+    distinct = W_q**2 - np.bincount(codes, weights=w**2)
+    # a row alone is two copies of itself of half the weight: it counts among rows, though it makes no pair
+    c = 1.0 / np.where(W_q > 0.0, W_q, 1.0) if query_weight == "rows" else query_factors(W_q, query_weight, distinct)
+    return float(c @ distinct), float(c @ W_q**2)
+
+
+def _view_gap(data: RankingData, query_weight: str, W: Floats) -> float:
+    distinct, _ = _unscored_weight(data, query_weight)
+    if len(W) < 2 or distinct == 0.0:
+        return float("nan")
+    # Σ_{v<u} (m_v − m_u)² = M Σ_v (m_v − their mean)²
+    apart = np.asarray(data.X @ (W - W.mean(axis=0)).T)
+    squares = np.trace(Laplacian.per_query(data, query_weight, "unscored").quad(apart))
+    return 2.0 / (len(W) - 1) * float(squares) / (0.5 * distinct)

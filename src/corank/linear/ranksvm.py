@@ -1,0 +1,223 @@
+"""
+RankSVM with the squared hinge, exactly, linear or with a kernel.
+
+Minimises  mean_P ½ max(0, 1 − (f(a) − f(b)))² + alpha/2 ‖f‖²  over the pairs P of rows of one query, a with the
+higher score, or over given preferences of a to b. Linear: f(x) = w·x, by truncated Newton on w, O(n d + n log n) a
+product, whatever the number of pairs. With a kernel: f(x) = Σ_j c_j k(x, z_j) over r basis rows z, where ‖f‖² = cᵀK̂c,
+K̂ the Gram matrix of the basis. With K̂ = VΛVᵀ and Φ = K̄VΛ^(−½), that is the linear problem on the rows of Φ:
+O(n r² + r³) once, then the same Newton. All scored rows as the basis lose nothing (the representer theorem).
+
+The plain hinge is the descent room's: ``SPD(loss="hinge")``.
+
+References: Herbrich, Graepel and Obermayer, Large margin rank boundaries for ordinal regression, 2000; Lee and Lin,
+Large-scale linear RankSVM, 2014.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corank import solvers as exact
+from corank.core.rows.scaled import factors_of
+from corank.data.problem.ranking import RankingData
+from corank.errors import InputError
+from corank.estimator.base import Ranker
+from corank.estimator.held_out import HeldOut
+from corank.kernels import Basis, FeatureMap, Kernel, LinearKernel, as_kernel, choose_basis, require_choice
+from corank.kernels.views import View
+from corank.linear.support import active_partners
+from corank.pairwise import QUERY_WEIGHTS
+from corank.parameters import Rules, boolean, kernel, listing, none, number, one_of, seed, text, whole
+from corank.solvers.penalty import default_alpha
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class _Margin:
+    """What a fit leaves behind; see the attributes of `RankSVM`."""
+
+    alpha: float
+    alpha_from: str
+    kernel: Kernel
+    coef: Floats | None
+    dual_coef: Floats | None
+    basis: Basis | None
+    support: NDArray[np.int64]
+    n_support_pairs: int
+    objective: float
+    n_iter: int
+
+
+class RankSVM(Ranker):
+    """
+    Large-margin ranker.
+
+    Parameters
+    ----------
+    alpha : float, optional
+        Weight of ½‖f‖², above zero; None chooses one from the size and number of the differences that are compared,
+        see `corank.solvers.penalty`. The C of the papers, a weight of the summed loss, is 1 / (alpha · number of
+        pairs).
+    kernel : str, Kernel or callable
+        ``"linear"`` learns weights of columns; any other kernel learns coefficients of basis rows. A function takes
+        two sequences of rows and returns their Gram matrix; rows may then be any objects.
+    query_weight : {"pairs", "equal", "rows"}
+        How much a query counts: every pair the same, every query, or every row.
+    n_basis : int, optional
+        Number of basis rows of a kernel; all rows to learn from by default, which lose nothing.
+    basis : {"random", "kmeans++"} or array-like of int
+        How basis rows are chosen among those to learn from, or which rows they are.
+    scale : bool
+        Whether columns are divided by their deviation inside queries before learning; `coef_` is that of the columns as
+        given.
+    tol : float
+        Newton's method stops where the objective is above its minimum by at most `tol` times its value, or times what
+        was gained since all weights were 0, where that is less.
+    max_iter : int
+        Most Newton steps; a `ConvergenceWarning` says where they did not suffice.
+    random_state : int, RandomState or None
+        Seed of the basis and of the kernel's "median".
+    verbose : bool
+        Whether to show a progress bar, on a terminal or in a notebook.
+
+    Attributes
+    ----------
+    alpha_ : float
+        The weight of the penalty that was used.
+    alpha_from_ : str
+        What it was chosen from: "given" or "pair differences".
+    coef_ : array of shape (n_features,)
+        Weights; linear kernel only.
+    dual_coef_ : array of shape (r,)
+        Coefficients of the basis rows; other kernels only.
+    basis_ : Basis
+        The basis rows, which predictions compare with; other kernels only.
+    kernel_ : Kernel
+        The kernel with numbers only.
+    support_ : array of int64
+        Rows that take part in a pair inside the margin. The others pull at nothing; without them the same
+        model takes a larger `alpha`, since the loss is a mean over pairs.
+    n_support_pairs_ : int
+        Pairs inside the margin.
+    objective_ : float
+        Value of the objective.
+    n_iter_ : int
+        Newton steps.
+
+    Examples
+    --------
+    >>> from corank import RankSVM, make_ranking
+    >>> problem = make_ranking(40, 10, random_state=0)
+    >>> model = RankSVM().fit(problem.X, problem.y, qid=problem.qid)
+    >>> model.score(problem.X, problem.y, qid=problem.qid) > 0.75
+    True
+    """
+
+    _rules: ClassVar[Rules] = {
+        "alpha": number(0, inside="()") | none,
+        "kernel": kernel,
+        "query_weight": one_of(*QUERY_WEIGHTS),
+        "n_basis": whole(1) | none,
+        "basis": text | listing,
+        "scale": boolean,
+        "tol": number(0, 1, inside="()"),
+        "max_iter": whole(1),
+        "random_state": seed,
+        "verbose": boolean,
+    }
+
+    _learns_sizes: bool = False
+
+    coef_: Floats
+    dual_coef_: Floats
+    basis_: Basis
+
+    def __init__(
+        self,
+        alpha: float | None = None,
+        kernel: Any = "linear",
+        *,
+        query_weight: str = "pairs",
+        n_basis: int | None = None,
+        basis: Any = "random",
+        scale: bool = True,
+        tol: float = 1e-10,
+        max_iter: int = 100,
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.alpha = alpha
+        self.kernel = kernel
+        self.query_weight = query_weight
+        self.n_basis = n_basis
+        self.basis = basis
+        self.scale = scale
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _require_sense(self) -> None:
+        require_choice(self.basis)
+        if not isinstance(as_kernel(self.kernel), LinearKernel):
+            return
+        for name, value in (("n_basis", self.n_basis), ("basis", None if isinstance(self.basis, str) else self.basis)):
+            if value is not None:
+                raise InputError(f"{name} is {value}, but a linear kernel has no basis; leave it out.")
+
+    def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> _Margin:
+        kernel, problem, phi = as_kernel(self.kernel), data, None
+        if not isinstance(kernel, LinearKernel):
+            phi = self._features(kernel, data, rng)
+            problem, kernel = _seen_by(phi, data), phi.view.kernel
+        alpha = self.alpha
+        if alpha is None:
+            alpha = default_alpha(problem, self.query_weight, n_columns=None if phi is None else 0)
+        found = exact.smooth_loss(
+            problem,
+            "squared_hinge",
+            alpha=float(alpha),
+            query_weight=self.query_weight,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            verbose=self.verbose,
+        )
+        scores = data.prior_of(np.arange(data.n_rows)) + np.asarray(problem.X @ found.coef, dtype=np.float64)
+        partners = active_partners(data, scores)
+        factors = factors_of(problem.X)
+        return _Margin(
+            alpha=float(alpha), alpha_from="pair differences" if self.alpha is None else "given", kernel=kernel,
+            coef=None if phi is not None else found.coef if factors is None else factors * found.coef,
+            dual_coef=None if phi is None else phi.coefficients(found.coef), basis=None if phi is None else phi.basis,
+            support=np.flatnonzero(partners > 0), n_support_pairs=int(partners.sum()) // 2,
+            objective=found.objective, n_iter=found.n_iter,
+        )  # fmt: skip
+
+    def _features(self, kernel: Kernel, data: RankingData, rng: np.random.Generator) -> FeatureMap:
+        for_kernel, for_rows = rng.spawn(2)
+        view = View(None, kernel).fit(data.X, for_kernel, data.weights)
+        numbers = choose_basis(view, data.X, data.scored_rows, self.n_basis, self.basis, for_rows)
+        return FeatureMap.on_basis(Basis.of(view, data.X, numbers), data.X)
+
+    def _score_rows(self, X: Any) -> Floats:
+        """Return f(x)."""
+        rows = self._new_rows(X)
+        # by what was fitted: parameters may have been set since
+        if hasattr(self, "basis_"):
+            return self.basis_.score(self._as_seen(rows), self.dual_coef_)
+        return np.asarray(rows @ self.coef_, dtype=np.float64)
+
+
+def _seen_by(phi: FeatureMap, data: RankingData) -> RankingData:
+    """The same problem on the rows of Φ; rows that are not learnt from stay zero."""
+    assert phi.basis is not None
+    assert phi.T is not None
+    features, numbers = np.zeros((data.n_rows, phi.n_features)), data.scored_rows
+    for piece, K in phi.basis.blocks(data.X, numbers):
+        features[numbers[piece]] = K @ phi.T
+    return replace(data, X=features)

@@ -1,0 +1,136 @@
+"""How much each query counts in a Laplacian."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from corank.data.problem.ranking import RankingData
+from corank.errors import InputError
+
+QUERY_WEIGHTS = ("pairs", "equal", "rows")
+
+
+def query_factors(sizes: ArrayLike, query_weight: str, twice_pairs: ArrayLike | None = None) -> NDArray[np.float64]:
+    """
+    Return c_q, what the Laplacian of each query is multiplied by.
+
+    Parameters
+    ----------
+    sizes : array-like of shape (n_queries,)
+        n_q, the number of rows that take part; with row weights their sum W_q.
+    query_weight : {"pairs", "equal", "rows"}
+        c_q = 1, every pair weighs the same; 1 / (n_q (n_q − 1)), every query does; 1 / n_q, every row does.
+    twice_pairs : array-like of shape (n_queries,), optional
+        What stands for n_q (n_q − 1) where rows carry weights, W_q² − Σ w², or where equal scores are not compared.
+        Two copies of a row are a pair more than one row of weight 2 is: with "equal" they do not mean quite the same.
+
+    Returns
+    -------
+    array of float64, shape (n_queries,)
+        c_q; 0 for a query that holds no pair unless all pairs weigh the same.
+
+    Examples
+    --------
+    >>> query_factors([1, 2, 5], "equal").tolist()
+    [0.0, 0.5, 0.05]
+    """
+    _require_known(query_weight)
+    n_q = np.asarray(sizes, dtype=np.float64)
+    if query_weight == "pairs":
+        return np.ones_like(n_q)
+    pairs = n_q * (n_q - 1) if twice_pairs is None else np.asarray(twice_pairs, dtype=np.float64)
+    # rounding may leave a trace of weight in a query without a pair
+    return np.divide(
+        1.0, pairs if query_weight == "equal" else n_q, out=np.zeros_like(n_q), where=pairs > 1e-12 * n_q**2
+    )
+
+
+def weigh_queries(data: RankingData, query_weight: str, *, ties: bool = False, rows: str = "scored") -> RankingData:
+    """
+    Fold c_q into the weights of a problem, so that plain sums over its pairs weigh queries as asked.
+
+    Parameters
+    ----------
+    data : RankingData
+        The problem.
+    query_weight : {"pairs", "equal", "rows"}
+        c_q = 1; one over twice the weight of the query's pairs; or one over the weight of its rows that take part.
+    ties : bool
+        Whether two rows of equal score make a pair too.
+    rows : {"scored", "unscored"}
+        Whose pairs; preferences are those of scored rows.
+
+    Returns
+    -------
+    RankingData
+        √c_q times the weights of rows, or c_q times those of preferences, whose rows then weigh 1.
+
+    Examples
+    --------
+    >>> data = RankingData.of_pairs([[0.0], [1.0], [3.0]], [[1, 0], [2, 0]])
+    >>> weigh_queries(data, "equal").pair_weight.tolist()
+    [0.25, 0.25]
+    """
+    _require_known(query_weight)
+    if query_weight == "pairs":
+        return data
+    codes, n_queries = data.queries.codes, len(data.queries)
+    members = data.scored_rows if rows == "scored" else data.unscored_rows
+    w = data.weight_of(members)
+    W_q = np.bincount(codes[members], w, n_queries)
+    if rows == "scored" and data.pairs is not None:
+        query = codes[data.pairs[:, 0]]
+        of_pairs = np.bincount(query, data.pair_weight, n_queries)
+        size = 2.0 * of_pairs if query_weight == "equal" else W_q
+        c = np.divide(1.0, size, out=np.zeros(n_queries), where=of_pairs > 0.0)
+        return replace(data, weights=None, pair_weights=data.pair_weight * c[query])
+    if ties or rows == "unscored":
+        same = np.bincount(codes[members], w * w, n_queries)
+    else:
+        grade = np.repeat(np.arange(len(data.grade_starts)), data.grade_stops - data.grade_starts)
+        W_g = np.bincount(grade, data.weight_of(data.order[data.is_scored[data.order]]))
+        same = np.bincount(np.repeat(np.arange(n_queries), np.diff(data.query_grades)), W_g**2, n_queries)
+    c = query_factors(W_q, query_weight, W_q**2 - same)
+    return replace(data, weights=np.sqrt(c)[codes] * data.weight_of(np.arange(data.n_rows)))
+
+
+def drawn_weight(data: RankingData, query_weight: str, rows: str = "scored") -> float:
+    """
+    Weigh all pairs of rows of one query, each row being a pair with itself too: Σ_q c_q W_q² / 2.
+
+    A mean over these does not change when a row of weight 2 is written twice; the pair that the two copies make has
+    been counted.
+
+    Parameters
+    ----------
+    data : RankingData
+        The problem.
+    query_weight : {"pairs", "equal", "rows"}
+        c_q, see `query_factors`.
+    rows : {"scored", "unscored"}
+        Whose pairs.
+
+    Returns
+    -------
+    float
+        The weight.
+
+    Examples
+    --------
+    >>> drawn_weight(RankingData.of([[0.0], [1.0], [3.0]], [0, 1, 1]), "pairs")
+    4.5
+    """
+    members = data.scored_rows if rows == "scored" else data.unscored_rows
+    codes, w = data.queries.codes[members], data.weight_of(members)
+    W_q = np.bincount(codes, w)
+    if query_weight == "rows":
+        return float(W_q.sum()) / 2
+    return float(query_factors(W_q, query_weight, W_q**2 - np.bincount(codes, w * w)) @ W_q**2) / 2
+
+
+def _require_known(query_weight: str) -> None:
+    if query_weight not in QUERY_WEIGHTS:
+        raise InputError(f"query_weight is {query_weight!r}; choose one of {', '.join(QUERY_WEIGHTS)}.")

@@ -1,0 +1,282 @@
+"""PairSampler: the probabilities of pairs, and dice for them that a kernel can throw."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corank.core.pairs import sampling as core
+from corank.core.pairs.sampling import PairIndex
+from corank.core.random import alias_table, seed_state
+from corank.data.problem.ranking import RankingData
+from corank.errors import InputError
+
+QUERY_WEIGHTS = ("pairs", "equal", "rows")
+DRAWS = ("pairs", "rows")
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class PairSampler:
+    """
+    A law over comparable pairs; make one with `of`.
+
+    P are the pairs of one query with different scores. With `w` the weights of rows, W_q and W_g their sums over the
+    scored rows of a query and of a grade, a pair {a, b} of query q in P has a probability ∝ c_q w_a w_b, where
+
+    * ``query_weight="pairs"``: c_q = 1, so that unweighted pairs are equally likely;
+    * ``"equal"``: c_q = 1 / (W_q² − Σ_g W_g²), so that queries are;
+    * ``"rows"``: c_q = 1 / W_q, so that a query of twice the rows counts twice.
+
+    ``draw="rows"`` is the law of sofia-ml instead: a row a that has a partner ∝ w_a, then a partner b of another score
+    ∝ w_b, so that {a, b} has a probability ∝ w_a w_b (1/(W_q − W_g(a)) + 1/(W_q − W_g(b))).
+
+    `differences` multiplies the weight of a pair (with ``draw="rows"``: of the partner) by |y_a − y_b|. Preferences are
+    drawn ∝ c_q times their weight, "equal" and "rows" being over the pairs, and the rows, that a query's preferences
+    name. A draw costs O(1), or O(log n_q) with weights of rows or differences. Probabilities are exact up to the
+    rounding of float64.
+
+    Attributes
+    ----------
+    index : PairIndex
+        What a kernel hands to `corank.core.pairs.sampling.draw_pairs`.
+    n_skipped_queries : int
+        Queries with candidate rows but no pair: all their scores are equal, or one row stands alone.
+
+    Examples
+    --------
+    >>> data = RankingData.of([[0.0], [1.0], [2.0], [3.0]], [0, 1, 2, 5], qid=["a", "a", "a", "b"])
+    >>> sampler = PairSampler.of(data)
+    >>> pairs = sampler.draw(1000, np.random.default_rng(0))
+    >>> sorted(set(map(tuple, pairs.tolist()))), sampler.n_skipped_queries
+    ([(1, 0), (2, 0), (2, 1)], 1)
+    """
+
+    index: PairIndex
+    n_skipped_queries: int
+
+    @classmethod
+    def of(
+        cls,
+        data: RankingData,
+        query_weight: str = "pairs",
+        draw: str = "pairs",
+        *,
+        unscored: bool = False,
+        differences: bool = False,
+    ) -> PairSampler:
+        """
+        Index the pairs of a problem.
+
+        Parameters
+        ----------
+        data : RankingData
+            Its scores or preferences, and their weights; X is not looked at, and rows of weight zero are never drawn.
+        query_weight : {"pairs", "equal", "rows"}
+            How much a query counts.
+        draw : {"pairs", "rows"}
+            What is drawn first; ``"rows"`` knows no weights of queries.
+        unscored : bool
+            Draw any two distinct unscored rows of one query instead of rows of different scores.
+        differences : bool
+            Weight a pair by |y_a − y_b|.
+
+        Returns
+        -------
+        PairSampler
+            The law.
+        """
+        if query_weight not in QUERY_WEIGHTS:
+            raise InputError(f"query_weight is {query_weight!r}; choose one of {', '.join(QUERY_WEIGHTS)}.")
+        if draw not in DRAWS:
+            raise InputError(f"draw is {draw!r}; choose one of {', '.join(DRAWS)}.")
+        if draw == "rows" and query_weight != "pairs":
+            raise InputError(
+                f"draw='rows' knows no weights of queries, but query_weight is {query_weight!r}; "
+                "set query_weight='pairs', or draw='pairs'."
+            )
+        if differences and (unscored or data.y is None):
+            kind = "unscored rows" if unscored else "preference pairs"
+            raise InputError(f"differences=True needs scores, but {kind} carry none; leave it False.")
+        law = "partners" if draw == "rows" else query_weight
+        if not unscored:
+            data.require_pairs()
+        if not unscored and data.pairs is not None:
+            return cls(*_listed(data, law))
+        w = None if data.weights is None else np.asarray(data.weights / data.weights.max())
+        slots = _slots(data, unscored, w)
+        if w is None and not differences:
+            return cls(*_counted(slots, law, unscored))
+        return cls(*_weighted(slots, law, unscored, data.y if differences else None, w))
+
+    def draw(self, n: int, rng: np.random.Generator | NDArray[np.uint64]) -> Integers:
+        """
+        Draw pairs, with replacement.
+
+        Parameters
+        ----------
+        n : int
+            Number of pairs.
+        rng : numpy.random.Generator or array of uint64, shape (4,)
+            A generator, or the state of dice (see `corank.core.random.seed_state`), advanced in place.
+
+        Returns
+        -------
+        array of int64, shape (n, 2)
+            Row numbers, winner first; unscored rows in random order.
+        """
+        state = seed_state(rng) if isinstance(rng, np.random.Generator) else rng
+        if not (isinstance(state, np.ndarray) and state.dtype == np.uint64 and state.shape == (4,)):
+            raise InputError(f"rng is {rng!r}; pass a numpy Generator such as numpy.random.default_rng(0), or dice.")
+        if n < 0:
+            raise InputError(f"n is {n}; draw 0 pairs or more.")
+        out = np.empty((n, 2), dtype=np.int64)
+        core.draw_pairs(state, self.index, out.view(np.uint64))
+        return out
+
+
+class _Slots(NamedTuple):
+    """Candidate rows sorted by (query, score), cut into groups whose rows are no pair of each other."""
+
+    rows: Integers
+    codes: Integers  # query of each slot
+    starts: Integers  # first slot of each query, Q + 1
+    groups: Integers  # group of each slot
+    group_starts: Integers  # G + 1
+    n_queries: int  # that have a candidate row, be it of weight zero
+
+
+def _slots(data: RankingData, unscored: bool, w: Floats | None) -> _Slots:
+    is_candidate = ~data.is_scored if unscored else data.is_scored
+    rows = data.order[is_candidate[data.order]]
+    n_queries = int(np.count_nonzero(np.diff(data.queries.codes[rows], prepend=-1)))
+    if w is not None:
+        rows = rows[w[rows] > 0]
+    codes = data.queries.codes[rows]
+    is_start = np.diff(codes, prepend=-1) != 0
+    if not unscored and data.y is not None:
+        scores = data.y[rows]
+        is_start[1:] |= scores[1:] != scores[:-1]
+    groups = np.cumsum(is_start) - 1
+    starts = np.searchsorted(codes, np.arange(len(data.queries) + 1))
+    return _Slots(rows, codes, starts, groups, np.append(np.flatnonzero(is_start), len(rows)), n_queries)
+
+
+def _spans(slots: _Slots, winners_only: bool) -> tuple[Integers, Integers]:
+    """Members and partners of each group as in `PairIndex`, and the query of each group."""
+    query = slots.codes[slots.group_starts[:-1]]
+    start, stop = slots.group_starts[:-1], slots.group_starts[1:]
+    # every pair has one winner: drawing winners only, a loser lies in one range below
+    high = stop if winners_only else slots.starts[query + 1]
+    return np.stack([slots.starts[query], start, stop, high], axis=1), query
+
+
+def _counted(slots: _Slots, law: str, unscored: bool) -> tuple[PairIndex, int]:
+    spans, query = _spans(slots, winners_only=law != "partners" and not unscored)
+    lower, start, stop, higher = spans.T
+    size = (stop - start).astype(np.float64)
+    partners = size - 1 if unscored else ((start - lower) + (higher - stop)).astype(np.float64)
+    faces, n_skipped = _faces(law, size, partners, query, np.bincount(query, weights=size), slots.n_queries)
+    kept = faces > 0
+    return _index(core.BLOCKS if unscored else core.GRADES, faces[kept], spans=spans[kept], rows=slots.rows), n_skipped
+
+
+def _weighted(slots: _Slots, law: str, unscored: bool, y: Floats | None, w: Floats | None) -> tuple[PairIndex, int]:
+    spans, query = _spans(slots, winners_only=law != "partners" and not unscored)
+    # an empty slot after each query, so that the sums before slot STOP exist and stay inside the query
+    n_slots = len(slots.rows) + len(slots.starts) - 1
+    at = np.arange(len(slots.rows)) + slots.codes
+    own, rows, groups = np.zeros(n_slots), np.zeros(n_slots, dtype=np.int64), np.zeros(n_slots, dtype=np.int64)
+    own[at] = 1.0 if w is None else w[slots.rows]
+    rows[at], groups[at] = slots.rows, slots.groups
+    sums = np.zeros((n_slots, 3))
+    padded = slots.starts + np.arange(len(slots.starts))
+    core.running_sums(own, padded, sums[:, core.MASS])
+    if y is None:
+        sums[:, core.LEVEL] = 1.0
+    else:
+        # levels count from the query's lowest score; a power of two changes no digit and keeps sums finite
+        exponent = np.frexp(np.abs(y[slots.rows]).max(initial=1.0))[1]
+        scores = np.ldexp(y[slots.rows], -exponent)
+        sums[at, core.LEVEL] = scores - scores[slots.starts[slots.codes]]
+        core.running_sums(own * sums[:, core.LEVEL], padded, sums[:, core.MOMENT])
+    kind = core.WEIGHTED_BLOCKS if unscored else core.WEIGHTED_GRADES
+    index = _index(kind, spans=spans + query[:, None], rows=rows, groups=groups, sums=sums)
+    partners = np.empty(len(at))
+    core.partner_weights(index, at.view(np.uint64), partners)
+    faces = np.zeros(n_slots)
+    W_q = np.bincount(slots.codes, weights=own[at])
+    faces[at], n_skipped = _faces(law, own[at], partners, slots.codes, W_q, slots.n_queries)
+    return index._replace(table=alias_table(faces)), n_skipped
+
+
+def _listed(data: RankingData, law: str) -> tuple[PairIndex, int]:
+    """Given pairs: the laws of `PairSampler` with "other scores" read as "listed together"."""
+    assert data.pairs is not None
+    pairs, codes, weight = data.pairs, data.queries.codes, data.pair_weight / data.pair_weight.max()
+    w = np.where(data.is_scored, data.weight_of(np.arange(data.n_rows)), 0.0)
+    W_q = np.bincount(codes, weights=w)
+    if law == "partners":
+        # row a ∝ w_a, then each of its pairs ∝ its weight; or the other row first
+        share = np.bincount(pairs.ravel(), weights=np.repeat(weight, 2), minlength=len(w))
+        per_weight = np.divide(w, share, out=np.zeros_like(w), where=share > 0)
+        weight, law = weight * per_weight[pairs].sum(axis=1), "pairs"
+    query = codes[pairs[:, 0]]
+    faces, n_skipped = _faces(law, weight, np.ones(len(pairs)), query, W_q, len(np.unique(query)))
+    kept = faces > 0
+    return _index(core.LISTED, faces[kept], rows=pairs[kept].ravel()), n_skipped
+
+
+def _faces(
+    law: str, own: Floats, partners: Floats, query: Integers, W_q: NDArray[Any], n_queries: int
+) -> tuple[Floats, int]:
+    """Weight of each face from its own weight and that of its partners, and the queries left without a pair."""
+    weight = own * partners
+    in_query = np.bincount(query, weights=weight)
+    n_with_pairs = int(np.count_nonzero(in_query))
+    if n_with_pairs == 0:
+        raise InputError(
+            f"none of the {n_queries} queries with candidate rows holds a pair of positive weight; "
+            "score more rows, keep two unscored rows in a query, or check the weights."
+        )
+    if law == "partners":
+        weight = np.where(partners > 0, own, 0.0)
+    elif law != "pairs":
+        below = in_query if law == "equal" else W_q
+        weight = np.divide(weight, below[query], out=np.zeros_like(weight), where=weight > 0)
+    return weight, n_queries - n_with_pairs
+
+
+def _index(
+    law: int,
+    faces: Floats | None = None,
+    spans: Integers | None = None,
+    rows: Integers | None = None,
+    groups: Integers | None = None,
+    sums: Floats | None = None,
+) -> PairIndex:
+    nothing = np.empty(0, dtype=np.int64)
+    return PairIndex(
+        law=law,
+        table=np.empty((0, 2), dtype=np.uint64) if faces is None else alias_table(faces),
+        spans=_narrow(np.empty((0, 4), dtype=np.int64) if spans is None else spans),
+        rows=_narrow(nothing if rows is None else rows),
+        groups=_narrow(nothing if groups is None else groups),
+        sums=np.empty((0, 3)) if sums is None else sums,
+    )
+
+
+def _narrow(numbers: Integers) -> NDArray[np.uint32]:
+    """Half the memory that random draws must reach into."""
+    if numbers.max(initial=0) > np.iinfo(np.uint32).max:
+        raise InputError(f"a problem of {numbers.max()} rows is too large to draw from; pass fewer than 2³² rows.")
+    return numbers.astype(np.uint32)
+
+
+NO_PAIRS = _index(core.LISTED)
+"""The index of no law at all."""

@@ -1,7 +1,0 @@
-"""Reports: tables, plots and what they say, as one HTML page and as Markdown."""
-
-from corank.report.report import Report
-from corank.report.study import study_html, study_markdown, write
-from corank.tables import Cell, ReportTable
-
-__all__ = ["Cell", "Report", "ReportTable", "study_html", "study_markdown", "write"]

@@ -1,0 +1,113 @@
+"""What the squared loss asks of the scores of rows: a quadratic form that is applied in O(n) and never built."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corank.data.problem.queries import Queries
+from corank.data.problem.ranking import RankingData
+from corank.data.problem.weights import require_weight
+from corank.pairwise import Laplacian, weigh_queries
+from corank.solvers.linear_map import LinearMap
+from corank.solvers.solution import Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Comparisons:
+    """
+    The function ½ zᵀKz − kᵀz + ½ c of the scores z of chosen rows.
+
+    rows: the chosen rows.
+    apply: returns K z.
+    pull: the vector k.
+    constant: the number c.
+    diagonal: diagonal of K.
+    """
+
+    rows: LinearMap
+    apply: Callable[[Floats], Floats]
+    pull: Floats
+    constant: float
+    diagonal: Floats
+
+
+def scored_comparisons(data: RankingData, mix: float, centred: bool, query_weight: str) -> Comparisons:
+    """
+    Return the loss of the scored rows.
+
+    K = (1 − mix)/W_P (L_q − L_g) + mix/W_D (diag(w) − w wᵀ/W_D): all pairs of a query less those inside a grade,
+    each c_q times, and the rows themselves (less their mean where an intercept absorbs it).
+
+    mix: share of regression.
+    centred: whether an intercept absorbs the mean.
+    query_weight {"pairs", "equal", "rows"}: how much a query counts, see `corank.pairwise.weigh_queries`.
+    Returns: the quadratic form.
+    """
+    if data.pairs is not None:
+        return _preferences(weigh_queries(data, query_weight))
+    assert data.y is not None
+    assert data.targets is not None
+    order = data.order[data.is_scored[data.order]]
+    w = data.weight_of(order)
+    # without a pair to count, a query has no weight to spread over its rows
+    v = weigh_queries(data, query_weight).weight_of(order) if mix < 1.0 else w
+    y, query = data.y[order], data.queries.codes[order]
+    new = np.ones(len(order), dtype=bool)
+    new[1:] = (query[1:] != query[:-1]) | (y[1:] != y[:-1])
+    grade = np.cumsum(new) - 1
+    W_q, W_g, W_D = np.bincount(query, weights=v), np.bincount(grade, weights=v), float(w.sum())
+    require_weight(W_D, "scored row")
+    degree = v * (W_q[query] - W_g[grade])
+    per_pair, per_row = 0.0, mix / W_D
+    if mix < 1.0:
+        require_weight(float(degree.sum()), "pair")
+        per_pair = (1.0 - mix) / (0.5 * float(degree.sum()))
+    L_q, L_g = _blocks(query, v), _blocks(grade, v)
+
+    def apply(z: Floats) -> Floats:
+        out = per_row * w * (z - (w @ z) / W_D if centred else z)
+        return out + per_pair * (L_q @ z - L_g @ z) if per_pair else out
+
+    t = data.targets[order]
+    k = apply(t)
+    return Comparisons(LinearMap(data.X, order), apply, k, float(t @ k), per_pair * degree + per_row * w)
+
+
+def unscored_comparisons(data: RankingData, query_weight: str) -> Comparisons | None:
+    """
+    Return the mean square of the differences of unscored rows, K the mean over pairs of (e_a − e_b)(e_a − e_b)ᵀ.
+
+    query_weight {"pairs", "equal", "rows"}: how much a query counts.
+    Returns: the quadratic form; None where no query holds two unscored rows.
+    """
+    order = data.order[~data.is_scored[data.order]]
+    w = weigh_queries(data, query_weight, rows="unscored").weight_of(order)
+    query = data.queries.codes[order]
+    degree = w * (np.bincount(query, weights=w)[query] - w)
+    total = 0.5 * float(degree.sum())
+    if not total > 0.0:
+        return None
+    L = _blocks(query, w)
+    nothing = np.zeros(len(order))
+    return Comparisons(LinearMap(data.X, order), lambda z: (L @ z) / total, nothing, 0.0, degree / total)
+
+
+def _preferences(data: RankingData) -> Comparisons:
+    assert data.pairs is not None
+    n, (winners, losers) = data.n_rows, data.pairs.T
+    w, t = data.pair_weight, data.pair_targets
+    total = float(w.sum())
+    require_weight(total, "pair")
+    L = Laplacian.from_pairs(data.pairs, n, w / total)
+    k = (np.bincount(winners, weights=w * t, minlength=n) - np.bincount(losers, weights=w * t, minlength=n)) / total
+    degree = np.bincount(data.pairs.ravel(), weights=np.repeat(w, 2), minlength=n) / total
+    return Comparisons(LinearMap(data.X, np.arange(n)), L.apply, k, float(w @ t**2) / total, degree)
+
+
+def _blocks(codes: NDArray[np.int64], w: Floats) -> Laplacian:
+    """All pairs of rows of one code; the codes come in runs."""
+    return Laplacian.per_query(Queries.of(codes, len(codes)), weights=w)

@@ -1,0 +1,261 @@
+"""
+Squared loss by one linear system.
+
+Minimises  mix · mean_D ½ (y − w·x − b)² + (1 − mix) · mean_P ½ (y_a − y_b − w·(a − b))² + alpha/2 ‖w‖²,
+P the pairs of rows of one query with different scores. The pairs enter through ``Σ_q X_qᵀ L_q X_q`` only, which one
+pass over the rows gives (`corank.pairwise`): O(n d² + d³) time and O(d²) memory, whatever the number of pairs. Above
+`MAX_DENSE` unknowns, or where n d² exceeds `MAX_SUMS`, the same system is solved by conjugate gradients, O(non-zeros) a
+step, without a d × d matrix.
+
+Reference: Sculley, Combined regression and ranking, KDD 2010 (the objective, solved there by stochastic steps).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from corank.core.rows.scaled import factors_of, plain
+from corank.data.problem.ranking import RankingData
+from corank.data.problem.weights import require_weight
+from corank.errors import InputError
+from corank.pairwise import Moments, dense
+from corank.solvers.conjugate import solve_by_products
+from corank.solvers.quadratic import Quadratic
+from corank.solvers.solution import Floats, Solution, require, require_numbers, require_products
+
+MAX_DENSE = 4000
+"""Unknowns up to which the system is built and factorised."""
+MAX_SUMS = 10**12
+"""Products n d² up to which it is built: some tens of seconds."""
+
+Sums = tuple[Moments, Moments | None]
+"""Sums over the pairs of scored rows, and over those of unscored rows."""
+
+# rows whose mean stands in for the mean of all: what is subtracted need only be near it
+_SAMPLE = 10_000
+
+
+def squared(
+    data: RankingData | Moments,
+    *,
+    mix: float = 0.0,
+    alpha: float,
+    fit_intercept: bool = False,
+    query_weight: str = "pairs",
+) -> Solution:
+    """
+    Minimise the squared loss over pairs, rows, or both.
+
+    Parameters
+    ----------
+    data : RankingData or Moments
+        The problem, or its sums (with ``plain`` where mix > 0), which serve any number of parameters and may come from
+        parts that were summed elsewhere; a preference pair asks for a difference of 1.
+    mix : float
+        Share of regression: 0 learns differences only, 1 is ridge regression.
+    alpha : float
+        Weight of the penalty; with 0 the shortest of all optima is returned.
+    fit_intercept : bool
+        Whether to learn b, from the regression part; it is not penalised and stays 0 where mix is 0.
+    query_weight : {"pairs", "equal", "rows"}
+        How much a query counts among the pairs, see `corank.pairwise.weigh_queries`; sums have theirs inside.
+
+    Returns
+    -------
+    Solution
+        The optimum.
+
+    Examples
+    --------
+    >>> data = RankingData.of([[0.0], [1.0], [2.0]], [0, 1, 2])
+    >>> squared(data, alpha=0.0).coef, squared(Moments.of(data), alpha=0.0).coef
+    (array([1.]), array([1.]))
+    """
+    columns = [np.arange(data.n_features)]
+    problem = (data, None) if isinstance(data, Moments) else data
+    found = _solve(problem, columns, mix, alpha, 0.0, fit_intercept, query_weight)
+    return Solution(found.coef, found.intercept, found.objective, found.n_iter)
+
+
+def squared_views(
+    data: RankingData | Sums,
+    views: Sequence[Any],
+    *,
+    mix: float = 0.0,
+    alpha: float,
+    coupling: float,
+    fit_intercept: bool = False,
+    query_weight: str = "pairs",
+) -> Solution:
+    """
+    Minimise the squared loss of several views that must agree on unscored pairs.
+
+    With m_v = w_v · p_v the margin that view v sees for a pair p, and P̂ the pairs of unscored rows of one query:
+    Σ_v [the objective of `squared` for view v] + coupling · Σ_{v,u} mean_P̂ (m_v − m_u)², whose gradient carries
+    the 4 coupling mean_P̂ Σ_{u≠v} (m_v − m_u) p_v of the LCRA update.
+
+    Parameters
+    ----------
+    data : RankingData, or tuple of (Moments, Moments or None)
+        The problem, or its sums over scored and over unscored rows.
+    views : sequence of array-like of int, or slices
+        The columns of each view; views may share columns.
+    mix : float
+        Share of regression.
+    alpha : float
+        Weight of the penalty.
+    coupling : float
+        Weight of the agreement; 0 solves every view by itself.
+    fit_intercept : bool
+        Whether each view learns a b_v, from the regression part.
+    query_weight : {"pairs", "equal", "rows"}
+        How much a query counts among the pairs, scored and unscored.
+
+    Returns
+    -------
+    Solution
+        ``view_coefs`` holds w_v, ``coef`` their mean in the columns of X.
+    """
+    n_features = data[0].n_features if isinstance(data, tuple) else data.n_features
+    columns = [_columns_of(view, n_features) for view in views]
+    if not columns or any(len(c) == 0 for c in columns):
+        raise InputError(f"the {len(columns)} views must be one or more, each with a column to look at.")
+    if not np.isfinite(coupling) or coupling < 0.0:
+        raise InputError(f"coupling is {coupling}; pass a finite weight of the agreement, zero or more.")
+    return _solve(data, columns, mix, alpha, coupling, fit_intercept, query_weight)
+
+
+def _columns_of(view: Any, d: int) -> NDArray[np.int64]:
+    every = np.arange(d)
+    try:
+        return every[view] if isinstance(view, slice) else every[np.atleast_1d(view) if len(view) else slice(0)]
+    except (IndexError, TypeError) as error:
+        raise InputError(f"a view names columns that X does not have ({error}); pass integers below {d}.") from error
+
+
+def _solve(
+    data: RankingData | Sums, columns: list[NDArray[Any]], mix: float, alpha: float, coupling: float,
+    fit_intercept: bool, query_weight: str,
+) -> Solution:  # fmt: skip
+    centred, couples = fit_intercept and mix > 0.0, coupling > 0.0 and len(columns) > 1
+    if isinstance(data, RankingData):
+        require(data, mix, alpha)
+        d, n_slots = data.n_features, sum(len(c) for c in columns)
+        by_products = max(n_slots, d) > MAX_DENSE or data.n_rows * d * d > MAX_SUMS
+    else:
+        require_numbers(mix, alpha)
+        d, by_products = data[0].n_features, False
+    if by_products:
+        assert isinstance(data, RankingData)
+        theta, objective, n_iter, means = solve_by_products(data, columns, mix, alpha, coupling, centred, query_weight)
+    else:
+        with np.errstate(over="ignore", invalid="ignore"):
+            system, agreement = _sums(data, mix, centred, couples, query_weight)
+        theta, objective = _factorise(system, agreement, columns, alpha, coupling)
+        n_iter, means = 0, (system.x_mean, system.y_mean)
+    bounds = np.cumsum([0, *(len(c) for c in columns)])
+    coefs = tuple(theta[bounds[v] : bounds[v + 1]] for v in range(len(columns)))
+    coef = np.zeros(d)
+    for view, w in zip(columns, coefs, strict=True):
+        np.add.at(coef, view, w / len(columns))
+    intercept = float(means[1] - coef @ means[0]) if centred else 0.0
+    return Solution(coef, intercept, max(objective, 0.0), n_iter, coefs)
+
+
+def _sums(
+    data: RankingData | Sums, mix: float, centred: bool, couples: bool, query_weight: str
+) -> tuple[Quadratic, Floats | None]:
+    """The system of the loss, and the mean of p pᵀ over unscored pairs where views are coupled."""
+    origin = np.zeros(0)
+    if isinstance(data, RankingData):
+        how: dict[str, Any] = {"query_weight": query_weight}
+        unscored = Moments.of(data, rows="unscored", **how) if couples else None
+        if centred:
+            # rows are taken relative to a point near their mean, so that centring their sums cancels nothing
+            origin, factors = _near_mean(data), factors_of(data.X)
+            raw = replace(data, X=plain(data.X))
+            scored = Moments.of(raw, features=lambda rows: dense(rows) - origin, plain=True, **how)
+            if factors is not None:
+                scored, origin = scored.scaled(factors), factors * origin
+        else:
+            scored = Moments.of(data, plain=mix > 0.0, **how)
+    else:
+        scored, unscored = data
+    system = _system(scored, mix, centred)
+    if len(origin):
+        system = replace(system, x_mean=system.x_mean + origin)
+    if not couples or unscored is None or not unscored.pair_weight > 0.0:
+        return system, None
+    return system, unscored.pair[:-1, :-1] / unscored.pair_weight
+
+
+def _near_mean(data: RankingData) -> Floats:
+    rows = data.scored_rows
+    rows = rows[:: max(len(rows) // _SAMPLE, 1)]
+    return np.asarray(plain(data.X)[rows].mean(axis=0), dtype=np.float64).ravel()
+
+
+def _system(sums: Moments, mix: float, centred: bool) -> Quadratic:
+    """Add both parts, the rows about their mean where an intercept absorbs it."""
+    system = Quadratic.zero(sums.n_features)
+    if mix < 1.0:
+        require_weight(sums.pair_weight, "pair")
+        system = system.plus(sums.pair, (1.0 - mix) / sums.pair_weight)
+    if mix == 0.0:
+        return system
+    if sums.plain is None:
+        raise InputError(f"mix is {mix}, but these moments hold no sums over rows; pass Moments.of(..., plain=True).")
+    total = sums.plain[-1, -1]
+    require_weight(total, "scored row")
+    if not centred:
+        return system.plus(sums.plain[:-1, :-1], mix / total)
+    mean = sums.plain[-1, :-1] / total
+    system = system.plus(sums.plain[:-1, :-1] - total * np.outer(mean, mean), mix / total)
+    return replace(system, x_mean=mean[:-1], y_mean=float(mean[-1]))
+
+
+def _factorise(
+    system: Quadratic, agreement: Floats | None, columns: list[NDArray[Any]], alpha: float, coupling: float
+) -> tuple[Floats, float]:
+    """
+    Solve the block system of the views.
+
+    Block (v, u) is δ_vu (A_vv + alpha I) + 4 coupling (M δ_vu − 1) U_vu, U the mean of p pᵀ over unscored pairs.
+    """
+    slots = np.concatenate(columns)
+    view = np.repeat(np.arange(len(columns)), [len(c) for c in columns])
+    same = (view[:, None] == view[None, :]).astype(np.float64)
+    A = system.A[np.ix_(slots, slots)] * same
+    if agreement is not None:
+        A += 4.0 * coupling * (len(columns) * same - 1.0) * agreement[np.ix_(slots, slots)]
+    A[np.diag_indices_from(A)] += alpha
+    b = system.b[slots]
+    require_products(A)
+    theta = _solve_symmetric(A, b, shortest=alpha == 0.0)
+    return theta, float(0.5 * theta @ (A @ theta) - b @ theta + 0.5 * len(columns) * system.c)
+
+
+def _solve_symmetric(A: Floats, b: Floats, shortest: bool) -> Floats:
+    """Solve with columns scaled to one diagonal; `shortest` asks for the shortest solution where A is singular."""
+    diagonal = np.diag(A)
+    smallest = len(A) * np.finfo(np.float64).eps
+    scale = 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
+    scaled = A * scale[:, None] * scale[None, :]
+    try:
+        factor = linalg.cho_factor(scaled)
+        # smaller pivots are rounding errors
+        if np.diag(factor[0]).min() ** 2 > smallest:
+            return np.asarray(scale * linalg.cho_solve(factor, scale * b))
+    except linalg.LinAlgError:
+        pass
+    if shortest:
+        scale, scaled = np.ones(len(A)), A
+    values, vectors = linalg.eigh(scaled)
+    kept = values > smallest * max(values[-1], 0.0)
+    return np.asarray(scale * (vectors[:, kept] @ ((vectors[:, kept].T @ (scale * b)) / values[kept])))

@@ -1,0 +1,157 @@
+"""
+Smooth losses by truncated Newton.
+
+The squared hinge counts its active pairs by sorting inside queries, O(n log n) a product, so a query may hold any
+number of rows; other losses visit every pair, up to `MAX_PAIRS` of them. Conjugate gradients are preconditioned by the
+same sums over all pairs that solve the squared loss: an upper bound of the second derivative.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import linalg
+
+from corank.data.problem.ranking import RankingData
+from corank.errors import InputError
+from corank.pairwise import Moments, weigh_queries
+from corank.pairwise.losses import Loss
+from corank.progress import progress
+from corank.solvers.comparisons import Comparisons, scored_comparisons
+from corank.solvers.newton import Affine, Evaluate, Slopes, Vector, minimise
+from corank.solvers.pair_losses import pair_loss, row_loss
+from corank.solvers.solution import Floats, Solution, require, require_products
+from corank.solvers.targets import ordered
+
+MAX_PAIRS = 100_000_000
+"""Most pairs that are visited one by one; each Newton step passes over them about ten times."""
+
+# columns up to which the preconditioner is a full matrix: above, building it costs more than it saves
+_MAX_FULL = 256
+
+
+def smooth_loss(
+    data: RankingData,
+    name: str,
+    *,
+    mix: float = 0.0,
+    alpha: float,
+    fit_intercept: bool = False,
+    query_weight: str = "pairs",
+    tol: float = 1e-10,
+    max_iter: int = 100,
+    verbose: bool = False,
+) -> Solution:
+    """
+    Minimise mix · mean_D ℓ(y, w·x + b) + (1 − mix) · mean_P ℓ(t(y_a − y_b), w·(a − b)) + alpha/2 ‖w‖².
+
+    Where rows have a prior s₀, s₀ + w·x stands for w·x.
+
+    The squared hinge with mix = 0 is the linear RankSVM, the logistic loss with mix = 1 logistic regression.
+
+    Parameters
+    ----------
+    data : RankingData
+        The problem, with scores that the loss can learn from. A preference is a pair whose scores differ by 1.
+    name : str
+        One of `corank.pairwise.losses.LOSSES`; the hinge has no solver.
+    mix : float
+        Share of regression.
+    alpha : float
+        Weight of the penalty, above zero.
+    fit_intercept : bool
+        Whether to learn b, from the regression part; it is not penalised and stays 0 where mix is 0.
+    query_weight : {"pairs", "equal", "rows"}
+        How much a query counts among the pairs, see `corank.pairwise.weigh_queries`.
+    tol : float
+        Stops where the objective is above its minimum by at most this share of its value, or of what was gained since
+        w = 0, where that is less.
+    max_iter : int
+        Most Newton steps; a `ConvergenceWarning` says where they did not suffice.
+    verbose : bool
+        Whether to count them in a progress bar, on a terminal or in a notebook.
+
+    Returns
+    -------
+    Solution
+        The optimum.
+
+    Examples
+    --------
+    >>> data = RankingData.of([[0.0], [2.0]], [0, 1])
+    >>> smooth_loss(data, "squared_hinge", alpha=1.0).coef
+    array([0.4])
+    """
+    loss = Loss.of(name)
+    if loss.exact is None:
+        raise InputError(
+            f"solver='exact' knows no solver for the {name} loss; choose 'squared_hinge', or solver='sgd'."
+        )
+    require(data, mix, alpha, "above zero")
+    if mix < 1.0 and loss.exact != "sorted" and data.n_pairs > MAX_PAIRS:
+        raise InputError(
+            f"the problem has {data.n_pairs} pairs, and the exact {name} solver visits at most {MAX_PAIRS}; "
+            "use solver='sgd', or loss='squared'."
+        )
+    if loss.scores == "signs" and mix == 0.0:
+        data = ordered(data)
+    comparisons = scored_comparisons(data, mix, False, query_weight)
+    order = comparisons.rows.order
+    parts: list[Evaluate] = []
+    if data.y is not None:
+        loss.require_scores(data.y[order], data.queries.codes[order], mix > 0.0)
+    if mix < 1.0:
+        parts.append(pair_loss(weigh_queries(data, query_weight), loss, 1.0 - mix))
+    if data.y is not None and mix > 0.0:
+        parts.append(row_loss(data.y[order], data.weight_of(order), loss, mix))
+    learns_b = fit_intercept and mix > 0.0
+    precondition = _preconditioner(data, comparisons, mix, alpha, loss.curvature, learns_b, query_weight)
+    scores = Affine(comparisons.rows, learns_b)
+    with np.errstate(over="ignore", invalid="ignore"), progress(max_iter, "Newton steps", verbose) as advance:
+        found = minimise(_sum(parts), scores, data.prior_of(order), alpha, precondition, tol, max_iter, advance)
+    if not np.isfinite(found.objective):
+        raise InputError(f"the weights overflow with alpha={alpha:g}; scale the columns of X, or raise alpha.")
+    return found
+
+
+def _sum(parts: list[Evaluate]) -> Evaluate:
+    if len(parts) == 1:
+        return parts[0]
+
+    def evaluate(u: Floats) -> Slopes:
+        one, other = (part(u) for part in parts)
+        return Slopes(one.value + other.value, one.slope + other.slope, lambda z: one.bend(z) + other.bend(z))
+
+    return evaluate
+
+
+def _preconditioner(
+    data: RankingData, comparisons: Comparisons, mix: float, alpha: float, curvature: float, learns_b: bool,
+    query_weight: str,
+) -> Vector:  # fmt: skip
+    """
+    Return products with P⁻¹, P = curvature · XᵀKX + alpha I or, for many columns, about its diagonal.
+
+    K is that of the squared loss; `curvature` bounds the second derivative of the loss in the margin.
+    """
+    d = data.n_features
+    if d > _MAX_FULL:
+        with np.errstate(over="ignore"):
+            diagonal = alpha + curvature * comparisons.rows.gather_squares(comparisons.diagonal)
+        require_products(diagonal)
+        inverse = 1.0 / (np.append(diagonal, curvature * mix) if learns_b else diagonal)
+        return lambda r: inverse * r
+    with np.errstate(over="ignore", invalid="ignore"):
+        sums = Moments.of(data, plain=mix > 0.0, query_weight=query_weight)
+    require_products(sums.pair)
+    P = np.zeros((d + 1, d + 1))
+    if mix < 1.0:
+        P[:d, :d] += (1.0 - mix) * curvature / sums.pair_weight * sums.pair[:d, :d]
+    if sums.plain is not None:
+        kept = np.r_[:d, d + 1]
+        P += mix * curvature / sums.plain[-1, -1] * sums.plain[np.ix_(kept, kept)]
+    P = P if learns_b else P[:d, :d]
+    P[np.diag_indices(d)] += alpha
+    # what rounding may have made negative; a preconditioner need not be exact
+    P[np.diag_indices_from(P)] *= 1.0 + 1e-10
+    factor = linalg.cho_factor(P)
+    return lambda r: np.asarray(linalg.cho_solve(factor, r))

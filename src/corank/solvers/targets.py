@@ -1,0 +1,65 @@
+"""Scores as a loss sees them: by their order alone, or as shares between 0 and 1."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from corank.data.problem.ranking import RankingData
+
+Range = tuple[float, float]
+
+
+def ordered(data: RankingData) -> RankingData:
+    """
+    Return the same problem with scores 0, 1, 2, ... inside each query, for a loss that knows only who is better.
+
+    >>> ordered(RankingData.of([[0.0], [1.0], [2.0]], [-1e300, 1e300, 7.0])).y.tolist()
+    [0.0, 2.0, 1.0]
+    """
+    if data.y is None:
+        return data
+    y, grades = data.y.copy(), np.diff(data.query_grades)
+    sizes = data.grade_stops - data.grade_starts
+    place = np.arange(len(sizes)) - np.repeat(data.query_grades[:-1], grades)
+    y[data.order[data.is_scored[data.order]]] = np.repeat(place, sizes)
+    return replace(data, y=y)
+
+
+def unit_range(data: RankingData, rows: bool) -> Range:
+    """
+    Say which scores stand for 0 and for 1 where a loss learns shares.
+
+    rows: whether single scores are learnt: then 0 and 1 themselves where no score is outside, else the lowest and the
+        highest. Of differences only the size counts: 0, and the widest difference inside a query or 1, if that is more.
+
+    >>> data = RankingData.of([[0.0], [1.0], [2.0], [3.0]], [1, 2, 3, 6], qid=[1, 1, 2, 2])
+    >>> unit_range(data, rows=True), unit_range(data, rows=False)
+    ((1.0, 6.0), (0.0, 3.0))
+    """
+    if data.y is None:
+        return 0.0, 1.0
+    if rows:
+        y = data.y[data.scored_rows]
+        low, high = float(y.min()), float(y.max())
+        return (low, high) if low < 0.0 or high > 1.0 else (0.0, 1.0)
+    # sorted by score inside queries: the lowest comes first, the highest last
+    learns = np.zeros(data.n_rows, dtype=bool)
+    learns[data.scored_rows] = True
+    by_score = data.order[learns[data.order]]
+    y, codes = data.y[by_score], data.queries.codes[by_score]
+    first = np.flatnonzero(np.diff(codes, prepend=-1))
+    return 0.0, max(1.0, float((y[np.append(first[1:], len(y)) - 1] - y[first]).max()))
+
+
+def in_unit(data: RankingData, limits: Range) -> RankingData:
+    """
+    Return the same problem with scores as shares.
+
+    limits: what stands for 0 and 1, see `unit_range`; where they are one, all scores are in the middle.
+    """
+    if data.y is None or limits == (0.0, 1.0):
+        return data
+    low, high = limits
+    return replace(data, y=(data.y - low) / (high - low) if low < high else data.y - low + 0.5)

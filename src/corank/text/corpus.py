@@ -1,0 +1,313 @@
+"""
+Corpus: documents as an inverted index of word counts, and what their words and lengths are compared with.
+
+Built in one pass over texts that are not kept; O(words) time, 8 bytes a posting. Any weighting of words (`BM25`,
+`LinkLearn`) makes an `Index` of it, which is what is searched.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import count
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from corank.core.text.postings import Bags, Postings, sizes, totals, turn_around
+from corank.data.problem.rows import as_rows
+from corank.errors import InputError
+from corank.text.words import Counter, Numbers, Words
+
+# categories of letters that end lines or part columns, or are none
+_NOT_IN_NAMES = ("Cc", "Cs", "Zl", "Zp")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Corpus:
+    """
+    Documents, as the numbers of times that words stand in them.
+
+    Attributes
+    ----------
+    ids : array of str objects, shape (n_documents,)
+        What the documents are called.
+    terms : array of str objects, shape (n_terms,)
+        The words.
+    postings : Postings
+        Word by word, the documents that hold it and how often, in 8 bytes.
+    lengths : array of int64, shape (n_documents,)
+        How many words each document has, repeated ones counted.
+    words : Words
+        How text becomes words.
+    """
+
+    ids: NDArray[np.object_]
+    terms: NDArray[np.object_]
+    postings: Postings
+    lengths: NDArray[np.int64]
+    words: Words
+
+    @classmethod
+    def of(
+        cls,
+        texts: Iterable[str],
+        ids: Iterable[Any] | None = None,
+        *,
+        language: str | None = "english",
+        stop_words: str | Iterable[str] | None = "english",
+    ) -> Corpus:
+        """
+        Count the words of texts, which may come from a generator and are not kept.
+
+        Parameters
+        ----------
+        texts : iterable of str
+            The documents; empty ones are documents too.
+        ids : iterable, optional
+            What each is called, as text or a number; its number from 0 by default.
+        language : str or None
+            Language of the stemmer (``pip install 'corank[text]'``), None leaves words whole.
+        stop_words : "english", iterable of str, or None
+            Words that do not count; None counts all.
+
+        Returns
+        -------
+        Corpus
+            The documents.
+
+        Examples
+        --------
+        >>> corpus = Corpus.of(["Tin is soft.", "Iron and tin rust."], ids=["a", "b"], language=None)
+        >>> corpus
+        <Corpus: 2 documents, 4 terms, 5 postings>
+        >>> corpus.terms.tolist(), corpus.document_frequency.tolist()
+        (['tin', 'soft', 'iron', 'rust'], [2, 1, 1, 1])
+        """
+        words = Words.of(language, stop_words)
+        return _counted(words, Numbers(), texts, ids, None)
+
+    @classmethod
+    def of_counts(cls, X: Any, ids: Iterable[Any] | None = None, terms: Iterable[str] | None = None) -> Corpus:
+        """
+        Take counts that are there already.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix, shape (n_documents, n_terms)
+            How often each word stands in each document, whole numbers.
+        ids : iterable, optional
+            What the documents are called; their numbers from 0 by default.
+        terms : iterable of str, optional
+            The words; the numbers of their columns by default. Texts that are searched for are cut into words as they
+            stand, without stop words and stemming.
+
+        Returns
+        -------
+        Corpus
+            The documents.
+        """
+        rows = sparse.csr_array(as_rows(X))
+        rows.sum_duplicates()
+        rows.eliminate_zeros()
+        if len(rows.data) and (rows.data.min() < 0 or (rows.data != np.floor(rows.data)).any()):
+            raise InputError("X holds what is no count of words; pass whole numbers from 0, or texts to Corpus.of.")
+        if len(rows.data) and rows.data.max() >= 2**32:
+            raise InputError(
+                f"X counts a word {rows.data.max():g} times, and 2³² − 1 are the most; pass smaller counts."
+            )
+        bags = Bags(rows.indptr.astype(np.uint64), rows.indices.astype(np.uint32), rows.data.astype(np.uint32))
+        names = _texts(range(rows.shape[1]) if terms is None else terms)
+        if len(names) != rows.shape[1]:
+            raise InputError(f"terms has {len(names)} words for {rows.shape[1]} columns of X; pass one for each.")
+        return _assembled(_ids(ids, rows.shape[0]), names, [bags], Words(None, ()))
+
+    @property
+    def n_documents(self) -> int:
+        """Number of documents."""
+        return len(self.ids)
+
+    @property
+    def n_terms(self) -> int:
+        """Number of different words."""
+        return len(self.terms)
+
+    @property
+    def document_frequency(self) -> NDArray[np.int64]:
+        """Number of documents that hold each word."""
+        return sizes(self.postings.starts)
+
+    @property
+    def mean_length(self) -> float:
+        """Mean number of words of a document; 1 where there is none."""
+        return float(self.lengths.mean()) if self.lengths.any() else 1.0
+
+    @cached_property
+    def number(self) -> dict[str, int]:
+        """Number of each document, by what it is called."""
+        return {name: at for at, name in enumerate(self.ids.tolist())}
+
+    @cached_property
+    def bags(self) -> Bags:
+        """Document by document, its words and how often each stands there: the postings turned around."""
+        starts = np.zeros(self.n_documents + 1, np.uint64)
+        np.cumsum(np.bincount(self.postings.docs, minlength=self.n_documents), out=starts[1:])
+        terms, counts = np.empty_like(self.postings.docs), np.empty_like(self.postings.values)
+        turn_around(Bags(*self.postings), starts, terms, counts)
+        return Bags(starts, terms, counts)
+
+    @property
+    def counts(self) -> Any:
+        """Numbers of words as a CSR matrix (n_documents, n_terms) of float64, as rankers take it."""
+        return as_matrix(self.bags, self.n_terms)
+
+    def count(self, texts: Sequence[str]) -> Bags:
+        """
+        Count the words of other texts, such as queries, as far as the documents know them.
+
+        Parameters
+        ----------
+        texts : sequence of str
+            The texts.
+
+        Returns
+        -------
+        Bags
+            Text by text, the numbers of its words and how often each stands there.
+        """
+        given = _given(texts)
+        counter = Counter(self.words, self._term_number)
+        return _joined(list(counter.count(given)))
+
+    def add(self, texts: Iterable[str], ids: Iterable[Any]) -> Corpus:
+        """
+        Put more documents behind these.
+
+        Parameters
+        ----------
+        texts : iterable of str
+            The new documents.
+        ids : iterable
+            What they are called.
+
+        Returns
+        -------
+        Corpus
+            All documents; this corpus stays as it is.
+        """
+        return _counted(self.words, Numbers(self._term_number), texts, ids, self)
+
+    def subset(self, documents: Any) -> Corpus:
+        """
+        Take some documents, with only the words that stand in them.
+
+        Parameters
+        ----------
+        documents : array-like of int, or of bool
+            Numbers of the documents, or one truth value for each.
+
+        Returns
+        -------
+        Corpus
+            These documents, in the order given.
+        """
+        kept = np.arange(self.n_documents)[np.asarray(documents)]
+        rows = self.counts[kept]
+        used = np.flatnonzero(np.bincount(rows.indices, minlength=self.n_terms))
+        rows = rows[:, used]
+        bags = Bags(rows.indptr.astype(np.uint64), rows.indices.astype(np.uint32), rows.data.astype(np.uint32))
+        return _assembled(self.ids[kept], self.terms[used], [bags], self.words)
+
+    def __len__(self) -> int:
+        return self.n_documents
+
+    def __repr__(self) -> str:
+        return f"<Corpus: {self.n_documents} documents, {self.n_terms} terms, {len(self.postings.docs)} postings>"
+
+    @cached_property
+    def _term_number(self) -> dict[str, int]:
+        return {term: at for at, term in enumerate(self.terms.tolist())}
+
+
+def as_matrix(bags: Bags, n_terms: int) -> Any:
+    """
+    Return bags as a CSR matrix of float64.
+
+    n_terms: number of columns.
+    """
+    parts = (bags.values.astype(np.float64), bags.terms.astype(np.int32), bags.starts.astype(np.int64))
+    return sparse.csr_array(parts, shape=(len(bags.starts) - 1, n_terms))
+
+
+def _counted(
+    words: Words, terms: Numbers, texts: Iterable[str], ids: Iterable[Any] | None, before: Corpus | None
+) -> Corpus:
+    counter = Counter(words, terms)
+    found = list(counter.count(_given(texts)))
+    old = [] if before is None else [before.bags]
+    names = _ids(ids, sum(len(bags.starts) - 1 for bags in found))
+    names = names if before is None else _distinct(np.concatenate([before.ids, names]))
+    return _assembled(names, _texts(terms), [*old, *found], words)
+
+
+def _assembled(ids: NDArray[np.object_], terms: NDArray[np.object_], parts: list[Bags], words: Words) -> Corpus:
+    """Turn bags of documents into postings."""
+    bags = _joined(parts)
+    starts = np.zeros(len(terms) + 1, np.uint64)
+    np.cumsum(np.bincount(bags.terms, minlength=len(terms)), out=starts[1:])
+    docs, counts = np.empty_like(bags.terms), np.empty_like(bags.values)
+    turn_around(bags, starts, docs, counts)
+    return Corpus(ids, terms, Postings(starts, docs, counts), totals(bags), words)
+
+
+def _joined(parts: list[Bags]) -> Bags:
+    if len(parts) == 1:
+        return parts[0]
+    each = np.concatenate([np.zeros(1, np.int64), *(sizes(part.starts) for part in parts)])
+    nothing = np.empty(0, np.uint32)
+    return Bags(
+        np.cumsum(each).astype(np.uint64),
+        np.concatenate([nothing, *(part.terms for part in parts)]),
+        np.concatenate([nothing, *(part.values for part in parts)]),
+    )
+
+
+def _given(texts: Iterable[str]) -> Iterable[str]:
+    if isinstance(texts, str | bytes):
+        raise InputError(f"texts is one {type(texts).__name__}; pass a list of texts.")
+    return map(_as_text, texts, count())
+
+
+def _as_text(text: Any, at: int) -> str:
+    if not isinstance(text, str):
+        raise InputError(f"document {at} is a {type(text).__name__}; pass texts.")
+    return text
+
+
+def _ids(ids: Iterable[Any] | None, n: int) -> NDArray[np.object_]:
+    names = _texts(range(n) if ids is None else ids)
+    if len(names) != n:
+        raise InputError(f"ids has {len(names)} names for {n} documents; pass one for each.")
+    return _distinct(names)
+
+
+def _distinct(names: NDArray[np.object_]) -> NDArray[np.object_]:
+    seen: set[str] = set()
+    for name in names.tolist():
+        if not name.strip() or any(unicodedata.category(letter) in _NOT_IN_NAMES for letter in name):
+            raise InputError(f"a document is called {name!r}; call each by letters that fit in one line of a result.")
+        if name in seen:
+            raise InputError(f"two documents are called {name!r}; call each by a name of its own.")
+        seen.add(name)
+    return names
+
+
+def _texts(given: Iterable[Any]) -> NDArray[np.object_]:
+    found = [str(item) for item in given]
+    texts = np.empty(len(found), dtype=object)
+    texts[:] = found
+    return texts

@@ -1,0 +1,145 @@
+"""
+Index: documents with a weight for each of their words, searched by sparse dot products.
+
+    score(q, d) = Σ over words t of q_t · d_t
+
+One query costs O(postings of its words + documents); queries run on threads, and the k best documents are kept in a
+heap, so that no list of scores is sorted or stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corank.core.text.postings import Bags, Postings, add_scores, top_documents
+from corank.core.threads import n_threads, spread
+from corank.errors import InputError
+from corank.parameters import check_values, whole
+from corank.text.corpus import Corpus
+
+Weigh = Callable[[Bags], NDArray[np.float64]]
+
+
+class Found(NamedTuple):
+    """
+    What a search found, best first.
+
+    Attributes
+    ----------
+    documents : array of int64, shape (n_queries, k)
+        Numbers of documents; −1 behind the last one that shares a word with the query.
+    scores : array of float32, shape (n_queries, k)
+        Their scores; −inf behind the last.
+    """
+
+    documents: NDArray[np.int64]
+    scores: NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Index:
+    """
+    Documents whose words have weights, and how the words of a query are weighed.
+
+    Made by `BM25.to_index` and `LinkLearn.to_index`.
+
+    Attributes
+    ----------
+    corpus : Corpus
+        The documents.
+    weights : array of float32
+        The weight of each posting of the corpus: 4 bytes beside the 4 of its document.
+    weigh : callable
+        Takes the words of queries, as `Corpus.count` gives them, and returns a weight for each.
+    """
+
+    corpus: Corpus
+    weights: NDArray[np.float32]
+    weigh: Weigh
+
+    def search(self, queries: str | Sequence[str] | Bags, k: int = 10, *, n_jobs: int | None = -1) -> Found:
+        """
+        Find the best documents for each query.
+
+        Parameters
+        ----------
+        queries : str, sequence of str, or Bags
+            The queries: texts, or words that were counted by `Corpus.count`.
+        k : int
+            How many documents to find for each.
+        n_jobs : int, optional
+            Threads; every processor by default, None is one.
+
+        Returns
+        -------
+        Found
+            Numbers of documents and their scores; equal scores in the order of documents. ``corpus.ids`` has their
+            names.
+        """
+        check_values({"k": k}, {"k": whole(1)})
+        bags = self._bags(queries)
+        n, k = len(bags.starts) - 1, min(k, max(1, self.corpus.n_documents))
+        found = Found(np.empty((n, k), np.int64), np.empty((n, k), np.float32))
+        postings = self._postings()
+
+        def work(first: int, last: int) -> None:
+            top_documents(postings, bags, first, last, self.corpus.n_documents, *found)
+
+        spread(work, _runs(n, n_jobs), n_threads(1 if n_jobs is None else n_jobs))
+        return found
+
+    def scores(self, queries: str | Sequence[str] | Bags, *, n_jobs: int | None = -1) -> NDArray[np.float64]:
+        """
+        Score every document for each query.
+
+        Parameters
+        ----------
+        queries : str, sequence of str, or Bags
+            The queries.
+        n_jobs : int, optional
+            Threads; every processor by default, None is one.
+
+        Returns
+        -------
+        array of shape (n_queries, n_documents)
+            Scores, 0 where document and query share no word.
+        """
+        bags = self._bags(queries)
+        n = len(bags.starts) - 1
+        scores = np.zeros((n, self.corpus.n_documents))
+        postings = self._postings()
+
+        def work(first: int, last: int) -> None:
+            for q in range(first, last):
+                add_scores(postings, bags, np.uint64(q), scores[q])
+
+        spread(work, _runs(n, n_jobs), n_threads(1 if n_jobs is None else n_jobs))
+        return scores
+
+    def __repr__(self) -> str:
+        return f"<Index of {self.corpus!r}>"
+
+    def _postings(self) -> Postings:
+        return Postings(self.corpus.postings.starts, self.corpus.postings.docs, self.weights)
+
+    def _bags(self, queries: str | Sequence[str] | Bags) -> Bags:
+        if isinstance(queries, Bags):
+            if len(queries.terms) and int(queries.terms.max()) >= self.corpus.n_terms:
+                raise InputError("queries hold words that this corpus does not have; count them by its own `count`.")
+            bags = queries
+        else:
+            bags = self.corpus.count([queries] if isinstance(queries, str) else queries)
+        return Bags(bags.starts, bags.terms, self.weigh(bags).astype(np.float32))
+
+
+def _runs(n: int, n_jobs: int | None) -> list[tuple[int, int]]:
+    """Cut queries into runs: some for each thread, as they differ in length."""
+    pieces = 1 if n_jobs is None else 4 * n_threads(n_jobs)
+    edges = np.unique(np.linspace(0, n, pieces + 1).astype(int)).tolist()
+    return list(pairwise(edges))

@@ -1,0 +1,254 @@
+"""Links: texts and the documents each is linked with, whatever a link is: hyperlink, citation, or click on a result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corank.core.text.postings import Bags, sizes, totals
+from corank.errors import InputError
+from corank.parameters import check_values, number, rng_of
+from corank.text.corpus import Corpus
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Links:
+    """
+    Texts, and the documents of a corpus that each is linked with.
+
+    Attributes
+    ----------
+    corpus : Corpus
+        The documents.
+    texts : Bags
+        The words of the texts that have links.
+    lengths : array of int64
+        How many words each text has.
+    starts, linked : arrays of uint64 and uint32
+        ``linked[starts[i]:starts[i + 1]]`` are the numbers of the documents of text i, each once.
+    own : array of int64
+        Number of the document that a text is; −1 for one that is none, such as a query.
+    n_missing : int
+        Links that were left out because they name a document or text that is not there.
+    n_own : int
+        Links of a document to itself, left out too.
+    """
+
+    corpus: Corpus
+    texts: Bags
+    lengths: NDArray[np.int64]
+    starts: NDArray[np.uint64]
+    linked: NDArray[np.uint32]
+    own: NDArray[np.int64]
+    n_missing: int
+    n_own: int
+
+    @classmethod
+    def of(cls, corpus: Corpus, pairs: Iterable[Sequence[Any]]) -> Links:
+        """
+        Take links between documents: each counts for both, as in the paper.
+
+        Parameters
+        ----------
+        corpus : Corpus
+            The documents.
+        pairs : iterable of pairs
+            What the two documents of each link are called. A link that is given twice counts once; one to the document
+            itself or to one that is not in the corpus is left out, and counted.
+
+        Returns
+        -------
+        Links
+            Every document that has a link, with those it is linked with.
+
+        Examples
+        --------
+        >>> corpus = Corpus.of(["tin", "iron", "wheat"], ids=["t", "i", "w"], language=None)
+        >>> Links.of(corpus, [("t", "i"), ("i", "t"), ("w", "w"), ("w", "gold")])
+        <Links: 2 texts, 2 links; 1 to themselves and 1 to what is missing left out>
+        """
+        numbers, n_missing = _numbers(pairs, corpus.number, corpus.number)
+        is_own = numbers[:, 0] == numbers[:, 1]
+        both = np.concatenate([numbers[~is_own], numbers[~is_own][:, ::-1]])
+        sources, starts, linked = _grouped(both)
+        rows = corpus.counts[sources]
+        bags = Bags(rows.indptr.astype(np.uint64), rows.indices.astype(np.uint32), rows.data.astype(np.uint32))
+        return cls(corpus, bags, corpus.lengths[sources], starts, linked, sources, n_missing, int(is_own.sum()))
+
+    @classmethod
+    def of_queries(cls, corpus: Corpus, queries: Mapping[Any, str], pairs: Iterable[Sequence[Any]]) -> Links:
+        """
+        Take links from other texts to documents, such as clicks on what a query found.
+
+        Parameters
+        ----------
+        corpus : Corpus
+            The documents.
+        queries : mapping of ids to str
+            The texts.
+        pairs : iterable of pairs
+            The id of a text and what its document is called. A text that is called as a document is that document,
+            which it is not compared with.
+
+        Returns
+        -------
+        Links
+            Every text that has a link, with its documents.
+        """
+        names = [str(name) for name in queries]
+        numbers, n_missing = _numbers(pairs, {name: at for at, name in enumerate(names)}, corpus.number)
+        own = np.array([corpus.number.get(name, -1) for name in names], dtype=np.int64)
+        is_own = own[numbers[:, 0]] == numbers[:, 1]
+        sources, starts, linked = _grouped(numbers[~is_own])
+        texts = list(queries.values())
+        bags = corpus.count([texts[at] for at in sources])
+        return cls(corpus, bags, totals(bags), starts, linked, own[sources], n_missing, int(is_own.sum()))
+
+    def __len__(self) -> int:
+        return len(self.own)
+
+    def __repr__(self) -> str:
+        left_out = f"{self.n_own} to themselves and {self.n_missing} to what is missing left out"
+        return f"<Links: {len(self)} texts, {len(self.linked)} links; {left_out}>"
+
+    @property
+    def n_constraints(self) -> int:
+        """Number of (text, linked, unlinked) that the links imply."""
+        n_linked = sizes(self.starts)
+        return int((n_linked * (self.corpus.n_documents - n_linked - (self.own >= 0))).sum())
+
+    def take(self, texts: NDArray[np.integer[Any]]) -> Links:
+        """
+        Keep the links of some texts; all documents stay.
+
+        Parameters
+        ----------
+        texts : array of int
+            Numbers of the texts.
+
+        Returns
+        -------
+        Links
+            Theirs, in the order given.
+        """
+        words, ends = _parts(self.texts.starts, texts)
+        links, starts = _parts(self.starts, texts)
+        bags = Bags(ends, self.texts.terms[words], self.texts.values[words])
+        return replace(
+            self, texts=bags, lengths=self.lengths[texts], starts=starts, linked=self.linked[links], own=self.own[texts]
+        )
+
+    def grades(self) -> NDArray[np.float64]:
+        """
+        Lay links out as judgements.
+
+        Returns
+        -------
+        array of shape (n_texts, n_documents)
+            1 where text and document are linked, NaN where the text is the document, 0 elsewhere.
+        """
+        grades = np.zeros((len(self), self.corpus.n_documents))
+        grades[np.repeat(np.arange(len(self)), sizes(self.starts)), self.linked] = 1.0
+        is_document = self.own >= 0
+        grades[np.flatnonzero(is_document), self.own[is_document]] = np.nan
+        return grades
+
+
+def split_links(
+    corpus: Corpus,
+    pairs: Iterable[Sequence[Any]],
+    fraction: float = 0.5,
+    *,
+    queries: Mapping[Any, str] | None = None,
+    random_state: Any = None,
+) -> tuple[Links, Links]:
+    """
+    Part documents into two corpora at random, each with the links inside it, one to learn from and one to validate on.
+
+    Parameters
+    ----------
+    corpus : Corpus
+        The documents.
+    pairs : iterable of pairs
+        Links, see `Links.of`.
+    fraction : float
+        Share of the documents in the second part.
+    queries : mapping of ids to str, optional
+        Texts that the first of each pair names, see `Links.of_queries`; each goes with the part of its documents.
+    random_state : int, numpy Generator, numpy RandomState or None
+        Seed.
+
+    Returns
+    -------
+    training, validation : Links
+        Links inside the two parts; those between them are left out.
+    """
+    check_values({"fraction": fraction}, {"fraction": number(0, 1, inside="()")})
+    given = [(str(a), str(b)) for a, b in pairs]
+    sources = corpus.number if queries is None else {str(name): at for at, name in enumerate(queries)}
+    _, n_missing = _numbers(given, sources, corpus.number)
+    n = corpus.n_documents
+    held = np.zeros(n, dtype=bool)
+    held[rng_of(random_state).permutation(n)[: round(fraction * n)]] = True
+    parts = []
+    for kept in (~held, held):
+        inside, part = set(corpus.ids[kept].tolist()), corpus.subset(kept)
+        if queries is None:
+            chosen = [pair for pair in given if pair[0] in inside and pair[1] in inside]
+            parts.append(Links.of(_some(part, chosen, given), chosen))
+        else:
+            texts = {
+                name: text for name, text in queries.items() if str(name) in inside or str(name) not in corpus.number
+            }
+            wanted = {str(name) for name in texts}
+            chosen = [pair for pair in given if pair[0] in wanted and pair[1] in inside]
+            parts.append(Links.of_queries(_some(part, chosen, given), texts, chosen))
+    return replace(parts[0], n_missing=n_missing), parts[1]
+
+
+def _some(part: Corpus, chosen: list[tuple[str, str]], given: list[tuple[str, str]]) -> Corpus:
+    """Raise one sentence where no link is inside a part."""
+    if not chosen:
+        raise InputError(
+            f"none of {len(given)} links is inside one of the two parts of the documents; pass more links, or learn "
+            "from all of them without any held out."
+        )
+    return part
+
+
+def _numbers(
+    pairs: Iterable[Sequence[Any]], sources: dict[str, int], targets: dict[str, int]
+) -> tuple[NDArray[np.int64], int]:
+    found, n_missing = [], 0
+    for pair in pairs:
+        if isinstance(pair, str | bytes) or len(pair) != 2:
+            raise InputError(f"a link is {pair!r}; pass pairs of what the two documents are called.")
+        source, target = sources.get(str(pair[0])), targets.get(str(pair[1]))
+        if source is None or target is None:
+            n_missing += 1
+        else:
+            found.append((source, target))
+    if not found:
+        raise InputError(f"none of {n_missing} links is between documents that are there; check what they are called.")
+    return np.array(found, dtype=np.int64), n_missing
+
+
+def _parts(
+    starts: NDArray[np.uint64], chosen: NDArray[np.integer[Any]]
+) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+    """Positions of the entries of some blocks, and where each begins among them."""
+    begins, each = starts[:-1].astype(np.int64)[chosen], sizes(starts)[chosen]
+    ends = np.concatenate([[0], np.cumsum(each)])
+    return np.repeat(begins - ends[:-1], each) + np.arange(ends[-1]), ends.astype(np.uint64)
+
+
+def _grouped(pairs: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint32]]:
+    """The different sources, and the different targets of each."""
+    distinct = np.unique(pairs, axis=0).reshape(-1, 2)
+    sources, starts = np.unique(distinct[:, 0], return_index=True)
+    ends = np.append(starts, len(distinct)).astype(np.uint64)
+    return sources, ends, distinct[:, 1].astype(np.uint32)

@@ -1,0 +1,169 @@
+"""Words: how text is cut into words, which of them count, and what is left of them."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corank.core.text.postings import NO_TERM, Bags, count_words
+from corank.errors import InputError, known, need
+
+_cut = re.compile(r"\w\w+").findall
+
+# words that are counted at a time
+_BATCH = 1 << 21
+
+
+@dataclass(frozen=True)
+class Words:
+    """
+    How text becomes words.
+
+    Text is brought to one form (Unicode's NFKC) and to lower case; words are runs of two or more letters, digits or
+    underscores.
+
+    Attributes
+    ----------
+    language : str or None
+        Language of the stemmer, of Snowball's; None leaves words whole.
+    stop_words : tuple of str
+        Words that do not count, as they stand in the text.
+    """
+
+    language: str | None
+    stop_words: tuple[str, ...]
+
+    @classmethod
+    def of(cls, language: str | None = "english", stop_words: str | Iterable[str] | None = "english") -> Words:
+        """
+        Check what a user asked for.
+
+        Parameters
+        ----------
+        language : str or None
+            Language of the stemmer, such as "english" or "german"; None leaves words whole.
+        stop_words : "english", iterable of str, or None
+            Words that do not count; "english" is scikit-learn's list, None counts all.
+
+        Returns
+        -------
+        Words
+            How text becomes words.
+        """
+        if stop_words == "english":
+            from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS as chosen
+        elif isinstance(stop_words, str):
+            raise InputError(f"stop_words is {stop_words!r}; pass 'english', a list of words, or None.")
+        else:
+            chosen = frozenset(stop_words or ())
+        if not all(isinstance(word, str) for word in chosen):
+            raise InputError("stop_words holds what is no text; pass a list of words.")
+        words = cls(language, tuple(sorted(map(folded, chosen))))
+        words.stemmer()
+        return words
+
+    def stemmer(self) -> Callable[[list[str]], list[str]]:
+        """
+        Find the stemmer.
+
+        Returns
+        -------
+        callable
+            Takes words, and returns what is left of each.
+        """
+        if self.language is None:
+            return lambda words: words
+        library = _snowball()
+        if self.language not in library.algorithms():
+            raise InputError(f"language is {self.language!r}; {known(str(self.language), library.algorithms())}.")
+        make = library.Stemmer if hasattr(library, "Stemmer") else library.stemmer
+        stem: Callable[[list[str]], list[str]] = make(self.language).stemWords
+        return stem
+
+
+def folded(text: str) -> str:
+    """Return a text in lower case and in one Unicode form."""
+    if text.isascii():
+        return text.lower()
+    return (text if unicodedata.is_normalized("NFKC", text) else unicodedata.normalize("NFKC", text)).casefold()
+
+
+class Numbers(dict[str, int]):
+    """Words and their numbers; a new word gets the next one."""
+
+    def __missing__(self, word: str) -> int:
+        self[word] = number = len(self)
+        return number
+
+
+class Counter:
+    """
+    Counts the words of documents, which come one after the other.
+
+    words: how text becomes words.
+    terms: numbers of the terms that are known already; grows, unless it is a plain dict.
+    """
+
+    def __init__(self, words: Words, terms: dict[str, int]) -> None:
+        self.terms = terms
+        self._stop = frozenset(words.stop_words)
+        self._stem = words.stemmer()
+        # words as they stand in texts, and the number of the term that each becomes
+        self._seen = Numbers()
+        self._term_of = np.empty(0, np.uint32)
+
+    def count(self, texts: Iterable[str]) -> Iterator[Bags]:
+        """Yield the different words of documents with their numbers, some documents at a time."""
+        number, tokens, sizes, size = self._seen.__getitem__, [], [], 0
+        for text in texts:
+            # at C's speed: a Python loop over words would take three times as long
+            found = np.fromiter(map(number, _cut(folded(text))), np.uint32)
+            tokens.append(found)
+            sizes.append(len(found))
+            size += len(found)
+            if size >= _BATCH:
+                yield self._counted(tokens, sizes)
+                tokens, sizes, size = [], [], 0
+        if sizes:
+            yield self._counted(tokens, sizes)
+
+    def _counted(self, tokens: list[NDArray[np.uint32]], sizes: list[int]) -> Bags:
+        self._learn()
+        stream = self._term_of[np.concatenate(tokens)]
+        starts = np.concatenate([[0], np.cumsum(sizes)])
+        terms, counts = np.empty(len(stream), np.uint32), np.empty(len(stream), np.uint32)
+        ends = np.zeros(len(sizes) + 1, np.uint64)
+        n = count_words(stream, starts, len(self.terms), terms, counts, ends[1:])
+        return Bags(ends, terms[:n].copy(), counts[:n].copy())
+
+    def _learn(self) -> None:
+        """Number the terms of words that were never seen before."""
+        new = list(islice(self._seen, len(self._term_of), None))
+        is_counted = [word not in self._stop for word in new]
+        stems = self._stem(new)
+        look = self.terms.__getitem__ if isinstance(self.terms, Numbers) else _of(self.terms)
+        numbers = [look(stem) if counted else NO_TERM for stem, counted in zip(stems, is_counted, strict=True)]
+        self._term_of = np.append(self._term_of, np.array(numbers, dtype=np.uint32))
+
+
+def _of(terms: dict[str, int]) -> Callable[[str], Any]:
+    return lambda stem: terms.get(stem, NO_TERM)
+
+
+def _snowball() -> Any:
+    """PyStemmer, or the same algorithms in Python, which other packages bring along."""
+    try:
+        return import_module("Stemmer")
+    except ImportError:
+        try:
+            return import_module("snowballstemmer")
+        except ImportError:
+            return need("Stemmer", "text")

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import corank
+import corank.judging.screening
+
+
+def test_the_demo_learns_compares_and_saves(says, tmp_path):
+    said = says("demo", "--output", tmp_path, "--queries", 90)
+    for word in (
+        "Donners",
+        "10.34894/HE6NAQ",
+        "100 % |",
+        "careful rule",
+        "SPD",
+        "CRR",
+        "LCRA",
+        "nDCG@10",
+        "Wilcoxon",
+        "it ranks the same",
+    ):
+        assert word in said
+    data = corank.open_store(tmp_path / "training.store").data
+    model = corank.load(tmp_path / "lcra.safetensors")
+    assert model.n_features_in_ == data.n_features
+    # 5 % of the 60 training queries
+    assert len(data.queries) == 60
+    assert len(np.unique(data.queries.codes[data.is_scored])) == 3
+    again = says("demo", "--output", tmp_path, "--queries", 90)
+    assert table_of(again) == table_of(said)
+    assert len(table_of(said)) >= 4
+
+
+def test_the_review_of_the_demo_can_be_screened_where_it_says(says, tmp_path):
+    said = says("demo", "--output", tmp_path, "--queries", 60)
+    (path,) = re.findall(r"read it yourself: corank screen (.*)", said)
+    assert Path(path).parent == tmp_path
+    assert corank.judging.screening.read_records(path).ids == corank.judging.screening.load_review().ids
+    replayed = says("screen", path, "--simulate", "--starts", 10)
+    (atd, wss), *_ = re.findall(r"mean +(\S+) +(\S+)", replayed)
+    (read, saved) = re.search(r"by corank, until 95 % are found +(\d+) +100% +(\d+)%", said).groups()
+    # WSS@95 is the share that is saved then, less 5 %
+    assert abs(int(saved) / 100 - 0.05 - float(wss)) < 0.01
+    assert abs(1 - int(read) / 256 - 0.05 - float(wss)) < 0.01
+    assert float(atd) < 0.1
+
+
+def table_of(said: str) -> list[str]:
+    return [line for line in said.splitlines() if line.split()[:1] in (["SPD"], ["CRR"], ["LCRA"], ["ideal"])]
+
+
+@pytest.mark.thin(2)
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_smallest_demo_runs_whatever_the_seed(says, tmp_path, seed):
+    assert "it ranks the same" in says("demo", "--output", tmp_path, "--queries", 60, "--seed", seed)

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import corank
+from corank.cli.learn.models import find_ranker, rankers
+from corank.errors import InputError
+from corank.label_ranking import CalibratedLabelRanker, OnlineLabelRanker
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(60, 3))
+NAMES = ["jazz", "rock, loud", "pop"]
+U = X @ RNG.normal(size=(3, 3)) + 0.1
+TOP = np.where(U > 0, np.argsort(np.argsort(-U, axis=1), axis=1) + 1, 0)
+
+
+def write(path, rows, y):
+    columns = {f"label:{name}": y[:, k] for k, name in enumerate(NAMES)}
+    pd.DataFrame({"a": rows[:, 0], **columns, "b": rows[:, 1], "c": rows[:, 2]}).to_csv(path, index=False)
+    return path
+
+
+def test_the_names_of_the_models():
+    assert find_ranker("label-ranker") is OnlineLabelRanker
+    assert find_ranker("calibrated-label-ranker") is CalibratedLabelRanker
+    assert {"calibrated-label-ranker", "online-label-ranker"} <= set(rankers())
+
+
+@pytest.mark.parametrize(
+    ("words", "model"),
+    [
+        (["-m", "label-ranker", "--loss", "kendall", "--set", "targets=top"],
+         OnlineLabelRanker("kendall", "top", random_state=0)),
+        (["-m", "calibrated-label-ranker", "--lambda", "0.1", "--set", "targets=top", "--loss", "squared"],
+         CalibratedLabelRanker("squared", 0.1, "top")),
+    ],
+)  # fmt: skip
+def test_a_table_of_labels_is_learnt_and_ranked(says, tmp_path, words, model):
+    path = write(tmp_path / "train.csv", X, TOP)
+    said = says("fit", path, *words, "-o", tmp_path / "m")
+    assert "from 60 rows of 3 labels (top), 3 features" in said
+    found = corank.load(tmp_path / "m")
+    expected = model.fit(X, TOP).utilities(X)
+    np.testing.assert_allclose(found.utilities(X), expected, rtol=1e-12)
+    assert found.classes_.tolist() == NAMES
+    printed = says("rank", tmp_path / "m", path)
+    table = pd.read_csv(io.StringIO(printed))
+    assert list(table.columns) == NAMES
+    np.testing.assert_array_equal(table.to_numpy(), found.utilities(X))
+    assert "60 rows" in says("rank", tmp_path / "m", path, "-o", tmp_path / "u.csv")
+    assert (tmp_path / "u.csv").read_text() == printed
+
+
+def test_parts_of_a_stream_are_gone_over_once_in_their_order(says, tmp_path):
+    parts = [write(tmp_path / f"{k}.csv", X[k::2], TOP[k::2]) for k in (0, 1)]
+    says("fit", *parts, "-m", "label-ranker", "--set", "targets=top", "-o", tmp_path / "m")
+    order = np.concatenate([np.arange(0, 60, 2), np.arange(1, 60, 2)])
+    expected = OnlineLabelRanker(targets="top").partial_fit(X[order], TOP[order])
+    np.testing.assert_array_equal(corank.load(tmp_path / "m").coef_, expected.coef_)
+
+
+def test_one_label_a_row_is_a_class_in_any_file(says, made, tmp_path):
+    corank.write_letor(tmp_path / "rows.txt", made.X, made.y, made.qid)
+    said = says("fit", tmp_path / "rows.txt", "-m", "calibrated-label-ranker", "-o", tmp_path / "m")
+    assert "(classes)" in said
+    model = corank.load(tmp_path / "m")
+    assert model.classes_.tolist() == sorted(set(made.y.astype(int)))
+    assert says("rank", tmp_path / "m", tmp_path / "rows.txt").splitlines()[0] == ",".join(map(str, model.classes_))
+
+
+def test_what_makes_no_sense_gets_a_sentence_and_no_file(says, tmp_path):
+    path = write(tmp_path / "train.csv", X, TOP)
+    (tmp_path / "plain.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "labels.csv").write_text("label:a,label:b\n1,0\n")
+    for words, message in (
+        ((path, "-m", "label-ranker"), "say how it is to be read"),
+        ((path, "-m", "label-ranker", "--scale", "minmax"), "--scale is for rows of queries"),
+        ((path, "-m", "label-ranker", "--lambda", "1"), "which OnlineLabelRanker does not have"),
+        ((path, path, "-m", "calibrated-label-ranker"), "2 files came"),
+        ((tmp_path / "plain.csv", "-m", "label-ranker"), "neither columns label:NAME nor a class"),
+        ((tmp_path / "labels.csv", "-m", "label-ranker"), "all 2 columns are labels"),
+    ):
+        with pytest.raises(InputError, match=message):
+            says("fit", *words, "-o", tmp_path / "m")
+    assert not (tmp_path / "m").exists()
+    says("fit", path, "-m", "label-ranker", "--set", "targets=top", "-o", tmp_path / "m")
+    for words, message in (
+        ((path, "--format", "trec", "-o", tmp_path / "run"), "ranks labels"),
+        ((path, path), "2 files came"),
+        ((tmp_path / "plain.csv",), "has 2 features"),
+    ):
+        with pytest.raises(InputError, match=message):
+            says("rank", tmp_path / "m", *words)

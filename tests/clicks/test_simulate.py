@@ -1,0 +1,173 @@
+"""The compiled loop against show and learn, list by list."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from corank.clicks import DBGD, MGD, PDGD, CascadeClicks, ClickedPairs, PositionClicks, simulate
+from corank.core.clicks.click_models import read_list
+from corank.core.random import below, seed_state
+from corank.data.problem.ranking import RankingData
+from corank.data.problem.synthetic import make_ranking
+from corank.errors import InputError
+from corank.metrics import evaluate
+from corank.rls import RankRLS
+
+PROBLEM = make_ranking(15, (1, 14), random_state=0)
+DATA = RankingData.of(PROBLEM.X, PROBLEM.y, PROBLEM.qid)
+TEST = make_ranking(10, 8, random_state=1)
+MODELS = {
+    "PDGD": PDGD(),
+    "PDGD views": PDGD(views=3, coupling=0.2),
+    "ClickedPairs": ClickedPairs(0.4, "logistic", 0.01),
+    "ClickedPairs views": ClickedPairs(views=2, coupling=10.0),
+    "DBGD": DBGD(decay=0.999),
+    "MGD": MGD(4),
+}
+USERS = {"any": CascadeClicks("navigational", 5, "any"), "fading": PositionClicks(1.0, "informational", 5)}
+
+
+def by_hand(model, data, user, n, k, seed, discount):
+    """What simulate says it does, with show and learn."""
+    rng = np.random.default_rng(seed).spawn(1)[0]
+    model = type(model)(**{**model.get_params(), "random_state": int(rng.integers(2**31))})
+    dice = np.stack([seed_state(rng), seed_state(rng)])
+    total = 0.0
+    for t in range(n):
+        q = int(below(dice[0], len(data.queries)))
+        rows = data.queries.order[data.starts[q] : data.starts[q + 1]]
+        prior = None if data.prior is None else data.prior[rows]
+        impression = model.show(data.X[rows], k, prior=prior)
+        grades, clicks = data.y[rows].astype(np.int64), np.zeros(len(impression), dtype=bool)
+        read_list(user.habits, grades[impression.rows], dice[1], clicks)
+        place = np.full(len(rows), -1e9)
+        place[impression.rows] = -np.arange(len(impression))
+        if grades.any():
+            total += discount**t * evaluate(grades, place, None, f"nDCG@{k}")[f"nDCG@{k}"].mean
+        model.learn(impression, clicks)
+    return model, total
+
+
+@pytest.mark.parametrize("user", USERS.values(), ids=USERS.keys())
+@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS.keys())
+def test_the_loop_is_what_show_and_learn_do(model, user):
+    found = simulate(model, DATA, user, 120, k=5, discount=0.99, at=[0, 50, 120], random_state=7)
+    wanted, total = by_hand(model, DATA, user, 120, 5, 7, 0.99)
+    np.testing.assert_allclose(found.coefs[0], wanted.coef_, rtol=1e-12, atol=1e-12)
+    assert found.online[0, -1] == pytest.approx(total, rel=1e-12)
+    assert wanted.coef_.any()
+    offline = evaluate(PROBLEM.y, wanted.predict(PROBLEM.X), PROBLEM.qid, "nDCG@5")["nDCG@5"].mean
+    assert found.offline[0, -1] == pytest.approx(offline, rel=1e-12)
+    assert found.online[0, 0] == 0.0
+
+
+@pytest.mark.parametrize("name", ["PDGD views", "ClickedPairs", "DBGD"])
+def test_the_same_with_a_prior_and_sparse_rows(name):
+    prior = np.random.default_rng(0).normal(size=DATA.n_rows)
+    data = RankingData.of(sparse.csr_array(PROBLEM.X), PROBLEM.y, PROBLEM.qid).on_top_of(prior)
+    found = simulate(MODELS[name], data, USERS["any"], 60, k=5, random_state=3)
+    wanted, _ = by_hand(MODELS[name], data, USERS["any"], 60, 5, 3, 1.0)
+    np.testing.assert_allclose(found.coefs[0], wanted.coef_, rtol=1e-12, atol=1e-12)
+    dense = RankingData.of(PROBLEM.X, PROBLEM.y, PROBLEM.qid).on_top_of(prior)
+    other = simulate(MODELS[name], dense, USERS["any"], 60, k=5, random_state=3)
+    np.testing.assert_allclose(found.coefs, other.coefs, rtol=1e-9, atol=1e-12)
+
+
+def test_the_order_of_rows_in_a_file_does_not_matter():
+    """Queries may be scattered: what is served is the same."""
+    order = np.argsort(np.random.default_rng(0).random(DATA.n_rows), kind="stable")
+    kept = np.argsort(PROBLEM.qid[order], kind="stable")
+    scattered = RankingData.of(PROBLEM.X[order], PROBLEM.y[order], PROBLEM.qid[order])
+    together = RankingData.of(PROBLEM.X[order][kept], PROBLEM.y[order][kept], PROBLEM.qid[order][kept])
+    ids = scattered.queries.ids
+    found = simulate(PDGD(), scattered, "perfect", 50, random_state=0)
+    if (ids == together.queries.ids).all():
+        np.testing.assert_allclose(found.coefs, simulate(PDGD(), together, "perfect", 50, random_state=0).coefs)
+    wanted, _ = by_hand(PDGD(), scattered, CascadeClicks("perfect", 5), 50, 10, 0, 1.0)
+    np.testing.assert_allclose(found.coefs[0], wanted.coef_, rtol=1e-12, atol=1e-12)
+
+
+def test_runs_differ_and_a_seed_repeats_them():
+    one, other = (simulate(PDGD(), DATA, "perfect", 30, n_runs=3, random_state=0) for _ in range(2))
+    np.testing.assert_array_equal(one.coefs, other.coefs)
+    assert len(np.unique(one.coefs[:, 0])) == 3
+    mean, error = one.gain(simulate(PDGD(0.0), DATA, "perfect", 30, n_runs=3, random_state=0))
+    assert mean.shape == error.shape == one.impressions.shape
+    assert mean[0] == 0.0
+    with pytest.raises(InputError, match="other runs or points"):
+        one.gain(simulate(PDGD(), DATA, "perfect", 30, random_state=0))
+    with pytest.raises(InputError, match="kind is 'both'"):
+        one.mean("both")
+    assert np.isnan(simulate(PDGD(), DATA, "perfect", 3).error("online")).all()
+
+
+def test_pieces_do_not_matter():
+    """Measuring more often does not change what is learnt, nor what lists were worth."""
+    coarse = simulate(PDGD(), DATA, "perfect", 100, at=[100], random_state=1)
+    fine = simulate(PDGD(), DATA, "perfect", 100, at=np.arange(101), random_state=1)
+    np.testing.assert_allclose(coarse.coefs, fine.coefs, rtol=1e-12)
+    assert coarse.online[0, -1] == pytest.approx(fine.online[0, -1], rel=1e-12)
+    assert (np.diff(fine.online[0]) >= 0).all()
+
+
+def test_a_fitted_ranker_goes_on_and_is_not_changed():
+    model = PDGD(random_state=0).fit(PROBLEM.X, PROBLEM.y, qid=PROBLEM.qid)
+    coef = model.coef_.copy()
+    test = RankingData.of(TEST.X, TEST.y, TEST.qid)
+    curve = simulate(model, DATA, "perfect", 50, test=test, n_runs=2, random_state=0)
+    np.testing.assert_array_equal(model.coef_, coef)
+    assert model.n_learnt_ == 0
+    start = evaluate(TEST.y, model.predict(TEST.X), TEST.qid, "nDCG@10")["nDCG@10"].mean
+    np.testing.assert_allclose(curve.offline[:, 0], start)
+    assert curve.coefs[0, 0] != curve.coefs[1, 0]
+
+
+def test_clicks_teach():
+    big = make_ranking(60, 20, random_state=0)
+    data = RankingData.of(big.X, big.y, big.qid)
+    for model in (PDGD(), ClickedPairs(), DBGD(), MGD(9)):
+        curve = simulate(model, data, "perfect", 1500, at=[0, 1500], n_runs=2, random_state=0)
+        assert curve.mean()[-1] > curve.mean()[0] + 0.1, str(model)
+
+
+def test_no_lists_at_all():
+    curve = simulate(PDGD(), DATA, "perfect", 0)
+    assert curve.impressions.tolist() == [0]
+    assert curve.online.tolist() == [[0.0]]
+    assert not curve.coefs.any()
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda: simulate(RankRLS(), DATA), "ranker is a RankRLS, which cannot learn from clicks"),
+        (lambda: simulate(PDGD(), DATA, "perfect", -1), "impressions is -1; pass a whole number of at least 0"),
+        (lambda: simulate(PDGD(), DATA, "perfect", 5, discount=1.5), "discount is 1.5"),
+        (lambda: simulate(PDGD(), DATA, "perfect", 5, at=[3, 2]), "pass rising numbers of lists between 0 and 5"),
+        (lambda: simulate(PDGD(), DATA, "perfect", 5, at=[6]), "pass rising numbers of lists between 0 and 5"),
+        (lambda: simulate(PDGD(), DATA, "perfect", 5, at=[]), "pass rising numbers of lists"),
+        (lambda: simulate(PDGD(), DATA, CascadeClicks("perfect", 3)), "this user knows grades 0 to 2"),
+        (lambda: simulate(PDGD(), RankingData.of([[0.0], [1.0]], [0, np.nan])), "some rows have none"),
+        (lambda: simulate(PDGD(), RankingData.of_pairs([[0.0], [1.0]], [[0, 1]])), "some rows have none"),
+        (lambda: simulate(PDGD().fit(PROBLEM.X[:, :3], PROBLEM.y, qid=PROBLEM.qid), DATA), "data has 20 features"),
+        (lambda: simulate(PDGD(eta0=-1.0), DATA), r"eta0 is -1\.0"),
+        (lambda: simulate(PDGD(), DATA, test=DATA.on_top_of(np.zeros(DATA.n_rows))), "only one has a prior"),
+        (lambda: simulate(PDGD(), DATA, test=RankingData.of([[0.0], [1.0]], [0, 1])), "test differs from data"),
+    ],
+)
+def test_bad_calls_get_one_sentence(call, sentence):
+    with pytest.raises(InputError, match=sentence):
+        call()
+
+
+def test_a_curve_is_printed_and_drawn():
+    from matplotlib.figure import Figure
+
+    curve = simulate(PDGD(), DATA, "navigational", 20, n_runs=2, random_state=0)
+    assert "online" in repr(curve)
+    assert "discount 0.9995" in repr(curve)
+    ax = Figure().subplots()
+    assert curve.plot(ax) is ax
+    assert curve.plot(ax, "online").get_xlabel() == "lists shown"

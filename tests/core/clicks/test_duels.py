@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from corank.core.clicks.dueling import DuelPlan, draw_directions, learn_duel, room_for_duel, show_duel
+from corank.core.clicks.interleaving import expected_sign
+from corank.core.random import seed_state
+from corank.core.rows.access import as_core_rows
+
+PLAN = DuelPlan(0.1, 1.0, 1.0, 3.0)
+
+
+@pytest.mark.parametrize("d", [1, 2, 5])
+def test_directions_have_length_one_and_no_favourite(d):
+    U = np.empty((20_000, d))
+    draw_directions(seed_state(np.random.default_rng(0)), U)
+    np.testing.assert_allclose(np.linalg.norm(U, axis=1), 1.0)
+    np.testing.assert_allclose(U.T @ U / len(U), np.eye(d) / d, atol=0.02)
+    np.testing.assert_allclose(U.mean(axis=0), 0.0, atol=0.03)
+
+
+def test_candidates_rank_by_their_own_weights():
+    rng = np.random.default_rng(0)
+    X, w, prior = rng.normal(size=(8, 4)), rng.normal(size=4), rng.normal(size=8)
+    room = room_for_duel(8, 5, 3, 4, 3.0)
+    length = show_duel(as_core_rows(X), np.arange(8), prior, w, PLAN, seed_state(rng), 5, room)
+    assert length == 5
+    for j, weights in enumerate([w, *(w + room.directions)]):
+        np.testing.assert_array_equal(np.argsort(room.ranks[j]), np.argsort(-(prior + X @ weights)))
+    assert len(set(room.shown.tolist())) == 5
+
+
+def winners(ranks, shown, clicks, tau):
+    """Who is expected to win, every assignment of clicks to rankings visited."""
+    m, shares = len(ranks), []
+    for at in np.flatnonzero(clicks):
+        left = [row for row in range(ranks.shape[1]) if row not in shown[:at]]
+        chances = (ranks[:, shown[at]] + 1.0) ** -tau / ((ranks[:, left] + 1.0) ** -tau).sum(axis=1)
+        shares.append(chances / chances.sum())
+    value = np.zeros(m)
+    for owners in product(range(m), repeat=len(shares)):
+        p = np.prod([share[j] for share, j in zip(shares, owners, strict=True)])
+        counts = np.bincount(owners, minlength=m)
+        value += p * np.sign(counts - counts[0])
+    return value, np.array(shares)
+
+
+def test_a_step_goes_to_the_mean_of_expected_winners():
+    rng = np.random.default_rng(1)
+    X, dice = rng.normal(size=(6, 4)), seed_state(rng)
+    for _ in range(20):
+        room, w = room_for_duel(6, 4, 3, 4, 3.0), np.zeros(4)
+        length = show_duel(as_core_rows(X), np.arange(6), np.empty(0), w, PLAN, dice, 4, room)
+        room.clicks[:] = rng.random(4) < 0.6
+        learn_duel(w, PLAN, 0, 6, length, room)
+        if not room.clicks.any():
+            assert not w.any()
+            continue
+        value, shares = winners(room.ranks, room.shown, room.clicks, 3.0)
+        scratch = np.zeros(20), np.zeros(20)
+        found = [expected_sign(shares, len(shares), j, 0, *scratch) for j in range(1, 4)]
+        np.testing.assert_allclose(found, value[1:], atol=1e-12)
+        won = np.flatnonzero(value[1:] > 1e-12)
+        wanted = 0.1 * room.directions[won].mean(axis=0) if len(won) else np.zeros(4)
+        np.testing.assert_allclose(w, wanted, atol=1e-14)

@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.isotonic import IsotonicRegression
+
+import corank
+from corank.data.problem.ranking import RankingData
+from corank.data.problem.rows import as_objects
+from corank.data.problem.splits import QueryKFold, QueryShuffleSplit, hide_scores
+from corank.data.problem.synthetic import make_ranking
+from corank.errors import InputError
+from corank.estimator import Calibrated, ColumnMean, OnTop, reliability_curve
+from corank.linear import SPD
+from corank.rls import RankRLS
+
+METHODS = pytest.mark.parametrize("method", ["isotonic", "logistic"])
+PROBLEM = make_ranking(60, (5, 15), random_state=0)
+X, QID, GRADES = PROBLEM.X, PROBLEM.qid, PROBLEM.y
+BINARY = (np.median(GRADES) < GRADES).astype(float)
+
+
+def ranker():
+    return SPD(loss="squared", alpha=0.1)
+
+
+def held_out_scores(y, folds):
+    scores = np.full(len(y), np.nan)
+    for train, test in folds:
+        scores[test] = ranker().fit(X[train], y[train], qid=QID[train]).predict(X[test])
+    return scores
+
+
+def test_isotonic_is_fitted_on_queries_that_the_ranker_did_not_see():
+    scores = held_out_scores(GRADES, QueryKFold(4).split(X, qid=QID))
+    curve = IsotonicRegression(out_of_bounds="clip").fit(scores, GRADES)
+    model = Calibrated(ranker(), cv=4).fit(X, GRADES, qid=QID)
+    whole = ranker().fit(X, GRADES, qid=QID)
+    np.testing.assert_allclose(model.predict(X), curve.predict(whole.predict(X)), rtol=1e-10)
+
+
+def test_logistic_balances_the_held_out_scores():
+    """At the optimum of a sigmoid with free level and slope, residuals average to 0, alone and against the scores."""
+    scores = held_out_scores(GRADES, QueryKFold(5).split(X, qid=QID))
+    model = Calibrated(ranker(), "logistic").fit(X, GRADES, qid=QID)
+    p = 1 / (1 + np.exp(-(model.slope_ * scores + model.offset_)))
+    residual = (GRADES - model.low_) / (model.high_ - model.low_) - p
+    assert abs(residual.mean()) < 1e-7
+    assert abs((residual * (scores - scores.mean())).mean()) < 1e-5 * scores.std()
+
+
+@METHODS
+def test_predictions_rise_with_the_scores_of_the_ranker(method):
+    model = Calibrated(ranker(), method).fit(X, GRADES, qid=QID)
+    order = np.argsort(model.ranker_scores(X))
+    assert (np.diff(model.predict(X)[order]) >= 0).all()
+    np.testing.assert_array_equal(model.rank(X, QID), ranker().fit(X, GRADES, qid=QID).rank(X, QID))
+    assert model.predict(X).min() >= GRADES.min()
+    assert model.predict(X).max() <= GRADES.max()
+
+
+@METHODS
+def test_grades_from_two_up_are_predicted_from_two_up(method):
+    one, other = (Calibrated(ranker(), method).fit(X, y, qid=QID).predict(X) for y in (GRADES, GRADES + 2))
+    np.testing.assert_allclose(other, one + 2, rtol=1e-6)
+
+
+@METHODS
+def test_probabilities_come_true(method):
+    new = make_ranking(400, 15, random_state=0)
+    y, train = (new.y > np.median(new.y)).astype(float), new.qid < 200
+    model = Calibrated(ranker(), method).fit(new.X[train], y[train], qid=new.qid[train])
+    proba = model.predict_proba(new.X[~train])
+    np.testing.assert_allclose(proba.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(proba[:, 1], model.predict(new.X[~train]))
+    raw = np.clip(model.ranker_scores(new.X[~train]), 0, 1)
+    error = reliability_curve(y[~train], proba[:, 1]).expected_error
+    assert error < 0.05 < reliability_curve(y[~train], raw).expected_error
+
+
+def test_splitters_and_lists_of_folds():
+    folds = list(QueryKFold(3).split(X, qid=QID))
+    one, other = (Calibrated(ranker(), cv=cv).fit(X, GRADES, qid=QID) for cv in (3, folds))
+    np.testing.assert_array_equal(one.predict(X), other.predict(X))
+    Calibrated(ranker(), cv=QueryShuffleSplit(2, random_state=0)).fit(X, GRADES, qid=QID)
+    more_parts_than_queries = Calibrated(ranker(), cv=1000).fit(X, GRADES, qid=QID)
+    assert np.isfinite(more_parts_than_queries.predict(X)).all()
+
+
+def test_rows_are_held_out_where_there_is_one_query():
+    model = Calibrated(ranker(), cv=5).fit(X, GRADES)
+    assert np.corrcoef(model.predict(X), GRADES)[0, 1] > 0.3
+
+
+@pytest.mark.parametrize("cv", [2, 5, 10_000])
+def test_the_order_of_rows_does_not_matter_where_there_is_one_query(cv):
+    # scores without ties; rows come in ascending order of score, as sorted files do
+    utility, rows = PROBLEM.utility[:60], X[:60]
+    ascending = np.argsort(utility)
+    one = Calibrated(ranker(), cv=cv).fit(rows[ascending], utility[ascending])
+    np.testing.assert_allclose(one.predict(rows), Calibrated(ranker(), cv=cv).fit(rows, utility).predict(rows))
+    binary = Calibrated(ranker(), cv=2).fit(rows[ascending], np.sort(utility > np.median(utility)))
+    assert binary.predict_proba(rows).shape == (60, 2)
+
+
+def test_scores_the_wrong_way_round_are_not_turned():
+    class Backwards(SPD):
+        def _score_rows(self, X):
+            return -super()._score_rows(X)
+
+    for method in ("isotonic", "logistic"):
+        model = Calibrated(Backwards(loss="squared", alpha=0.1), method).fit(X, GRADES, qid=QID)
+        np.testing.assert_allclose(model.predict(X), GRADES.mean(), rtol=0.05)
+
+
+def test_a_ranker_that_looks_at_whole_queries_gets_them():
+    y = hide_scores(GRADES, fraction=0.5, random_state=0)
+    on_top = OnTop(ColumnMean([0, 1]), SPD(loss="squared", alpha=0.1))
+    model = Calibrated(on_top, "logistic").fit(X, y, qid=QID)
+    np.testing.assert_array_equal(model.ranker_scores(X, QID), clone(on_top).fit(X, y, qid=QID).predict(X, QID))
+    scores, targets = [], []
+    for train, test in QueryKFold(5).split(X, y, QID):
+        held = clone(on_top).fit(X[train], y[train], qid=QID[train]).predict(X[test], QID[test])
+        scores.append(held[~np.isnan(y[test])])
+        targets.append(y[test][~np.isnan(y[test])])
+    known = Calibrated(on_top, "logistic")._held_out(RankingData.of(X, y, QID), lambda n: None)
+    np.testing.assert_allclose(known[0], np.concatenate(scores), rtol=1e-6)
+    np.testing.assert_array_equal(known[1], np.concatenate(targets))
+    assert model.score(X, GRADES, QID) > 0.5
+
+
+def test_separable_scores_stay_finite():
+    Z = np.tile([[0.0], [1.0]], (20, 1))
+    model = Calibrated(ranker(), "logistic").fit(Z, Z[:, 0], qid=np.repeat(np.arange(10), 4))
+    np.testing.assert_allclose(model.predict([[0.0], [1.0]]), [0, 1], atol=0.01)
+
+
+def test_a_nested_ranker_survives_saving(tmp_path):
+    model = Calibrated(ranker(), "logistic").fit(X, BINARY, qid=QID)
+    corank.save(model, tmp_path / "model.safetensors")
+    again = corank.load(tmp_path / "model.safetensors")
+    assert again.ranker.get_params() == model.ranker.get_params()
+    assert not hasattr(again.ranker, "coef_")
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    np.testing.assert_array_equal(again.rank(X, QID), model.rank(X, QID))
+
+
+def test_gram_matrices_and_objects_are_calibrated_as_the_rows_they_stand_for():
+    def dot(a, b):
+        return np.array(list(a)) @ np.array(list(b)).T
+
+    rows, y, qid = X[:120], GRADES[:120], QID[:120]
+    wanted = Calibrated(RankRLS(kernel="linear", alpha=0.1, scale=False)).fit(rows, y, qid=qid).predict(rows)
+    gram = Calibrated(RankRLS(kernel="precomputed", alpha=0.1)).fit(rows @ rows.T, y, qid=qid)
+    np.testing.assert_allclose(gram.predict(rows @ rows.T), wanted, atol=1e-6)
+    objects = [tuple(row) for row in rows]
+    found = Calibrated(RankRLS(kernel=dot, alpha=0.1), cv=2).fit(as_objects(objects), y, qid=qid)
+    wanted = Calibrated(RankRLS(kernel="linear", alpha=0.1, scale=False), cv=2).fit(rows, y, qid=qid).predict(rows)
+    np.testing.assert_allclose(found.predict(as_objects(objects)), wanted, atol=1e-6)
+
+
+def test_bad_input():
+    with pytest.raises(InputError, match="ranker is a IsotonicRegression; pass a corank ranker"):
+        Calibrated(IsotonicRegression()).fit(X, GRADES, qid=QID)
+    with pytest.raises(ValueError, match="method is 'other'; pass 'isotonic' or 'logistic'"):
+        Calibrated(ranker(), "other").fit(X, GRADES, qid=QID)
+    with pytest.raises(InputError, match="calibration needs scores"):
+        Calibrated(ranker()).fit(RankingData.of_pairs(X, [[0, 1]]))
+    with pytest.raises(InputError, match="cv holds out no scored row"):
+        Calibrated(ranker(), cv=[]).fit(X, GRADES, qid=QID)
+    model = Calibrated(ranker()).fit(X, GRADES, qid=QID)
+    assert not hasattr(model, "predict_proba")
+    assert clone(model).ranker is not model.ranker
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e-10, 1e10])
+def test_what_all_rows_weigh_changes_no_sigmoid(scale):
+    problem = make_ranking(10, 8, random_state=0)
+    how = {"ranker": SPD(loss="squared", alpha=0.1), "method": "logistic", "cv": 3}
+    one = Calibrated(**how).fit(problem.X, problem.y, qid=problem.qid)
+    other = Calibrated(**how).fit(problem.X, problem.y, qid=problem.qid, sample_weight=np.full(80, scale))
+    np.testing.assert_allclose([other.slope_, other.offset_], [one.slope_, one.offset_], rtol=1e-6)

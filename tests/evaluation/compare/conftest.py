@@ -1,0 +1,23 @@
+"""What the tests of comparisons share: a small problem, and what was learnt."""
+
+from __future__ import annotations
+
+import pytest
+
+from comparing_locally import LocalCrew
+from corank.data.problem.synthetic import make_ranking
+from corank.evaluation.compare import study
+
+
+@pytest.fixture
+def local(monkeypatch):
+    """Comparisons are made in this process; the fixture is what they have done."""
+    LocalCrew.done = []
+    monkeypatch.setattr(study, "Crew", LocalCrew)
+    return LocalCrew.done
+
+
+@pytest.fixture(scope="session")
+def made():
+    """24 queries of 8 rows, 6 features."""
+    return make_ranking(24, 8, n_latent=3, features_per_view=3, random_state=1)

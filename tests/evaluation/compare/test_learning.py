@@ -1,0 +1,64 @@
+"""What is begun with the time that is left, by a clock that stands still."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from corank.evaluation.compare import learning
+from corank.evaluation.compare.learning import Learning
+from corank.evaluation.compare.results import Result, Task
+
+N_FOLDS = 3
+
+
+class Begun:
+    """A crew that notes what it is allowed to begin."""
+
+    def __init__(self):
+        self.tasks = []
+
+    def run(self, tasks, told, wanted, deadline):
+        self.tasks += [task for task, _ in tasks if wanted(task)]
+
+
+def took(seconds):
+    return Result(np.zeros(2), {}, 0.75 * seconds, 0.25 * seconds, 0, 1, [])
+
+
+@pytest.fixture
+def made(monkeypatch):
+    monkeypatch.setattr(learning, "monotonic", lambda: 100.0)
+    methods = {name: SimpleNamespace(cost=1.0) for name in ("slow", "other", "third")}
+    results = SimpleNamespace(read=lambda task, method: None, file=lambda task, method: None)
+    jury = SimpleNamespace(problem=SimpleNamespace(n_folds=N_FOLDS))
+    return Learning(jury, methods, results, Begun(), ["AP"], 0.95, False)
+
+
+def begun(made, tasks, *times):
+    made.crew.tasks, made.left = [], set()
+    made.run(tasks, "", *times)
+    assert made.left == set(tasks)
+    return made.crew.tasks
+
+
+def test_time_for_the_refit_of_who_may_win_is_reserved(made):
+    made.known = {Task("slow", fold): took(4.0) for fold in range(N_FOLDS)} | {Task("other", 0): took(1.0)}
+    asked = [Task("other", 1)]
+    assert made.refit_seconds("slow") == pytest.approx(4.0 * 3 / 2)
+    # one second for the fold, six for the refit of what is complete
+    assert begun(made, asked, 102.0, 107.1) == asked
+    assert begun(made, asked, 102.0, 106.9) == []
+    assert begun(made, asked, 102.0) == asked
+    assert begun(made, asked, 100.9, 200.0) == []
+
+
+def test_what_cannot_win_and_what_is_refitted_already_need_no_time(made):
+    asked = [Task("other", 1)]
+    made.known = {Task("slow", 0): took(4.0), Task("other", 0): took(1.0)}
+    assert begun(made, asked, None, 102.6) == asked  # a fold and its own refit: 1 + 1.5
+    assert begun(made, asked, None, 102.4) == []
+    made.known |= {Task("slow", fold): took(4.0) for fold in range(N_FOLDS)} | {Task("slow", None): took(9.0)}
+    assert begun(made, asked, None, 102.6) == asked

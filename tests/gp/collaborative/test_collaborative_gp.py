@@ -1,0 +1,390 @@
+"""CollaborativeGP, against explicit formulas, quadrature, finite differences and the exact optimum."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy import sparse, stats
+from scipy.optimize import approx_fprime, minimize_scalar
+
+import corank
+from corank.errors import InputError
+from corank.gp import CollaborativeGP
+from corank.gp.collaborative.population import Population
+from corank.gp.collaborative.user_likelihoods import GaussianReader, OrdinalReader, read_all, row_of
+from corank.gp.collaborative.user_thresholds import Pins
+from corank.gp.ep.propagation import propagate, root_of
+from corank.gp.ep.sites import Sites
+from corank.gp.ordinal.thresholds import ends_of, thresholds_of
+from corank.kernels import GaussianKernel
+
+RNG = np.random.default_rng(2)
+U, N = 25, 12
+Z = RNG.normal(size=(N, 2))
+F = 3 + Z @ [0.5, 0.0] + 0.8 * RNG.normal(size=(U, 2)) @ Z.T + 0.4 * RNG.normal(size=(U, 1))
+Y = np.clip(np.round(F + 0.3 * RNG.normal(size=(U, N))), 1, 5)
+SEEN = RNG.random((U, N)) < 0.5
+SEEN[:, 0] = True
+SEEN[:, -1] = False  # an item that nobody rated
+USER, ITEM = np.nonzero(SEEN)
+RATINGS = sparse.csr_array((Y[SEEN], (USER, ITEM)), shape=(U, N))
+NAMES = np.array([f"i{j:02d}" for j in range(N)])
+
+
+def some_population(noise=0.4):
+    K = GaussianKernel(0.3)(Z) + 0.5
+    return Population(3 + 0.1 * RNG.normal(size=N), K, noise)
+
+
+def of_user(population, user):
+    """Ratings less the mean, and their covariance at scale 1."""
+    J, y = row_of(RATINGS, user)
+    return y - population.mean[J], population.covariance[np.ix_(J, J)] + population.noise * np.eye(len(J))
+
+
+def log_joint(population, user, scale):
+    """log N(y_j; mean_J, s (Σ_JJ + noise I)), and with log P(s) added."""
+    r, C = of_user(population, user)
+    log_z = stats.multivariate_normal.logpdf(r, np.zeros(len(r)), scale * C)
+    return log_z, log_z - 5.0 * (np.log(scale) + 1.0 / scale)
+
+
+def penalty(population, first, weight):
+    away = population.mean - first.mean
+    inverse = np.linalg.inv(population.covariance)
+    of_noise = np.log(population.noise) + first.noise / population.noise
+    of_f = np.linalg.slogdet(population.covariance)[1] + np.trace(first.covariance @ inverse) + away @ inverse @ away
+    return 0.5 * weight * (of_f + RATINGS.nnz / U * of_noise)
+
+
+@pytest.mark.parametrize("weight", [0.0, 3.0])
+def test_a_step_is_the_papers_and_what_it_maximises_never_falls(weight):
+    first = population = some_population()
+    before = -np.inf
+    for _ in range(8):
+        told, totals = read_all(GaussianReader(), population, RATINGS, None, None)
+        scales = np.array([user.scale for user in told])
+        both = np.array([log_joint(population, user, scales[user]) for user in range(U)])
+        assert totals.log_evidence == pytest.approx(both[:, 0].sum(), rel=1e-9)
+        now = both[:, 1].sum() - penalty(population, first, weight)
+        assert now > before - 1e-8
+        before = now
+        S, h = population.covariance, population.mean
+        means, covariances, squares = [], [], 0.0
+        for user in range(U):
+            J, y = row_of(RATINGS, user)
+            s = scales[user]
+            G = np.linalg.inv(s * (S[np.ix_(J, J)] + population.noise * np.eye(len(J))))
+            f, C = h + s * S[:, J] @ G @ (y - h[J]), s * S - s * S[:, J] @ G @ S[J] * s
+            np.testing.assert_allclose(h + S[:, J] @ told[user].alpha, f, rtol=1e-9)
+            means.append(f)
+            covariances.append(C)
+            squares += (np.sum((y - f[J]) ** 2) + np.trace(C[np.ix_(J, J)])) / s
+        new = population.renewed(totals, first, weight)
+        mean = (weight * first.mean + np.array(means).T @ (1.0 / scales)) / (weight + np.sum(1.0 / scales))
+        np.testing.assert_allclose(new.mean, mean, rtol=1e-9)
+        away = np.outer(mean - first.mean, mean - first.mean)
+        total = weight * (first.covariance + away) + sum(
+            (np.outer(f - mean, f - mean) + C) / s for f, C, s in zip(means, covariances, scales, strict=True)
+        )
+        np.testing.assert_allclose(new.covariance, total / (weight + U), rtol=1e-7, atol=1e-10)
+        each = RATINGS.nnz / U
+        noise = (weight * each * first.noise + squares) / (weight * each + RATINGS.nnz)
+        assert new.noise == pytest.approx(noise, rel=1e-9)
+        population = new
+
+
+def test_a_users_scale_is_where_the_ratings_are_likeliest():
+    population = some_population()
+    for user in range(5):
+        told = GaussianReader().read(population, *row_of(RATINGS, user))
+        best = minimize_scalar(
+            lambda log_s, user=user: -log_joint(population, user, np.exp(log_s))[1], bounds=(-5, 5), method="bounded"
+        )
+        assert np.log(told.scale) == pytest.approx(best.x, abs=1e-4)
+
+
+def test_the_step_is_the_best_there_is():
+    """What the M-step maximises, computed for other means, covariances and noises near those it finds."""
+    first, weight = some_population(), 3.0
+    told, totals = read_all(GaussianReader(), first, RATINGS, None, None)
+    new = first.renewed(totals, first, weight)
+
+    def expected(population):
+        """E log P(y_j, f_j) of all users under what was known before the step, and the prior."""
+        inverse, value = np.linalg.inv(population.covariance), 0.0
+        for user in range(U):
+            J, y = row_of(RATINGS, user)
+            s, S = told[user].scale, first.covariance
+            r, C = of_user(first, user)
+            f = first.mean + S[:, J] @ np.linalg.solve(C, r)
+            D = s * (S - S[:, J] @ np.linalg.solve(C, S[J]))
+            away = f - population.mean
+            squares_of_f = np.sum(inverse * (np.outer(away, away) + D))
+            value -= 0.5 * (np.linalg.slogdet(population.covariance)[1] + squares_of_f / s)
+            squares = np.sum((y - f[J]) ** 2) + np.trace(D[np.ix_(J, J)])
+            value -= 0.5 * (len(J) * np.log(population.noise) + squares / (s * population.noise))
+        return value - penalty(population, first, weight)
+
+    best = expected(new)
+    rng = np.random.default_rng(3)
+    for size in (1e-2, 1e-1):
+        for _ in range(5):
+            B = np.eye(N) + size * rng.normal(size=(N, N))
+            assert expected(Population(new.mean + size * rng.normal(size=N), new.covariance, new.noise)) < best
+            assert expected(Population(new.mean, B @ new.covariance @ B.T, new.noise)) < best
+            assert expected(Population(new.mean, new.covariance, new.noise * np.exp(size * rng.normal()))) < best
+
+
+def test_with_every_rating_known_the_optimum_is_that_of_a_normal_law():
+    rng = np.random.default_rng(0)
+    full = rng.multivariate_normal([1.0, 2.0, 3.0], [[1.0, 0.5, 0.2], [0.5, 1.5, 0.0], [0.2, 0.0, 0.8]], size=60)
+    model = CollaborativeGP("gaussian", prior_weight=0.0, max_iter=300, tol=0.0).fit(sparse.csr_array(full))
+    total = model.item_covariance_ + model.sigma_**2 * np.eye(3)
+    # at rest, both are averages of users weighted by their scales
+    weight = 1.0 / model.user_scales_
+    np.testing.assert_allclose(model.item_means_, weight @ full / weight.sum(), atol=1e-3)
+    away = full - model.item_means_
+    np.testing.assert_allclose(total, (away.T * weight) @ away / len(full), rtol=0.02, atol=5e-3)
+
+
+@pytest.mark.parametrize("weight", [0.0, 3.0])
+def test_items_that_nobody_rated_lose_nothing_by_standing_aside(weight):
+    """Expectation maximisation over all items, and over those that were rated and then back."""
+    first = whole = some_population()
+    rated = np.unique(RATINGS.indices)
+    assert len(rated) == N - 1
+    part = first.among(rated)
+    for _ in range(5):
+        whole = whole.renewed(read_all(GaussianReader(), whole, RATINGS, None, None)[1], first, weight)
+        totals = read_all(GaussianReader(), part, RATINGS[:, rated], None, None)[1]
+        part = part.renewed(totals, first.among(rated), weight)
+    back = part.extended(first, rated)
+    np.testing.assert_allclose(back.mean, whole.mean, rtol=1e-6)
+    np.testing.assert_allclose(back.covariance, whole.covariance, rtol=1e-5, atol=1e-8)
+
+
+def test_nothing_learnt_is_gaussian_process_regression():
+    model = CollaborativeGP("gaussian", GaussianKernel(0.3), max_iter=0, scale=False).fit(RATINGS, item_features=Z)
+    var = 0.5 * Y[SEEN].var()
+    K = var * 0.5 * (GaussianKernel(0.3)(Z) + 1.0)
+    J, y = row_of(RATINGS, 4)
+    G = np.linalg.inv(K[np.ix_(J, J)] + var * np.eye(len(J)))
+    mean, std = model.predict(np.arange(N - 1), qid=[4] * (N - 1), return_std=True)
+    at = np.arange(N - 1)
+    np.testing.assert_allclose(mean, Y[SEEN].mean() + K[at][:, J] @ G @ (y - Y[SEEN].mean()), rtol=1e-9)
+    left = np.diagonal(K - K[:, J] @ G @ K[J])[at]
+    # up to the scales of this user and of the typical one
+    factor = model.user_scales_[4] * model.sigma_**2 / var
+    np.testing.assert_allclose(std**2, factor * left, rtol=1e-6)
+
+
+def test_slopes_and_rest_of_pins():
+    pins = Pins(np.array([-1.0, 0.1, -0.3]), np.array([0.5, 0.2, 0.1]))
+    rng = np.random.default_rng(0)
+    to = rng.integers(0, 4, 30), rng.normal(size=30), 0.5 + rng.random(30)
+    free = np.array([-0.8, 0.3, -0.2])
+    slopes = approx_fprime(free, lambda t: pins._loss(t, *to)[0], 1e-6)
+    np.testing.assert_allclose(pins._loss(free, *to)[1], slopes, atol=1e-4)
+    best = pins.fitted(free, *to)
+    np.testing.assert_allclose(pins._loss(best, *to)[1], 0.0, atol=1e-3)
+    spread = pins.spread(best, *to)
+    assert ((spread > 0) & (spread <= pins.var)).all()
+    # a user of whom nothing is known
+    nothing = (np.empty(0, dtype=np.int64), np.empty(0), np.empty(0))
+    np.testing.assert_allclose(pins.fitted(free, *nothing), pins.mean, atol=1e-3)
+
+
+def test_settled_pins_are_where_the_evidence_is_largest():
+    pins = Pins(np.array([-1.0, 0.0]), np.array([0.4, 0.3]))
+    population = Population(np.zeros(N), GaussianKernel(0.3)(Z) + 0.2, 1.0)
+    items, codes = np.arange(10), np.array([0, 1, 2, 1, 1, 0, 2, 2, 1, 1]).astype(float)
+    told = OrdinalReader(pins).settle(population, items, codes)
+    R, _ = root_of(population.covariance[:10, :10])
+
+    def objective(free):
+        lo, hi = ends_of(thresholds_of(free))
+        at = codes.astype(int)
+        found = propagate(R, Sites.grades(items, lo[at], hi[at], 1.0), tol=1e-11)
+        return found.log_evidence - 0.5 * np.sum((free - pins.mean) ** 2 / pins.var)
+
+    np.testing.assert_allclose(approx_fprime(told.free, objective, 1e-5), 0.0, atol=1e-2)
+
+
+def test_grades_of_a_new_user_are_what_quadrature_says():
+    model = CollaborativeGP(max_iter=3, random_state=0).fit(RATINGS, item_features=Z)
+    shares = model.predict_user_proba([1, 3], [5, 2])
+    told = OrdinalReader(model.pins_).settle(model._opinions.population, np.array([1, 3]), np.array([4.0, 1.0]))
+    S, h = model.item_covariance_, model.item_means_
+    at = [1, 3, 7]
+    x, w = np.polynomial.hermite_e.hermegauss(40)
+    G = np.array(list(itertools.product(x, repeat=3)))
+    mass = np.prod(np.array(list(itertools.product(w, repeat=3))), axis=1)
+    f = h[at] + G @ np.linalg.cholesky(S[np.ix_(at, at)]).T
+    lo, hi = ends_of(thresholds_of(told.free))
+    inside = stats.norm.cdf(hi - f[..., None]) - stats.norm.cdf(lo - f[..., None])
+    mass = mass * inside[:, 0, 4] * inside[:, 1, 1]
+    np.testing.assert_allclose(shares[7], mass @ inside[:, 2] / mass.sum(), atol=5e-3)
+
+
+@pytest.mark.parametrize("likelihood", ["gaussian", "ordinal"])
+def test_users_of_fit_and_new_ones_are_read_alike(likelihood):
+    model = CollaborativeGP(likelihood, max_iter=5, random_state=0).fit(RATINGS, item_features=Z)
+    J, y = row_of(RATINGS, 3)
+    mean, std = model.predict(np.arange(N), qid=[3] * N, return_std=True)
+    again, again_std = model.predict_user(J, y, return_std=True)
+    atol = 1e-8 if likelihood == "gaussian" else 1e-2
+    np.testing.assert_allclose(mean, again, atol=atol)
+    np.testing.assert_allclose(std, again_std, atol=atol)
+    np.testing.assert_allclose(model.predict_users(RATINGS[[3]])[0], again, atol=1e-9)
+    np.testing.assert_allclose(
+        model.predict_proba(np.arange(N), qid=[3] * N), model.predict_user_proba(J, y), atol=atol
+    )
+    assert model.evidence_trace_[-1] > model.evidence_trace_[0]
+    # of a stranger only what all share is known
+    mean, std = model.predict([0, 5], qid=["x", "y"], return_std=True)
+    np.testing.assert_allclose(mean, model.item_means_[[0, 5]])
+    np.testing.assert_allclose(std**2, np.diagonal(model.item_covariance_)[[0, 5]])
+    np.testing.assert_array_equal(model.predict_user([], []), model.item_means_)
+    mean, std = model.predict([99], return_std=True)
+    assert np.isfinite(mean).all()
+    assert np.isfinite(std).all()
+
+
+@pytest.mark.parametrize("likelihood", ["gaussian", "ordinal"])
+def test_it_learns_what_users_have_in_common(likelihood):
+    model = CollaborativeGP(likelihood, scale=False, random_state=0).fit(RATINGS, item_features=Z)
+    alone = CollaborativeGP(likelihood, max_iter=0, scale=False, random_state=0).fit(RATINGS, item_features=Z)
+    user, item = np.nonzero(~SEEN)
+    errors = [np.abs(m.predict_level(item, user, "median") - Y[~SEEN]).mean() for m in (model, alone)]
+    assert errors[0] < errors[1] < 0.9
+
+
+def test_threads_change_nothing():
+    one, two = (CollaborativeGP(max_iter=2, n_jobs=k, random_state=0).fit(RATINGS) for k in (1, 2))
+    np.testing.assert_array_equal(one.item_covariance_, two.item_covariance_)
+    np.testing.assert_array_equal(one.predict(ITEM, USER), two.predict(ITEM, USER))
+
+
+def test_events_name_items_and_features_find_them():
+    order = RNG.permutation(N)
+    how = {"likelihood": "gaussian", "max_iter": 3, "scale": False, "random_state": 0}
+    one = CollaborativeGP(**how).fit(RATINGS, item_features=Z)
+    kept = ITEM < N - 1
+    shuffled = RNG.permutation(len(ITEM))
+    events = NAMES[ITEM[shuffled]], Y[SEEN][shuffled]
+    other = CollaborativeGP(**how).fit(*events, qid=USER[shuffled], items=NAMES[order], item_features=Z[order])
+    assert kept.all()
+    np.testing.assert_array_equal(other.items_, NAMES)
+    np.testing.assert_allclose(other.item_covariance_, one.item_covariance_, rtol=1e-8)
+    given = CollaborativeGP(kernel="precomputed", **how)
+    K = one.kernel_(Z)
+    given.fit(*events, qid=USER[shuffled], items=NAMES[order], item_features=K[np.ix_(order, order)])
+    np.testing.assert_allclose(given.item_covariance_, one.item_covariance_, rtol=1e-8)
+    prior = RNG.normal(size=len(ITEM))
+    on_top = CollaborativeGP(**how).fit(NAMES[ITEM], Y[SEEN], qid=USER, items=NAMES, item_features=Z, prior=prior)
+    rest = CollaborativeGP(**how).fit(NAMES[ITEM], Y[SEEN] - prior, qid=USER, items=NAMES, item_features=Z)
+    np.testing.assert_allclose(on_top.predict(NAMES[ITEM], USER, prior=prior), prior + rest.predict(NAMES[ITEM], USER))
+
+
+@pytest.mark.parametrize("likelihood", ["gaussian", "ordinal"])
+def test_a_new_item_is_scored_by_its_features(likelihood):
+    model = CollaborativeGP(likelihood, GaussianKernel(0.3), max_iter=4).fit(RATINGS, item_features=Z)
+    mean, std = model.predict_new(Z[[2, 6]], users=[5, 0, 77], return_std=True)
+    for row, user in enumerate([5, 0, 77]):
+        known, known_std = model.predict([2, 6], qid=[user] * 2, return_std=True)
+        np.testing.assert_allclose(mean[row], known, atol=1e-4)
+        np.testing.assert_allclose(std[row], known_std, atol=1e-3)
+    far, far_std = model.predict_new([[50.0, 50.0]], return_std=True)
+    assert far.shape == (U, 1)
+    assert far_std[5, 0] > std[0].max()
+
+
+def test_a_saved_model_predicts_the_same(tmp_path):
+    for likelihood in ("gaussian", "ordinal"):
+        model = CollaborativeGP(likelihood, max_iter=2, random_state=0).fit(
+            NAMES[ITEM], Y[SEEN], qid=USER, items=NAMES, item_features=Z
+        )
+        corank.save(model, tmp_path / likelihood)
+        again = corank.load(tmp_path / likelihood)
+        np.testing.assert_array_equal(again.predict(NAMES, qid=[3] * N), model.predict(NAMES, qid=[3] * N))
+        np.testing.assert_array_equal(again.predict_proba(NAMES, qid=[3] * N), model.predict_proba(NAMES, qid=[3] * N))
+        np.testing.assert_array_equal(again.predict_new(Z[:2]), model.predict_new(Z[:2]))
+
+
+def test_users_who_rate_widely_are_known_by_it():
+    rng = np.random.default_rng(4)
+    wide = np.repeat([0.3, 1.0, 3.0], 10)
+    f = rng.normal(size=(30, 2)) @ rng.normal(size=(2, 40))
+    truth = np.sqrt(wide)[:, None] * (f + 0.5 * rng.normal(size=f.shape))
+    model = CollaborativeGP("gaussian").fit(sparse.csr_array(truth))
+    found = np.log(model.user_scales_).reshape(3, 10).mean(axis=1)
+    assert (np.diff(found) > 0.5).all()  # shrunken towards each other
+    levels = model.predict_proba(np.arange(3), qid=[0, 15, 29])
+    np.testing.assert_allclose(levels.sum(axis=1), 1.0)
+
+
+def test_users_with_one_rating_and_two_grades():
+    model = CollaborativeGP(max_iter=3).fit([1, 2, 1, 2], [0, 1, 1, 1], qid=["a", "b", "c", "c"])
+    shares = model.predict_proba([1, 2], qid=["a", "b"])
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0)
+    assert shares[0, 0] > shares[1, 0]
+    assert model.user_thresholds_.shape == (3, 1)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"item_features": Z[:-1]}, "item_features has 11 rows for 12 columns of X; pass one row for each item"),
+        ({"items": NAMES}, "items came without item_features"),
+        (
+            {"item_features": np.where(np.arange(N)[:, None] == 2, np.nan, Z)},
+            "item_features contains NaN at row 2, column 0; pass",
+        ),
+        ({"items": NAMES, "item_features": Z}, "items came beside a matrix of ratings"),
+        ({"X": NAMES[ITEM], "y": Y[SEEN], "qid": USER, "item_features": Z}, "item_features came without items"),
+        (
+            {"X": NAMES[ITEM], "y": Y[SEEN], "qid": USER, "items": NAMES[1:], "item_features": Z[1:]},
+            "item 'i00' of X has no row in item_features",
+        ),
+        (
+            {"X": NAMES[ITEM], "y": Y[SEEN], "qid": USER, "items": NAMES[1:], "item_features": Z},
+            "items holds 11 different ids for 12 rows of item_features",
+        ),
+        ({"X": NAMES[ITEM], "y": RNG.normal(size=len(ITEM)), "qid": USER}, "thresholds are learnt for 20 at most"),
+        ({"X": NAMES[ITEM], "y": Y[SEEN], "qid": USER, "prior": Y[SEEN]}, "grades have no numbers to take it from"),
+        ({"X": NAMES[ITEM], "y": Y[SEEN], "qid": USER, "sample_weight": Y[SEEN]}, "every rating counts alike"),
+    ],
+)
+def test_bad_input_gets_one_sentence(change, sentence):
+    with pytest.raises(InputError, match=sentence):
+        CollaborativeGP().fit(**{"X": RATINGS, **change})
+
+
+def test_bad_questions_get_one_sentence():
+    model = CollaborativeGP(max_iter=1).fit(RATINGS)
+    with pytest.raises(InputError, match=r"a rating is 2\.5, which is none of those of fit: 1, 2, 3, 4, 5"):
+        model.predict_user([1], [2.5])
+    with pytest.raises(InputError, match="fitted without item_features, so it knows items by their ids alone"):
+        model.predict_new(Z)
+    with pytest.raises(InputError, match="by is 'mean'; pass 'mode' or 'median'"):
+        model.predict_level([1], [1], "mean")
+
+
+def test_features_of_any_size_teach_alike():
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(20, 3))
+    truth = 3 + rng.normal(size=(15, 3)) @ features.T
+    seen = rng.random(truth.shape) < 0.4
+    ratings = sparse.csr_array((truth[seen], np.nonzero(seen)), shape=truth.shape)
+    scores, new = [], []
+    for size in (np.ones(3), np.array([1e6, 1.0, 1e-3])):
+        model = CollaborativeGP("gaussian", max_iter=3, random_state=0).fit(ratings, item_features=features * size)
+        scores.append(model.predict_users(ratings))
+        new.append(model.predict_new(features[:4] * size))
+    np.testing.assert_allclose(scores[0], scores[1], rtol=1e-6)
+    np.testing.assert_allclose(new[0], new[1], rtol=1e-6)
+    with pytest.raises(InputError, match="item_features has 2 columns, but fit had 3"):
+        model.predict_new(features[:, :2])

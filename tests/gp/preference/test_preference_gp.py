@@ -1,0 +1,271 @@
+"""PreferenceGP, against explicit Gaussian algebra, finite differences and simulated users."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.stats import norm
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
+
+import corank
+from corank.errors import InputError
+from corank.gp import PreferenceGP, suggest_pairs
+from corank.gp.ep.hyper import tunable
+from corank.gp.ep.items import Items
+from corank.gp.ep.sites import Sites
+from corank.gp.preference.evidence import Evidence
+from corank.kernels import ARDKernel, CallableKernel, GaussianKernel
+from corank.kernels.views import View
+from simulated_users import answers, users
+
+FIXED = {"kernel": GaussianKernel(0.2), "sigma": 0.2, "learn": False, "scale": False}
+X, F, PAIRS = users()
+
+
+def explicit(model, X, new, L=None):
+    """Posterior mean and covariance of new rows from the sites, by inverses (K is well conditioned with a nugget)."""
+    k = model.kernel_
+    K = k(X) + 1e-10 * np.eye(len(X))
+    P, cross, own = K, k(new, X), k(new)
+    if L is not None:
+        W = np.linalg.solve(np.eye(len(X)) + L @ K, L)
+        P = K - K @ W @ K
+        cross, own = cross - cross @ W @ K, own - cross @ W @ cross.T
+    sites = model.sites_
+    rows = model.rows_.numbers
+    B = np.zeros((len(sites), len(X)))
+    B[np.arange(len(sites)), rows[sites.left]] += 1
+    B[np.arange(len(sites)), rows[sites.right]] -= 1
+    t, h = sites.weight * model.site_tau_, sites.weight * model.site_nu_
+    S = B.T @ np.diag(t) @ B
+    M = S @ np.linalg.inv(np.eye(len(X)) + P @ S)
+    alpha = (np.eye(len(X)) - M @ P) @ (B.T @ h)
+    return cross @ alpha, own - cross @ M @ cross.T
+
+
+@pytest.mark.parametrize("m", [15, 150], ids=["fewer answers than rows", "more"])
+@pytest.mark.parametrize("k", [None, 3], ids=["no graph", "graph"])
+def test_predictions_are_those_of_the_explicit_formulas(m, k):
+    model = PreferenceGP(**FIXED, graph_neighbors=k, graph_weight=0.5).fit(X, pairs=PAIRS[:m])
+    new = np.vstack([X[:5], np.random.default_rng(1).normal(size=(6, 3))])
+    L = None
+    if k is not None:
+        order = model.rows_.numbers
+        L = np.zeros((len(X), len(X)))
+        L[np.ix_(order, order)] = model.graph_.toarray()
+        np.testing.assert_allclose(L.sum(axis=0), 0.0, atol=1e-12)
+        assert (np.diagonal(L) >= 0.5 * 3).all()
+    mean, cov = explicit(model, X, new, L)
+    found, std = model.predict(new, return_std=True)
+    np.testing.assert_allclose(found, mean, atol=1e-5)
+    np.testing.assert_allclose(model.predict(new), found, atol=1e-9)
+    np.testing.assert_allclose(std, np.sqrt(np.diagonal(cov)), atol=1e-5)
+    np.testing.assert_allclose(model.posterior(new).covariance, cov, atol=1e-5)
+    pair = model.predict_pair(new, [[0, 9], [9, 0]])
+    assert pair.sum() == pytest.approx(1.0, abs=1e-12)
+
+
+def test_a_graph_of_no_weight_is_no_graph():
+    one = PreferenceGP(**FIXED).fit(X, pairs=PAIRS)
+    other = PreferenceGP(**FIXED, graph_neighbors=3, graph_weight=0.0).fit(X, pairs=PAIRS)
+    np.testing.assert_allclose(one.predict(X), other.predict(X), atol=1e-6)
+    assert one.log_evidence_ == pytest.approx(other.log_evidence_, abs=1e-6)
+
+
+def test_all_rows_as_basis_are_exact():
+    one = PreferenceGP(**FIXED).fit(X, pairs=PAIRS)
+    other = PreferenceGP(**FIXED, n_basis=40).fit(X, pairs=PAIRS)
+    for a, b in zip(one.predict(X, return_std=True), other.predict(X, return_std=True), strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-6)
+
+
+@pytest.mark.parametrize("k", [None, 3], ids=["no graph", "graph"])
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        GaussianKernel(0.2),
+        ARDKernel((0.1, 0.2, 0.3)),
+        CallableKernel(ConstantKernel(0.7) * RBF(1.5) + Matern(2.0, nu=2.5)),
+    ],
+    ids=["width", "widths", "scikit-learn"],
+)
+@pytest.mark.parametrize("m", [20, 150])
+def test_slopes_of_the_evidence_are_finite_differences(kernel, k, m):
+    view, items = View(None, kernel), Items.of(X, np.ones(len(X), dtype=bool))
+    m = len(PAIRS[:m])
+    told = items.pairs(PAIRS[:m], np.ones(m), np.random.default_rng(0).normal(size=m).round(1))
+    sites = Sites.preferences(told[0], 1.0, *told[1:])
+    at, named = sites.among_named()
+    L = None
+    if k is not None:
+        at, named, L = np.arange(len(items)), sites, 0.3 * items.laplacian(view, k)
+    numbers = tunable(kernel)
+    evidence = Evidence(view, numbers, items, at, named, L, None)
+    theta, h = np.append(numbers.theta, np.log(0.3)), 1e-4
+    _, slopes = evidence(theta)
+    for j in range(len(theta)):
+        step = h * (np.arange(len(theta)) == j)
+        difference = (evidence(theta + step)[0] - evidence(theta - step)[0]) / (2 * h)
+        assert slopes[j] == pytest.approx(difference, rel=2e-3, abs=2e-4)
+
+
+def test_what_is_learnt_is_what_answers_were_made_with():
+    rows, _, pairs = users(60, 900, sigma=0.3, seed=3)
+    model = PreferenceGP(scale=False, n_restarts=1, random_state=0).fit(rows, pairs=pairs)
+    assert 0.1 < model.kernel_.gamma < 0.4
+    assert 0.2 < model.sigma_ < 0.45
+    near = PreferenceGP(GaussianKernel(model.kernel_.gamma * 1.3), model.sigma_, learn=False, scale=False)
+    assert near.fit(rows, pairs=pairs).log_evidence_ < model.log_evidence_ + 1e-6
+
+
+def test_widths_tell_columns_of_noise():
+    rng = np.random.default_rng(4)
+    rows = rng.normal(size=(60, 4))
+    model = PreferenceGP("ard", scale=False).fit(rows, pairs=answers(2 * rows[:, 0], 400, 0.1, rng))
+    gammas = np.array(model.kernel_.gammas)
+    assert gammas[0] > 3 * gammas[1:].max()
+
+
+def test_probabilities_of_pairs_are_calibrated():
+    told, came_true = [], []
+    for seed in range(30):
+        rows, f, pairs = users(40, 60, sigma=0.3, seed=100 + seed)
+        rng = np.random.default_rng(seed)
+        model = PreferenceGP(GaussianKernel(0.2), 0.3, learn=False, scale=False).fit(rows, pairs=pairs)
+        asked = rng.integers(0, 40, (300, 2))
+        asked = asked[asked[:, 0] != asked[:, 1]]
+        gap = f[asked[:, 0]] - f[asked[:, 1]] + np.sqrt(2) * 0.3 * rng.normal(size=len(asked))
+        told.append(model.predict_pair(rows, asked))
+        came_true.append(gap > 0)
+    p, won = np.concatenate(told), np.concatenate(came_true)
+    bins = np.clip((p * 10).astype(int), 0, 9)
+    shares = np.bincount(bins, minlength=10) / len(p)
+    gaps = np.array([abs(p[bins == b].mean() - won[bins == b].mean()) for b in range(10)])
+    assert shares @ gaps < 0.03
+
+
+@pytest.mark.parametrize(
+    "how", [{}, {"graph_neighbors": 3}, {"n_basis": 20, "random_state": 0}], ids=["exact", "graph", "basis"]
+)
+def test_partial_fit_arrives_where_fit_does(how):
+    rows = np.vstack([X, X[:2]])
+    model = PreferenceGP(**FIXED, **how).fit(rows, pairs=PAIRS[:100])
+    if "n_basis" in how:
+        how = {"basis": model.process_.phi.basis.numbers}
+    for pair in PAIRS[100:103]:
+        model.partial_fit(pairs=[pair])
+    model.partial_fit(rows, pairs=PAIRS[103:], pair_weight=np.full(len(PAIRS) - 103, 2.0))
+    weight = np.where(np.arange(len(PAIRS)) < 103, 1.0, 2.0)
+    other = PreferenceGP(**FIXED, **how).fit(rows, pairs=PAIRS, pair_weight=weight)
+    np.testing.assert_allclose(model.predict(X), other.predict(X), atol=1e-6)
+    assert model.log_evidence_ == pytest.approx(other.log_evidence_, abs=1e-8)
+
+
+def test_a_model_that_was_loaded_goes_on(tmp_path):
+    model = PreferenceGP(**FIXED, graph_neighbors=2).fit(X, pairs=PAIRS[:50])
+    corank.save(model, tmp_path / "model.safetensors")
+    again = corank.load(tmp_path / "model.safetensors")
+    one, other = (m.partial_fit(pairs=PAIRS[50:]).predict(X, return_std=True) for m in (model, again))
+    np.testing.assert_allclose(one, other, atol=1e-9)
+
+
+def test_order_and_repetition_of_answers_change_nothing():
+    one = PreferenceGP(**FIXED).fit(X, pairs=PAIRS)
+    other = PreferenceGP(**FIXED).fit(X, pairs=PAIRS[np.random.default_rng(0).permutation(len(PAIRS))])
+    np.testing.assert_array_equal(one.predict(X), other.predict(X))
+    often = PreferenceGP(**FIXED).fit(X, pairs=np.repeat(PAIRS[:3], [1, 10_000, 2], axis=0))
+    assert len(often.sites_) == 3
+    assert np.isfinite(often.predict(X)).all()
+
+
+def test_nearly_equal_rows_and_circles_are_welcome():
+    rows = np.vstack([X, X + 1e-9, X])
+    circle = [[0, 1], [1, 2], [2, 0]]
+    model = PreferenceGP(sigma=0.05).fit(rows, pairs=[*PAIRS, *(PAIRS + np.array([40, 80])), *circle])
+    mean, std = model.predict(rows, return_std=True)
+    assert np.isfinite(mean).all()
+    assert np.isfinite(std).all()
+    np.testing.assert_allclose(mean[:40], mean[40:80], atol=1e-5)
+    np.testing.assert_array_equal(mean[:40], mean[80:])
+    assert np.corrcoef(mean[:40], F)[0, 1] > 0.8
+
+
+def test_scores_make_pairs_inside_queries():
+    rng = np.random.default_rng(0)
+    y, qid = rng.integers(0, 3, 40).astype(float), np.repeat([1, 2], 20)
+    y[::7] = np.nan
+    pairs = [(i, j) for i in range(40) for j in range(40) if qid[i] == qid[j] and y[i] > y[j]]
+    one = PreferenceGP(**FIXED).fit(X, y, qid=qid)
+    np.testing.assert_array_equal(one.predict(X), PreferenceGP(**FIXED).fit(X, pairs=pairs, qid=qid).predict(X))
+    few = PreferenceGP(**FIXED, max_pairs=50, random_state=0).fit(X, y, qid=qid)
+    assert len(few.sites_) == 50
+    assert few.sites_.weight.sum() == pytest.approx(len(pairs))
+
+
+def test_kernels_of_scikit_learn_objects_similarities_and_sparse_rows():
+    names = np.array(["abc", "abd", "xyz", "xya"], dtype=object)
+
+    def shared(A, B):
+        return np.array([[len(set(a) & set(b)) for b in B] for a in A], dtype=float)
+
+    model = PreferenceGP(shared, 0.3).fit(names, pairs=[[0, 2]])
+    assert model.predict(["abe", "xyw"])[0] > model.predict(["abe", "xyw"])[1]
+    K = GaussianKernel(0.2)(X)
+    one = PreferenceGP("precomputed", 0.2, learn=False).fit(K, pairs=PAIRS)
+    two = PreferenceGP(**FIXED).fit(X, pairs=PAIRS)
+    np.testing.assert_allclose(one.predict(K), two.predict(X), atol=1e-6)
+    np.testing.assert_allclose(
+        one.partial_fit(pairs=[[0, 1]]).predict(K), two.partial_fit(pairs=[[0, 1]]).predict(X), atol=1e-6
+    )
+    csr = PreferenceGP(**FIXED, graph_neighbors=3).fit(sparse.csr_array(X), pairs=PAIRS)
+    dense = PreferenceGP(**FIXED, graph_neighbors=3).fit(X, pairs=PAIRS)
+    np.testing.assert_allclose(csr.predict(X), dense.predict(X), atol=1e-6)
+
+
+def test_wrong_answers_get_one_sentence():
+    with pytest.raises(InputError, match="every pair compares two equal rows"):
+        PreferenceGP().fit([[1.0], [1.0], [2.0]], pairs=[[0, 1]])
+    model = PreferenceGP(**FIXED).fit(X, pairs=PAIRS, sample_weight=np.arange(40) > 0)
+    with pytest.raises(InputError, match="had no weight when the model was fitted"):
+        model.partial_fit(pairs=[[0, 1]])
+    with pytest.raises(InputError, match="X is not that of fit"):
+        model.partial_fit(X + 1.0, pairs=[[1, 2]])
+    with pytest.raises(InputError, match="first call of partial_fit came without X; pass the rows that answers are"):
+        PreferenceGP().partial_fit(pairs=[[0, 1]])
+    with pytest.raises(InputError, match="neither pairs nor y came"):
+        model.partial_fit()
+    with pytest.raises(InputError, match="sigma is 0; pass a number above 0, or None"):
+        PreferenceGP(sigma=0).fit(X, pairs=PAIRS)
+
+
+@pytest.mark.parametrize("gap", [-2.0, 0.0, 0.4, 3.0])
+def test_one_answer_beside_a_prior_moves_as_far_as_a_truncated_gaussian_does(gap):
+    s0 = np.zeros(len(X))
+    s0[3] = gap
+    model = PreferenceGP(**FIXED).fit(X, pairs=[[3, 8]], prior=s0)
+    K = FIXED["kernel"](X)
+    var = K[3, 3] + K[8, 8] - 2 * K[3, 8]
+    total = np.sqrt(var + 2 * FIXED["sigma"] ** 2)
+    slope = np.exp(norm.logpdf(gap / total) - norm.logcdf(gap / total)) / total
+    learnt = model.predict(X, prior=s0) - s0
+    np.testing.assert_allclose(learnt, (K[:, 3] - K[:, 8]) * slope, rtol=1e-6, atol=1e-9)
+    assert model.log_evidence_ == pytest.approx(norm.logcdf(gap / total), abs=1e-8)
+    mean, left = gap + var * slope, var * (1 - var * slope * (slope + gap / total**2))
+    expected = norm.cdf(mean / np.sqrt(left + 2 * FIXED["sigma"] ** 2))
+    assert model.predict_pair(X, [[3, 8]], prior=s0) == pytest.approx(expected, rel=1e-6)
+    np.testing.assert_allclose(model.posterior(prior=s0).mean, model.predict(X, prior=s0), atol=1e-9)
+    assert len(suggest_pairs(model, prior=s0)) == 1
+    with pytest.raises(InputError, match="no prior came"):
+        suggest_pairs(model)
+
+
+@pytest.mark.parametrize("k", [None, 3], ids=["no graph", "graph"])
+def test_further_answers_beside_a_prior(k):
+    s0 = np.random.default_rng(1).normal(size=len(X)).round(1)
+    at_once = PreferenceGP(**FIXED, graph_neighbors=k).fit(X, pairs=PAIRS, prior=s0)
+    in_parts = PreferenceGP(**FIXED, graph_neighbors=k).fit(X, pairs=PAIRS[:40], prior=s0)
+    with pytest.raises(InputError, match="no prior came"):
+        in_parts.partial_fit(pairs=PAIRS[40:])
+    in_parts.partial_fit(pairs=PAIRS[40:], prior=s0)
+    np.testing.assert_allclose(in_parts.predict(X, prior=s0), at_once.predict(X, prior=s0), atol=1e-5)
