@@ -1,0 +1,87 @@
+"""Descriptions of parameters that several estimators share, and the decorator that puts them into docstrings."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from typing import TypeVar
+
+SHARED = {
+    "basis": """
+        basis : {"random", "kmeans++"} or array-like of int
+            How basis rows are chosen among the training rows, or the numbers of these rows.
+    """,
+    "early_stopping": """
+        early_stopping : bool
+            Whether to hold out a share of the judgements and stop when the error on them no longer falls.
+    """,
+    "kernel": """
+        kernel : str, Kernel or callable
+            Similarity of rows: "linear", "gaussian" (or "rbf"), "polynomial", "laplacian", "chi-square", "cosine", or
+            "precomputed" if X holds similarities to the training rows. A callable takes two sequences of rows, which
+            may be any objects, and returns their Gram matrix.
+    """,
+    "n_iter_no_change": """
+        n_iter_no_change : int
+            Number of measurements without improvement after which early stopping ends the fit.
+    """,
+    "n_jobs": """
+        n_jobs : int, optional
+            Number of threads. None means 1, -1 means all processors. The result does not depend on it.
+    """,
+    "query_weight": """
+        query_weight : {"pairs", "equal", "rows"}
+            Weight of a query: proportional to its number of pairs, equal, or proportional to its number of rows.
+    """,
+    "random_state": """
+        random_state : int, RandomState or None
+            Random seed.
+    """,
+    "scale": """
+        scale : bool
+            Whether to divide columns by their standard deviation inside queries before learning. `coef_` refers to
+            the columns as given.
+    """,
+    "validation_fraction": """
+        validation_fraction : float
+            Share of the judgements that early stopping holds out.
+    """,
+    "verbose": """
+        verbose : bool
+            Whether to show a progress bar on a terminal or in a notebook.
+    """,
+}
+"""Description of each shared parameter, in numpydoc's form."""
+
+_PLACE = re.compile(r"^( *)\{(\w+)\}$", flags=re.MULTILINE)
+Class = TypeVar("Class", bound=type)
+
+
+def shared_parameters(cls: Class) -> Class:
+    """
+    Replace lines such as ``{alpha}`` in the docstring of a class by the shared description of that parameter.
+
+    cls: its docstring names at least one entry of `SHARED`; an unknown name raises `KeyError`.
+
+    >>> @shared_parameters
+    ... class Example:
+    ...     '''
+    ...     Parameters
+    ...     ----------
+    ...     {random_state}
+    ...     '''
+    >>> print(Example.__doc__)
+    <BLANKLINE>
+        Parameters
+        ----------
+        random_state : int, RandomState or None
+            Random seed.
+    <BLANKLINE>
+    """
+    if cls.__doc__ is not None:  # python -OO drops docstrings
+        cls.__doc__ = _PLACE.sub(lambda found: _indented(SHARED[found[2]], found[1]), cls.__doc__)
+    return cls
+
+
+def _indented(text: str, margin: str) -> str:
+    return textwrap.indent(textwrap.dedent(text).strip(), margin)
