@@ -21,7 +21,7 @@ PHRASES = {
     r"what came|nothing came|none came|\bno \w+ came\b": "say what was found or given",
     r"thro(?:w|ws|wn|wing) dice|\bdice\b|\bdie\b(?= of)": "random draws, rng, random seed",
     r"stands? there|stood there": "exists, is present",
-    r"\bis no (?!longer|more|less|such|worse|better|need|guarantee|effect|change|difference|reason|way\b)\w": "is not a",
+    r"\bis no (?!longer|more|less|such|worse|better|need|guarantee|effect|difference|reason|way\b)\w": "is not a",
     r"\bare no (?!longer|more|less|such|worse|better)\w": "are not, there are no",
     r"\bnothing is\b": "state the subject: no file is written",
     r"\bnobody\b": "no one, or name the actor",
