@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from corank.linear.runs import Runs
 from corank.linear.task import Task
-from corank.progress import progress
+from corank.solvers.early_stopping import EarlyStopping, run_training
 
 Floats = NDArray[np.float64]
 Judge = Callable[[Floats, Floats], float]
@@ -50,30 +51,22 @@ def train(runs: Runs, task: Task, n_steps: int, judge: Judge | None, patience: i
     verbose: whether to show a progress bar, on a terminal or in a notebook.
     Returns: the runs and how they went.
     """
-    trace, errors = [(runs.n_steps, _estimate(runs, task))], [np.inf]
-    best, interrupted = runs, False
-    ends = runs.n_steps + np.unique(np.linspace(0, n_steps, min(n_steps, N_CHECKS) + 1).astype(np.int64)[1:])
-    try:
-        with progress(n_steps, "steps", verbose) as advance:
-            for end in ends:
-                while runs.n_steps < end:
-                    piece = int(min(end - runs.n_steps, _PIECE * len(runs.states)))
-                    runs.advance(task, piece)
-                    advance(piece)
-                trace.append((runs.n_steps, _estimate(runs, task)))
-                if judge is None:
-                    continue
-                error = judge(*runs.weights(task.columns))
-                if error < min(errors):
-                    best = runs.copy()
-                errors.append(error)
-                if len(errors) - 1 - int(np.argmin(errors)) >= patience:
-                    break
-    except KeyboardInterrupt:
-        interrupted = True
-    return Trained(
-        runs if judge is None else best, np.array(trace, dtype=np.float64), np.array(errors[1:]), interrupted
-    )
+    trace = [(runs.n_steps, _estimate(runs, task))]
+    stopping, best = EarlyStopping(patience), runs
+    ends = np.unique(np.linspace(0, n_steps, min(n_steps, N_CHECKS) + 1).astype(np.int64)[1:])
+
+    def check() -> bool:
+        nonlocal best
+        trace.append((runs.n_steps, _estimate(runs, task)))
+        if judge is None:
+            return False
+        if stopping.record(judge(*runs.weights(task.columns))):
+            best = runs.copy()
+        return stopping.is_over
+
+    interrupted = run_training(partial(runs.advance, task), ends, check, _PIECE * len(runs.states), verbose)
+    kept = runs if judge is None else best
+    return Trained(kept, np.array(trace, dtype=np.float64), np.array(stopping.errors), interrupted)
 
 
 def _estimate(runs: Runs, task: Task) -> float:
