@@ -22,7 +22,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from corank import LCRA, CoRankRLS, RankRLS, ViewRankRLS, presume
+from corank import LCRA, CoRankRLS, RankRLS, ViewRankRLS, presumed_negatives
 from corank.data.letor.reader import read_letor
 from corank.kernels import LinearKernel, SumKernel
 from corank.metrics import evaluate
@@ -162,7 +162,7 @@ def presumed(n_positive: int, n_negative: int, n: int) -> None:
         X, y, (Z, truth, _) = problem["X"], problem["y"], problem["test"]
         scores = {"mean of the positives": Z @ np.asarray(X[y == 1].mean(axis=0)).ravel()}
         for weight in (0.02, 0.1, 1.0):
-            given, weights = presume(y, weight=weight, random_state=seed)
+            given, weights = presumed_negatives(y, weight=weight, random_state=seed)
             model = RankRLS(scale=False).fit(X, given, sample_weight=weights)
             scores[f"RankRLS, presumed negatives of weight {weight:g}"] = model.predict(Z)
         if n_negative:

@@ -12,7 +12,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
-from corank.errors import InputError, known
+from corank.errors import InputError, suggest_names
 from corank.evaluation.report import Report
 from experiments.options import ExperimentOptions
 
@@ -46,7 +46,7 @@ def find(name: str) -> Callable[[ExperimentOptions], Report]:
     Returns: takes `ExperimentOptions`, runs the experiment and returns its `Report`.
     """
     if name not in EXPERIMENTS:
-        raise InputError(f"there is no experiment {name!r}; {known(name, list(EXPERIMENTS))}.")
+        raise InputError(f"there is no experiment {name!r}; {suggest_names(name, list(EXPERIMENTS))}.")
     run: Callable[[ExperimentOptions], Report] = import_module(EXPERIMENTS[name]).run
     return run
 

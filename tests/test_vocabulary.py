@@ -12,7 +12,7 @@ from lawful import LAWFUL
 from sklearn.base import BaseEstimator
 
 import corank
-from corank.data.problem.splits import hide_scores
+from corank.data.problem.splits import mask_scores
 from corank.data.problem.synthetic import make_ranking
 
 MAP = (Path(__file__).parent.parent / "docs" / "map.md").read_text(encoding="utf-8")
@@ -64,7 +64,7 @@ def test_at_most_three_parameters_are_positional():
 
 @pytest.fixture(scope="module")
 def fitted():
-    y = hide_scores(PROBLEM.y, fraction=0.3, random_state=0)
+    y = mask_scores(PROBLEM.y, fraction=0.3, random_state=0)
     models = [make().fit(PROBLEM.X, y, qid=PROBLEM.qid) for name, make in LAWFUL.items() if name != "PlainRanker"]
     models.append(corank.SPD(loss="hinge", n_steps=100, early_stopping=True, random_state=0))
     models.append(corank.RankSVM(kernel="gaussian", random_state=0))

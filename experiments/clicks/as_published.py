@@ -24,7 +24,7 @@ from corank.core.clicks.sessions import Collected
 from corank.core.clicks.updates import ClickPlan
 from corank.core.jit import jit
 from corank.core.pairs.margins import HINGE
-from corank.core.random import alias_table, below, next_u64, roll
+from corank.core.random import alias_table, draw_alias, next_u64, random_below
 from corank.data.problem.ranking import RankingData
 
 Floats = NDArray[np.float64]
@@ -54,29 +54,29 @@ class SampledMGD(MGD):
     """MGD whose winners are found by random assignments of clicks; with one candidate, DBGD."""
 
     def _serve(
-        self, rows: Any, collected: Collected, habits: Habits, W: Floats, dice: tuple[Any, Any], k: int, n_learnt: int,
-        worth: Floats,
+        self, rows: Any, collected: Collected, habits: Habits, W: Floats, rng_state: tuple[Any, Any], k: int,
+        n_learnt: int, worth: Floats,
     ) -> None:  # fmt: skip
         room = self._room(int(np.diff(collected.starts).max()), k)
-        _run(rows, collected, habits, self._plan, W[0], *dice, k, worth, room, SAMPLES)
+        _run(rows, collected, habits, self._plan, W[0], *rng_state, k, worth, room, SAMPLES)
 
 
 @jit
-def _run(rows, collected, habits, plan, w, own_dice, dice, k, worth, room, n_samples):  # type: ignore[no-untyped-def]
+def _run(rows, collected, habits, plan, w, ranker_state, rng_state, k, worth, room, n_samples):  # type: ignore[no-untyped-def]
     for t in range(len(worth)):
-        q = np.int64(below(dice[0], len(collected.ideals)))
+        q = np.int64(random_below(rng_state[0], len(collected.ideals)))
         first, last = collected.starts[q], collected.starts[q + 1]
         n = last - first
-        length = show_duel(rows, collected.order[first:last], collected.prior, w, plan, own_dice, k, room)
+        length = show_duel(rows, collected.order[first:last], collected.prior, w, plan, ranker_state, k, room)
         worth[t] = list_worth(collected.gains[first:last], room.shown[:length], collected.ideals[q])
         for rank in range(length):
             room.grades[rank] = collected.grades[first + room.shown[rank]]
         clicks = room.clicks[:length]
-        read_list(habits, room.grades[:length], dice[1], clicks)
+        read_list(habits, room.grades[:length], rng_state[1], clicks)
         n_clicks = share_clicks(room.ranks[:, :n], room.worth, room.shown[:length], clicks, room.left[:n], room.shares)
         if n_clicks == 0:
             continue
-        wins = _sampled_wins(room.shares[:n_clicks], own_dice, n_samples)
+        wins = _sampled_wins(room.shares[:n_clicks], ranker_state, n_samples)
         n_winners = (wins[1:] > 0).sum()
         for j in range(1, len(wins)):
             if wins[j] > 0:
@@ -84,7 +84,7 @@ def _run(rows, collected, habits, plan, w, own_dice, dice, k, worth, room, n_sam
 
 
 @jit
-def _sampled_wins(shares, dice, n_samples):  # type: ignore[no-untyped-def]
+def _sampled_wins(shares, rng_state, n_samples):  # type: ignore[no-untyped-def]
     """Return how often each ranking got more of the clicks than the first, less how often fewer."""
     n_clicks, m = shares.shape
     tables = np.empty((n_clicks, m, 2), dtype=np.uint64)
@@ -94,7 +94,7 @@ def _sampled_wins(shares, dice, n_samples):  # type: ignore[no-untyped-def]
     lost_by_all = 0
     for _ in range(n_samples):
         for c in range(n_clicks):
-            drawn[c] = np.int64(roll(next_u64(dice), tables[c]))
+            drawn[c] = np.int64(draw_alias(next_u64(rng_state), tables[c]))
             counts[drawn[c]] += 1
         own = counts[0]
         # who got nothing lost wherever the first got anything

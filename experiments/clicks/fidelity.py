@@ -22,7 +22,7 @@ from corank.clicks.click_models import KINDS, as_grades
 from corank.core.clicks import interleaving as blends
 from corank.core.clicks.click_models import read_list
 from corank.core.jit import jit
-from corank.core.random import below, seed_state
+from corank.core.random import random_below, seed_state
 from corank.data.problem.ranking import RankingData
 from corank.metrics import evaluate
 from corank.tables import ReportTable
@@ -63,39 +63,39 @@ def sums(method: int, rankings: NDArray[np.int64], data: RankingData, user: Casc
     """
     rng = np.random.default_rng(seed)
     grades = as_grades(data.y, user.habits)[data.queries.order]  # type: ignore[arg-type]
-    dice = np.stack([seed_state(rng) for _ in range(3)])
+    rng_state = np.stack([seed_state(rng) for _ in range(3)])
     out = np.zeros((2, len(rankings), len(rankings)))
     longest = int(np.diff(data.starts).max())
     worth = np.arange(1, longest + 1, dtype=np.float64) ** -TAU
-    _compare(method, rankings, data.starts, grades, user.habits, worth, dice, n, out)
+    _compare(method, rankings, data.starts, grades, user.habits, worth, rng_state, n, out)
     return out
 
 
 @jit
-def _compare(method, rankings, starts, grades, habits, worth, dice, n, out):  # type: ignore[no-untyped-def]
+def _compare(method, rankings, starts, grades, habits, worth, rng_state, n, out):  # type: ignore[no-untyped-def]
     m = len(rankings)
     shown, teams = np.empty(K, dtype=np.int64), np.empty(K, dtype=np.int64)
     clicks, seen = np.empty(K, dtype=np.bool_), np.empty(K, dtype=np.int64)
     chances, credit = np.empty(K), np.empty(m)
     shares, law, new = np.empty((K, m)), np.empty(2 * K + 1), np.empty(2 * K + 1)
     for _ in range(n):
-        q = np.int64(below(dice[0], len(starts) - 1))
+        q = np.int64(random_below(rng_state[0], len(starts) - 1))
         first, last = starts[q], starts[q + 1]
         k = min(K, last - first)
         these = rankings[:, first:last].copy()
         ranks, left = np.empty_like(these), np.empty(last - first, dtype=np.bool_)
         blends.invert(these, ranks)
         if method == TEAM_DRAFT:
-            blends.draft_teams(these, dice[1], shown[:k], teams[:k])
+            blends.draft_teams(these, rng_state[1], shown[:k], teams[:k])
         elif method == BALANCED:
-            blends.merge_two(these, dice[1], shown[:k])
+            blends.merge_two(these, rng_state[1], shown[:k])
         elif method == PROBABILISTIC:
-            blends.blend_by_chance(ranks, worth, dice[1], shown[:k], chances[:k], left)
+            blends.blend_by_chance(ranks, worth, rng_state[1], shown[:k], chances[:k], left)
         else:
-            blends.blend_by_union(these, dice[1], shown[:k])
+            blends.blend_by_union(these, rng_state[1], shown[:k])
         for rank in range(k):
             seen[rank] = grades[first + shown[rank]]
-        read_list(habits, seen[:k], dice[2], clicks[:k])
+        read_list(habits, seen[:k], rng_state[2], clicks[:k])
         if method == PROBABILISTIC:
             n_clicks = blends.share_clicks(ranks, worth, shown[:k], clicks[:k], left, shares)
         elif method == TEAM_DRAFT:

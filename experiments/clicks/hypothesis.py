@@ -157,8 +157,9 @@ def tables(options: ExperimentOptions, runs: int) -> tuple[tuple[ReportTable, ..
                 f"The same with one view of all columns, and with a prior: nDCG@{K} on test queries, and online",
                 ("learner", "user", "arm", *columns),
                 tuple(arms),
-                note="Coupling and the scale of the prior were chosen on validation queries, with other dice, by the "
-                "mean offline and by the online performance. The prior alone, without a click, is in the first table.",
+                note="Coupling and the scale of the prior were chosen on validation queries, with other random seeds, "
+                "by the mean offline and by the online performance. The prior alone, without a click, is in the first "
+                "table.",
             ),
         ),
         tuple(findings),

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.data.durable.atomic import atomic_file
-from corank.errors import need
+from corank.errors import import_extra
 from experiments.clicks.problem import fold_error
 
 Floats = NDArray[np.float64]
@@ -25,7 +25,7 @@ def plot_lines(panels: Mapping[str, Mapping[str, Floats]], at: Sequence[int], wo
     words: what is measured.
     path: the PNG file to write.
     """
-    need("matplotlib", "report")
+    import_extra("matplotlib", "report")
     # no window system is asked for, and no global state is touched
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

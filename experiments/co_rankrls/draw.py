@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.data.problem.splits import hide_scores
+from corank.data.problem.splits import mask_scores
 from corank.kernels import GaussianKernel, Kernel
 from corank.kernels.views import View
 from corank.metrics import evaluate
@@ -72,7 +72,7 @@ def draw_views(seed: int, repeat: int, hidden: float) -> ViewsRepeat:
     X, y, qid = _rows()
     queries = rng.permutation(np.unique(qid))
     train = np.isin(qid, queries[: round(TRAIN_SHARE * len(queries))])
-    y_train = hide_scores(y[train], fraction=hidden, random_state=int(rng.integers(2**31)))
+    y_train = mask_scores(y[train], fraction=hidden, random_state=int(rng.integers(2**31)))
     kernel = median_kernel(X[train], rng)
     basis = rng.choice(int(train.sum()), 2 * N_BASIS, replace=False)
     views = [View(None, kernel, np.sort(part)) for part in (basis[:N_BASIS], basis[N_BASIS:])]

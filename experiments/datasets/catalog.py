@@ -15,7 +15,7 @@ from pathlib import Path
 from corank.data.durable.atomic import atomic_file
 from corank.data.formats.compressed import SUFFIXES
 from corank.data.formats.text import open_text
-from corank.errors import InputError, known, reason
+from corank.errors import InputError, reason, suggest_names
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ def dataset(name: str) -> Dataset:
     """
     entries = datasets()
     if name not in entries:
-        raise InputError(f"there is no data set {name!r}; {known(name, entries.keys())}.")
+        raise InputError(f"there is no data set {name!r}; {suggest_names(name, entries.keys())}.")
     return entries[name]
 
 

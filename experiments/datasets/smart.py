@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.data.formats.text import open_text
-from corank.errors import InputError, known
+from corank.errors import InputError, suggest_names
 from experiments.datasets.catalog import dataset
 
 _ENTRY = re.compile(r"^\.I[ \t]+(\d+)[ \t]*$", re.MULTILINE)
@@ -65,7 +65,7 @@ def read_topics(name: str) -> Topics:
         whose meaning is not known) excepted.
     """
     if name not in _FILES:
-        raise InputError(f"there is no collection {name!r}; {known(name, COLLECTIONS)}.")
+        raise InputError(f"there is no collection {name!r}; {suggest_names(name, COLLECTIONS)}.")
     files = _FILES[name]
     documents, queries, judged = (_text(file) for file in files[:3])
     texts = entries(documents)
@@ -92,7 +92,7 @@ def read_citations(name: str) -> list[tuple[int, int]]:
     Returns: pairs of documents, as numbers from 0 in the order of `read_topics`; the same pair may come more than once.
     """
     if name not in _CITED:
-        raise InputError(f"the collection {name!r} has no citations; {known(name, tuple(_CITED))}.")
+        raise InputError(f"the collection {name!r} has no citations; {suggest_names(name, tuple(_CITED))}.")
     text = _text(_FILES[name].documents)
     place = {no: at for at, no in enumerate(entries(text))}
     return [(place[a], place[b]) for a, b in citations(text, _CITED[name]) if a in place and b in place]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.data.durable.atomic import atomic_file
-from corank.errors import need
+from corank.errors import import_extra
 
 
 def plot_curves(
@@ -22,7 +22,7 @@ def plot_curves(
     bars: name of a problem to what needs no judgement.
     path: the PNG file to write.
     """
-    need("matplotlib", "report")
+    import_extra("matplotlib", "report")
     # no window system is asked for, and no global state is touched
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from corank.data.durable.atomic import atomic_file
 from corank.data.formats.text import open_text
-from corank.errors import need
+from corank.errors import import_extra
 from corank.evaluation.report import Report
 from corank.gp import PreferenceGP, gains
 from corank.kernels import GaussianKernel
@@ -145,7 +145,7 @@ def _findings(curves: dict[tuple[str, str], Floats], n: int) -> tuple[str, ...]:
 
 def plot_curves(curves: dict[tuple[str, str], Floats], path: Path) -> None:
     """Plot mean errors with bands of one standard deviation, one panel a method."""
-    need("matplotlib", "report")
+    import_extra("matplotlib", "report")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.data.durable.atomic import atomic_file
-from corank.errors import need
+from corank.errors import import_extra
 from corank.evaluation.report import Report
 from corank.gp import PreferenceGP
 from corank.kernels import GaussianKernel
@@ -71,7 +71,7 @@ def fitted(X: Floats, pair: NDArray[np.int64]) -> dict[str, PreferenceGP]:
 
 def plot(X: Floats, pair: NDArray[np.int64], models: dict[str, PreferenceGP], path: Path) -> None:
     """Draw the contours of both ranking functions, and the error bars of both."""
-    need("matplotlib", "report")
+    import_extra("matplotlib", "report")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.data.problem.queries import Queries
-from corank.errors import need
+from corank.errors import import_extra
 from corank.estimator import ColumnMean
 from corank.lambdarank import LambdaRank
 from corank.lambdarank.trees import DEFAULTS
@@ -75,5 +75,5 @@ def measured(method: str, split: Split, seed: int) -> dict[str, list[float]]:
 
 def _lightgbm(train: Judged, settings: dict[str, Any], seed: int) -> Any:
     queries = Queries.of(train.qid, len(train.y))
-    model = need("lightgbm", "trees").LGBMRanker(verbosity=-1, n_jobs=1, random_state=seed, **settings)
+    model = import_extra("lightgbm", "trees").LGBMRanker(verbosity=-1, n_jobs=1, random_state=seed, **settings)
     return model.fit(train.X[queries.order], train.y[queries.order], group=queries.sizes)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.data.durable.atomic import atomic_file
-from corank.errors import need
+from corank.errors import import_extra
 
 
 def plot_gains(gains: dict[str, list[tuple[float, NDArray[np.float64]]]], path: Path) -> None:
@@ -19,7 +19,7 @@ def plot_gains(gains: dict[str, list[tuple[float, NDArray[np.float64]]]], path: 
     gains: name of a problem to (scored share, gains of the repeats).
     path: the PNG file to write.
     """
-    need("matplotlib", "report")
+    import_extra("matplotlib", "report")
     # no window system is asked for, and no global state is touched
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from corank.data.problem.queries import Queries
 from corank.data.problem.ranking import RankingData
-from corank.data.problem.splits import hide_scores
+from corank.data.problem.splits import mask_scores
 from corank.metrics import evaluate
 from corank.pairwise import Moments, drawn_weight
 from corank.solvers import squared_views
@@ -89,7 +89,7 @@ def draw_repeat(problem: ProblemSource, fraction: float, repeat: int, seed: int)
     draw = problem.draw(np.random.default_rng([seed, repeat]))
     y = draw.y[draw.train]
     hidden = min(1.0 - fraction, 1.0 - SMALLEST / len(y))
-    return draw, hide_scores(y, fraction=hidden, random_state=repeat)
+    return draw, mask_scores(y, fraction=hidden, random_state=repeat)
 
 
 def try_grids(problem: ProblemSource, fraction: float, repeat: int, seed: int) -> Outcomes:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from corank.data.durable.atomic import atomic_file
-from corank.errors import need
+from corank.errors import import_extra
 from corank.text import LinkLearn
 
 GRIDS = (np.linspace(0.0, 3.5, 60), np.linspace(0.2, 7.5, 60), np.linspace(-1.6, 1.6, 60))
@@ -27,7 +27,7 @@ def plot_functions(best: list[list[float]], paper: list[list[float]], path: Path
     best, paper: as `shapes` gave them.
     path: the PNG file to write.
     """
-    need("matplotlib", "report")
+    import_extra("matplotlib", "report")
     # no window system is asked for, and no global state is touched
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

@@ -71,7 +71,7 @@ def closest(wrong: str, right: Iterable[str]) -> str | None:
     return folded[near[0]] if near else None
 
 
-def known(wrong: str, right: Mapping[str, str] | Iterable[str], guess: str | None = None) -> str:
+def suggest_names(wrong: str, right: Mapping[str, str] | Iterable[str], guess: str | None = None) -> str:
     """
     Say which names are known, and which one was probably meant.
 
@@ -91,12 +91,13 @@ def known(wrong: str, right: Mapping[str, str] | Iterable[str], guess: str | Non
 
     Examples
     --------
-    >>> known("lcar", ["spd", "lcra"])
-    "did you mean 'lcra'? known are spd, lcra"
+    >>> suggest_names("lcar", ["spd", "lcra"])
+    "did you mean 'lcra'? Choose one of spd, lcra"
     """
     shown = right if isinstance(right, Mapping) else {name: name for name in right}
     guess = guess or closest(wrong, shown)
-    return (f"did you mean {guess!r}? " if guess else "") + f"known are {', '.join(dict.fromkeys(shown.values()))}"
+    names = ", ".join(dict.fromkeys(shown.values()))
+    return f"did you mean {guess!r}? Choose one of {names}" if guess else f"choose one of {names}"
 
 
 def warn(message: str, category: type[Warning] = UsageWarning) -> None:
@@ -116,7 +117,7 @@ def warn(message: str, category: type[Warning] = UsageWarning) -> None:
     warnings.warn(message, category, stacklevel=level)
 
 
-def need(module: str, extra: str) -> ModuleType:
+def import_extra(module: str, extra: str) -> ModuleType:
     """
     Import an optional dependency, or say in one sentence how to install it.
 

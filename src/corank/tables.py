@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from corank.errors import need
+from corank.errors import import_extra
 
 Cell = str | int | float | None
 
@@ -211,7 +211,7 @@ class ReportTable:
         DataFrame
             The columns as they are named, NaN where a number is missing.
         """
-        pandas = need("pandas", "frames")
+        pandas = import_extra("pandas", "frames")
         # a column at a time, so that one of numbers alone is one of numbers there too
         columns = [[row[at] for row in self.rows] for at in range(len(self.columns))]
         frame = pandas.DataFrame({at: pandas.Series(values).infer_objects() for at, values in enumerate(columns)})

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from corank.cli import app
 from corank.data.letor.writer import write_letor
-from corank.data.problem.splits import hide_scores
+from corank.data.problem.splits import mask_scores
 from corank.data.problem.synthetic import SyntheticRanking, make_ranking
 
 
@@ -25,7 +25,7 @@ def made() -> SyntheticRanking:
 @pytest.fixture(scope="session")
 def y(made: SyntheticRanking) -> np.ndarray:
     """Scores, NaN in every second query."""
-    return hide_scores(made.y, made.qid, fraction=0.5, by="query", random_state=0)
+    return mask_scores(made.y, made.qid, fraction=0.5, by="query", random_state=0)
 
 
 @pytest.fixture

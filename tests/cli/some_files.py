@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 import corank
-from corank.data.problem.splits import hide_scores
+from corank.data.problem.splits import mask_scores
 from corank.data.problem.synthetic import make_ranking
 from corank.text import LinkLearn, Links, read_corpus, read_pairs, save_corpus
 
@@ -30,7 +30,7 @@ def _made() -> Path:
     folder = Path(_KEPT.name)
     rng = np.random.default_rng(0)
     made = make_ranking(20, 8, n_latent=3, features_per_view=3, random_state=1)
-    y = hide_scores(made.y, made.qid, fraction=0.5, by="query", random_state=0)
+    y = mask_scores(made.y, made.qid, fraction=0.5, by="query", random_state=0)
     comments = [f"docid = d{row}" for row in range(len(y))]
     corank.write_letor(folder / "train.txt", made.X, y, made.qid, comments, unscored=-1)
     corank.write_letor(folder / "test.txt", made.X, made.y, made.qid, comments)

@@ -132,11 +132,11 @@ def test_a_saved_ranker_goes_on_bit_for_bit(make, tmp_path):
 
 def test_servers_with_dice_of_their_own_show_other_lists():
     model = PDGD(random_state=0).fit(X, Y, qid=QID)
-    kept = model.run_["dice"].copy()
+    kept = model.run_["rng_state"].copy()
     one, other = (model.show(X[:10], rng=np.random.default_rng(seed)) for seed in (1, 2))
     assert one.id != other.id
     assert one.rows.tolist() != other.rows.tolist()
-    np.testing.assert_array_equal(model.run_["dice"], kept)
+    np.testing.assert_array_equal(model.run_["rng_state"], kept)
     again = model.show(X[:10], rng=np.random.default_rng(1))
     assert (again.id, again.rows.tolist()) == (one.id, one.rows.tolist())
 

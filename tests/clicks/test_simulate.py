@@ -8,7 +8,7 @@ from scipy import sparse
 
 from corank.clicks import DBGD, MGD, PDGD, CascadeClicks, ClickedPairs, PositionClicks, simulate
 from corank.core.clicks.click_models import read_list
-from corank.core.random import below, seed_state
+from corank.core.random import random_below, seed_state
 from corank.data.problem.ranking import RankingData
 from corank.data.problem.synthetic import make_ranking
 from corank.errors import InputError
@@ -33,15 +33,15 @@ def by_hand(model, data, user, n, k, seed, discount):
     """What simulate says it does, with show and learn."""
     rng = np.random.default_rng(seed).spawn(1)[0]
     model = type(model)(**{**model.get_params(), "random_state": int(rng.integers(2**31))})
-    dice = np.stack([seed_state(rng), seed_state(rng)])
+    rng_state = np.stack([seed_state(rng), seed_state(rng)])
     total = 0.0
     for t in range(n):
-        q = int(below(dice[0], len(data.queries)))
+        q = int(random_below(rng_state[0], len(data.queries)))
         rows = data.queries.order[data.starts[q] : data.starts[q + 1]]
         prior = None if data.prior is None else data.prior[rows]
         impression = model.show(data.X[rows], k, prior=prior)
         grades, clicks = data.y[rows].astype(np.int64), np.zeros(len(impression), dtype=bool)
-        read_list(user.habits, grades[impression.rows], dice[1], clicks)
+        read_list(user.habits, grades[impression.rows], rng_state[1], clicks)
         place = np.full(len(rows), -1e9)
         place[impression.rows] = -np.arange(len(impression))
         if grades.any():

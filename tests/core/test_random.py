@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from corank.core.jit import jit
-from corank.core.random import alias_table, below, next_u64, roll, seed_state, uniform
+from corank.core.random import alias_table, draw_alias, next_u64, random_below, random_uniform, seed_state
 
 WORD = 2**64
 
@@ -51,7 +51,7 @@ def test_a_copied_state_resumes_and_the_zero_state_is_avoided():
 def count_below(state, n, draws):
     counts = np.zeros(n, dtype=np.int64)
     for _ in range(draws):
-        counts[below(state, n)] += 1
+        counts[random_below(state, n)] += 1
     return counts
 
 
@@ -67,13 +67,13 @@ def test_below_rejects_the_overhang():
     # for n just above 2⁶³ almost half of all words are rejected; without that, low values would come twice as often
     n = np.uint64(2**63 + 2**62)
     state = seed_state(np.random.default_rng(0))
-    draws = np.array([float(below(state, n)) for _ in range(4000)])
+    draws = np.array([float(random_below(state, n)) for _ in range(4000)])
     assert stats.kstest(draws / float(n), "uniform").pvalue > 1e-4
 
 
 def test_uniform_lies_in_the_unit_interval_evenly():
     state = seed_state(np.random.default_rng(1))
-    draws = np.array([uniform(state) for _ in range(20_000)])
+    draws = np.array([random_uniform(state) for _ in range(20_000)])
     assert draws.min() >= 0
     assert draws.max() < 1
     assert stats.kstest(draws, "uniform").pvalue > 1e-4
@@ -102,7 +102,7 @@ def test_an_alias_table_holds_the_weights(values):
 def count_rolls(state, table, draws):
     counts = np.zeros(len(table), dtype=np.int64)
     for _ in range(draws):
-        counts[roll(next_u64(state), table)] += 1
+        counts[draw_alias(next_u64(state), table)] += 1
     return counts
 
 

@@ -9,14 +9,14 @@ import pytest
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
-from corank import SPD, CoRankRLS, Landmarks, QueryScaler, RankRLS, hide_scores, make_ranking, write_store
+from corank import SPD, CoRankRLS, Landmarks, QueryScaler, RankRLS, make_ranking, mask_scores, write_store
 from corank.distributed import Dask, Parts, convert_parts, fit_parts, fit_trees, summarise
 from corank.errors import InputError
 from dying import GO_ON, HELD, Dying, Held
 
 distributed = pytest.importorskip("distributed")
 PROBLEM = make_ranking(60, 12, random_state=0)
-Y = hide_scores(PROBLEM.y, fraction=0.3, random_state=0)
+Y = mask_scores(PROBLEM.y, fraction=0.3, random_state=0)
 
 
 def cut(*places):

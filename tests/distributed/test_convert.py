@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from corank import RankRLS, hide_scores, make_ranking, read
+from corank import RankRLS, make_ranking, mask_scores, read
 from corank.data.formats.frames import write_parquet
 from corank.distributed import Here, Parts, convert_parts, fit_parts
 from corank.errors import InputError, MissingExtra
 
 PROBLEM = make_ranking(20, 6, random_state=0)
 X, QID = PROBLEM.X, PROBLEM.qid
-Y = hide_scores(PROBLEM.y, fraction=0.5, random_state=0)
+Y = mask_scores(PROBLEM.y, fraction=0.5, random_state=0)
 
 
 def pieces(*places, qid=QID):

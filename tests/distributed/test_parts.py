@@ -18,8 +18,8 @@ from corank import (
     RankingData,
     RankRLS,
     evaluate,
-    hide_scores,
     make_ranking,
+    mask_scores,
     write_letor,
     write_store,
 )
@@ -32,7 +32,7 @@ from corank.pairwise import Moments
 
 PROBLEM = make_ranking(40, 12, random_state=0)
 X = PROBLEM.X * np.geomspace(0.01, 100, PROBLEM.X.shape[1]) + 3.0
-Y = hide_scores(PROBLEM.y, fraction=0.5, random_state=0)
+Y = mask_scores(PROBLEM.y, fraction=0.5, random_state=0)
 QID = PROBLEM.qid
 
 

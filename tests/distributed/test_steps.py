@@ -18,9 +18,9 @@ from corank import (
     QueryScaler,
     RankRLS,
     evaluate,
-    hide_scores,
     load,
     make_ranking,
+    mask_scores,
     save,
     write_letor,
 )
@@ -32,7 +32,7 @@ PROBLEM = make_ranking(40, 12, random_state=0)
 X = PROBLEM.X * np.geomspace(0.01, 100, PROBLEM.X.shape[1]) + 3.0
 X[:, 3] = 0.1  # constant, and its mean is rounded
 X[::2, 4] = 0.0
-Y = hide_scores(PROBLEM.y, fraction=0.5, random_state=0)
+Y = mask_scores(PROBLEM.y, fraction=0.5, random_state=0)
 QID = PROBLEM.qid
 CUT = (30, 31, 31, 200)
 

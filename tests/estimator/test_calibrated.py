@@ -8,7 +8,7 @@ from sklearn.isotonic import IsotonicRegression
 import corank
 from corank.data.problem.ranking import RankingData
 from corank.data.problem.rows import as_objects
-from corank.data.problem.splits import QueryKFold, QueryShuffleSplit, hide_scores
+from corank.data.problem.splits import QueryKFold, QueryShuffleSplit, mask_scores
 from corank.data.problem.synthetic import make_ranking
 from corank.errors import InputError
 from corank.estimator import Calibrated, ColumnMean, OnTop, reliability_curve
@@ -115,7 +115,7 @@ def test_scores_the_wrong_way_round_are_not_turned():
 
 
 def test_a_ranker_that_looks_at_whole_queries_gets_them():
-    y = hide_scores(GRADES, fraction=0.5, random_state=0)
+    y = mask_scores(GRADES, fraction=0.5, random_state=0)
     on_top = OnTop(ColumnMean([0, 1]), SPD(loss="squared", alpha=0.1))
     model = Calibrated(on_top, "logistic").fit(X, y, qid=QID)
     np.testing.assert_array_equal(model.ranker_scores(X, QID), clone(on_top).fit(X, y, qid=QID).predict(X, QID))

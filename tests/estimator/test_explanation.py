@@ -32,13 +32,13 @@ from corank import (
     explain,
     make_ranking,
 )
-from corank.data.problem.splits import hide_scores
+from corank.data.problem.splits import mask_scores
 from corank.errors import InputError, UsageWarning
 from corank.kernels import GaussianKernel
 
 PROBLEM = make_ranking(10, (3, 9), random_state=5)
 X, QID = PROBLEM.X, PROBLEM.qid
-Y = hide_scores(PROBLEM.y, fraction=0.2, random_state=1)
+Y = mask_scores(PROBLEM.y, fraction=0.2, random_state=1)
 PRIOR = PROBLEM.utility + np.random.default_rng(0).normal(size=len(Y))
 PAIR = (3, 1)
 

@@ -8,7 +8,7 @@ from sklearn import config_context
 from sklearn.pipeline import make_pipeline
 
 import corank
-from corank.data.problem.splits import hide_scores
+from corank.data.problem.splits import mask_scores
 from corank.data.problem.synthetic import make_ranking
 from corank.errors import InputError
 from corank.estimator import Calibrated, ColumnMean, OnTop
@@ -19,7 +19,7 @@ from corank.rls import RankRLS
 
 PROBLEM = make_ranking(12, (2, 9), random_state=3)
 X, QID = PROBLEM.X, PROBLEM.qid
-Y = hide_scores(PROBLEM.y, fraction=0.3, random_state=1)
+Y = mask_scores(PROBLEM.y, fraction=0.3, random_state=1)
 GOOD = [int(np.argmax(PROBLEM.X.T @ (PROBLEM.utility - PROBLEM.utility.mean())))]
 PRIOR = ColumnMean(GOOD).fit(X, qid=QID).predict(X, qid=QID)
 PAIRS = np.array([(i, j) for i in range(len(Y)) for j in range(len(Y)) if QID[i] == QID[j] and Y[i] > Y[j]])

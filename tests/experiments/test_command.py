@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import experiments
-from corank.errors import InputError, need
+from corank.errors import InputError, import_extra
 from corank.evaluation.report import Report
 from corank.tables import ReportTable
 from experiments.command import app
@@ -75,7 +75,7 @@ def three(tiny, monkeypatch):
         raise InputError("part.txt of data set lost is not in data; set CORANK_DATA.")
 
     lost.run = run
-    bare.run = lambda settings: need("no_such_library", "report")
+    bare.run = lambda settings: import_extra("no_such_library", "report")
     for name, module in (("lost", lost), ("bare", bare)):
         monkeypatch.setitem(sys.modules, f"{name}_experiment", module)
     names = {name: f"{name}_experiment" for name in ("tiny", "lost", "bare")}

@@ -9,7 +9,7 @@ import pytest
 from sklearn.linear_model import OrthogonalMatchingPursuit
 
 from corank import pursuit
-from corank.data.problem.splits import hide_scores
+from corank.data.problem.splits import mask_scores
 from corank.data.problem.synthetic import make_ranking
 from corank.kernels import GaussianKernel
 
@@ -19,7 +19,7 @@ CoRankingPursuit = partial(pursuit.CoRankingPursuit, scale=False)
 
 PROBLEM = make_ranking(8, (3, 9), random_state=7)
 X, QID = PROBLEM.X, PROBLEM.qid
-Y = hide_scores(PROBLEM.y, fraction=0.4, random_state=0)
+Y = mask_scores(PROBLEM.y, fraction=0.4, random_state=0)
 KERNEL = GaussianKernel(0.05)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from corank.data.problem.splits import hide_scores
+from corank.data.problem.splits import mask_scores
 from corank.data.problem.synthetic import make_ranking
 from corank.errors import UsageWarning
 from corank.kernels import GaussianKernel, LinearKernel, PolynomialKernel
@@ -23,7 +23,7 @@ from explicit_rls import (
 
 PROBLEM = make_ranking(14, (1, 9), random_state=5)
 X, QID = PROBLEM.X[:, :6], PROBLEM.qid
-Y = hide_scores(PROBLEM.y, fraction=0.35, random_state=2)
+Y = mask_scores(PROBLEM.y, fraction=0.35, random_state=2)
 KERNELS = [GaussianKernel(0.1), PolynomialKernel(2), LinearKernel()]
 WEIGHTS = np.random.default_rng(0).choice([0.0, 0.5, 1.0, 2.5], len(Y))
 EVERY = np.arange(len(Y))

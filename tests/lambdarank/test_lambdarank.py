@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 import corank
 from corank import LambdaRank, make_ranking
 from corank.data.problem.ranking import RankingData
-from corank.data.problem.splits import hide_scores
+from corank.data.problem.splits import mask_scores
 from corank.errors import InputError
 from corank.estimator.base import Ranker
 from corank.lambdarank import Lambda
@@ -19,7 +19,7 @@ from corank.metrics import evaluate
 
 PROBLEM = make_ranking(40, (4, 12), random_state=0)
 X, QID = PROBLEM.X, PROBLEM.qid
-Y = hide_scores(PROBLEM.y, fraction=0.2, random_state=0)
+Y = mask_scores(PROBLEM.y, fraction=0.2, random_state=0)
 OTHER = make_ranking(30, (4, 12), random_state=0)
 
 

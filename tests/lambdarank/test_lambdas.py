@@ -222,7 +222,7 @@ def test_functions_of_the_users_own():
 @pytest.mark.parametrize(
     ("bad", "sentence"),
     [
-        ("ndgc", r"'ndgc' holds no known λ 'ndgc'; did you mean 'ndcg'\? known are ranknet"),
+        ("ndgc", r"'ndgc' holds no known λ 'ndgc'; did you mean 'ndcg'\? Choose one of ranknet"),
         ("ndcg + ", r"holds no known λ ''"),
         ("map@3", "only 'ndcg@k' has one"),
         ("ndcg@0", "only 'ndcg@k' has one, k from 1 on"),

@@ -10,7 +10,7 @@ from lawful import LAWFUL, over
 from sklearn.exceptions import NotFittedError
 
 from corank.data.problem.ranking import RankingData
-from corank.data.problem.splits import hide_scores
+from corank.data.problem.splits import mask_scores
 from corank.data.problem.synthetic import make_ranking
 from corank.data.store.store import open_store, write_store
 from corank.errors import InputError, UsageWarning
@@ -19,7 +19,7 @@ from corank.gp import OrdinalGP
 
 PROBLEM = make_ranking(12, (2, 9), random_state=3)
 X, QID = PROBLEM.X, PROBLEM.qid
-Y = hide_scores(PROBLEM.y, fraction=0.3, random_state=1)
+Y = mask_scores(PROBLEM.y, fraction=0.3, random_state=1)
 PAIRS = np.array([(i, j) for i in range(len(Y)) for j in range(len(Y)) if QID[i] == QID[j] and Y[i] > Y[j]])
 
 every = over()
@@ -136,7 +136,7 @@ def test_many_graded_rows_without_query_ids_are_asked_about(make):
     assert {warning.filename for warning in caught} == {__file__}
     with warnings.catch_warnings():
         warnings.simplefilter("error", UsageWarning)
-        y = hide_scores(many.y, fraction=0.5, random_state=0)
+        y = mask_scores(many.y, fraction=0.5, random_state=0)
         make().fit(many.X, y, qid=np.zeros(len(many.y)))
         make().fit(many.X, np.where(np.isnan(y), y, np.arange(len(y))))
 

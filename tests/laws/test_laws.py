@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import corank
 from corank.data.problem.queries import Queries
 from corank.data.problem.ranking import RankingData
-from corank.data.problem.splits import QueryKFold, hide_scores
+from corank.data.problem.splits import QueryKFold, mask_scores
 from corank.data.problem.synthetic import make_ranking
 from corank.errors import InputError
 from corank.estimator.base import Ranker
@@ -24,7 +24,7 @@ from corank.metrics import disagreement_error
 
 PROBLEM = make_ranking(12, (2, 9), random_state=3)
 X, QID = PROBLEM.X, PROBLEM.qid
-Y = hide_scores(PROBLEM.y, fraction=0.3, random_state=1)
+Y = mask_scores(PROBLEM.y, fraction=0.3, random_state=1)
 
 
 def params(model):

@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 import corank
 from corank.clicks import OnlineRanker
 from corank.data.problem.ranking import RankingData
-from corank.data.problem.splits import QueryKFold, hide_scores
+from corank.data.problem.splits import QueryKFold, mask_scores
 from corank.data.problem.synthetic import make_ranking
 from corank.errors import InputError
 from corank.estimator import Calibrated
@@ -30,7 +30,7 @@ from corank.rls import CoRankRLS, RankRLS
 
 PROBLEM = make_ranking(12, (2, 9), random_state=3)
 X, QID = PROBLEM.X, PROBLEM.qid
-Y = hide_scores(PROBLEM.y, fraction=0.3, random_state=1)
+Y = mask_scores(PROBLEM.y, fraction=0.3, random_state=1)
 PAIRS = np.array([(i, j) for i in range(len(Y)) for j in range(len(Y)) if QID[i] == QID[j] and Y[i] > Y[j]])
 RNG = np.random.default_rng(5)
 PRIOR = PROBLEM.utility + RNG.normal(size=len(Y))
@@ -261,7 +261,7 @@ def test_stochastic_steps_go_to_the_same_place(loss, mix, how):
 
 
 def test_views_go_to_the_same_place_by_steps():
-    y = hide_scores(PROBLEM.utility, fraction=0.5, random_state=0)
+    y = mask_scores(PROBLEM.utility, fraction=0.5, random_state=0)
     how = {"views": [[0, 1, 2], [3, 4, 5]], "alpha": 1.0, "coupling": 0.1, "scale": False}
     exact = LCRA(**how).fit(X[:, :6], y, qid=QID, prior=PRIOR)
     steps = LCRA(**how, solver="sgd", n_steps=300_000, random_state=0).fit(X[:, :6], y, qid=QID, prior=PRIOR)
@@ -340,7 +340,7 @@ def test_leaving_out_rows_of_one_query_predicts_them_with_their_prior(ties, grad
 
 
 def test_couplings_are_judged_with_the_prior():
-    y = hide_scores(PROBLEM.y, fraction=0.5, random_state=0)
+    y = mask_scores(PROBLEM.y, fraction=0.5, random_state=0)
     how = {"views": [[0, 1, 2], [3, 4, 5]], "scale": False}
     model = CoRankRLS(**how, couplings=[0.0], alphas=[1.0], metric="disagreement").fit(X, y, qid=QID, prior=PRIOR)
     wrong = []

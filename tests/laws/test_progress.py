@@ -22,11 +22,11 @@ from corank import (
     RankSVM,
     ViewRankRLS,
 )
-from corank.data.problem.splits import hide_scores
+from corank.data.problem.splits import mask_scores
 from corank.data.problem.synthetic import make_ranking
 
 PROBLEM = make_ranking(8, 6, random_state=0)
-Y = hide_scores(PROBLEM.y, fraction=0.3, random_state=0)
+Y = mask_scores(PROBLEM.y, fraction=0.3, random_state=0)
 
 # what is counted, and how much of it a fitted model has behind it; None where the bar may end before its total
 BARS = [

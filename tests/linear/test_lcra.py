@@ -7,13 +7,13 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import corank
 from corank import LCRA, View
-from corank.data.problem.splits import hide_scores
+from corank.data.problem.splits import mask_scores
 from corank.data.problem.synthetic import make_ranking
 from corank.errors import InputError, UsageWarning
 
 PROBLEM = make_ranking(30, (2, 12), random_state=0)
 X, QID = PROBLEM.X, PROBLEM.qid
-Y = hide_scores(PROBLEM.y, fraction=0.5, random_state=0)
+Y = mask_scores(PROBLEM.y, fraction=0.5, random_state=0)
 
 
 def lcra(**changes):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corank.core.pairs.descent import descend
-from corank.core.pairs.steps import CONSTANT, N_DICE, N_ENTRIES, SCALE, Examples, Plan, RowIndex, State
+from corank.core.pairs.steps import CONSTANT, N_ENTRIES, N_STREAMS, SCALE, Examples, Plan, RowIndex, State
 from corank.core.random import alias_table, seed_state
 from corank.core.rows.access import as_core_rows
 from corank.data.problem.ranking import RankingData
@@ -84,8 +84,8 @@ def test_steps_of_the_compiled_descent_follow_the_formula(loss, mix):
     examples = Examples(data.y, None, law, law, RowIndex(alias_table(np.ones(1)), np.array([1], dtype=np.uint32)))
     ledger = np.zeros((1, N_ENTRIES))
     ledger[0, SCALE] = 1.0
-    dice = np.stack([seed_state(rng) for rng in [np.random.default_rng(0)] for _ in range(N_DICE)])
-    state = State(np.zeros(1), np.zeros(1), ledger, dice, np.zeros(1, dtype=np.int64))
+    rng_state = np.stack([seed_state(rng) for rng in [np.random.default_rng(0)] for _ in range(N_STREAMS)])
+    state = State(np.zeros(1), np.zeros(1), ledger, rng_state, np.zeros(1, dtype=np.int64))
     plan = Plan(loss.code, CONSTANT, 0.1, 0.0, 0.17, mix, 0.0, 1, 1, False, False, False)
     w = 0.0
     for _ in range(20):

@@ -13,7 +13,7 @@ from sklearn.model_selection import cross_val_score
 from corank import pursuit
 from corank.data.problem.queries import Queries
 from corank.data.problem.ranking import RankingData
-from corank.data.problem.splits import QueryKFold, hide_scores
+from corank.data.problem.splits import QueryKFold, mask_scores
 from corank.data.problem.synthetic import make_ranking
 from corank.errors import InputError
 from corank.kernels import GaussianKernel, PrecomputedKernel
@@ -26,7 +26,7 @@ CoRankingPursuit = partial(pursuit.CoRankingPursuit, scale=False)
 
 PROBLEM = make_ranking(5, (3, 6), random_state=4)
 X, QID = PROBLEM.X, PROBLEM.qid
-Y = hide_scores(PROBLEM.y, fraction=0.5, random_state=0)
+Y = mask_scores(PROBLEM.y, fraction=0.5, random_state=0)
 KERNELS = [GaussianKernel(0.05), GaussianKernel(0.01), GaussianKernel(0.2)]
 
 
@@ -155,7 +155,7 @@ def test_a_dictionary_can_be_dealt_to_the_views():
 
 def test_early_stopping_learns_that_many_terms_from_all_rows():
     problem = make_ranking(40, 8, random_state=0)
-    y = hide_scores(problem.y, fraction=0.3, random_state=0)
+    y = mask_scores(problem.y, fraction=0.3, random_state=0)
     how = {"views": KERNELS[:2], "coupling": 0.05, "random_state": 0}
     model = CoRankingPursuit(40, early_stopping=True, **how).fit(problem.X, y, qid=problem.qid)
     best = max(int(np.argmin(model.validation_errors_)), 1)
@@ -165,7 +165,7 @@ def test_early_stopping_learns_that_many_terms_from_all_rows():
 
 def test_early_stopping_does_not_see_rows_of_weight_zero():
     problem = make_ranking(20, 8, random_state=0)
-    y = hide_scores(problem.y, fraction=0.3, random_state=0)
+    y = mask_scores(problem.y, fraction=0.3, random_state=0)
     weights = np.random.default_rng(0).integers(0, 3, len(y))
     kept = weights > 0
     model = CoRankingPursuit(
@@ -254,7 +254,7 @@ def test_one_view_is_ranking_pursuit():
 @pytest.mark.parametrize("seed", [3, 17, 29])
 def test_three_views_searched_jointly_gain_no_less_than_with_one_row_for_all(seed):
     problem = make_ranking(8, 8, random_state=seed)
-    y = hide_scores(problem.y, fraction=0.5, random_state=seed)
+    y = mask_scores(problem.y, fraction=0.5, random_state=seed)
     gains = [
         CoRankingPursuit(1, KERNELS, coupling=1.0, search=search).fit(problem.X, y, qid=problem.qid).gains_[0]
         for search in ("joint", "shared")
@@ -285,7 +285,7 @@ def test_views_that_agree_cost_nothing_however_much_agreement_counts(coupling, s
 
 def test_the_dictionary_is_bounded_as_it_comes():
     many = make_ranking(150, 10, random_state=0)
-    y = hide_scores(many.y, fraction=0.9, random_state=0)
+    y = mask_scores(many.y, fraction=0.9, random_state=0)
     model = CoRankingPursuit(3, [KERNELS[0], KERNELS[1]], random_state=0)
     rows = pursuit.choice.choose_rows(model.dictionary, RankingData.of(many.X, y, many.qid), np.random.default_rng(0))
     assert len(rows) == len(np.unique(rows)) == 1000

@@ -13,7 +13,7 @@ from sklearn.model_selection import cross_val_score
 
 from corank import pursuit
 from corank.data.problem.ranking import RankingData
-from corank.data.problem.splits import QueryKFold, hide_scores
+from corank.data.problem.splits import QueryKFold, mask_scores
 from corank.data.problem.synthetic import make_ranking
 from corank.errors import InputError
 from corank.kernels import GaussianKernel
@@ -50,7 +50,7 @@ def test_the_explanation_adds_up_to_the_score(dictionary):
 
 
 def test_terms_stand_on_the_rows_they_name():
-    y = hide_scores(Y, fraction=0.4, random_state=0)
+    y = mask_scores(Y, fraction=0.4, random_state=0)
     scored = RankingPursuit(8, KERNEL).fit(X, y, qid=QID)
     assert not np.isnan(y[scored.terms_]).any()
     named = RankingPursuit(8, KERNEL, dictionary=[3, 5, 9]).fit(X, y, qid=QID)
@@ -62,7 +62,7 @@ def test_terms_stand_on_the_rows_they_name():
 
 
 def test_of_all_rows_the_one_that_lowers_the_objective_most_comes_first():
-    y = hide_scores(Y, fraction=0.7, random_state=0)
+    y = mask_scores(Y, fraction=0.7, random_state=0)
     K, s = KERNEL(X), np.flatnonzero(~np.isnan(y))
     L = -(QID[s][:, None] == QID[s]).astype(float)
     L -= np.diag(L.sum(axis=1))

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 import corank
-from corank.data.problem.splits import hide_scores
+from corank.data.problem.splits import mask_scores
 from corank.data.problem.synthetic import make_ranking
 from corank.data.store.store import open_store, write_store
 from corank.errors import InputError
@@ -15,7 +15,7 @@ from corank.rls import CoRankRLS
 
 PROBLEM = make_ranking(20, (3, 9), random_state=1)
 X, QID = PROBLEM.X[:, :8], PROBLEM.qid
-Y = hide_scores(PROBLEM.y, fraction=0.6, random_state=0)
+Y = mask_scores(PROBLEM.y, fraction=0.6, random_state=0)
 MIXED = [View([0, 1, 2, 3], GaussianKernel(0.1)), View(slice(4, 8)), View(None, "gaussian", [0, 5, 9])]
 
 

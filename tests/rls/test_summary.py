@@ -8,7 +8,7 @@ from scipy import sparse
 
 import corank
 from corank.data.problem.ranking import RankingData
-from corank.data.problem.splits import hide_scores
+from corank.data.problem.splits import mask_scores
 from corank.data.problem.synthetic import make_ranking
 from corank.errors import InputError
 from corank.kernels import Basis, FeatureMap, GaussianKernel
@@ -17,7 +17,7 @@ from corank.rls import CoRankRLS, RankRLS, Summary
 
 PROBLEM = make_ranking(12, 6, random_state=0)
 X, QID = PROBLEM.X, PROBLEM.qid
-Y = hide_scores(PROBLEM.y, fraction=0.4, random_state=0)
+Y = mask_scores(PROBLEM.y, fraction=0.4, random_state=0)
 
 
 def on_basis(numbers, rows=X):

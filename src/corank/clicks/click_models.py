@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from corank.core.clicks.click_models import Habits, read_list
 from corank.core.random import seed_state
-from corank.errors import InputError, known
+from corank.errors import InputError, suggest_names
 
 Chances = tuple[float, ...]
 
@@ -175,7 +175,7 @@ def as_user(user: Any, highest: int) -> User:
         found: User = user
         return found
     if user not in KINDS:
-        raise InputError(f"there is no user {user!r}; {known(user, KINDS)}.")
+        raise InputError(f"there is no user {user!r}; {suggest_names(user, KINDS)}.")
     return CascadeClicks(user, 3 if highest < 3 else 5)
 
 
@@ -199,7 +199,7 @@ def _table(kind: str, grades: int, click: Any, stop: Any) -> tuple[Chances, Chan
         raise InputError("click and stop are two columns of one table; pass both, or neither.")
     if click is None:
         if kind not in KINDS:
-            raise InputError(f"there is no user {kind!r}; {known(str(kind), KINDS)}.")
+            raise InputError(f"there is no user {kind!r}; {suggest_names(str(kind), KINDS)}.")
         if grades not in TABLES:
             raise InputError(f"grades is {grades!r}, but there are tables for 3 and 5; pass click and stop.")
         return TABLES[grades][kind]

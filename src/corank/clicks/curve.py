@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.errors import InputError, need
+from corank.errors import InputError, import_extra
 
 Floats = NDArray[np.float64]
 Kind = Literal["offline", "online"]
@@ -82,7 +82,7 @@ class ClickCurve:
 
     def gain(self, over: ClickCurve, kind: Kind = "offline") -> tuple[Floats, Floats]:
         """
-        Compare with another curve run by run; runs of one `random_state` see the same queries and the same dice.
+        Compare with another curve run by run; runs of one `random_state` use the same queries and random draws.
 
         Parameters
         ----------
@@ -119,7 +119,7 @@ class ClickCurve:
         matplotlib Axes
             The drawing.
         """
-        pyplot = need("matplotlib.pyplot", "report")
+        pyplot = import_extra("matplotlib.pyplot", "report")
         ax = pyplot.subplots()[1] if ax is None else ax
         mean, band = self.mean(kind), 2.0 * np.nan_to_num(self.error(kind))
         (line,) = ax.plot(self.impressions, mean, label=self.ranker)

@@ -49,10 +49,10 @@ class Dueling(OnlineRanker):
     def _room(self, n: int, k: int) -> DuelRoom:
         return room_for_duel(n, k, self._n_candidates, self.n_features_in_, float(self.tau))
 
-    def _draw(self, rows: Any, prior: Floats | None, dice: NDArray[np.uint64], k: int) -> Impression:
+    def _draw(self, rows: Any, prior: Floats | None, rng_state: NDArray[np.uint64], k: int) -> Impression:
         core, members, known = rows_of(rows, prior)
         room = self._room(len(members), k)
-        length = show_duel(core, members, known, self.coef_, self._plan, dice, k, room)
+        length = show_duel(core, members, known, self.coef_, self._plan, rng_state, k, room)
         shown, chances, scores = room.shown[:length], room.log_chances[:length], room.known
         duel = Duel(room.directions, room.ranks)
         return Impression(0, shown, chances, self.n_learnt_, rows, scores, scores[:, None], prior, duel)
@@ -67,11 +67,11 @@ class Dueling(OnlineRanker):
         learn_duel(W[0], self._plan, impression.version, n, len(impression), room)
 
     def _serve(
-        self, rows: Any, collected: Collected, habits: Habits, W: Floats, dice: tuple[Any, Any], k: int, n_learnt: int,
-        worth: Floats,
+        self, rows: Any, collected: Collected, habits: Habits, W: Floats, rng_state: tuple[Any, Any], k: int,
+        n_learnt: int, worth: Floats,
     ) -> None:  # fmt: skip
         room = self._room(int(np.diff(collected.starts).max()), k)
-        run_duels(rows, collected, habits, self._plan, W[0], *dice, k, n_learnt, worth, room)
+        run_duels(rows, collected, habits, self._plan, W[0], *rng_state, k, n_learnt, worth, room)
 
 
 class DBGD(Dueling):

@@ -127,7 +127,7 @@ class Comparison(ABC):
         return np.sign(earned[:, None] - earned)
 
     @abstractmethod
-    def _blend(self, rankings: Whole, rows: Whole, dice: NDArray[np.uint64]) -> Blend: ...
+    def _blend(self, rankings: Whole, rows: Whole, rng_state: NDArray[np.uint64]) -> Blend: ...
 
 
 @dataclass(frozen=True)
@@ -158,9 +158,9 @@ class TeamDraft(Comparison):
         chosen = blend.teams[_as_clicks(blend, clicks)]
         return np.bincount(chosen[chosen >= 0], minlength=len(blend.rankings)).astype(np.float64)
 
-    def _blend(self, rankings: Whole, rows: Whole, dice: NDArray[np.uint64]) -> Blend:
+    def _blend(self, rankings: Whole, rows: Whole, rng_state: NDArray[np.uint64]) -> Blend:
         teams = np.empty_like(rows)
-        blends.draft_teams(rankings, dice, rows, teams)
+        blends.draft_teams(rankings, rng_state, rows, teams)
         return Blend(rows, rankings, teams)
 
 
@@ -191,10 +191,10 @@ class Balanced(Comparison):
         blends.credit_two(blend.rankings, blend.rows, _as_clicks(blend, clicks), out)
         return out
 
-    def _blend(self, rankings: Whole, rows: Whole, dice: NDArray[np.uint64]) -> Blend:
+    def _blend(self, rankings: Whole, rows: Whole, rng_state: NDArray[np.uint64]) -> Blend:
         if len(rankings) != 2:
             raise InputError(f"Balanced compares 2 rankings, but {len(rankings)} came; use TeamDraft for more.")
-        blends.merge_two(rankings, dice, rows)
+        blends.merge_two(rankings, rng_state, rows)
         return Blend(rows, rankings)
 
 
@@ -248,10 +248,10 @@ class Probabilistic(Comparison):
         n_clicks = blends.share_clicks(blend.ranks, self._worth(n), blend.rows, clicked, left, shares)
         return shares[:n_clicks]
 
-    def _blend(self, rankings: Whole, rows: Whole, dice: NDArray[np.uint64]) -> Blend:
+    def _blend(self, rankings: Whole, rows: Whole, rng_state: NDArray[np.uint64]) -> Blend:
         n = rankings.shape[1]
         log_chances, left = np.empty(len(rows)), np.empty(n, dtype=np.bool_)
-        blends.blend_by_chance(Blend(rows, rankings).ranks, self._worth(n), dice, rows, log_chances, left)
+        blends.blend_by_chance(Blend(rows, rankings).ranks, self._worth(n), rng_state, rows, log_chances, left)
         return Blend(rows, rankings, log_propensities=log_chances)
 
     def _worth(self, n: int) -> Floats:
@@ -291,8 +291,8 @@ class PairwisePreference(Comparison):
         earned = self.credit(blend, clicks)
         return np.asarray(earned[:, None] - earned)
 
-    def _blend(self, rankings: Whole, rows: Whole, dice: NDArray[np.uint64]) -> Blend:
-        blends.blend_by_union(rankings, dice, rows)
+    def _blend(self, rankings: Whole, rows: Whole, rng_state: NDArray[np.uint64]) -> Blend:
+        blends.blend_by_union(rankings, rng_state, rows)
         return Blend(rows, rankings)
 
 

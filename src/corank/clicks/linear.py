@@ -53,11 +53,11 @@ class LinearClicks(OnlineRanker):
         if self.coupling > 0.0 and n_views < 2:
             raise InputError(f"coupling is {self.coupling}, but one view agrees with itself; pass views=2.")
 
-    def _draw(self, rows: Any, prior: Floats | None, dice: NDArray[np.uint64], k: int) -> Impression:
+    def _draw(self, rows: Any, prior: Floats | None, rng_state: NDArray[np.uint64], k: int) -> Impression:
         W = self.view_coefs_
         core, members, known = rows_of(rows, prior)
         room = room_for(len(members), k, len(W), W.shape[1])
-        length = show_list(core, members, known, W, self._plan, dice, k, room)
+        length = show_list(core, members, known, W, self._plan, rng_state, k, room)
         shown, chances = room.shown[:length], room.log_chances[:length]
         return Impression(0, shown, chances, self.n_learnt_, rows, room.scores, room.of_views, prior)
 
@@ -71,9 +71,9 @@ class LinearClicks(OnlineRanker):
         learn_list(core, members, known, W, self._sees, self._plan, impression.version, len(impression), room)
 
     def _serve(
-        self, rows: Any, collected: Collected, habits: Habits, W: Floats, dice: tuple[Any, Any], k: int, n_learnt: int,
-        worth: Floats,
+        self, rows: Any, collected: Collected, habits: Habits, W: Floats, rng_state: tuple[Any, Any], k: int,
+        n_learnt: int, worth: Floats,
     ) -> None:  # fmt: skip
         longest = int(np.diff(collected.starts).max())
         room = room_for(longest, k, len(W), W.shape[1])
-        run_lists(rows, collected, habits, self._plan, W, self._sees, *dice, k, n_learnt, worth, room)
+        run_lists(rows, collected, habits, self._plan, W, self._sees, *rng_state, k, n_learnt, worth, room)

@@ -47,7 +47,7 @@ Floats = NDArray[np.float64]
 MEMORY = 65_536
 """Learnt lists whose ids are remembered, and steps after which a list is too old to be learnt."""
 
-# rows of the dice: one set draws lists, one ids, so that lists do not depend on how ids are made
+# rows of rng_state: one generator draws lists, one ids, so that lists do not depend on how ids are made
 LISTS, IDS = 0, 1
 
 
@@ -116,11 +116,11 @@ class OnlineRanker(Ranker):
             self._begin(X, prior)
         rows = self._new_rows(X)
         known = as_prior(prior, rows.shape[0]) if self._takes_prior(prior) else None  # type: ignore[arg-type]
-        dice = self.run_["dice"].copy() if rng is None else np.stack([seed_state(rng), seed_state(rng)])
-        number_of_it = int(next_u64(dice[IDS]))
-        drawn = self._draw(rows, known, dice[LISTS], k)
+        rng_state = self.run_["rng_state"].copy() if rng is None else np.stack([seed_state(rng), seed_state(rng)])
+        number_of_it = int(next_u64(rng_state[IDS]))
+        drawn = self._draw(rows, known, rng_state[LISTS], k)
         if rng is None:
-            self.run_ = {**self.run_, "dice": dice}
+            self.run_ = {**self.run_, "rng_state": rng_state}
         return replace(drawn, id=number_of_it)
 
     def learn(self, impression: Impression, clicks: ArrayLike) -> Self:
@@ -164,8 +164,8 @@ class OnlineRanker(Ranker):
         return self
 
     @abstractmethod
-    def _draw(self, rows: Any, prior: Floats | None, dice: NDArray[np.uint64], k: int) -> Impression:
-        """Draw a list, without an id; `dice` are advanced."""
+    def _draw(self, rows: Any, prior: Floats | None, rng_state: NDArray[np.uint64], k: int) -> Impression:
+        """Draw a list, without an id; `rng_state` is advanced."""
 
     @abstractmethod
     def _step(self, impression: Impression, clicks: NDArray[np.bool_], W: Floats) -> None:
@@ -173,15 +173,15 @@ class OnlineRanker(Ranker):
 
     @abstractmethod
     def _serve(
-        self, rows: Any, collected: Collected, habits: Habits, W: Floats, dice: tuple[Any, Any], k: int, n_learnt: int,
-        worth: Floats,
+        self, rows: Any, collected: Collected, habits: Habits, W: Floats, rng_state: tuple[Any, Any], k: int,
+        n_learnt: int, worth: Floats,
     ) -> None:  # fmt: skip
         """
         Show, let click and learn, list after list; what `show`, a user and `learn` do in turns.
 
         rows: of all queries, as kernels see them.
         W: weights of the views, changed in place.
-        dice: the ranker's, and those of sessions.
+        rng_state: the ranker's, and those of sessions.
         worth: receives nDCG of each list.
         """
 
@@ -206,7 +206,7 @@ class OnlineRanker(Ranker):
         if prior is not None:
             as_prior(prior, rows.shape[0])
             found["has_prior_"] = True
-        # the same dice as after fit
+        # the same random state as after fit
         for_views, for_dice = rng_of(self.random_state).spawn(2)[1].spawn(2)
         views = self._views_of(rows.shape[1], for_views)
         self._install(_begun(np.zeros((len(views), rows.shape[1])), views, for_dice), found)
@@ -228,9 +228,9 @@ class OnlineRanker(Ranker):
 
     def _require_state(self) -> None:
         """Raise where what `show` and `learn` go on from is not what they leave behind."""
-        dice, ids = self.run_["dice"], self.run_["ids"]
-        if dice.shape != (2, 4) or dice.dtype != np.uint64 or not dice.any(axis=1).all():
-            raise InputError("the dice are none")
+        rng_state, ids = self.run_["rng_state"], self.run_["ids"]
+        if rng_state.shape != (2, 4) or rng_state.dtype != np.uint64 or not rng_state.any(axis=1).all():
+            raise InputError("run_ holds no valid state of the random generators")
         if ids.ndim != 1 or ids.dtype != np.uint64 or len(ids) > MEMORY:
             raise InputError("the ids of learnt lists are none")
         if self.view_coefs_.shape != (len(self.views_), self.n_features_in_):
@@ -243,7 +243,7 @@ class OnlineRanker(Ranker):
 
 def _begun(W: Floats, views: list[View], rng: np.random.Generator) -> Begun:
     run: dict[str, NDArray[Any]] = {
-        "dice": np.stack([seed_state(rng), seed_state(rng)]), "ids": np.empty(0, dtype=np.uint64)
+        "rng_state": np.stack([seed_state(rng), seed_state(rng)]), "ids": np.empty(0, dtype=np.uint64)
     }  # fmt: skip
     return Begun(W.mean(axis=0), views, W, 0, 0, run)
 

@@ -71,7 +71,7 @@ def simulate(
     n_runs : int
         Runs, each with dice of its own.
     random_state : int, RandomState or None
-        Seed; the same one gives two rankers the same queries and users the same dice, run by run.
+        Seed; the same one gives two rankers the same queries and users the same random draws, run by run.
     verbose : bool
         Whether to show a progress bar, on a terminal or in a notebook.
 
@@ -110,14 +110,14 @@ def simulate(
     with progress(n_runs * impressions, "lists", verbose) as advance:
         for rng in rng_of(random_state).spawn(n_runs):
             begun = _begun(ranker, data, rng)
-            dice = np.stack([seed_state(rng), seed_state(rng)])
-            W, own = begun.view_coefs_.copy(), begun.run_["dice"][LISTS].copy()
+            rng_state = np.stack([seed_state(rng), seed_state(rng)])
+            W, own = begun.view_coefs_.copy(), begun.run_["rng_state"][LISTS].copy()
             earned, worth, done, sums = 0.0, 1.0, 0, []
             values = []
             for point in points:
                 while done < point:
                     lists = np.empty(min(_AT_ONCE, point - done))
-                    begun._serve(rows, collected, reader.habits, W, (own, dice), k, begun.n_learnt_ + done, lists)
+                    begun._serve(rows, collected, reader.habits, W, (own, rng_state), k, begun.n_learnt_ + done, lists)
                     earned += worth * float(lists @ discount ** np.arange(len(lists)))
                     worth *= discount ** len(lists)
                     done += len(lists)
@@ -168,7 +168,7 @@ def _begun(ranker: OnlineRanker, data: RankingData, rng: np.random.Generator) ->
     copy._takes_prior(data.prior)
     if data.n_features != copy.n_features_in_:
         raise InputError(f"data has {data.n_features} features, but the ranker {copy.n_features_in_}; pass the same.")
-    copy.run_ = {**copy.run_, "dice": np.stack([seed_state(rng), seed_state(rng)])}
+    copy.run_ = {**copy.run_, "rng_state": np.stack([seed_state(rng), seed_state(rng)])}
     return copy
 
 

@@ -24,8 +24,8 @@ def seed_state(rng: np.random.Generator) -> NDArray[np.uint64]:
 
     >>> state = seed_state(np.random.default_rng(0))
     >>> saved = state.copy()
-    >>> first = [int(below(state, 6)) for _ in range(5)]
-    >>> first == [int(below(saved, 6)) for _ in range(5)]
+    >>> first = [int(random_below(state, 6)) for _ in range(5)]
+    >>> first == [int(random_below(saved, 6)) for _ in range(5)]
     True
     """
     state = rng.integers(0, 2**64, size=4, dtype=np.uint64)
@@ -52,7 +52,7 @@ def next_u64(state):  # type: ignore[no-untyped-def]
 
 
 @jit
-def below(state, n):  # type: ignore[no-untyped-def]
+def random_below(state, n):  # type: ignore[no-untyped-def]
     """Return an integer exactly uniform over 0..n-1, n ≥ 1 (Lemire, 2019: multiply, reject the overhang)."""
     n = np.uint64(n)
     word = next_u64(state)
@@ -66,7 +66,7 @@ def below(state, n):  # type: ignore[no-untyped-def]
 
 
 @jit
-def uniform(state):  # type: ignore[no-untyped-def]
+def random_uniform(state):  # type: ignore[no-untyped-def]
     """Return a float64 uniform over the multiples of 2⁻⁵³ in [0, 1)."""
     return np.float64(next_u64(state) >> np.uint64(11)) * _TO_UNIT
 
@@ -134,7 +134,7 @@ def _share(height):  # type: ignore[no-untyped-def]
 
 
 @jit
-def roll(word, table):  # type: ignore[no-untyped-def]
+def draw_alias(word, table):  # type: ignore[no-untyped-def]
     """
     Turn one random word into a face of an alias table.
 

@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from corank.data.letor.reader import read_letor as read_letor
     from corank.data.letor.writer import write_letor as write_letor
     from corank.data.problem.collection import Collection as Collection
-    from corank.data.problem.presumed import presume as presume
+    from corank.data.problem.presumed import presumed_negatives as presumed_negatives
     from corank.data.problem.ranking import RankingData as RankingData
     from corank.data.problem.splits import (
         QueryKFold as QueryKFold,
         QueryShuffleSplit as QueryShuffleSplit,
-        hide_scores as hide_scores,
+        mask_scores as mask_scores,
         keep_scores as keep_scores,
     )
     from corank.data.problem.synthetic import SyntheticRanking as SyntheticRanking, make_ranking as make_ranking
@@ -66,14 +66,14 @@ _HOMES = {
     "Run": "corank.data.formats.trec",
     "Store": "corank.data.store.store",
     "SyntheticRanking": "corank.data.problem.synthetic",
-    "hide_scores": "corank.data.problem.splits",
+    "mask_scores": "corank.data.problem.splits",
     "join_run": "corank.data.formats.trec",
     "keep_scores": "corank.data.problem.splits",
     "load_review": "corank.data.records.review",
     "make_ranking": "corank.data.problem.synthetic",
     "open_store": "corank.data.store.store",
     "parquet_rows": "corank.data.formats.frames",
-    "presume": "corank.data.problem.presumed",
+    "presumed_negatives": "corank.data.problem.presumed",
     "read": "corank.data.formats.read",
     "read_choices": "corank.data.formats.items",
     "read_clicks": "corank.data.formats.click_files",

@@ -17,7 +17,7 @@ from corank.data.store.store import write_store
 from corank.distributed.parts import Parts
 from corank.distributed.sources import Rows
 from corank.distributed.whole import Parcel, Problem, joined
-from corank.errors import InputError, need
+from corank.errors import InputError, import_extra
 
 _SUFFIXES = {"store": ".store", "parquet": ".parquet", "letor": ".txt"}
 _NAME = "part-"
@@ -83,7 +83,7 @@ def convert_parts(
     if kind not in _SUFFIXES:
         raise InputError(f"kind is {kind!r}; choose {', '.join(_SUFFIXES)}.")
     if kind == "parquet":
-        need("pyarrow", "frames")
+        import_extra("pyarrow", "frames")
     place = Path(folder)
     _require_parts_only(place)
     parts = parts if isinstance(parts, Parts) else Parts(parts, client)

@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 from corank.core.threads import at_most
 from corank.distributed.engine import FAN, Engine, Task
 from corank.distributed.ready import ready
-from corank.errors import InputError, need, reason
+from corank.errors import InputError, import_extra, reason
 from corank.progress import progress
 
 _LOOK = 0.2
@@ -45,7 +45,7 @@ class Dask(Engine):
     keeps: ClassVar[bool] = True
 
     def __init__(self, client: Any, verbose: bool = False, patience: float = 300.0) -> None:
-        self._distributed = need("distributed", "dask")
+        self._distributed = import_extra("distributed", "dask")
         if getattr(client, "asynchronous", False) or not hasattr(client, "submit"):
             raise InputError(
                 f"client is {type(client).__name__}, not a synchronous distributed.Client; make one of your cluster."
@@ -212,7 +212,7 @@ def _one_reader() -> Iterator[None]:
     if find_spec("pyarrow") is None:
         yield
         return
-    arrow = need("pyarrow", "frames")
+    arrow = import_extra("pyarrow", "frames")
     before = arrow.cpu_count()
     arrow.set_cpu_count(1)
     try:

@@ -21,7 +21,7 @@ from corank.data.formats.table_text import decoded
 from corank.data.problem.inputs import as_scores
 from corank.data.problem.rows import as_rows
 from corank.data.store.header import HEADER
-from corank.errors import InputError, need, reason
+from corank.errors import InputError, import_extra, reason
 
 _HIDDEN = (".", "_", "README", "LICENSE")
 """How names of files begin that are no parts of their folder."""
@@ -137,7 +137,7 @@ class Reader:
         return Rows(X, y if self.unscored is None else np.where(y == self.unscored, np.nan, y), ids), names
 
     def _look_into_parquet(self, path: Path) -> Found:
-        parquet = need("pyarrow.parquet", "frames")
+        parquet = import_extra("pyarrow.parquet", "frames")
         name = self.qid or "qid"
         try:
             with parquet.ParquetFile(path) as file:
@@ -145,7 +145,7 @@ class Reader:
                 if name not in columns:
                     raise InputError(f"{path} has no column {name!r} of query ids; name it by qid=.")
                 ids = ids_of(file.read([name]).column(0), f"{path}: column {name!r}")
-        except (need("pyarrow", "frames").ArrowException, OSError) as error:
+        except (import_extra("pyarrow", "frames").ArrowException, OSError) as error:
             raise InputError(f"{path} is not a readable Parquet file ({reason(error)}); check what it is.") from error
         features = tuple(one for one in columns if one not in (name, self.y or "label", "docid"))
         return Found(np.asarray(ids), len(features), features)
@@ -179,7 +179,7 @@ def _are_dask_arrays(parts: Any) -> bool:
 
 def _zipped(arrays: tuple[Any, Any, Any]) -> list[Any]:
     """Blocks of rows of three Dask arrays, side by side."""
-    dask = need("dask", "dask")
+    dask = import_extra("dask", "dask")
     X, y, qid = arrays
     if len(X.chunks[1]) > 1:
         X = X.rechunk({1: -1})
@@ -192,7 +192,7 @@ def _zipped(arrays: tuple[Any, Any, Any]) -> list[Any]:
 def _paths(part: str | os.PathLike[str]) -> list[str]:
     name = os.fspath(part)
     if "://" in name:
-        files, place = need("fsspec", "dask").core.url_to_fs(name)
+        files, place = import_extra("fsspec", "dask").core.url_to_fs(name)
         if not files.isdir(place) or files.exists(f"{place}/{HEADER}"):
             return [name]
         inside = sorted(one for one in files.ls(place, detail=False) if not Path(one).name.startswith(_HIDDEN))
@@ -214,7 +214,7 @@ def fetched(source: str) -> Iterator[Path]:
     if "://" not in source:
         yield Path(source)
         return
-    files, place = need("fsspec", "dask").core.url_to_fs(source)
+    files, place = import_extra("fsspec", "dask").core.url_to_fs(source)
     with tempfile.TemporaryDirectory() as scratch:
         local = Path(scratch, Path(place).name)
         try:

@@ -12,7 +12,7 @@ from scipy import sparse
 from corank.distributed.on_dask import Dask
 from corank.distributed.parts import Parts
 from corank.distributed.whole import Problem
-from corank.errors import InputError, need
+from corank.errors import InputError, import_extra
 
 Grouped = tuple[Any, NDArray[np.int64], NDArray[np.int64]]
 
@@ -38,7 +38,11 @@ def fit_trees(parts: Any, client: Any = None, **params: Any) -> Any:
     lightgbm.LGBMRanker
         The model, on this machine.
     """
-    lightgbm, dask, array = need("lightgbm", "trees"), need("dask", "dask"), need("dask.array", "dask")
+    lightgbm, dask, array = (
+        import_extra("lightgbm", "trees"),
+        import_extra("dask", "dask"),
+        import_extra("dask.array", "dask"),
+    )
     parts = parts if isinstance(parts, Parts) else Parts(parts, client)
     if not isinstance(parts.engine, Dask):
         raise InputError("LightGBM's trees over parts need a cluster of Dask's; pass its client.")

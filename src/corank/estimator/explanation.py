@@ -23,7 +23,7 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 from corank.data.problem.queries import Queries
 from corank.data.problem.routing import predict_with_qid, transform_with_qid
 from corank.data.problem.rows import as_rows
-from corank.errors import InputError, need, warn
+from corank.errors import InputError, import_extra, warn
 from corank.estimator.base import Ranker
 from corank.kernels import Terms
 from corank.parameters import is_whole
@@ -99,7 +99,7 @@ class Explanation:
         pandas.DataFrame
             Columns name, the two rows by what they are called, weight and contribution.
         """
-        pandas = need("pandas", "frames")
+        pandas = import_extra("pandas", "frames")
         first, second = self.pair if self.pair[0] != self.pair[1] else ("first", "second")
         columns = {first: self.values[:, 0], second: self.values[:, 1]}
         return pandas.DataFrame(
@@ -122,7 +122,7 @@ class Explanation:
         matplotlib Axes
             The drawing.
         """
-        pyplot = need("matplotlib.pyplot", "report")
+        pyplot = import_extra("matplotlib.pyplot", "report")
         rows = self.table(top)[:-1]
         ax = pyplot.subplots(figsize=(6.4, 1.4 + 0.28 * len(rows)), layout="constrained")[1] if ax is None else ax
         lengths = [row[-1] for row in rows]

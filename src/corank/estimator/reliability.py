@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from corank.data.problem.inputs import as_numbers, as_scores
-from corank.errors import InputError, need
+from corank.errors import InputError, import_extra
 from corank.parameters import check_values, one_of, whole
 
 Floats = NDArray[np.float64]
@@ -101,7 +101,7 @@ def plot_reliability(curve: Reliability, ax: Any = None) -> Any:
     matplotlib Axes
         The drawing.
     """
-    pyplot = need("matplotlib.pyplot", "report")
+    pyplot = import_extra("matplotlib.pyplot", "report")
     ax = pyplot.subplots()[1] if ax is None else ax
     ends = [min(curve.predicted.min(), curve.observed.min()), max(curve.predicted.max(), curve.observed.max())]
     ax.plot(ends, ends, color="0.7", linestyle="--", label="perfect")

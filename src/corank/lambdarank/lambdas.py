@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from corank.core.threads import cut, n_threads, spread
 from corank.data.problem.inputs import as_scores
-from corank.errors import InputError, known
+from corank.errors import InputError, suggest_names
 from corank.lambdarank.kinds import KINDS, OWN
 from corank.lambdarank.lists import Lists
 from corank.lambdarank.terms import Term, highest_grade
@@ -223,7 +223,7 @@ def _term(text: str, whole: str) -> Term:
     found = _TERM.fullmatch(text)
     name = found["name"] if found else text
     if found is None or (name not in KINDS and ":" not in name):
-        raise InputError(f"{whole!r} holds no known λ {text!r}; {known(name, [*KINDS, 'module:function'])}.")
+        raise InputError(f"{whole!r} holds no known λ {text!r}; {suggest_names(name, [*KINDS, 'module:function'])}.")
     kind = KINDS.get(name, OWN)
     try:
         factor = float(found["factor"] or 1.0)

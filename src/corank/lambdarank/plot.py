@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from corank.data.durable.atomic import atomic_file
-from corank.errors import need
+from corank.errors import import_extra
 from corank.lambdarank.field import Field
 
 
@@ -28,7 +28,7 @@ def plot_lambda(forces: Any, path: str | Path, *, labels: ArrayLike = (2, 1, 0),
     overwrite : bool, default False
         Whether a file that stands at `path` is replaced.
     """
-    need("matplotlib", "report")
+    import_extra("matplotlib", "report")
     # no window system is asked for, and no global state is touched
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

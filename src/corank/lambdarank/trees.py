@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from corank.core.threads import n_threads
-from corank.errors import InputError, known, need, reason, warn
+from corank.errors import InputError, import_extra, reason, suggest_names, warn
 from corank.lambdarank.training import N_CHECKS, Plan, Task
 from corank.progress import progress
 
@@ -92,7 +92,7 @@ def grow(
     n_jobs: threads; None is one.
     rng: draws LightGBM's seed.
     """
-    lightgbm = need("lightgbm", "trees")
+    lightgbm = import_extra("lightgbm", "trees")
     threads = 1 if n_jobs is None else n_threads(n_jobs)
     smallest = min(DEFAULTS["min_sum_hessian_in_leaf"], _LEAST * float(task.lists.weights.sum()))
     parameters = {
@@ -190,11 +190,13 @@ def checked(given: dict[str, Any]) -> dict[str, Any]:
 
     given: by any of the names that LightGBM knows.
     """
-    aliases = need("lightgbm.basic", "trees")._ConfigAliases._get_all_param_aliases()
+    aliases = import_extra("lightgbm.basic", "trees")._ConfigAliases._get_all_param_aliases()
     names = {alias: name for name, others in aliases.items() for alias in (name, *others)}
     for name in given:
         if name not in names:
-            raise InputError(f"tree_params has {name!r}, which LightGBM does not know; {known(name, sorted(aliases))}.")
+            raise InputError(
+                f"tree_params has {name!r}, which LightGBM does not know; {suggest_names(name, sorted(aliases))}."
+            )
         if names[name] in _OURS:
             raise InputError(
                 f"tree_params has {name!r}, which corank sets; use n_steps, eta0, n_jobs, random_state or forces."
@@ -205,7 +207,7 @@ def checked(given: dict[str, Any]) -> dict[str, Any]:
 @lru_cache(maxsize=16)
 def booster_of(text: str) -> Any:
     """Return the booster of a text, kept for the next call."""
-    return need("lightgbm", "trees").Booster(model_str=text)
+    return import_extra("lightgbm", "trees").Booster(model_str=text)
 
 
 def score_trees(text: str, X: Any, n_jobs: int | None) -> Floats:

@@ -106,9 +106,9 @@ class LCRA(LinearDescent):
 
     Examples
     --------
-    >>> from corank import LCRA, hide_scores, make_ranking
+    >>> from corank import LCRA, mask_scores, make_ranking
     >>> problem = make_ranking(100, 20, random_state=0)
-    >>> y = hide_scores(problem.y, fraction=0.8, random_state=0)
+    >>> y = mask_scores(problem.y, fraction=0.8, random_state=0)
     >>> model = LCRA(coupling=0.01, random_state=0).fit(problem.X, y, qid=problem.qid)
     >>> model.score(problem.X, problem.y, qid=problem.qid) > 0.7
     True

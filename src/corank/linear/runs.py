@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from corank.core.pairs.coupled_descent import Columns, descend_coupled
 from corank.core.pairs.descent import descend
-from corank.core.pairs.steps import ADAGRAD, BIAS, BIAS_SUM, MASS, N_DICE, N_ENTRIES, OWED, SCALE, Plan, State
+from corank.core.pairs.steps import ADAGRAD, BIAS, BIAS_SUM, MASS, N_ENTRIES, N_STREAMS, OWED, SCALE, Plan, State
 from corank.core.random import seed_state
 from corank.core.threads import spread
 from corank.errors import InputError
@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 @dataclass(frozen=True, eq=False)
 class Runs:
     """
-    J descents of one plan, each with its own dice, whose weights are averaged (Zinkevich et al., 2010).
+    J descents of one plan, each with its own random generators, whose weights are averaged (Zinkevich et al., 2010).
 
     T steps are dealt to the runs as evenly as can be, so J threads take T steps in the time of T/J, and the result is a
     function of the seed and J alone.
@@ -38,11 +38,11 @@ class Runs:
     @classmethod
     def start(cls, plan: Plan, n_runs: int, weights: Floats, biases: Floats, rng: np.random.Generator) -> Runs:
         """
-        Begin with given weights and fresh dice.
+        Begin with given weights and newly seeded generators.
 
         plan: what the runs do.
         weights, biases (n_slots,): where every run begins; with AdaGrad, which has no use for them, zero.
-        rng: seeds the dice.
+        rng: seeds the generators.
         Returns: no step done.
         """
         ledger = np.zeros((len(biases), N_ENTRIES))
@@ -51,7 +51,7 @@ class Runs:
             [
                 State(
                     weights.copy(), np.zeros(len(weights)), ledger.copy(),
-                    np.stack([seed_state(rng) for _ in range(N_DICE)]), np.zeros(1, dtype=np.int64),
+                    np.stack([seed_state(rng) for _ in range(N_STREAMS)]), np.zeros(1, dtype=np.int64),
                 )
                 for _ in range(n_runs)
             ],
@@ -76,7 +76,7 @@ class Runs:
         like = Runs.start(self.plan, 1, weights, biases, default_rng(0))
         wanted = [(part.shape, part.dtype) for part in like.states[0]]
         for state in self.states:
-            if [(part.shape, part.dtype) for part in state] != wanted or not state.dice.any(axis=1).all():
+            if [(part.shape, part.dtype) for part in state] != wanted or not state.rng_state.any(axis=1).all():
                 raise InputError("run_ does not hold the state of a descent over these columns; fit the model anew.")
 
     def stored(self) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.errors import InputError, known
+from corank.errors import InputError, suggest_names
 from corank.metrics.chance import bootstrap_interval, holm, rank_balance, wilcoxon
 from corank.metrics.evaluate import Evaluation
 from corank.metrics.measure import Result
@@ -117,7 +117,7 @@ def compare_runs(
     if len(names) < 2:
         raise InputError(f"{len(names)} evaluations came, and it takes two to compare; pass more.")
     if base is not None and base not in names:
-        raise InputError(f"base is {base!r}, which is no evaluation that came; {known(base, names)}.")
+        raise InputError(f"base is {base!r}, which is no evaluation that came; {suggest_names(base, names)}.")
     pairs = list(combinations(names, 2)) if base is None else [(base, name) for name in names if name != base]
     rng = rng_of(random_state)
     tests = [_test(pair, evaluations, metric, rng, level, n_resamples) for pair in pairs]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from corank.errors import InputError, known
+from corank.errors import InputError, suggest_names
 
 
 @dataclass(frozen=True)
@@ -95,4 +95,4 @@ def find_convention(convention: str | Convention) -> Convention:
         return convention
     if convention in CONVENTIONS:
         return CONVENTIONS[convention]
-    raise InputError(f"{convention!r} is not a known convention; {known(str(convention), list(CONVENTIONS))}.")
+    raise InputError(f"{convention!r} is not a known convention; {suggest_names(str(convention), list(CONVENTIONS))}.")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from corank.errors import InputError, need
+from corank.errors import InputError, import_extra
 from corank.metrics.conventions import Convention, find_convention
 from corank.metrics.judgements import Judgements
 from corank.metrics.measure import Result
@@ -116,7 +116,7 @@ class Evaluation(Mapping[str, Result]):
         """
         if not per_query:
             return self._table().to_frame().set_index("metric")
-        pandas = need("pandas", "frames")
+        pandas = import_extra("pandas", "frames")
         values = {name: result.values for name, result in self.results.items()}
         index = pandas.Index(self.query_ids, name="query", tupleize_cols=False)  # an id may be a tuple
         return pandas.DataFrame(values, index=index)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from corank.errors import InputError, closest, known
+from corank.errors import InputError, closest, suggest_names
 from corank.metrics import binary, graded, pairwise
 from corank.metrics.measure import Measure, Metric
 
@@ -55,7 +55,7 @@ def parse_metric(text: str) -> Metric:
     match = _GRAMMAR.fullmatch(str(text).strip())
     measure = _BY_FOLDED_SPELLING.get(match["name"].casefold()) if match else None
     if match is None or measure is None:
-        raise InputError(f"{text!r} is not a known metric; {known(str(text), _shown(), _meant(str(text)))}.")
+        raise InputError(f"{text!r} is not a known metric; {suggest_names(str(text), _shown(), _meant(str(text)))}.")
     inside = (match["params"] or "").strip()
     given = dict(_parse_param(text, item) for item in inside.split(",")) if inside else {}
     return measure.metric(int(match["cut"]) if match["cut"] else None, given, text)

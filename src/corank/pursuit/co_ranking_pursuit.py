@@ -125,9 +125,9 @@ class CoRankingPursuit(Ranker):
 
     Examples
     --------
-    >>> from corank import CoRankingPursuit, hide_scores, make_ranking
+    >>> from corank import CoRankingPursuit, mask_scores, make_ranking
     >>> problem = make_ranking(40, 10, random_state=0)
-    >>> y = hide_scores(problem.y, fraction=0.5, random_state=0)
+    >>> y = mask_scores(problem.y, fraction=0.5, random_state=0)
     >>> model = CoRankingPursuit(n_basis=20, kernel="linear", coupling=0.01, random_state=0)
     >>> model.fit(problem.X, y, qid=problem.qid).score(problem.X, problem.y, qid=problem.qid) > 0.7
     True

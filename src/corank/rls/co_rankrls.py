@@ -124,9 +124,9 @@ class CoRankRLS(LeastSquares):
 
     Examples
     --------
-    >>> from corank import CoRankRLS, hide_scores, make_ranking
+    >>> from corank import CoRankRLS, mask_scores, make_ranking
     >>> problem = make_ranking(100, 20, random_state=0)
-    >>> y = hide_scores(problem.y, fraction=0.8, random_state=0)
+    >>> y = mask_scores(problem.y, fraction=0.8, random_state=0)
     >>> model = CoRankRLS(views=2, coupling=0.1, random_state=0).fit(problem.X, y, qid=problem.qid)
     >>> model.predict_views(problem.X).shape, model.score(problem.X, problem.y, qid=problem.qid) > 0.7
     ((2000, 2), True)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.core.text.postings import NO_TERM, Bags, count_words
-from corank.errors import InputError, known, need
+from corank.errors import InputError, import_extra, suggest_names
 
 _cut = re.compile(r"\w\w+").findall
 
@@ -83,7 +83,9 @@ class Words:
             return lambda words: words
         library = _snowball()
         if self.language not in library.algorithms():
-            raise InputError(f"language is {self.language!r}; {known(str(self.language), library.algorithms())}.")
+            raise InputError(
+                f"language is {self.language!r}; {suggest_names(str(self.language), library.algorithms())}."
+            )
         make = library.Stemmer if hasattr(library, "Stemmer") else library.stemmer
         stem: Callable[[list[str]], list[str]] = make(self.language).stemWords
         return stem
@@ -166,4 +168,4 @@ def _snowball() -> Any:
         try:
             return import_module("snowballstemmer")
         except ImportError:
-            return need("Stemmer", "text")
+            return import_extra("Stemmer", "text")

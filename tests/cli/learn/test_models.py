@@ -65,7 +65,7 @@ def test_an_option_the_model_does_not_have_is_refused():
 @pytest.mark.parametrize(
     ("assignment", "message"),
     [
-        ("alhpa=1", r"CRR has no parameter 'alhpa'; did you mean 'alpha'\? known are .*mix"),
+        ("alhpa=1", r"CRR has no parameter 'alhpa'; did you mean 'alpha'\? Choose one of .*mix"),
         ("alpha", "has no '='; write name=value"),
     ],
 )
@@ -103,7 +103,7 @@ def test_loops_name_weights_of_queries_and_draws():
 def test_an_unknown_loop_lists_every_law_once_with_all_its_names():
     with pytest.raises(InputError) as caught:
         law_of("roww")
-    found = re.fullmatch(r"--loop 'roww' is unknown; did you mean 'rows'\? known are (.*)\.", str(caught.value))
+    found = re.fullmatch(r"--loop 'roww' is unknown; did you mean 'rows'\? Choose one of (.*)\.", str(caught.value))
     laws = [entry.split(" or ") for entry in found[1].split(", ")]
     assert sorted(name for names in laws for name in names) == sorted(LOOPS)
     meanings = [{(law_of(name), name in IGNORE_QUERIES) for name in names} for names in laws]

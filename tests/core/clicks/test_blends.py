@@ -48,10 +48,10 @@ def drafts(rankings, k):
 @pytest.mark.parametrize("rankings", [TWO, THREE], ids=["two", "three"])
 @pytest.mark.parametrize("k", [2, 4])
 def test_teams_are_drafted_as_told(rankings, k):
-    n, dice, counts = 20_000, seed_state(np.random.default_rng(0)), {}
+    n, rng_state, counts = 20_000, seed_state(np.random.default_rng(0)), {}
     shown, teams = np.zeros(k, dtype=np.int64), np.zeros(k, dtype=np.int64)
     for _ in range(n):
-        blends.draft_teams(rankings, dice, shown, teams)
+        blends.draft_teams(rankings, rng_state, shown, teams)
         key = tuple(shown.tolist()), tuple(teams.tolist())
         counts[key] = counts.get(key, 0) + 1
     wanted = drafts(rankings, k)
@@ -93,10 +93,10 @@ def chances_of(rankings, rows, tau):
 
 @pytest.mark.parametrize("k", [2, 4])
 def test_lists_blended_by_chance_have_their_chances(k):
-    n, dice, counts, worth = 20_000, seed_state(np.random.default_rng(0)), {}, np.arange(1.0, 5.0) ** -2.0
+    n, rng_state, counts, worth = 20_000, seed_state(np.random.default_rng(0)), {}, np.arange(1.0, 5.0) ** -2.0
     shown, chances, left, ranks = np.zeros(k, dtype=np.int64), np.zeros(k), np.zeros(4, dtype=bool), ranks_of(THREE)
     for _ in range(n):
-        blends.blend_by_chance(ranks, worth, dice, shown, chances, left)
+        blends.blend_by_chance(ranks, worth, rng_state, shown, chances, left)
         rows = tuple(shown.tolist())
         if rows not in counts:
             np.testing.assert_allclose(np.exp(chances), chances_of(THREE, rows, 2.0), rtol=1e-12)
@@ -119,9 +119,9 @@ def unions(rankings, k):
 
 
 def test_lists_are_drawn_from_the_union_of_the_best():
-    n, dice, counts, shown = 20_000, seed_state(np.random.default_rng(0)), {}, np.zeros(3, dtype=np.int64)
+    n, rng_state, counts, shown = 20_000, seed_state(np.random.default_rng(0)), {}, np.zeros(3, dtype=np.int64)
     for _ in range(n):
-        blends.blend_by_union(THREE, dice, shown)
+        blends.blend_by_union(THREE, rng_state, shown)
         counts[tuple(shown.tolist())] = counts.get(tuple(shown.tolist()), 0) + 1
     wanted = dict(unions(THREE, 3))
     assert sum(wanted.values()) == pytest.approx(1.0)

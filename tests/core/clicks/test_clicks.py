@@ -31,10 +31,10 @@ def chance(habits, grades, pattern, rank=0):
 
 @pytest.mark.parametrize("habits", HABITS, ids=["after a click", "after any", "fading"])
 def test_patterns_of_clicks_have_their_chances(habits):
-    n, dice = 40_000, seed_state(np.random.default_rng(0))
+    n, rng_state = 40_000, seed_state(np.random.default_rng(0))
     clicks, counts = np.zeros(3, dtype=np.bool_), {}
     for _ in range(n):
-        read_list(habits, GRADES, dice, clicks)
+        read_list(habits, GRADES, rng_state, clicks)
         counts[tuple(clicks.tolist())] = counts.get(tuple(clicks.tolist()), 0) + 1
     total = 0.0
     for pattern in product([False, True], repeat=3):

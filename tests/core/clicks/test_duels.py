@@ -50,10 +50,10 @@ def winners(ranks, shown, clicks, tau):
 
 def test_a_step_goes_to_the_mean_of_expected_winners():
     rng = np.random.default_rng(1)
-    X, dice = rng.normal(size=(6, 4)), seed_state(rng)
+    X, rng_state = rng.normal(size=(6, 4)), seed_state(rng)
     for _ in range(20):
         room, w = room_for_duel(6, 4, 3, 4, 3.0), np.zeros(4)
-        length = show_duel(as_core_rows(X), np.arange(6), np.empty(0), w, PLAN, dice, 4, room)
+        length = show_duel(as_core_rows(X), np.arange(6), np.empty(0), w, PLAN, rng_state, 4, room)
         room.clicks[:] = rng.random(4) < 0.6
         learn_duel(w, PLAN, 0, 6, length, room)
         if not room.clicks.any():

@@ -9,10 +9,10 @@ from corank.core.clicks.policies import EPSILON_GREEDY, PLACKETT_LUCE, best_firs
 from corank.core.random import seed_state
 
 
-def draw(policy, epsilon, scores, dice, k):
+def draw(policy, epsilon, scores, rng_state, k):
     n = len(scores)
     shown, chances = np.zeros(k, dtype=np.int64), np.zeros(k)
-    draw_list(policy, epsilon, scores, dice, shown, chances, np.zeros(n + 1), np.zeros(n, dtype=np.int64))
+    draw_list(policy, epsilon, scores, rng_state, shown, chances, np.zeros(n + 1), np.zeros(n, dtype=np.int64))
     return tuple(shown.tolist()), chances
 
 
@@ -46,9 +46,9 @@ LAWS = {
 @pytest.mark.parametrize("k", [2, 4])
 def test_lists_have_their_chances_and_know_them(law, scores, k):
     policy, epsilon, chances_of = law
-    n, dice, counts = 20_000, seed_state(np.random.default_rng(1)), {}
+    n, rng_state, counts = 20_000, seed_state(np.random.default_rng(1)), {}
     for _ in range(n):
-        rows, chances = draw(policy, epsilon, scores, dice, k)
+        rows, chances = draw(policy, epsilon, scores, rng_state, k)
         if rows not in counts:
             np.testing.assert_allclose(np.exp(chances), chances_of(scores, rows), rtol=1e-12)
         counts[rows] = counts.get(rows, 0) + 1
@@ -58,8 +58,8 @@ def test_lists_have_their_chances_and_know_them(law, scores, k):
 
 
 def test_scores_of_any_size_are_drawn_from():
-    dice = seed_state(np.random.default_rng(0))
-    rows, chances = draw(PLACKETT_LUCE, 0.0, np.array([0.0, 1e6, -1e6, 5.0]), dice, 4)
+    rng_state = seed_state(np.random.default_rng(0))
+    rows, chances = draw(PLACKETT_LUCE, 0.0, np.array([0.0, 1e6, -1e6, 5.0]), rng_state, 4)
     assert rows == (1, 3, 0, 2)
     assert np.isfinite(chances).all()
     np.testing.assert_allclose(chances, [0.0, -np.log1p(np.exp(-5.0)), 0.0, 0.0], atol=1e-15)
@@ -77,10 +77,10 @@ def test_the_best_come_first_and_ties_keep_their_order(k):
 
 
 def test_shuffles_are_fair():
-    dice, counts = seed_state(np.random.default_rng(0)), {}
+    rng_state, counts = seed_state(np.random.default_rng(0)), {}
     for _ in range(6_000):
         order = np.arange(3)
-        shuffle(order, dice)
+        shuffle(order, rng_state)
         counts[tuple(order.tolist())] = counts.get(tuple(order.tolist()), 0) + 1
     assert len(counts) == 6
     assert all(abs(count - 1_000) < 150 for count in counts.values())

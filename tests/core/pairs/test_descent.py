@@ -12,11 +12,11 @@ from corank.core.pairs.coupled_descent import descend_coupled
 from corank.core.pairs.descent import descend
 from corank.core.pairs.margins import HINGE, LOGISTIC, SQUARED, SQUARED_HINGE
 from corank.core.pairs.sampling import draw_pairs
-from corank.core.pairs.steps import ADAGRAD, CONSTANT, NO_PARTNER, PEGASOS, SQRT, UNSCORED_DICE, Plan, draw_examples
+from corank.core.pairs.steps import ADAGRAD, CONSTANT, NO_PARTNER, PEGASOS, SQRT, UNSCORED_STREAM, Plan, draw_examples
 from corank.core.random import seed_state
 from corank.core.rows.scaled import ScaledRows
 from corank.data.problem.ranking import RankingData
-from corank.data.problem.splits import hide_scores
+from corank.data.problem.splits import mask_scores
 from corank.data.problem.synthetic import make_ranking
 from corank.linear.objective import Objective
 from corank.linear.runs import Runs
@@ -24,7 +24,7 @@ from corank.linear.task import Task, columns_of_views
 from corank.pairwise.losses import LOSSES
 
 PROBLEM = make_ranking(15, (2, 8), random_state=1)
-Y = hide_scores(PROBLEM.y / PROBLEM.y.max(), fraction=0.4, random_state=2)
+Y = mask_scores(PROBLEM.y / PROBLEM.y.max(), fraction=0.4, random_state=2)
 X = np.where(np.random.default_rng(0).random(PROBLEM.X.shape) < 0.5, PROBLEM.X, 0.0)[:, :8]
 DATA = RankingData.of(X, Y, PROBLEM.qid)
 ONE = [np.arange(X.shape[1])]
@@ -52,12 +52,12 @@ def started(p, t, seed=3):
 
 def draws(t, p, n):
     """The examples and unscored pairs of each step, from dice of the same seed."""
-    dice = np.stack([seed_state(rng) for rng in [np.random.default_rng(3)] for _ in range(4)])
+    rng_state = np.stack([seed_state(rng) for rng in [np.random.default_rng(3)] for _ in range(4)])
     out = np.empty((n * p.batch, 2), dtype=np.uint64)
-    draw_examples(dice, p.mix, t.examples, np.empty_like(out), out)
+    draw_examples(rng_state, p.mix, t.examples, np.empty_like(out), out)
     free = np.empty((n * p.unscored_batch, 2), dtype=np.uint64)
     if p.coupling > 0:
-        draw_pairs(dice[UNSCORED_DICE], t.examples.unscored, free)
+        draw_pairs(rng_state[UNSCORED_STREAM], t.examples.unscored, free)
     return out.reshape(n, p.batch, 2), free.reshape(n, p.unscored_batch, 2)
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from corank.core.pairs.steps import (
     CONSTANT,
-    N_DICE,
+    N_STREAMS,
     NO_PARTNER,
     PEGASOS,
     SQRT,
@@ -29,7 +29,7 @@ def _examples():
 
 def _dice(seed=0):
     rng = np.random.default_rng(seed)
-    return np.stack([seed_state(rng) for _ in range(N_DICE)])
+    return np.stack([seed_state(rng) for _ in range(N_STREAMS)])
 
 
 @pytest.mark.parametrize("mix", [0.0, 0.3, 1.0])

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corank.data.problem.splits import QueryKFold, QueryShuffleSplit, hide_scores
+from corank.data.problem.splits import QueryKFold, QueryShuffleSplit, mask_scores
 from corank.errors import InputError
 
 QID = np.random.default_rng(0).permutation(np.repeat(np.arange(11), np.arange(1, 12)))
@@ -47,12 +47,12 @@ def test_shuffle_split_draws_the_share_of_queries():
 def test_hiding_rows_and_queries():
     y = np.arange(len(QID), dtype=float)
     y[:6] = np.nan
-    rows = hide_scores(y, fraction=0.25, random_state=0)
+    rows = mask_scores(y, fraction=0.25, random_state=0)
     assert np.isnan(rows).sum() == 6 + round(0.25 * (len(y) - 6))
     assert np.isnan(rows[:6]).all()
     kept = ~np.isnan(rows)
     np.testing.assert_array_equal(rows[kept], y[kept])
-    whole = hide_scores(np.arange(len(QID)), QID, 0.5, by="query", random_state=0)
+    whole = mask_scores(np.arange(len(QID)), QID, 0.5, by="query", random_state=0)
     hidden = {q for q in set(QID) if np.isnan(whole[q == QID]).all()}
     assert len(hidden) == round(0.5 * 11)
     assert not np.isnan(whole[~np.isin(QID, list(hidden))]).any()
@@ -64,15 +64,15 @@ def test_hiding_rows_and_queries():
         (lambda: QueryKFold(1), "n_splits is 1; pass a whole number of at least 2"),
         (lambda: QueryKFold(2.5), "n_splits is 2.5; pass a whole number of at least 2"),
         (lambda: QueryShuffleSplit(2.5), "n_splits is 2.5; pass a whole number of at least 1"),
-        (lambda: hide_scores([1.0], fraction=None), "fraction is None; pass a number of at least 0 and up to 1"),
+        (lambda: mask_scores([1.0], fraction=None), "fraction is None; pass a number of at least 0 and up to 1"),
         (lambda: next(QueryKFold(12).split(QID, qid=QID)), "11 queries cannot make 12 folds"),
         (lambda: next(QueryKFold(2).split(QID)), "qid is missing"),
         (lambda: QueryShuffleSplit(test_size=1.5), "test_size is 1.5"),
         (lambda: QueryShuffleSplit(0), "n_splits is 0"),
         (lambda: next(QueryShuffleSplit(test_size=0.01).split(QID, qid=QID)), "leaves 0 for testing"),
-        (lambda: hide_scores([1.0], fraction=2), "fraction is 2"),
-        (lambda: hide_scores([1.0], by="query"), "qid is missing"),
-        (lambda: hide_scores([1.0], by="document"), "choose 'row' or 'query'"),
+        (lambda: mask_scores([1.0], fraction=2), "fraction is 2"),
+        (lambda: mask_scores([1.0], by="query"), "qid is missing"),
+        (lambda: mask_scores([1.0], by="document"), "choose 'row' or 'query'"),
     ],
 )
 def test_bad_settings_get_one_sentence(call, sentence):

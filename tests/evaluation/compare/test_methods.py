@@ -8,7 +8,7 @@ from sklearn.pipeline import make_pipeline
 
 from corank import ColumnMean, LambdaRank, QueryScaler, QuerySearchCV, RankRLS
 from corank.data.problem.routing import fit_with_qid, predict_with_qid
-from corank.data.problem.splits import hide_scores
+from corank.data.problem.splits import mask_scores
 from corank.errors import InputError
 from corank.evaluation.compare import METHODS, methods
 from corank.evaluation.compare.baselines import LightGBM, RandomOrder
@@ -20,7 +20,7 @@ from corank.persist import load, save
 
 
 def trial_of(made, prior=None, convention="corank", hidden=0.3):
-    y = hide_scores(made.y, fraction=hidden, random_state=0)
+    y = mask_scores(made.y, fraction=hidden, random_state=0)
     return Trial(made.X, y, made.qid, Settings("nDCG@5", CONVENTIONS[convention], 0, prior), (0,))
 
 
@@ -104,7 +104,7 @@ def test_a_random_order_is_expected_or_drawn(made):
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
 def test_lightgbm_is_lightgbm_and_can_be_saved(made, tmp_path, kind):
     lightgbm = pytest.importorskip("lightgbm")
-    y = hide_scores(made.y, fraction=0.3, random_state=0)
+    y = mask_scores(made.y, fraction=0.3, random_state=0)
     rows = np.random.default_rng(0).permutation(len(y))
     X, y, qid = made.X[rows], y[rows], made.qid[rows]
     model = LightGBM(random_state=3).fit(kind(X), y, qid=qid)

@@ -70,7 +70,9 @@ def test_what_is_missing_gets_one_sentence(shelf):
     by_hand = Dataset("toy", "toy_folder", "a toy", "cite us", (File("part.txt", "0" * 64),))
     with pytest.raises(InputError, match=r"cannot be downloaded by corank; get a copy on its terms \(cite us\)"):
         catalog.fetch(by_hand)
-    with pytest.raises(InputError, match=r"there is no data set 'mq2009'; did you mean 'mq2008'\? known are mq2008"):
+    with pytest.raises(
+        InputError, match=r"there is no data set 'mq2009'; did you mean 'mq2008'\? Choose one of mq2008"
+    ):
         catalog.dataset("mq2009")
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from corank.data.problem.ranking import RankingData
-from corank.data.problem.splits import hide_scores
+from corank.data.problem.splits import mask_scores
 from corank.data.problem.synthetic import make_ranking
 from corank.linear import LCRA, SPD
 from experiments.lcra.problems import problems
@@ -14,7 +14,7 @@ from experiments.lcra.trial import GRIDS, GridSums, draw_repeat, try_grids
 @pytest.mark.parametrize("coupling", [0.0, 0.7])
 def test_the_sums_solve_what_the_exact_estimators_solve(coupling):
     made = make_ranking(20, 8, random_state=2)
-    y = hide_scores(made.y, fraction=0.5, random_state=0)
+    y = mask_scores(made.y, fraction=0.5, random_state=0)
     sums = GridSums.of(RankingData.of(made.X, y, made.qid))
     both = LCRA(made.views, coupling, alpha=0.1, scale=False, solver="exact")
     np.testing.assert_allclose(

@@ -105,7 +105,7 @@ def _compare_rankers(output: Path, queries: int, seed: int, console: Console, fo
     from corank.cli.tables import show
     from corank.data.letor.reader import read_letor
     from corank.data.letor.writer import write_letor
-    from corank.data.problem.splits import QueryShuffleSplit, hide_scores
+    from corank.data.problem.splits import QueryShuffleSplit, mask_scores
     from corank.data.problem.synthetic import make_ranking
     from corank.data.store.store import open_store, write_store
     from corank.linear import CRR, LCRA, SPD
@@ -124,7 +124,7 @@ def _compare_rankers(output: Path, queries: int, seed: int, console: Console, fo
     train, test = next(QueryShuffleSplit(1, test_size=1 / 3, random_state=seed).split(file.X, qid=file.qid))
     assert file.qid is not None
     qid = file.qid[train]
-    judged = hide_scores(file.y[train], qid, fraction=0.95, by="query", random_state=seed)
+    judged = mask_scores(file.y[train], qid, fraction=0.95, by="query", random_state=seed)
     _keep(
         output / "training.store",
         lambda path: write_store(path, file.X[train], judged, qid, overwrite=True),

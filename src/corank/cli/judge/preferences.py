@@ -16,7 +16,7 @@ from corank.data.formats.read import one_kind, opened, read
 from corank.data.formats.table_text import csv_rows, decoded
 from corank.data.formats.text import Source, Text
 from corank.data.problem.collection import Collection
-from corank.errors import InputError, known
+from corank.errors import InputError, suggest_names
 
 IDS = ("docid", "id", "name")
 """What the column that names rows may be called, the first that there is."""
@@ -104,7 +104,7 @@ def read_preferences(path: Path, names: Sequence[str]) -> tuple[NDArray[np.int64
 def _near(name: str, numbers: dict[str, int]) -> str:
     if len(numbers) > 20:
         return f"rows are called by documents or by numbers from 1, such as {next(iter(numbers))!r}."
-    return f"{known(name, list(numbers))}."
+    return f"{suggest_names(name, list(numbers))}."
 
 
 def _weight(cell: str, where: str) -> float:

@@ -13,7 +13,7 @@ from typing import Any
 
 from corank.data.formats.read import kind_of
 from corank.data.store.header import HEADER
-from corank.errors import InputError, need, reason
+from corank.errors import InputError, import_extra, reason
 
 _ADDRESS = re.compile(r"^([a-z][a-z0-9+]+):/(?=[^/])")
 _START = 30
@@ -81,7 +81,7 @@ def _client(cluster: str | None) -> Iterator[Any]:
     if cluster is None:
         yield None
         return
-    distributed = need("distributed", "dask")
+    distributed = import_extra("distributed", "dask")
     local = re.fullmatch(r"local:([1-9][0-9]*)", cluster)
     if local:
         options: dict[str, Any] = {

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from corank.errors import InputError, known
+from corank.errors import InputError, suggest_names
 
 
 def _configure(context: typer.Context, path: Path | None) -> Path | None:
@@ -24,7 +24,9 @@ def _configure(context: typer.Context, path: Path | None) -> Path | None:
     for key, value in _read(path).items():
         name = key.replace("_", "-")
         if name not in parameters:
-            raise InputError(f"{path} has a key {key!r}, which is no option; {known(name, sorted(parameters))}.")
+            raise InputError(
+                f"{path} has a key {key!r}, which is no option; {suggest_names(name, sorted(parameters))}."
+            )
         if isinstance(value, dict):
             raise InputError(f"{path}: {key} is a table; write one value, or a list of values.")
         values[str(parameters[name].name)] = _checked(value, parameters[name], f"{path}: {key}")

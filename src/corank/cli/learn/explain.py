@@ -147,9 +147,9 @@ def _fields(found: Explanation, top: int | None) -> dict[str, Any]:
 
 def _draw(found: Explanation, path: Path, top: int, force: bool) -> None:
     from corank.data.durable.atomic import atomic_file
-    from corank.errors import need
+    from corank.errors import import_extra
 
-    need("matplotlib", "report")
+    import_extra("matplotlib", "report")
     # no window system is asked for, and no global state is touched
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

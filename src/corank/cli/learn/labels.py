@@ -17,7 +17,7 @@ import numpy as np
 from corank.data.durable.atomic import require_place
 from corank.data.formats.read import opened, read
 from corank.data.problem.collection import Collection
-from corank.errors import InputError, need
+from corank.errors import InputError, import_extra
 from corank.label_ranking import LabelRanker, OnlineLabelRanker
 
 PREFIX = "label:"
@@ -95,7 +95,7 @@ def _examples(path: Path, label: str) -> tuple[Any, Any]:
             )
         # numbers of classes are shown as they were written
         return X, rows.y.astype(np.int64) if (rows.y == np.round(rows.y)).all() else rows.y
-    frame = need("pandas", "frames").DataFrame
+    frame = import_extra("pandas", "frames").DataFrame
     at = [rows.names.index(PREFIX + name) for name in names]  # type: ignore[union-attr]
     return X, frame(np.asarray(rows.X[:, at], dtype=np.float64), columns=names)
 

@@ -15,7 +15,7 @@ from scipy import sparse
 from sklearn.utils import get_tags
 
 import corank
-from corank.errors import InputError, known, warn
+from corank.errors import InputError, suggest_names, warn
 from corank.estimator.base import Ranker
 from corank.label_ranking import LabelRanker
 
@@ -75,7 +75,7 @@ def find_ranker(name: str) -> type[Ranker | LabelRanker]:
     # only the room of the wanted ranker is imported
     found = next((_ranker(exported) for exported in corank.__all__ if exported.lower() == wanted), None)
     if found is None:
-        raise InputError(f"there is no model {name!r}; {known(name, rankers())}.")
+        raise InputError(f"there is no model {name!r}; {suggest_names(name, rankers())}.")
     return found
 
 
@@ -110,7 +110,7 @@ def build(kind: type[Any], options: Mapping[str, tuple[str, Any]], assignments: 
         if not equals:
             raise InputError(f"--set {assignment!r} has no '='; write name=value, such as --set alpha=0.01.")
         if parameter not in names:
-            raise InputError(f"{kind.__name__} has no parameter {parameter!r}; {known(parameter, names)}.")
+            raise InputError(f"{kind.__name__} has no parameter {parameter!r}; {suggest_names(parameter, names)}.")
         given[parameter] = _value(text)
     return kind(**given)
 
@@ -203,7 +203,7 @@ def law_of(loop: str | None) -> tuple[str | None, str | None]:
         for name, law in LOOPS.items():
             alike.setdefault((law, name in IGNORE_QUERIES), []).append(name)
         shown = {name: " or ".join(names) for names in alike.values() for name in names}
-        raise InputError(f"--loop {loop!r} is unknown; {known(loop, shown)}.")
+        raise InputError(f"--loop {loop!r} is unknown; {suggest_names(loop, shown)}.")
     return LOOPS[loop]
 
 

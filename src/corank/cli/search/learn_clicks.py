@@ -105,7 +105,7 @@ def learn_clicks(
 
 def _bias(given: str, clicks: ClickLog, data: Collection) -> PositionBias | None:
     from corank.clicks import PositionBias, position_bias
-    from corank.errors import InputError, known
+    from corank.errors import InputError, suggest_names
 
     if given == "log":
         if clicks.propensity is None:
@@ -120,7 +120,7 @@ def _bias(given: str, clicks: ClickLog, data: Collection) -> PositionBias | None
     except ValueError as error:
         if isinstance(error, InputError):
             raise
-        words = known(given, ("log", "moved", "regression"))
+        words = suggest_names(given, ("log", "moved", "regression"))
         raise InputError(f"--bias is {given!r}; pass a number of at least 0, or a word: {words}.") from None
 
 

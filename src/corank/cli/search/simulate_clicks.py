@@ -108,9 +108,9 @@ def simulate_clicks(
 
 def _draw(curve: ClickCurve, path: Path) -> None:
     from corank.data.durable.atomic import atomic_file
-    from corank.errors import need
+    from corank.errors import import_extra
 
-    need("matplotlib", "report")
+    import_extra("matplotlib", "report")
     # no window system is asked for, and no global state is touched
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

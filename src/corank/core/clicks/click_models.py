@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.core.jit import jit
-from corank.core.random import uniform
+from corank.core.random import random_uniform
 
 
 class Habits(NamedTuple):
@@ -27,15 +27,15 @@ class Habits(NamedTuple):
 
 
 @jit
-def read_list(habits, grades, dice, clicks):  # type: ignore[no-untyped-def]
+def read_list(habits, grades, rng_state, clicks):  # type: ignore[no-untyped-def]
     """
     Write which of the rows with these grades are clicked, and return how many ranks were reached.
 
-    Two dice are thrown for every rank, reached or not, so that one rank's dice do not depend on those above it.
+    Two numbers are drawn for every rank, reached or not, so that the draws of a rank do not depend on those above it.
     """
     reached = len(grades)
     for rank in range(len(grades)):
-        for_click, for_stop = uniform(dice), uniform(dice)
+        for_click, for_stop = random_uniform(rng_state), random_uniform(rng_state)
         clicks[rank] = False
         if rank >= reached:
             continue

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from corank.core.clicks.interleaving import blend_by_chance, expected_sign, share_clicks
 from corank.core.clicks.policies import best_first, shuffle
 from corank.core.jit import jit
-from corank.core.random import uniform
+from corank.core.random import random_uniform
 from corank.core.rows.access import dot
 
 
@@ -83,7 +83,7 @@ def room_for_duel(n: int, k: int, n_candidates: int, d: int, tau: float) -> Duel
 
 
 @jit
-def draw_directions(dice, U):  # type: ignore[no-untyped-def]
+def draw_directions(rng_state, U):  # type: ignore[no-untyped-def]
     """Write directions, all alike: Gaussian numbers (Marsaglia's polar method), brought to length 1."""
     for j in range(len(U)):
         squares = 0.0
@@ -91,7 +91,7 @@ def draw_directions(dice, U):  # type: ignore[no-untyped-def]
             r = 2.0
             x, y = 0.0, 0.0
             while r >= 1.0 or r == 0.0:
-                x, y = 2.0 * uniform(dice) - 1.0, 2.0 * uniform(dice) - 1.0
+                x, y = 2.0 * random_uniform(rng_state) - 1.0, 2.0 * random_uniform(rng_state) - 1.0
                 r = x * x + y * y
             size = math.sqrt(-2.0 * math.log(r) / r)
             U[j, i] = size * x
@@ -103,16 +103,16 @@ def draw_directions(dice, U):  # type: ignore[no-untyped-def]
 
 
 @jit
-def show_duel(rows, members, prior, w, plan, dice, k, room):  # type: ignore[no-untyped-def]
+def show_duel(rows, members, prior, w, plan, rng_state, k, room):  # type: ignore[no-untyped-def]
     """Draw candidates and the list that compares them with w, and return its length."""
     n = len(members)
     scores, known, order, ranks = room.scores[:n], room.known[:n], room.order[:n], room.ranks[:, :n]
-    draw_directions(dice, room.directions)
+    draw_directions(rng_state, room.directions)
     for i in range(n):
         known[i] = dot(rows, np.uint64(members[i]), w) + (prior[members[i]] if len(prior) > 0 else 0.0)
         order[i] = i
     # rows that a ranking does not tell apart stand in one random order, the same for all rankings
-    shuffle(order, dice)
+    shuffle(order, rng_state)
     tied = order.copy()
     for j in range(len(ranks)):
         for i in range(n):
@@ -124,7 +124,7 @@ def show_duel(rows, members, prior, w, plan, dice, k, room):  # type: ignore[no-
         for rank in range(n):
             ranks[j, order[rank]] = rank
     length = min(n, k)
-    blend_by_chance(ranks, room.worth, dice, room.shown[:length], room.log_chances[:length], room.left[:n])
+    blend_by_chance(ranks, room.worth, rng_state, room.shown[:length], room.log_chances[:length], room.left[:n])
     return length
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from corank.core.clicks.policies import shuffle
 from corank.core.clicks.updates import passed_over
 from corank.core.jit import jit
-from corank.core.random import below, uniform
+from corank.core.random import random_below, random_uniform
 
 NO_TEAM = -1
 
@@ -35,7 +35,7 @@ def _is_among(row, rows, n):  # type: ignore[no-untyped-def]
 
 
 @jit
-def draft_teams(rankings, dice, shown, teams):  # type: ignore[no-untyped-def]
+def draft_teams(rankings, rng_state, shown, teams):  # type: ignore[no-untyped-def]
     """
     Let rankings choose in turns, in a new order each round, and write whose choice each row was.
 
@@ -56,7 +56,7 @@ def draft_teams(rankings, dice, shown, teams):  # type: ignore[no-untyped-def]
     turn = m
     while at < k:
         if turn == m:
-            shuffle(turns, dice)
+            shuffle(turns, rng_state)
             turn = 0
         j = turns[turn]
         for rank in range(n):
@@ -68,11 +68,11 @@ def draft_teams(rankings, dice, shown, teams):  # type: ignore[no-untyped-def]
 
 
 @jit
-def merge_two(rankings, dice, shown):  # type: ignore[no-untyped-def]
+def merge_two(rankings, rng_state, shown):  # type: ignore[no-untyped-def]
     """Merge two rankings so that any beginning of the list holds as many of the best of one as of the other, or one
     more; a coin decides which is ahead."""
     k, at = len(shown), 0
-    ahead = np.int64(below(dice, 2))
+    ahead = np.int64(random_below(rng_state, 2))
     places = np.zeros(2, dtype=np.int64)
     while at < k:
         j = ahead if places[ahead] <= places[1 - ahead] else 1 - ahead
@@ -107,7 +107,7 @@ def credit_two(rankings, shown, clicks, out):  # type: ignore[no-untyped-def]
 
 
 @jit
-def blend_by_chance(ranks, worth, dice, shown, log_chances, left):  # type: ignore[no-untyped-def]
+def blend_by_chance(ranks, worth, rng_state, shown, log_chances, left):  # type: ignore[no-untyped-def]
     """
     Draw each row from a ranking chosen at random, with chances in proportion to worth[rank] over the rows left.
 
@@ -117,12 +117,12 @@ def blend_by_chance(ranks, worth, dice, shown, log_chances, left):  # type: igno
     m, n = ranks.shape
     left[:] = True
     for at in range(len(shown)):
-        j = np.int64(below(dice, m))
+        j = np.int64(random_below(rng_state, m))
         total = 0.0
         for row in range(n):
             if left[row]:
                 total += worth[ranks[j, row]]
-        aim = uniform(dice) * total
+        aim = random_uniform(rng_state) * total
         chosen = -1
         for row in range(n):
             if left[row]:
@@ -222,13 +222,13 @@ def expected_sign(shares, n_clicks, i, j, law, new):  # type: ignore[no-untyped-
 
 
 @jit
-def blend_by_union(rankings, dice, shown):  # type: ignore[no-untyped-def]
+def blend_by_union(rankings, rng_state, shown):  # type: ignore[no-untyped-def]
     """Draw rank r from the rows that some ranking has among its best r, and that are not shown yet, all alike."""
     m = len(rankings)
     choices = np.empty(m * len(shown), dtype=np.int64)
     for at in range(len(shown)):
         n_choices = list_choices(rankings, shown, at, choices)
-        shown[at] = choices[np.int64(below(dice, n_choices))]
+        shown[at] = choices[np.int64(random_below(rng_state, n_choices))]
 
 
 @jit

@@ -14,7 +14,7 @@ import math
 import numpy as np
 
 from corank.core.jit import inline, jit
-from corank.core.random import below, uniform
+from corank.core.random import random_below, random_uniform
 
 PLACKETT_LUCE, EPSILON_GREEDY = 0, 1
 
@@ -53,15 +53,15 @@ def best_first(scores, order, k):  # type: ignore[no-untyped-def]
 
 
 @jit
-def shuffle(order, dice):  # type: ignore[no-untyped-def]
+def shuffle(order, rng_state):  # type: ignore[no-untyped-def]
     """Bring numbers into a random order."""
     for i in range(len(order) - 1, 0, -1):
-        j = np.int64(below(dice, i + 1))
+        j = np.int64(random_below(rng_state, i + 1))
         order[i], order[j] = order[j], order[i]
 
 
 @jit
-def draw_list(policy, epsilon, scores, dice, shown, log_chances, noisy, order):  # type: ignore[no-untyped-def]
+def draw_list(policy, epsilon, scores, rng_state, shown, log_chances, noisy, order):  # type: ignore[no-untyped-def]
     """
     Draw a list of len(shown) rows, with the log-chance of each given those above it.
 
@@ -72,7 +72,7 @@ def draw_list(policy, epsilon, scores, dice, shown, log_chances, noisy, order): 
         order[i] = i
     if policy == PLACKETT_LUCE:
         for i in range(n):
-            noisy[i] = scores[i] - math.log(max(-math.log1p(-uniform(dice)), _TINY))
+            noisy[i] = scores[i] - math.log(max(-math.log1p(-random_uniform(rng_state)), _TINY))
         best_first(noisy, order, k)
         shown[:] = order[:k]
         log_chances[:] = scores[shown]
@@ -81,12 +81,12 @@ def draw_list(policy, epsilon, scores, dice, shown, log_chances, noisy, order): 
             log_left = log_add(log_left, scores[shown[rank]])
             log_chances[rank] -= log_left
         return
-    shuffle(order, dice)
+    shuffle(order, rng_state)
     best_first(scores, order, n)
     for rank in range(k):
         left = n - rank
-        explores = uniform(dice) < epsilon
-        at = rank + np.int64(below(dice, left)) if explores else np.int64(rank)
+        explores = random_uniform(rng_state) < epsilon
+        at = rank + np.int64(random_below(rng_state, left)) if explores else np.int64(rank)
         row, best = order[at], scores[order[rank]]
         chance = epsilon / left
         if scores[row] == best:

@@ -12,7 +12,7 @@ from corank.core.clicks.click_models import list_worth, read_list
 from corank.core.clicks.dueling import learn_duel, show_duel
 from corank.core.clicks.updates import learn_list, show_list
 from corank.core.jit import jit
-from corank.core.random import below
+from corank.core.random import random_below
 
 
 class Collected(NamedTuple):
@@ -35,40 +35,40 @@ class Collected(NamedTuple):
 
 
 @jit
-def _read(habits, collected, first, length, dice, room):  # type: ignore[no-untyped-def]
+def _read(habits, collected, first, length, rng_state, room):  # type: ignore[no-untyped-def]
     for rank in range(length):
         room.grades[rank] = collected.grades[first + room.shown[rank]]
-    read_list(habits, room.grades[:length], dice, room.clicks[:length])
+    read_list(habits, room.grades[:length], rng_state, room.clicks[:length])
 
 
 @jit
-def run_lists(rows, collected, habits, plan, W, sees, own_dice, dice, k, n_learnt, worth, room):  # type: ignore[no-untyped-def]
+def run_lists(rows, collected, habits, plan, W, sees, ranker_state, rng_state, k, n_learnt, worth, room):  # type: ignore[no-untyped-def]
     """
     Let a linear ranker serve and learn from len(worth) lists; `worth` receives nDCG of each.
 
-    own_dice: the ranker's; dice (2, 4): those that choose queries, and the user's.
+    ranker_state: random state of the ranker; rng_state (2, 4): that of the choice of queries, and that of the user.
     n_learnt: lists it has learnt from already.
     """
     n_queries = len(collected.ideals)
     for t in range(len(worth)):
-        q = np.int64(below(dice[0], n_queries))
+        q = np.int64(random_below(rng_state[0], n_queries))
         first, last = collected.starts[q], collected.starts[q + 1]
         members = collected.order[first:last]
-        length = show_list(rows, members, collected.prior, W, plan, own_dice, k, room)
+        length = show_list(rows, members, collected.prior, W, plan, ranker_state, k, room)
         worth[t] = list_worth(collected.gains[first:last], room.shown[:length], collected.ideals[q])
-        _read(habits, collected, first, length, dice[1], room)
+        _read(habits, collected, first, length, rng_state[1], room)
         learn_list(rows, members, collected.prior, W, sees, plan, n_learnt + t, length, room)
 
 
 @jit
-def run_duels(rows, collected, habits, plan, w, own_dice, dice, k, n_learnt, worth, room):  # type: ignore[no-untyped-def]
+def run_duels(rows, collected, habits, plan, w, ranker_state, rng_state, k, n_learnt, worth, room):  # type: ignore[no-untyped-def]
     """Let a dueling bandit serve and learn from len(worth) lists; as `run_lists`."""
     n_queries = len(collected.ideals)
     for t in range(len(worth)):
-        q = np.int64(below(dice[0], n_queries))
+        q = np.int64(random_below(rng_state[0], n_queries))
         first, last = collected.starts[q], collected.starts[q + 1]
         members = collected.order[first:last]
-        length = show_duel(rows, members, collected.prior, w, plan, own_dice, k, room)
+        length = show_duel(rows, members, collected.prior, w, plan, ranker_state, k, room)
         worth[t] = list_worth(collected.gains[first:last], room.shown[:length], collected.ideals[q])
-        _read(habits, collected, first, length, dice[1], room)
+        _read(habits, collected, first, length, rng_state[1], room)
         learn_duel(w, plan, n_learnt + t, last - first, length, room)

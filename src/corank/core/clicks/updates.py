@@ -106,13 +106,13 @@ def score_rows(rows, members, prior, W, of_views, scores):  # type: ignore[no-un
 
 
 @jit
-def show_list(rows, members, prior, W, plan, dice, k, room):  # type: ignore[no-untyped-def]
+def show_list(rows, members, prior, W, plan, rng_state, k, room):  # type: ignore[no-untyped-def]
     """Score the members of a query, draw a list of up to k of them, and return its length."""
     n = len(members)
     score_rows(rows, members, prior, W, room.of_views, room.scores)
     length = min(n, k)
     draw_list(
-        plan.policy, plan.epsilon, room.scores[:n], dice, room.shown[:length], room.log_chances[:length],
+        plan.policy, plan.epsilon, room.scores[:n], rng_state, room.shown[:length], room.log_chances[:length],
         room.noisy, room.order[:n],
     )  # fmt: skip
     return length

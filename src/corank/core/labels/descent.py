@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from corank.core.jit import inline, jit
 from corank.core.labels.constraints import list_constraints, room
 from corank.core.pairs.margins import pull
-from corank.core.random import next_u64, roll
+from corank.core.random import draw_alias, next_u64
 from corank.core.rows.access import add_scaled, dot, list_row
 
 MASS, STEPS = np.uint64(0), np.uint64(1)
@@ -54,7 +54,7 @@ class DescentState(NamedTuple):
     pulls, sums (d, n_features): S and z.
     biases, bias_sums (d,): levels and the sum of their iterates.
     ledger (N_ENTRIES,): MASS and STEPS.
-    dice (4,): their state.
+    rng_state (4,): state of the random generator.
     """
 
     pulls: NDArray[np.float64]
@@ -62,7 +62,7 @@ class DescentState(NamedTuple):
     biases: NDArray[np.float64]
     bias_sums: NDArray[np.float64]
     ledger: NDArray[np.float64]
-    dice: NDArray[np.uint64]
+    rng_state: NDArray[np.uint64]
 
 
 @jit
@@ -77,7 +77,7 @@ def descend_labels(rows, table, targets, plan, state, n):  # type: ignore[no-unt
     u, g, out = np.zeros(d + 1), np.empty(d + 1), room(targets)
     columns, values = np.empty(width + 1, dtype=np.uint64), np.empty(width + 1)
     for _ in range(n):
-        i = roll(next_u64(state.dice), table)
+        i = draw_alias(next_u64(state.rng_state), table)
         divisor = _divisor(plan, ledger[STEPS])
         if plan.l1 > 0.0:
             m = list_row(rows, i, columns, values)

@@ -38,7 +38,7 @@ from corank.core.pairs.steps import (
     NORM,
     OWED,
     SCALE,
-    UNSCORED_DICE,
+    UNSCORED_STREAM,
     bias_rate_at,
     draw_examples,
     on_prior,
@@ -111,9 +111,9 @@ def descend_coupled(state, plan, columns, examples, rows, n):  # type: ignore[no
     left = np.uint64(n)
     while left > np.uint64(0):
         m = min(left, chunk)
-        draw_examples(state.dice, plan.mix, examples, scratch, drawn[: m * k])
+        draw_examples(state.rng_state, plan.mix, examples, scratch, drawn[: m * k])
         if coupled:
-            draw_pairs(state.dice[UNSCORED_DICE], examples.unscored, free[: m * n_free])
+            draw_pairs(state.rng_state[UNSCORED_STREAM], examples.unscored, free[: m * n_free])
         for step in range(m):
             for i in range(k + n_free):
                 a, b = _rows_of(drawn, free, step, i, k, n_free)

@@ -55,7 +55,7 @@ def descend(state, plan, examples, rows, n):  # type: ignore[no-untyped-def]
     left = np.uint64(n)
     while left > np.uint64(0):
         m = min(left, np.uint64(_CHUNK))
-        draw_examples(state.dice, plan.mix, examples, scratch, buffer[:m])
+        draw_examples(state.rng_state, plan.mix, examples, scratch, buffer[:m])
         for k in range(min(m, _AHEAD)):
             _ask(rows, buffer[k, _FIRST], buffer[k, _SECOND])
         for k in range(m):

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from corank.core.jit import jit
 from corank.core.parsing.bytes import high_product
-from corank.core.random import next_u64, roll, uniform
+from corank.core.random import draw_alias, next_u64, random_uniform
 
 GRADES = 0
 """Faces are groups of equally likely rows; a partner is any row of the group's partner slots."""
@@ -58,7 +58,7 @@ def draw_pairs(state, index, out):  # type: ignore[no-untyped-def]
     """
     Fill `out` with pairs of row numbers, winner first; two unscored rows come in either order.
 
-    A pair takes a fixed number of words from the dice, so n pairs are the same pairs however the calls are
+    A pair takes a fixed number of words from the generator, so n pairs are the same pairs however the calls are
     cut. A training kernel calls this on a short buffer and knows the rows of the coming steps, to prefetch
     them; a call per pair would cost more than the draw, in reference counts of the index's arrays.
 
@@ -83,7 +83,7 @@ def draw_pairs(state, index, out):  # type: ignore[no-untyped-def]
 @jit
 def _draw_listed(state, table, rows, out):  # type: ignore[no-untyped-def]
     for i in range(np.uint64(len(out))):
-        face = roll(next_u64(state), table)
+        face = draw_alias(next_u64(state), table)
         out[i, _FIRST] = rows[face + face]
         out[i, _SECOND] = rows[face + face + _ONE]
 
@@ -106,7 +106,7 @@ def _draw_counted(state, blocks, table, spans, rows, out):  # type: ignore[no-un
             words[i, _SECOND] = next_u64(state)
             words[i, _THIRD] = next_u64(state)
         for i in range(m):
-            words[i, _FIRST] = roll(words[i, _FIRST], table)
+            words[i, _FIRST] = draw_alias(words[i, _FIRST], table)
         for i in range(m):
             face = words[i, _FIRST]
             lower, start = np.uint64(spans[face, LOWER]), np.uint64(spans[face, START])
@@ -128,9 +128,9 @@ def _draw_counted(state, blocks, table, spans, rows, out):  # type: ignore[no-un
 @jit
 def _draw_weighted(state, blocks, table, spans, rows, groups, sums, out):  # type: ignore[no-untyped-def]
     for i in range(np.uint64(len(out))):
-        a = roll(next_u64(state), table)
+        a = draw_alias(next_u64(state), table)
         lower, start, stop, higher = _partners(spans, groups, a, blocks)
-        b = _weighted_partner(uniform(state), sums, a, lower, start, stop, higher)
+        b = _weighted_partner(random_uniform(state), sums, a, lower, start, stop, higher)
         out[i, _FIRST] = rows[a if blocks else max(a, b)]
         out[i, _SECOND] = rows[b if blocks else min(a, b)]
 

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from corank.core.jit import inline, jit
 from corank.core.pairs.sampling import PairIndex, draw_pairs
-from corank.core.random import next_u64, roll, uniform
+from corank.core.random import draw_alias, next_u64, random_uniform
 
 PEGASOS, CONSTANT, SQRT, ADAGRAD = 0, 1, 2, 3
 
-# one set of dice for each question, so that no answer moves the others
-KIND_DICE, PAIR_DICE, ROW_DICE, UNSCORED_DICE = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(3)
-N_DICE = 4
+# one random generator per question, so that one draw does not shift the others
+KIND_STREAM, PAIR_STREAM, ROW_STREAM, UNSCORED_STREAM = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(3)
+N_STREAMS = 4
 
 SCALE, MASS, NORM, OWED, BIAS, BIAS_SUM, BIAS_PULL, BIAS_SQUARES = 0, 1, 2, 3, 4, 5, 6, 7
 N_ENTRIES = 8
@@ -75,14 +75,14 @@ class State(NamedTuple):
         of the L1 penalty, or AdaGrad's sums of squares.
     ledger (n_views, N_ENTRIES): per view: SCALE; MASS = Σ_k scale_k; NORM = ‖v‖²; OWED = Σ_k η_k l1 / scale_k; BIAS;
         BIAS_SUM for averaging; BIAS_PULL and BIAS_SQUARES for AdaGrad.
-    dice (N_DICE, 4): states of the dice.
+    rng_state (N_STREAMS, 4): states of the random generators.
     steps (1,): steps done.
     """
 
     weights: NDArray[np.float64]
     sums: NDArray[np.float64]
     ledger: NDArray[np.float64]
-    dice: NDArray[np.uint64]
+    rng_state: NDArray[np.uint64]
     steps: NDArray[np.int64]
 
 
@@ -153,7 +153,7 @@ def bias_rate_at(plan, step):  # type: ignore[no-untyped-def]
 
 
 @jit
-def draw_examples(dice, mix, examples, scratch, out):  # type: ignore[no-untyped-def]
+def draw_examples(rng_state, mix, examples, scratch, out):  # type: ignore[no-untyped-def]
     """
     Fill `out` with examples: pairs (winner, loser), or (row, NO_PARTNER) with probability `mix`.
 
@@ -161,17 +161,17 @@ def draw_examples(dice, mix, examples, scratch, out):  # type: ignore[no-untyped
     """
     n = np.uint64(len(out))
     if mix <= 0.0:
-        draw_pairs(dice[PAIR_DICE], examples.pairs, out)
+        draw_pairs(rng_state[PAIR_STREAM], examples.pairs, out)
         return
     n_pairs = np.uint64(0)
     for i in range(n):
-        if mix >= 1.0 or uniform(dice[KIND_DICE]) < mix:
-            face = roll(next_u64(dice[ROW_DICE]), examples.rows.table)
+        if mix >= 1.0 or random_uniform(rng_state[KIND_STREAM]) < mix:
+            face = draw_alias(next_u64(rng_state[ROW_STREAM]), examples.rows.table)
             out[i, _FIRST], out[i, _SECOND] = examples.rows.rows[face], NO_PARTNER
         else:
             out[i, _SECOND] = _FIRST
             n_pairs += _ONE
-    draw_pairs(dice[PAIR_DICE], examples.pairs, scratch[:n_pairs])
+    draw_pairs(rng_state[PAIR_STREAM], examples.pairs, scratch[:n_pairs])
     taken = np.uint64(0)
     for i in range(n):
         if out[i, _SECOND] != NO_PARTNER:

@@ -13,7 +13,7 @@ from corank.data.formats.compressed import require_text_place, write_text
 from corank.data.formats.frames import parquet_rows
 from corank.data.formats.table_text import Rows, csv_rows, decoded, suffix_of
 from corank.data.formats.ubi import JSON, read_ubi, write_ubi
-from corank.errors import InputError, known
+from corank.errors import InputError, suggest_names
 
 COLUMNS = ("qid", "docid", "position", "clicked")
 OPTIONAL = ("impression", "propensity")
@@ -51,7 +51,7 @@ def read_clicks(path: str | os.PathLike[str], *, queries: str | os.PathLike[str]
     columns, rows = parquet_rows(path) if suffix == ".parquet" else csv_rows(decoded(path), str(path))
     for column in COLUMNS:
         if column not in columns:
-            raise InputError(f"{path} has no column {column!r}; {known(column, columns)}.")
+            raise InputError(f"{path} has no column {column!r}; {suggest_names(column, columns)}.")
     if not rows:
         raise InputError(f"{path} has no rows; expected one for each document shown.")
     cells = {name: [row[name] for _, row in rows] for name in (*COLUMNS, *OPTIONAL) if name in columns}

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from corank.data.durable.atomic import atomic_file, require_place
-from corank.errors import InputError, need, reason
+from corank.errors import InputError, import_extra, reason
 
 MAGIC = {"gzip": b"\x1f\x8b", "xz": b"\xfd7zXZ\x00", "zstandard": b"\x28\xb5\x2f\xfd"}
 SUFFIXES = (".gz", ".xz", ".zst")
@@ -155,7 +155,7 @@ def _packing(handle: IO[bytes], suffix: str) -> AbstractContextManager[IO[bytes]
     elif suffix == ".xz":
         stream = lzma.LZMAFile(handle, "wb", preset=3)  # noqa: SIM115
     elif suffix == ".zst":
-        stream = need("zstandard", "zst").ZstdCompressor().stream_writer(handle, closefd=False)
+        stream = import_extra("zstandard", "zst").ZstdCompressor().stream_writer(handle, closefd=False)
     return stream  # type: ignore[no-any-return]
 
 
@@ -194,7 +194,7 @@ class _WithLastFrame:
 
 def _zstandard(handle: IO[bytes]) -> Iterator[bytes]:
     """Frame after frame; the library takes a cut one for the end of the file, and then ours does not come out."""
-    library = need("zstandard", "zst")
+    library = import_extra("zstandard", "zst")
     source = _WithLastFrame(handle, library.ZstdCompressor().compress(_LAST_FRAME))
     stream = library.ZstdDecompressor(max_window_size=MEMORY).stream_reader(source, read_across_frames=True)
     kept = b""
@@ -210,7 +210,7 @@ def _zstandard(handle: IO[bytes]) -> Iterator[bytes]:
 def _naming_damage(name: object, kind: str) -> Iterator[None]:
     damage: tuple[type[Exception], ...] = (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError)
     if kind == "zstandard":
-        damage = (EOFError, need("zstandard", "zst").ZstdError)
+        damage = (EOFError, import_extra("zstandard", "zst").ZstdError)
     try:
         yield
     except damage as error:

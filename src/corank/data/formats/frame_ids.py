@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.errors import InputError, need
+from corank.errors import InputError, import_extra
 
 
 def ids_of(column: Any, name: str) -> list[str] | NDArray[Any]:
@@ -21,7 +21,7 @@ def ids_of(column: Any, name: str) -> list[str] | NDArray[Any]:
     if column.null_count:
         row = column.is_null().to_pylist().index(True)
         raise InputError(f"{name} is null at row {row}; every row needs an id there.")
-    if need("pyarrow", "frames").types.is_nested(column.type):
+    if import_extra("pyarrow", "frames").types.is_nested(column.type):
         raise InputError(f"{name} holds {column.type}; ids are numbers or text.")
     if is_text(column.type):
         return _texts(column)
@@ -35,7 +35,7 @@ def is_text(kind: Any) -> bool:
 
     Returns: true for strings and binary, also as categories.
     """
-    arrow = need("pyarrow", "frames")
+    arrow = import_extra("pyarrow", "frames")
     kind = kind.value_type if arrow.types.is_dictionary(kind) else kind
     return kind in (arrow.string(), arrow.large_string(), arrow.binary(), arrow.large_binary())
 
@@ -47,7 +47,7 @@ def integers_of(column: Any) -> Any:
     column: a column of text.
     Returns: a column of integers, or of text.
     """
-    arrow, given = need("pyarrow", "frames"), need("pyarrow.compute", "frames")
+    arrow, given = import_extra("pyarrow", "frames"), import_extra("pyarrow.compute", "frames")
     column = given.if_else(given.equal(column, ""), None, column)
     try:
         numbers = column.cast(arrow.int64())
@@ -67,7 +67,7 @@ def to_numpy(column: Any) -> NDArray[Any]:
 
 def _texts(column: Any) -> list[str]:
     """Bytes that are not UTF-8 are kept as in LETOR text."""
-    arrow = need("pyarrow", "frames")
+    arrow = import_extra("pyarrow", "frames")
     found: list[str] = []
     for chunk in column.chunks:
         coded = chunk if arrow.types.is_dictionary(chunk.type) else chunk.dictionary_encode()

@@ -20,7 +20,7 @@ from corank.data.formats.text import Source, open_text
 from corank.data.problem.collection import Collection, as_names, as_texts
 from corank.data.problem.inputs import as_scores
 from corank.data.problem.rows import require_finite
-from corank.errors import InputError, need, reason
+from corank.errors import InputError, import_extra, reason
 
 ROWS_AT_ONCE = 1 << 16
 _FIRST_LINE = re.compile(rb"[\r\n]*+([^\r\n]*)")
@@ -57,7 +57,7 @@ def read_parquet(
     >>> rows.X.tolist(), rows.y.tolist(), rows.qid.tolist(), rows.names
     ([[0.5, 1.0]], [2.0], ['a'], ['f1', 'f2'])
     """
-    parquet = need("pyarrow.parquet", "frames")
+    parquet = import_extra("pyarrow.parquet", "frames")
     if is_stream(path):
         raise InputError(f"{path} is no file, and Parquet is not read from start to end; name a file.")
     if not Path(path).is_file():
@@ -97,7 +97,7 @@ def parquet_rows(path: str | os.PathLike[str]) -> tuple[list[str], list[tuple[st
     rows : list of (str, dict)
         Where each row stands, and what it holds by column.
     """
-    parquet = need("pyarrow.parquet", "frames")
+    parquet = import_extra("pyarrow.parquet", "frames")
     if not Path(path).is_file():
         raise InputError(f"there is no file {path}; check the name.")
     with _naming_damage(path), parquet.ParquetFile(path) as file:
@@ -108,7 +108,7 @@ def parquet_rows(path: str | os.PathLike[str]) -> tuple[list[str], list[tuple[st
 
 @contextmanager
 def _naming_damage(path: str | os.PathLike[str]) -> Iterator[None]:
-    arrow = need("pyarrow", "frames")
+    arrow = import_extra("pyarrow", "frames")
     try:
         yield
     except (arrow.ArrowException, OSError, UnicodeError) as error:
@@ -152,7 +152,7 @@ def read_csv(path: Source, *, y: str | None = "label", qid: str | None = None, d
     >>> rows.X.tolist(), rows.y.tolist(), rows.qid.tolist(), rows.docids.tolist(), rows.names
     ([[0.5, 1.0], [0.25, 3.0]], [2.0, nan], [7, 7], ['a', 'b'], ['bm25', 'age'])
     """
-    arrow = need("pyarrow", "frames")
+    arrow = import_extra("pyarrow", "frames")
     text = open_text(path)
     content = text.read().data
     header = _FIRST_LINE.match(content)[1]  # type: ignore[index]
@@ -192,7 +192,7 @@ def read_csv(path: Source, *, y: str | None = "label", qid: str | None = None, d
 
 
 def _parsed(content: Any, mark: str, types: dict[str, Any], use_threads: bool = True) -> Any:
-    arrow, csv = need("pyarrow", "frames"), need("pyarrow.csv", "frames")
+    arrow, csv = import_extra("pyarrow", "frames"), import_extra("pyarrow.csv", "frames")
     return csv.read_csv(
         arrow.BufferReader(content),
         csv.ReadOptions(use_threads=use_threads),
@@ -244,7 +244,7 @@ class _Columns:
 
 
 def _collection(columns: _Columns, roles: _Roles) -> Collection:
-    arrow = need("pyarrow", "frames")
+    arrow = import_extra("pyarrow", "frames")
     path, names, types = columns.path, roles.features, columns.schema
     for name in names:
         if not _is_number(arrow, types.field(name).type):

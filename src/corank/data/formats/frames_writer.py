@@ -15,7 +15,7 @@ from corank.data.durable.atomic import atomic_file
 from corank.data.problem.inputs import as_scores
 from corank.data.problem.queries import Queries
 from corank.data.problem.rows import as_rows
-from corank.errors import InputError, need
+from corank.errors import InputError, import_extra
 
 ROWS_AT_ONCE = 1 << 16
 
@@ -39,7 +39,7 @@ def write_parquet(
     names: names of the feature columns; f1, f2, ... by default.
     overwrite: whether a file that stands at `path` is replaced.
     """
-    arrow, parquet = need("pyarrow", "frames"), need("pyarrow.parquet", "frames")
+    arrow, parquet = import_extra("pyarrow", "frames"), import_extra("pyarrow.parquet", "frames")
     rows = as_rows(X)
     if sparse.issparse(rows):
         raise InputError("X is sparse, and Parquet keeps dense tables; write LETOR text or a store instead.")

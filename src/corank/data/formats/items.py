@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from corank.data.formats.frames import parquet_rows
 from corank.data.formats.table_text import Rows, csv_rows, decoded, jsonl_rows, suffix_of
-from corank.errors import InputError, known
+from corank.errors import InputError, suggest_names
 
 TEXTS = {".csv": csv_rows, ".tsv": csv_rows, ".jsonl": jsonl_rows, ".ndjson": jsonl_rows}
 NAMES = ("name", "title", "item", "id")
@@ -115,7 +115,7 @@ def read_choices(
     usual = next((folded[one] for one in NAMES if one in folded), columns[0])
     for option, wanted in (("name", name), ("judged", judged), *(("features", one) for one in features or ())):
         if wanted is not None and wanted not in columns:
-            raise InputError(f"{path} has no column {wanted!r} for {option}=; {known(wanted, columns)}.")
+            raise InputError(f"{path} has no column {wanted!r} for {option}=; {suggest_names(wanted, columns)}.")
     called = name or usual
     if judged is not None and judged in (called, *(features or ())):
         what = "holds the names" if judged == called else "is to be compared by"

@@ -13,7 +13,7 @@ from corank.parameters import Rules, check_values, number, rng_of, seed, whole
 _RULES: Rules = {"n": whole(1), "weight": number(0, inside="()"), "score": number(), "random_state": seed}
 
 
-def presume(
+def presumed_negatives(
     y: ArrayLike,
     qid: ArrayLike | None = None,
     *,
@@ -55,9 +55,9 @@ def presume(
     Examples
     --------
     >>> import numpy as np
-    >>> from corank import RankRLS, presume
+    >>> from corank import RankRLS, presumed_negatives
     >>> X, y = np.array([[3.0], [2.0], [0.0], [1.0]]), np.array([1, 1, np.nan, np.nan])
-    >>> scores, weights = presume(y, n=1, random_state=0)
+    >>> scores, weights = presumed_negatives(y, n=1, random_state=0)
     >>> scores.tolist(), weights.tolist()
     ([1.0, 1.0, 0.0, nan], [1.0, 1.0, 0.1, 1.0])
     >>> bool(RankRLS().fit(X, scores, sample_weight=weights).coef_[0] > 0)

@@ -144,7 +144,7 @@ class QueryShuffleSplit(_QuerySplit):
             yield rng.permutation(n_queries)[:n_test]
 
 
-def hide_scores(
+def mask_scores(
     y: ArrayLike,
     qid: ArrayLike | None = None,
     fraction: float = 0.8,
@@ -176,7 +176,7 @@ def hide_scores(
     Examples
     --------
     >>> import numpy as np
-    >>> int(np.isnan(hide_scores(np.arange(10), fraction=0.3, random_state=0)).sum())
+    >>> int(np.isnan(mask_scores(np.arange(10), fraction=0.3, random_state=0)).sum())
     3
     """
     check_values({"fraction": fraction}, {"fraction": number(0, 1)})

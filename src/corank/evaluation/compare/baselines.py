@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 
 from corank.data.problem.queries import Queries
 from corank.data.problem.rows import as_rows
-from corank.errors import InputError, need
+from corank.errors import InputError, import_extra
 from corank.evaluation.compare.problem import comparable
 from corank.lambdarank import LambdaRank
 from corank.lambdarank.trees import taken
@@ -61,7 +61,7 @@ class LightGBM(BaseEstimator):
             )
         queries = Queries.of(np.asarray(qid)[scored], int(scored.sum()))
         order = np.flatnonzero(scored)[queries.order]
-        ranker = need("lightgbm", "trees").LGBMRanker(verbosity=-1, n_jobs=1, random_state=self.random_state)
+        ranker = import_extra("lightgbm", "trees").LGBMRanker(verbosity=-1, n_jobs=1, random_state=self.random_state)
         ranker.fit(taken(rows[order]), grades[order], group=queries.sizes)
         model = LambdaRank(scorer="trees", scale=False)
         model.trees_ = ranker.booster_.model_to_string()

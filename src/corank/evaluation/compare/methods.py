@@ -14,7 +14,7 @@ from typing import Any
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from corank.errors import InputError, known, reason
+from corank.errors import InputError, reason, suggest_names
 from corank.estimator import ColumnMean
 from corank.estimator.base import Ranker
 from corank.evaluation.compare.baselines import LightGBM, RandomOrder
@@ -241,7 +241,7 @@ def _find(name: str) -> Method:
     plain = {other.replace("-", ""): other for other in METHODS}
     wanted = str(name).replace("-", "").replace("_", "").lower()
     if wanted not in plain:
-        raise InputError(f"there is no model {name!r}; {known(str(name), list(METHODS))}.")
+        raise InputError(f"there is no model {name!r}; {suggest_names(str(name), list(METHODS))}.")
     return METHODS[plain[wanted]]
 
 

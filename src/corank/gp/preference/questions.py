@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from corank.core.models import questions as kernels
 from corank.core.models.questions import BALD, ENTROPY, UNCERTAINTY
 from corank.data.problem.inputs import as_pairs
-from corank.errors import InputError, known
+from corank.errors import InputError, suggest_names
 from corank.gp.ep.likelihoods import IntervalProbit
 from corank.gp.ep.posterior import Posterior
 from corank.gp.preference.preference_gp import PreferenceGP
@@ -85,7 +85,7 @@ def suggest_pairs(
     given = {"n": n, "tol": tol, "random_state": random_state}
     check_values(given, {"n": whole(0), "tol": number(0), "random_state": seed})
     if by not in BY:
-        raise InputError(f"by is {by!r}; {known(str(by), list(BY))}.")
+        raise InputError(f"by is {by!r}; {suggest_names(str(by), list(BY))}.")
     if not hasattr(model, "posterior") or not hasattr(model, "answered"):
         raise InputError(f"model is a {type(model).__name__}; pass a fitted PreferenceGP, of a pipeline its last step.")
     posterior, rng = model.posterior(X, prior=prior), rng_of(random_state)

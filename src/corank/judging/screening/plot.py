@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from corank.data.durable.atomic import atomic_file
-from corank.errors import need
+from corank.errors import import_extra
 from corank.judging.screening.simulate import Replay
 
 
@@ -19,7 +19,7 @@ def plot_recall(replays: Sequence[Replay], path: Path, *, title: str = "", overw
     path: the PNG file to write.
     overwrite: whether a file that stands there is replaced.
     """
-    need("matplotlib", "report")
+    import_extra("matplotlib", "report")
     # no window system is asked for, and no global state is touched
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc, gammaln
 
-from corank.errors import InputError, known
+from corank.errors import InputError, suggest_names
 
 LEAST_FOUND = 5
 """Finds without which nothing is estimated."""
@@ -167,7 +167,7 @@ class Rule:
 
     def __post_init__(self) -> None:
         if self.name not in RULES:
-            raise InputError(f"rule is {self.name!r}; {known(self.name, RULES)}.")
+            raise InputError(f"rule is {self.name!r}; {suggest_names(self.name, RULES)}.")
         for name in ("target", "confidence"):
             if not 0.0 < getattr(self, name) < 1.0:
                 raise InputError(f"{name} is {getattr(self, name)!r}; pass a number above 0 and below 1, such as 0.95.")

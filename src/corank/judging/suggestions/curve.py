@@ -18,7 +18,7 @@ from corank.data.problem.inputs import as_scores
 from corank.data.problem.queries import Queries
 from corank.data.problem.routing import fit_with_qid, predict_with_qid
 from corank.data.problem.rows import as_rows
-from corank.errors import InputError, known, need
+from corank.errors import InputError, import_extra, suggest_names
 from corank.judging.suggestions.strategies import find_rule
 from corank.judging.suggestions.suggest import suggest
 from corank.metrics import evaluate, parse_metric
@@ -82,7 +82,7 @@ class JudgingCurve:
         """
         for name in (rule, over):
             if name not in self.rules:
-                raise InputError(f"{name!r} is no rule of this curve; {known(name, self.rules)}.")
+                raise InputError(f"{name!r} is no rule of this curve; {suggest_names(name, self.rules)}.")
         difference = self.values[self.rules.index(rule)] - self.values[self.rules.index(over)]
         return np.asarray(difference.mean(axis=0)), _error(difference)
 
@@ -100,7 +100,7 @@ class JudgingCurve:
         matplotlib Axes
             The drawing.
         """
-        pyplot = need("matplotlib.pyplot", "report")
+        pyplot = import_extra("matplotlib.pyplot", "report")
         ax = pyplot.subplots()[1] if ax is None else ax
         for rule, mean, error in zip(self.rules, self.mean, np.nan_to_num(self.error), strict=True):
             (line,) = ax.plot(self.n_judged, mean, marker="o", label=rule)

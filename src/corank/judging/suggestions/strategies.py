@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.errors import InputError, known
+from corank.errors import InputError, suggest_names
 
 Floats = NDArray[np.float64]
 
@@ -103,7 +103,7 @@ def find_rule(by: Any) -> tuple[str, Rule]:
     if callable(by):
         return getattr(by, "__name__", type(by).__name__), by
     if not (isinstance(by, str) and by in RULES):
-        raise InputError(f"by is {by!r}; {known(str(by), list(RULES))}, or a function of a Pool.")
+        raise InputError(f"by is {by!r}; {suggest_names(str(by), list(RULES))}, or a function of a Pool.")
     return by, RULES[by]
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from corank import RankRLS, presume
+from corank import RankRLS, presumed_negatives
 from corank.errors import InputError
 
 NAN = np.nan
@@ -14,7 +14,7 @@ def test_the_law_of_the_draw_is_uniform_inside_each_judged_query():
     y = np.array([1, NAN, NAN, NAN, NAN, NAN, 2, 0, NAN, NAN, NAN, NAN, NAN])
     counts = np.zeros(len(y))
     for seed in range(400):
-        scores, weights = presume(y, qid, n=2, weight=0.25, random_state=seed)
+        scores, weights = presumed_negatives(y, qid, n=2, weight=0.25, random_state=seed)
         drawn = np.isnan(y) & ~np.isnan(scores)
         assert [drawn[qid == q].sum() for q in "abc"] == [2, 2, 0]
         np.testing.assert_array_equal(weights, np.where(drawn, 0.25, 1.0))
@@ -28,7 +28,7 @@ def test_rows_that_agree_are_learnt_from_as_if_lightly_judged():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(30, 4)), np.full(30, NAN)
     y[:3] = 1.0
-    scores, weights = presume(y, n=10, weight=0.2, random_state=1)
+    scores, weights = presumed_negatives(y, n=10, weight=0.2, random_state=1)
     model = RankRLS(alpha=0.5, scale=False).fit(X, scores, sample_weight=weights)
     drawn = np.flatnonzero(weights < 1)
     # each judged row against each presumed one, explicitly: all such pairs weigh the same
@@ -38,13 +38,13 @@ def test_rows_that_agree_are_learnt_from_as_if_lightly_judged():
 
 
 def test_edges():
-    scores, weights = presume([1, NAN], n=5, score=-1)
+    scores, weights = presumed_negatives([1, NAN], n=5, score=-1)
     assert scores.tolist() == [1.0, -1.0]
     assert weights.tolist() == [1.0, 0.1]
-    assert presume([1.0, 0.0])[0].tolist() == [1.0, 0.0]
+    assert presumed_negatives([1.0, 0.0])[0].tolist() == [1.0, 0.0]
     with pytest.raises(InputError, match="no judged row has a score above 0"):
-        presume([0.0, NAN])
+        presumed_negatives([0.0, NAN])
     with pytest.raises(InputError, match="weight is 0"):
-        presume([1.0, NAN], weight=0)
+        presumed_negatives([1.0, NAN], weight=0)
     with pytest.raises(InputError, match="one query id per row"):
-        presume([1.0, NAN], [1, 2, 3])
+        presumed_negatives([1.0, NAN], [1, 2, 3])
