@@ -45,8 +45,10 @@ kills: .venv/.kernels
 	for killed in kill kill_screen kill_ask; do \
 		$(ONE_THREAD) PYTHONPATH=.:tests $(BIN)/python tests/faults/$$killed.py --kills 200 || exit 1; done
 
+# all benchmarks; their figures are appended to benchmarks/history
 bench: .venv/.bench
-	for room in benchmarks/bench_*.py; do $(BIN)/python $$room || exit 1; done
+	for path in benchmarks/bench_*.py; do name=$${path#benchmarks/bench_}; \
+		$(BIN)/python benchmarks/record.py $${name%.py} || exit 1; done
 
 # the site, into docs/_build/html; any warning is an error. Pages of names that are gone would be one: they are made anew
 docs: .venv/.docs
