@@ -5,10 +5,13 @@ from itertools import product
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.optimize import approx_fprime
+from sklearn.gaussian_process.kernels import RBF
 
 from corank.errors import InputError
 from corank.kernels import (
     KERNELS,
+    ARDKernel,
     CallableKernel,
     ChiSquareKernel,
     CosineKernel,
@@ -280,3 +283,34 @@ def test_a_sum_is_the_sum_of_its_parts():
     indefinite = SumKernel((CallableKernel(lambda A, B: -(A @ B.T)),), (1.0,))
     with pytest.raises(InputError, match="not positive semidefinite"):
         indefinite(X)
+
+
+LEARNABLE = [
+    GaussianKernel(0.3),
+    ARDKernel((0.5, 0.1, 0.2, 0.9, 0.4)),
+    CallableKernel(0.7 * RBF(1.5)),
+]
+
+
+@pytest.mark.parametrize("kernel", LEARNABLE, ids=lambda kernel: type(kernel).__name__)
+def test_gradient_of_learnable_parameters_is_the_difference_quotient(kernel):
+    X, Q = rows(8, 2), np.random.default_rng(3).normal(size=(8, 8))
+    Q = Q + Q.T
+    assert kernel.with_theta(kernel.theta).theta == pytest.approx(kernel.theta)
+    assert kernel.with_theta(np.empty(0)) is kernel
+    expected = approx_fprime(kernel.theta, lambda theta: np.sum(Q * kernel.with_theta(theta)(X)), 1e-6)
+    assert kernel.theta_gradient(X, kernel(X), Q) == pytest.approx(expected, rel=1e-4, abs=1e-6)
+
+
+def test_properties_of_kernels():
+    for name, kind in KERNELS.items():
+        kernel = kind()
+        assert kernel.is_linear == (name == "linear")
+        assert kernel.is_precomputed == (name == "precomputed") == (not kernel.is_positive_definite)
+        assert not kernel.is_user_function
+    function = CallableKernel(lambda X, Z: X @ Z.T)
+    assert function.is_user_function
+    assert not function.is_positive_definite
+    assert not function.is_linear
+    for kernel in (function, LinearKernel(), PrecomputedKernel()):
+        assert len(kernel.theta) == len(kernel.theta_gradient(None, None, None)) == 0

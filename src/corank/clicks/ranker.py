@@ -35,7 +35,6 @@ from corank.data.problem.rows import as_rows
 from corank.errors import InputError
 from corank.estimator.base import Ranker
 from corank.estimator.held_out import HeldOut
-from corank.kernels import LinearKernel
 from corank.kernels.views import View, as_views
 from corank.parameters import Rules, check_values, number, rng_of, seed, whole
 from corank.solvers import smooth_loss
@@ -213,7 +212,7 @@ class OnlineRanker(Ranker):
 
     def _views_of(self, d: int, rng: np.random.Generator) -> list[View]:
         views = as_views(getattr(self, "views", 1), d, rng)
-        if not all(isinstance(view.kernel, LinearKernel) for view in views):
+        if not all(view.kernel.is_linear for view in views):
             name = type(self).__name__
             raise InputError(f"{name} is linear in each view's columns; put Landmarks before it, or use linear views.")
         return views

@@ -22,7 +22,7 @@ from corank.distributed.parts import Parts
 from corank.distributed.sums import Spread, Sums, Wanted, spread_part, sum_part
 from corank.distributed.whole import Problem
 from corank.errors import InputError
-from corank.kernels import FeatureMap, LinearKernel, beside
+from corank.kernels import FeatureMap, beside
 from corank.pairwise import Moments
 from corank.parameters import rng_of
 from corank.rls.accuracy import Held, Sizes
@@ -52,7 +52,7 @@ def summarise_parts(parts: Parts, model: LeastSquares) -> Summarised:
     """Sum over parts for a model: its views, basis rows and scale of columns, chosen as on one machine."""
     rng = rng_of(model.random_state).spawn(2)[1]
     views, _ = model._dealt(parts.n_features, rng)
-    if all(isinstance(view.kernel, LinearKernel) and view.basis is None for view in views) and not model._wants_basis:
+    if all(view.kernel.is_linear and view.basis is None for view in views) and not model._wants_basis:
         maps = tuple(FeatureMap.of_columns(view, _width(view.columns, parts.n_features)) for view in views)
         return summarise_maps(parts, maps, model.query_weight, model.ties, scale=model.scale)
     if not isinstance(model.basis, str) or model.basis != "random" or model.n_basis is None:

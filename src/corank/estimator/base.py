@@ -30,7 +30,7 @@ from corank.errors import InputError
 from corank.estimator.advice import warn_of_one_query
 from corank.estimator.held_out import HeldOut, hold_out
 from corank.kernels import as_kernel, is_precomputed
-from corank.kernels.terms import Terms
+from corank.kernels.basis import Terms
 from corank.metrics import disagreement_error
 from corank.parameters import Rules, check_values, rng_of
 

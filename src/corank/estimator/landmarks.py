@@ -19,7 +19,7 @@ from corank.data.problem.queries import Queries
 from corank.data.problem.ranking import RankingData
 from corank.data.problem.rows import as_objects, as_rows, columns_of, is_table
 from corank.errors import InputError
-from corank.kernels import Basis, Kernel, PrecomputedKernel, as_kernel, choose_basis, require_choice
+from corank.kernels import Basis, Kernel, as_kernel, choose_basis, require_choice
 from corank.kernels.views import View
 from corank.parameters import Rules, boolean, check_values, kernel, listing, rng_of, seed, text, whole
 
@@ -116,7 +116,7 @@ class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         check_values({name: getattr(self, name) for name in self._rules}, self._rules)
         require_choice(self.basis)
         kernel = as_kernel(self.kernel)
-        if isinstance(kernel, PrecomputedKernel):
+        if kernel.is_precomputed:
             raise InputError("landmarks are rows, but a precomputed kernel holds similarities; choose another kernel.")
         return kernel
 

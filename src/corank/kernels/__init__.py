@@ -1,7 +1,6 @@
 """Kernels, basis rows and views."""
 
-from corank.kernels.ard import ARDKernel
-from corank.kernels.basis import Basis, as_doubles, score_columns
+from corank.kernels.basis import Basis, Terms, as_doubles, score_columns
 from corank.kernels.basis_choice import choose_basis, require_choice
 from corank.kernels.features import FeatureMap, beside
 from corank.kernels.grams import (
@@ -14,12 +13,10 @@ from corank.kernels.grams import (
     require_similarities,
 )
 from corank.kernels.kernel import Gram, Kernel
-from corank.kernels.names import KERNELS, as_kernel
 from corank.kernels.products import CosineKernel, LinearKernel, PolynomialKernel
-from corank.kernels.radial import ChiSquareKernel, GaussianKernel, LaplacianKernel
+from corank.kernels.radial import ARDKernel, ChiSquareKernel, GaussianKernel, LaplacianKernel
 from corank.kernels.sums import SumKernel
-from corank.kernels.terms import Terms
-from corank.kernels.user import CallableKernel, PrecomputedKernel
+from corank.kernels.user import KERNELS, CallableKernel, PrecomputedKernel, as_kernel
 from corank.kernels.views import View
 
 __all__ = [

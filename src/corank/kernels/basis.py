@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +12,77 @@ from scipy import sparse
 
 from corank.core.rows.scaled import ScaledRows
 from corank.kernels.grams import require_inner_product, require_similarities
-from corank.kernels.terms import Terms
-from corank.kernels.user import CallableKernel, PrecomputedKernel
 from corank.kernels.views import View
+
+
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """
+    Scores of rows as sums: Σ_t weights[t] values[row, t], beside what is the same for all rows.
+
+    Attributes
+    ----------
+    kind : {"column", "row", "prior"}
+        What terms stand for: columns of X, similarities to training rows, or scores known before learning.
+    numbers : array of int64, shape (n_terms,)
+        Which columns or training rows.
+    weights : array of shape (n_terms,)
+        Weights of columns, or coefficients of training rows.
+    values : array of shape (n_rows, n_terms)
+        What is weighted.
+    view : int or None
+        The view in which training rows are seen, where there are several.
+
+    Examples
+    --------
+    >>> terms = Terms.of_columns(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([0.5, 1.0]))
+    >>> (terms.values @ terms.weights).tolist()
+    [2.5, 5.5]
+    """
+
+    kind: Literal["column", "row", "prior"]
+    numbers: NDArray[np.int64]
+    weights: Floats
+    values: Floats
+    view: int | None = None
+
+    @classmethod
+    def of_columns(cls, rows: Any, weights: Floats) -> Terms:
+        """
+        Take every column as a term.
+
+        Parameters
+        ----------
+        rows : ndarray or CSR matrix, shape (n_rows, n_columns)
+            A few rows.
+        weights : array of shape (n_columns,)
+            Weights of the columns.
+
+        Returns
+        -------
+        Terms
+            One for each column.
+        """
+        values = np.asarray(rows.toarray() if sparse.issparse(rows) else rows, dtype=np.float64)
+        return cls("column", np.arange(len(weights)), np.asarray(weights, dtype=np.float64), values)
+
+    @classmethod
+    def of_prior(cls, scores: Floats) -> Terms:
+        """
+        Take scores known before learning as one term.
+
+        Parameters
+        ----------
+        scores : array of shape (n_rows,)
+            The scores.
+
+        Returns
+        -------
+        Terms
+            One term of weight 1.
+        """
+        return cls("prior", np.zeros(1, dtype=np.int64), np.ones(1), np.asarray(scores, dtype=np.float64)[:, None])
+
 
 Floats = NDArray[np.float64]
 
@@ -69,7 +137,7 @@ class Basis:
         Basis
             The rows, copied.
         """
-        if isinstance(view.kernel, PrecomputedKernel):
+        if view.kernel.is_precomputed:
             return cls(view, numbers, numbers)
         return cls(view, numbers, as_doubles(view.select(X[numbers])))
 
@@ -129,9 +197,9 @@ class Basis:
         """
         kernel = self.view.kernel
         with np.errstate(over="ignore", invalid="ignore"):
-            K = kernel(X[self.numbers], self.rows) if isinstance(kernel, PrecomputedKernel) else kernel(self.rows)
+            K = kernel(X[self.numbers], self.rows) if kernel.is_precomputed else kernel(self.rows)
         # a function may keep what it returned, and callers overwrite it
-        K = np.ascontiguousarray(K.copy() if isinstance(kernel, CallableKernel) else K, dtype=np.float64)
+        K = np.ascontiguousarray(K.copy() if kernel.is_user_function else K, dtype=np.float64)
         require_inner_product(K, kernel)
         return K
 
@@ -150,7 +218,7 @@ class Basis:
             The diagonal of `gram`.
         """
         kernel = self.view.kernel
-        own = X[self.numbers, self.numbers] if isinstance(kernel, PrecomputedKernel) else kernel.diag(self.rows)
+        own = X[self.numbers, self.numbers] if kernel.is_precomputed else kernel.diag(self.rows)
         return np.asarray(own, dtype=np.float64)
 
     def judge(self, X: Any) -> None:
@@ -162,7 +230,7 @@ class Basis:
         X : ndarray, CSR matrix, ScaledRows or array of objects
             All training rows.
         """
-        if isinstance(self.view.kernel, CallableKernel | PrecomputedKernel):
+        if not self.view.kernel.is_positive_definite:
             self.chosen(np.linspace(0, len(self) - 1, min(len(self), _JUDGED)).astype(np.int64)).gram(X)
 
     def similarities(self, rows: Any) -> Any:

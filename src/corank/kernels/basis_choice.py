@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 from sklearn.cluster import kmeans_plusplus
 
 from corank.errors import InputError
-from corank.kernels.centre import about, centre_of
-from corank.kernels.user import PrecomputedKernel
+from corank.kernels.radial import about, centre_of
 from corank.kernels.views import View
 
 CHOICES = ("random", "kmeans++")
@@ -61,7 +60,7 @@ def choose_basis(
         return np.sort(candidates)
     if basis == "random":
         return np.sort(rng.choice(candidates, n_basis, replace=False))
-    if isinstance(view.kernel, PrecomputedKernel) or X.ndim != 2:
+    if view.kernel.is_precomputed or X.ndim != 2:
         raise InputError("basis='kmeans++' measures distances of columns, and these rows have none; use 'random'.")
     seed, rows = int(rng.integers(2**31)), view.select(X[candidates])
     _, at = kmeans_plusplus(about(centre_of(rows), rows), n_basis, random_state=seed)

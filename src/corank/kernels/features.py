@@ -20,7 +20,6 @@ from scipy import sparse
 from corank.errors import InputError
 from corank.kernels.basis import Basis
 from corank.kernels.grams import inverse_root
-from corank.kernels.products import LinearKernel
 from corank.kernels.views import View
 
 Floats = NDArray[np.float64]
@@ -150,7 +149,7 @@ class FeatureMap:
         if self.basis is None or self.T is None:
             return w
         a = np.asarray(self.T @ w)
-        return self.basis.column_weights(a) if isinstance(self.view.kernel, LinearKernel) else a
+        return self.basis.column_weights(a) if self.view.kernel.is_linear else a
 
 
 def beside(maps: tuple[FeatureMap, ...]) -> Callable[[Any], Floats]:

@@ -10,7 +10,6 @@ from scipy import linalg
 
 from corank.errors import InputError
 from corank.kernels.kernel import Gram, Kernel
-from corank.kernels.user import CallableKernel, PrecomputedKernel
 
 # directions of a Gram matrix below this share of its largest eigenvalue are rounding errors
 RANK_TOLERANCE = 1e-12
@@ -36,7 +35,7 @@ def is_precomputed(kernel: Any) -> bool:
     bool
         Whether it is "precomputed" or a `PrecomputedKernel`.
     """
-    return isinstance(kernel, PrecomputedKernel) or (isinstance(kernel, str) and kernel == "precomputed")
+    return kernel == "precomputed" if isinstance(kernel, str) else getattr(kernel, "is_precomputed", False) is True
 
 
 def require_similarities(K: Gram, kernel: Kernel) -> None:
@@ -52,7 +51,7 @@ def require_similarities(K: Gram, kernel: Kernel) -> None:
     """
     if np.isfinite(K).all():
         return
-    if isinstance(kernel, CallableKernel):
+    if kernel.is_user_function:
         raise InputError("the kernel function returned NaN or infinity; return finite similarities.")
     raise InputError("similarities of the rows exceed what float64 holds; scale the columns of X.")
 
@@ -71,7 +70,7 @@ def require_inner_product(K: NDArray[np.float64], kernel: Kernel) -> None:
         What gave them.
     """
     require_similarities(K, kernel)
-    if not isinstance(kernel, CallableKernel | PrecomputedKernel):
+    if kernel.is_positive_definite:
         return
     allowed = _ASYMMETRIC * float(max(K.max(initial=0.0), -K.min(initial=0.0)))
     for start in range(0, len(K), _BLOCK):

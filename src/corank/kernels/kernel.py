@@ -15,6 +15,7 @@ from corank.data.problem.rows import as_rows
 from corank.errors import InputError
 
 Gram = NDArray[Any]
+Floats = NDArray[np.float64]
 
 # rows of a block when only the diagonal is wanted
 _DIAGONAL_BLOCK = 64
@@ -29,11 +30,61 @@ class Kernel(ABC):
     `corank.persist`) unless they hold a function.
     """
 
+    # whether k(x, z) = x·z: scores are then sums of weighted columns
+    is_linear: ClassVar[bool] = False
+    # whether the rows of X already hold similarities to the training rows
+    is_precomputed: ClassVar[bool] = False
+    # whether the Gram matrix comes from a function of the user
+    is_user_function: ClassVar[bool] = False
+    # whether the formula guarantees a positive semidefinite Gram matrix; otherwise learners check it
+    is_positive_definite: ClassVar[bool] = True
+    # whether CSR matrices are accepted
     takes_sparse: ClassVar[bool] = True
-    # whether columns may be brought to one size first, or their values mean something as they are
+    # whether columns may be scaled to a common size first
     scales_columns: ClassVar[bool] = True
-    # whether rows may be anything but numbers
+    # whether rows may be arbitrary objects instead of numbers
     takes_objects: ClassVar[bool] = False
+
+    @property
+    def theta(self) -> Floats:
+        """Logarithms of the parameters that can be learnt from data; empty if there are none."""
+        return np.empty(0)
+
+    def with_theta(self, theta: Floats) -> Kernel:
+        """
+        Replace the parameters that can be learnt.
+
+        Parameters
+        ----------
+        theta : array of shape (n_parameters,)
+            Their logarithms, as in `theta`. An empty array changes nothing.
+
+        Returns
+        -------
+        Kernel
+            A new kernel.
+        """
+        return self._with_theta(theta) if len(theta) else self
+
+    def theta_gradient(self, rows: Any, K: Floats, Q: Floats) -> Floats:
+        """
+        Compute Σ_ij Q_ij ∂K_ij/∂θ for a symmetric Q.
+
+        Parameters
+        ----------
+        rows : array of shape (n, d)
+            Rows.
+        K : array of shape (n, n)
+            Their Gram matrix.
+        Q : array of shape (n, n)
+            Derivative of an objective by K.
+
+        Returns
+        -------
+        array of shape (n_parameters,)
+            Derivative of the objective by `theta`.
+        """
+        return np.empty(0)
 
     def __call__(self, X: Any, Z: Any = None) -> Gram:
         """Return the Gram matrix of the rows of X and Z (of X with itself by default)."""
@@ -80,6 +131,9 @@ class Kernel(ABC):
             A kernel with numbers only; itself where nothing depends on data.
         """
         return self
+
+    def _with_theta(self, theta: Floats) -> Kernel:
+        raise NotImplementedError
 
     @abstractmethod
     def _gram(self, X: Any, Z: Any) -> Gram:

@@ -18,6 +18,8 @@ from corank.kernels.kernel import Gram, Kernel, require_positive
 class LinearKernel(Kernel):
     """k(x, z) = x·z."""
 
+    is_linear: ClassVar[bool] = True
+
     def _gram(self, X: Any, Z: Any) -> Gram:
         return np.asarray(pairwise.linear_kernel(X, Z))
 

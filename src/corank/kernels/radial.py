@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +15,32 @@ from sklearn.utils.extmath import row_norms
 
 from corank.core.rows.scaled import ScaledRows
 from corank.errors import InputError
-from corank.kernels.centre import about, centre_of
-from corank.kernels.kernel import Gram, Kernel, require_positive
+from corank.kernels.kernel import Floats, Gram, Kernel, require_positive
+
+
+def centre_of(Z: Any) -> Any:
+    """Return what rows are seen from: the mean of each column; of a CSR matrix where few of its rows are zero there."""
+    if not sparse.issparse(Z):
+        return Z.mean(axis=0, dtype=np.float64)
+    is_stored = Z.data != 0.0
+    columns, values = Z.indices[is_stored], Z.data[is_stored].astype(np.float64)
+    counts = np.bincount(columns, minlength=Z.shape[1])
+    means = np.bincount(columns, values, Z.shape[1]) / np.maximum(counts, 1)
+    return sparse.csr_array(np.where(2 * counts > Z.shape[0], means, 0.0)[None, :])
+
+
+def about(centre: Any, rows: Any) -> Any:
+    """Subtract a centre, in float64; the zeros of a CSR matrix stay where that of another is zero."""
+    if not sparse.issparse(rows):
+        return rows - (centre.toarray() if sparse.issparse(centre) else centre)
+    if not sparse.issparse(centre):
+        return rows.toarray() - centre
+    if not centre.nnz:
+        return rows
+    n = rows.shape[0]
+    repeated = (np.tile(centre.data, n), np.tile(centre.indices, n), np.arange(n + 1) * centre.nnz)
+    return sparse.csr_array(rows, dtype=np.float64) - sparse.csr_array(repeated, shape=rows.shape)
+
 
 # what a similarity may be wrong by before rows are subtracted one by one
 _VISIBLE = 1e-12
@@ -36,7 +60,7 @@ class _Radial(Kernel):
         if self.gamma != "median":
             require_positive(self.gamma, "gamma", ' or "median"')
 
-    def fit(self, X: Any, rng: np.random.Generator, weights: NDArray[np.float64] | None = None) -> Kernel:
+    def fit(self, X: Any, rng: np.random.Generator, weights: NDArray[np.float64] | None = None) -> Self:
         """Replace "median" by ``at_median`` / the median D of pairs of rows that differ: all pairs, or random ones."""
         if self.gamma != "median":
             return self
@@ -111,6 +135,19 @@ class GaussianKernel(_Radial):
 
     # with half of σ, rankers of few judgements lost up to .02 in AP against the best width
     at_median: ClassVar[float] = 0.125
+
+    @property
+    def theta(self) -> Floats:
+        """Logarithm of gamma."""
+        return np.log([self._number()])
+
+    def theta_gradient(self, rows: Any, K: Floats, Q: Floats) -> Floats:
+        """Compute Σ_ij Q_ij ∂K_ij/∂log gamma; K = exp(−gamma D), so ∂K/∂log gamma = K log K."""
+        log_K = np.log(K, out=np.zeros_like(K), where=K > 0.0)
+        return np.array([np.sum(Q * K * log_K)])
+
+    def _with_theta(self, theta: Floats) -> Kernel:
+        return replace(self, gamma=float(np.exp(theta[0])))
 
     def _gram(self, X: Any, Z: Any) -> Gram:
         K = _squared_distances(X, Z, _VISIBLE / self._number())
@@ -190,3 +227,68 @@ def _squared_distances(X: Any, Z: Any, allowed: float) -> NDArray[np.float64]:
     if are_dense and np.finfo(np.float64).eps * farthest > allowed:
         return np.asarray(distance.cdist(left, right, "sqeuclidean"))
     return np.asarray(pairwise.euclidean_distances(left, right, squared=True))
+
+
+@dataclass(frozen=True)
+class ARDKernel(Kernel):
+    """
+    k(x, z) = exp(−Σ_j gamma_j (x_j − z_j)²): automatic relevance determination, a width for each column.
+
+    `PreferenceGP` learns the widths; elsewhere "median" gives all columns the one of `GaussianKernel`.
+
+    Parameters
+    ----------
+    gammas : tuple of float or "median"
+        One positive number a column; "median" is resolved by `fit`.
+
+    Examples
+    --------
+    >>> ARDKernel((0.5, 0.125))([[0.0, 0.0]], [[1.0, 2.0]]).round(4).tolist()
+    [[0.3679]]
+    """
+
+    gammas: tuple[float, ...] | str = "median"
+
+    takes_sparse: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if self.gammas != "median":
+            if isinstance(self.gammas, str) or not len(self.gammas):
+                raise InputError(f"gammas is {self.gammas!r}; pass one positive number a column, or 'median'.")
+            for gamma in self.gammas:
+                require_positive(gamma, "a gamma")
+            object.__setattr__(self, "gammas", tuple(map(float, self.gammas)))
+
+    def fit(self, X: Any, rng: np.random.Generator, weights: NDArray[np.float64] | None = None) -> Kernel:
+        """Replace "median" by the gamma of `GaussianKernel`, for every column."""
+        if self.gammas != "median":
+            return self
+        common = GaussianKernel().fit(X, rng, weights)
+        return replace(self, gammas=(float(common.gamma),) * X.shape[1])
+
+    @property
+    def theta(self) -> Floats:
+        """Logarithms of gammas."""
+        return np.log(np.array(self.gammas, dtype=np.float64))
+
+    def theta_gradient(self, rows: Any, K: Floats, Q: Floats) -> Floats:
+        """Compute Σ_ij Q_ij ∂K_ij/∂log gamma_k for each column k."""
+        X, W = rows - rows.mean(axis=0), Q * K
+        # Σ W_ij (x_i − x_j)² = 2 (Σ_i x_i² Σ_j W_ij − xᵀWx), column by column
+        return np.asarray(-2.0 * np.array(self.gammas) * (W.sum(axis=1) @ X**2 - np.sum(X * (W @ X), axis=0)))
+
+    def _with_theta(self, theta: Floats) -> Kernel:
+        return replace(self, gammas=tuple(np.exp(theta).tolist()))
+
+    def diag(self, X: Any) -> Gram:
+        """Return 1 for each row."""
+        return GaussianKernel(1.0).diag(X)
+
+    def _gram(self, X: Any, Z: Any) -> Gram:
+        if isinstance(self.gammas, str):
+            raise InputError('gammas is "median", which depends on data; call kernel.fit(X, rng) first.')
+        if len(self.gammas) != X.shape[1]:
+            raise InputError(f"gammas has {len(self.gammas)} numbers for {X.shape[1]} columns; pass one a column.")
+        size = np.sqrt(np.array(self.gammas))
+        left = X * size
+        return GaussianKernel(1.0)._gram(left, left if Z is X else Z * size)

@@ -12,7 +12,6 @@ from corank.core.rows.scaled import ScaledRows
 from corank.errors import InputError
 from corank.kernels.grams import require_inner_product
 from corank.kernels.kernel import Gram, Kernel
-from corank.kernels.user import CallableKernel, PrecomputedKernel
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,7 @@ class SumKernel(Kernel):
             raise InputError(f"{n} kernels came with {len(self.weights)} weights; pass a weight for each of them.")
         if not all(np.isfinite(c) and c >= 0 for c in self.weights):
             raise InputError(f"weights is {self.weights}; pass finite numbers of at least 0.")
-        if any(isinstance(kernel, PrecomputedKernel) for kernel in self.kernels):
+        if any(kernel.is_precomputed for kernel in self.kernels):
             raise InputError("similarities computed before have one view only; add them up, and pass their sum.")
 
     # of the class for other kernels; a sum is what its parts are
@@ -70,7 +69,7 @@ class SumKernel(Kernel):
     def fit(self, X: Any, rng: np.random.Generator, weights: NDArray[np.float64] | None = None) -> Kernel:
         """Resolve the parameters of every part."""
         parts = zip(self.kernels, rng.spawn(len(self.kernels)), strict=True)
-        return replace(self, kernels=tuple(k.fit(self._seen(v, X), dice, weights) for v, (k, dice) in enumerate(parts)))
+        return replace(self, kernels=tuple(k.fit(self._seen(v, X), own, weights) for v, (k, own) in enumerate(parts)))
 
     def _rows(self, X: Any) -> Any:
         return X if self.takes_objects and getattr(X, "ndim", 2) == 1 else super()._rows(X)
@@ -81,7 +80,7 @@ class SumKernel(Kernel):
             own = self._seen(v, X)
             # kernels are more exact where both sides are one array
             K = kernel(own, None if Z is X else self._seen(v, Z))
-            if Z is X and isinstance(kernel, CallableKernel):
+            if Z is X and not kernel.is_positive_definite:
                 require_inner_product(np.asarray(K, dtype=np.float64), kernel)
             total += c * K
         return total

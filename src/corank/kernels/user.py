@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from corank.errors import InputError
-from corank.kernels.kernel import Gram, Kernel
+from corank.kernels.kernel import Floats, Gram, Kernel
+from corank.kernels.products import CosineKernel, LinearKernel, PolynomialKernel
+from corank.kernels.radial import ARDKernel, ChiSquareKernel, GaussianKernel, LaplacianKernel
 
 
 @dataclass(frozen=True)
@@ -30,10 +31,31 @@ class CallableKernel(Kernel):
     [[3.0, 1.0], [1.0, 3.0]]
     """
 
-    function: Callable[[Any, Any], Any]
+    function: Any
 
+    is_user_function: ClassVar[bool] = True
+    is_positive_definite: ClassVar[bool] = False
     scales_columns: ClassVar[bool] = False
     takes_objects: ClassVar[bool] = True
+
+    @property
+    def theta(self) -> Floats:
+        """The `theta` of a kernel of scikit-learn; other functions have nothing to learn."""
+        return np.asarray(self.function.theta if self._is_sklearn else (), dtype=np.float64)
+
+    def theta_gradient(self, rows: Any, K: Floats, Q: Floats) -> Floats:
+        """Compute Σ_ij Q_ij ∂K_ij/∂θ with the derivatives of scikit-learn's kernel."""
+        if not self._is_sklearn:
+            return np.empty(0)
+        _, of_theta = self.function(rows, eval_gradient=True)
+        return np.asarray(np.einsum("ij,ijk->k", Q, of_theta))
+
+    @property
+    def _is_sklearn(self) -> bool:
+        return hasattr(self.function, "clone_with_theta")
+
+    def _with_theta(self, theta: Floats) -> Kernel:
+        return CallableKernel(self.function.clone_with_theta(theta))
 
     def _rows(self, X: Any) -> Any:
         return X if isinstance(X, np.ndarray) and X.dtype.kind == "O" and X.ndim == 1 else super()._rows(X)
@@ -59,6 +81,8 @@ class PrecomputedKernel(Kernel):
     numbers (a basis), their columns are taken.
     """
 
+    is_precomputed: ClassVar[bool] = True
+    is_positive_definite: ClassVar[bool] = False
     takes_sparse: ClassVar[bool] = False
     scales_columns: ClassVar[bool] = False
 
@@ -83,3 +107,44 @@ class PrecomputedKernel(Kernel):
 
     def _gram(self, X: Any, Z: Any) -> Gram:
         return np.asarray(X[:, Z])
+
+
+KERNELS: dict[str, type[Kernel]] = {
+    "linear": LinearKernel,
+    "polynomial": PolynomialKernel,
+    "gaussian": GaussianKernel,
+    "rbf": GaussianKernel,
+    "ard": ARDKernel,
+    "laplacian": LaplacianKernel,
+    "chi-square": ChiSquareKernel,
+    "cosine": CosineKernel,
+    "precomputed": PrecomputedKernel,
+}
+
+
+def as_kernel(kernel: Any) -> Kernel:
+    """
+    Make a kernel from a name, a function, or a kernel.
+
+    Parameters
+    ----------
+    kernel : str, callable or Kernel
+        A name of `KERNELS` (with default parameters), a function of (X, Z), or a kernel.
+
+    Returns
+    -------
+    Kernel
+        The kernel.
+
+    Examples
+    --------
+    >>> as_kernel("gaussian")
+    GaussianKernel(gamma='median')
+    """
+    if isinstance(kernel, Kernel):
+        return kernel
+    if isinstance(kernel, str) and kernel in KERNELS:
+        return KERNELS[kernel]()
+    if callable(kernel) and not isinstance(kernel, type):
+        return CallableKernel(kernel)
+    raise InputError(f"kernel is {kernel!r}; choose one of {', '.join(KERNELS)}, or pass a Kernel or a function.")

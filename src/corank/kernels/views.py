@@ -12,9 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from corank.core.rows.scaled import ScaledRows
 from corank.errors import InputError
 from corank.kernels.kernel import Kernel
-from corank.kernels.names import as_kernel
 from corank.kernels.products import LinearKernel
-from corank.kernels.user import PrecomputedKernel
+from corank.kernels.user import as_kernel
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +46,7 @@ class View:
         object.__setattr__(self, "columns", _as_columns(self.columns))
         object.__setattr__(self, "kernel", as_kernel(self.kernel))
         object.__setattr__(self, "basis", None if self.basis is None else _as_numbers(self.basis, "basis", "row"))
-        if self.columns is not None and isinstance(self.kernel, PrecomputedKernel):
+        if self.columns is not None and self.kernel.is_precomputed:
             raise InputError("a view of a precomputed kernel sees similarities, not columns; leave columns out.")
 
     def select(self, X: Any) -> Any:
@@ -180,14 +179,14 @@ def as_views(
     [[0, 1], [2, 4], [3]]
     """
     if n_features is None:
-        if isinstance(views, int | np.integer) or any(_names_columns(one) for one in views):
+        if isinstance(views, int | np.integer) or any(_columns_and_kernel(one, kernel)[0] is not None for one in views):
             raise InputError("rows that are objects have no columns; give each view a function: View(None, f).")
         return [_as_view(entry, 1, kernel) for entry in views]
     if isinstance(views, int | np.integer):
         if rng is None:
             raise InputError(f"views is {views}, to be dealt at random; pass rng, or the columns of each view.")
         views = split_columns(n_features, int(views), rng)
-    if isinstance(views, str | View | Kernel) or not len(views):
+    if isinstance(views, str) or not hasattr(views, "__len__") or not len(views):
         raise InputError(f"views is {views!r}; pass a number of views, or a list with one entry per view.")
     made = [_as_view(entry, n_features, kernel) for entry in views]
     for view in made:
@@ -213,26 +212,28 @@ def kernels_of(views: int | Sequence[Any], kernel: Any) -> list[Any]:
     """
     if isinstance(views, int | np.integer):
         return [kernel]
-    return [
-        entry.kernel if isinstance(entry, View) else entry if isinstance(entry, Kernel) else kernel for entry in views
-    ]
+    return [_columns_and_kernel(entry, kernel)[1] for entry in views]
 
 
-def _names_columns(entry: Any) -> bool:
-    return entry.columns is not None if isinstance(entry, View) else not isinstance(entry, Kernel)
+def _columns_and_kernel(entry: Any, kernel: Any) -> tuple[Any, Any]:
+    """Return the columns that an entry names (None: all) and its kernel."""
+    if isinstance(entry, View):
+        return entry.columns, entry.kernel
+    return (None, entry) if isinstance(entry, Kernel) else (entry, kernel)
 
 
 def _as_view(entry: Any, n_features: int, kernel: Any) -> View:
     if isinstance(entry, View):
         return entry
-    if isinstance(entry, Kernel):
-        return View(None, entry)
-    if isinstance(entry, slice):
-        chosen = range(n_features)[entry]
+    columns, kernel = _columns_and_kernel(entry, kernel)
+    if isinstance(columns, slice):
+        chosen = range(n_features)[columns]
         if not len(chosen):
-            raise InputError(f"a view's {entry} holds none of the {n_features} columns; pass columns that exist.")
-        return View(np.array(chosen), kernel)
-    return View([entry] if np.ndim(entry) == 0 else entry, kernel)
+            raise InputError(f"a view's {columns} holds none of the {n_features} columns; pass columns that exist.")
+        columns = np.array(chosen)
+    elif columns is not None and np.ndim(columns) == 0:
+        columns = [columns]
+    return View(columns, kernel)
 
 
 def _as_columns(columns: Any) -> NDArray[np.int64] | None:

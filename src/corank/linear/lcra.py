@@ -26,7 +26,6 @@ from corank.core.pairs.coupled_descent import Columns
 from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
 from corank.estimator.advice import warn_of_no_agreement
-from corank.kernels import LinearKernel
 from corank.kernels.views import View, as_views
 from corank.linear.base import LinearDescent
 from corank.linear.fitted import Fitted, factors
@@ -212,7 +211,7 @@ class LCRA(LinearDescent):
                 f"views={self.views} needs a column for each, but X has n_features = {d}; pass fewer views."
             )
         views = self.views_ if goes_on else as_views(self.views, d, rng)
-        if not all(isinstance(view.kernel, LinearKernel) for view in views):
+        if not all(view.kernel.is_linear for view in views):
             raise InputError("LCRA is linear in each view's columns; put Landmarks before it, or use linear views.")
         return columns_of_views(data.X, [np.arange(d) if view.columns is None else view.columns for view in views])
 

@@ -27,7 +27,7 @@ from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
 from corank.estimator.base import Ranker
 from corank.estimator.held_out import HeldOut
-from corank.kernels import Basis, FeatureMap, Kernel, LinearKernel, as_kernel, choose_basis, require_choice
+from corank.kernels import Basis, FeatureMap, Kernel, as_kernel, choose_basis, require_choice
 from corank.kernels.views import View
 from corank.linear.support import active_partners
 from corank.pairwise import QUERY_WEIGHTS
@@ -164,7 +164,7 @@ class RankSVM(Ranker):
 
     def _require_sense(self) -> None:
         require_choice(self.basis)
-        if not isinstance(as_kernel(self.kernel), LinearKernel):
+        if not as_kernel(self.kernel).is_linear:
             return
         for name, value in (("n_basis", self.n_basis), ("basis", None if isinstance(self.basis, str) else self.basis)):
             if value is not None:
@@ -172,7 +172,7 @@ class RankSVM(Ranker):
 
     def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> _Margin:
         kernel, problem, phi = as_kernel(self.kernel), data, None
-        if not isinstance(kernel, LinearKernel):
+        if not kernel.is_linear:
             phi = self._features(kernel, data, rng)
             problem, kernel = _seen_by(phi, data), phi.view.kernel
         alpha = self.alpha

@@ -29,7 +29,7 @@ from corank.data.problem.weights import require_weight
 from corank.errors import InputError
 from corank.estimator.advice import warn_of_no_agreement
 from corank.estimator.held_out import HeldOut
-from corank.kernels import Basis, FeatureMap, LinearKernel, Terms, score_columns
+from corank.kernels import Basis, FeatureMap, Terms, score_columns
 from corank.kernels.views import View, as_views, kernels_of
 from corank.parameters import Rules, items, listing, none, number, whole
 from corank.progress import progress
@@ -282,7 +282,7 @@ def _fitted(summary: Summary, w: Floats, **found: Any) -> FittedCoRankRLS:
     coefs, bases = [], []
     for phi, block in zip(summary.maps, summary.blocks, strict=True):
         own, basis = phi.coefficients(w[block]), phi.basis
-        if isinstance(phi.view.kernel, LinearKernel) and summary.n_features is not None:
+        if phi.view.kernel.is_linear and summary.n_features is not None:
             own, basis = raw_weights(own, phi.view, summary.factors, summary.n_features), None
         coefs.append(own)
         bases.append(basis)

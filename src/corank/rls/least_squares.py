@@ -17,7 +17,7 @@ from corank.data.problem.column_scales import column_factors
 from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
 from corank.estimator.base import Ranker
-from corank.kernels import RANK_TOLERANCE, Basis, FeatureMap, LinearKernel, choose_basis, require_choice
+from corank.kernels import RANK_TOLERANCE, Basis, FeatureMap, choose_basis, require_choice
 from corank.kernels.views import View
 from corank.metrics import parse_metric
 from corank.pairwise import QUERY_WEIGHTS
@@ -170,12 +170,12 @@ class LeastSquares(Ranker):
 
     def _map(self, view: View, data: RankingData, rows: NDArray[np.int64], rng: np.random.Generator) -> FeatureMap:
         """Features of one fitted view: its columns where it is linear and they are few, else from basis rows."""
-        if isinstance(view.kernel, LinearKernel) and not self._wants_basis and view.basis is None:
+        if view.kernel.is_linear and not self._wants_basis and view.basis is None:
             n_columns = view.select(data.X[:1]).shape[1]
             if n_columns <= len(rows):
                 return FeatureMap.of_columns(view, n_columns)
         basis = Basis.of(view, data.X, choose_basis(view, data.X, rows, self.n_basis, self.basis, rng))
-        if isinstance(view.kernel, LinearKernel) and _spans(basis.rows):
+        if view.kernel.is_linear and _spans(basis.rows):
             return FeatureMap.of_columns(view, basis.rows.shape[1])
         return FeatureMap.on_basis(basis, data.X)
 

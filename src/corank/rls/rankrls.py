@@ -32,7 +32,7 @@ from corank.data.problem.ranking import RankingData
 from corank.data.problem.weights import require_weight
 from corank.errors import InputError
 from corank.estimator.held_out import HeldOut
-from corank.kernels import Basis, FeatureMap, Kernel, LinearKernel, score_columns
+from corank.kernels import Basis, FeatureMap, Kernel, score_columns
 from corank.kernels.views import View
 from corank.progress import progress
 from corank.rls.frame import Frame, RowFrame
@@ -169,7 +169,7 @@ class RankRLS(LeastSquares):
 
     def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> FittedRankRLS:
         view = View(None, self.kernel).fit(data.X, rng, data.weights)
-        is_linear = isinstance(view.kernel, LinearKernel) and not self._wants_basis
+        is_linear = view.kernel.is_linear and not self._wants_basis
         is_primal = is_linear and data.n_features <= len(data.scored_rows)
         if is_primal and self.alphas is None:
             phi = FeatureMap.of_columns(view, data.n_features)
@@ -217,7 +217,7 @@ class RankRLS(LeastSquares):
 
     def _maps(self, data: RankingData, frame: Frame, rng: np.random.Generator) -> tuple[FeatureMap, ...]:
         view = View(None, self.kernel)
-        if isinstance(view.kernel, LinearKernel) and not self._wants_basis:
+        if view.kernel.is_linear and not self._wants_basis:
             return (FeatureMap.of_columns(view, data.n_features),)
         if not self._wants_basis:
             raise InputError("a dense system is no sum over queries; set n_basis, or use a linear kernel.")
@@ -241,7 +241,7 @@ class RankRLS(LeastSquares):
     def _score_rows(self, X: Any) -> NDArray[np.float64]:
         """Return f(x)."""
         check_is_fitted(self)
-        return self._scores(X, self.coef_ if isinstance(self.kernel_, LinearKernel) else self.dual_coef_)
+        return self._scores(X, self.coef_ if self.kernel_.is_linear else self.dual_coef_)
 
     def predict_path(self, X: Any, *, prior: ArrayLike | None = None) -> NDArray[np.float64]:
         """
@@ -265,7 +265,7 @@ class RankRLS(LeastSquares):
         return self._on_top(self._scores(X, self.alpha_path_.T), prior)
 
     def _scores(self, X: Any, coefficients: Floats) -> Floats:
-        if isinstance(self.kernel_, LinearKernel):
+        if self.kernel_.is_linear:
             return score_columns(self._new_rows(X), coefficients)
         return np.asarray(self.basis_.score(self._seen_rows(X), coefficients))
 
@@ -274,7 +274,7 @@ def _fitted(
     view: View, basis: Basis | None, coefficients: Floats, factors: Floats | None, at: int | None = None, **found: Any
 ) -> FittedRankRLS:
     """Name coefficients by what they belong to; where they are of many alphas, that at `at` was chosen."""
-    is_linear = isinstance(view.kernel, LinearKernel)
+    is_linear = view.kernel.is_linear
     if is_linear:
         coefficients = raw_weights(coefficients, view, factors, len(coefficients))
     path = None if at is None else np.ascontiguousarray(coefficients.T)

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from corank.core.rows.scaled import factors_of
 from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
-from corank.kernels import FeatureMap, LinearKernel, beside
+from corank.kernels import FeatureMap, beside
 from corank.pairwise import Moments, drawn_weight
 from corank.rls.spectrum import Equations
 from corank.solvers.penalty import Freedom, alpha_of, freedom
@@ -215,6 +215,6 @@ class Summary:
 
 
 def _columns(phi: FeatureMap) -> int:
-    if not isinstance(phi.view.kernel, LinearKernel):
+    if not phi.view.kernel.is_linear:
         return 0
     return phi.n_features if phi.basis is None else int(phi.basis.rows.shape[1])

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.data.problem.ranking import RankingData
-from corank.kernels import Basis, LinearKernel, beside
+from corank.kernels import Basis, beside
 from corank.rls.accuracy import Held, Sizes
 from corank.rls.frame import Frame, RowFrame
 from corank.rls.leave_out import Advance, dual_queries_out, rows_out, views_out
@@ -100,7 +100,7 @@ class DenseSystem(System):
         H K Hᵀ is zero along the constant of each query, where H y has no part: those directions are given a value near
         the mean of the diagonal, so that small alphas do not make the system singular. No solution changes.
         """
-        frame, w, is_linear = self.frame, self.frame.w, isinstance(self.basis.view.kernel, LinearKernel)
+        frame, w, is_linear = self.frame, self.frame.w, self.basis.view.kernel.is_linear
         M = self.basis.gram(self.data.X)
         frame.L.half(M, out=M)
         # K is symmetric: (H K)ᵀ = K Hᵀ
@@ -119,7 +119,7 @@ class DenseSystem(System):
     def coefficients(self, x: Floats) -> Floats:
         """Return Hᵀx, or the weights of columns that it stands for."""
         a = self.frame.L.half_t(x)
-        return self.basis.column_weights(a) if isinstance(self.basis.view.kernel, LinearKernel) else a
+        return self.basis.column_weights(a) if self.basis.view.kernel.is_linear else a
 
     def queries_out(self, ridge: Ridge, alphas: Floats, advance: Advance) -> Held:
         """Predict each query from all others."""

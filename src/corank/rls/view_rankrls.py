@@ -25,7 +25,7 @@ from corank.data.problem.ranking import RankingData
 from corank.data.problem.weights import require_weight
 from corank.errors import InputError
 from corank.estimator.held_out import HeldOut
-from corank.kernels import FeatureMap, LinearKernel, SumKernel
+from corank.kernels import FeatureMap, SumKernel
 from corank.kernels.views import View, as_views, kernels_of
 from corank.pairwise import pair_squares
 from corank.parameters import Rules, items, whole
@@ -207,7 +207,7 @@ class ViewRankRLS(RankRLS):
             return model._fit(data, None, np.random.default_rng(seed))
 
         seen = [slice(None) if view.columns is None else view.columns for view in views]
-        if all(isinstance(view.kernel, LinearKernel) for view in views):
+        if all(view.kernel.is_linear for view in views):
             squares, total = pair_squares(data, ties=self.ties, query_weight=self.query_weight)
             sizes = np.array([squares[columns].sum() / total for columns in seen])
             rows, factors = plain(data.X), factors_of(data.X)

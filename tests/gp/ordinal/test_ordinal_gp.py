@@ -15,7 +15,6 @@ import corank
 from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
 from corank.gp import OrdinalGP
-from corank.gp.ep.hyper import tunable
 from corank.gp.ep.items import Items
 from corank.gp.ordinal.evidence import GradeEvidence
 from corank.gp.ordinal.grades import GaussianGrades, OrdinalGrades
@@ -42,15 +41,15 @@ def problem(likelihood):
 
 @pytest.mark.parametrize("likelihood", ["ordinal", "gaussian"])
 @pytest.mark.parametrize("sigma", [None, 0.4])
-def test_slopes_of_the_evidence_are_its_differences(likelihood, sigma, monkeypatch):
+def test_gradient_of_the_evidence_is_its_difference_quotient(likelihood, sigma, monkeypatch):
     monkeypatch.setattr("corank.gp.ordinal.evidence._TOLERANCE", 1e-10)
     items, grades = problem(likelihood)
     kernel = ARDKernel((0.5, 0.2))
-    evidence = GradeEvidence(View(None, kernel), tunable(kernel), items, np.arange(len(items)), grades, sigma)
+    evidence = GradeEvidence(View(None, kernel), 2, items, np.arange(len(items)), grades, sigma)
     theta = evidence.start()
     theta = theta + 0.1 * np.random.default_rng(1).normal(size=len(theta))
-    _, slopes = evidence(theta)
-    np.testing.assert_allclose(slopes, approx_fprime(theta, lambda t: evidence(t)[0], 1e-6), rtol=1e-4, atol=1e-4)
+    _, gradient = evidence(theta)
+    np.testing.assert_allclose(gradient, approx_fprime(theta, lambda t: evidence(t)[0], 1e-6), rtol=1e-4, atol=1e-4)
 
 
 def test_gaussian_evidence_is_that_of_a_normal_law():

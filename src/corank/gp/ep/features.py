@@ -19,7 +19,7 @@ from scipy import linalg
 from corank.gp.ep.items import Items
 from corank.gp.ep.propagation import root_of
 from corank.gp.ep.sites import Sites
-from corank.kernels import FeatureMap, PrecomputedKernel
+from corank.kernels import FeatureMap
 from corank.kernels.views import View
 
 Floats = NDArray[np.float64]
@@ -59,7 +59,7 @@ def exact(view: View, items: Items, sites: Sites) -> Features:
 def exact_columns(K: Floats, view: View, named: Sites) -> tuple[Floats, Sites, Integers]:
     """Columns R of items with the similarities K, or of answers where those are fewer; sites in them; pivots of R."""
     # what a new row is like by itself is not known of a precomputed kernel: there, items tell more than answers
-    if len(named) >= len(K) or isinstance(view.kernel, PrecomputedKernel):
+    if len(named) >= len(K) or view.kernel.is_precomputed:
         R, pivots = root_of(K)
         return R, named, pivots
     m = len(named)

@@ -1,5 +1,5 @@
 """
-Hyper-parameters: which numbers of a kernel can be learnt, and the evidence for them.
+Hyper-parameters: the evidence is maximised over parameters of a kernel and sigma.
 
     maximise log Z(θ) − ½ Σ_j ((θ_j − start_j) / log 10)²
 
@@ -9,18 +9,14 @@ about where learning starts, decides only what answers do not: widths do not col
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, sparse
-from sklearn.gaussian_process.kernels import Kernel as SklearnKernel
 
 from corank.errors import warn
-from corank.kernels import ARDKernel, CallableKernel, GaussianKernel, Kernel
 
 Floats = NDArray[np.float64]
 Objective = Callable[[Floats], tuple[float, Floats]]
@@ -29,102 +25,6 @@ Objective = Callable[[Floats], tuple[float, Floats]]
 _BROAD, _FARTHEST = float(np.log(10.0)), 4.0
 # deviation of the starts of further runs
 _RESTART = 1.5
-
-
-class Tunable(ABC):
-    """The numbers of a kernel, as logarithms."""
-
-    theta: Floats
-
-    @abstractmethod
-    def at(self, theta: Floats) -> Kernel:
-        """The kernel with other numbers."""
-
-    @abstractmethod
-    def slopes(self, theta: Floats, rows: Any, K: Floats, Q: Floats) -> Floats:
-        """Σ_ij Q_ij ∂K_ij/∂θ for the symmetric Q."""
-
-
-@dataclass
-class Fixed(Tunable):
-    """A kernel that has no numbers to learn."""
-
-    kernel: Kernel
-
-    def __post_init__(self) -> None:
-        self.theta = np.empty(0)
-
-    def at(self, theta: Floats) -> Kernel:
-        """The kernel."""
-        return self.kernel
-
-    def slopes(self, theta: Floats, rows: Any, K: Floats, Q: Floats) -> Floats:
-        """No slopes."""
-        return np.empty(0)
-
-
-@dataclass
-class _Width(Tunable):
-    """The one width of a Gaussian kernel."""
-
-    kernel: GaussianKernel
-
-    def __post_init__(self) -> None:
-        self.theta = np.log([float(self.kernel.gamma)])
-
-    def at(self, theta: Floats) -> Kernel:
-        return GaussianKernel(float(np.exp(theta[0])))
-
-    def slopes(self, theta: Floats, rows: Any, K: Floats, Q: Floats) -> Floats:
-        # K = exp(−gamma D), so that ∂K/∂log gamma = K log K
-        log_K = np.log(K, out=np.zeros_like(K), where=K > 0.0)
-        return np.array([np.sum(Q * K * log_K)])
-
-
-@dataclass
-class _Widths(Tunable):
-    """A width for each column."""
-
-    kernel: ARDKernel
-
-    def __post_init__(self) -> None:
-        self.theta = np.log(np.array(self.kernel.gammas, dtype=np.float64))
-
-    def at(self, theta: Floats) -> Kernel:
-        return ARDKernel(tuple(np.exp(theta).tolist()))
-
-    def slopes(self, theta: Floats, rows: Any, K: Floats, Q: Floats) -> Floats:
-        X, W = rows - rows.mean(axis=0), Q * K
-        # Σ W_ij (x_i − x_j)² = 2 (Σ_i x_i² Σ_j W_ij − xᵀWx), column by column
-        return np.asarray(-2.0 * np.exp(theta) * (W.sum(axis=1) @ X**2 - np.sum(X * (W @ X), axis=0)))
-
-
-@dataclass
-class _Sklearn(Tunable):
-    """What a kernel of scikit-learn calls theta."""
-
-    kernel: SklearnKernel
-
-    def __post_init__(self) -> None:
-        self.theta = np.asarray(self.kernel.theta, dtype=np.float64)
-
-    def at(self, theta: Floats) -> Kernel:
-        return CallableKernel(self.kernel.clone_with_theta(theta))
-
-    def slopes(self, theta: Floats, rows: Any, K: Floats, Q: Floats) -> Floats:
-        _, of_theta = self.kernel.clone_with_theta(theta)(rows, eval_gradient=True)
-        return np.asarray(np.einsum("ij,ijk->k", Q, of_theta))
-
-
-def tunable(kernel: Kernel) -> Tunable:
-    """Say what of a kernel can be learnt; nothing of kernels whose slopes are not known."""
-    if isinstance(kernel, GaussianKernel):
-        return _Width(kernel)
-    if isinstance(kernel, ARDKernel):
-        return _Widths(kernel)
-    if isinstance(kernel, CallableKernel) and isinstance(kernel.function, SklearnKernel):
-        return _Sklearn(kernel.function)
-    return Fixed(kernel)
 
 
 def maximise(

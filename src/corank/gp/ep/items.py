@@ -15,8 +15,9 @@ from scipy import sparse
 from sklearn.neighbors import NearestNeighbors
 
 from corank.errors import InputError
-from corank.kernels import Basis, PrecomputedKernel, as_doubles, require_inner_product
+from corank.kernels import Basis, as_doubles, require_inner_product
 from corank.kernels.views import View
+from corank.pairwise import Laplacian
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -69,10 +70,7 @@ class Items:
     def gram(self, view: View, at: Integers) -> Floats:
         """Similarities of some items."""
         with np.errstate(over="ignore", invalid="ignore"):
-            if isinstance(view.kernel, PrecomputedKernel):
-                K = self.rows[np.ix_(at, self.numbers[at])]
-            else:
-                K = view.kernel(self.rows[at])
+            K = self.rows[np.ix_(at, self.numbers[at])] if view.kernel.is_precomputed else view.kernel(self.rows[at])
         K = np.array(K, dtype=np.float64, order="C")
         require_inner_product(K, view.kernel)
         return K
@@ -80,7 +78,7 @@ class Items:
     def basis(self, view: View, at: Integers) -> Basis:
         """Some items as rows that others are compared with."""
         numbers = self.numbers[at]
-        return Basis(view, numbers, numbers if isinstance(view.kernel, PrecomputedKernel) else self.rows[at])
+        return Basis(view, numbers, numbers if view.kernel.is_precomputed else self.rows[at])
 
     def laplacian(self, view: View, n_neighbors: int) -> Any:
         """L of the graph that joins each item to its nearest ones (eq. 4): sparse, every edge of weight 1."""
@@ -88,7 +86,7 @@ class Items:
         k = min(n_neighbors, n - 1)
         if k < 1:
             return sparse.csr_array((n, n))
-        if isinstance(view.kernel, PrecomputedKernel) or self.rows.ndim == 1:
+        if view.kernel.is_precomputed or self.rows.ndim == 1:
             K = self.gram(view, np.arange(n))
             size = np.diagonal(K)
             squares = np.maximum(size[:, None] + size - 2.0 * K, 0.0)
@@ -96,8 +94,7 @@ class Items:
             near = NearestNeighbors(n_neighbors=k, metric="precomputed").fit(np.sqrt(squares)).kneighbors_graph()
         else:
             near = NearestNeighbors(n_neighbors=k).fit(self.rows).kneighbors_graph()
-        joined = sparse.csr_array(near.maximum(near.T))
-        return sparse.csr_array(sparse.diags_array(np.asarray(joined.sum(axis=1)).ravel()) - joined)
+        return Laplacian.from_graph(near.maximum(near.T)).L
 
 
 def _distinct(rows: Any) -> tuple[Integers, Integers]:

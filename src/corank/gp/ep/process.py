@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from corank.gp.ep.posterior import Posterior
-from corank.kernels import FeatureMap, PrecomputedKernel, Terms, as_doubles
+from corank.kernels import FeatureMap, Terms, as_doubles
 
 Floats = NDArray[np.float64]
 
@@ -78,13 +78,13 @@ class Process:
 
     def _own(self, rows: Any) -> Floats:
         kernel = self.phi.view.kernel
-        if isinstance(kernel, PrecomputedKernel):  # of new rows it is not known: what Φ holds stands for all
+        if kernel.is_precomputed:  # of new rows it is not known: what Φ holds stands for all
             return np.zeros(rows.shape[0])
         return np.asarray(kernel.diag(as_doubles(rows)), dtype=np.float64)
 
     def _gram(self, rows: Any) -> Floats:
         kernel = self.phi.view.kernel
-        if isinstance(kernel, PrecomputedKernel):
+        if kernel.is_precomputed:
             phi = np.asarray(self.phi(rows))
             return phi @ phi.T
         return np.asarray(kernel(as_doubles(rows)), dtype=np.float64)

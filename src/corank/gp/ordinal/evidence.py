@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.gp.ep.hyper import Fixed, Tunable, dense, maximise, tunable
+from corank.gp.ep.hyper import dense, maximise
 from corank.gp.ep.items import Items
 from corank.gp.ep.propagation import root_of
 from corank.gp.ordinal.grades import SIGMA, Grades, Reading
@@ -28,14 +28,14 @@ class GradeEvidence:
     """
     log Z of grades; called with θ: logarithms of the kernel's numbers, ½ log(sigma² − least²), and what else is free.
 
-    numbers: of the kernel; those of a fixed one are none.
+    n_theta: how many parameters of the kernel are learnt; 0 for a fixed kernel.
     items, at: the items that take part, numbered in `grades` by their place in `at`.
     sigma: None where it is learnt.
     size: deviation of f, in which sigma is at least 0.01.
     """
 
     view: View
-    numbers: Tunable
+    n_theta: int
     items: Items
     at: Integers
     grades: Grades
@@ -49,25 +49,26 @@ class GradeEvidence:
 
     def parts(self, theta: Floats) -> tuple[Floats, float, Floats]:
         """The kernel's numbers, sigma, and the rest."""
-        k = len(self.numbers.theta)
+        k = self.n_theta
         if self.sigma is not None:
             return theta[:k], self.sigma, theta[k:]
         return theta[:k], float(np.hypot(np.exp(theta[k]), _LEAST_NOISE * self.size)), theta[k + 1 :]
 
     def view_at(self, of_kernel: Floats) -> View:
         """The view with these numbers."""
-        return replace(self.view, kernel=self.numbers.at(of_kernel))
+        return replace(self.view, kernel=self.view.kernel.with_theta(of_kernel))
 
     def start(self) -> Floats:
         """Where learning starts."""
         sigma = SIGMA * self.size if self.sigma is None else self.sigma
         of_sigma = [np.log(sigma)] if self.sigma is None else []
-        return np.concatenate([self.numbers.theta, of_sigma, self.grades.start(self.size, sigma)])
+        return np.concatenate([self.view.kernel.theta[: self.n_theta], of_sigma, self.grades.start(self.size, sigma)])
 
     def __call__(self, theta: Floats) -> tuple[float, Floats]:
         """log Z and its slopes."""
         of_kernel, sigma, free = self.parts(theta)
-        K = self.items.gram(self.view_at(of_kernel), self.at)
+        view = self.view_at(of_kernel)
+        K = self.items.gram(view, self.at)
         R, _ = root_of(K)
         reading: Reading = self.grades.read(R, sigma, free, tol=_TOLERANCE, quiet=True)
         slopes = [reading.free_slopes]
@@ -75,7 +76,7 @@ class GradeEvidence:
             share = 1.0 - (_LEAST_NOISE * self.size / sigma) ** 2
             slopes.insert(0, np.array([share * reading.sigma_slope]))
         if len(of_kernel):
-            slopes.insert(0, self.numbers.slopes(of_kernel, self.rows, K, reading.pull(R)))
+            slopes.insert(0, view.kernel.theta_gradient(self.rows, K, reading.pull(R)))
         return reading.approximation.log_evidence, np.concatenate(slopes)
 
 
@@ -94,8 +95,8 @@ def learnt_grades(
     if most is not None and most < len(grades.item):
         some = np.sort(rng.choice(len(grades.item), most, replace=False))
         at, grades = np.unique(grades.item[some]), grades.among(some)
-    numbers = tunable(view.kernel) if learn else Fixed(view.kernel)
-    evidence = GradeEvidence(view, numbers, items, at, grades, sigma)
+    n_theta = len(view.kernel.theta) if learn else 0
+    evidence = GradeEvidence(view, n_theta, items, at, grades, sigma)
     theta, calls = evidence.start(), 0
     if len(theta):
         theta, _, calls = maximise(evidence, theta, n_restarts, rng)

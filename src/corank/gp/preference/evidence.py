@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import linalg, sparse
 
 from corank.gp.ep.features import exact_columns, graph_columns
-from corank.gp.ep.hyper import Fixed, Tunable, dense, maximise, tunable
+from corank.gp.ep.hyper import dense, maximise
 from corank.gp.ep.items import Items
 from corank.gp.ep.propagation import Approximation, propagate
 from corank.gp.ep.sites import Sites
@@ -32,7 +32,7 @@ class Evidence:
     """
     log Z of answers; called with θ, the logarithms of what is learnt.
 
-    numbers: of the kernel; those of a fixed one are none.
+    n_theta: how many parameters of the kernel are learnt; 0 for a fixed kernel.
     items, at, sites: the items that take part, and answers among them.
     L: Laplacian over them, or None.
     sigma: None where its logarithm is the last of θ.
@@ -40,7 +40,7 @@ class Evidence:
     """
 
     view: View
-    numbers: Tunable
+    n_theta: int
     items: Items
     at: Integers
     sites: Sites
@@ -54,9 +54,9 @@ class Evidence:
 
     def __call__(self, theta: Floats) -> tuple[float, Floats]:
         """log Z and its slopes."""
-        of_kernel = theta[: len(self.numbers.theta)]
+        of_kernel = theta[: self.n_theta]
         sigma = self.sigma if self.sigma is not None else float(np.exp(theta[-1]))
-        view = replace(self.view, kernel=self.numbers.at(of_kernel))
+        view = replace(self.view, kernel=self.view.kernel.with_theta(of_kernel))
         K = self.items.gram(view, self.at)
         sites = replace(self.sites, noise=np.full(len(self.sites), 2.0 * sigma**2))
         precision = None
@@ -67,7 +67,7 @@ class Evidence:
         found = self._propagate(R, sites, precision)
         slopes = np.empty(0)
         if len(of_kernel):
-            slopes = self.numbers.slopes(of_kernel, self.rows, K, self._pull(R, precision, found))
+            slopes = view.kernel.theta_gradient(self.rows, K, self._pull(R, precision, found))
         if self.sigma is None:
             slopes = np.append(slopes, 2.0 * float(found.noise_slope @ sites.noise))
         return found.log_evidence, slopes
@@ -116,17 +116,17 @@ def learnt(
 
     told: pairs of items, their weights, and what is known of them, as from `Items.pairs`.
     """
-    numbers = tunable(view.kernel) if learn else Fixed(view.kernel)
+    of_kernel = view.kernel.theta if learn else np.empty(0)
     pairs, weight, known = told
     sites = Sites.preferences(pairs, 1.0, weight, known)
     at, named = sites.among_named()
     if L is not None:
         at, named = np.arange(len(items)), sites
-    begin = numbers.theta if sigma is not None else np.append(numbers.theta, np.log(_SIGMA))
+    begin = of_kernel if sigma is not None else np.append(of_kernel, np.log(_SIGMA))
     if not len(begin):
         assert sigma is not None
         return view, sigma, 0
-    evidence = Evidence(view, numbers, items, at, named, L, sigma)
+    evidence = Evidence(view, len(of_kernel), items, at, named, L, sigma)
     theta, _, calls = maximise(evidence, begin, n_restarts, rng)
-    found = replace(view, kernel=numbers.at(theta[: len(numbers.theta)]))
+    found = replace(view, kernel=view.kernel.with_theta(theta[: len(of_kernel)]))
     return found, float(np.exp(theta[-1])) if sigma is None else sigma, calls
