@@ -13,7 +13,7 @@ Reference: Sculley, Combined regression and ranking, KDD 2010 (the objective, so
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,8 +26,42 @@ from corank.data.problem.weights import require_weight
 from corank.errors import InputError
 from corank.pairwise import Moments, dense
 from corank.solvers.conjugate import solve_by_products
-from corank.solvers.quadratic import Quadratic
 from corank.solvers.solution import Floats, Solution, require, require_numbers, require_products
+
+
+@dataclass(frozen=True, eq=False)
+class Quadratic:
+    """
+    The function ½ wᵀAw − bᵀw + ½ c of the weights.
+
+    x_mean (d,): mean of the rows; 0 where no intercept is learnt.
+    y_mean: mean of the scores; 0 where no intercept is learnt.
+    """
+
+    A: Floats
+    b: Floats
+    c: float
+    x_mean: Floats
+    y_mean: float
+
+    @classmethod
+    def zero(cls, d: int) -> Quadratic:
+        """
+        Return the zero function.
+
+        d: number of weights.
+        """
+        return cls(np.zeros((d, d)), np.zeros(d), 0.0, np.zeros(d), 0.0)
+
+    def plus(self, sums: Floats, scale: float) -> Quadratic:
+        """
+        Add ``scale`` times ½ Σ (y − w·x)², given by its sums.
+
+        sums (d + 1, d + 1): ``[X y]ᵀ [X y]``.
+        """
+        A, b, c = sums[:-1, :-1], sums[:-1, -1], float(sums[-1, -1])
+        return replace(self, A=self.A + scale * A, b=self.b + scale * b, c=self.c + scale * c)
+
 
 MAX_DENSE = 4000
 """Unknowns up to which the system is built and factorised."""
