@@ -25,7 +25,7 @@ from corank.data.problem.ranking import RankingData
 from corank.data.problem.weights import require_weight
 from corank.errors import InputError
 from corank.pairwise import Moments, dense
-from corank.solvers.conjugate import solve_by_products
+from corank.solvers.comparisons import solve_by_products
 from corank.solvers.solution import Floats, Solution, require, require_numbers, require_products
 
 
