@@ -29,7 +29,7 @@ from corank.pairwise.losses import Loss
 from corank.progress import progress
 from corank.solvers.linear_map import LinearMap
 from corank.solvers.newton import Affine, Evaluate, line_length, newton_step
-from corank.solvers.pair_losses import block_of, pair_loss, row_loss
+from corank.solvers.smooth_losses import block_of, pair_loss, row_loss
 from corank.solvers.solution import Solution
 from corank.solvers.targets import Range, in_unit, ordered, unit_range
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from corank.core.pairs.squared_hinge import sweep
 from corank.core.threads import cut, n_threads, spread
 from corank.data.problem.ranking import RankingData
-from corank.solvers.pair_losses import block_of
+from corank.solvers.smooth_losses import block_of
 
 Floats = NDArray[np.float64]
 
