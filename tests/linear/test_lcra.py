@@ -149,5 +149,5 @@ def test_an_unscored_row_of_weight_two_is_the_row_twice(query_weight):
 
 
 def test_the_exact_solver_takes_the_squared_loss_only():
-    with pytest.raises(InputError, match="solver='exact' knows no solver of LCRA for the hinge loss"):
+    with pytest.raises(InputError, match="solver='exact' is not available for LCRA with the hinge loss"):
         lcra(solver="exact").fit(X, Y, qid=QID)

@@ -209,7 +209,7 @@ def test_a_memory_mapped_problem_is_read_row_by_row(tmp_path):
         ({"solver": "exact", "loss": "squared", "draw": "rows"}, "solver='exact' minimises the mean over all pairs"),
         ({"solver": "exact", "loss": "squared", "early_stopping": True}, "set l1=0, early_stopping=False and draw="),
         ({"solver": "exact", "loss": "squared", "l1": 0.1}, "solver='exact' minimises the mean over all pairs"),
-        ({"solver": "exact"}, "solver='exact' knows no solver of SPD for the hinge loss"),
+        ({"solver": "exact"}, "solver='exact' is not available for SPD with the hinge loss"),
         ({"rate": "constant", "eta0": 10.0, "alpha": 0.2}, "eta0 · alpha is 2, so a step would wipe out the weights"),
         ({"loss": "squared", "eta0": 1e3, "rate": "constant", "alpha": 0.0}, "overflowed with a first rate of 1000"),
         ({"loss": "squared", "eta0": 1e3, "rate": "constant", "alpha": 0.0, "early_stopping": True}, "overflowed with"),

@@ -137,7 +137,7 @@ def test_newton_has_a_bend_wherever_the_loss_pulls(loss):
 
 
 def test_a_loss_without_an_exact_solver_says_so():
-    with pytest.raises(InputError, match="knows no solver for the hinge loss; choose 'squared_hinge', or solver='sgd'"):
+    with pytest.raises(InputError, match="hinge loss has no exact solver; choose loss='squared_hinge'"):
         smooth_loss(RankingData.of([[0.0], [1.0]], [0, 1]), "hinge", alpha=1.0)
 
 

@@ -24,7 +24,7 @@ def mean_over_pairs(z, pairs, gaps):
 
 def value(form, z):
     u = z[form.rows.order]
-    return 0.5 * u @ form.apply(u) - form.pull @ u + 0.5 * form.constant
+    return 0.5 * u @ form.apply(u) - form.linear @ u + 0.5 * form.constant
 
 
 @pytest.mark.parametrize("mix", [0.0, 0.3, 1.0])

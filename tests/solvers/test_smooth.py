@@ -168,7 +168,7 @@ def test_one_query_of_many_rows_and_scores():
 
 def test_it_says_when_it_stops_short():
     X, y, qid, _ = problem(7)
-    with pytest.warns(ConvergenceWarning, match="stopped after 1 steps, up to .* raise alpha, tol or max_iter"):
+    with pytest.warns(ConvergenceWarning, match="stopped after 1 steps, and .* raise alpha, tol or max_iter"):
         smooth_loss(RankingData.of(X, y, qid), "squared_hinge", alpha=1e-5, max_iter=1)
 
 

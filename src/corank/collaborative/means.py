@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.sparse.linalg import LinearOperator, cg
+
+from corank.solvers.linear_map import conjugate_gradients
 
 Floats = NDArray[np.float64]
 
@@ -29,12 +30,13 @@ def item_means(ratings: Any, shrink: float) -> Floats:
     diagonal = np.bincount(ratings.indices, minlength=n_items) + shrink
     diagonal[diagonal == 0.0] = 1.0
     gaps = ratings.data - np.repeat(user_levels(ratings, np.zeros(n_items)), sizes)
-    system = LinearOperator(
-        (n_items, n_items), lambda m: diagonal * m - rated.T @ ((rated @ m) / sizes), dtype=np.float64
-    )
-    by_size = LinearOperator((n_items, n_items), lambda m: m / diagonal, dtype=np.float64)
-    m, _ = cg(system, np.bincount(ratings.indices, gaps, n_items), rtol=_TOL, M=by_size)
-    return np.asarray(m)
+    return conjugate_gradients(
+        lambda m: diagonal * m - rated.T @ ((rated @ m) / sizes),
+        np.bincount(ratings.indices, gaps, n_items),
+        lambda m: m / diagonal,
+        _TOL**2,
+        10 * n_items,
+    ).x
 
 
 def user_levels(ratings: Any, m: Floats) -> Floats:

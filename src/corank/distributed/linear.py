@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 from corank.data.problem.weights import require_weight
 from corank.distributed.averaged import average_runs
-from corank.distributed.newton import Smooth, limits_of, minimise_parts
+from corank.distributed.newton import PartLoss, limits_of, minimise_parts
 from corank.distributed.parts import Parts
 from corank.distributed.sums import Sums, Wanted, sum_part
 from corank.errors import InputError, warn
@@ -135,15 +135,11 @@ def _newton(
     if model.mix < 1.0:
         require_weight(scored.pair_weight, "pair")
     learns_b = bool(model.fit_intercept) and model.mix > 0.0
-    objective = Smooth(
+    loss = PartLoss(
         model.loss, float(model.mix), model.query_weight, learns_b, factors, limits, scored.pair_weight, sums.n_scored,
         np.zeros(len(factors) + learns_b),
     )  # fmt: skip
-    with np.errstate(over="ignore", invalid="ignore"):
-        found = minimise_parts(parts.kept(), objective, scored, alpha, model.tol, model.max_iter)
-    if not np.isfinite(found.objective):
-        raise InputError(f"the weights overflow with alpha={alpha:g}; scale the columns of X, or raise alpha.")
-    return found
+    return minimise_parts(parts.kept(), loss, scored, alpha, model.tol, model.max_iter)
 
 
 def _views(model: Any, d: int) -> list[NDArray[np.int64]]:

@@ -150,7 +150,7 @@ class LinearDescent(Ranker):
             )
         if not self._has_optimum:
             raise InputError(
-                f"solver='exact' knows no solver of {type(self).__name__} for the {self.loss} loss; choose "
+                f"solver='exact' is not available for {type(self).__name__} with the {self.loss} loss; choose "
                 "loss='squared', or solver='sgd'."
             )
 

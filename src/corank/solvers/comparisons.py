@@ -1,4 +1,8 @@
-"""What the squared loss asks of the scores of rows: a quadratic form that is applied in O(n) and never built."""
+"""
+The squared loss as a quadratic form of the scores of rows, applied in O(n) and never built.
+
+Its linear system is solved by conjugate gradients where X has many columns.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse.linalg import LinearOperator, cg
 from sklearn.exceptions import ConvergenceWarning
 
 from corank.data.problem.queries import Queries
@@ -16,8 +19,13 @@ from corank.data.problem.ranking import RankingData
 from corank.data.problem.weights import require_weight
 from corank.errors import warn
 from corank.pairwise import Laplacian, weigh_queries
-from corank.solvers.linear_map import LinearMap
+from corank.solvers.linear_map import LinearMap, conjugate_gradients
 from corank.solvers.solution import Floats
+
+TOLERANCE = 1e-10
+"""Norm of the residual, relative to the right-hand side, at which conjugate gradients stop."""
+MAX_STEPS = 5000
+"""Largest number of their steps."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,16 +33,15 @@ class Comparisons:
     """
     The function ½ zᵀKz − kᵀz + ½ c of the scores z of chosen rows.
 
-    rows: the chosen rows.
     apply: returns K z.
-    pull: the vector k.
+    linear: the vector k.
     constant: the number c.
     diagonal: diagonal of K.
     """
 
     rows: LinearMap
     apply: Callable[[Floats], Floats]
-    pull: Floats
+    linear: Floats
     constant: float
     diagonal: Floats
 
@@ -43,13 +50,12 @@ def scored_comparisons(data: RankingData, mix: float, centred: bool, query_weigh
     """
     Return the loss of the scored rows.
 
-    K = (1 − mix)/W_P (L_q − L_g) + mix/W_D (diag(w) − w wᵀ/W_D): all pairs of a query less those inside a grade,
-    each c_q times, and the rows themselves (less their mean where an intercept absorbs it).
+    K = (1 − mix)/W_P (L_q − L_g) + mix/W_D (diag(w) − w wᵀ/W_D): all pairs of a query except those inside a grade,
+    each with weight c_q, and the rows themselves (about their mean if an intercept absorbs it).
 
     mix: share of regression.
     centred: whether an intercept absorbs the mean.
-    query_weight {"pairs", "equal", "rows"}: how much a query counts, see `corank.pairwise.weigh_queries`.
-    Returns: the quadratic form.
+    query_weight {"pairs", "equal", "rows"}: weight of a query, see `corank.pairwise.weigh_queries`.
     """
     if data.pairs is not None:
         return _preferences(weigh_queries(data, query_weight))
@@ -57,7 +63,7 @@ def scored_comparisons(data: RankingData, mix: float, centred: bool, query_weigh
     assert data.targets is not None
     order = data.order[data.is_scored[data.order]]
     w = data.weight_of(order)
-    # without a pair to count, a query has no weight to spread over its rows
+    # a query without pairs has no weight to distribute over its rows
     v = weigh_queries(data, query_weight).weight_of(order) if mix < 1.0 else w
     y, query = data.y[order], data.queries.codes[order]
     new = np.ones(len(order), dtype=bool)
@@ -85,8 +91,8 @@ def unscored_comparisons(data: RankingData, query_weight: str) -> Comparisons | 
     """
     Return the mean square of the differences of unscored rows, K the mean over pairs of (e_a − e_b)(e_a − e_b)ᵀ.
 
-    query_weight {"pairs", "equal", "rows"}: how much a query counts.
-    Returns: the quadratic form; None where no query holds two unscored rows.
+    query_weight {"pairs", "equal", "rows"}: weight of a query.
+    Returns: the quadratic form; None if no query holds two unscored rows.
     """
     order = data.order[~data.is_scored[data.order]]
     w = weigh_queries(data, query_weight, rows="unscored").weight_of(order)
@@ -96,8 +102,8 @@ def unscored_comparisons(data: RankingData, query_weight: str) -> Comparisons | 
     if not total > 0.0:
         return None
     L = _blocks(query, w)
-    nothing = np.zeros(len(order))
-    return Comparisons(LinearMap(data.X, order), lambda z: (L @ z) / total, nothing, 0.0, degree / total)
+    linear = np.zeros(len(order))
+    return Comparisons(LinearMap(data.X, order), lambda z: (L @ z) / total, linear, 0.0, degree / total)
 
 
 def _preferences(data: RankingData) -> Comparisons:
@@ -113,14 +119,8 @@ def _preferences(data: RankingData) -> Comparisons:
 
 
 def _blocks(codes: NDArray[np.int64], w: Floats) -> Laplacian:
-    """All pairs of rows of one code; the codes come in runs."""
+    """Return the Laplacian of all pairs of rows with equal codes; the codes are sorted."""
     return Laplacian.per_query(Queries.of(codes, len(codes)), weights=w)
-
-
-TOLERANCE = 1e-10
-"""Residual, relative to the right-hand side, at which conjugate gradients stop."""
-MAX_STEPS = 5000
-"""Steps after which they give up with a warning."""
 
 
 def solve_by_products(
@@ -133,13 +133,14 @@ def solve_by_products(
     query_weight: str,
 ) -> tuple[Floats, float, int, tuple[Floats, float]]:
     """
-    Solve the block system of `corank.solvers.squared_views` for the weights of all views, one after the other.
+    Solve the block system of `corank.solvers.squared_views` by conjugate gradients.
 
     columns: columns of each view.
     mix, alpha, coupling: share of regression, weight of the penalty, weight of the agreement.
     centred: whether an intercept absorbs the mean of the regression part.
-    query_weight {"pairs", "equal", "rows"}: how much a query counts.
-    Returns: the weights, the objective, the steps taken, and the means of the scored rows and of their scores.
+    query_weight {"pairs", "equal", "rows"}: weight of a query.
+    Returns: the weights of all views in one vector, the objective, the number of steps, and the means of the scored
+        rows and of their scores.
     """
     loss = scored_comparisons(data, mix, centred, query_weight)
     agreement = unscored_comparisons(data, query_weight) if coupling > 0.0 and len(columns) > 1 else None
@@ -152,7 +153,6 @@ def solve_by_products(
         return w
 
     def product(theta: Floats) -> Floats:
-        theta = theta.ravel()
         out = alpha * theta
         for v in range(M):
             part = loss.rows.gather(loss.apply(loss.rows.scores(spread_out(theta, v))))
@@ -166,23 +166,20 @@ def solve_by_products(
         return out
 
     slots = np.concatenate(columns)
-    b = loss.rows.gather(loss.pull)[slots]
+    b = loss.rows.gather(loss.linear)[slots]
     # an upper bound of the diagonal, up to rounding: rows are not centred
     diagonal = alpha + loss.rows.gather_squares(loss.diagonal)[slots]
     if agreement is not None:
         diagonal += 4.0 * coupling * (M - 1) * agreement.rows.gather_squares(agreement.diagonal)[slots]
     inverse = 1.0 / np.where(diagonal > 0.0, diagonal, 1.0)
-    steps: list[None] = []
-    A = LinearOperator((len(b), len(b)), matvec=product, dtype=np.float64)
-    P = LinearOperator((len(b), len(b)), matvec=lambda r: inverse * r.ravel(), dtype=np.float64)
-    theta, failed = cg(A, b, rtol=TOLERANCE, atol=0.0, maxiter=MAX_STEPS, M=P, callback=lambda _: steps.append(None))
-    if failed:
+    theta, n_iter, converged = conjugate_gradients(product, b, lambda r: inverse * r, TOLERANCE**2, MAX_STEPS)
+    if not converged:
         warn(
-            f"conjugate gradients stopped after {MAX_STEPS} steps short of the optimum; scale X or raise alpha.",
+            f"conjugate gradients stopped after {n_iter} steps before reaching the optimum; scale X or raise alpha.",
             ConvergenceWarning,
         )
-    objective = float(0.5 * theta @ A.matvec(theta) - b @ theta + 0.5 * M * loss.constant)
-    return theta, objective, len(steps), _means(data) if centred else (np.zeros(d), 0.0)
+    objective = float(0.5 * theta @ product(theta) - b @ theta + 0.5 * M * loss.constant)
+    return theta, objective, n_iter, _means(data) if centred else (np.zeros(d), 0.0)
 
 
 def _means(data: RankingData) -> tuple[Floats, float]:

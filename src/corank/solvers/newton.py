@@ -1,57 +1,117 @@
 """
-Truncated Newton: minimise a smooth convex loss of the scores of rows plus alpha/2 ‖w‖².
+Truncated Newton method for a smooth convex loss plus alpha/2 ‖w‖².
 
-Every step solves the Newton equations loosely by preconditioned conjugate gradients, which need products with the
-second derivative only, and goes as far as the slope along it falls. A piecewise quadratic loss (the squared hinge) ends
-at its exact optimum after finitely many steps. Reference: Lee and Lin, Large-scale linear RankSVM, Neural Computation
-2014.
+Every step solves the Newton equations approximately by preconditioned conjugate gradients, which need Hessian products
+only, and is followed by a line search on the directional derivative. A piecewise quadratic loss (the squared hinge)
+reaches its exact optimum after finitely many steps. Reference: Lee and Lin, Large-scale linear RankSVM, Neural
+Computation 2014.
 
-It stops by the duality gap: with g the gradient, the objective is at most ‖g‖²/(2 alpha) above its minimum. That is
-certain, and means the same whatever the units of X: rows c times as large with c² times the penalty have the same gap.
+It stops by the duality gap: with gradient g, the objective is at most ‖g‖²/(2 alpha) above its minimum. The bound is
+strict and does not depend on the units of X: rows c times as large with c² times the penalty have the same gap.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from corank.errors import warn
-from corank.solvers.linear_map import LinearMap
+from corank.errors import InputError, warn
+from corank.solvers.linear_map import LinearMap, Vector, conjugate_gradients
 from corank.solvers.solution import Floats, Solution
 
-T = TypeVar("T")
-Vector = Callable[[Floats], Floats]
-
-# loosest answer to the Newton equations, as a share of what is left to gain, and most steps towards it
+# largest squared residual of the Newton equations, relative to the gap left, and most steps of conjugate gradients
 _LOOSE, _MAX_INNER = 0.01, 250
-# share of its first slope at which a line counts as level, and of the last place tried at which the search ends
+# directional derivative, relative to the first one, and interval, relative to its end, at which a line search ends
 _LEVEL, _CLOSE = 0.1, 1e-10
 # an objective that falls to this share of its first value is zero up to rounding
 _ZERO = float(np.finfo(np.float64).eps ** 2)
 
 
-class Slopes(NamedTuple):
+class Derivatives(NamedTuple):
     """
-    A loss of scores u at one place.
+    Value and derivatives of a function at one point.
 
-    bend: returns the product of its second derivative and a vector.
+    hessian_product: multiplies a vector by the Hessian.
     """
 
     value: float
-    slope: Floats
-    bend: Vector
+    gradient: Floats
+    hessian_product: Vector
 
 
-Evaluate = Callable[[Floats], Slopes]
+Evaluate = Callable[[Floats], Derivatives]
+"""Returns the derivatives of a loss at the given scores."""
 
 
-@dataclass(frozen=True, eq=False)
-class Affine:
+class Point(NamedTuple):
+    """
+    A penalised objective at one θ.
+
+    hessian_product: multiplies a vector by the Hessian.
+    line: takes a step and returns the objective along it, as a function of t in θ + t · step.
+    """
+
+    theta: Floats
+    value: float
+    gradient: Floats
+    hessian_product: Vector
+    line: Callable[[Floats], Callable[[float], LinePoint]]
+
+
+class LinePoint(NamedTuple):
+    """
+    A penalised objective at one point of a line.
+
+    derivative: directional derivative.
+    curvature: computes the second directional derivative.
+    point: computes everything else there.
+    """
+
+    derivative: float
+    curvature: Callable[[], float]
+    point: Callable[[], Point]
+
+
+class SmoothObjective(ABC):
+    """
+    A smooth convex function of θ = (w, b), or of θ = w without an intercept, plus alpha/2 ‖w‖².
+
+    d: length of w.
+    penalty: alpha for every weight, 0 for the intercept.
+    """
+
+    def __init__(self, d: int, alpha: float, has_intercept: bool) -> None:
+        self.d, self.alpha, self.has_intercept = d, alpha, has_intercept
+        self.penalty = np.full(d + has_intercept, alpha)
+        self.penalty[d:] = 0.0
+
+    @abstractmethod
+    def start(self) -> Point:
+        """Return the objective at θ = 0."""
+
+    def gap(self, here: Point) -> float:
+        """
+        Bound how far the objective is above its minimum.
+
+        The intercept has no penalty. It moves to its optimum first, to second order; the gap is that of the rest.
+        """
+        g = here.gradient
+        if not self.has_intercept:
+            return float(g @ g) / (2.0 * self.alpha)
+        w, b = g[:-1], float(g[-1])
+        column = here.hessian_product(np.append(np.zeros(self.d), 1.0))
+        if not column[-1] > 0.0:
+            return float(w @ w) / (2.0 * self.alpha)
+        w = w - b / column[-1] * column[:-1]
+        return float(w @ w) / (2.0 * self.alpha) + b * b / (2.0 * float(column[-1]))
+
+
+class Affine(NamedTuple):
     """
     Scores u = A w + b of rows as a linear map of θ = (w, b), or of θ = w without an intercept.
 
@@ -63,144 +123,115 @@ class Affine:
     has_intercept: bool
 
     def scores(self, theta: Floats) -> Floats:
-        """
-        Return the scores of the rows.
-
-        theta: weights, then the intercept where there is one.
-        Returns: A w + b.
-        """
-        return self.rows.scores(theta[:-1]) + theta[-1] if self.has_intercept else self.rows.scores(theta)
+        """Return A w + b."""
+        if not self.has_intercept:
+            return self.rows.scores(theta)
+        w, b = theta[:-1], theta[-1]
+        return self.rows.scores(w) + b if w.any() else np.full(len(self.rows.order), b)
 
     def gather(self, h: Floats) -> Floats:
-        """
-        Return the transposed map.
-
-        h: one number per row.
-        Returns: (Aᵀh, Σ h), or Aᵀh.
-        """
+        """Return (Aᵀh, Σ h), or Aᵀh without an intercept."""
         return np.append(self.rows.gather(h), h.sum()) if self.has_intercept else self.rows.gather(h)
 
 
+class ScoreObjective(SmoothObjective):
+    """
+    loss(s₀ + u(θ)) + alpha/2 ‖w‖² with scores u linear in θ; a line search multiplies by X only once.
+
+    evaluate: returns the derivatives of the loss at given scores.
+    scores: the map u(θ).
+    prior: s₀, the scores at θ = 0.
+    """
+
+    def __init__(self, evaluate: Evaluate, scores: Affine, prior: Floats, alpha: float) -> None:
+        super().__init__(scores.rows.X.shape[1], alpha, scores.has_intercept)
+        self._evaluate, self._scores, self._prior = evaluate, scores, prior
+
+    def start(self) -> Point:
+        """Return the objective at θ = 0."""
+        return self._point(np.zeros(len(self.penalty)), self._prior, self._evaluate(self._prior))
+
+    def _point(self, theta: Floats, u: Floats, loss: Derivatives) -> Point:
+        penalty, scores = self.penalty, self._scores
+        return Point(
+            theta,
+            loss.value + 0.5 * float(penalty @ theta**2),
+            penalty * theta + scores.gather(loss.gradient),
+            lambda v: penalty * v + scores.gather(loss.hessian_product(scores.scores(v))),
+            partial(self._line, theta, u),
+        )
+
+    def _line(self, theta: Floats, u: Floats, step: Floats) -> Callable[[float], LinePoint]:
+        moved = self._scores.scores(step)
+        slope, curvature = float(self.penalty * theta @ step), float(self.penalty @ step**2)
+
+        def along(t: float) -> LinePoint:
+            there = self._evaluate(u + t * moved)
+            return LinePoint(
+                float(there.gradient @ moved) + slope + t * curvature,
+                lambda: float(moved @ there.hessian_product(moved)) + curvature,
+                lambda: self._point(theta + t * step, u + t * moved, there),
+            )
+
+        return along
+
+
+@np.errstate(over="ignore", invalid="ignore")
 def minimise(
-    evaluate: Evaluate,
-    scores: Affine,
-    prior: Floats,
-    alpha: float,
-    precondition: Vector,
-    tol: float,
-    max_iter: int,
-    advance: Callable[[int], object],
+    objective: SmoothObjective, precondition: Vector, tol: float, max_iter: int, advance: Callable[[int], object]
 ) -> Solution:
     """
-    Minimise loss(s₀ + u(θ)) + alpha/2 ‖w‖² over θ.
+    Minimise a smooth objective from θ = 0.
 
-    evaluate: takes scores u and returns the loss there.
-    scores: the map u(θ).
-    prior: s₀, where scores are for θ = 0.
-    alpha: weight of the penalty.
-    precondition: product with P⁻¹, P near the second derivative in θ.
-    tol: stops where the objective is above its minimum by at most `tol` times its value, or times what was gained since
-        0, where that is less.
-    max_iter: most Newton steps; a warning is given when they do not suffice.
-    advance: is told of each step.
+    precondition: multiplies by P⁻¹, P an approximation of the Hessian.
+    tol: stops where the objective is above its minimum by at most `tol` times its value, or times its decrease since 0,
+        where that is less.
+    max_iter: largest number of Newton steps; a `ConvergenceWarning` is given where they do not suffice.
+    advance: called with 1 at every step.
     """
-    d = scores.rows.X.shape[1]
-    penalty = np.full(d + scores.has_intercept, alpha)
-    penalty[d:] = 0.0
-    theta, u = np.zeros(len(penalty)), prior
-    here = evaluate(u)
-    g = first = scores.gather(here.slope)
-    value = start = here.value
-    left = most = _gap(scores, here, g, alpha)
+    here = first = objective.start()
+    left = most = objective.gap(here)
     enough, n_iter = 0.0, 0
     while not left <= enough and n_iter < max_iter:
         n_iter += 1
         advance(1)
-
-        def curve(v: Floats, at: Slopes = here) -> Floats:
-            return penalty * v + scores.gather(at.bend(scores.scores(v)))
-
-        # as well as the last step allows, but never better than the end asks for
-        step = newton_step(curve, -g, precondition, max(min(_LOOSE, left / most), _LEVEL * enough / left))
-        moved = scores.scores(step)
-        along = partial(_along, evaluate, u, moved, float(penalty * theta @ step), float(penalty @ step**2))
-        t, here = line_length(along, -float(g @ step))
-        theta, u = theta + t * step, u + t * moved
-        g = penalty * theta + scores.gather(here.slope)
-        value, left = here.value + 0.5 * float(penalty @ theta**2), _gap(scores, here, g, alpha)
-        # to second order, half of what the first slope promises is what was gained
-        enough = max(tol * min(value, -0.5 * float(first @ theta)), _ZERO * start)
+        # as accurate as the last step allows, but not more accurate than the end requires
+        loose = max(min(_LOOSE, left / most), _LEVEL * enough / left)
+        step = conjugate_gradients(here.hessian_product, -here.gradient, precondition, loose, _MAX_INNER).x
+        here = _search_line(here.line(step), -float(here.gradient @ step)).point()
+        left = objective.gap(here)
+        # to second order, the decrease is half of what the first gradient predicts
+        enough = max(tol * min(here.value, -0.5 * float(first.gradient @ here.theta)), _ZERO * first.value)
     if not left <= enough:
         warn(
-            f"Newton's method stopped after {n_iter} steps, up to {left / value:.1e} of the objective above its "
-            f"minimum, where tol={tol:g} asks for less; scale the columns of X, or raise alpha, tol or max_iter.",
+            f"Newton's method stopped after {n_iter} steps, and the objective may be {left / here.value:.1e} of its "
+            f"value above its minimum; tol={tol:g} requires less. Scale the columns of X, or raise alpha, tol or "
+            "max_iter.",
             ConvergenceWarning,
         )
-    return Solution(theta[:d], float(theta[d]) if scores.has_intercept else 0.0, value, n_iter)
+    d, theta, alpha = objective.d, here.theta, objective.alpha
+    if not np.isfinite(here.value):
+        raise InputError(f"the weights overflow with alpha={alpha:g}; scale the columns of X, or raise alpha.")
+    return Solution(theta[:d], float(theta[d]) if objective.has_intercept else 0.0, here.value, n_iter)
 
 
-def _gap(scores: Affine, here: Slopes, g: Floats, alpha: float) -> float:
+def _search_line(along: Callable[[float], LinePoint], fall: float) -> LinePoint:
     """
-    Bound how far the objective is above its minimum.
+    Return the end of a line search: the full step or, if the derivative is positive there, a point where it is small.
 
-    An intercept has no penalty; it is moved to its best place first, to second order, and the gap is that of the rest.
-    """
-    if not scores.has_intercept:
-        return float(g @ g) / (2.0 * alpha)
-    w, b, column = g[:-1], float(g[-1]), scores.gather(here.bend(np.ones(len(here.slope))))
-    if not column[-1] > 0.0:
-        return float(w @ w) / (2.0 * alpha)
-    w = w - b / column[-1] * column[:-1]
-    return float(w @ w) / (2.0 * alpha) + b * b / (2.0 * float(column[-1]))
+    Only derivatives are compared: near the minimum, values differ by less than their rounding errors.
 
-
-def newton_step(curve: Vector, b: Floats, precondition: Vector, loose: float) -> Floats:
-    """Conjugate gradients on curve(x) = b from 0, until ‖r‖² of the residual r is at most `loose` times ‖b‖²."""
-    x, r = np.zeros_like(b), b.copy()
-    z = precondition(r)
-    p, rz, enough = z, float(r @ z), loose * float(b @ b)
-    for _ in range(_MAX_INNER):
-        Hp = curve(p)
-        bend = float(p @ Hp)
-        if not bend > 0.0:
-            break
-        x += rz / bend * p
-        r -= rz / bend * Hp
-        if float(r @ r) <= enough:
-            break
-        z = precondition(r)
-        previous, rz = rz, float(r @ z)
-        p = z + rz / previous * p
-    return x
-
-
-def _along(
-    evaluate: Evaluate, u: Floats, moved: Floats, penalty_slope: float, penalty_bend: float, t: float
-) -> tuple[Slopes, float, Callable[[], float]]:
-    """The loss at u + t · moved, the slope of the objective there along the step, and what tells its bend."""
-    there = evaluate(u + t * moved)
-    slope = float(there.slope @ moved) + penalty_slope + t * penalty_bend
-    return there, slope, lambda: float(moved @ there.bend(moved)) + penalty_bend
-
-
-def line_length(along: Callable[[float], tuple[T, float, Callable[[], float]]], fall: float) -> tuple[float, T]:
-    """
-    Find how far to go along a step: all of it or, where the slope then rises again, to where it is nearly level.
-
-    Only slopes are compared: near the minimum, values differ by less than their rounding.
-
-    along: takes a place and returns what is there, the slope, and what tells the bend.
-    fall: how steeply the objective falls at the start.
+    fall: minus the directional derivative at the start.
     """
     low, high, t = 0.0, 1.0, 1.0
-    there, slope, bend = along(t)
-    while slope > _LEVEL * fall or (t < 1.0 and slope < -_LEVEL * fall):
-        low, high = (low, t) if slope > 0.0 else (t, high)
-        rise = bend()
-        t = t - slope / rise if rise > 0.0 else low
+    there = along(t)
+    while there.derivative > _LEVEL * fall or (t < 1.0 and there.derivative < -_LEVEL * fall):
+        low, high = (low, t) if there.derivative > 0.0 else (t, high)
+        curvature = there.curvature()
+        t = t - there.derivative / curvature if curvature > 0.0 else low
         if not low < t < high:
             t = 0.5 * (low + high)
-        there, slope, bend = along(t)
+        there = along(t)
         if high - low <= _CLOSE * high:
             break
-    return t, there
+    return there

@@ -1,9 +1,9 @@
 """
-Smooth losses by truncated Newton.
+Smooth losses over pairs and rows, minimised by the truncated Newton method.
 
 The squared hinge counts its active pairs by sorting inside queries, O(n log n) a product, so a query may hold any
-number of rows; other losses visit every pair, up to `MAX_PAIRS` of them. Conjugate gradients are preconditioned by the
-same sums over all pairs that solve the squared loss: an upper bound of the second derivative.
+number of rows. Other losses visit every pair, up to `MAX_PAIRS` of them. Conjugate gradients are preconditioned by the
+Hessian of the squared loss, which is an upper bound up to a factor.
 """
 
 from __future__ import annotations
@@ -20,22 +20,27 @@ from corank.pairwise import Moments, weigh_queries
 from corank.pairwise.losses import Loss
 from corank.progress import progress
 from corank.solvers.comparisons import Comparisons, scored_comparisons
-from corank.solvers.newton import Affine, Evaluate, Slopes, Vector, minimise
+from corank.solvers.linear_map import Vector
+from corank.solvers.newton import Affine, Derivatives, Evaluate, ScoreObjective, minimise
 from corank.solvers.solution import Floats, Solution, require, require_products
 from corank.solvers.targets import ordered
 
-# queries are summed in a fixed number of pieces, so that sums do not depend on the number of threads
+MAX_PAIRS = 100_000_000
+"""Largest number of pairs that are visited one by one; each Newton step passes over them about ten times."""
+
+# a fixed number of pieces, so that sums do not depend on the number of threads
 _PIECES = 16
+# columns up to which the preconditioner is a full matrix: above, building it costs more than it saves
+_MAX_FULL = 256
 
 
 def pair_loss(data: RankingData, loss: Loss, scale: float) -> Evaluate:
     """
     Return ``scale`` times the mean over pairs of a loss, as a function of scores.
 
-    data: the problem, weighted by query. Scores are those of the scored rows in the order of ``data.order``, or of all
-        rows where preference pairs are given.
-    loss: twice differentiable, but for corners of its slope.
-    Returns: for `corank.solvers.newton.minimise`.
+    data: the problem, weighted by query. Scores are those of the scored rows in the order of ``data.order``; for
+        preference pairs, of all rows.
+    loss: twice differentiable almost everywhere.
     """
     if data.pairs is not None:
         return _listed(data, loss, scale)
@@ -44,18 +49,12 @@ def pair_loss(data: RankingData, loss: Loss, scale: float) -> Evaluate:
 
 
 def row_loss(y: Floats, w: Floats, loss: Loss, scale: float) -> Evaluate:
-    """
-    Return ``scale`` times the weighted mean over rows of a loss, as a function of scores.
-
-    w: row weights.
-    loss: as in `pair_loss`.
-    Returns: for `corank.solvers.newton.minimise`.
-    """
+    """Return ``scale`` times the mean over rows, with weights w, of a loss, as a function of scores."""
     share = scale * w / w.sum()
 
-    def evaluate(u: Floats) -> Slopes:
-        value, pull, curve = loss.costs(y, u)
-        return Slopes(float(share @ value), -share * pull, lambda z: share * curve * z)
+    def evaluate(u: Floats) -> Derivatives:
+        value, descent, curvature = loss.costs(y, u)
+        return Derivatives(float(share @ value), -share * descent, lambda z: share * curvature * z)
 
     return evaluate
 
@@ -79,16 +78,16 @@ def _sorted(block: Block, factor: float) -> Evaluate:
     # sorting a row costs about as much as reading this many numbers
     n_jobs = threads_for(16 * n)
 
-    def evaluate(u: Floats) -> Slopes:
-        order, slope, degree = np.empty(n, dtype=np.int64), np.empty(n), np.empty(n)
-        losses = spread(lambda first, last: sweep(block, u, first, last, order, slope, degree), runs, n_jobs)
+    def evaluate(u: Floats) -> Derivatives:
+        order, gradient, degree = np.empty(n, dtype=np.int64), np.empty(n), np.empty(n)
+        losses = spread(lambda first, last: sweep(block, u, first, last, order, gradient, degree), runs, n_jobs)
 
-        def second(z: Floats) -> Floats:
+        def hessian_product(z: Floats) -> Floats:
             out = np.empty(n)
             spread(lambda first, last: bend(block, u, z, first, last, order, degree, out), runs, n_jobs)
             return factor * out
 
-        return Slopes(factor * sum(losses), factor * slope, second)
+        return Derivatives(factor * sum(losses), factor * gradient, hessian_product)
 
     return evaluate
 
@@ -97,22 +96,22 @@ def _visited(block: Block, code: int, factor: float) -> Evaluate:
     runs = cut(block.starts, _PIECES)
     n, n_jobs = len(block.weight), threads_for(int(np.sum(np.diff(block.starts) ** 2)))
 
-    def evaluate(u: Floats) -> Slopes:
-        slope = np.empty(n)
-        losses = spread(lambda first, last: visit(code, block, u, first, last, slope), runs, n_jobs)
+    def evaluate(u: Floats) -> Derivatives:
+        gradient = np.empty(n)
+        losses = spread(lambda first, last: visit(code, block, u, first, last, gradient), runs, n_jobs)
 
-        def second(z: Floats) -> Floats:
+        def hessian_product(z: Floats) -> Floats:
             out = np.empty(n)
             spread(lambda first, last: visit_bend(code, block, u, z, first, last, out), runs, n_jobs)
             return factor * out
 
-        return Slopes(factor * sum(losses), factor * slope, second)
+        return Derivatives(factor * sum(losses), factor * gradient, hessian_product)
 
     return evaluate
 
 
 def _listed(data: RankingData, loss: Loss, scale: float) -> Evaluate:
-    """Preferences: scores that differ by 1."""
+    """Return the loss of preference pairs, whose scores should differ by 1."""
     assert data.pairs is not None
     n, (winners, losers) = data.n_rows, data.pairs.T
     evaluate_pairs = row_loss(loss.pair_target(np.ones(len(winners))), data.pair_weight, loss, scale)
@@ -120,18 +119,15 @@ def _listed(data: RankingData, loss: Loss, scale: float) -> Evaluate:
     def to_rows(h: Floats) -> Floats:
         return np.asarray(np.bincount(winners, h, n) - np.bincount(losers, h, n))
 
-    def evaluate(u: Floats) -> Slopes:
-        value, slope, bend = evaluate_pairs(u[winners] - u[losers])
-        return Slopes(value, to_rows(slope), lambda z: to_rows(bend(z[winners] - z[losers])))
+    def evaluate(u: Floats) -> Derivatives:
+        of_pairs = evaluate_pairs(u[winners] - u[losers])
+
+        def hessian_product(z: Floats) -> Floats:
+            return to_rows(of_pairs.hessian_product(z[winners] - z[losers]))
+
+        return Derivatives(of_pairs.value, to_rows(of_pairs.gradient), hessian_product)
 
     return evaluate
-
-
-MAX_PAIRS = 100_000_000
-"""Most pairs that are visited one by one; each Newton step passes over them about ten times."""
-
-# columns up to which the preconditioner is a full matrix: above, building it costs more than it saves
-_MAX_FULL = 256
 
 
 def smooth_loss(
@@ -149,31 +145,30 @@ def smooth_loss(
     """
     Minimise mix · mean_D ℓ(y, w·x + b) + (1 − mix) · mean_P ℓ(t(y_a − y_b), w·(a − b)) + alpha/2 ‖w‖².
 
-    Where rows have a prior s₀, s₀ + w·x stands for w·x.
-
-    The squared hinge with mix = 0 is the linear RankSVM, the logistic loss with mix = 1 logistic regression.
+    For rows with a prior s₀, w·x is replaced by s₀ + w·x. The squared hinge with mix = 0 is the linear RankSVM; the
+    logistic loss with mix = 1 is logistic regression.
 
     Parameters
     ----------
     data : RankingData
-        The problem, with scores that the loss can learn from. A preference is a pair whose scores differ by 1.
+        The problem. A preference is a pair whose scores differ by 1.
     name : str
-        One of `corank.pairwise.losses.LOSSES`; the hinge has no solver.
+        One of `corank.pairwise.losses.LOSSES` except the hinge, which has no exact solver.
     mix : float
         Share of regression.
     alpha : float
         Weight of the penalty, above zero.
     fit_intercept : bool
-        Whether to learn b, from the regression part; it is not penalised and stays 0 where mix is 0.
+        Whether to learn b, from the regression part. It is not penalised, and 0 if mix is 0.
     query_weight : {"pairs", "equal", "rows"}
-        How much a query counts among the pairs, see `corank.pairwise.weigh_queries`.
+        Weight of a query, see `corank.pairwise.weigh_queries`.
     tol : float
-        Stops where the objective is above its minimum by at most this share of its value, or of what was gained since
+        Stops where the objective is above its minimum by at most this share of its value, or of its decrease since
         w = 0, where that is less.
     max_iter : int
-        Most Newton steps; a `ConvergenceWarning` says where they did not suffice.
+        Largest number of Newton steps; a `ConvergenceWarning` is given where they do not suffice.
     verbose : bool
-        Whether to count them in a progress bar, on a terminal or in a notebook.
+        Whether to show a progress bar.
 
     Returns
     -------
@@ -188,13 +183,11 @@ def smooth_loss(
     """
     loss = Loss.of(name)
     if loss.exact is None:
-        raise InputError(
-            f"solver='exact' knows no solver for the {name} loss; choose 'squared_hinge', or solver='sgd'."
-        )
+        raise InputError(f"the {name} loss has no exact solver; choose loss='squared_hinge', or solver='sgd'.")
     require(data, mix, alpha, "above zero")
     if mix < 1.0 and loss.exact != "sorted" and data.n_pairs > MAX_PAIRS:
         raise InputError(
-            f"the problem has {data.n_pairs} pairs, and the exact {name} solver visits at most {MAX_PAIRS}; "
+            f"the problem has {data.n_pairs} pairs, but the exact {name} solver visits at most {MAX_PAIRS}; "
             "use solver='sgd', or loss='squared'."
         )
     if loss.scores == "signs" and mix == 0.0:
@@ -211,20 +204,22 @@ def smooth_loss(
     learns_b = fit_intercept and mix > 0.0
     precondition = _preconditioner(data, comparisons, mix, alpha, loss.curvature, learns_b, query_weight)
     scores = Affine(comparisons.rows, learns_b)
-    with np.errstate(over="ignore", invalid="ignore"), progress(max_iter, "Newton steps", verbose) as advance:
-        found = minimise(_sum(parts), scores, data.prior_of(order), alpha, precondition, tol, max_iter, advance)
-    if not np.isfinite(found.objective):
-        raise InputError(f"the weights overflow with alpha={alpha:g}; scale the columns of X, or raise alpha.")
-    return found
+    objective = ScoreObjective(_sum(parts), scores, data.prior_of(order), alpha)
+    with progress(max_iter, "Newton steps", verbose) as advance:
+        return minimise(objective, precondition, tol, max_iter, advance)
 
 
 def _sum(parts: list[Evaluate]) -> Evaluate:
     if len(parts) == 1:
         return parts[0]
 
-    def evaluate(u: Floats) -> Slopes:
+    def evaluate(u: Floats) -> Derivatives:
         one, other = (part(u) for part in parts)
-        return Slopes(one.value + other.value, one.slope + other.slope, lambda z: one.bend(z) + other.bend(z))
+        return Derivatives(
+            one.value + other.value,
+            one.gradient + other.gradient,
+            lambda z: one.hessian_product(z) + other.hessian_product(z),
+        )
 
     return evaluate
 
@@ -234,12 +229,11 @@ def _preconditioner(
     query_weight: str,
 ) -> Vector:  # fmt: skip
     """
-    Return products with P⁻¹, P = curvature · XᵀKX + alpha I or, for many columns, about its diagonal.
+    Return products with P⁻¹, P = curvature · XᵀKX + alpha I or, for many columns, an approximation of its diagonal.
 
     K is that of the squared loss; `curvature` bounds the second derivative of the loss in the margin.
     """
-    d = data.n_features
-    if d > _MAX_FULL:
+    if data.n_features > _MAX_FULL:
         with np.errstate(over="ignore"):
             diagonal = alpha + curvature * comparisons.rows.gather_squares(comparisons.diagonal)
         require_products(diagonal)
@@ -248,15 +242,21 @@ def _preconditioner(
     with np.errstate(over="ignore", invalid="ignore"):
         sums = Moments.of(data, plain=mix > 0.0, query_weight=query_weight)
     require_products(sums.pair)
+    return moment_preconditioner(sums, mix, alpha, curvature, learns_b)
+
+
+def moment_preconditioner(sums: Moments, mix: float, alpha: float, curvature: float, has_intercept: bool) -> Vector:
+    """Return products with (curvature · H + alpha I)⁻¹, H the Hessian of the squared loss from its sums."""
+    d = sums.n_features
     P = np.zeros((d + 1, d + 1))
     if mix < 1.0:
         P[:d, :d] += (1.0 - mix) * curvature / sums.pair_weight * sums.pair[:d, :d]
-    if sums.plain is not None:
+    if sums.plain is not None and mix > 0.0:
         kept = np.r_[:d, d + 1]
         P += mix * curvature / sums.plain[-1, -1] * sums.plain[np.ix_(kept, kept)]
-    P = P if learns_b else P[:d, :d]
+    P = P if has_intercept else P[:d, :d]
     P[np.diag_indices(d)] += alpha
-    # what rounding may have made negative; a preconditioner need not be exact
+    # rounding may have made eigenvalues negative; a preconditioner need not be exact
     P[np.diag_indices_from(P)] *= 1.0 + 1e-10
     factor = linalg.cho_factor(P)
     return lambda r: np.asarray(linalg.cho_solve(factor, r))
