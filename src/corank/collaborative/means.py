@@ -32,7 +32,7 @@ def item_means(ratings: Any, shrink: float) -> Floats:
     gaps = ratings.data - np.repeat(user_levels(ratings, np.zeros(n_items)), sizes)
     return conjugate_gradients(
         lambda m: diagonal * m - rated.T @ ((rated @ m) / sizes),
-        np.bincount(ratings.indices, gaps, n_items),
+        np.bincount(ratings.indices, gaps, n_items).astype(np.float64),
         lambda m: m / diagonal,
         _TOL**2,
         10 * n_items,
