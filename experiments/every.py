@@ -8,7 +8,7 @@ from pathlib import Path
 
 from corank.data.durable.atomic import atomic_file
 from corank.evaluation.report import Report
-from corank.evaluation.report.blocks import Block, Code, Folded, Section, Text
+from corank.evaluation.report.blocks import Code, Details, PageBlock, Paragraph, Section
 from corank.evaluation.report.page import page
 from corank.tables import ReportTable
 from experiments import about
@@ -35,12 +35,12 @@ class Ran:
     @property
     def section(self) -> Section:
         """What the page shows of it."""
-        blocks: list[Block] = [Code(self.command)]
+        blocks: list[PageBlock] = [Code(self.command)]
         if self.report is None:
-            return Section(self.name, self.name, [*blocks, Text(f"Not run: {self.reason}")])
+            return Section(self.name, self.name, [*blocks, Paragraph(f"Not run: {self.reason}")])
         told = self.report.blocks(f"{self.folder}/")
         # tables may be long: findings and pictures are seen at once, tables when they are opened
-        blocks += [Folded(block.title, block) if isinstance(block, ReportTable) else block for block in told]
+        blocks += [Details(block.title, block) if isinstance(block, ReportTable) else block for block in told]
         return Section(self.name, self.report.title, blocks)
 
 
@@ -68,9 +68,9 @@ def write_every(ran: Sequence[Ran], folder: Path, stem: str) -> tuple[Path, Path
     return html, markdown
 
 
-def _opening(ran: Sequence[Ran]) -> list[Block]:
+def _opening(ran: Sequence[Ran]) -> list[PageBlock]:
     """How many were run, and what each is."""
     rows = tuple((one.name, about(one.name), "run" if one.report else f"not run: {one.reason}") for one in ran)
     n = sum(one.report is not None for one in ran)
     table = ReportTable("What each asks", ("experiment", "what it asks", "state"), rows)
-    return [Text(f"{n} of {len(ran)} experiments were run.", "verdict"), table]
+    return [Paragraph(f"{n} of {len(ran)} experiments were run.", "verdict"), table]

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 
 ALONE = {"meta", "link", "img", "br", "hr", "input"}
 # SVG inside HTML may close its elements at once
-DRAWN = {"line", "circle", "rect", "polyline", "polygon", "path"}
+DRAWN = {"line", "circle", "rect", "polyline", "polygon", "path", "use"}
 
 
 @dataclass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 from itertools import pairwise
@@ -11,11 +12,10 @@ from urllib.parse import urlparse
 import numpy as np
 import pytest
 
-import corank.evaluation.report
 from corank.errors import InputError
-from corank.evaluation.report.drawn import PLOTS
-from corank.evaluation.report.study import study_html, study_markdown, write
-from corank.evaluation.report.words import in_words
+from corank.evaluation.report.charts import bar_chart
+from corank.evaluation.report.plots import PLOTS, study_plot
+from corank.evaluation.report.study import describe_convention, study_html, study_markdown, write
 from corank.metrics import CONVENTIONS
 from read_page import Page
 from some_study import full_study, unfinished_study
@@ -66,7 +66,7 @@ def test_the_data_are_told_with_what_is_odd_about_them():
     grades = PAGE.table("Scored rows by grade")
     assert [int(row[1]) for row in grades.rows] == [n for _, n in STUDY.data.grades]
     assert sum(float(row[2]) for row in grades.rows) == pytest.approx(100, abs=0.2)
-    assert any(text.startswith("20 queries of 200 cannot tell") for text in PAGE.text_of("p"))
+    assert any(text.startswith("20 queries of 200 cannot distinguish") for text in PAGE.text_of("p"))
 
 
 def test_the_worst_queries_stand_first_beside_the_simplest_method():
@@ -78,13 +78,13 @@ def test_the_worst_queries_stand_first_beside_the_simplest_method():
 
 
 def test_bounds_are_told_with_their_assumptions():
-    table = PAGE.table("Where the expected error lies")
+    table = PAGE.table("Intervals of the expected error")
     assert table.rows[0] == ["k-partite error", "0.2100", "0.1500", "0.2700", "0.95", "0.5000", ""]
     assert table.rows[1][-1].startswith("vacuous")
     items = PAGE.text_of("li")
     assert "Rows are independent." in items
     assert "w & v < 1. (disagreement)" in items
-    assert ["disagreement", "width", "3.1000"] in PAGE.table("Parts of the bounds").rows
+    assert ["disagreement", "width", "3.1000"] in PAGE.table("Terms of the bounds").rows
 
 
 def test_what_was_tuned_stands_fold_by_fold():
@@ -96,7 +96,7 @@ def test_what_was_tuned_stands_fold_by_fold():
 def test_it_can_be_repeated():
     assert STUDY.command in PAGE.text_of("code")
     facts = dict(zip(PAGE.text_of("dt"), PAGE.text_of("dd"), strict=True))
-    assert (facts["seed"], facts["outer folds"], facts["numpy"], facts["this run took"]) == (
+    assert (facts["seed"], facts["outer folds"], facts["numpy"], facts["run time"]) == (
         "0",
         "5",
         "2.3.1",
@@ -107,7 +107,7 @@ def test_it_can_be_repeated():
 
 def test_nothing_is_loaded_and_nothing_runs():
     text = study_html(STUDY)
-    assert len(text.encode()) < 500_000
+    assert len(text.encode()) < 300_000
     assert not PAGE.all("script")
     assert not PAGE.all("img")
     for _, attributes in PAGE.tags:
@@ -157,7 +157,7 @@ def test_markdown_has_the_sections_and_tables_of_the_page():
 
 def test_parts_without_data_are_left_out():
     page = Page(study_html(unfinished_study()))
-    assert page.text_of("h2") == ["The data", "Methods", "To repeat it"]
+    assert page.text_of("h2") == ["The data", "Methods", "How to repeat the study"]
     assert not page.all("svg")
     assert all("0 of 5 folds in the time given" in row[-1] for row in page.table("Methods").rows)
     assert len(page.table("Methods").rows) == len(STUDY.outcomes)
@@ -188,7 +188,7 @@ def test_a_convention_of_the_users_own_is_told_too():
     outcomes = [one for one in STUDY.outcomes if one.is_complete]
     told = [replace(one, evaluation=replace(one.evaluation, convention=own)) for one in outcomes]
     study = replace(STUDY, outcomes=tuple(told), convention="mine")
-    assert "Convention mine: a grade y gains y," in " ".join(Page(study_html(study)).text_of("p"))
+    assert "Convention mine: grade y has gain y," in " ".join(Page(study_html(study)).text_of("p"))
     nothing = replace(unfinished_study(), convention="mine")
     assert "higher is better. Convention mine." in " ".join(Page(study_html(nothing)).text_of("p"))
 
@@ -207,7 +207,7 @@ def test_reports_are_replaced_only_when_asked(tmp_path):
         write(STUDY, tmp_path)
     assert {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == before
     assert write(STUDY, tmp_path, overwrite=True)
-    with pytest.raises(InputError, match="no folder"):
+    with pytest.raises(InputError, match="is not a folder"):
         write(STUDY, tmp_path / "missing")
 
 
@@ -232,10 +232,27 @@ def test_a_study_is_a_frame_a_latex_table_and_html():
 
 @pytest.mark.parametrize("name", CONVENTIONS)
 def test_every_convention_has_words_of_its_own(name):
-    others = [in_words(replace(other, name=name)) for other in CONVENTIONS.values() if other.name != name]
-    assert in_words(CONVENTIONS[name]).startswith(f"Convention {name}: ")
-    assert in_words(CONVENTIONS[name]) not in others
+    others = [describe_convention(replace(other, name=name)) for other in CONVENTIONS.values() if other.name != name]
+    assert describe_convention(CONVENTIONS[name]).startswith(f"Convention {name}: ")
+    assert describe_convention(CONVENTIONS[name]) not in others
 
 
-def test_the_room_offers_what_it_lists():
-    assert {"Report", "ReportTable", "write"} <= set(corank.evaluation.report.__all__)
+def test_tables_are_written_without_matplotlib(monkeypatch, tmp_path):
+    for name in [one for one in sys.modules if one.split(".")[0] == "matplotlib"]:
+        monkeypatch.setitem(sys.modules, name, None)
+    page = Page(study_html(STUDY))
+    assert not page.all("svg")
+    assert [table.caption for table in page.tables] == [table.caption for table in PAGE.tables]
+    (note,) = [text for text in page.text_of("li") if "matplotlib" in text]
+    assert note == ("The report has no plots: matplotlib is not installed; run: pip install 'corank[report]'.")
+    assert [path.name for path in write(STUDY, tmp_path)] == ["report.html", "report.md"]
+
+
+def test_a_plot_is_added_by_one_function(monkeypatch):
+    monkeypatch.setattr("corank.evaluation.report.plots.PLOTS", dict(PLOTS))
+
+    @study_plot("extra", "queries")
+    def extra(study):
+        return "Extra", bar_chart([("a", 1.0)], "x"), "a 1", "One bar."
+
+    assert len(Page(study_html(STUDY)).all("svg")) == len(PAGE.all("svg")) + 1

@@ -1,4 +1,4 @@
-"""Reports: tables, plots and what they say, as one HTML page and as Markdown."""
+"""Reports with tables and plots, as one HTML page and as Markdown."""
 
 from corank.evaluation.report.report import Report
 from corank.evaluation.report.study import study_html, study_markdown, write

@@ -1,4 +1,4 @@
-"""One page of HTML that holds its own style: readable on a phone, on paper, in the dark and by keyboard."""
+"""The frame and the styles of an HTML page: for phones, paper, dark mode and the keyboard."""
 
 from __future__ import annotations
 
@@ -6,30 +6,112 @@ from collections.abc import Sequence
 from html import escape
 
 from corank._version import __version__
-from corank.evaluation.report.style import COLOURS, PAGE, PLOT
 
-# with it a browser refuses every request that the page could make
-_SEAL = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+LIGHT = {
+    "paper": "#ffffff", "raised": "#f3f5f8", "ink": "#1b1f24", "quiet": "#565d66", "line": "#c9ced6", "link": "#0b5cad",
+    "s1": "#014c9c", "s2": "#e16817", "s3": "#461556", "s4": "#018863", "s5": "#c41040", "s6": "#20461f",
+}  # fmt: skip
+"""Colours on white; the six series also differ in lightness, so that grey prints stay readable."""
+
+DARK = {
+    "paper": "#15181d", "raised": "#20242b", "ink": "#e7e9ec", "quiet": "#a9b0ba", "line": "#434a55", "link": "#8cc0ff",
+    "s1": "#67b6fe", "s2": "#ffc96e", "s3": "#c25eb8", "s4": "#89fed0", "s5": "#fd6862", "s6": "#f0f7fd",
+}  # fmt: skip
+
+DASHES: tuple[tuple[float, ...], ...] = ((), (7, 3), (2, 3), (9, 3, 2, 3), (4, 2), (12, 4))
+"""Dash patterns of the six series: colour is never the only difference."""
+
+
+def _variables(colours: dict[str, str]) -> str:
+    return " ".join(f"--{name}: {colour};" for name, colour in colours.items())
+
+
+COLOURS = f"""
+:root {{ color-scheme: light dark; {_variables(LIGHT)} }}
+@media screen and (prefers-color-scheme: dark) {{ :root {{ {_variables(DARK)} }} }}
+"""
+
+PLOT = """
+svg { font: 11.5px system-ui, sans-serif; overflow: visible; stroke-linejoin: round; }
+svg text { fill: var(--ink); font-variant-numeric: tabular-nums; }
+/* an outline in the background colour keeps text readable over grid lines */
+svg text { paint-order: stroke; stroke: var(--paper); stroke-width: 3px; }"""
+
+PAGE = """
+* { box-sizing: border-box; }
+body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); margin: 0 auto;
+  max-width: 66rem; padding: 1.5rem 1rem 3rem; overflow-wrap: break-word; }
+h1 { font-size: 1.7rem; line-height: 1.2; margin: .3rem 0 .8rem; }
+h2 { font-size: 1.3rem; margin: 2.4rem 0 .6rem; }
+h3 { font-size: 1.05rem; margin: 1.6rem 0 .4rem; }
+p, ul, ol { max-width: 46rem; }
+a { color: var(--link); }
+:focus-visible { outline: 3px solid var(--link); outline-offset: 2px; }
+.skip { position: absolute; left: -100vw; background: var(--paper); padding: .5rem 1rem; }
+.skip:focus { left: 1rem; top: .5rem; z-index: 1; }
+nav ul { display: flex; flex-wrap: wrap; gap: .2rem 1.2rem; list-style: none; padding: 0; margin: 0; max-width: none; }
+nav a { display: inline-block; padding: .25rem 0; }
+.verdict { font-size: 1.1rem; border-left: 4px solid var(--link); background: var(--raised); padding: .8rem 1rem; }
+.note, figcaption, footer { color: var(--quiet); font-size: .9rem; }
+.wide { overflow-x: auto; max-width: 100%; margin: 1.4rem 0 .4rem; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
+caption { text-align: left; font-weight: 600; padding-bottom: .4rem; }
+th, td { text-align: left; padding: .25rem .7rem; border-bottom: 1px solid var(--line); vertical-align: top;
+  overflow-wrap: normal; }
+tbody th { font-weight: normal; min-width: 7rem; }
+td:not(.number) { min-width: 9rem; }
+thead th { border-bottom-color: var(--ink); vertical-align: bottom; }
+th:first-child { padding-left: 0; }
+.number { text-align: right; }
+tbody .number { white-space: nowrap; }
+tbody th, thead th:first-child { position: sticky; left: 0; background: var(--paper); }
+tbody tr:hover > * { background: var(--raised); }
+.plots { display: grid; gap: 1.5rem 2.5rem; grid-template-columns: repeat(auto-fit, minmax(min(100%, 20rem), 1fr)); }
+figure { margin: 0; max-width: 28rem; break-inside: avoid; }
+figure svg { display: block; width: 100%; height: auto; }
+figcaption { margin-top: .3rem; }
+img { max-width: 100%; height: auto; background: #fff; }
+details { margin: 1rem 0; }
+summary { cursor: pointer; color: var(--link); padding: .25rem 0; width: fit-content; }
+pre { background: var(--raised); padding: .7rem 1rem; overflow-x: auto; }
+code { font: .9em ui-monospace, monospace; }
+dl { display: grid; grid-template-columns: repeat(auto-fit, minmax(9rem, 1fr)); gap: .8rem 1.2rem; margin: 1rem 0; }
+dl div { display: flex; flex-direction: column; justify-content: end; }
+dt { color: var(--quiet); font-size: .9rem; }
+dd { margin: 0; font-size: 1.15rem; font-variant-numeric: tabular-nums; }
+footer { border-top: 1px solid var(--line); margin-top: 3rem; padding-top: .8rem; }
+@media print {
+  body { font-size: 10.5pt; max-width: none; padding: 0; }
+  nav, .skip { display: none; }
+  h2, h3, caption { break-after: avoid; }
+  tr, figure, dl { break-inside: avoid; }
+  .wide { overflow: visible; }
+  pre { white-space: pre-wrap; }
+  summary { list-style: none; color: inherit; }
+  details::details-content { content-visibility: visible; block-size: auto; }
+  .plots { grid-template-columns: 1fr 1fr; }
+}
+"""
+
+# browsers then refuse every request of the page
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 
 def page(title: str, body: str, sections: Sequence[tuple[str, str]] = (), *, sealed: bool = False) -> str:
     """
-    Put a page together.
+    Return a whole HTML page.
 
-    title: its heading.
-    body: what stands below the heading, HTML.
-    sections: anchor and name of the sections that links at the top lead to.
-    sealed: whether browsers are told to load nothing; pictures that stand in files of their own would not be shown.
-    Returns: the whole page.
+    body: HTML below the heading.
+    sections: anchor and name of each section, for the links at the top.
+    sealed: whether a Content-Security-Policy forbids all requests, image files included.
     """
     links = "".join(f'<li><a href="#{anchor}">{escape(name)}</a></li>' for anchor, name in sections)
-    # an icon of no bytes: browsers ask the server for one otherwise
     head = [
         '<meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        *([f'<meta http-equiv="Content-Security-Policy" content="{_SEAL}">'] if sealed else []),
+        *([f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'] if sealed else []),
         f"<title>{escape(title)}</title>",
-        '<link rel="icon" href="data:,">',
+        '<link rel="icon" href="data:,">',  # otherwise browsers request /favicon.ico
         f"<style>{COLOURS}{PAGE}{PLOT}</style>",
     ]
     lines = [
@@ -52,27 +134,9 @@ def page(title: str, body: str, sections: Sequence[tuple[str, str]] = (), *, sea
 
 
 def section(anchor: str, name: str, *blocks: str) -> str:
-    """
-    Put a section together.
-
-    anchor: what links lead to.
-    name: its heading.
-    blocks: HTML; empty ones are left out.
-    Returns: the section, or nothing where no block is left.
-    """
+    """Return a section of HTML blocks without the empty ones; "" if none is left."""
     kept = [block for block in blocks if block]
     if not kept:
         return ""
     heading = f'<h2 id="{anchor}-heading">{escape(name)}</h2>'
     return "\n".join([f'<section id="{anchor}" aria-labelledby="{anchor}-heading">', heading, *kept, "</section>"])
-
-
-def details(summary: str, content: str) -> str:
-    """
-    Fold something away, which keys and paper open again.
-
-    summary: what it is.
-    content: HTML.
-    Returns: a ``details`` element.
-    """
-    return f"<details>\n<summary>{escape(summary)}</summary>\n{content}\n</details>"

@@ -1,4 +1,4 @@
-"""Report: tables with what they say, written as Markdown, HTML and JSON."""
+"""Report: the tables and findings of an experiment, written as Markdown, HTML and JSON."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from html import escape
 from pathlib import Path
 
 from corank.data.durable.atomic import atomic_file
-from corank.evaluation.report.blocks import Block, Items, Picture, Text
+from corank.evaluation.report.blocks import BulletList, PageBlock, Paragraph, Picture
 from corank.evaluation.report.page import page
 from corank.tables import Cell, ReportTable
 
@@ -17,20 +17,20 @@ from corank.tables import Cell, ReportTable
 @dataclass(frozen=True)
 class Report:
     """
-    What an experiment found.
+    Result of an experiment.
 
     Parameters
     ----------
     title : str
-        Name of the experiment in words.
+        Title of the experiment.
     about : str
-        Data, protocol and source of the paper's figures, a paragraph.
+        A paragraph about the data, the protocol and the source of the paper's figures.
     tables : tuple of ReportTable
-        What was measured.
+        Measurements.
     findings : tuple of str
-        What the tables say, one sentence each.
+        One sentence per finding.
     plots : tuple of Path
-        Pictures, already written.
+        Image files that exist.
     """
 
     title: str
@@ -39,38 +39,38 @@ class Report:
     findings: tuple[str, ...] = ()
     plots: tuple[Path, ...] = field(default=())
 
-    def blocks(self, folder: str = "") -> list[Block]:
+    def blocks(self, folder: str = "") -> list[PageBlock]:
         """
-        Return what stands below the title: what was found, then how it shows.
+        Return the blocks below the title.
 
         Parameters
         ----------
         folder : str
-            Where the pictures stand, as the page sees it, such as ``"lcra/"``.
+            Folder of the images relative to the page, such as ``"lcra/"``.
 
         Returns
         -------
         list of blocks
-            A paragraph, findings, tables and pictures.
+            A paragraph, findings, tables and images.
         """
-        found = [Items(self.findings)] if self.findings else []
+        found = [BulletList(self.findings)] if self.findings else []
         pictures = [Picture(folder + plot.name, plot.stem) for plot in self.plots]
-        return [Text(self.about), *found, *self.tables, *pictures]
+        return [Paragraph(self.about), *found, *self.tables, *pictures]
 
     def markdown(self) -> str:
         """
-        Return the whole report as Markdown; pictures are named relative to the report.
+        Return the report as Markdown; links to images are relative to it.
 
         Returns
         -------
         str
-            Title, paragraph, findings, tables and pictures.
+            Title, paragraph, findings, tables and images.
         """
         return "\n\n".join([f"# {self.title}", *(block.markdown() for block in self.blocks())]) + "\n"
 
     def html(self) -> str:
         """
-        Return the whole report as one page of HTML; pictures are named relative to it.
+        Return the report as one HTML page; links to images are relative to it.
 
         Returns
         -------
@@ -80,12 +80,12 @@ class Report:
         return page(self.title, "\n".join(block.html() for block in self.blocks()))
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows, the pictures apart, which stand in a folder of their own."""
+        """Return the title and tables for a notebook; the images are files in another folder."""
         return f"<h3>{escape(self.title)}</h3>\n" + "\n".join(table.html() for table in self.tables)
 
     def write(self, folder: Path) -> tuple[Path, ...]:
         """
-        Write ``report.md``, ``report.html`` and ``report.json``, in the place of those of an earlier run.
+        Write ``report.md``, ``report.html`` and ``report.json``, replacing those of an earlier run.
 
         Parameters
         ----------
@@ -114,5 +114,5 @@ class Report:
 
 
 def _without_nan(rows: tuple[tuple[Cell, ...], ...]) -> list[list[Cell]]:
-    """JSON has no NaN: a cell without a value is null."""
+    """Replace NaN by None, since JSON has no NaN."""
     return [[None if isinstance(cell, float) and math.isnan(cell) else cell for cell in row] for row in rows]

@@ -1,4 +1,4 @@
-"""A study as one page: what was found, how sure it is, what the winner is like, and how to repeat it."""
+"""The report of a study as one HTML page and as Markdown with its plots in files."""
 
 from __future__ import annotations
 
@@ -8,130 +8,161 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from corank.data.durable.atomic import atomic_file, require_place
-from corank.errors import InputError
-from corank.evaluation.report import drawn
-from corank.evaluation.report.blocks import Block, Code, Facts, Folded, Items, Plot, Plots, Section, Text, plot_file
+from corank.errors import InputError, MissingExtra, need
+from corank.evaluation.report.blocks import (
+    BulletList,
+    Code,
+    Details,
+    Facts,
+    PageBlock,
+    Paragraph,
+    Plot,
+    PlotGrid,
+    Section,
+    plot_file,
+)
+from corank.evaluation.report.charts import standalone
 from corank.evaluation.report.page import page
-from corank.evaluation.report.svg import standalone
-from corank.evaluation.report.words import counted, duration, in_words
-from corank.metrics.conventions import CONVENTIONS
+from corank.evaluation.report.plots import PLOTS, plots_of, reference_of
+from corank.metrics.conventions import CONVENTIONS, Convention
 from corank.tables import Cell, ReportTable
 
-if TYPE_CHECKING:  # whoever has a study has imported these, and reports without one need not
+if TYPE_CHECKING:  # not needed at run time; importing them is slow
     from corank.evaluation.bounds.bound import Bound
     from corank.evaluation.compare.values import Study
 
 N_WORST = 20
-"""Rows of the table of queries on which the winner does worst."""
+"""Rows of the table of the queries with the lowest values."""
 
 
 def study_html(study: Study) -> str:
     """
-    Return a study as one page of HTML, which loads nothing else: no script, no picture, no font.
+    Return a study as one self-contained HTML page, without scripts, images or fonts to load.
 
     Parameters
     ----------
     study : Study
-        What `corank.evaluation.compare` found.
+        Result of `corank.evaluation.compare`.
 
     Returns
     -------
     str
-        The page; parts for which the study holds nothing are left out.
+        The page. Sections without data are left out; so are plots if matplotlib is not installed.
     """
-    parts = _sections(study)
-    links = [(part.anchor, part.name) for part in parts]
-    body = "\n".join([*(block.html() for block in _opening(study)), *(part.html() for part in parts)])
-    return page(_title(study), body, links, sealed=True)
+    return _html(study, _sections(study))
 
 
 def study_markdown(study: Study) -> str:
     """
-    Return a study as Markdown; its plots are files beside it, as `write` names them.
+    Return a study as Markdown with links to the plots that `write` saves.
 
     Parameters
     ----------
     study : Study
-        What `corank.evaluation.compare` found.
+        Result of `corank.evaluation.compare`.
 
     Returns
     -------
     str
-        The same parts as the page.
+        The same sections as the page.
     """
-    blocks = [*_opening(study), *_sections(study)]
-    return "\n\n".join([f"# {_title(study)}", *(block.markdown() for block in blocks)]) + "\n"
+    return _markdown(study, _sections(study))
 
 
 def write(study: Study, folder: str | os.PathLike[str], *, overwrite: bool = False) -> tuple[Path, ...]:
     """
-    Write a study as ``report.html``, one page for itself, and as ``report.md`` with its plots beside it.
+    Write ``report.html``, which is self-contained, and ``report.md`` with its plots in files next to it.
 
     Parameters
     ----------
     study : Study
-        What `corank.evaluation.compare` found.
+        Result of `corank.evaluation.compare`.
     folder : path
         An existing folder.
     overwrite : bool
-        Whether reports that stand there are replaced, with all their plots.
+        Whether to replace an existing report and all its plots.
 
     Returns
     -------
     tuple of Path
-        The page, the Markdown, and ``report-NAME.svg`` for each plot.
+        The page, the Markdown file, and ``report-NAME.svg`` for each plot.
     """
     place = Path(folder)
     if not place.is_dir():
-        raise InputError(f"{folder} is no folder to write a report to; create it first.")
-    plots = [plot for part in _sections(study) for block in part.blocks for plot in _plots_of(block)]
-    texts = {"report.html": study_html(study), "report.md": study_markdown(study)}
+        raise InputError(f"{folder} is not a folder; create it before writing a report to it.")
+    sections = _sections(study)
+    plots = [plot for part in sections for block in part.blocks for plot in _plots_in(block)]
+    texts = {"report.html": _html(study, sections), "report.md": _markdown(study, sections)}
     texts |= {plot.file: standalone(plot.drawing) for plot in plots}
-    for name in texts:  # all of them or none
+    for name in texts:  # check all files before writing the first
         require_place(place / name, overwrite=overwrite)
-    for name in reversed(texts):  # the page last: where it stands, everything does
+    for name in reversed(texts):  # the page last: if it exists, the report is complete
         with atomic_file(place / name, overwrite=overwrite) as scratch:
             scratch.write_text(texts[name], encoding="utf-8")
-    if overwrite:  # plots that the replaced report had, and this one has not
-        for name in {plot_file(name) for name in drawn.PLOTS} - set(texts):
-            if (place / name).is_file():
-                (place / name).unlink()
+    if overwrite:  # remove plots of the replaced report that this one does not have
+        for name in {plot_file(name) for name in PLOTS} - set(texts):
+            (place / name).unlink(missing_ok=True)
     return tuple(place / name for name in texts)
 
 
+def _html(study: Study, sections: Sequence[Section]) -> str:
+    links = [(part.anchor, part.name) for part in sections]
+    body = "\n".join(block.html() for block in (*_opening(study), *sections))
+    return page(_title(study), body, links, sealed=True)
+
+
+def _markdown(study: Study, sections: Sequence[Section]) -> str:
+    blocks = (*_opening(study), *sections)
+    return "\n\n".join([f"# {_title(study)}", *(block.markdown() for block in blocks)]) + "\n"
+
+
 def _title(study: Study) -> str:
-    # files by their names alone; the command has them whole
+    # file names only; the command shows whole paths
     return f"Rankers compared on {', '.join(Path(part).name for part in study.data.name.split(', '))}"
 
 
-def _plots_of(block: Block) -> Iterator[Plot]:
+def _plots_in(block: PageBlock) -> Iterator[Plot]:
     if isinstance(block, Plot):
         yield block
-    elif isinstance(block, Plots):
+    elif isinstance(block, PlotGrid):
         yield from block.plots
 
 
 def _sections(study: Study) -> list[Section]:
-    """The parts of the page that hold anything."""
+    """Return the sections that have content."""
     parts = [
         Section("data", "The data", _data(study)),
         Section("leaderboard", "Methods", _leaderboard(study)),
         Section("curve", "How many judgements are needed", _curve(study)),
         Section("winner", "The chosen method", _winner(study)),
         Section("queries", "Query by query", _queries(study)),
-        Section("bounds", "What theory promises", _promised(study.bounds)),
+        Section("bounds", "Error bounds", _error_bounds(study.bounds)),
         Section("tuning", "How methods were tuned", _tuning(study)),
-        Section("repeat", "To repeat it", _repeat(study)),
+        Section("repeat", "How to repeat the study", _repeat(study)),
     ]
     return [part for part in parts if part.blocks]
 
 
-def _opening(study: Study) -> list[Block]:
-    blocks: list[Block] = [Text(study.verdict, "verdict"), Text(study.rule)]
-    return [*blocks, Items(study.notes)] if study.notes else blocks
+def _plots(study: Study, section: str) -> list[PageBlock]:
+    """Return the plots of a section, in a grid if there are several; none without matplotlib."""
+    try:
+        plots = plots_of(study, section)
+    except MissingExtra:
+        return []
+    return [PlotGrid(plots)] if len(plots) > 1 else list(plots)
 
 
-def _data(study: Study) -> list[Block]:
+def _opening(study: Study) -> list[PageBlock]:
+    notes = study.notes
+    try:
+        need("matplotlib", "report")
+    except MissingExtra as error:
+        notes = (*notes, f"The report has no plots: {error}.")
+    blocks: list[PageBlock] = [Paragraph(study.verdict, "verdict"), Paragraph(study.rule)]
+    return [*blocks, BulletList(notes)] if notes else blocks
+
+
+def _data(study: Study) -> list[PageBlock]:
     data = study.data
     counts = [
         ("queries", data.n_queries),
@@ -144,20 +175,20 @@ def _data(study: Study) -> list[Block]:
         ("repeated rows", data.n_duplicated_rows),
     ]
     if data.n_pool_rows:
-        counts += [("unscored rows beside it", data.n_pool_rows), ("their queries", data.n_pool_queries)]
-    blocks: list[Block] = [Facts(tuple((name, f"{n:,}") for name, n in counts))]
+        counts += [("further unscored rows", data.n_pool_rows), ("their queries", data.n_pool_queries)]
+    blocks: list[PageBlock] = [Facts(tuple((name, f"{n:,}") for name, n in counts))]
     if data.n_single_grade_queries or data.n_unscored_queries:
-        silent = data.n_single_grade_queries + data.n_unscored_queries
+        n = data.n_single_grade_queries + data.n_unscored_queries
         blocks.append(
-            Text(
-                f"{counted(silent, 'query', 'queries')} of {data.n_queries:,} cannot tell a good order from a bad one: "
-                "their rows have one grade, or none.",
+            Paragraph(
+                f"{n:,} {'query' if n == 1 else 'queries'} of {data.n_queries:,} cannot distinguish a good order from "
+                "a bad one: all their rows have the same grade or none.",
                 "note",
             )
         )
     if data.constant_columns:
-        shown = ", ".join(data.constant_columns[:20]) + (", ..." if len(data.constant_columns) > 20 else "")
-        blocks.append(Text(f"Columns with one value only: {shown}.", "note"))
+        names = ", ".join(data.constant_columns[:20]) + (", ..." if len(data.constant_columns) > 20 else "")
+        blocks.append(Paragraph(f"Constant columns: {names}.", "note"))
     if data.grades:
         total = sum(n for _, n in data.grades)
         rows: tuple[tuple[Cell, ...], ...] = tuple((f"{g:g}", n, 100.0 * n / total) for g, n in data.grades)
@@ -165,32 +196,28 @@ def _data(study: Study) -> list[Block]:
     return blocks
 
 
-def _leaderboard(study: Study) -> list[Block]:
+def _leaderboard(study: Study) -> list[PageBlock]:
     from corank.evaluation.compare.display import leaderboard, paired_table
 
     if not study.outcomes:
         return []
-    table = leaderboard(study)
     direction = "higher is better" if study.larger_is_better else "lower is better"
-    blocks: list[Block] = [Text(f"{study.metric}, {direction}. {_convention(study)}")]
-    plot = drawn.intervals(study)
-    blocks += [plot] if plot else []
-    blocks.append(table)
+    blocks: list[PageBlock] = [Paragraph(f"{study.metric}, {direction}. {_convention(study)}")]
+    blocks += [*_plots(study, "leaderboard"), leaderboard(study)]
     if study.tests:
-        blocks.append(Folded("Every paired test", paired_table(study)))
+        blocks.append(Details("All paired tests", paired_table(study)))
     return blocks
 
 
 def _convention(study: Study) -> str:
-    """What the names of metrics leave open; a convention of the user's own is known to the evaluations only."""
+    """Describe the convention of the metrics; only evaluations hold one that the user defined."""
     own = (one.evaluation.convention for one in study.outcomes if one.evaluation is not None)
     rules = next(own, CONVENTIONS.get(study.convention))
-    return f"Convention {study.convention}." if rules is None else in_words(rules)
+    return f"Convention {study.convention}." if rules is None else describe_convention(rules)
 
 
-def _curve(study: Study) -> list[Block]:
-    plot = drawn.curves(study)
-    if plot is None:
+def _curve(study: Study) -> list[PageBlock]:
+    if not study.curve:
         return []
     titles = {one.name: one.title for one in study.outcomes}
     rows = tuple(
@@ -199,79 +226,75 @@ def _curve(study: Study) -> list[Block]:
     )
     columns = ("method", "share scored", "queries", study.metric, "low", "high", "draws")
     table = ReportTable("Learning curves", columns, rows, formats=("", ".3g", *[""] * 5))
-    return [plot, Folded("The numbers of the plot", table)]
+    return [*_plots(study, "curve"), Details("Values of the plot", table)]
 
 
-def _winner(study: Study) -> list[Block]:
+def _winner(study: Study) -> list[PageBlock]:
     if not study.winner:
         return []
-    found = [drawn.path(study), drawn.coefficients(study), drawn.reliability(study), drawn.trade_off(study)]
-    plots = tuple(plot for plot in found if plot is not None)
-    blocks: list[Block] = []
+    blocks: list[PageBlock] = []
     if study.model is not None:
         winner = study.outcome(study.winner)
-        learnt = "which needs no judgements" if winner.is_label_free else "learnt from all scored rows"
-        blocks.append(Text(f"{winner.title}, {learnt}, is saved as {study.model}."))
-    if plots:
-        blocks.append(Plots(plots))
+        training = "which needs no judgements" if winner.is_label_free else "fitted on all scored rows"
+        blocks.append(Paragraph(f"{winner.title}, {training}, is saved as {study.model}."))
+    blocks += _plots(study, "winner")
     if study.coefficients:
         weights = tuple((one.column, one.scaled, one.weight) for one in study.coefficients)
         columns = ("column", "weight × deviation", "weight")
         table = ReportTable("Weights of the columns", columns, weights, formats=("", ".4g", ".6g"))
-        blocks.append(Folded("Every weight", table))
+        blocks.append(Details("All weights", table))
     return blocks
 
 
-def _queries(study: Study) -> list[Block]:
+def _queries(study: Study) -> list[PageBlock]:
     if not study.queries or not study.winner:
         return []
-    other = drawn.held_against(study)
+    other = reference_of(study)
     columns = ("query", study.outcome(study.winner).title, *([other.title] if other else []), "rows", "scored")
     rows: tuple[tuple[Cell, ...], ...] = tuple(
         (one.query, one.value, *([one.base] if other else []), one.n_rows, one.n_scored)
         for one in study.queries[:N_WORST]
     )
-    title = f"Queries on which {columns[1]} does worst, by {study.metric}"
-    plot = drawn.differences(study)
-    return [*([plot] if plot else []), ReportTable(title, columns, rows)]
+    title = f"Queries on which {columns[1]} is worst, by {study.metric}"
+    return [*_plots(study, "queries"), ReportTable(title, columns, rows)]
 
 
-def _promised(bounds: Sequence[Bound]) -> list[Block]:
+def _error_bounds(bounds: Sequence[Bound]) -> list[PageBlock]:
     if not bounds:
         return []
     columns = ("error", "observed", "low", "high", "probability", "of a random order", "remark")
     rows = tuple((one.name, one.error, one.low, one.high, 1.0 - one.delta, one.random, one.verdict) for one in bounds)
     note = "With this probability over the draw of the data, the expected error lies between low and high."
     parts: tuple[tuple[Cell, ...], ...] = tuple((one.name, name, value) for one in bounds for name, value in one.parts)
-    made = ReportTable("Parts of the bounds", ("error", "part", "value"), parts)
-    held: dict[str, list[str]] = {}
+    terms = ReportTable("Terms of the bounds", ("error", "term", "value"), parts)
+    bounds_of: dict[str, list[str]] = {}
     for one in bounds:
         for text in one.assumptions:
-            held.setdefault(text, []).append(one.name)
-    assumed = (text if len(of) == len(bounds) else f"{text} ({', '.join(of)})" for text, of in held.items())
+            bounds_of.setdefault(text, []).append(one.name)
+    assumed = (text if len(of) == len(bounds) else f"{text} ({', '.join(of)})" for text, of in bounds_of.items())
     return [
-        ReportTable("Where the expected error lies", columns, rows, note=note, formats=("", "", "", "", "g", "", "")),
-        Text("What has to be true for that:"),
-        Items(tuple(assumed)),
-        Folded("What the bounds are made of", made),
+        ReportTable("Intervals of the expected error", columns, rows, note=note, formats=("", "", "", "", "g", "", "")),
+        Paragraph("Assumptions:"),
+        BulletList(tuple(assumed)),
+        Details("Terms of the bounds", terms),
     ]
 
 
-def _tuning(study: Study) -> list[Block]:
-    told = ((one.title, one.tuning, _chosen(one.chosen)) for one in study.outcomes)
-    rows = tuple(row for row in told if any(row[1:]))
+def _tuning(study: Study) -> list[PageBlock]:
+    found = ((one.title, one.tuning, _chosen(one.chosen)) for one in study.outcomes)
+    rows = tuple(row for row in found if any(row[1:]))
     if not rows:
         return []
-    note = "What was chosen stands fold by fold, once where all folds agree."
-    return [ReportTable("Tuning, inside the training part of each fold", ("method", "how", "chosen"), rows, note=note)]
+    note = "Chosen values are listed fold by fold, or once if all folds agree."
+    return [ReportTable("Tuning within the training part of each fold", ("method", "how", "chosen"), rows, note=note)]
 
 
 def _chosen(folds: Sequence[Mapping[str, Any]]) -> str:
-    """Each parameter with its values, fold by fold."""
+    """Return each parameter with its values, fold by fold."""
     names = dict.fromkeys(name for fold in folds for name in fold)
     values = {name: [_value(fold[name]) for fold in folds if name in fold] for name in names}
     return "; ".join(
-        f"{name} {' / '.join(found[:1] if len(set(found)) == 1 else found)}" for name, found in values.items()
+        f"{name} {' / '.join(chosen[:1] if len(set(chosen)) == 1 else chosen)}" for name, chosen in values.items()
     )
 
 
@@ -279,13 +302,77 @@ def _value(value: Any) -> str:
     return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
-def _repeat(study: Study) -> list[Block]:
+def _repeat(study: Study) -> list[PageBlock]:
     facts = [
         ("outer folds", str(study.folds)),
         ("seed", str(study.seed)),
-        ("this run took", duration(study.seconds)),
+        ("run time", duration(study.seconds)),
         *study.versions.items(),
     ]
-    blocks: list[Block] = [Code(study.command)] if study.command else []
+    blocks: list[PageBlock] = [Code(study.command)] if study.command else []
     note = f"Fingerprint of rows, scores and query ids: {study.data.fingerprint}"
-    return [*blocks, Facts(tuple(facts)), Text(note, "note")]
+    return [*blocks, Facts(tuple(facts)), Paragraph(note, "note")]
+
+
+_GAIN = {"exp": "grade y has gain 2^y − 1", "linear": "grade y has gain y"}
+_DISCOUNT = {
+    "log2": "divided by log2(i + 1) at rank i",
+    "letor": "divided by 1, 1, log2 3, log2 4, ... from the first rank on",
+}
+_TIES = {
+    "expectation": "ties count as the mean over all their orders",
+    "input": "ties keep the order of the file",
+    "docid": "ties are ordered by document id, highest first",
+}
+_EMPTY = {
+    "skip": "queries without a relevant row are left out",
+    "zero": "queries without a relevant row count as 0",
+    "one": "queries without a relevant row count as 1",
+}
+_SHORT = {
+    "pad": "lists shorter than k are padded with irrelevant rows",
+    "zero": "lists shorter than k have an nDCG@k of 0",
+}
+_RARE = {
+    "short_precision": ("zero", "lists shorter than k have a P@k of 0"),
+    "ap_ties": ("block", "AP treats tied rows as retrieved together"),
+    "ap_cut": ("possible", "AP@k divides by the number of relevant rows that fit into k"),
+    "single_precision": (True, "scores are compared in single precision"),
+}
+_UNJUDGED = {"drop": "unscored rows are left out", "irrelevant": "unscored rows count as irrelevant"}
+
+
+def describe_convention(rules: Convention) -> str:
+    """
+    Return a sentence with the choices of a convention.
+
+    >>> print(describe_convention(Convention("corank")))
+    Convention corank: grade y has gain 2^y − 1, divided by log2(i + 1) at rank i; ties count as the mean over all
+    their orders; queries without a relevant row are left out; lists shorter than k are padded with irrelevant rows;
+    a row is relevant from grade 1 on; unscored rows are left out.
+    """
+    choices = (
+        f"{_GAIN[rules.gain]}, {_DISCOUNT[rules.discount]}",
+        _TIES[rules.ties],
+        _EMPTY[rules.empty],
+        _SHORT[rules.short_ndcg],
+        f"a row is relevant from grade {rules.relevant_from:g} on",
+        _UNJUDGED[rules.unjudged],
+        *(words for name, (value, words) in _RARE.items() if getattr(rules, name) == value),
+    )
+    return f"Convention {rules.name}: {'; '.join(choices)}."
+
+
+def duration(seconds: float) -> str:
+    """
+    Format a duration.
+
+    >>> duration(4.21), duration(83), duration(3725)
+    ('4.2 s', '1 min 23 s', '1 h 02 min')
+    """
+    if seconds < 59.95:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
