@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from corank.errors import need
+from corank.errors import import_extra
 from corank.evaluation.report.page import COLOURS, DASHES, LIGHT, PLOT
 
 WIDTH, HEIGHT = 320.0, 215.0
@@ -176,7 +176,7 @@ def reliability_chart(bins: Sequence[tuple[float, float, int]], x_label: str, y_
 @contextmanager
 def _axes(height: float, x_label: str, y_label: str = "") -> Iterator[Any]:
     """Yield the axes of a new figure, with matplotlib's defaults instead of the user's settings."""
-    matplotlib = need("matplotlib", "report")
+    matplotlib = import_extra("matplotlib", "report")
     from matplotlib.figure import Figure
 
     with matplotlib.rc_context():

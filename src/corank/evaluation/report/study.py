@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from corank.data.durable.atomic import atomic_file, require_place
-from corank.errors import InputError, MissingExtra, need
+from corank.errors import InputError, MissingExtra, import_extra
 from corank.evaluation.report.blocks import (
     BulletList,
     Code,
@@ -155,7 +155,7 @@ def _plots(study: Study, section: str) -> list[PageBlock]:
 def _opening(study: Study) -> list[PageBlock]:
     notes = study.notes
     try:
-        need("matplotlib", "report")
+        import_extra("matplotlib", "report")
     except MissingExtra as error:
         notes = (*notes, f"The report has no plots: {error}.")
     blocks: list[PageBlock] = [Paragraph(study.verdict, "verdict"), Paragraph(study.rule)]
