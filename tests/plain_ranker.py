@@ -35,7 +35,7 @@ class PlainRanker(Ranker):
         return Weights(np.linalg.solve(A, b))
 
     def _score_rows(self, X: Any) -> NDArray[np.float64]:
-        return np.asarray(self._new_rows(X) @ self.coef_, dtype=np.float64)
+        return np.asarray(self._checked_rows(X) @ self.coef_, dtype=np.float64)
 
 
 def _pairs(data: Any) -> Any:

@@ -44,7 +44,7 @@ def _model(learner: str, coupling: float | None, views: Any) -> OnlineRanker:
     return kind() if coupling is None else kind(views=views, coupling=coupling)
 
 
-def _on_top(data: RankingData, scale: float) -> RankingData:
+def _add_prior(data: RankingData, scale: float) -> RankingData:
     return data if scale == 0.0 else data.on_top_of(scale * bm25(data))
 
 
@@ -75,7 +75,7 @@ def curve(
     user, purpose = user_of(kind, "click"), _CHOOSING if which == "validation" else _TESTING
 
     def serve(fold: int) -> list[list[float]]:
-        parts = [_on_top(part(fold, name), scale) for name in ("train", which)]
+        parts = [_add_prior(part(fold, name), scale) for name in ("train", which)]
         return _served(_model(learner, coupling, 2), parts, user, n_runs, seed_of(options.seed, fold, purpose))
 
     cells = [options.result({**key, "fold": fold}, partial(serve, fold)) for fold in range(N_FOLDS)]

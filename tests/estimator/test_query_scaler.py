@@ -50,7 +50,7 @@ def test_an_unseen_query_is_scaled_by_itself():
 def test_bad_input_gets_one_sentence():
     with pytest.raises(InputError, match="X is sparse, but scaling inside queries fills in its zeros"):
         QueryScaler().fit(sparse.eye_array(3))
-    with pytest.raises(InputError, match="method is 'max'; choose one of minmax, zscore"):
+    with pytest.raises(InputError, match="method is 'max'; pass 'minmax' or 'zscore'"):
         QueryScaler("max").fit(X)
 
 

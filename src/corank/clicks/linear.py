@@ -42,13 +42,13 @@ class LinearClicks(OnlineRanker):
         array of shape (n_rows, n_views)
             One column of scores for each view; their mean is what ``predict`` gives.
         """
-        return self._on_top(np.asarray(self._new_rows(X) @ self.view_coefs_.T, dtype=np.float64), prior)
+        return self._add_prior(np.asarray(self._checked_rows(X) @ self.view_coefs_.T, dtype=np.float64), prior)
 
     @property
     def _plan(self) -> ClickPlan:
         raise NotImplementedError
 
-    def _require_sense(self) -> None:
+    def _check_combinations(self) -> None:
         n_views = self.views if is_whole(self.views) else len(self.views)
         if self.coupling > 0.0 and n_views < 2:
             raise InputError(f"coupling is {self.coupling}, but one view agrees with itself; pass views=2.")

@@ -34,6 +34,7 @@ from corank.data.problem.ranking import RankingData
 from corank.data.problem.rows import as_rows
 from corank.errors import InputError
 from corank.estimator.base import Ranker
+from corank.estimator.contract import check_parameters, install
 from corank.estimator.held_out import HeldOut
 from corank.kernels.views import View, as_views
 from corank.parameters import Rules, check_values, number, rng_of, seed, whole
@@ -110,11 +111,11 @@ class OnlineRanker(Ranker):
             The list. A ranker that was never fitted begins here, from zero.
         """
         check_values({"k": k}, {"k": whole(1)})
-        self._check()
+        check_parameters(self)
         if not hasattr(self, "run_"):
             self._begin(X, prior)
-        rows = self._new_rows(X)
-        known = as_prior(prior, rows.shape[0]) if self._takes_prior(prior) else None  # type: ignore[arg-type]
+        rows = self._checked_rows(X)
+        known = as_prior(prior, rows.shape[0]) if self._check_prior(prior) else None  # type: ignore[arg-type]
         rng_state = self.run_["rng_state"].copy() if rng is None else np.stack([seed_state(rng), seed_state(rng)])
         number_of_it = int(next_u64(rng_state[IDS]))
         drawn = self._draw(rows, known, rng_state[LISTS], k)
@@ -139,7 +140,7 @@ class OnlineRanker(Ranker):
             The ranker, one step further. A list that was learnt before, or drawn more than 65,536 steps ago, changes
             nothing and is counted in `n_ignored_`.
         """
-        self._check()
+        check_parameters(self)
         clicked = impression.as_clicks(clicks)
         if not hasattr(self, "run_"):
             self._begin(impression.X, impression.prior)
@@ -148,7 +149,7 @@ class OnlineRanker(Ranker):
                 f"the impression has rows of {impression.X.shape[1]} features, but this ranker has "
                 f"{self.n_features_in_}; pass what its own show returned."
             )
-        self._takes_prior(impression.prior)
+        self._check_prior(impression.prior)
         name = np.uint64(impression.id)
         if (self.run_["ids"] == name).any() or impression.version < self.n_learnt_ - MEMORY:
             self.n_ignored_ += 1
@@ -186,7 +187,7 @@ class OnlineRanker(Ranker):
 
     def _score_rows(self, X: Any) -> Floats:
         """Return w · x."""
-        return np.asarray(self._new_rows(X) @ self.coef_, dtype=np.float64)
+        return np.asarray(self._checked_rows(X) @ self.coef_, dtype=np.float64)
 
     def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> Begun:
         for_views, for_dice = rng.spawn(2)
@@ -208,7 +209,7 @@ class OnlineRanker(Ranker):
         # the same random state as after fit
         for_views, for_dice = rng_of(self.random_state).spawn(2)[1].spawn(2)
         views = self._views_of(rows.shape[1], for_views)
-        self._install(_begun(np.zeros((len(views), rows.shape[1])), views, for_dice), found)
+        install(self, _begun(np.zeros((len(views), rows.shape[1])), views, for_dice), found)
 
     def _views_of(self, d: int, rng: np.random.Generator) -> list[View]:
         views = as_views(getattr(self, "views", 1), d, rng)
@@ -225,7 +226,7 @@ class OnlineRanker(Ranker):
             line[slice(None) if view.columns is None else view.columns] = 1.0
         return np.empty((1, 0)) if len(sees) == 1 and sees.all() else sees
 
-    def _require_state(self) -> None:
+    def _check_state(self) -> None:
         """Raise where what `show` and `learn` go on from is not what they leave behind."""
         rng_state, ids = self.run_["rng_state"], self.run_["ids"]
         if rng_state.shape != (2, 4) or rng_state.dtype != np.uint64 or not rng_state.any(axis=1).all():

@@ -21,6 +21,7 @@ from corank.core.random import seed_state
 from corank.core.rows.access import as_core_rows
 from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
+from corank.estimator.contract import check_parameters
 from corank.metrics import evaluate
 from corank.parameters import check_values, number, rng_of, seed, whole
 from corank.progress import progress
@@ -162,10 +163,10 @@ def _begun(ranker: OnlineRanker, data: RankingData, rng: np.random.Generator) ->
     copy = deepcopy(ranker)
     copy.random_state = int(rng.integers(2**31))
     if not hasattr(copy, "run_"):
-        copy._check()
+        check_parameters(copy)
         copy._begin(data.X, data.prior)
         return copy
-    copy._takes_prior(data.prior)
+    copy._check_prior(data.prior)
     if data.n_features != copy.n_features_in_:
         raise InputError(f"data has {data.n_features} features, but the ranker {copy.n_features_in_}; pass the same.")
     copy.run_ = {**copy.run_, "rng_state": np.stack([seed_state(rng), seed_state(rng)])}

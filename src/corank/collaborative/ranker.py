@@ -106,7 +106,7 @@ class RatingsRanker(Ranker):
             scores[rows] = found
 
         self._spread(score, asked.starts)
-        return self._on_top(scores, prior)
+        return self._add_prior(scores, prior)
 
     def _predict_queries(self, X: Any, qid: ArrayLike | None, prior: ArrayLike | None) -> Floats:
         return self.predict(X, qid, prior=prior)
@@ -251,7 +251,7 @@ class RatingsRanker(Ranker):
         return rows
 
     def _scores(self, rows: Any) -> Floats:
-        self._takes_prior(None)  # nobody can give one for every item
+        self._check_prior(None)  # nobody can give one for every item
         scores = np.empty(rows.shape)
 
         def score(first: int, last: int) -> None:

@@ -14,6 +14,7 @@ from corank.distributed.steps import fit_steps, require_steps
 from corank.distributed.summary import Summarised, leave_queries_out, summarise_maps, summarise_parts
 from corank.errors import InputError
 from corank.estimator.base import Ranker
+from corank.estimator.contract import check_parameters, install, named_columns
 from corank.kernels import FeatureMap
 from corank.linear.base import LinearDescent
 from corank.metrics import parse_metric
@@ -87,15 +88,16 @@ def fit_parts(
             "on one machine."
         )
     steps = require_steps(steps)
-    ranker._check()
+    check_parameters(ranker)
     if not isinstance(parts, Parts):
         parts = Parts(parts, client, split=split, unscored=unscored, y=y, qid=qid, verbose=verbose)
     fitted, parts = fit_steps(steps, parts)
-    fit(ranker, parts)
+    record, scale = fit(ranker, parts)
+    notes = named_columns(parts.n_features, parts.feature_names)
     # nothing can fail any more
     for step, new in zip(steps, fitted, strict=True):
-        vars(step).clear()
-        vars(step).update(vars(new))
+        step.__dict__ = vars(new)
+    install(ranker, record, notes if scale is None else {**notes, "column_scale_": scale})
     return model
 
 
@@ -135,12 +137,13 @@ def summarise(
     if not isinstance(parts, Parts):
         parts = Parts(parts, client, split=split, unscored=unscored, y=y, qid=qid)
     if isinstance(maps, LeastSquares):
-        maps._check()
+        check_parameters(maps)
         return summarise_parts(parts, maps).summary
     return summarise_maps(parts, tuple(maps), query_weight, ties, scale=False).summary
 
 
-def _fit_least_squares(model: Any, parts: Parts) -> None:
+def _fit_least_squares(model: Any, parts: Parts) -> tuple[Any, Floats | None]:
+    """Return the fitted record, and the column factors."""
     found = summarise_parts(parts, model)
     summary = found.summary
     summary.require_pairs()
@@ -154,10 +157,7 @@ def _fit_least_squares(model: Any, parts: Parts) -> None:
         fitted = model._solve_judged(
             summary, metric, lambda ridges, alphas: leave_queries_out(parts, found, metric, ridges, alphas)
         )
-    notes: dict[str, Any] = {"n_features_in_": parts.n_features}
-    if summary.factors is not None:
-        notes["column_scale_"] = summary.factors
-    model._install(fitted, notes)
+    return fitted, summary.factors
 
 
 def _metric(model: LeastSquares, found: Summarised) -> str:

@@ -13,7 +13,8 @@ from corank.distributed.averaged import average_runs
 from corank.distributed.newton import PartLoss, limits_of, minimise_parts
 from corank.distributed.parts import Parts
 from corank.distributed.sums import Sums, Wanted, sum_part
-from corank.errors import InputError, warn
+from corank.errors import InputError
+from corank.estimator.advice import warn_of_useless_coupling
 from corank.kernels.views import View
 from corank.linear.fitted import Fitted
 from corank.linear.lcra import LCRA, FittedViews
@@ -28,8 +29,8 @@ from corank.solvers.targets import Range
 Floats = NDArray[np.float64]
 
 
-def fit_linear(model: Any, parts: Parts) -> None:
-    """Fit a linear ranker to parts, as its loss and solver ask."""
+def fit_linear(model: Any, parts: Parts) -> tuple[Fitted, Floats | None]:
+    """Return the fitted record of a linear ranker and its column factors."""
     loss = Loss.of(model.loss)
     _require_exact(model, loss)
     d, views = parts.n_features, _views(model, parts.n_features)
@@ -71,7 +72,7 @@ def fit_linear(model: Any, parts: Parts) -> None:
     if isinstance(model, LCRA):
         gap = _gap(unscored, W)
         fitted = FittedViews(**facts, views=[View(one) for one in views], view_coefs=W * factors, view_gap=gap)
-    model._install(fitted, {"n_features_in_": d, **({"column_scale_": factors} if model.scale else {})})
+    return fitted, factors if model.scale else None
 
 
 def _descends(model: Any) -> bool:
@@ -177,9 +178,6 @@ def _gap(unscored: Moments | None, W: Floats) -> float:
 
 
 def warn_of_no_agreement(unscored: Moments | None, coupling: float) -> None:
-    """Warn where views are to agree on unscored rows, and there are none, see `corank.estimator.advice`."""
+    """Warn if no part has unscored pairs for the views to agree on."""
     if coupling > 0.0 and (unscored is None or not unscored.pair_weight > 0.0):
-        warn(
-            f"coupling is {coupling:g}, but no query holds two unscored rows for the views to agree on, so it does "
-            "nothing; mark unscored rows by NaN in y, or set coupling=0."
-        )
+        warn_of_useless_coupling(coupling)

@@ -144,6 +144,13 @@ class Parts:
         return None if self._steps else next((one.found.names for one in self.census if one.found.names), None)
 
     @property
+    def feature_names(self) -> tuple[Any, ...] | None:
+        """Column labels of parts that are frames, which the fitted model remembers; None for files and arrays."""
+        if self._steps:
+            return None
+        return next((one.found.feature_names for one in self.census if one.found.feature_names), None)
+
+    @property
     def n_queries(self) -> int:
         """Number of queries of all parts."""
         return len(self._ids[0])

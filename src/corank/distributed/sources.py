@@ -56,12 +56,14 @@ class Found(NamedTuple):
     n_features: number of columns; None where an empty part does not tell.
     names: names of the columns, where the part has them.
     is_open: whether rows may have more columns than were seen, as LETOR text may.
+    feature_names: column labels of a frame, which ``fit`` would remember; None for files and arrays.
     """
 
     qid: NDArray[Any]
     n_features: int | None
     names: tuple[str, ...] | None = None
     is_open: bool = False
+    feature_names: tuple[Any, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,8 @@ class Reader:
         """Read the query ids of a part, and as little else as its format allows."""
         if not isinstance(source, str):
             rows, names = self._given(source)
-            return Found(rows.qid, rows.X.shape[1] if rows.X.ndim == 2 else None, names)
+            width = rows.X.shape[1] if rows.X.ndim == 2 else None
+            return Found(rows.qid, width, names and tuple(map(str, names)), feature_names=names)
         with fetched(source) as path:
             kind = None if _is_empty(path) else kind_of(path)
             if kind == "csv" and _has_no_rows(path):
@@ -113,19 +116,19 @@ class Reader:
         """Dense where sums are the same to the byte: a part's density must not choose how they are rounded."""
         return X.toarray() if sparse.issparse(X) and X.shape[1] <= MOST_COLUMNS else X
 
-    def _given(self, source: Any) -> tuple[Rows, tuple[str, ...] | None]:
+    def _given(self, source: Any) -> tuple[Rows, tuple[Any, ...] | None]:
         """Take (X, y, qid), or a data frame with columns for y and qid."""
-        names = None
         if hasattr(source, "columns"):
             label, query = self.y or "label", self.qid or "qid"
             absent = [name for name in (label, query) if name not in source.columns]
             if absent:
                 raise InputError(f"a part has no column {absent[0]!r}; name it by y= or qid=.")
             features = [name for name in source.columns if name not in (label, query, "docid")]
-            names, source = tuple(map(str, features)), (source[features], source[label], source[query])
+            source = (source[features], source[label], source[query])
         if not isinstance(source, tuple | list) or len(source) != 3:
             raise InputError(f"a part is of type {type(source).__name__}; pass paths, data frames, or (X, y, qid).")
         X, y, qid = source
+        names = tuple(X.columns) if hasattr(X, "columns") else None
         ids = _ids(None if qid is None else np.asarray(qid), "a part")
         if not len(ids):
             width = np.shape(X)[1] if np.ndim(X) == 2 else 0

@@ -20,8 +20,10 @@ from corank.distributed.summary import rows_of_parts
 from corank.distributed.sums import Spread
 from corank.distributed.whole import Problem
 from corank.errors import InputError
+from corank.estimator.contract import check_parameters, install, named_columns
 from corank.estimator.landmarks import Landmarks
 from corank.estimator.query_scaler import QueryScaler
+from corank.kernels import as_kernel
 from corank.pairwise.moment_blocks import dense
 
 Floats = NDArray[np.float64]
@@ -58,18 +60,15 @@ def fit_steps(steps: Sequence[Any], parts: Parts) -> tuple[list[Any], Parts]:
 
 
 def _fit_scaler(step: QueryScaler, parts: Parts) -> QueryScaler:
-    # a row of the same width stands for all: nothing is learnt but numbers of columns and queries
-    step.fit(np.zeros((1, parts.n_features)), qid=[0])
-    step.n_queries_ = parts.n_queries
-    return step
+    check_parameters(step)
+    return install(step, None, {**named_columns(parts.n_features, parts.feature_names), "n_queries_": parts.n_queries})
 
 
 def _fit_landmarks(step: Landmarks, parts: Parts) -> Landmarks:
-    kernel = step._checked()
-    factors = _factors(parts) if step.scale and kernel.scales_columns else None
-    step._choose(kernel, rows_of_parts(parts, factors), factors)
-    step.n_features_in_ = parts.n_features
-    return step
+    check_parameters(step)
+    factors = _factors(parts) if step.scale and as_kernel(step.kernel).scales_columns else None
+    record = step.choose(rows_of_parts(parts, factors), factors)
+    return install(step, record, named_columns(parts.n_features, parts.feature_names))
 
 
 _FITS: dict[type, Callable[[Any, Parts], Any]] = {QueryScaler: _fit_scaler, Landmarks: _fit_landmarks}

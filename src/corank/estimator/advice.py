@@ -14,13 +14,18 @@ _MANY_ALIKE = 10
 
 
 def warn_of_no_agreement(data: RankingData, coupling: float) -> None:
-    """Warn where views are to agree on unscored rows, and there are none to agree on."""
+    """Warn if views are coupled and no query has two unscored rows on which they could agree."""
     rows_of_query = np.bincount(data.queries.codes[data.unscored_rows], minlength=1)
     if coupling > 0.0 and not (rows_of_query > 1).any():
-        warn(
-            f"coupling is {coupling:g}, but no query holds two unscored rows for the views to agree on, so it does "
-            "nothing; mark unscored rows by NaN in y, or set coupling=0."
-        )
+        warn_of_useless_coupling(coupling)
+
+
+def warn_of_useless_coupling(coupling: float) -> None:
+    """Warn that a coupling of views has no effect."""
+    warn(
+        f"coupling is {coupling:g}, but no query holds two unscored rows for the views to agree on, so it does "
+        "nothing; mark unscored rows by NaN in y, or set coupling=0."
+    )
 
 
 def warn_of_one_query(y: NDArray[np.float64]) -> None:

@@ -1,41 +1,45 @@
 """
-Ranker: what every estimator of corank promises.
+Ranker: the base class of all rankers of rows.
 
-``fit`` is a transaction. `Ranker` checks what came (rows, scores or preferences, queries, weights) and the parameters,
-sets judgements aside where early stopping asks for it, brings columns to one size, and hands the problem to the
-subclass, whose `_fit` computes and returns a frozen record. Its fields become the fitted attributes, all at once and
-last: a fit that fails or is broken off leaves the old model as it was.
+`Ranker.fit` is the transaction of `corank.estimator.contract`. It checks parameters, rows, scores or preferences,
+queries and weights; holds out judgements for early stopping; scales columns; and passes the problem to the subclass,
+whose `_fit` returns a frozen record. Its fields become the fitted attributes.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from corank.core.rows.scaled import ScaledRows
 from corank.data.problem.column_scales import column_factors
 from corank.data.problem.inputs import as_prior, as_scores, require_squares
 from corank.data.problem.queries import Queries
 from corank.data.problem.ranking import RankingData
-from corank.data.problem.rows import as_objects, as_rows, columns_of, is_table, require_columns
+from corank.data.problem.rows import as_objects, as_rows, is_table
 from corank.errors import InputError
 from corank.estimator.advice import warn_of_one_query
+from corank.estimator.contract import (
+    Learner,
+    check_columns,
+    check_parameters,
+    checked_rows,
+    install,
+    kept_columns,
+    note_columns,
+)
 from corank.estimator.held_out import HeldOut, hold_out
 from corank.kernels import as_kernel, is_precomputed
 from corank.kernels.basis import Terms
 from corank.metrics import disagreement_error
-from corank.parameters import Rules, check_values, rng_of
-
-# what scikit-learn notes about columns
-COLUMN_NOTES = ("n_features_in_", "feature_names_in_")
+from corank.parameters import rng_of
 
 
 class Interrupted(KeyboardInterrupt):
@@ -53,19 +57,15 @@ class Interrupted(KeyboardInterrupt):
         self.fitted = fitted
 
 
-class _Columns(BaseEstimator):
-    """Takes scikit-learn's notes on columns, so that no estimator is touched before its fit has succeeded."""
-
-
-class Ranker(BaseEstimator, ABC):
+class Ranker(Learner, ABC):
     """
-    Base class of all rankers: learns from scored and unscored rows, scores rows, orders them.
+    Base class of all rankers: learns from scored and unscored rows, scores rows, ranks them.
 
-    A subclass stores its parameters in ``__init__``, names what they may be in `_rules`, computes in `_fit`, and says
-    in `_score_rows` what it has learnt of rows, which it gets checked from `_new_rows`. NaN in y marks an unscored row;
-    beside preferences, a row that none of them names is unscored. `qid` holds one query id per row, of any hashable
-    type, in any order. ``fit`` also takes a `RankingData` in place of X, y, qid and pairs, so that a problem indexed
-    once (or a memory-mapped store) serves many fits.
+    A subclass stores its parameters in ``__init__``, declares in `_rules` which values are allowed, computes in `_fit`
+    and scores rows in `_score_rows`, where `_checked_rows` checks them. NaN in y marks an unscored row; with
+    preferences, a row that is in none of them is unscored. `qid` holds one query id per row, of any hashable type, in
+    any order. ``fit`` also takes a `RankingData` in place of X, y, qid and pairs, so that a problem indexed once (or a
+    memory-mapped store) serves many fits.
     """
 
     # GridSearchCV, cross_val_score and Pipeline hand qid and prior on without any set_*_request
@@ -73,7 +73,6 @@ class Ranker(BaseEstimator, ABC):
     __metadata_request__predict: ClassVar[dict[str, bool]] = {"prior": True}
     __metadata_request__score: ClassVar[dict[str, bool]] = {"qid": True, "prior": True}
 
-    _rules: ClassVar[Rules] = {}
     _accepts_sparse: ClassVar[bool] = True
     # whether a constant added to the scores of a query changes nothing
     _learns_from_differences: bool = True
@@ -85,7 +84,6 @@ class Ranker(BaseEstimator, ABC):
     _learns_sizes: bool = True
 
     validation_fraction: float
-    n_features_in_: int
     # whether what was learnt stands on top of a prior
     has_prior_: bool = False
     column_scale_: NDArray[np.float64]
@@ -129,7 +127,7 @@ class Ranker(BaseEstimator, ABC):
         self
             The fitted ranker.
         """
-        return self._learn((X, y, qid, pairs), (sample_weight, pair_weight), prior, goes_on=self._goes_on)
+        return self._learn((X, y, qid, pairs), (sample_weight, pair_weight), prior, continues=self._continues)
 
     @abstractmethod
     def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> Any:
@@ -183,16 +181,16 @@ class Ranker(BaseEstimator, ABC):
         array of shape (n_rows,)
             Scores in input order, higher is better.
         """
-        return self._on_top(self._score_rows(X), prior)
+        return self._add_prior(self._score_rows(X), prior)
 
-    def _on_top(self, scores: NDArray[np.float64], prior: ArrayLike | None) -> NDArray[np.float64]:
+    def _add_prior(self, scores: NDArray[np.float64], prior: ArrayLike | None) -> NDArray[np.float64]:
         """Add the prior of rows to what was learnt of them."""
-        if not self._takes_prior(prior):
+        if not self._check_prior(prior):
             return scores
         known = as_prior(prior, len(scores))  # type: ignore[arg-type]
         return known + scores if scores.ndim == 1 else known[:, None] + scores
 
-    def _takes_prior(self, prior: Any) -> bool:
+    def _check_prior(self, prior: Any) -> bool:
         """Whether there is a prior; one sentence where it came to only one of ``fit`` and ``predict``."""
         if prior is None and self.has_prior_:
             raise InputError(
@@ -217,9 +215,9 @@ class Ranker(BaseEstimator, ABC):
                 f"what this {type(self).__name__} says of a row is no sum over columns or training rows, so that no "
                 "contributions add up to it; explain a linear or kernel model, or a pursuit."
             )
-        chosen = self._new_rows(X)[rows]
+        chosen = self._checked_rows(X)[rows]
         if has_basis:
-            return [self.basis_.terms(self._as_seen(chosen), self.dual_coef_)]
+            return [self.basis_.terms(self._scale_rows(chosen), self.dual_coef_)]
         return [Terms.of_columns(chosen, self.coef_)]
 
     def rank(self, X: Any, qid: ArrayLike | None = None, *, prior: ArrayLike | None = None) -> NDArray[np.int64]:
@@ -290,63 +288,46 @@ class Ranker(BaseEstimator, ABC):
         weights: tuple[Any, Any],
         prior: Any,
         *,
-        goes_on: bool,
+        continues: bool,
         fit: Callable[..., Any] | None = None,
-        sets_aside: bool = True,
+        holds_out: bool = True,
     ) -> Self:
         """
         Check, compute and install.
 
-        goes_on: whether a model learns more, from the columns it has.
+        continues: whether a model learns more, from the columns it has.
         fit: what computes, in place of `_fit`.
-        sets_aside: whether early stopping is by judgements of these rows, or by others.
+        holds_out: whether early stopping is by judgements of these rows, or by others.
         """
-        self._check()
-        data, found = self._problem(*given)
-        if goes_on and found:
-            validate_data(self, columns_of(given[0], data.X), skip_check_array=True, reset=False)
-            found = {name: value for name, value in vars(self).items() if name in COLUMN_NOTES}
+        check_parameters(self)
+        data, notes = self._problem(*given)
+        if continues and notes:
+            check_columns(self, given[0], data.X)
+            notes = kept_columns(self)
         data = data.weighted(*weights).on_top_of(prior)
-        if goes_on:
-            self._takes_prior(data.prior)
+        if continues:
+            self._check_prior(data.prior)
         if data.prior is not None:
-            found["has_prior_"] = True
+            notes["has_prior_"] = True
         self._require_judgements(data)
         if self._scales_columns(data):
-            found["column_scale_"] = self.column_scale_ if goes_on else column_factors(data)
-            data = replace(data, X=ScaledRows(data.X, found["column_scale_"]))
+            notes["column_scale_"] = self.column_scale_ if continues else column_factors(data)
+            data = replace(data, X=ScaledRows(data.X, notes["column_scale_"]))
         for_holding_out, rng = rng_of(getattr(self, "random_state", None)).spawn(2)
         held = None
-        if sets_aside and getattr(self, "early_stopping", False):
+        if holds_out and getattr(self, "early_stopping", False):
             held = hold_out(data, self.validation_fraction, for_holding_out, by_squares=not self._needs_pairs)
         try:
             fitted = (fit or self._fit)(data, held, rng)
         except Interrupted as stop:
-            self._install(stop.fitted, found)
+            install(self, stop.fitted, notes)
             raise KeyboardInterrupt from None
-        return self._install(fitted, found)
-
-    def _check(self) -> None:
-        check_values({name: getattr(self, name) for name in self._rules}, self._rules)
-        self._require_sense()
-
-    def _install(self, fitted: Any, found: dict[str, Any]) -> Self:
-        """Put a new model in the place of an old one, in one assignment."""
-        kept = {name: value for name, value in vars(self).items() if name.startswith("_") or not name.endswith("_")}
-        values = {f"{field.name}_": getattr(fitted, field.name) for field in fields(fitted)}
-        self.__dict__ = {**kept, **found, **{name: value for name, value in values.items() if value is not None}}
-        return self
+        return install(self, fitted, notes)
 
     @property
-    def _goes_on(self) -> bool:
+    def _continues(self) -> bool:
         """Whether ``fit`` continues where the last one ended."""
         return False
-
-    def _require_sense(self) -> None:
-        """Raise one sentence where parameters contradict each other."""
-
-    def _require_state(self) -> None:
-        """Raise where a fitted attribute that `predict` does not read, and a file may have set, makes no sense."""
 
     def _require_judgements(self, data: RankingData) -> None:
         if not self._needs_judgements:
@@ -394,26 +375,21 @@ class Ranker(BaseEstimator, ABC):
                 "kernel='precomputed' needs the Gram matrix of the training rows, but X has shape "
                 f"{tuple(rows.shape)}; pass a square X."
             )
-        notes = _Columns()
-        validate_data(notes, columns_of(X, rows), skip_check_array=True)
-        return dict(vars(notes))
+        return note_columns(X, rows)
 
-    def _new_rows(self, X: Any) -> Any:
+    def _checked_rows(self, X: Any) -> Any:
         """Check the rows ``predict`` was given against the columns seen in ``fit``."""
         check_is_fitted(self)
         if not hasattr(self, "n_features_in_"):
             return as_objects(X)
         self._refuse_sparse(X)
-        rows = as_rows(X)
-        require_columns(self, X, rows)
-        validate_data(self, columns_of(X, rows), skip_check_array=True, reset=False)
-        return rows
+        return checked_rows(self, X)
 
-    def _seen_rows(self, X: Any) -> Any:
+    def _scaled_rows(self, X: Any) -> Any:
         """Rows for ``predict`` as `_fit` saw rows: of columns brought to one size."""
-        return self._as_seen(self._new_rows(X))
+        return self._scale_rows(self._checked_rows(X))
 
-    def _as_seen(self, rows: Any) -> Any:
+    def _scale_rows(self, rows: Any) -> Any:
         return ScaledRows(rows, self.column_scale_) if hasattr(self, "column_scale_") else rows
 
     def _refuse_sparse(self, X: Any) -> None:

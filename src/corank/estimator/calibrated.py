@@ -122,7 +122,7 @@ class Calibrated(Ranker):
         self.cv = cv
         self.verbose = verbose
 
-    def _require_sense(self) -> None:
+    def _check_combinations(self) -> None:
         if not isinstance(self.ranker, Ranker):
             raise InputError(f"ranker is a {type(self.ranker).__name__}; pass a corank ranker such as SPD().")
 
@@ -191,7 +191,7 @@ class Calibrated(Ranker):
         array of shape (n_rows,)
             Scores in input order.
         """
-        rows = self._new_rows(X)
+        rows = self._checked_rows(X)
         return np.asarray(self.ranker_._predict_queries(rows, qid, prior))
 
     def _predict_queries(self, X: Any, qid: ArrayLike | None, prior: ArrayLike | None) -> Floats:
@@ -222,7 +222,7 @@ class Calibrated(Ranker):
         Rank rows inside their queries, by the scores of the ranker: those never tie where calibrated ones may: 1 for
         the best row of each query.
         """
-        rows = self._new_rows(X)
+        rows = self._checked_rows(X)
         return np.asarray(self.ranker_.rank(rows, qid, prior=prior))
 
     def _held_out(self, data: RankingData, advance: Callable[[int], object]) -> tuple[Floats, Floats, Floats]:

@@ -120,10 +120,10 @@ class ColumnMean(Ranker):
         array of shape (n_rows,)
             Scores in input order, higher is better.
         """
-        return self._on_top(self._scaled(X, qid) @ self.signs_ / len(self.signs_), prior)
+        return self._add_prior(self._scaled(X, qid) @ self.signs_ / len(self.signs_), prior)
 
     def _scaled(self, X: Any, qid: ArrayLike | None) -> Floats:
-        chosen = np.asarray(dense(self._new_rows(X)[:, self.columns_]), dtype=np.float64)
+        chosen = np.asarray(dense(self._checked_rows(X)[:, self.columns_]), dtype=np.float64)
         if not hasattr(self, "scaler_"):
             return chosen
         # one row is one query

@@ -17,12 +17,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn import config_context
 from sklearn.pipeline import Pipeline
-from sklearn.utils import _safe_indexing
 from sklearn.utils.metadata_routing import get_routing_for_object
 
 from corank.data.problem.queries import Queries
 from corank.data.problem.routing import predict_with_qid, transform_with_qid
-from corank.data.problem.rows import as_rows
+from corank.data.problem.rows import as_rows, take_rows
 from corank.errors import InputError, import_extra, warn
 from corank.estimator.base import Ranker
 from corank.kernels import Terms
@@ -244,7 +243,7 @@ def explained(
     columns = getattr(X, "columns", None) if names is None else names
     called = called or (f"row {a}", f"row {b}")
     kept, at = _beside(model, (a, b), qid, n_rows, called)
-    rows, ids = _safe_indexing(X, kept), None if qid is None else _safe_indexing(qid, kept)
+    rows, ids = take_rows(X, kept), None if qid is None else take_rows(qid, kept)
     known = None if prior is None else np.asarray(prior, dtype=np.float64)[kept]
     scores = predict_with_qid(model, rows, ids, known)[at].tolist()
     terms, columns = _terms(model, rows, ids, at, columns)

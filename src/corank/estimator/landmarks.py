@@ -6,25 +6,36 @@ Costs O(n r d) for dense rows, O(r · non-zeros) for CSR, and n·r numbers of me
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
 
 from corank.core.rows.scaled import ScaledRows
 from corank.data.problem.column_scales import column_factors
 from corank.data.problem.queries import Queries
 from corank.data.problem.ranking import RankingData
-from corank.data.problem.rows import as_objects, as_rows, columns_of, is_table
+from corank.data.problem.rows import as_objects, as_rows, is_table
 from corank.errors import InputError
+from corank.estimator.contract import Learner, check_parameters, checked_rows, install, note_columns
 from corank.kernels import Basis, Kernel, as_kernel, choose_basis, require_choice
 from corank.kernels.views import View
-from corank.parameters import Rules, boolean, check_values, kernel, listing, rng_of, seed, text, whole
+from corank.parameters import Rules, boolean, kernel, listing, rng_of, seed, text, whole
 
 
-class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+@dataclass(frozen=True, eq=False)
+class FittedLandmarks:
+    """The fitted attributes of `Landmarks`."""
+
+    basis: Basis
+    kernel: Kernel
+    column_scale: NDArray[np.float64] | None
+
+
+class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):
     """
     Describe each row by its similarity to a few landmark rows.
 
@@ -100,39 +111,44 @@ class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         self
             The fitted transformer.
         """
-        kernel = self._checked()
+        check_parameters(self)
+        kernel = as_kernel(self.kernel)
         rows = as_objects(X) if kernel.takes_objects and not is_table(X) else as_rows(X)
         n, factors, seen = rows.shape[0], None, rows
         if self.scale and kernel.scales_columns:
             factors = column_factors(RankingData.of_checked(rows, np.zeros(n), Queries.of(None, n)))
             seen = ScaledRows(rows, factors)
-        self._choose(kernel, seen, factors)
-        if rows.ndim == 2:
-            validate_data(self, columns_of(X, rows), skip_check_array=True)
-        return self
+        notes = note_columns(X, rows) if rows.ndim == 2 else {}
+        return install(self, self.choose(seen, factors), notes)
 
-    def _checked(self) -> Kernel:
-        """Check the parameters; return the kernel as it was given."""
-        check_values({name: getattr(self, name) for name in self._rules}, self._rules)
+    def _check_combinations(self) -> None:
         require_choice(self.basis)
-        kernel = as_kernel(self.kernel)
-        if kernel.is_precomputed:
+        if as_kernel(self.kernel).is_precomputed:
             raise InputError("landmarks are rows, but a precomputed kernel holds similarities; choose another kernel.")
-        return kernel
 
-    def _choose(self, kernel: Kernel, seen: Any, factors: NDArray[np.float64] | None) -> None:
-        """Choose among rows, whose columns were multiplied by factors, and forget what was learnt before."""
+    def choose(self, seen: Any, factors: NDArray[np.float64] | None) -> FittedLandmarks:
+        """
+        Choose landmarks without changing the transformer.
+
+        Parameters
+        ----------
+        seen : array, CSR matrix, ScaledRows or sequence
+            Checked rows, already multiplied by `factors`.
+        factors : array of shape (n_features,), optional
+            Column factors; None for columns as they are.
+
+        Returns
+        -------
+        FittedLandmarks
+            The record to install.
+        """
         if seen.shape[0] < 2:
             raise InputError("X has 1 sample, which has nothing to be similar to; pass at least two rows.")
         for_kernel, for_basis = rng_of(self.random_state).spawn(2)
-        view, every = View(None, kernel).fit(seen, for_kernel), np.arange(seen.shape[0])
+        view, every = View(None, as_kernel(self.kernel)).fit(seen, for_kernel), np.arange(seen.shape[0])
         basis = Basis.of(view, seen, choose_basis(view, seen, every, self.n_basis, self.basis, for_basis))
         basis.gram(seen)
-        for name in ("column_scale_", "n_features_in_", "feature_names_in_"):
-            self.__dict__.pop(name, None)
-        self.basis_, self.kernel_ = basis, view.kernel
-        if factors is not None:
-            self.column_scale_ = factors
+        return FittedLandmarks(basis, view.kernel, factors)
 
     def transform(self, X: Any) -> NDArray[Any]:
         """
@@ -150,9 +166,7 @@ class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         """
         check_is_fitted(self)
         sees_columns = hasattr(self, "n_features_in_")
-        rows = as_rows(X) if sees_columns else as_objects(X)
-        if sees_columns:
-            validate_data(self, columns_of(X, rows), skip_check_array=True, reset=False)
+        rows = checked_rows(self, X) if sees_columns else as_objects(X)
         seen = ScaledRows(rows, self.column_scale_) if hasattr(self, "column_scale_") else rows
         out = np.empty((rows.shape[0], self._n_features_out), dtype=rows.dtype if sees_columns else np.float64)
         for piece, K in self.basis_.blocks(seen):

@@ -86,7 +86,7 @@ class OnTop(Ranker):
         self.prior_ranker = prior_ranker
         self.ranker = ranker
 
-    def _require_sense(self) -> None:
+    def _check_combinations(self) -> None:
         for name in ("prior_ranker", "ranker"):
             if not isinstance(getattr(self, name), Ranker):
                 raise InputError(f"{name} is a {type(getattr(self, name)).__name__}; pass a corank ranker.")
@@ -123,14 +123,14 @@ class OnTop(Ranker):
             Scores in input order, higher is better.
         """
         check_is_fitted(self)
-        rows = self._new_rows(X)
+        rows = self._checked_rows(X)
         # beside the scores of the prior ranker, as in `_fit`
-        known = self._on_top(self.slope_ * self.prior_ranker_._predict_queries(rows, qid, None), prior)
+        known = self._add_prior(self.slope_ * self.prior_ranker_._predict_queries(rows, qid, None), prior)
         return self.ranker_._predict_queries(rows, qid, known)
 
     def _terms(self, X: Any, qid: ArrayLike | None, rows: NDArray[np.int64]) -> list[Terms]:
         """What the prior ranker says is one term."""
-        checked = self._new_rows(X)
+        checked = self._checked_rows(X)
         known = self.slope_ * self.prior_ranker_._predict_queries(checked, qid, None)
         return [Terms.of_prior(known[rows]), *self.ranker_._terms(checked, qid, rows)]
 

@@ -7,20 +7,22 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.base import OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
 
 from corank.core.rows.blocks import MINMAX, ZSCORE, scale_blocks
 from corank.core.threads import cut, n_threads, spread
 from corank.data.problem.queries import Queries
 from corank.data.problem.routing import how_to_pass_qid
-from corank.data.problem.rows import as_rows, columns_of, require_columns
+from corank.data.problem.rows import as_rows
 from corank.errors import InputError, warn
+from corank.estimator.contract import Learner, check_columns, check_parameters, install, note_columns
+from corank.parameters import Rules, one_of
 
 METHODS = {"minmax": MINMAX, "zscore": ZSCORE}
 
 
-class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class QueryScaler(OneToOneFeatureMixin, TransformerMixin, Learner):
     """
     Scale every feature inside every query to [0, 1], or to mean 0 and deviation 1.
 
@@ -47,6 +49,9 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"qid": True}
     __metadata_request__transform: ClassVar[dict[str, bool]] = {"qid": True}
+    _rules: ClassVar[Rules] = {"method": one_of(*METHODS)}
+
+    n_queries_: int | None
 
     def __init__(self, method: Literal["minmax", "zscore"] = "minmax") -> None:
         self.method = method
@@ -69,13 +74,10 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self
             The scaler.
         """
-        if self.method not in METHODS:
-            raise InputError(f"method is {self.method!r}; choose one of {', '.join(METHODS)}.")
+        check_parameters(self)
         rows = self._dense(X)
         n_queries = None if qid is None else len(Queries.of(qid, len(rows)))
-        validate_data(self, columns_of(X, rows), skip_check_array=True)
-        self.n_queries_ = n_queries
-        return self
+        return install(self, None, {**note_columns(X, rows), "n_queries_": n_queries})
 
     def transform(self, X: Any, qid: ArrayLike | None = None) -> NDArray[Any]:
         """
@@ -96,8 +98,7 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         rows = self._dense(X)
-        require_columns(self, X, rows)
-        validate_data(self, columns_of(X, rows), skip_check_array=True, reset=False)
+        check_columns(self, X, rows)
         if qid is None:
             self._require_one_query()
         queries = Queries.of(qid, len(rows))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn import config_context
-from sklearn.base import BaseEstimator, MetaEstimatorMixin
+from sklearn.base import MetaEstimatorMixin
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
@@ -20,10 +20,11 @@ from corank.data.problem.routing import predict_with_qid
 from corank.data.problem.rows import require_structure, require_whole
 from corank.data.problem.splits import QueryKFold
 from corank.errors import InputError
+from corank.estimator.contract import COLUMN_NOTES, Learner, install
 from corank.metrics import Convention, scorer
 
 
-class QuerySearchCV(MetaEstimatorMixin, BaseEstimator):
+class QuerySearchCV(MetaEstimatorMixin, Learner):
     """
     Choose parameters by cross-validation over whole queries, judged by a ranking metric.
 
@@ -136,9 +137,10 @@ class QuerySearchCV(MetaEstimatorMixin, BaseEstimator):
         )
         with config_context(enable_metadata_routing=True):
             search.fit(X, y, qid=qid, prior=prior)
-        for name in ("best_estimator_", "best_params_", "best_score_", "cv_results_"):
-            setattr(self, name, getattr(search, name))
-        return self
+        best = search.best_estimator_
+        columns = {name: getattr(best, name) for name in COLUMN_NOTES if hasattr(best, name)}
+        found = {name: getattr(search, name) for name in ("best_params_", "best_score_", "cv_results_")}
+        return install(self, None, {"best_estimator_": best, **found, **columns})
 
     def predict(self, X: Any, qid: ArrayLike | None = None, *, prior: ArrayLike | None = None) -> NDArray[np.float64]:
         """

@@ -12,20 +12,22 @@ similarities are computed a block of rows at a time.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.preprocessing import normalize
 from sklearn.utils.extmath import randomized_svd, row_norms
-from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from corank.core.threads import spread
-from corank.data.problem.rows import as_rows, columns_of
+from corank.data.problem.rows import as_rows
 from corank.errors import InputError, warn
-from corank.parameters import Rules, check_values, number, rng_of, seed, whole
+from corank.estimator.contract import Learner, check_parameters, checked_rows, install, note_columns
+from corank.parameters import Rules, number, rng_of, seed, whole
 
 FEW = 1000
 """Rows below which smoothing was found to bring nothing, or to hurt."""
@@ -34,7 +36,15 @@ _BLOCK = 1 << 22  # numbers that a thread holds: similarities, and the neighbour
 _SAME = 1.0 - 1e-5  # cosine of rows that are one and the same, but for rounding in float32
 
 
-class Smooth(TransformerMixin, BaseEstimator):
+@dataclass(frozen=True, eq=False)
+class FittedSmooth:
+    """The fitted attributes of `Smooth`."""
+
+    components: NDArray[Any]
+    embedding: NDArray[Any]
+
+
+class Smooth(OneToOneFeatureMixin, TransformerMixin, Learner):
     """
     Put beside each row the mean of its nearest rows in a space of few dimensions.
 
@@ -107,7 +117,7 @@ class Smooth(TransformerMixin, BaseEstimator):
         self
             The fitted transformer.
         """
-        check_values({name: getattr(self, name) for name in self._rules}, self._rules)
+        check_parameters(self)
         rows = as_rows(X)
         if rows.shape[0] < 2:
             raise InputError("X has 1 sample, which has no neighbour; pass at least two rows.")
@@ -116,9 +126,7 @@ class Smooth(TransformerMixin, BaseEstimator):
         dice = int(rng_of(self.random_state).integers(2**31))
         directions = np.ascontiguousarray(randomized_svd(rows, r, n_iter=4, random_state=dice)[2])
         embedding = _embed(rows, directions)
-        validate_data(self, columns_of(X, rows), skip_check_array=True)
-        self.components_, self.embedding_ = directions, embedding[embedding.any(axis=1)]
-        return self
+        return install(self, FittedSmooth(directions, embedding[embedding.any(axis=1)]), note_columns(X, rows))
 
     def transform(self, X: Any) -> Any:
         """
@@ -134,9 +142,7 @@ class Smooth(TransformerMixin, BaseEstimator):
         ndarray or CSR matrix, shape (n_rows, n_features + r)
             CSR where X is sparse; in the precision of X.
         """
-        check_is_fitted(self)
-        rows = as_rows(X)
-        validate_data(self, columns_of(X, rows), skip_check_array=True, reset=False)
+        rows = checked_rows(self, X)
         z = self._smoothed(_embed(rows, self.components_.astype(rows.dtype, copy=False)))
         parts = [rows * rows.dtype.type(np.sqrt(1.0 - self.weight)), z * rows.dtype.type(np.sqrt(self.weight))]
         if not sparse.issparse(rows):
@@ -159,7 +165,7 @@ class Smooth(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         ours = np.array([f"smooth{j}" for j in range(len(self.components_))], dtype=object)
-        return np.concatenate([_check_feature_names_in(self, input_features), ours])
+        return np.concatenate([super().get_feature_names_out(input_features), ours])
 
     def _smoothed(self, u: NDArray[Any]) -> NDArray[Any]:
         """z for rows whose place is u."""

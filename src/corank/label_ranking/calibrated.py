@@ -28,6 +28,7 @@ from sklearn.base import clone
 
 from corank.data.problem.weights import as_weights
 from corank.errors import InputError
+from corank.estimator.contract import note_columns
 from corank.label_ranking.batch import Constraint, Found, descend, newton
 from corank.label_ranking.encodings import TARGETS
 from corank.label_ranking.expansion import expand_constraints
@@ -203,7 +204,7 @@ class CalibratedLabelRanker(LabelRanker):
             The fitted ranker.
         """
         rows, preferences, labels = self._read(X, y)
-        self._require_sense()
+        notes = note_columns(X, rows)
         n = rows.shape[0]
         weights = np.ones(n) if sample_weight is None else as_weights(sample_weight, n, name="sample_weight")
         counts = preferences.counts(self.conversion, self.above_zero)
@@ -222,14 +223,14 @@ class CalibratedLabelRanker(LabelRanker):
         coef, intercept = seen.plain(found.W, found.b)
         objective = problem.objective(found.W, found.b) if self.classifier is None else None
         what = labels, preferences.kind, preferences.is_calibrated
-        return self._install(Fitted(coef, intercept, *what, problem.alpha, found.n_iter, objective), X, rows)
+        return self._installed(Fitted(coef, intercept, *what, problem.alpha, found.n_iter, objective), notes)
 
     @property
     def _is_exact(self) -> bool:
         can = np.isfinite(Loss.of(self.loss).curvature) and self.l1 == 0.0
         return self.solver == "exact" or (self.solver == "auto" and bool(can))
 
-    def _require_sense(self) -> None:
+    def _check_combinations(self) -> None:
         if self.solver == "exact" and (not np.isfinite(Loss.of(self.loss).curvature) or self.l1 > 0.0):
             raise InputError(
                 "solver='exact' needs a loss without corners and l1=0; choose loss='squared_hinge', or solver='sgd'."
@@ -260,7 +261,7 @@ class CalibratedLabelRanker(LabelRanker):
     def _utilities(self, rows: Any) -> Floats:
         return np.asarray(rows @ self.coef_.T + self.intercept_, dtype=np.float64)
 
-    def _require_state(self) -> None:
+    def _check_state(self) -> None:
         d = len(self.classes_)
         if self.coef_.shape != (d, self.n_features_in_) or self.intercept_.shape != (d,):
             raise InputError(f"coef_ or intercept_ is not of {d} labels")

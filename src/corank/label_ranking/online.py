@@ -19,13 +19,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.utils.validation import validate_data
 
 from corank.core.labels import online as label_steps
 from corank.core.labels.online import N_TALLIES, StepPlan, StepState, learn_dual, learn_linear
 from corank.core.rows.access import as_core_rows
-from corank.data.problem.rows import columns_of
 from corank.errors import InputError
+from corank.estimator.contract import check_columns, kept_columns, note_columns
 from corank.kernels import Basis, Kernel, as_kernel, is_precomputed
 from corank.kernels.basis import as_doubles
 from corank.kernels.views import View
@@ -192,14 +191,15 @@ class OnlineLabelRanker(LabelRanker):
             The fitted ranker.
         """
         rows, preferences, labels = self._read(X, y)
-        self._require_sense(preferences)
+        notes = note_columns(X, rows)
+        self._check_preferences(preferences)
         if not preferences.counts(self.conversion, self.above_zero).any():
             raise InputError(f"y orders no two labels in any of the {rows.shape[0]} rows; pass preferences.")
         for_kernel, for_order = rng_of(self.random_state).spawn(2)
         n = rows.shape[0]
         orders = (for_order.permutation(n) for _ in range(self.n_epochs))
         start = self._begun(rows, len(labels), for_kernel)
-        return self._install(self._passed(rows, preferences, labels, orders, *start), X, rows)
+        return self._installed(self._passed(rows, preferences, labels, orders, *start), notes)
 
     def partial_fit(self, X: Any, y: Any, classes: ArrayLike | None = None) -> Self:
         """
@@ -220,20 +220,23 @@ class OnlineLabelRanker(LabelRanker):
             The fitted ranker; parts of a stream give, bit for bit, what the stream gives as a whole. What a kernel
             takes from the data, such as a median bandwidth, is that of the first part.
         """
-        goes_on = hasattr(self, "run_")
+        continues = hasattr(self, "run_")
         named = None if classes is None else np.unique(np.asarray(classes))
-        if goes_on and named is not None and not np.array_equal(named, self.classes_):
+        if continues and named is not None and not np.array_equal(named, self.classes_):
             raise InputError(f"classes is {named.tolist()}, but it was {self.classes_.tolist()} before; leave it out.")
-        rows, preferences, labels = self._read(X, y, self.classes_ if goes_on else named)
-        self._require_sense(preferences)
-        if goes_on:
-            validate_data(self, columns_of(X, rows), skip_check_array=True, reset=False)
+        rows, preferences, labels = self._read(X, y, self.classes_ if continues else named)
+        self._check_preferences(preferences)
+        if continues:
+            check_columns(self, X, rows)
+            notes = kept_columns(self)
             start = self._resumed(rows, preferences)
         else:
+            notes = note_columns(X, rows)
             start = self._begun(rows, len(labels), rng_of(self.random_state).spawn(1)[0])
-        return self._install(self._passed(rows, preferences, labels, (np.arange(rows.shape[0]),), *start), X, rows)
+        orders = (np.arange(rows.shape[0]),)
+        return self._installed(self._passed(rows, preferences, labels, orders, *start), notes)
 
-    def _require_sense(self, preferences: LabelPreferences) -> None:
+    def _check_preferences(self, preferences: LabelPreferences) -> None:
         if self.kernel is not None and is_precomputed(self.kernel):
             raise InputError("kernel='precomputed' holds similarities, but rows are kept; choose another kernel.")
         if self.ranking_loss == "hamming" and not preferences.is_calibrated:
@@ -332,7 +335,7 @@ class OnlineLabelRanker(LabelRanker):
             return self.basis_.score(rows, self.dual_coef_) + self.intercept_
         return np.asarray(rows @ self.coef_.T + self.intercept_, dtype=np.float64)
 
-    def _require_state(self) -> None:
+    def _check_state(self) -> None:
         d = len(self.classes_)
         shape = (len(self.basis_), d) if hasattr(self, "basis_") else (d, self.n_features_in_)
         wanted = {

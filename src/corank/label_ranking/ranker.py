@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import fields
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.base import ClassifierMixin
 
-from corank.data.problem.rows import as_rows, columns_of
+from corank.data.problem.rows import as_rows
 from corank.errors import InputError
+from corank.estimator.contract import Learner, Notes, check_parameters, checked_rows, install
 from corank.label_ranking.encodings import answer, ranking, read_targets
 from corank.label_ranking.measures import kendall_distance, kendall_tau, top_positions
 from corank.label_ranking.preferences import LabelPreferences
-from corank.parameters import Rules, check_values
 
 Floats = NDArray[np.float64]
 
 
-class LabelRanker(ClassifierMixin, BaseEstimator, ABC):
+class LabelRanker(ClassifierMixin, Learner, ABC):
     """
     Base class of estimators that give every label a utility; one above 0, the zero point, is relevant.
 
@@ -29,20 +27,17 @@ class LabelRanker(ClassifierMixin, BaseEstimator, ABC):
     utilities in `_utilities`. ``predict`` answers in the form of y.
     """
 
-    _rules: ClassVar[Rules] = {}
-
     targets: str
     classes_: NDArray[Any]
     kind_: str
     is_calibrated_: bool
-    n_features_in_: int
 
     @abstractmethod
     def _utilities(self, rows: Any) -> Floats:
         """Utilities of the labels for checked rows, shape (n_rows, d)."""
 
     @abstractmethod
-    def _require_state(self) -> None:
+    def _check_state(self) -> None:
         """Raise where fitted attributes, which a file may have set, do not fit together."""
 
     def decision_function(self, X: Any) -> Floats:
@@ -77,10 +72,7 @@ class LabelRanker(ClassifierMixin, BaseEstimator, ABC):
         array of shape (n_rows, n_labels)
             Higher is better.
         """
-        check_is_fitted(self)
-        rows = as_rows(X)
-        validate_data(self, columns_of(X, rows), skip_check_array=True, reset=False)
-        return self._utilities(rows)
+        return self._utilities(checked_rows(self, X))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """
@@ -184,23 +176,19 @@ class LabelRanker(ClassifierMixin, BaseEstimator, ABC):
 
     def _read(self, X: Any, y: Any, labels: Any = None) -> tuple[Any, LabelPreferences, NDArray[Any]]:
         """Check parameters, rows and targets."""
-        check_values({name: getattr(self, name) for name in self._rules}, self._rules)
+        check_parameters(self)
         rows = as_rows(X)
         preferences, labels = read_targets(y, self.targets, labels)
         if len(preferences) != rows.shape[0]:
             raise InputError(f"y has {len(preferences)} examples for {rows.shape[0]} rows of X; pass one per row.")
         return rows, preferences, labels
 
-    def _install(self, fitted: Any, X: Any, rows: Any) -> Self:
-        """Put a new model in the place of an old one, last of all."""
+    def _installed(self, fitted: Any, notes: Notes) -> Self:
+        """Install a record whose weights are finite."""
         weights = fitted.coef if fitted.coef is not None else fitted.dual_coef
         if not (np.isfinite(weights).all() and np.isfinite(fitted.intercept).all()):
             raise InputError("the numbers of X are too large to be learnt from; scale its columns.")
-        kept = {name: value for name, value in vars(self).items() if name.startswith("_") or not name.endswith("_")}
-        found = {f"{field.name}_": getattr(fitted, field.name) for field in fields(fitted)}
-        self.__dict__ = {**kept, **{name: value for name, value in found.items() if value is not None}}
-        validate_data(self, columns_of(X, rows), skip_check_array=True)
-        return self
+        return install(self, fitted, notes)
 
     def _require_zero(self) -> None:
         if not self.is_calibrated_:

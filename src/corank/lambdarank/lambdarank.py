@@ -249,7 +249,7 @@ class LambdaRank(Ranker):
         """
         given, weights = (X, y, qid, pairs), (sample_weight, pair_weight)
         fit = None if eval_set is None else partial(self._fit, eval_set=eval_set)
-        return self._learn(given, weights, prior, goes_on=self._goes_on, fit=fit, sets_aside=eval_set is None)
+        return self._learn(given, weights, prior, continues=self._continues, fit=fit, holds_out=eval_set is None)
 
     @available_if(_learns_by_steps)  # type: ignore[untyped-decorator]
     def partial_fit(
@@ -279,13 +279,13 @@ class LambdaRank(Ranker):
         self
             The fitted ranker.
         """
-        goes_on = hasattr(self, "run_")
-        fit = partial(self._fit, goes_on=goes_on)
-        return self._learn((X, y, qid, pairs), (sample_weight, pair_weight), prior, goes_on=goes_on, fit=fit)
+        continues = hasattr(self, "run_")
+        fit = partial(self._fit, continues=continues)
+        return self._learn((X, y, qid, pairs), (sample_weight, pair_weight), prior, continues=continues, fit=fit)
 
     def _score_rows(self, X: Any) -> Floats:
         """Return f(x)."""
-        rows = self._new_rows(X)
+        rows = self._checked_rows(X)
         # by what was fitted: parameters may have been set since
         if hasattr(self, "trees_"):
             return score_trees(self.trees_, rows, self.n_jobs if n_jobs.allows(self.n_jobs) else None)
@@ -293,7 +293,7 @@ class LambdaRank(Ranker):
             parameters = [
                 part for layer in zip(self.layer_coefs_, self.layer_intercepts_, strict=True) for part in layer
             ]
-            return perceive(self._as_seen(rows), self.column_mean_, parameters)
+            return perceive(self._scale_rows(rows), self.column_mean_, parameters)
         return np.asarray(rows @ self.coef_ + self.intercept_, dtype=np.float64)
 
     @property
@@ -319,13 +319,13 @@ class LambdaRank(Ranker):
         return self.scorer != "mlp"
 
     @property
-    def _goes_on(self) -> bool:
+    def _continues(self) -> bool:
         return self.warm_start and hasattr(self, "run_")
 
     def _scales_columns(self, data: RankingData) -> bool:
         return self.scorer != "trees" and super()._scales_columns(data)
 
-    def _require_sense(self) -> None:
+    def _check_combinations(self) -> None:
         self._forces  # noqa: B018 - one that cannot be read raises
         if self.metric is not None:
             parse_metric(self.metric)
@@ -336,7 +336,7 @@ class LambdaRank(Ranker):
         elif self.tree_params is not None:
             raise InputError(f"tree_params came, but scorer is {self.scorer!r}; leave them out, or set scorer='trees'.")
 
-    def _require_state(self) -> None:
+    def _check_state(self) -> None:
         """Raise where what trees, layers or a run lead to makes no sense."""
         if hasattr(self, "trees_"):
             require_trees(self.trees_, self.n_features_in_)
@@ -364,7 +364,7 @@ class LambdaRank(Ranker):
         held: HeldOut | None,
         rng: np.random.Generator,
         eval_set: Any = None,
-        goes_on: bool | None = None,
+        continues: bool | None = None,
     ) -> _Fitted:
         metric = self.metric or self._forces.metric
         watched = None
@@ -377,10 +377,10 @@ class LambdaRank(Ranker):
         if self.scorer == "trees":
             grown = grow(data.X, task, self._plan, self.tree_params or {}, self.n_jobs, rng, watched)
             return self._ended(self._of_trees(grown, kept), grown)
-        goes_on = self._goes_on if goes_on is None else goes_on
-        mean = (self.column_mean_ if goes_on else column_mean(data)) if self.scorer == "mlp" else np.zeros(0)
+        continues = self._continues if continues is None else continues
+        mean = (self.column_mean_ if continues else column_mean(data)) if self.scorer == "mlp" else np.zeros(0)
         scorer = self._scorer(data.X, mean)
-        state = self._resumed(scorer) if goes_on else State.start(scorer, task, rng)
+        state = self._resumed(scorer) if continues else State.start(scorer, task, rng)
         judge = None if watched is None else self._judge(watched, mean)
         trained = train(state, scorer, task, self._plan, judge)
         return self._ended(self._of_state(trained, data, mean, kept), trained)

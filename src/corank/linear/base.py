@@ -105,16 +105,16 @@ class LinearDescent(Ranker):
         """
         if self.solver == "exact":
             raise InputError("partial_fit takes stochastic steps, but solver is 'exact'; set solver='sgd' or 'auto'.")
-        goes_on = hasattr(self, "coef_")
-        if goes_on:
+        continues = hasattr(self, "coef_")
+        if continues:
             self._require_same_scale()
-        descend = partial(self._descend, goes_on=goes_on)
+        descend = partial(self._descend, continues=continues)
         weights = (sample_weight, pair_weight)
-        return self._learn((X, y, qid, pairs), weights, prior, goes_on=goes_on, fit=descend)
+        return self._learn((X, y, qid, pairs), weights, prior, continues=continues, fit=descend)
 
     def _score_rows(self, X: Any) -> Floats:
         """Return w · x + b."""
-        return np.asarray(self._new_rows(X) @ self.coef_ + self.intercept_, dtype=np.float64)
+        return np.asarray(self._checked_rows(X) @ self.coef_ + self.intercept_, dtype=np.float64)
 
     @property
     def _needs_pairs(self) -> bool:  # type: ignore[override]
@@ -129,17 +129,17 @@ class LinearDescent(Ranker):
         return Loss.of(self.loss).scores != "signs"
 
     @property
-    def _goes_on(self) -> bool:
+    def _continues(self) -> bool:
         return self.warm_start and self.solver != "exact" and hasattr(self, "run_")
 
-    def _require_sense(self) -> None:
+    def _check_combinations(self) -> None:
         if self.rate == "adagrad" and (self.average or self.project):
             raise InputError("rate='adagrad' already averages pulls; leave average and project False.")
         if self.l1 > 0.0 and (self.average or self.project):
             raise InputError("l1 asks for exact zeros, which average and project would undo; leave both False.")
         if self.project and self.alpha == 0.0:
             raise InputError("project needs alpha above 0, since the ball has radius 1/√alpha; set project=False.")
-        if self._goes_on:
+        if self._continues:
             self._require_same_scale()
         if self.solver != "exact":
             return
@@ -164,7 +164,7 @@ class LinearDescent(Ranker):
         if hasattr(self, "column_scale_") != bool(self.scale):
             raise InputError(f"scale is {self.scale}, but this model was begun with {not self.scale}; fit it anew.")
 
-    def _require_state(self) -> None:
+    def _check_state(self) -> None:
         """Raise where what `partial_fit` goes on from is not what a descent, or an exact solver, leaves behind."""
         if not all(number(0).allows(amount) for amount in (self.alpha_, getattr(self, "eta0_", 0.0))):
             raise InputError("alpha_ or eta0_ is no finite number from 0")
@@ -179,23 +179,23 @@ class LinearDescent(Ranker):
     def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> Fitted:
         is_quick = self.l1 == 0.0 and self.alpha != 0.0 and self.draw == "pairs" and self._has_optimum
         is_quick = is_quick and held is None and not self.warm_start and can_solve(data, Loss.of(self.loss))
-        if self._goes_on or self.solver == "sgd" or (self.solver == "auto" and not is_quick):
-            return self._descend(data, held, rng, self._goes_on)
+        if self._continues or self.solver == "sgd" or (self.solver == "auto" and not is_quick):
+            return self._descend(data, held, rng, self._continues)
         columns, objective = self._layout(data, rng.spawn(1)[0]), self._objective(data)
         newton = {"tol": self.tol, "max_iter": self.max_iter, "verbose": self.verbose}
         found = solve(objective.targets(data), objective, columns.of_views, **newton)
         return self._fitted(data, objective, columns, found)
 
-    def _descend(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator, goes_on: bool) -> Fitted:
-        """Take stochastic steps, from where the fitted model ended where it `goes_on`."""
+    def _descend(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator, continues: bool) -> Fitted:
+        """Take stochastic steps, from where the fitted model ended where it `continues`."""
         data = data if held is None else held.train
         # each question its own generator, so that a resumed run samples what the first one did
         for_views, for_sample, for_dice = rng.spawn(3)
-        objective = self._objective(data, goes_on)
+        objective = self._objective(data, continues)
         data = objective.targets(data)
-        task = Task.of(data, objective, self._layout(data, for_views, goes_on), for_sample)
-        resumes = goes_on and hasattr(self, "run_")
-        runs = self._resumed(task) if resumes else self._started(task, data, for_dice, goes_on)
+        task = Task.of(data, objective, self._layout(data, for_views, continues), for_sample)
+        resumes = continues and hasattr(self, "run_")
+        runs = self._resumed(task) if resumes else self._started(task, data, for_dice, continues)
         judge = None if held is None else judge_of(replace(held, test=objective.targets(held.test)), self.loss)
         went = train(runs, task, self.n_steps, judge, self.n_iter_no_change, self.verbose)
         if went.interrupted and went.runs.n_steps == 0:
@@ -228,25 +228,25 @@ class LinearDescent(Ranker):
             score_range=None if objective.score_range is None else np.array(objective.score_range),
         )
 
-    def _objective(self, data: RankingData, goes_on: bool = False) -> Objective:
+    def _objective(self, data: RankingData, continues: bool = False) -> Objective:
         """Return what is minimised; what was chosen from the data, a model that goes on keeps."""
         if self.alpha is not None:
             alpha, source = self.alpha, "given"
-        elif goes_on:
+        elif continues:
             alpha, source = self.alpha_, self.alpha_from_
         else:
             alpha, source = default_alpha(data, self.query_weight), "pair differences"
         objective = Objective(
             Loss.of(self.loss), float(alpha), source, float(self.l1), float(self.mix),
             fit_intercept=bool(self.fit_intercept), query_weight=self.query_weight, draw=self.draw,
-            score_range=self._score_range(data, goes_on) if Loss.of(self.loss).scores == "unit" else None,
+            score_range=self._score_range(data, continues) if Loss.of(self.loss).scores == "unit" else None,
         )  # fmt: skip
         objective.require_scores(objective.targets(data))
         return objective
 
-    def _score_range(self, data: RankingData, goes_on: bool) -> Range:
+    def _score_range(self, data: RankingData, continues: bool) -> Range:
         low, high = unit_range(data, self.mix > 0.0)
-        if not goes_on or not hasattr(self, "score_range_"):
+        if not continues or not hasattr(self, "score_range_"):
             return low, high
         kept = (float(self.score_range_[0]), float(self.score_range_[1]))
         if low < kept[0] or high > kept[1]:
@@ -256,7 +256,7 @@ class LinearDescent(Ranker):
             )
         return kept
 
-    def _layout(self, data: RankingData, rng: np.random.Generator, goes_on: bool = False) -> Columns:
+    def _layout(self, data: RankingData, rng: np.random.Generator, continues: bool = False) -> Columns:
         """Return which views see which columns: here, one view sees all."""
         return columns_of_views(data.X, [np.arange(data.n_features)])
 

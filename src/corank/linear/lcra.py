@@ -197,32 +197,32 @@ class LCRA(LinearDescent):
         array of shape (n_rows, n_views)
             One column of scores for each view, with the bias that they share; their mean is what ``predict`` gives.
         """
-        scores = np.asarray(self._new_rows(X) @ self.view_coefs_.T + self.intercept_, dtype=np.float64)
-        return self._on_top(scores, prior)
+        scores = np.asarray(self._checked_rows(X) @ self.view_coefs_.T + self.intercept_, dtype=np.float64)
+        return self._add_prior(scores, prior)
 
     @property
     def _has_optimum(self) -> bool:
         return self.loss == "squared"
 
-    def _layout(self, data: RankingData, rng: np.random.Generator, goes_on: bool = False) -> Columns:
+    def _layout(self, data: RankingData, rng: np.random.Generator, continues: bool = False) -> Columns:
         d = data.n_features
         if is_whole(self.views) and d < self.views:
             raise InputError(
                 f"views={self.views} needs a column for each, but X has n_features = {d}; pass fewer views."
             )
-        views = self.views_ if goes_on else as_views(self.views, d, rng)
+        views = self.views_ if continues else as_views(self.views, d, rng)
         if not all(view.kernel.is_linear for view in views):
             raise InputError("LCRA is linear in each view's columns; put Landmarks before it, or use linear views.")
         return columns_of_views(data.X, [np.arange(d) if view.columns is None else view.columns for view in views])
 
-    def _objective(self, data: RankingData, goes_on: bool = False) -> Objective:
+    def _objective(self, data: RankingData, continues: bool = False) -> Objective:
         warn_of_no_agreement(data, self.coupling)
         # a row drawn twice differs from itself by nothing: P̂ has such pairs, so that a row of weight 2 is worth the row
         # written twice; they are not drawn, but counted
         distinct, drawn = _unscored_weight(data, self.query_weight)
         coupling = self.coupling * distinct / drawn if distinct > 0.0 else 0.0
         return replace(
-            super()._objective(data, goes_on),
+            super()._objective(data, continues),
             coupling=float(coupling), batch=int(self.batch), unscored_batch=int(self.unscored_batch),
         )  # fmt: skip
 

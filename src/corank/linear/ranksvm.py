@@ -162,7 +162,7 @@ class RankSVM(Ranker):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _require_sense(self) -> None:
+    def _check_combinations(self) -> None:
         require_choice(self.basis)
         if not as_kernel(self.kernel).is_linear:
             return
@@ -206,10 +206,10 @@ class RankSVM(Ranker):
 
     def _score_rows(self, X: Any) -> Floats:
         """Return f(x)."""
-        rows = self._new_rows(X)
+        rows = self._checked_rows(X)
         # by what was fitted: parameters may have been set since
         if hasattr(self, "basis_"):
-            return self.basis_.score(self._as_seen(rows), self.dual_coef_)
+            return self.basis_.score(self._scale_rows(rows), self.dual_coef_)
         return np.asarray(rows @ self.coef_, dtype=np.float64)
 
 

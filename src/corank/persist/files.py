@@ -108,7 +108,7 @@ def load(path: str | Path) -> Any:
         model = Summary(**{name: decode(value, tensors) for name, value in header["state"].items()})
     else:
         raise InputError(f"{path} holds other sums than corank {corank.__version__} knows; sum them again.")
-    _require_sense(model, path)
+    _check_model(model, path)
     return model
 
 
@@ -134,7 +134,7 @@ def _require_fitted(model: Any) -> None:
             raise InputError(f"{name} {type(part).__name__} is not fitted; call fit before saving it.") from None
 
 
-def _require_sense(model: Any, path: str | Path) -> None:
+def _check_model(model: Any, path: str | Path) -> None:
     """Use a model on a row of zeros: parts that do not fit together show here, and not at the user's rows."""
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -152,7 +152,7 @@ def _require_sense(model: Any, path: str | Path) -> None:
 
 def _try_estimator(model: Any) -> None:
     if isinstance(model, LinkLearn):  # which has no rows
-        model._require_state()
+        model._check_state()
         return
     d = model.n_features_in_
     if type(d) is not int or not 0 < d < 1 << 32:
@@ -164,7 +164,7 @@ def _try_estimator(model: Any) -> None:
         raise InputError(f"feature_names_in_ is not of {d} columns")
     row = np.zeros((1, d)) if d <= _DENSE else sparse.csr_array((1, d))
     if isinstance(model, LabelRanker):
-        model._require_state()
+        model._check_state()
         _require_finite(model.utilities(row), (1, len(model.classes_)))
         return
     if not isinstance(model, Ranker):
@@ -173,7 +173,7 @@ def _try_estimator(model: Any) -> None:
         found = model.transform(row, **({"qid": [0]} if isinstance(model, QueryScaler) else {}))
         _require_finite(found.data if sparse.issparse(found) else found)
         return
-    model._require_state()
+    model._check_state()
     prior = [0.0] if model.has_prior_ else None
     _require_finite(model.predict(row, prior=prior), (1,))
     if hasattr(model, "predict_views"):

@@ -181,7 +181,7 @@ class CoRankingPursuit(Ranker):
     def _kernels(self) -> list[Any]:
         return kernels_of(self.views, self.kernel)
 
-    def _require_sense(self) -> None:
+    def _check_combinations(self) -> None:
         if self.search == "shared" and self.split == "dictionary":
             raise InputError("search='shared' needs the same rows in all views; set split='columns'.")
 
@@ -262,7 +262,7 @@ class CoRankingPursuit(Ranker):
         array of shape (n_rows,)
             Scores in input order, higher is better.
         """
-        return self._on_top(self._score_rows(X, n_terms), prior)
+        return self._add_prior(self._score_rows(X, n_terms), prior)
 
     def _score_rows(self, X: Any, n_terms: int | None = None) -> Floats:
         return np.asarray(self._views_of(X, n_terms).mean(axis=1))
@@ -285,10 +285,10 @@ class CoRankingPursuit(Ranker):
         array of shape (n_rows, M)
             Scores of each view.
         """
-        return self._on_top(self._views_of(X, n_terms), prior)
+        return self._add_prior(self._views_of(X, n_terms), prior)
 
     def _views_of(self, X: Any, n_terms: int | None = None) -> Floats:
-        rows = self._seen_rows(X)
+        rows = self._scaled_rows(X)
         p = as_length(n_terms, len(self.term_coefs_), "this model has")
         out = np.zeros((rows.shape[0], len(self.views_)))
         for v, basis in enumerate(self.view_bases_):
@@ -296,7 +296,7 @@ class CoRankingPursuit(Ranker):
         return out
 
     def _terms(self, X: Any, qid: ArrayLike | None, rows: NDArray[np.int64]) -> list[Terms]:
-        seen, share = self._as_seen(self._new_rows(X)[rows]), 1.0 / len(self.views_)
+        seen, share = self._scale_rows(self._checked_rows(X)[rows]), 1.0 / len(self.views_)
         return [
             basis.terms(seen, share * sum_terms(basis.numbers, self.terms_[:, v], self.term_coefs_[:, v]), v)
             for v, basis in enumerate(self.view_bases_)

@@ -274,14 +274,14 @@ class RankingPursuit(Ranker):
         array of shape (n_rows,)
             Scores in input order, higher is better.
         """
-        return self._on_top(self._score_rows(X, n_terms, solution), prior)
+        return self._add_prior(self._score_rows(X, n_terms, solution), prior)
 
     def _score_rows(self, X: Any, n_terms: int | None = None, solution: int = 0) -> Floats:
-        rows = self._new_rows(X)
+        rows = self._checked_rows(X)
         terms, coefs = self._model(n_terms, solution)
         if not hasattr(self, "basis_"):
             return np.asarray(rows @ sum_terms(np.arange(rows.shape[1]), terms, coefs) + self.intercept_)
-        return self.basis_.score(self._as_seen(rows), sum_terms(self.basis_.numbers, terms, coefs)) + self.intercept_
+        return self.basis_.score(self._scale_rows(rows), sum_terms(self.basis_.numbers, terms, coefs)) + self.intercept_
 
     def explain(self, x: ArrayLike, n_terms: int | None = None, solution: int = 0) -> list[Pull]:
         """
@@ -306,7 +306,7 @@ class RankingPursuit(Ranker):
         >>> [(pull.chosen, round(pull.contribution, 6)) for pull in model.explain([3.0])]
         [(1, 3.0)]
         """
-        row = self._new_rows(x if np.ndim(x) > 1 else [x])
+        row = self._checked_rows(x if np.ndim(x) > 1 else [x])
         if row.shape[0] != 1:
             raise InputError(f"x has {row.shape[0]} rows; explain one row at a time.")
         terms, coefs = self._model(n_terms, solution)
@@ -314,14 +314,14 @@ class RankingPursuit(Ranker):
             chosen = np.unique(terms)
             return pulls(chosen, sum_terms(chosen, terms, coefs), row[:, chosen])
         numbers = self.basis_.numbers
-        return pulls(numbers, sum_terms(numbers, terms, coefs), self.basis_.similarities(self._as_seen(row)[:]))
+        return pulls(numbers, sum_terms(numbers, terms, coefs), self.basis_.similarities(self._scale_rows(row)[:]))
 
     def _terms(self, X: Any, qid: ArrayLike | None, rows: NDArray[np.int64]) -> list[Terms]:
-        chosen = self._new_rows(X)[rows]
+        chosen = self._checked_rows(X)[rows]
         terms, coefs = self._model(None, 0)
         if not hasattr(self, "basis_"):
             return [Terms.of_columns(chosen, sum_terms(np.arange(chosen.shape[1]), terms, coefs))]
-        return [self.basis_.terms(self._as_seen(chosen), sum_terms(self.basis_.numbers, terms, coefs))]
+        return [self.basis_.terms(self._scale_rows(chosen), sum_terms(self.basis_.numbers, terms, coefs))]
 
     def _model(self, n_terms: int | None, solution: int) -> tuple[NDArray[np.int64], Floats]:
         """Terms and coefficients of the model that the user asks for."""

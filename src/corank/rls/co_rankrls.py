@@ -172,8 +172,8 @@ class CoRankRLS(LeastSquares):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _require_sense(self) -> None:
-        super()._require_sense()
+    def _check_combinations(self) -> None:
+        super()._check_combinations()
         if self.couplings is not None:
             candidates(self.couplings, "couplings")
 
@@ -257,19 +257,19 @@ class CoRankRLS(LeastSquares):
         array of shape (n_rows, n_views)
             One column of scores for each view.
         """
-        return self._on_top(self._views_of(X), prior)
+        return self._add_prior(self._views_of(X), prior)
 
     def _views_of(self, X: Any) -> Floats:
         check_is_fitted(self)
-        seen, parts = self._seen_rows(X), zip(self.view_bases_, self.view_coefs_, strict=True)
+        seen, parts = self._scaled_rows(X), zip(self.view_bases_, self.view_coefs_, strict=True)
         return np.column_stack(
             [score_columns(plain(seen), coef) if basis is None else basis.score(seen, coef) for basis, coef in parts]
         )
 
     def _terms(self, X: Any, qid: ArrayLike | None, rows: NDArray[np.int64]) -> list[Terms]:
         """Columns of all linear views together, and the basis rows of each other view."""
-        chosen, share = self._new_rows(X)[rows], 1.0 / len(self.view_coefs_)
-        seen, found = self._as_seen(chosen), []
+        chosen, share = self._checked_rows(X)[rows], 1.0 / len(self.view_coefs_)
+        seen, found = self._scale_rows(chosen), []
         columns = [coef for basis, coef in zip(self.view_bases_, self.view_coefs_, strict=True) if basis is None]
         if columns:
             found.append(Terms.of_columns(chosen, share * np.sum(columns, axis=0)))

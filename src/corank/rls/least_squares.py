@@ -17,6 +17,7 @@ from corank.data.problem.column_scales import column_factors
 from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
 from corank.estimator.base import Ranker
+from corank.estimator.contract import check_parameters, install
 from corank.kernels import RANK_TOLERANCE, Basis, FeatureMap, choose_basis, require_choice
 from corank.kernels.views import View
 from corank.metrics import parse_metric
@@ -62,7 +63,7 @@ class LeastSquares(Ranker):
         "verbose": boolean,
     }
 
-    def _require_sense(self) -> None:
+    def _check_combinations(self) -> None:
         if self.alphas is not None:
             candidates(self.alphas, "alphas")
             if self.alpha is not None:
@@ -97,7 +98,7 @@ class LeastSquares(Ranker):
         Summary
             The sums.
         """
-        self._check()
+        check_parameters(self)
         data, _ = self._problem(X, y, qid, pairs)
         data = data.weighted(sample_weight, pair_weight)
         if data.prior is not None:
@@ -129,7 +130,7 @@ class LeastSquares(Ranker):
         self
             The fitted ranker.
         """
-        self._check()
+        check_parameters(self)
         lists = [name for name in ("alphas", "couplings") if getattr(self, name, None) is not None]
         if lists:
             raise InputError(
@@ -145,7 +146,7 @@ class LeastSquares(Ranker):
         summary.require_pairs()
         fitted = self._solve(summary)
         found = {"n_features_in_": summary.n_features, "column_scale_": summary.factors}
-        return self._install(fitted, {name: value for name, value in found.items() if value is not None})
+        return install(self, fitted, {name: value for name, value in found.items() if value is not None})
 
     @abstractmethod
     def _maps(self, data: RankingData, frame: Frame, rng: np.random.Generator) -> tuple[FeatureMap, ...]:

@@ -262,12 +262,12 @@ class RankRLS(LeastSquares):
         check_is_fitted(self)
         if not hasattr(self, "alpha_path_"):
             raise InputError("this model was fitted for one alpha; pass alphas to have a path.")
-        return self._on_top(self._scores(X, self.alpha_path_.T), prior)
+        return self._add_prior(self._scores(X, self.alpha_path_.T), prior)
 
     def _scores(self, X: Any, coefficients: Floats) -> Floats:
         if self.kernel_.is_linear:
-            return score_columns(self._new_rows(X), coefficients)
-        return np.asarray(self.basis_.score(self._seen_rows(X), coefficients))
+            return score_columns(self._checked_rows(X), coefficients)
+        return np.asarray(self.basis_.score(self._scaled_rows(X), coefficients))
 
 
 def _fitted(

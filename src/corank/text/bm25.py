@@ -20,6 +20,7 @@ from corank.data.problem.ranking import RankingData
 from corank.data.problem.rows import as_rows
 from corank.errors import InputError
 from corank.estimator.base import Ranker
+from corank.estimator.contract import check_parameters
 from corank.estimator.held_out import HeldOut
 from corank.parameters import Rule, Rules, none, number, one_of
 from corank.text.corpus import Corpus
@@ -122,7 +123,7 @@ class BM25(Ranker):
         Index
             Ready to be searched.
         """
-        self._check()
+        check_parameters(self)
         df, postings = corpus.document_frequency, corpus.postings
         idf = idf_values(self.idf, df, corpus.n_documents)
         weights = np.repeat(idf.astype(np.float32), df)
@@ -154,7 +155,7 @@ class BM25(Ranker):
         return np.asarray(query, dtype=np.float64)
 
     def _score_rows(self, X: Any) -> Floats:
-        counts = _as_counts(self._new_rows(X))
+        counts = _as_counts(self._checked_rows(X))
         k = np.repeat(self._k(np.asarray(counts.sum(axis=1)).ravel(), self.mean_length_), np.diff(counts.indptr))
         weights = _saturated(counts.data, k, self.k1)
         weighed = sparse.csr_array((weights, counts.indices, counts.indptr), shape=counts.shape)

@@ -15,12 +15,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from corank.core.threads import n_threads
 from corank.errors import InputError
-from corank.parameters import Rules, boolean, check_values, none, number, rng_of, seed, whole
+from corank.estimator.contract import Learner, check_parameters, install
+from corank.parameters import Rules, boolean, none, number, rng_of, seed, whole
 from corank.progress import progress
 from corank.text.corpus import Corpus
 from corank.text.index import Index
@@ -29,7 +29,7 @@ from corank.text.network import Network
 from corank.text.training import Form, Networks, Schedule, index_of, train
 
 
-class LinkLearn(BaseEstimator):
+class LinkLearn(Learner):
     """
     A similarity of texts, learnt from links between documents, for texts of any other corpus.
 
@@ -150,7 +150,7 @@ class LinkLearn(BaseEstimator):
         self
             The fitted model.
         """
-        check_values({name: getattr(self, name) for name in self._rules}, self._rules)
+        check_parameters(self)
         for name, given in (("links", links), ("validation", validation)):
             if not isinstance(given, Links) and not (given is None and name == "validation"):
                 raise InputError(f"{name} is a {type(given).__name__}; pass Links.of(corpus, pairs).")
@@ -158,12 +158,7 @@ class LinkLearn(BaseEstimator):
         schedule = Schedule(self.n_steps, self.batch, self.eta0, self.n_iter_no_change, jobs)
         with progress(self.n_steps, "steps", self.verbose) as advance:
             learnt = train(links, validation, self._form, schedule, rng_of(self.random_state), advance)
-        self.networks_, self.n_iter_ = learnt.networks, learnt.n_iter
-        self.objective_trace_ = learnt.objective_trace
-        self.__dict__.pop("validation_errors_", None)
-        if learnt.validation_errors is not None:
-            self.validation_errors_ = learnt.validation_errors
-        return self
+        return install(self, learnt, {})
 
     def to_index(self, corpus: Corpus) -> Index:
         """
@@ -186,7 +181,7 @@ class LinkLearn(BaseEstimator):
     def _form(self) -> Form:
         return Form(self.n_hidden, self.b, self.symmetric, self.use_length, self.at_top)
 
-    def _require_state(self) -> None:
+    def _check_state(self) -> None:
         """Raise where a file set other networks than three."""
         if len(self.networks_) != 3 or not all(isinstance(network, Network) for network in self.networks_):
             raise InputError("networks_ is not of three networks")

@@ -139,7 +139,7 @@ def _pairs(
     from corank.gp import suggest_pairs
 
     asked: Any = [] if path is None else read_preferences(path, names)[0]
-    seen, known = ranker._seen_rows(rows.X), ranker.rows_
+    seen, known = ranker._scaled_rows(rows.X), ranker.rows_
     if path is None and seen.shape[0] == len(known.of_row) and known.are_in(seen):
         asked = ranker.answered()  # these are the rows that it learnt from
     found = suggest_pairs(ranker, rows.X, number, by, asked=asked, random_state=seed)

@@ -78,6 +78,20 @@ def columns_of(X: Any, rows: Any) -> Any:
     return X if hasattr(X, "columns") else rows
 
 
+def take_rows(X: Any, rows: NDArray[np.int64]) -> Any:
+    """
+    Return some rows of X, in the form of X.
+
+    X: array, sparse matrix, pandas or polars frame or series, or sequence.
+    rows: their numbers.
+    """
+    if hasattr(X, "iloc"):
+        return X.iloc[rows]
+    if hasattr(X, "__array__") or sparse.issparse(X):
+        return X[rows]
+    return [X[row] for row in rows.tolist()]
+
+
 def require_columns(estimator: Any, X: Any, rows: Any) -> None:
     """
     Raise one sentence where rows have another number of columns than those of ``fit``; a frame is known by its names.

@@ -24,11 +24,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import _safe_indexing, get_tags
+from sklearn.utils import get_tags
 
 from corank.data.problem.inputs import as_scores
 from corank.data.problem.queries import Queries
 from corank.data.problem.routing import fit_with_qid, predict_with_qid
+from corank.data.problem.rows import take_rows
 from corank.data.problem.splits import Fold, QueryKFold
 from corank.errors import InputError
 from corank.evaluation.bounds.bound import Bound
@@ -102,14 +103,14 @@ def cv_bound(
 
     def fit(rows: Numbers) -> tuple[Any, Floats]:
         """A model of some rows, and the ranks it gives to the unscored ones."""
-        model = fit_with_qid(estimator, _safe_indexing(X, rows), grades[rows], ids[rows])
+        model = fit_with_qid(estimator, take_rows(X, rows), grades[rows], ids[rows])
         return model, mean_ranks(predict_with_qid(model, others, of_others.ids[of_others.codes]), of_others)
 
     whole_ranks = fit(np.arange(n_rows))[1]
     errors, sizes, apart, n_paired = [], [], np.zeros(len(of_others)), 0
     for train, test in _folds(cv, X, grades, queries, judged):
         model, ranks = fit(train)
-        held, paired = list_errors(predict_with_qid(model, _safe_indexing(X, test), ids[test]), grades[test], ids[test])
+        held, paired = list_errors(predict_with_qid(model, take_rows(X, test), ids[test]), grades[test], ids[test])
         errors.append(float(held.mean()))
         sizes.append(len(held))
         n_paired += paired
@@ -212,7 +213,7 @@ def _folds(cv: Any, X: Any, grades: Floats, queries: Queries, judged: Numbers) -
     """Numbers of the rows that are learnt from, unscored ones among them, and of those that are held out."""
     splitter, codes = QueryKFold(int(cv)) if is_whole(cv) else cv, queries.codes
     unjudged = np.setdiff1d(np.arange(len(codes)), judged)
-    for train, test in splitter.split(_safe_indexing(X, judged), grades[judged], codes[judged]):
+    for train, test in splitter.split(take_rows(X, judged), grades[judged], codes[judged]):
         held = np.bincount(codes[judged[test]], minlength=len(queries))
         cut = np.flatnonzero((held > 0) & (held < queries.sizes))
         if len(cut):

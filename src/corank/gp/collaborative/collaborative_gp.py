@@ -206,7 +206,7 @@ class CollaborativeGP(UserPosterior):
                 raise InputError("prior came, but grades have no numbers to take it from; use likelihood='gaussian'.")
             return self._shared(*ratings_matrix(data), rng, rows)
 
-        return self._learn((X, y, qid, None), (sample_weight, None), prior, goes_on=False, fit=learn)
+        return self._learn((X, y, qid, None), (sample_weight, None), prior, continues=False, fit=learn)
 
     def _fit_ratings(self, ratings: Any, users: Ids, rng: np.random.Generator) -> Any:
         return self._shared(ratings, users, rng, None)

@@ -68,7 +68,7 @@ class UserPosterior(RatingsRanker):
             Scores in input order, higher is better, and how unsure they are.
         """
         mean, var, _ = self._read_rows(X, qid, with_var=return_std)
-        scores = self._on_top(mean, prior)
+        scores = self._add_prior(mean, prior)
         return (scores, np.sqrt(var)) if return_std else scores
 
     def predict_proba(self, X: Any, qid: ArrayLike | None = None, *, prior: ArrayLike | None = None) -> Floats:
@@ -87,7 +87,7 @@ class UserPosterior(RatingsRanker):
         """
         mean, var, users = self._read_rows(X, qid, with_var=True)
         known = self._opinions
-        return known.shares(self._on_top(mean, prior), var, known.thresholds[users], known.scales[users])
+        return known.shares(self._add_prior(mean, prior), var, known.thresholds[users], known.scales[users])
 
     def predict_level(
         self, X: Any, qid: ArrayLike | None = None, by: str = "mode", *, prior: ArrayLike | None = None
@@ -167,7 +167,7 @@ class UserPosterior(RatingsRanker):
             Scores, and how unsure they are.
         """
         check_is_fitted(self)
-        self._takes_prior(None)
+        self._check_prior(None)
         if not hasattr(self, "basis_"):
             raise InputError("this model was fitted without item_features, so it knows items by their ids alone.")
         rows, gram, opinions = item_rows(item_features), self.item_gram_, self._opinions
@@ -219,7 +219,7 @@ class UserPosterior(RatingsRanker):
     def _read_new(self, items: ArrayLike, ratings: ArrayLike) -> tuple[Floats, Floats, Floats, float]:
         """Mean and variance of all items for a new user, and the user's thresholds and scale."""
         row = self._row(items, ratings)
-        self._takes_prior(None)
+        self._check_prior(None)
         return self._opinions.of_new(*row_of(self._read_as(row), 0))
 
     def _read_rows(self, X: Any, qid: ArrayLike | None, *, with_var: bool) -> tuple[Floats, Floats, Integers]:

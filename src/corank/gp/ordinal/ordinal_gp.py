@@ -180,7 +180,7 @@ class OrdinalGP(Ranker):
     def _learns_sizes(self) -> bool:  # type: ignore[override]
         return self.likelihood == "gaussian"
 
-    def _require_sense(self) -> None:
+    def _check_combinations(self) -> None:
         require_choice(self.basis)
 
     def _require_judgements(self, data: RankingData) -> None:
@@ -222,11 +222,11 @@ class OrdinalGP(Ranker):
 
     def _score_rows(self, X: Any) -> Floats:
         """Return intercept + amplitude E f(x)."""
-        rows = self._seen_rows(X)
+        rows = self._scaled_rows(X)
         return np.asarray(self.intercept_ + self.amplitude_ * self.process_.mean(rows))
 
     def _terms(self, X: Any, qid: ArrayLike | None, rows: NDArray[np.int64]) -> list[Terms]:
-        return [self.process_.terms(self._as_seen(self._new_rows(X)[rows]), self.amplitude_)]
+        return [self.process_.terms(self._scale_rows(self._checked_rows(X)[rows]), self.amplitude_)]
 
     def predict(self, X: Any, return_std: bool = False, *, prior: ArrayLike | None = None) -> Any:
         """
@@ -248,9 +248,9 @@ class OrdinalGP(Ranker):
         """
         if not return_std:
             return super().predict(X, prior=prior)
-        rows = self._seen_rows(X)
+        rows = self._scaled_rows(X)
         mean, var = self.process_.predict(rows)
-        return self._on_top(self.intercept_ + self.amplitude_ * mean, prior), self.amplitude_ * np.sqrt(var)
+        return self._add_prior(self.intercept_ + self.amplitude_ * mean, prior), self.amplitude_ * np.sqrt(var)
 
     def predict_proba(self, X: Any, *, prior: ArrayLike | None = None) -> Floats:
         """
@@ -268,10 +268,10 @@ class OrdinalGP(Ranker):
         array of shape (n_rows, n_levels)
             Probabilities of `levels_`; each row adds up to 1.
         """
-        rows = self._seen_rows(X)
+        rows = self._scaled_rows(X)
         mean, var = self.process_.predict(rows)
-        if self._takes_prior(prior):
-            mean = self._on_top(self.amplitude_ * mean, prior) / self.amplitude_
+        if self._check_prior(prior):
+            mean = self._add_prior(self.amplitude_ * mean, prior) / self.amplitude_
         lo, hi = ends_of(self.thresholds_)
         shares = IntervalProbit(lo, hi, self.sigma_**2).probability(mean[:, None], var[:, None])
         return np.asarray(shares / shares.sum(axis=1, keepdims=True))

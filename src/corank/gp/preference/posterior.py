@@ -33,11 +33,11 @@ class PreferencePosterior(Ranker):
 
     def _score_rows(self, X: Any) -> Floats:
         """Return the expected f(x)."""
-        rows = self._seen_rows(X)
+        rows = self._scaled_rows(X)
         return self.process_.mean(rows)
 
     def _terms(self, X: Any, qid: ArrayLike | None, rows: NDArray[np.int64]) -> list[Terms]:
-        return [self.process_.terms(self._as_seen(self._new_rows(X)[rows]))]
+        return [self.process_.terms(self._scale_rows(self._checked_rows(X)[rows]))]
 
     def predict(self, X: Any, return_std: bool = False, *, prior: ArrayLike | None = None) -> Any:
         """
@@ -60,9 +60,9 @@ class PreferencePosterior(Ranker):
         """
         if not return_std:
             return super().predict(X, prior=prior)
-        rows = self._seen_rows(X)
+        rows = self._scaled_rows(X)
         mean, var = self.process_.predict(rows)
-        return self._on_top(mean, prior), np.sqrt(var)
+        return self._add_prior(mean, prior), np.sqrt(var)
 
     def predict_pair(self, X: Any, pairs: ArrayLike, *, prior: ArrayLike | None = None) -> Floats:
         """
@@ -82,10 +82,10 @@ class PreferencePosterior(Ranker):
         array of shape (n_pairs,)
             Probabilities, noise of the judgement included.
         """
-        rows = self._seen_rows(X)
+        rows = self._scaled_rows(X)
         checked = as_pairs(pairs, np.zeros(rows.shape[0], dtype=np.int64))
         mean, var = self.process_.differences(rows, checked)
-        s0 = self._on_top(np.zeros(rows.shape[0]), prior)
+        s0 = self._add_prior(np.zeros(rows.shape[0]), prior)
         gap = s0[checked[:, 0]] - s0[checked[:, 1]]
         return IntervalProbit(noise=2.0 * self.sigma_**2).probability(mean + gap, var)
 
@@ -106,13 +106,13 @@ class PreferencePosterior(Ranker):
             Mean and covariance.
         """
         found = self._joint(X)
-        return replace(found, mean=self._on_top(found.mean, prior))
+        return replace(found, mean=self._add_prior(found.mean, prior))
 
     def _joint(self, X: Any) -> Posterior:
         """Return the joint Gaussian of what was learnt."""
         check_is_fitted(self)
         if X is not None:
-            return self.process_.at(self._seen_rows(X))
+            return self.process_.at(self._scaled_rows(X))
         items = self.rows_
         if items.of_row.min() < 0:
             raise InputError("some rows of fit had no weight, and nothing is kept of them; pass the rows as X.")

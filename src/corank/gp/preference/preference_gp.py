@@ -28,7 +28,7 @@ from corank.data.problem.inputs import as_pairs
 from corank.data.problem.ranking import RankingData
 from corank.data.problem.weights import as_weights
 from corank.errors import InputError
-from corank.estimator.base import COLUMN_NOTES
+from corank.estimator.contract import check_parameters, install, kept_columns
 from corank.estimator.held_out import HeldOut
 from corank.gp.ep.features import Features, exact, on_basis, on_graph, precision_on_basis
 from corank.gp.ep.items import Items, require_items
@@ -196,7 +196,7 @@ class PreferenceGP(PreferencePosterior):
         self.scale = scale
         self.random_state = random_state
 
-    def _require_sense(self) -> None:
+    def _check_combinations(self) -> None:
         require_choice(self.basis)
 
     def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> FittedPreferenceGP:
@@ -263,6 +263,7 @@ class PreferenceGP(PreferencePosterior):
         self
             The model.
         """
+        check_parameters(self)
         if not hasattr(self, "process_"):
             if X is None:
                 raise InputError("the first call of partial_fit came without X; pass the rows that answers are about.")
@@ -271,7 +272,7 @@ class PreferenceGP(PreferencePosterior):
         items, old, L = self.rows_, self.sites_, getattr(self, "graph_", None)
         rows, weight = self._further(X, y, qid, sample_weight, pairs, pair_weight)
         require_items(items.of_row[rows])
-        s0 = self._on_top(np.zeros(len(items.of_row)), prior)
+        s0 = self._add_prior(np.zeros(len(items.of_row)), prior)
         further, weights, known = items.pairs(rows, weight, s0[rows[:, 0]] - s0[rows[:, 1]])
         answers = np.concatenate([np.column_stack([old.left, old.right]), further])
         both = np.concatenate([old.weight, weights]), np.concatenate([0.0 - old.lo, known])
@@ -283,8 +284,8 @@ class PreferenceGP(PreferencePosterior):
             features = on_basis(phi, items, sites, precision)
         told = {"rows": items, "sites": sites, "sigma": self.sigma_, "graph": L, "is_exact": self.is_exact_}
         start = sites.taken_over(old, self.site_tau_), sites.taken_over(old, self.site_nu_)
-        noted = {name: value for name, value in vars(self).items() if name in (*COLUMN_NOTES, *_KEPT)}
-        return self._install(_fitted(features, 0, told, start), noted)
+        noted = {**kept_columns(self), **{name: value for name, value in vars(self).items() if name in _KEPT}}
+        return install(self, _fitted(features, 0, told, start), noted)
 
     def _further(
         self, X: Any, y: Any, qid: Any, sample_weight: Any, pairs: Any, pair_weight: Any
@@ -292,7 +293,7 @@ class PreferenceGP(PreferencePosterior):
         """Answers about the rows of ``fit``, as pairs of rows and weights."""
         items = self.rows_
         if X is not None:
-            seen = self._seen_rows(X)
+            seen = self._scaled_rows(X)
             if seen.shape[0] != len(items.of_row) or not items.are_in(seen):
                 raise InputError(
                     "X is not that of fit; pass the same rows, or None for them, or fit again with all rows."
