@@ -43,7 +43,7 @@ for user in range(USERS):
             scores = model.predict(X)
             wrong = (scores[every[:, 0]] > scores[every[:, 1]]) != (taste[every[:, 0]] > taste[every[:, 1]])
             curve[user, n] = wrong.mean()
-            model.partial_fit(pairs=answer(suggest_pairs(model, by=by, random_state=n), taste, rng))
+            model.partial_fit(pairs=answer(suggest_pairs(model, strategy=by, random_state=n), taste, rng))
     new = every[rng.permutation(len(every))[:400]]
     p = model.predict_pair(X, new)
     told.append(np.concatenate([p, 1.0 - p]))

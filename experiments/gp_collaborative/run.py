@@ -16,7 +16,7 @@ from scipy import sparse
 
 from corank.evaluation.report import Report
 from corank.gp.collaborative.shared_prior import start
-from corank.gp.collaborative.user_likelihoods import read_all
+from corank.gp.collaborative.user_likelihoods import e_step
 from corank.metrics import wilcoxon
 from corank.tables import Cell, ReportTable
 from experiments.gp_collaborative.methods import CHEAP, METHODS, errors
@@ -134,10 +134,10 @@ def _seconds(n_items: int, n_users: int) -> list[float]:
     gram = 0.5 * (np.eye(n_items) + 1.0)
     for likelihood in ("gaussian", "ordinal"):
         population, reader, given = start(likelihood, ratings, np.unique(ratings.data), gram)
-        last, _ = read_all(reader, population, given, None, None)
+        last, _ = e_step(reader, population, given, None, None)
         began = time.process_time()
-        _, totals = read_all(reader, population, given, last, None)
-        population.renewed(totals, population, 1.0)
+        _, totals = e_step(reader, population, given, last, None)
+        population.m_step(totals, population, 1.0)
         found.append(time.process_time() - began)
     return found
 

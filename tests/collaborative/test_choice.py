@@ -7,9 +7,8 @@ import pytest
 from scipy import sparse
 
 from corank.collaborative import Collaborative
-from corank.collaborative.choice import ALPHAS, POWERS, _blocks, choose, leave_one_out
-from corank.collaborative.means import item_means, residuals
-from corank.collaborative.spectrum import Spectrum
+from corank.collaborative.item_kernel import ALPHAS, POWERS, ItemSpectrum, _blocks, choose, leave_one_out
+from corank.collaborative.item_mean import item_means, residuals
 from some_ratings import some_ratings
 
 
@@ -49,7 +48,7 @@ def test_the_choice_has_the_least_error_of_ratings_that_were_left_out():
     alpha, power, source = choose(ratings, 2.0, 10, ALPHAS, POWERS, rng)
     rest = ratings[np.sort(order[12:])]
     m = item_means(rest, 2.0)
-    spectrum = Spectrum.of(residuals(rest, m), 10)
+    spectrum = ItemSpectrum.of(residuals(rest, m), 10)
     dice = np.random.default_rng(0)
     dice.permutation(60)
     blocks, errors = _blocks(ratings[order[:12]], m, dice), {}

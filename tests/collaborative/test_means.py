@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from corank.collaborative.means import item_means, residuals, user_levels
+from corank.collaborative.item_mean import item_means, residuals, user_levels
 from some_ratings import some_ratings
 
 

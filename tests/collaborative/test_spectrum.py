@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from corank.collaborative.spectrum import Spectrum
+from corank.collaborative.item_kernel import ItemSpectrum
 from some_ratings import some_ratings
 
 
@@ -23,22 +23,22 @@ def dense_kernel(E, n_basis, power):
 @pytest.mark.parametrize("power", [1.0, 1.5])
 def test_features_make_the_kernel(shape, power):
     E = some_ratings(*shape, share=0.3)
-    Z = Spectrum.of(E, 8).features(power)
+    Z = ItemSpectrum.of(E, 8).features(power)
     np.testing.assert_allclose(Z @ Z.T, dense_kernel(E, 8, power), atol=1e-8)
 
 
 def test_it_is_the_same_bits_every_time_and_holds_no_direction_of_nothing():
     E = some_ratings(90, 70, share=0.3)
-    np.testing.assert_array_equal(Spectrum.of(E, 8).features(1.5), Spectrum.of(E, 8).features(1.5))
+    np.testing.assert_array_equal(ItemSpectrum.of(E, 8).features(1.5), ItemSpectrum.of(E, 8).features(1.5))
     u, v = np.arange(1.0, 6.0), np.arange(1.0, 5.0)
-    assert len(Spectrum.of(sparse.csr_array(np.outer(u, v)), 100).values) == 1
+    assert len(ItemSpectrum.of(sparse.csr_array(np.outer(u, v)), 100).values) == 1
     nothing = sparse.csr_array((np.zeros(3), ([0, 1, 1], [0, 1, 2])), shape=(2, 4))
-    assert Spectrum.of(nothing, 100).features(1.5).shape == (4, 0)
+    assert ItemSpectrum.of(nothing, 100).features(1.5).shape == (4, 0)
 
 
 def test_many_rows_are_summed_block_by_block(monkeypatch):
     E = some_ratings(100, 9)
-    whole = Spectrum.of(E, 5).features(1.0)
-    monkeypatch.setattr("corank.collaborative.spectrum._BLOCK", 7)
-    part = Spectrum.of(E, 5).features(1.0)
+    whole = ItemSpectrum.of(E, 5).features(1.0)
+    monkeypatch.setattr("corank.collaborative.item_kernel._BLOCK", 7)
+    part = ItemSpectrum.of(E, 5).features(1.0)
     np.testing.assert_allclose(part @ part.T, whole @ whole.T, atol=1e-10)

@@ -283,11 +283,13 @@ def test_views_that_agree_cost_nothing_however_much_agreement_counts(coupling, s
     np.testing.assert_allclose(both.predict(X), one.predict(X), rtol=1e-4, atol=1e-6)
 
 
-def test_the_dictionary_is_bounded_as_it_comes():
+def test_the_dictionary_is_bounded_by_default():
     many = make_ranking(150, 10, random_state=0)
     y = mask_scores(many.y, fraction=0.9, random_state=0)
     model = CoRankingPursuit(3, [KERNELS[0], KERNELS[1]], random_state=0)
-    rows = pursuit.choice.choose_rows(model.dictionary, RankingData.of(many.X, y, many.qid), np.random.default_rng(0))
+    rows = pursuit.dictionary.choose_rows(
+        model.dictionary, RankingData.of(many.X, y, many.qid), np.random.default_rng(0)
+    )
     assert len(rows) == len(np.unique(rows)) == 1000
     # where there are no more rows than that, all are there
     every = CoRankingPursuit(4, KERNELS[:2], dictionary="all").fit(X, Y, qid=QID)

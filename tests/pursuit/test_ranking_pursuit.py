@@ -41,10 +41,12 @@ def test_every_shorter_model_is_that_of_a_shorter_fit(fitting):
 def test_the_explanation_adds_up_to_the_score(dictionary):
     model = RankingPursuit(12, KERNEL, dictionary=dictionary).fit(X, Y, qid=QID)
     for x in X[:5]:
-        pulls = model.explain(x)
-        assert sum(pull.contribution for pull in pulls) == pytest.approx(model.predict(x[None])[0])
-        assert sorted((pull.contribution for pull in pulls), reverse=True) == [pull.contribution for pull in pulls]
-        assert {pull.chosen for pull in pulls} == set(model.terms_.tolist())
+        term_contributions = model.explain(x)
+        assert sum(pull.contribution for pull in term_contributions) == pytest.approx(model.predict(x[None])[0])
+        assert sorted((pull.contribution for pull in term_contributions), reverse=True) == [
+            pull.contribution for pull in term_contributions
+        ]
+        assert {pull.chosen for pull in term_contributions} == set(model.terms_.tolist())
     with pytest.raises(InputError, match="explain one row at a time"):
         model.explain(X[:2])
 

@@ -17,11 +17,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from corank.collaborative.choice import ALPHAS, POWERS, choose
-from corank.collaborative.means import item_means, residuals, user_levels
+from corank.collaborative.item_kernel import ALPHAS, POWERS, ItemSpectrum, choose
+from corank.collaborative.item_mean import item_means, residuals, user_levels
 from corank.collaborative.ranker import FittedRatings, Floats, RatingsRanker
 from corank.collaborative.ratings import Ids
-from corank.collaborative.spectrum import Spectrum
 from corank.core.models.user_ridge import ridge_users
 from corank.parameters import Rules, n_jobs, none, number, seed, whole
 
@@ -123,11 +122,11 @@ class Collaborative(RatingsRanker):
         powers = POWERS if self.power is None else (float(self.power),)
         alpha, power, source = choose(ratings, self.shrink, int(self.n_basis), alphas, powers, rng)
         m = item_means(ratings, self.shrink)
-        Z = Spectrum.of(residuals(ratings, m), int(self.n_basis)).features(power)
+        Z = ItemSpectrum.of(residuals(ratings, m), int(self.n_basis)).features(power)
         level = float(user_levels(ratings, m).mean())
         return FittedRatings(users, ratings, m, level, Z, alpha, power, source)
 
-    def _tastes(self, ratings: Any, levels: Floats) -> tuple[Floats, Floats]:
+    def _user_coefs(self, ratings: Any, levels: Floats) -> tuple[Floats, Floats]:
         coefs = np.zeros((len(levels), self.item_features_.shape[1]))
         t = ratings.data - self.item_means_[ratings.indices]
         items, starts = ratings.indices.astype(np.int64, copy=False), ratings.indptr.astype(np.int64, copy=False)

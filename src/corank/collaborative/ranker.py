@@ -44,7 +44,7 @@ class RatingsRanker(Ranker):
     """
     Base class of rankers of ratings: a query is a user, a row is an item, known by its id.
 
-    A subclass learns from the matrix of ratings in `_fit_ratings`, and says in `_tastes` what a user's ratings mean.
+    A subclass fits the matrix of ratings in `_fit_ratings` and returns the coefficients of users in `_user_coefs`.
     """
 
     __metadata_request__predict: ClassVar[dict[str, bool]] = {"qid": True, "prior": True}
@@ -62,7 +62,7 @@ class RatingsRanker(Ranker):
         """Learn from a CSR matrix of users × items, each of whom rated something."""
 
     @abstractmethod
-    def _tastes(self, ratings: Any, levels: Floats) -> tuple[Floats, Floats]:
+    def _user_coefs(self, ratings: Any, levels: Floats) -> tuple[Floats, Floats]:
         """
         Say what users like.
 
@@ -120,7 +120,7 @@ class RatingsRanker(Ranker):
         items : array-like of shape (k,)
             Ids of the items rated; those that nobody rated in ``fit`` say nothing and are left out.
         ratings : array-like of shape (k,)
-            The ratings; NaN is none.
+            The ratings; NaN means no rating.
 
         Returns
         -------
@@ -195,7 +195,7 @@ class RatingsRanker(Ranker):
     def _read(self, ratings: Any) -> tuple[Floats, Floats, Floats]:
         """Levels of users, features of items, and coefficients of users."""
         levels = np.full(ratings.shape[0], self.level_)
-        return levels, *self._tastes(ratings, levels)
+        return levels, *self._user_coefs(ratings, levels)
 
     def _numbers(self, X: Any) -> NDArray[np.int64]:
         ids, codes = coded(X)

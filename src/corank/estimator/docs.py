@@ -21,6 +21,11 @@ SHARED = {
             "precomputed" if X holds similarities to the training rows. A callable takes two sequences of rows, which
             may be any objects, and returns their Gram matrix.
     """,
+    "learn": """
+        learn : bool
+            Whether the kernel's parameters maximise the evidence; otherwise they stay as given, or as set by the median
+            distance.
+    """,
     "n_iter_no_change": """
         n_iter_no_change : int
             Number of measurements without improvement after which early stopping ends the fit.
@@ -28,6 +33,10 @@ SHARED = {
     "n_jobs": """
         n_jobs : int, optional
             Number of threads. None means 1, -1 means all processors. The result does not depend on it.
+    """,
+    "n_restarts": """
+        n_restarts : int
+            Number of further random starting points when hyper-parameters are learnt.
     """,
     "query_weight": """
         query_weight : {"pairs", "equal", "rows"}

@@ -28,15 +28,15 @@ from corank.estimator.base import Ranker
 from corank.estimator.landmarks import Landmarks
 from corank.estimator.query_scaler import QueryScaler
 from corank.estimator.smooth import Smooth
-from corank.gp.collaborative import user_thresholds
-from corank.gp.ep import items, posterior, process, propagation, sites
+from corank.gp.collaborative import user_likelihoods
+from corank.gp.ep import items, process, propagation
 from corank.label_ranking import LabelRanker
 from corank.lambdarank import lambdas, terms
 from corank.solvers import penalty
 from corank.text import LinkLearn, network
 
 HOMES: tuple[ModuleType, ...] = (
-    items, kernels, lambdas, network, pairwise, penalty, posterior, process, propagation, sites, terms, user_thresholds,
+    items, kernels, lambdas, network, pairwise, penalty, process, propagation, terms, user_likelihoods,
 )  # fmt: skip
 """The modules whose dataclasses may stand inside a saved model."""
 

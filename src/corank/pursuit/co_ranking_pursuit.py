@@ -38,14 +38,11 @@ from corank.kernels import Basis, Terms
 from corank.kernels.views import View, kernels_of
 from corank.parameters import Rules
 from corank.progress import progress
-from corank.pursuit.choice import choose_rows, deal_views
-from corank.pursuit.couple import couple, side_by_side
-from corank.pursuit.coupled import Choice, Coupled
+from corank.pursuit.coupled import Choice, Coupled, couple, side_by_side, walk
+from corank.pursuit.dictionary import choose_rows, deal_views
 from corank.pursuit.inner import Floats, Goal
 from corank.pursuit.parameters import CO_PURSUIT
-from corank.pursuit.path import as_length, sum_terms
-from corank.pursuit.stopping import Watch
-from corank.pursuit.walk import walk
+from corank.pursuit.path import Watch, as_length, sum_terms
 
 
 @dataclass(frozen=True, eq=False)

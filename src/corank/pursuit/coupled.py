@@ -15,19 +15,23 @@ rows. The objective then falls by eᵀ(B + C)⁻¹e, which a search over γ maxi
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from corank.core.models.pursuit import joint_best
 from corank.core.threads import spread
+from corank.data.problem.queries import Queries
+from corank.data.problem.ranking import RankingData
+from corank.kernels import Basis
 from corank.pairwise import Laplacian
-from corank.pursuit.dictionary import Dictionary
-from corank.pursuit.inner import Floats, Inner
+from corank.pursuit.dictionary import Dictionary, kernel_columns
+from corank.pursuit.inner import Floats, Goal, Inner
 
 SEARCHES = ("joint", "shared")
 
@@ -253,3 +257,64 @@ def _where(top: Floats, under: Floats, usable: NDArray[np.int64]) -> Floats:
     out = np.full(len(top), -np.inf)
     out[usable] = top[usable] / under[usable]
     return out
+
+
+def couple(views: list[Basis], data: RankingData, goal: Goal, query_weight: str, coupling: float) -> Coupled:
+    """
+    Make views ready to be searched.
+
+    views: the rows that the terms of each view may stand for.
+    data: the problem; unscored rows of weight zero need no agreement.
+    goal: what to approximate.
+    query_weight {"pairs", "equal", "rows"}: how much the unscored rows of a query count.
+    """
+    rows = data.unscored_rows
+    queries = Queries.of(data.queries.codes[rows], len(rows))
+    # rows that are compared with nobody cannot disagree
+    couples = bool((queries.sizes > 1).any())
+    w = None if data.weights is None or not couples else data.weights[rows]
+    agreement = Laplacian.per_query(queries, query_weight, weights=w)
+    scored, unscored = (_columns(views, data.X, one) for one in (goal.rows, rows))
+    return Coupled(scored, unscored, goal.inner, agreement, float(coupling) if couples else 0.0)
+
+
+def side_by_side(views: list[Basis], X: Any, rows: NDArray[np.int64]) -> Dictionary:
+    """
+    Put the dictionaries of all views beside each other, so that one sum over them is the mean of the views.
+
+    views: the rows that the terms of each view may stand for.
+    rows: those that the columns run over.
+    Returns: columns of the first view, then of the second, ...
+    """
+    return Dictionary(np.hstack([part.D / len(views) for part in _columns(views, X, rows)]))
+
+
+def _columns(views: list[Basis], X: Any, rows: NDArray[np.int64]) -> list[Dictionary]:
+    return [kernel_columns(basis, X, rows) for basis in views]
+
+
+RESIDUALS = ("shared", "separate")
+
+
+def walk(coupled: Coupled, v: Floats, how: str, residual: str) -> Iterator[Choice]:
+    """
+    Yield one choice after another, each made after the earlier ones were taken.
+
+    how {"joint", "shared"}: see `Coupled.search`.
+    residual {"shared", "separate"}: whether all views approximate what their mean leaves over and steps must agree, or
+        each what it leaves over itself and whole views must agree.
+    Yields: the next step.
+    """
+    M = len(coupled)
+    left = [v] * M
+    so_far = [np.zeros(coupled.agreement.n)] * M if residual == "separate" else None
+    while True:
+        choice = coupled.search(coupled.correlate(left, so_far), how)
+        yield choice
+        taken = list(zip(choice.columns, choice.coefs, strict=True))
+        moves = [coupled.inner.apply(a * one.column(j)) for one, (j, a) in zip(coupled.scored, taken, strict=True)]
+        if so_far is None:
+            moves = [np.mean(moves, axis=0)] * M
+        else:
+            so_far = [f + a * one.column(j) for f, one, (j, a) in zip(so_far, coupled.unscored, taken, strict=True)]
+        left = [one - move for one, move in zip(left, moves, strict=True)]

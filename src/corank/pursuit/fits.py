@@ -18,12 +18,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from corank.pairwise import QueryLaplacian
 from corank.pursuit.dictionary import Dictionary
 from corank.pursuit.inner import Floats, Goal, Inner
-from corank.pursuit.path import Step
+from corank.pursuit.path import Path, Step
 
 FITTINGS = ("basic", "back", "pre")
 
@@ -109,3 +110,40 @@ def _without_means(inner: Inner) -> Callable[[Floats], Floats]:
         w[L.order] = L.weights
     total = np.bincount(query, weights=w)
     return lambda k: np.asarray(k - (np.bincount(query, weights=w * k) / total)[query])
+
+
+def alternatives(
+    dictionary: Dictionary,
+    goal: Goal,
+    fitting: str,
+    n_basis: int,
+    tol: float,
+    n_solutions: int,
+    advance: Callable[[int], object],
+) -> list[Path]:
+    """
+    Follow one pursuit after the other, each without what the earlier ones chose.
+
+    goal: what to approximate.
+    fitting {"basic", "back", "pre"}: see `corank.pursuit.fits`.
+    n_basis: most terms of each.
+    tol: A step that lowers J by no more than this share of its first value is not taken.
+    n_solutions: most pursuits.
+    advance: is told of each term.
+    Returns: the first, which may have no term, and those after it that found one.
+    """
+
+    def told(indices: NDArray[np.int64], coefs: NDArray[np.float64]) -> bool:
+        advance(1)
+        return False
+
+    squares = dictionary.squares(goal.inner)
+    paths: list[Path] = []
+    while len(paths) < n_solutions:
+        walk = steps(dictionary, goal, squares, fitting)
+        path = Path.follow(walk, n_basis, tol * goal.J, told)
+        if paths and not len(path.indices):
+            break
+        paths.append(path)
+        squares[path.indices] = 0.0
+    return paths

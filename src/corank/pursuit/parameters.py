@@ -6,9 +6,8 @@ import numpy as np
 
 from corank.pairwise import QUERY_WEIGHTS
 from corank.parameters import Rules, boolean, items, kernel, listing, number, one_of, seed, whole
-from corank.pursuit.coupled import SEARCHES
+from corank.pursuit.coupled import RESIDUALS, SEARCHES
 from corank.pursuit.fits import FITTINGS
-from corank.pursuit.walk import RESIDUALS
 
 SPLITS = ("columns", "dictionary")
 

@@ -9,8 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from corank.errors import InputError
+from corank.estimator.held_out import HeldOut
+from corank.pursuit.dictionary import Dictionary
 
 Floats = NDArray[np.float64]
 
@@ -138,3 +141,68 @@ def sum_terms(numbers: NDArray[np.int64], indices: NDArray[np.int64], coefs: Flo
     out = np.zeros(len(numbers))
     np.add.at(out, np.searchsorted(numbers, indices), coefs)
     return out
+
+
+class Watch:
+    """
+    Judge each model of a path; true when enough steps went by without improvement.
+
+    seen: the dictionary over ``held.rows``.
+    held: what was set aside.
+    patience: steps without improvement.
+    level: what predictions add to the dictionary's terms.
+    errors: error with 0, 1, 2, ... terms.
+    """
+
+    def __init__(self, seen: Dictionary, held: HeldOut, patience: int, level: float = 0.0) -> None:
+        self._seen, self._held, self._patience, self._level = seen, held, patience, level
+        self.errors = [held.error(np.full(len(held.rows), level))]
+
+    def __call__(self, indices: NDArray[np.int64], coefs: NDArray[np.float64]) -> bool:
+        """Note the error of the model, and say whether to stop."""
+        f = np.asarray(self._seen.D[:, indices] @ coefs, dtype=np.float64)
+        self.errors.append(self._held.error(f + self._level))
+        return len(self.errors) - 1 - self.best_length >= self._patience
+
+    @property
+    def best_length(self) -> int:
+        """Number of terms of the shortest model among the best."""
+        return int(np.argmin(self.errors))
+
+
+class TermContribution(NamedTuple):
+    """
+    What one chosen row (or column) does to a score.
+
+    chosen: the training row, or the column of X with ``dictionary="columns"``.
+    coefficient: its coefficient, summed over the terms that chose it.
+    similarity: how similar the explained row is to it, or its value in that column.
+    contribution: the product: above zero it term_contributions the score up, below zero down.
+    """
+
+    chosen: int
+    coefficient: float
+    similarity: float
+    contribution: float
+
+
+def term_contributions(chosen: NDArray[np.int64], coefficients: Floats, similarities: Any) -> list[TermContribution]:
+    """
+    List what term_contributions a score up and what term_contributions it down.
+
+    chosen (P,): rows or columns, each once.
+    coefficients (P,): their coefficients; those of zero are left out.
+    similarities (1, P): of the explained row to each.
+    Returns: the strongest pull upwards first, the strongest downwards last.
+
+    >>> parts = term_contributions(np.array([3, 7, 9]), np.array([-1.0, 0.0, 2.0]), np.ones((1, 3)))
+    >>> [part.contribution for part in parts]
+    [2.0, -1.0]
+    """
+    values = np.asarray(similarities.toarray() if sparse.issparse(similarities) else similarities)[0]
+    made = [
+        TermContribution(int(number), float(a), float(k), float(a * k))
+        for number, a, k in zip(chosen, coefficients, values, strict=True)
+        if a != 0.0
+    ]
+    return sorted(made, key=lambda pull: -pull.contribution)

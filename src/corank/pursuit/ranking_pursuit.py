@@ -31,14 +31,20 @@ from corank.estimator.held_out import HeldOut
 from corank.kernels import Basis, Kernel, Terms
 from corank.parameters import Rules
 from corank.progress import progress
-from corank.pursuit.choice import Candidates
-from corank.pursuit.explain import Pull, pulls
-from corank.pursuit.fits import steps
+from corank.pursuit.dictionary import Candidates
+from corank.pursuit.fits import alternatives, steps
 from corank.pursuit.inner import Floats, Goal, without_mean
 from corank.pursuit.parameters import PURSUIT
-from corank.pursuit.path import Path, as_length, coefs_of, path_table, sum_terms
-from corank.pursuit.solutions import alternatives
-from corank.pursuit.stopping import Watch
+from corank.pursuit.path import (
+    Path,
+    TermContribution,
+    Watch,
+    as_length,
+    coefs_of,
+    path_table,
+    sum_terms,
+    term_contributions,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -283,7 +289,7 @@ class RankingPursuit(Ranker):
             return np.asarray(rows @ sum_terms(np.arange(rows.shape[1]), terms, coefs) + self.intercept_)
         return self.basis_.score(self._scale_rows(rows), sum_terms(self.basis_.numbers, terms, coefs)) + self.intercept_
 
-    def explain(self, x: ArrayLike, n_terms: int | None = None, solution: int = 0) -> list[Pull]:
+    def explain(self, x: ArrayLike, n_terms: int | None = None, solution: int = 0) -> list[TermContribution]:
         """
         Say which chosen rows pull the score of one row up, and which pull it down.
 
@@ -296,7 +302,7 @@ class RankingPursuit(Ranker):
 
         Returns
         -------
-        list of Pull
+        list of TermContribution
             The strongest pull upwards first, the strongest downwards last; with `intercept_`, and the prior if there is
             one, the contributions sum to the score.
 
@@ -312,9 +318,11 @@ class RankingPursuit(Ranker):
         terms, coefs = self._model(n_terms, solution)
         if not hasattr(self, "basis_"):
             chosen = np.unique(terms)
-            return pulls(chosen, sum_terms(chosen, terms, coefs), row[:, chosen])
+            return term_contributions(chosen, sum_terms(chosen, terms, coefs), row[:, chosen])
         numbers = self.basis_.numbers
-        return pulls(numbers, sum_terms(numbers, terms, coefs), self.basis_.similarities(self._scale_rows(row)[:]))
+        return term_contributions(
+            numbers, sum_terms(numbers, terms, coefs), self.basis_.similarities(self._scale_rows(row)[:])
+        )
 
     def _terms(self, X: Any, qid: ArrayLike | None, rows: NDArray[np.int64]) -> list[Terms]:
         chosen = self._checked_rows(X)[rows]

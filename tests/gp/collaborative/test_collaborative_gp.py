@@ -13,11 +13,15 @@ import corank
 from corank.errors import InputError
 from corank.gp import CollaborativeGP
 from corank.gp.collaborative.population import Population
-from corank.gp.collaborative.user_likelihoods import GaussianReader, OrdinalReader, read_all, row_of
-from corank.gp.collaborative.user_thresholds import Pins
-from corank.gp.ep.propagation import propagate, root_of
-from corank.gp.ep.sites import Sites
-from corank.gp.ordinal.thresholds import ends_of, thresholds_of
+from corank.gp.collaborative.user_likelihoods import (
+    GaussianLikelihood,
+    OrdinalLikelihood,
+    ThresholdPrior,
+    e_step,
+    row_of,
+)
+from corank.gp.ep.propagation import Sites, propagate, root_of
+from corank.gp.ordinal.grades import ends_of, thresholds_of
 from corank.kernels import GaussianKernel
 
 RNG = np.random.default_rng(2)
@@ -64,8 +68,8 @@ def test_a_step_is_the_papers_and_what_it_maximises_never_falls(weight):
     first = population = some_population()
     before = -np.inf
     for _ in range(8):
-        told, totals = read_all(GaussianReader(), population, RATINGS, None, None)
-        scales = np.array([user.scale for user in told])
+        user_fit, totals = e_step(GaussianLikelihood(), population, RATINGS, None, None)
+        scales = np.array([user.scale for user in user_fit])
         both = np.array([log_joint(population, user, scales[user]) for user in range(U)])
         assert totals.log_evidence == pytest.approx(both[:, 0].sum(), rel=1e-9)
         now = both[:, 1].sum() - penalty(population, first, weight)
@@ -78,11 +82,11 @@ def test_a_step_is_the_papers_and_what_it_maximises_never_falls(weight):
             s = scales[user]
             G = np.linalg.inv(s * (S[np.ix_(J, J)] + population.noise * np.eye(len(J))))
             f, C = h + s * S[:, J] @ G @ (y - h[J]), s * S - s * S[:, J] @ G @ S[J] * s
-            np.testing.assert_allclose(h + S[:, J] @ told[user].alpha, f, rtol=1e-9)
+            np.testing.assert_allclose(h + S[:, J] @ user_fit[user].alpha, f, rtol=1e-9)
             means.append(f)
             covariances.append(C)
             squares += (np.sum((y - f[J]) ** 2) + np.trace(C[np.ix_(J, J)])) / s
-        new = population.renewed(totals, first, weight)
+        new = population.m_step(totals, first, weight)
         mean = (weight * first.mean + np.array(means).T @ (1.0 / scales)) / (weight + np.sum(1.0 / scales))
         np.testing.assert_allclose(new.mean, mean, rtol=1e-9)
         away = np.outer(mean - first.mean, mean - first.mean)
@@ -99,25 +103,25 @@ def test_a_step_is_the_papers_and_what_it_maximises_never_falls(weight):
 def test_a_users_scale_is_where_the_ratings_are_likeliest():
     population = some_population()
     for user in range(5):
-        told = GaussianReader().read(population, *row_of(RATINGS, user))
+        user_fit = GaussianLikelihood().fit(population, *row_of(RATINGS, user))
         best = minimize_scalar(
             lambda log_s, user=user: -log_joint(population, user, np.exp(log_s))[1], bounds=(-5, 5), method="bounded"
         )
-        assert np.log(told.scale) == pytest.approx(best.x, abs=1e-4)
+        assert np.log(user_fit.scale) == pytest.approx(best.x, abs=1e-4)
 
 
 def test_the_step_is_the_best_there_is():
     """What the M-step maximises, computed for other means, covariances and noises near those it finds."""
     first, weight = some_population(), 3.0
-    told, totals = read_all(GaussianReader(), first, RATINGS, None, None)
-    new = first.renewed(totals, first, weight)
+    user_fit, totals = e_step(GaussianLikelihood(), first, RATINGS, None, None)
+    new = first.m_step(totals, first, weight)
 
     def expected(population):
         """E log P(y_j, f_j) of all users under what was known before the step, and the prior."""
         inverse, value = np.linalg.inv(population.covariance), 0.0
         for user in range(U):
             J, y = row_of(RATINGS, user)
-            s, S = told[user].scale, first.covariance
+            s, S = user_fit[user].scale, first.covariance
             r, C = of_user(first, user)
             f = first.mean + S[:, J] @ np.linalg.solve(C, r)
             D = s * (S - S[:, J] @ np.linalg.solve(C, S[J]))
@@ -158,9 +162,9 @@ def test_items_that_nobody_rated_lose_nothing_by_standing_aside(weight):
     assert len(rated) == N - 1
     part = first.among(rated)
     for _ in range(5):
-        whole = whole.renewed(read_all(GaussianReader(), whole, RATINGS, None, None)[1], first, weight)
-        totals = read_all(GaussianReader(), part, RATINGS[:, rated], None, None)[1]
-        part = part.renewed(totals, first.among(rated), weight)
+        whole = whole.m_step(e_step(GaussianLikelihood(), whole, RATINGS, None, None)[1], first, weight)
+        totals = e_step(GaussianLikelihood(), part, RATINGS[:, rated], None, None)[1]
+        part = part.m_step(totals, first.among(rated), weight)
     back = part.extended(first, rated)
     np.testing.assert_allclose(back.mean, whole.mean, rtol=1e-6)
     np.testing.assert_allclose(back.covariance, whole.covariance, rtol=1e-5, atol=1e-8)
@@ -182,48 +186,50 @@ def test_nothing_learnt_is_gaussian_process_regression():
 
 
 def test_slopes_and_rest_of_pins():
-    pins = Pins(np.array([-1.0, 0.1, -0.3]), np.array([0.5, 0.2, 0.1]))
+    threshold_prior = ThresholdPrior(np.array([-1.0, 0.1, -0.3]), np.array([0.5, 0.2, 0.1]))
     rng = np.random.default_rng(0)
     to = rng.integers(0, 4, 30), rng.normal(size=30), 0.5 + rng.random(30)
     free = np.array([-0.8, 0.3, -0.2])
-    slopes = approx_fprime(free, lambda t: pins._loss(t, *to)[0], 1e-6)
-    np.testing.assert_allclose(pins._loss(free, *to)[1], slopes, atol=1e-4)
-    best = pins.fitted(free, *to)
-    np.testing.assert_allclose(pins._loss(best, *to)[1], 0.0, atol=1e-3)
-    spread = pins.spread(best, *to)
-    assert ((spread > 0) & (spread <= pins.var)).all()
+    gradient = approx_fprime(free, lambda t: threshold_prior._loss(t, *to)[0], 1e-6)
+    np.testing.assert_allclose(threshold_prior._loss(free, *to)[1], gradient, atol=1e-4)
+    best = threshold_prior.fitted(free, *to)
+    np.testing.assert_allclose(threshold_prior._loss(best, *to)[1], 0.0, atol=1e-3)
+    spread = threshold_prior.spread(best, *to)
+    assert ((spread > 0) & (spread <= threshold_prior.var)).all()
     # a user of whom nothing is known
     nothing = (np.empty(0, dtype=np.int64), np.empty(0), np.empty(0))
-    np.testing.assert_allclose(pins.fitted(free, *nothing), pins.mean, atol=1e-3)
+    np.testing.assert_allclose(threshold_prior.fitted(free, *nothing), threshold_prior.mean, atol=1e-3)
 
 
 def test_settled_pins_are_where_the_evidence_is_largest():
-    pins = Pins(np.array([-1.0, 0.0]), np.array([0.4, 0.3]))
+    threshold_prior = ThresholdPrior(np.array([-1.0, 0.0]), np.array([0.4, 0.3]))
     population = Population(np.zeros(N), GaussianKernel(0.3)(Z) + 0.2, 1.0)
     items, codes = np.arange(10), np.array([0, 1, 2, 1, 1, 0, 2, 2, 1, 1]).astype(float)
-    told = OrdinalReader(pins).settle(population, items, codes)
+    user_fit = OrdinalLikelihood(threshold_prior).converge(population, items, codes)
     R, _ = root_of(population.covariance[:10, :10])
 
     def objective(free):
         lo, hi = ends_of(thresholds_of(free))
         at = codes.astype(int)
         found = propagate(R, Sites.grades(items, lo[at], hi[at], 1.0), tol=1e-11)
-        return found.log_evidence - 0.5 * np.sum((free - pins.mean) ** 2 / pins.var)
+        return found.log_evidence - 0.5 * np.sum((free - threshold_prior.mean) ** 2 / threshold_prior.var)
 
-    np.testing.assert_allclose(approx_fprime(told.free, objective, 1e-5), 0.0, atol=1e-2)
+    np.testing.assert_allclose(approx_fprime(user_fit.free, objective, 1e-5), 0.0, atol=1e-2)
 
 
 def test_grades_of_a_new_user_are_what_quadrature_says():
     model = CollaborativeGP(max_iter=3, random_state=0).fit(RATINGS, item_features=Z)
     shares = model.predict_user_proba([1, 3], [5, 2])
-    told = OrdinalReader(model.pins_).settle(model._opinions.population, np.array([1, 3]), np.array([4.0, 1.0]))
+    user_fit = OrdinalLikelihood(model.threshold_prior_).converge(
+        model._user_posteriors.population, np.array([1, 3]), np.array([4.0, 1.0])
+    )
     S, h = model.item_covariance_, model.item_means_
     at = [1, 3, 7]
     x, w = np.polynomial.hermite_e.hermegauss(40)
     G = np.array(list(itertools.product(x, repeat=3)))
     mass = np.prod(np.array(list(itertools.product(w, repeat=3))), axis=1)
     f = h[at] + G @ np.linalg.cholesky(S[np.ix_(at, at)]).T
-    lo, hi = ends_of(thresholds_of(told.free))
+    lo, hi = ends_of(thresholds_of(user_fit.free))
     inside = stats.norm.cdf(hi - f[..., None]) - stats.norm.cdf(lo - f[..., None])
     mass = mass * inside[:, 0, 4] * inside[:, 1, 1]
     np.testing.assert_allclose(shares[7], mass @ inside[:, 2] / mass.sum(), atol=5e-3)
@@ -338,23 +344,23 @@ def test_users_with_one_rating_and_two_grades():
     ("change", "sentence"),
     [
         ({"item_features": Z[:-1]}, "item_features has 11 rows for 12 columns of X; pass one row for each item"),
-        ({"items": NAMES}, "items came without item_features"),
+        ({"items": NAMES}, "items was passed without item_features"),
         (
             {"item_features": np.where(np.arange(N)[:, None] == 2, np.nan, Z)},
             "item_features contains NaN at row 2, column 0; pass",
         ),
-        ({"items": NAMES, "item_features": Z}, "items came beside a matrix of ratings"),
-        ({"X": NAMES[ITEM], "y": Y[SEEN], "qid": USER, "item_features": Z}, "item_features came without items"),
+        ({"items": NAMES, "item_features": Z}, "items was passed with a matrix of ratings"),
+        ({"X": NAMES[ITEM], "y": Y[SEEN], "qid": USER, "item_features": Z}, "item_features was passed without items"),
         (
             {"X": NAMES[ITEM], "y": Y[SEEN], "qid": USER, "items": NAMES[1:], "item_features": Z[1:]},
             "item 'i00' of X has no row in item_features",
         ),
         (
             {"X": NAMES[ITEM], "y": Y[SEEN], "qid": USER, "items": NAMES[1:], "item_features": Z},
-            "items holds 11 different ids for 12 rows of item_features",
+            "items holds 11 distinct ids for 12 rows of item_features",
         ),
-        ({"X": NAMES[ITEM], "y": RNG.normal(size=len(ITEM)), "qid": USER}, "thresholds are learnt for 20 at most"),
-        ({"X": NAMES[ITEM], "y": Y[SEEN], "qid": USER, "prior": Y[SEEN]}, "grades have no numbers to take it from"),
+        ({"X": NAMES[ITEM], "y": RNG.normal(size=len(ITEM)), "qid": USER}, "takes at most 20"),
+        ({"X": NAMES[ITEM], "y": Y[SEEN], "qid": USER, "prior": Y[SEEN]}, "grades are not numbers"),
         ({"X": NAMES[ITEM], "y": Y[SEEN], "qid": USER, "sample_weight": Y[SEEN]}, "every rating counts alike"),
     ],
 )
@@ -365,9 +371,9 @@ def test_bad_input_gets_one_sentence(change, sentence):
 
 def test_bad_questions_get_one_sentence():
     model = CollaborativeGP(max_iter=1).fit(RATINGS)
-    with pytest.raises(InputError, match=r"a rating is 2\.5, which is none of those of fit: 1, 2, 3, 4, 5"):
+    with pytest.raises(InputError, match=r"a rating is 2\.5, which did not occur in fit; pass one of 1, 2, 3, 4, 5"):
         model.predict_user([1], [2.5])
-    with pytest.raises(InputError, match="fitted without item_features, so it knows items by their ids alone"):
+    with pytest.raises(InputError, match="fitted without item_features; fit it with them"):
         model.predict_new(Z)
     with pytest.raises(InputError, match="by is 'mean'; pass 'mode' or 'median'"):
         model.predict_level([1], [1], "mean")
@@ -386,5 +392,5 @@ def test_features_of_any_size_teach_alike():
         new.append(model.predict_new(features[:4] * size))
     np.testing.assert_allclose(scores[0], scores[1], rtol=1e-6)
     np.testing.assert_allclose(new[0], new[1], rtol=1e-6)
-    with pytest.raises(InputError, match="item_features has 2 columns, but fit had 3"):
+    with pytest.raises(InputError, match="item_features has 2 columns, but had 3 in fit"):
         model.predict_new(features[:, :2])

@@ -10,9 +10,8 @@ import pytest
 from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 
-from corank.gp.ep import sweeps
-from corank.gp.ep.propagation import propagate, root_of
-from corank.gp.ep.sites import Sites
+from corank.gp.ep import propagation
+from corank.gp.ep.propagation import Sites, propagate, root_of
 
 
 def covariance(n, seed=0, width=2.0):
@@ -65,7 +64,7 @@ def test_one_site_is_exact():
 
 @pytest.mark.parametrize("few", [0, 100], ids=["in parallel", "in turn"])
 def test_a_few_sites_are_nearly_what_quadrature_says(few, monkeypatch):
-    monkeypatch.setattr(sweeps, "FEW", few)
+    monkeypatch.setattr(propagation, "FEW", few)
     K, sites = covariance(3), Sites.preferences([[0, 1], [0, 2], [1, 2], [2, 1]], 0.5, [2.0, 1.0, 1.0, 1.0])
     R, _ = root_of(K)
     found = propagate(R, sites)
@@ -105,16 +104,16 @@ def test_slopes_of_the_evidence_are_finite_differences():
     sites = Sites.preferences(pairs, 0.4, rng.uniform(0.2, 3.0, len(pairs)))
     R, _ = root_of(K)
     found = propagate(R, sites, tol=1e-11)
-    alpha, M = found.pull(R)
+    alpha, M = found.posterior_weights(R)
     h = 1e-6  # below the least eigenvalue of K
 
     def evidence(step=0.0, noise=0.0):
         moved = Sites(sites.left, sites.right, sites.lo, sites.hi, sites.noise + noise, sites.weight)
         return propagate(root_of(K + step * change)[0], moved, tol=1e-11).log_evidence
 
-    slope = 0.5 * np.sum((np.outer(alpha, alpha) - M) * change)
-    assert slope == pytest.approx((evidence(h) - evidence(-h)) / (2 * h), rel=1e-4)
-    assert found.noise_slope.sum() == pytest.approx((evidence(0, h) - evidence(0, -h)) / (2 * h), rel=1e-4)
+    gradient = 0.5 * np.sum((np.outer(alpha, alpha) - M) * change)
+    assert gradient == pytest.approx((evidence(h) - evidence(-h)) / (2 * h), rel=1e-4)
+    assert found.noise_gradient.sum() == pytest.approx((evidence(0, h) - evidence(0, -h)) / (2 * h), rel=1e-4)
 
 
 def test_slopes_in_thresholds_are_finite_differences():
@@ -128,15 +127,15 @@ def test_slopes_in_thresholds_are_finite_differences():
         return propagate(R, Sites.grades(items, ends[grades], ends[grades + 1], 0.2), tol=1e-11)
 
     found, h = run(-0.5), 1e-5
-    slope = found.hi_slope[grades == 0].sum() + found.lo_slope[grades == 1].sum()
-    assert slope == pytest.approx((run(-0.5 + h).log_evidence - run(-0.5 - h).log_evidence) / (2 * h), rel=1e-5)
+    gradient = found.hi_gradient[grades == 0].sum() + found.lo_gradient[grades == 1].sum()
+    assert gradient == pytest.approx((run(-0.5 + h).log_evidence - run(-0.5 - h).log_evidence) / (2 * h), rel=1e-5)
 
 
 def test_pull_is_the_posterior_in_other_words():
     K = covariance(8)
     R, _ = root_of(K)
     found = propagate(R, Sites.preferences([[0, 1], [3, 2], [5, 0]], 0.2))
-    alpha, M = found.pull(R)
+    alpha, M = found.posterior_weights(R)
     np.testing.assert_allclose(K @ alpha, found.posterior(R).mean, atol=1e-10)
     np.testing.assert_allclose(K - K @ M @ K, found.posterior(R).covariance, atol=1e-9)
 
@@ -162,7 +161,7 @@ def test_order_of_pairs_and_of_sweeps_changes_nothing(monkeypatch):
     one = propagate(R, Sites.preferences(pairs, 0.05)).posterior(R)
     other = propagate(R, Sites.preferences(pairs[::-1], 0.05)).posterior(R)
     np.testing.assert_array_equal(one.mean, other.mean)
-    monkeypatch.setattr(sweeps, "FEW", 10**6)
+    monkeypatch.setattr(propagation, "FEW", 10**6)
     in_turn = propagate(R, Sites.preferences(pairs, 0.05)).posterior(R)
     np.testing.assert_allclose(one.mean, in_turn.mean, atol=1e-6)
     np.testing.assert_allclose(one.covariance, in_turn.covariance, atol=1e-6)
@@ -237,11 +236,11 @@ def test_a_warm_start_arrives_at_the_same_place_sooner():
     assert warm.log_evidence == pytest.approx(again.log_evidence, abs=1e-9)
 
 
-def test_sites_that_do_not_rest_are_told_of():
+def test_sites_that_do_not_converge_give_a_warning():
     R, _ = root_of(covariance(30))
     pairs = np.random.default_rng(0).permutation(30).reshape(-1, 2)
     sites = Sites.preferences(np.concatenate([pairs, pairs[:, ::-1] - pairs[:, ::-1] % 2]), 0.1)
-    with pytest.warns(ConvergenceWarning, match="still moves by .* after 2 sweeps; raise sigma, or allow more"):
+    with pytest.warns(ConvergenceWarning, match="did not converge in 2 sweeps: sites still move by .* Raise sigma"):
         found = propagate(R, sites, max_sweeps=2)
     assert not found.has_converged
 

@@ -45,9 +45,9 @@ def test_moments_keep_ten_digits_everywhere(ends, mean, var):
     log_z, shift, spread = by_quadrature(mean, var, lo, hi)
     found = IntervalProbit(lo, hi)(mean, var)
     np.testing.assert_allclose(found.log_z, log_z, rtol=1e-10, atol=1e-12)
-    np.testing.assert_allclose(found.slope, shift / np.sqrt(var), rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(found.gradient, shift / np.sqrt(var), rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(found.curvature, (1 - spread) / var, rtol=1e-10, atol=1e-12)
-    np.testing.assert_allclose(found.var_slope, 0.5 * (shift**2 - 1 + spread) / var, rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(found.var_gradient, 0.5 * (shift**2 - 1 + spread) / var, rtol=1e-9, atol=1e-11)
 
 
 def test_what_is_left_of_a_variance_keeps_ten_digits_too():
@@ -63,16 +63,22 @@ def test_slopes_are_finite_differences():
     hi, noise, h = lo + rng.uniform(0.01, 3.0, 50), rng.uniform(0.0, 1.0, 50), 1e-5
     found = IntervalProbit(lo, hi, noise)(mean, var)
 
-    def slope(change):
+    def gradient(change):
         up, down = (change(step) for step in (h, -h))
         return (up.log_z - down.log_z) / (2 * h)
 
-    np.testing.assert_allclose(found.slope, slope(lambda t: IntervalProbit(lo, hi, noise)(mean + t, var)), atol=1e-6)
     np.testing.assert_allclose(
-        found.var_slope, slope(lambda t: IntervalProbit(lo, hi, noise + t)(mean, var)), atol=1e-6
+        found.gradient, gradient(lambda t: IntervalProbit(lo, hi, noise)(mean + t, var)), atol=1e-6
     )
-    np.testing.assert_allclose(found.lo_slope, slope(lambda t: IntervalProbit(lo + t, hi, noise)(mean, var)), rtol=1e-4)
-    np.testing.assert_allclose(found.hi_slope, slope(lambda t: IntervalProbit(lo, hi + t, noise)(mean, var)), rtol=1e-4)
+    np.testing.assert_allclose(
+        found.var_gradient, gradient(lambda t: IntervalProbit(lo, hi, noise + t)(mean, var)), atol=1e-6
+    )
+    np.testing.assert_allclose(
+        found.lo_gradient, gradient(lambda t: IntervalProbit(lo + t, hi, noise)(mean, var)), rtol=1e-4
+    )
+    np.testing.assert_allclose(
+        found.hi_gradient, gradient(lambda t: IntervalProbit(lo, hi + t, noise)(mean, var)), rtol=1e-4
+    )
 
 
 def test_probabilities_of_disjoint_intervals_add_up():
@@ -87,5 +93,5 @@ def test_probabilities_of_disjoint_intervals_add_up():
 def test_intervals_without_room_and_negative_noise_are_refused():
     with pytest.raises(InputError, match="pass lo < hi"):
         IntervalProbit(1.0, 1.0)
-    with pytest.raises(InputError, match="noise is a variance"):
+    with pytest.raises(InputError, match="it is a variance"):
         IntervalProbit(0.0, 1.0, -0.1)

@@ -15,10 +15,17 @@ import corank
 from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
 from corank.gp import OrdinalGP
-from corank.gp.ep.items import Items
-from corank.gp.ordinal.evidence import GradeEvidence
-from corank.gp.ordinal.grades import GaussianGrades, OrdinalGrades
-from corank.gp.ordinal.thresholds import ends_of, free_of, free_slopes, quantile_thresholds, thresholds_of
+from corank.gp.ep.items import DistinctRows
+from corank.gp.ordinal.grades import (
+    GaussianGrades,
+    GradeEvidence,
+    OrdinalGrades,
+    ends_of,
+    free_gradient,
+    free_of,
+    quantile_thresholds,
+    thresholds_of,
+)
 from corank.kernels import ARDKernel, GaussianKernel
 from corank.kernels.views import View
 
@@ -34,7 +41,7 @@ ONE = np.zeros(40)
 
 def problem(likelihood):
     data = RankingData.of(X, Y, weights=WEIGHT).on_top_of(PRIOR)
-    items = Items.of(data.X, np.ones(40, dtype=bool))
+    items = DistinctRows.of(data.X, np.ones(40, dtype=bool))
     grades = OrdinalGrades.of(data, items, np.unique(Y)) if likelihood == "ordinal" else GaussianGrades.of(data, items)
     return items, grades
 
@@ -42,7 +49,7 @@ def problem(likelihood):
 @pytest.mark.parametrize("likelihood", ["ordinal", "gaussian"])
 @pytest.mark.parametrize("sigma", [None, 0.4])
 def test_gradient_of_the_evidence_is_its_difference_quotient(likelihood, sigma, monkeypatch):
-    monkeypatch.setattr("corank.gp.ordinal.evidence._TOLERANCE", 1e-10)
+    monkeypatch.setattr("corank.gp.ordinal.grades._TOLERANCE", 1e-10)
     items, grades = problem(likelihood)
     kernel = ARDKernel((0.5, 0.2))
     evidence = GradeEvidence(View(None, kernel), 2, items, np.arange(len(items)), grades, sigma)
@@ -126,7 +133,7 @@ def test_thresholds_stay_in_order_and_have_slopes():
     np.testing.assert_allclose(thresholds_of(free), b)
     weights = np.array([0.3, -1.0, 2.0, 0.7])
     np.testing.assert_allclose(
-        free_slopes(free, weights), approx_fprime(free, lambda t: thresholds_of(t) @ weights, 1e-7), rtol=1e-5
+        free_gradient(free, weights), approx_fprime(free, lambda t: thresholds_of(t) @ weights, 1e-7), rtol=1e-5
     )
     assert (np.diff(quantile_thresholds(np.array([3.0, 0.0, 0.0, 5.0]), 0.0, 1.0)) > 0).all()
     np.testing.assert_allclose(
@@ -190,7 +197,7 @@ def test_two_grades_and_rows_without_any():
 
 
 def test_pairs_get_one_sentence():
-    with pytest.raises(InputError, match="pairs came, but grades of single rows are learnt from; pass y"):
+    with pytest.raises(InputError, match="pairs were passed, but OrdinalGP learns from grades of single rows; pass y"):
         OrdinalGP().fit(X, pairs=[[0, 1]])
 
 
@@ -211,7 +218,7 @@ def test_a_grade_needs_no_other_in_its_query(likelihood):
 
 
 def test_what_orders_nothing_gets_one_sentence():
-    with pytest.raises(InputError, match="every scored row of X is the same, which tells no grades apart; pass rows"):
+    with pytest.raises(InputError, match="all scored rows of X are equal, so no grades can be learnt; pass rows"):
         OrdinalGP().fit(np.ones((4, 2)), [1, 2, 3, 1], qid=np.zeros(4))
     with pytest.raises(InputError, match="no two of the 3 scored rows share a query and differ in score"):
         OrdinalGP().fit(X[:4], [2, 2, np.nan, 2], qid=np.zeros(4))

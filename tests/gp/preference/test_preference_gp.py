@@ -11,9 +11,9 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 import corank
 from corank.errors import InputError
 from corank.gp import PreferenceGP, suggest_pairs
-from corank.gp.ep.items import Items
-from corank.gp.ep.sites import Sites
-from corank.gp.preference.evidence import Evidence
+from corank.gp.ep.items import DistinctRows
+from corank.gp.ep.propagation import Sites
+from corank.gp.preference.evidence import PreferenceEvidence
 from corank.kernels import ARDKernel, CallableKernel, GaussianKernel
 from corank.kernels.views import View
 from simulated_users import answers, users
@@ -90,16 +90,16 @@ def test_all_rows_as_basis_are_exact():
     ids=["width", "widths", "scikit-learn"],
 )
 @pytest.mark.parametrize("m", [20, 150])
-def test_gradient_of_the_evidence_are_finite_differences(kernel, k, m):
-    view, items = View(None, kernel), Items.of(X, np.ones(len(X), dtype=bool))
+def test_gradient_of_the_evidence_is_finite_differences(kernel, k, m):
+    view, items = View(None, kernel), DistinctRows.of(X, np.ones(len(X), dtype=bool))
     m = len(PAIRS[:m])
     told = items.pairs(PAIRS[:m], np.ones(m), np.random.default_rng(0).normal(size=m).round(1))
     sites = Sites.preferences(told[0], 1.0, *told[1:])
-    at, named = sites.among_named()
+    at, named = sites.compacted()
     L = None
     if k is not None:
         at, named, L = np.arange(len(items)), sites, 0.3 * items.laplacian(view, k)
-    evidence = Evidence(view, len(kernel.theta), items, at, named, L, None)
+    evidence = PreferenceEvidence(view, len(kernel.theta), items, at, named, L, None)
     theta, h = np.append(kernel.theta, np.log(0.3)), 1e-4
     _, gradient = evidence(theta)
     for j in range(len(theta)):
@@ -225,7 +225,7 @@ def test_wrong_answers_get_one_sentence():
     with pytest.raises(InputError, match="every pair compares two equal rows"):
         PreferenceGP().fit([[1.0], [1.0], [2.0]], pairs=[[0, 1]])
     model = PreferenceGP(**FIXED).fit(X, pairs=PAIRS, sample_weight=np.arange(40) > 0)
-    with pytest.raises(InputError, match="had no weight when the model was fitted"):
+    with pytest.raises(InputError, match="had weight 0 in fit"):
         model.partial_fit(pairs=[[0, 1]])
     with pytest.raises(InputError, match="X is not that of fit"):
         model.partial_fit(X + 1.0, pairs=[[1, 2]])
@@ -245,11 +245,11 @@ def test_one_answer_beside_a_prior_moves_as_far_as_a_truncated_gaussian_does(gap
     K = FIXED["kernel"](X)
     var = K[3, 3] + K[8, 8] - 2 * K[3, 8]
     total = np.sqrt(var + 2 * FIXED["sigma"] ** 2)
-    slope = np.exp(norm.logpdf(gap / total) - norm.logcdf(gap / total)) / total
+    gradient = np.exp(norm.logpdf(gap / total) - norm.logcdf(gap / total)) / total
     learnt = model.predict(X, prior=s0) - s0
-    np.testing.assert_allclose(learnt, (K[:, 3] - K[:, 8]) * slope, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(learnt, (K[:, 3] - K[:, 8]) * gradient, rtol=1e-6, atol=1e-9)
     assert model.log_evidence_ == pytest.approx(norm.logcdf(gap / total), abs=1e-8)
-    mean, left = gap + var * slope, var * (1 - var * slope * (slope + gap / total**2))
+    mean, left = gap + var * gradient, var * (1 - var * gradient * (gradient + gap / total**2))
     expected = norm.cdf(mean / np.sqrt(left + 2 * FIXED["sigma"] ** 2))
     assert model.predict_pair(X, [[3, 8]], prior=s0) == pytest.approx(expected, rel=1e-6)
     np.testing.assert_allclose(model.posterior(prior=s0).mean, model.predict(X, prior=s0), atol=1e-9)

@@ -58,16 +58,16 @@ def test_uncertainty_is_how_many_deviations_from_zero():
     np.testing.assert_allclose(gains(POSTERIOR, NOISE, "uncertainty"), -np.abs(mean) / np.sqrt(var), rtol=1e-9)
 
 
-@pytest.mark.parametrize("by", ["entropy", "bald", "uncertainty", "random"])
-def test_no_pair_is_asked_twice(by):
-    first = suggest_pairs(MODEL, n=30, by=by, random_state=0)
+@pytest.mark.parametrize("strategy", ["entropy", "bald", "uncertainty", "random"])
+def test_no_pair_is_asked_twice(strategy):
+    first = suggest_pairs(MODEL, n=30, strategy=strategy, random_state=0)
     told = {frozenset(pair) for pair in MODEL.answered().tolist()}
     asked = {frozenset(pair) for pair in first.tolist()}
     assert len(asked) == 30
     assert not asked & told
-    again = suggest_pairs(MODEL, n=1, by=by, asked=[], candidates=PAIRS[:1], random_state=0)
+    again = suggest_pairs(MODEL, n=1, strategy=strategy, asked=[], candidates=PAIRS[:1], random_state=0)
     np.testing.assert_array_equal(again, PAIRS[:1])
-    assert len(suggest_pairs(MODEL, n=3, by=by, candidates=PAIRS[:5], random_state=0)) == 0
+    assert len(suggest_pairs(MODEL, n=3, strategy=strategy, candidates=PAIRS[:5], random_state=0)) == 0
 
 
 def test_a_batch_does_not_repeat_itself():
@@ -89,8 +89,8 @@ def test_asking_ends_when_there_is_nothing_to_gain():
 
 
 def test_unknown_rules_get_one_sentence():
-    with pytest.raises(InputError, match="by is 'entropi'; did you mean 'entropy'"):
-        suggest_pairs(MODEL, by="entropi")
+    with pytest.raises(InputError, match="strategy is 'entropi'; did you mean 'entropy'"):
+        suggest_pairs(MODEL, strategy="entropi")
 
 
 @pytest.mark.parametrize("asked", [[0, 1, 2], "abc", [[0, 1, 2, 3]], [[0.7, 1.2]], [[0, 99]]])

@@ -7,7 +7,7 @@ from scipy.stats import norm
 from corank.data.formats.items import Choices
 from corank.errors import InputError
 from corank.gp import PreferenceGP
-from corank.gp.ep.posterior import Posterior
+from corank.gp.ep.process import Posterior
 from corank.judging.preferences import Asking, Journal, Question, Ranking, simulate
 from corank.judging.preferences.answers import Told
 from corank.judging.preferences.journal import Line

@@ -1,20 +1,19 @@
 """
-CollaborativeGP: a Gaussian process for each of many users, with one prior for all that is learnt from them.
+CollaborativeGP: one Gaussian process per user, with a prior shared by all users that is learnt from their ratings.
 
-S. Yu, K. Yu and Tresp, Collaborative ordinal regression, 2005. What user j thinks of the items is
+S. Yu, K. Yu and Tresp, Collaborative ordinal regression, 2005. The values f_j of the items for user j are
 
     f_j ~ N(mean, s_j Σ),   y_ji = f_ji + noise of variance s_j sigma²           likelihood="gaussian" (CGPR)
     f_j ~ N(mean, Σ),       grade c where b^j_{c−1} < f_ji + noise < b^j_c       likelihood="ordinal"  (CGPOR)
 
 mean and Σ are free, and start from a kernel of the items: half of the variance is the kernel's, half a user's level.
-They are found by expectation maximisation (`corank.gp.collaborative.population`), with expectation propagation inside
-for grades. Users do not use the same part of a scale: each has a scale s_j drawn about 1
-(`corank.gp.collaborative.user_likelihoods`; the paper has s_j = 1), or thresholds drawn about those of all
-(`corank.gp.collaborative.user_thresholds`). For grades the unit of f is the noise, which is 1.
+Expectation maximisation learns them (`corank.gp.collaborative.population`), with expectation propagation for grades.
+Each user has a scale s_j with a prior around 1 (the paper has s_j = 1), or thresholds with a prior common to all users
+(`corank.gp.collaborative.user_likelihoods`). For grades, the unit of f is the noise, whose variance is 1.
 
-N items that were rated and users of k ratings cost O(N³ + Σ k³) an iteration; all items together three matrices of
-their number squared: some thousands of items. Items that nobody rated take no part in learning, and lose nothing by it:
-EM leaves as it is what the kernel says of them given the others, with the prior weight or without.
+An iteration over N rated items and users with k ratings costs O(N³ + Σ k³). Memory holds three square matrices over all
+items, so a few thousand items fit. Unrated items are left out of the iterations, which changes nothing: EM keeps their
+distribution given the rated items.
 """
 
 from __future__ import annotations
@@ -27,41 +26,41 @@ from numpy.typing import ArrayLike
 from corank.collaborative.ratings import Ids, ratings_matrix
 from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
+from corank.estimator.docs import shared_parameters
 from corank.estimator.held_out import HeldOut
 from corank.gp.collaborative.item_rows import in_order, item_rows, reordered, scaled, with_unrated
-from corank.gp.collaborative.posterior import UserPosterior
+from corank.gp.collaborative.posterior import CollaborativePosterior
 from corank.gp.collaborative.shared_prior import FittedCollaborativeGP, SharedPrior
 from corank.kernels import as_kernel
 from corank.kernels.views import View
 from corank.parameters import Rules, boolean, kernel, n_jobs, none, number, one_of, seed, whole
 
 
-class CollaborativeGP(UserPosterior):
+@shared_parameters
+class CollaborativeGP(CollaborativePosterior):
     """
-    Order items for each of many users, with error bars: a Gaussian process a user, and one prior learnt from all.
+    Rank items for each of many users, with error bars: one Gaussian process per user, and one prior for all.
 
-    Reads what `Collaborative` reads, and rows of features of the items if there are any: items that nobody rated are
-    then known by those who rated similar ones.
+    Takes the same input as `Collaborative`, and optionally features of the items, from which scores of unrated items
+    follow.
 
     Parameters
     ----------
     likelihood : {"ordinal", "gaussian"}
-        Whether ratings are grades between each user's thresholds, which are learnt, or numbers with Gaussian noise.
+        Whether ratings are grades between thresholds, which are learnt per user, or numbers with Gaussian noise.
     kernel : str, Kernel or callable
-        Similarity of items by their features; "precomputed" where `item_features` holds similarities.
+        Similarity of items by their features; "precomputed" if `item_features` holds similarities.
     prior_weight : float, optional
-        Number of users that the mean, the kernel and the noise at the start count as (a normal-inverse-Wishart prior);
-        None is one for each item that was rated, the least of which such a prior is a law; 0 is maximum likelihood.
+        Number of users that the initial mean, kernel and noise count as (a normal-inverse-Wishart prior). None means
+        the number of rated items, the smallest value for which the prior is proper; 0 is maximum likelihood.
     max_iter : int
-        Most iterations of expectation maximisation; 0 learns nothing that users have in common but thresholds.
+        Largest number of iterations of expectation maximisation; 0 learns only the users' thresholds.
     tol : float
-        Learning stops when an iteration raises the log evidence by less than this share of it.
-    n_jobs : int, optional
-        Threads that users are read on; None is one, −1 every processor. The number changes nothing in the result.
+        Iterations stop when the log evidence changes by less than this share.
+    {n_jobs}
     scale : bool
-        Whether columns of `item_features` are divided by their deviation before the kernel sees them.
-    random_state : int, optional
-        Seed of the kernel's median.
+        Whether to divide columns of `item_features` by their standard deviation.
+    {random_state}
 
     Attributes
     ----------
@@ -70,35 +69,35 @@ class CollaborativeGP(UserPosterior):
     item_means_ : array of shape (n_items,)
         Mean of f over users.
     item_covariance_ : array of shape (n_items, n_items)
-        Σ: how users differ from it.
+        Σ: covariance of f over users.
     sigma_ : float
-        Deviation of a rating about f, of a user of scale 1; 1 with the ordinal likelihood, whose unit it is.
+        Standard deviation of a rating about f for a user of scale 1; 1 with the ordinal likelihood.
     user_scales_ : array of shape (n_users,)
-        s: what variances are multiplied by, user by user; 1 with the ordinal likelihood.
+        s: factor of each user's variances; 1 with the ordinal likelihood.
     levels_ : array of shape (n_levels,)
-        The different ratings, ascending.
-    pins_ : Pins
-        What users' thresholds have in common (ordinal).
+        The distinct ratings, ascending.
+    threshold_prior_ : ThresholdPrior
+        Prior of the users' thresholds (ordinal).
     user_thresholds_ : array of shape (n_users, n_levels - 1)
-        Where grades end, user by user (ordinal).
+        Upper ends of the grades but the last, for each user (ordinal).
     site_tau_, site_nu_ : arrays of shape (n_ratings,)
-        What expectation propagation made of each of `ratings_`.
+        Natural parameters of the sites, one for each of `ratings_`.
     log_evidence_ : float
         Sum of the log evidences of all users.
     evidence_trace_ : array of shape (n_iter_ + 1,)
-        The same, before each iteration and at the end.
+        The same before each iteration and at the end.
     n_iter_ : int
-        Iterations of expectation maximisation.
+        Number of iterations of expectation maximisation.
     level_, first_mean_, first_var_ : float
-        0, and the mean and the variance of f at the start.
+        0, and the initial mean and variance of f.
     basis_, kernel_, item_gram_
-        The items' features, the kernel with its numbers, and their similarities (with `item_features`).
+        The items' features, the kernel with its parameters, and the Gram matrix (with `item_features`).
     feature_scale_ : array of shape (d,)
-        What columns of `item_features` were multiplied by: they are divided by their deviation.
+        Factors that columns of `item_features` are multiplied by.
 
     Notes
     -----
-    A `prior` is taken with the Gaussian likelihood only: grades have no numbers to take it from.
+    A `prior` is allowed only with the Gaussian likelihood, whose ratings are numbers.
 
     Examples
     --------
@@ -173,18 +172,18 @@ class CollaborativeGP(UserPosterior):
         X : array-like of item ids, sparse matrix of users × items, or RankingData
             As in `Collaborative`.
         y : array-like of shape (n_ratings,)
-            The ratings; NaN is none.
+            The ratings; NaN means no rating.
         qid : array-like of shape (n_ratings,)
             The user of each rating.
         prior : array-like of shape (n_ratings,), optional
-            Ratings known before learning, with the Gaussian likelihood.
+            Prior ratings, with the Gaussian likelihood.
         items : array-like of shape (n,), optional
-            Ids of the items that `item_features` belong to, rated or not; every item of X among them. Numbers of
-            columns where X is a matrix, and then not needed.
+            Item ids of the rows of `item_features`; they contain all items of X and may contain unrated ones. Not
+            needed if X is a matrix, whose columns are the items.
         item_features : array-like or CSR matrix of shape (n, d), optional
-            One row for each item; their similarities with each other where the kernel is "precomputed".
+            One row for each item; similarities to all items if the kernel is "precomputed".
         sample_weight : None
-            There so that scikit-learn can route to this method; weights are refused.
+            Present for scikit-learn's metadata routing; weights are refused.
 
         Returns
         -------
@@ -199,11 +198,11 @@ class CollaborativeGP(UserPosterior):
             rows = scaled(rows, self.kernel) if self.scale else rows
             X, y, qid, prior = with_unrated(X, y, qid, prior, rated, items)
         elif items is not None:
-            raise InputError("items came without item_features; pass one row of features for each, or leave both out.")
+            raise InputError("items was passed without item_features; pass one row of features per item, or neither.")
 
         def learn(data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> FittedCollaborativeGP:
             if self.likelihood == "ordinal" and data.prior is not None:
-                raise InputError("prior came, but grades have no numbers to take it from; use likelihood='gaussian'.")
+                raise InputError("prior was passed, but grades are not numbers; use likelihood='gaussian'.")
             return self._shared(*ratings_matrix(data), rng, rows)
 
         return self._learn((X, y, qid, None), (sample_weight, None), prior, continues=False, fit=learn)
@@ -217,4 +216,4 @@ class CollaborativeGP(UserPosterior):
         return how.fitted(ratings, users, rows, view)
 
     def _scales_columns(self, data: RankingData) -> bool:
-        return False  # of items, which are no features
+        return False  # columns are item ids

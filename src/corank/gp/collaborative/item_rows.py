@@ -1,4 +1,4 @@
-"""Item rows: features of items, checked, in the order that a model has items in, and what similarities they make."""
+"""Features of items: checks, the order of the items, scaling and similarities."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Integers = NDArray[np.int64]
 
 
 def item_rows(item_features: Any) -> Any:
-    """Check features as rows are checked, under the name that the user knows them by."""
+    """Check features like rows of X; messages name `item_features`."""
     try:
         return as_rows(item_features)
     except InputError as error:
@@ -31,28 +31,28 @@ def item_rows(item_features: Any) -> Any:
 
 
 def with_levels(K: Floats, gram: Floats) -> Floats:
-    """Similarities in units of those of items with themselves; half of the variance is a user's level."""
+    """Kernel with a mean diagonal of 1, half of it the variance of a user's level."""
     return np.asarray(0.5 * (K / np.diagonal(gram).mean() + 1.0))
 
 
 def in_order(X: Any, items: Any, n: int) -> tuple[Integers, Integers]:
     """
-    Find out which item each of n rows of features belongs to.
+    Match n rows of features with items.
 
-    Returns: the rows that belong to items of X, and all rows in the order that the model has items in: those of X, and
-    of a list of ids all others too.
+    Returns: the rows of the items of X, and the rows in the order of the model's items: those of X, and also the
+    unrated ones if X is a list of ids.
     """
     if sparse.issparse(X):
         if items is not None:
-            raise InputError("items came beside a matrix of ratings, whose columns are the items; leave it out.")
+            raise InputError("items was passed with a matrix of ratings, whose columns are the items; leave it out.")
         if n != X.shape[1]:
             raise InputError(f"item_features has {n} rows for {X.shape[1]} columns of X; pass one row for each item.")
         return np.arange(n), np.arange(n)
     if items is None:
-        raise InputError("item_features came without items; pass the id of the item that each row belongs to.")
+        raise InputError("item_features was passed without items; pass the item id of each row.")
     ids, codes = coded(items)
     if len(codes) != n or len(ids) != n:
-        raise InputError(f"items holds {len(ids)} different ids for {n} rows of item_features; pass one for each.")
+        raise InputError(f"items holds {len(ids)} distinct ids for {n} rows of item_features; pass one id per row.")
     rated, _ = coded(X.X if isinstance(X, RankingData) else X)
     at = positions(ids, rated)
     if (at < 0).any():
@@ -64,7 +64,7 @@ def in_order(X: Any, items: Any, n: int) -> tuple[Integers, Integers]:
 
 
 def with_unrated(X: Any, y: Any, qid: Any, prior: Any, rated: Integers, items: Any) -> tuple[Any, Any, Any, Any]:
-    """Append a row without a rating for each item that nobody rated."""
+    """Append a row without a rating (NaN) for each unrated item."""
     if sparse.issparse(X) or isinstance(X, RankingData) or y is None or qid is None:
         return X, y, qid, prior
     ids, codes = coded(items)
@@ -78,7 +78,7 @@ def with_unrated(X: Any, y: Any, qid: Any, prior: Any, rated: Integers, items: A
 
 
 def reordered(rows: Any, order: Integers, kernel: Any) -> Any:
-    """Features in another order; of similarities, their columns too."""
+    """Features in another order; for a precomputed kernel, rows and columns."""
     if not is_precomputed(kernel):
         return rows[order]
     if rows.shape[0] != rows.shape[1]:
@@ -87,7 +87,7 @@ def reordered(rows: Any, order: Integers, kernel: Any) -> Any:
 
 
 def scaled(rows: Any, kernel: Any) -> Any:
-    """Features divided by their deviation, where that is the kernel's business."""
+    """Features divided by their standard deviation, if the kernel scales columns."""
     if not as_kernel(kernel).scales_columns:
         return rows
     n = rows.shape[0]

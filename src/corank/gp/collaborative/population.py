@@ -1,21 +1,21 @@
 """
-Population: what users have in common, f_j ~ N(mean, s_j Σ), learnt from their ratings by expectation maximisation.
+Population: the prior of all users, f_j ~ N(mean, s_j Σ), learnt from their ratings by expectation maximisation.
 
-s_j is how widely user j rates, 1 where ratings are grades. E-step: of user j with ratings of the items J, everything is
-in α_j and M_j over J alone (`corank.gp.collaborative.user_likelihoods`):
+s_j is the scale of user j, 1 for grades. E-step: the posterior of user j, who rated the items J, is given by α_j and
+M_j over J (`corank.gp.collaborative.user_likelihoods`):
 
     f̂_j = mean + Σ_{·J} α_j,    Σ̂_j = s_j (Σ − Σ_{·J} M_j Σ_{J·}).
 
-So users only have to add up a = Σ_j α_j/s_j and G = Σ_j (α_jα_jᵀ/s_j − M_j), scattered over the items: O(k³) a user of
-k ratings, and not O(N²) for N items. M-step (eq. 3 where s_j = 1; Yu, Tresp and Schwaighofer, 2005, with the
-normal-inverse-Wishart prior that counts as w users), W = Σ_j 1/s_j, k̄ the mean number of ratings of a user:
+So the sums a = Σ_j α_j/s_j and G = Σ_j (α_jα_jᵀ/s_j − M_j) over users suffice: O(k³) per user with k ratings, not O(N²)
+for N items. M-step (eq. 3 for s_j = 1; Yu, Tresp and Schwaighofer, 2005, with a normal-inverse-Wishart prior that
+counts as w users), W = Σ_j 1/s_j, k̄ the mean number of ratings of a user:
 
     mean' = (w mean_0 + Σ_j f̂_j/s_j)/(w + W)
     Σ'    = [w (mean' − mean_0)(mean' − mean_0)ᵀ + w Σ_0 + Σ_j ((f̂_j − mean')(f̂_j − mean')ᵀ + Σ̂_j)/s_j]/(w + n)
     noise' = [w k̄ noise_0 + Σ_j E|y_j − f_j|²/s_j]/[(w + n) k̄]
 
-in one product of N × N matrices. What never falls for Gaussian ratings is Σ_j [log P(y_j) + log P(s_j)] − w/2 [log|Σ| +
-tr(Σ_0 Σ⁻¹) + (mean − mean_0)ᵀ Σ⁻¹ (mean − mean_0) + k̄ (log noise + noise_0/noise)].
+in one product of N × N matrices. For Gaussian ratings, no iteration decreases Σ_j [log P(y_j) + log P(s_j)] −
+w/2 [log|Σ| + tr(Σ_0 Σ⁻¹) + (mean − mean_0)ᵀ Σ⁻¹ (mean − mean_0) + k̄ (log noise + noise_0/noise)].
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from scipy import linalg
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-# share of the mean variance that is added to a covariance that is solved with
+# share of the mean variance added to the diagonal before solving
 _JITTER = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
 class Population:
     """
-    A Gaussian over what a user of s_j = 1 thinks of N items.
+    The prior of f over N items for a user with s_j = 1.
 
     mean (N,), covariance (N, N): of f.
     noise: variance of a rating about f.
@@ -47,18 +47,18 @@ class Population:
     noise: float
 
     def among(self, at: Integers) -> Population:
-        """The same of some items."""
+        """The prior of the items `at`."""
         return Population(self.mean[at], self.covariance[np.ix_(at, at)], self.noise)
 
     def widened(self, factor: float) -> Population:
-        """The same law where every s_j is divided by a factor."""
+        """The same distribution with every s_j divided by a factor."""
         return Population(self.mean, factor * self.covariance, factor * self.noise)
 
     def extended(self, first: Population, at: Integers) -> Population:
         """
-        All items, of which these are those `at`; the others are, given these, what they were at first.
+        Extend to all items: these are the items `at`; the others, given these, keep their initial distribution.
 
-        first: all items, before anything was learnt.
+        first: the initial prior of all items.
         """
         n = len(first.mean)
         if len(at) == n:
@@ -75,11 +75,11 @@ class Population:
         covariance[np.ix_(others, others)] = 0.5 * (rest + rest.T)
         return Population(mean, covariance, self.noise)
 
-    def renewed(self, totals: Totals, first: Population, weight: float) -> Population:
+    def m_step(self, totals: Totals, first: Population, weight: float) -> Population:
         """
         The M-step.
 
-        first: where learning began.
+        first: the initial prior.
         weight: the number of users that `first` counts as.
         """
         n, W, S = totals.n_users, totals.weight, self.covariance
@@ -99,12 +99,12 @@ class Population:
 @dataclass(frozen=True, eq=False)
 class Totals:
     """
-    What users add up to.
+    Sums over users.
 
     a (N,), G (N, N): Σ α_j/s_j, and Σ α_jα_jᵀ/s_j − M_j.
     weight: Σ 1/s_j.
     log_evidence: Σ log P(y_j).
-    noise: Σ E|y_j − f_j|²/s_j; None where the noise is not learnt.
+    noise: Σ E|y_j − f_j|²/s_j; None if the noise is not learnt.
     """
 
     a: Floats
@@ -125,9 +125,9 @@ class Totals:
 
 def coefficients(covariance: Floats, across: Floats) -> Floats:
     """
-    C with E(g | f) = Cᵀf, for f of a covariance and g of covariances `across` with it.
+    Regression coefficients C with E(g | f) = Cᵀf.
 
-    covariance (N, N), across (N, n).
+    covariance (N, N): of f. across (N, n): covariances of f and g.
     """
     jitter = _JITTER * float(np.diagonal(covariance).mean())
     return np.asarray(linalg.solve(covariance + jitter * np.eye(len(covariance)), across, assume_a="pos"))

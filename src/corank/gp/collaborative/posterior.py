@@ -1,11 +1,13 @@
-"""UserPosterior: what Gaussian processes of many users say of items: scores, error bars, chances of ratings."""
+"""Posteriors of the users of a CollaborativeGP, and its predictions: scores, error bars, probabilities of ratings."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import linalg
 from sklearn.utils.validation import check_is_fitted
 
 from corank.collaborative.ranker import RatingsRanker
@@ -15,11 +17,17 @@ from corank.errors import InputError
 from corank.gp.collaborative.item_rows import item_rows, with_levels
 from corank.gp.collaborative.population import Population, coefficients
 from corank.gp.collaborative.shared_prior import grade_numbers
-from corank.gp.collaborative.user_likelihoods import GaussianReader, OrdinalReader, row_of
-from corank.gp.collaborative.user_posteriors import Opinions
-from corank.gp.collaborative.user_thresholds import Pins
+from corank.gp.collaborative.user_likelihoods import (
+    GaussianLikelihood,
+    OrdinalLikelihood,
+    ThresholdPrior,
+    UserFit,
+    UserLikelihood,
+    row_of,
+)
+from corank.gp.ep.likelihoods import IntervalProbit
+from corank.gp.ordinal.grades import thresholds_of
 from corank.gp.ordinal.ordinal_gp import chosen_level
-from corank.gp.ordinal.thresholds import thresholds_of
 from corank.kernels import Basis, Kernel, is_precomputed
 from corank.parameters import check_values, one_of
 
@@ -27,8 +35,92 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
-class UserPosterior(RatingsRanker):
-    """Base class of `CollaborativeGP`, which learns what this reads."""
+@dataclass(frozen=True, eq=False)
+class UserPosteriors:
+    """
+    Posteriors of all users; user −1 is an unknown user, who has the prior.
+
+    population, likelihood: the prior of f, and the likelihood of ratings.
+    ratings: CSR matrix of users × items.
+    tau, nu: sites, one for each rating.
+    scales (n_users + 1,), thresholds (n_users + 1, r − 1): of each user, the unknown user last.
+    """
+
+    population: Population
+    likelihood: UserLikelihood
+    ratings: Any
+    tau: Floats
+    nu: Floats
+    scales: Floats
+    thresholds: Floats
+
+    def of_items(self, user: int, at: Integers, *, with_var: bool) -> tuple[Floats, Floats]:
+        """
+        Mean and variance of f for the items `at`; −1 is the average item.
+
+        with_var: whether to compute the posterior variance; otherwise that of the prior is returned.
+        """
+        S, h = self.population.covariance, self.population.mean
+        diagonal = np.diagonal(S)
+        mean, var = np.where(at < 0, h.mean(), h[at]), np.where(at < 0, diagonal.mean(), diagonal[at])
+        if user < 0:
+            return mean, var
+        rated, fit = self._user_fit(user, with_M=with_var)
+        across = np.where(at[:, None] < 0, 0.0, S[np.ix_(at, rated)])
+        mean = mean + across @ fit.alpha
+        if with_var:
+            var = self.scales[user] * np.maximum(var - np.sum((across @ fit.M) * across, axis=1), 0.0)
+        return mean, var
+
+    def combined(self, user: int, C: Floats) -> tuple[Floats, Floats]:
+        """Mean of f over all items, and the variance of Cᵀf."""
+        S = self.population.covariance
+        mean, var = self.population.mean.copy(), np.sum(C * (S @ C), axis=0)
+        if user >= 0:
+            items, fit = self._user_fit(user)
+            mean += S[:, items] @ fit.alpha
+            SC = S[items] @ C
+            var = np.maximum(var - np.sum(SC * (fit.M @ SC), axis=0), 0.0)
+        return mean, self.scales[user] * var
+
+    def of_new(self, items: Integers, y: Floats) -> tuple[Floats, Floats, Floats, float]:
+        """Mean and variance of all items for a new user, and that user's thresholds and scale."""
+        S, h = self.population.covariance, self.population.mean
+        if not len(items):
+            return h.copy(), np.diagonal(S).copy(), self.thresholds[-1], 1.0
+        fit = self.likelihood.converge(self.population, items, y)
+        across = S[:, items]
+        var = np.maximum(np.diagonal(S) - np.sum((across @ fit.M) * across, axis=1), 0.0)
+        thresholds = self.thresholds[-1] if fit.free is None else thresholds_of(fit.free)
+        return h + across @ fit.alpha, fit.scale * var, thresholds, fit.scale
+
+    def shares(self, mean: Floats, var: Floats, thresholds: Floats, scale: Floats | float) -> Floats:
+        """
+        Probability of each grade, (n, r).
+
+        thresholds (n, r − 1) or (r − 1,), scale (n,) or a number: of the user of each row.
+        """
+        noise = np.broadcast_to(self.population.noise * np.asarray(scale), mean.shape)[:, None]
+        inner = np.broadcast_to(thresholds, (len(mean), thresholds.shape[-1]))
+        ends = np.full((len(mean), 1), np.inf)
+        lo, hi = np.hstack([-ends, inner]), np.hstack([inner, ends])
+        found = IntervalProbit(lo, hi, noise).probability(mean[:, None], var[:, None])
+        return np.asarray(found / found.sum(axis=1, keepdims=True))
+
+    def _user_fit(self, user: int, *, with_M: bool = True) -> tuple[Integers, UserFit]:
+        """The items that a user rated, and the user's posterior."""
+        part = slice(self.ratings.indptr[user], self.ratings.indptr[user + 1])
+        items, tau, nu = self.ratings.indices[part].astype(np.int64), self.tau[part], self.nu[part]
+        S, root = self.population.covariance[np.ix_(items, items)], np.sqrt(tau)
+        B = np.eye(len(items)) + root[:, None] * S * root
+        factor = linalg.cho_factor(B, lower=True, check_finite=False)
+        alpha = nu - root * linalg.cho_solve(factor, root * (S @ nu), check_finite=False)
+        M = root[:, None] * linalg.cho_solve(factor, np.diag(root), check_finite=False) if with_M else B[:0]
+        return items, UserFit(alpha, M, tau, nu, 0.0)
+
+
+class CollaborativePosterior(RatingsRanker):
+    """Base class of `CollaborativeGP`: predictions from its fitted attributes."""
 
     levels_: Floats
     item_covariance_: Floats
@@ -36,7 +128,7 @@ class UserPosterior(RatingsRanker):
     user_scales_: Floats
     site_tau_: Floats
     site_nu_: Floats
-    pins_: Pins
+    threshold_prior_: ThresholdPrior
     user_thresholds_: Floats
     basis_: Basis
     kernel_: Kernel
@@ -48,32 +140,32 @@ class UserPosterior(RatingsRanker):
         self, X: Any, qid: ArrayLike | None = None, return_std: bool = False, *, prior: ArrayLike | None = None
     ) -> Any:
         """
-        Score items, each for a user: the expected f, on the scale of ratings with the Gaussian likelihood.
+        Score items for users by the mean of f, on the scale of ratings with the Gaussian likelihood.
 
         Parameters
         ----------
         X : array-like of shape (n_rows,) or (n_rows, 1)
-            Item ids. One that was not there in ``fit`` scores as the mean item; see `predict_new`.
+            Item ids. An item that was not in ``fit`` gets the score of the average item; see `predict_new`.
         qid : array-like of shape (n_rows,), optional
-            The user of each row. Of one who gave no rating in ``fit``, as of everyone where there is no qid, nothing is
-            known but what users have in common.
+            The user of each row. Users without ratings in ``fit``, and all rows if qid is None, get the scores of the
+            prior.
         return_std : bool
             Whether to return the standard deviation of f too, without the noise of a rating.
         prior : array-like of shape (n_rows,), optional
-            Scores of these rows known before learning; wanted where ``fit`` had a prior, and only there.
+            Prior scores of these rows; required if ``fit`` had a prior, and refused otherwise.
 
         Returns
         -------
         array of shape (n_rows,), or two of them
-            Scores in input order, higher is better, and how unsure they are.
+            Scores in input order, higher is better, and their standard deviations.
         """
-        mean, var, _ = self._read_rows(X, qid, with_var=return_std)
+        mean, var, _ = self._user_rows(X, qid, with_var=return_std)
         scores = self._add_prior(mean, prior)
         return (scores, np.sqrt(var)) if return_std else scores
 
     def predict_proba(self, X: Any, qid: ArrayLike | None = None, *, prior: ArrayLike | None = None) -> Floats:
         """
-        Compute how likely each rating is.
+        Compute the probability of each rating.
 
         Parameters
         ----------
@@ -83,17 +175,17 @@ class UserPosterior(RatingsRanker):
         Returns
         -------
         array of shape (n_rows, n_levels)
-            Probabilities of `levels_`; each row adds up to 1.
+            Probabilities of `levels_`; each row sums to 1.
         """
-        mean, var, users = self._read_rows(X, qid, with_var=True)
-        known = self._opinions
+        mean, var, users = self._user_rows(X, qid, with_var=True)
+        known = self._user_posteriors
         return known.shares(self._add_prior(mean, prior), var, known.thresholds[users], known.scales[users])
 
     def predict_level(
         self, X: Any, qid: ArrayLike | None = None, by: str = "mode", *, prior: ArrayLike | None = None
     ) -> Floats:
         """
-        Name a rating for each row.
+        Predict a rating for each row.
 
         Parameters
         ----------
@@ -112,28 +204,28 @@ class UserPosterior(RatingsRanker):
 
     def predict_user(self, items: ArrayLike, ratings: ArrayLike, return_std: bool = False) -> Any:
         """
-        Score all items for anybody, from a few ratings.
+        Score all items for a new user, from a few ratings.
 
         Parameters
         ----------
         items : array-like of shape (k,)
-            Ids of the items rated; those that were not there in ``fit`` say nothing and are left out.
+            Ids of the rated items; those that were not in ``fit`` are ignored.
         ratings : array-like of shape (k,)
-            The ratings; NaN is none.
+            The ratings; NaN means no rating.
         return_std : bool
             Whether to return standard deviations too.
 
         Returns
         -------
         array of shape (n_items,), or two of them
-            Scores of `items_`, and how unsure they are.
+            Scores of `items_`, and their standard deviations.
         """
-        mean, var, _, _ = self._read_new(items, ratings)
+        mean, var, _, _ = self._new_user(items, ratings)
         return (mean, np.sqrt(var)) if return_std else mean
 
     def predict_user_proba(self, items: ArrayLike, ratings: ArrayLike) -> Floats:
         """
-        Compute how likely anybody is to rate all items how, from a few ratings.
+        Compute the probability of each rating of all items for a new user, from a few ratings.
 
         Parameters
         ----------
@@ -145,17 +237,17 @@ class UserPosterior(RatingsRanker):
         array of shape (n_items, n_levels)
             Probabilities of `levels_`.
         """
-        return self._opinions.shares(*self._read_new(items, ratings))
+        return self._user_posteriors.shares(*self._new_user(items, ratings))
 
     def predict_new(self, item_features: Any, users: ArrayLike | None = None, return_std: bool = False) -> Any:
         """
-        Score items that were not there in ``fit``: what was learnt of items, mapped back to their features.
+        Score items that were not in ``fit``, by regression of f on the items' features.
 
         Parameters
         ----------
         item_features : array-like or CSR matrix of shape (n, d)
-            One row for each new item; similarities to the items of ``fit``, in the order of `items_`, where the kernel
-            is "precomputed".
+            One row for each new item; similarities to the items of ``fit``, in the order of `items_`, if the kernel is
+            "precomputed".
         users : array-like of shape (n_users,), optional
             Ids of users of ``fit``; all of them by default.
         return_std : bool
@@ -164,76 +256,77 @@ class UserPosterior(RatingsRanker):
         Returns
         -------
         array of shape (n_users, n), or two of them
-            Scores, and how unsure they are.
+            Scores, and their standard deviations.
         """
         check_is_fitted(self)
         self._check_prior(None)
         if not hasattr(self, "basis_"):
-            raise InputError("this model was fitted without item_features, so it knows items by their ids alone.")
-        rows, gram, opinions = item_rows(item_features), self.item_gram_, self._opinions
+            raise InputError("this model was fitted without item_features; fit it with them to score new items.")
+        rows, gram, posteriors = item_rows(item_features), self.item_gram_, self._user_posteriors
         if hasattr(self, "feature_scale_"):
             if rows.shape[1] != len(self.feature_scale_):
                 raise InputError(
-                    f"item_features has {rows.shape[1]} columns, but fit had {len(self.feature_scale_)}; pass the same."
+                    f"item_features has {rows.shape[1]} columns, but had {len(self.feature_scale_)} in fit; pass the "
+                    "same columns."
                 )
             rows = ScaledRows(rows, self.feature_scale_)[np.arange(rows.shape[0])]
         asked = Queries.of(self.users_ if users is None else users, len(self.users_ if users is None else users))  # type: ignore[arg-type]
         known = self._known(asked)[asked.codes]
-        # c with E f(x) = mean + cᵀ(f − mean); what the kernel has beyond that is not known
+        # c with E f(x) = mean + cᵀ(f − mean)
         k = with_levels(self.basis_.similarities(rows), gram)
         C = coefficients(with_levels(gram, gram), k.T)
-        # of a precomputed kernel, a new item is taken to be as like itself as others are
-        is_given = is_precomputed(self.kernel_)
-        own = np.full(len(k), np.diagonal(gram).mean()) if is_given else self.kernel_.diag(rows)
+        # a precomputed kernel has no k(x, x) of new items: assume the mean of the others
+        has_no_diagonal = is_precomputed(self.kernel_)
+        own = np.full(len(k), np.diagonal(gram).mean()) if has_no_diagonal else self.kernel_.diag(rows)
         left = self.first_var_ * np.maximum(with_levels(own, gram) - np.sum(k.T * C, axis=0), 0.0)
         mean, var = np.empty((len(known), len(k))), np.empty((len(known), len(k)))
         for at, user in enumerate(known):
-            f, of_items = opinions.combined(user, C)
+            f, of_items = posteriors.combined(user, C)
             mean[at] = self.first_mean_ + C.T @ (f - self.first_mean_)
-            var[at] = of_items + opinions.scales[user] * left
+            var[at] = of_items + posteriors.scales[user] * left
         return (mean, np.sqrt(var)) if return_std else mean
 
-    def _tastes(self, ratings: Any, levels: Floats) -> tuple[Floats, Floats]:
-        W, known = np.zeros((len(levels), len(self.items_))), self._opinions
-        given = self._read_as(ratings)
+    def _user_coefs(self, ratings: Any, levels: Floats) -> tuple[Floats, Floats]:
+        W, known = np.zeros((len(levels), len(self.items_))), self._user_posteriors
+        encoded = self._encoded(ratings)
         for user in range(len(levels)):
-            items, y = row_of(given, user)
+            items, y = row_of(encoded, user)
             if len(items):
-                W[user, items] = known.reader.settle(known.population, items, y).alpha
+                W[user, items] = known.likelihood.converge(known.population, items, y).alpha
         return self.item_covariance_, W
 
     @property
-    def _opinions(self) -> Opinions:
-        """What was learnt of users, and of the stranger."""
+    def _user_posteriors(self) -> UserPosteriors:
+        """Posteriors of the users of ``fit``, and of an unknown user."""
         population = Population(self.item_means_, self.item_covariance_, self.sigma_**2)
-        told = self.ratings_, self.site_tau_, self.site_nu_, np.append(self.user_scales_, 1.0)
-        if hasattr(self, "pins_"):
-            thresholds = np.vstack([self.user_thresholds_, thresholds_of(self.pins_.mean)])
-            return Opinions(population, OrdinalReader(self.pins_), *told, thresholds)
+        fitted = self.ratings_, self.site_tau_, self.site_nu_, np.append(self.user_scales_, 1.0)
+        if hasattr(self, "threshold_prior_"):
+            thresholds = np.vstack([self.user_thresholds_, thresholds_of(self.threshold_prior_.mean)])
+            return UserPosteriors(population, OrdinalLikelihood(self.threshold_prior_), *fitted, thresholds)
         halfway = 0.5 * (self.levels_[1:] + self.levels_[:-1])
-        return Opinions(population, GaussianReader(), *told, np.tile(halfway, (len(self.users_) + 1, 1)))
+        return UserPosteriors(population, GaussianLikelihood(), *fitted, np.tile(halfway, (len(self.users_) + 1, 1)))
 
-    def _read_as(self, ratings: Any) -> Any:
-        return grade_numbers(ratings, self.levels_) if hasattr(self, "pins_") else ratings
+    def _encoded(self, ratings: Any) -> Any:
+        return grade_numbers(ratings, self.levels_) if hasattr(self, "threshold_prior_") else ratings
 
-    def _read_new(self, items: ArrayLike, ratings: ArrayLike) -> tuple[Floats, Floats, Floats, float]:
+    def _new_user(self, items: ArrayLike, ratings: ArrayLike) -> tuple[Floats, Floats, Floats, float]:
         """Mean and variance of all items for a new user, and the user's thresholds and scale."""
         row = self._row(items, ratings)
         self._check_prior(None)
-        return self._opinions.of_new(*row_of(self._read_as(row), 0))
+        return self._user_posteriors.of_new(*row_of(self._encoded(row), 0))
 
-    def _read_rows(self, X: Any, qid: ArrayLike | None, *, with_var: bool) -> tuple[Floats, Floats, Integers]:
-        """Mean and variance of each row, and the number of its user, −1 for a new one."""
+    def _user_rows(self, X: Any, qid: ArrayLike | None, *, with_var: bool) -> tuple[Floats, Floats, Integers]:
+        """Mean and variance of each row, and the index of its user, −1 if unknown."""
         check_is_fitted(self)
-        items, known = self._numbers(X), self._opinions
+        items, known = self._numbers(X), self._user_posteriors
         asked = Queries.of(qid, len(items))
         users = self._known(asked) if qid is not None else np.full(len(asked), -1)
         mean, var = np.empty(len(items)), np.zeros(len(items))
 
-        def read(first: int, last: int) -> None:
+        def predict_part(first: int, last: int) -> None:
             for q in range(first, last):
                 rows = asked.order[asked.starts[q] : asked.starts[q + 1]]
                 mean[rows], var[rows] = known.of_items(int(users[q]), items[rows], with_var=with_var)
 
-        self._spread(read, asked.starts)
+        self._spread(predict_part, asked.starts)
         return mean, var, users[asked.codes]

@@ -1,4 +1,4 @@
-"""Shared prior: what users have in common, learnt from their ratings by expectation maximisation from a kernel on."""
+"""Expectation maximisation of the prior that users share, starting from a kernel of the items."""
 
 from __future__ import annotations
 
@@ -14,21 +14,28 @@ from corank.core.rows.scaled import factors_of
 from corank.errors import InputError
 from corank.gp.collaborative.item_rows import with_levels
 from corank.gp.collaborative.population import Population
-from corank.gp.collaborative.user_likelihoods import GaussianReader, OrdinalReader, Reader, Told, read_all, row_of
-from corank.gp.collaborative.user_thresholds import Pins
-from corank.gp.ordinal.thresholds import thresholds_of
+from corank.gp.collaborative.user_likelihoods import (
+    GaussianLikelihood,
+    OrdinalLikelihood,
+    ThresholdPrior,
+    UserFit,
+    UserLikelihood,
+    e_step,
+    row_of,
+)
+from corank.gp.ordinal.grades import thresholds_of
 from corank.kernels import Basis, Kernel
 from corank.kernels.views import View
 
 Floats = NDArray[np.float64]
 
-# most grades that a user has thresholds for
-_MOST_LEVELS = 20
+# largest number of distinct grades
+_MAX_LEVELS = 20
 
 
 @dataclass(frozen=True, eq=False)
 class FittedCollaborativeGP:
-    """What `CollaborativeGP` learns, see there; each field is an attribute of the model."""
+    """The fitted attributes of `CollaborativeGP`, without their underscores."""
 
     users: Ids
     ratings: Any
@@ -45,7 +52,7 @@ class FittedCollaborativeGP:
     first_mean: float
     first_var: float
     user_scales: Floats
-    pins: Pins | None = None
+    threshold_prior: ThresholdPrior | None = None
     user_thresholds: Floats | None = None
     basis: Basis | None = None
     kernel: Kernel | None = None
@@ -56,9 +63,9 @@ class FittedCollaborativeGP:
 @dataclass(frozen=True)
 class SharedPrior:
     """
-    How a prior is learnt; the parameters of `CollaborativeGP`, see there.
+    Expectation maximisation with the parameters of `CollaborativeGP`.
 
-    likelihood, prior_weight, max_iter, tol, n_jobs: as there.
+    likelihood, prior_weight, max_iter, tol, n_jobs: see `CollaborativeGP`.
     """
 
     likelihood: str
@@ -71,79 +78,82 @@ class SharedPrior:
         """
         Learn from ratings.
 
-        ratings: CSR matrix of users × items, each of whom rated something.
-        rows, view: features of the items, and how they are seen; None where there are none.
+        ratings: CSR matrix of users × items; every user has a rating.
+        rows, view: features of the items and their kernel; None without features.
         """
         ratings.sort_indices()
         levels = np.unique(ratings.data)
         basis = None if view is None else Basis.of(view, rows, np.arange(rows.shape[0]))
         gram = np.eye(ratings.shape[1]) if basis is None else basis.gram(rows)
-        first, reader, given = start(self.likelihood, ratings, levels, with_levels(gram, gram))
-        # nothing is learnt of items that nobody rated but what those that were rated tell of them
+        first, likelihood, observed = start(self.likelihood, ratings, levels, with_levels(gram, gram))
+        # items without ratings follow from the rated ones
         rated = np.unique(ratings.indices)
-        given = given[:, rated]
-        population, reader, last, trace = self._learnt(first.among(rated), reader, given)
-        # of items that nobody rated, the typical user knows what the start says: so that one's scale is 1
+        observed = observed[:, rated]
+        population, likelihood, last, trace = self._maximised(first.among(rated), likelihood, observed)
+        # normalise the scales to a mean of 1, so that unrated items keep their initial variance
         population = population.widened(len(users) / sum(1.0 / user.scale for user in last))
-        told = [reader.settle(population, *row_of(given, user), last[user]) for user in range(len(users))]
+        fits = [likelihood.converge(population, *row_of(observed, user), last[user]) for user in range(len(users))]
         every_item = population.extended(first, rated)
         kept: dict[str, Any] = {}
-        if isinstance(reader, OrdinalReader):
-            free = [user.free for user in told if user.free is not None]
-            kept |= {"pins": reader.pins, "user_thresholds": np.array([thresholds_of(of_user) for of_user in free])}
+        if isinstance(likelihood, OrdinalLikelihood):
+            free = [user.free for user in fits if user.free is not None]
+            kept |= {
+                "threshold_prior": likelihood.threshold_prior,
+                "user_thresholds": np.array([thresholds_of(of_user) for of_user in free]),
+            }
         if view is not None:
             kept |= {"basis": basis, "kernel": view.kernel, "item_gram": gram, "feature_scale": factors_of(rows)}
         return FittedCollaborativeGP(
             users=users, ratings=ratings, levels=levels, level=0.0, item_means=every_item.mean,
             item_covariance=every_item.covariance, sigma=float(population.noise**0.5),
-            site_tau=np.concatenate([user.tau for user in told]), site_nu=np.concatenate([user.nu for user in told]),
-            log_evidence=float(sum(user.log_evidence for user in told)), evidence_trace=np.array(trace),
+            site_tau=np.concatenate([user.tau for user in fits]), site_nu=np.concatenate([user.nu for user in fits]),
+            log_evidence=float(sum(user.log_evidence for user in fits)), evidence_trace=np.array(trace),
             n_iter=len(trace) - 1, first_mean=float(first.mean[0]),
             first_var=float(np.diagonal(first.covariance).mean()),
-            user_scales=np.array([user.scale for user in told]), **kept,
+            user_scales=np.array([user.scale for user in fits]), **kept,
         )  # fmt: skip
 
-    def _learnt(
-        self, first: Population, reader: Reader, ratings: Any
-    ) -> tuple[Population, Reader, list[Told], list[float]]:
-        """Expectation maximisation; what users said last; the log evidence before each iteration and after the last."""
+    def _maximised(
+        self, first: Population, likelihood: UserLikelihood, ratings: Any
+    ) -> tuple[Population, UserLikelihood, list[UserFit], list[float]]:
+        """Run the iterations; return the log evidence before each and after the last, too."""
         weight = float(ratings.shape[1] if self.prior_weight is None else self.prior_weight)
         population, last, trace = first, None, list[float]()
         while True:
-            last, totals = read_all(reader, population, ratings, last, self.n_jobs)
+            last, totals = e_step(likelihood, population, ratings, last, self.n_jobs)
             trace.append(totals.log_evidence)
             is_still = len(trace) > 1 and abs(trace[-1] - trace[-2]) < self.tol * abs(trace[-1])
             if len(trace) > self.max_iter or is_still:
-                return population, reader, last, trace
-            population, reader = population.renewed(totals, first, weight), reader.renewed(last)
+                return population, likelihood, last, trace
+            population, likelihood = population.m_step(totals, first, weight), likelihood.updated(last)
 
 
-def start(likelihood: str, ratings: Any, levels: Floats, K: Floats) -> tuple[Population, Reader, Any]:
+def start(likelihood: str, ratings: Any, levels: Floats, K: Floats) -> tuple[Population, UserLikelihood, Any]:
     """
-    What users are before any is read, who reads, and ratings as they are read.
+    Return the initial population, the likelihood, and the ratings in the form that the likelihood takes.
 
-    K: similarities of the items, 1 in the mean on the diagonal.
+    K: kernel of the items, with a mean diagonal of 1.
     """
     n = len(K)
     if likelihood == "gaussian":
         var = 0.5 * float(np.var(ratings.data)) or 1.0
-        return Population(np.full(n, float(ratings.data.mean())), var * K, var), GaussianReader(), ratings
-    if len(levels) > _MOST_LEVELS:
+        return Population(np.full(n, float(ratings.data.mean())), var * K, var), GaussianLikelihood(), ratings
+    if len(levels) > _MAX_LEVELS:
         raise InputError(
-            f"ratings take {len(levels)} different values, and thresholds are learnt for {_MOST_LEVELS} at most; "
-            "round them, or use likelihood='gaussian'."
+            f"ratings take {len(levels)} distinct values, but likelihood='ordinal' takes at most {_MAX_LEVELS}; round "
+            "the ratings, or use likelihood='gaussian'."
         )
     if len(levels) < 2:
-        raise InputError(f"every rating is {levels[0]:g}, which orders nothing; pass ratings that differ.")
+        raise InputError(f"every rating is {levels[0]:g}, so no order can be learnt; pass ratings that differ.")
     codes = grade_numbers(ratings, levels)
     counts = np.bincount(codes.data.astype(np.int64), minlength=len(levels)).astype(np.float64)
-    return Population(np.zeros(n), K, 1.0), OrdinalReader(Pins.start(counts, float(np.sqrt(2.0)))), codes
+    return Population(np.zeros(n), K, 1.0), OrdinalLikelihood(ThresholdPrior.start(counts, float(np.sqrt(2.0)))), codes
 
 
 def grade_numbers(ratings: Any, levels: Floats) -> Any:
-    """Ratings as numbers of grades."""
+    """Ratings as indices of grades."""
     at = np.minimum(np.searchsorted(levels, ratings.data), len(levels) - 1)
     if not np.array_equal(levels[at], ratings.data):
         unknown, known = ratings.data[levels[at] != ratings.data][0], ", ".join(f"{level:g}" for level in levels)
-        raise InputError(f"a rating is {unknown:g}, which is none of those of fit: {known}.")
+        raise InputError(f"a rating is {unknown:g}, which did not occur in fit; pass one of {known}.")
     return sparse.csr_array((at.astype(np.float64), ratings.indices, ratings.indptr), shape=ratings.shape)

@@ -1,17 +1,19 @@
 """
-Readers: what a user's ratings say of f ~ N(mean, s Σ), under one likelihood.
+Likelihoods of one user's ratings under f ~ N(mean, s Σ), the thresholds of each user, and the E-step over all users.
 
-Whatever the likelihood, ratings become sites exp(−½ τ g² + ν g) of g = f − mean at the items J that were rated, from
-which α and M follow: with C = Σ_JJ + diag(1/τ), M = C⁻¹ and α = M (ν/τ).
+With any likelihood, ratings become sites exp(−½ τ g² + ν g) of g = f − mean at the rated items J, which give α and M:
+with C = Σ_JJ + diag(1/τ), M = C⁻¹ and α = M (ν/τ).
 
-Some users rate widely and some narrowly, what they think and their noise alike. So Gaussian ratings have a scale s of
-the user's own, y ~ N(mean_J, s C) with C = Σ_JJ + noise I, which is drawn about 1 as if it had been seen in ν = 10
-ratings: log P(s) = −½ ν (log s + 1/s), a scaled inverse χ² law of log s. With q = (y − mean_J)ᵀ C⁻¹ (y − mean_J) of k
-ratings, log P(y) + log P(s) is largest at
+Users differ in the width of the scale they use. Gaussian ratings have a scale s per user, y ~ N(mean_J, s C) with
+C = Σ_JJ + noise I, whose prior counts as ν = 10 ratings of scale 1: log P(s) = −½ ν (log s + 1/s), a scaled inverse χ²
+distribution. With q = (y − mean_J)ᵀ C⁻¹ (y − mean_J) for k ratings, log P(y) + log P(s) is largest at
 
-    s = (ν + q)/(ν + k),
+    s = (ν + q)/(ν + k).
 
-in closed form. Grades have each user's thresholds instead.
+Grades have thresholds per user instead: θ = (b_1, logarithms of the gaps) with the prior N(mean, diag(var)), so users
+with few ratings, or without some grade, get the thresholds of the others. They maximise Σ_k log Z_k(θ) + log N(θ), Z_k
+the probability of rating k under the user's posterior without it. At a joint fixed point of thresholds and sites, the
+gradient of this sum is the gradient of the evidence.
 """
 
 from __future__ import annotations
@@ -21,40 +23,109 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
+from scipy import linalg, optimize
 
+from corank.core.models.sites import interval_moments
 from corank.core.threads import add_up, cut, n_threads
 from corank.gp.collaborative.population import Population, Totals
-from corank.gp.collaborative.user_thresholds import Pins
-from corank.gp.ep.propagation import propagate, root_of
-from corank.gp.ep.sites import Sites
-from corank.gp.ordinal.thresholds import ends_of, thresholds_of
+from corank.gp.ep.propagation import Sites, propagate, root_of
+from corank.gp.ordinal.grades import (
+    ends_of,
+    free_gradient,
+    free_of,
+    quantile_thresholds,
+    threshold_gradient,
+    thresholds_of,
+)
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-# how still sites have to be
+# initial and smallest standard deviation of the thresholds' prior
+_START, _LEAST = 0.5, 0.05
+# bound on a user's thresholds, in standard deviations of the prior
+_REACH = 8.0
+# step of finite differences of the gradient
+_STEP = 1e-4
+# tolerance of expectation propagation
 _TOLERANCE = 1e-6
-# users are added up in so many parts whatever the number of threads, so that it does not matter
+# fixed number of parts for sums over users, so that the result does not depend on the number of threads
 _PARTS = 8
-# pins of a user and sites take turns no more often than this, and until pins move by less than this
+# alternations of thresholds and sites, and the change of thresholds at which they end
 _TURNS, _STILL = 20, 1e-3
-# ν: ratings that speak for a user's scale of 1
-_LIKE_OTHERS = 10.0
+# ν: number of ratings that the prior of a user's scale counts as
+_SCALE_WEIGHT = 10.0
 
 
 @dataclass(frozen=True, eq=False)
-class Told:
+class ThresholdPrior:
     """
-    What the ratings of one user say.
+    The prior of users' thresholds.
 
-    alpha (k,), M (k, k): see `corank.gp.collaborative.population`; over the items rated.
-    tau, nu (k,): sites.
+    mean, var (r − 1,): of b_1 and the logarithms of the gaps.
+    """
+
+    mean: Floats
+    var: Floats
+
+    @classmethod
+    def start(cls, counts: Floats, deviation: float) -> ThresholdPrior:
+        """Start from thresholds that reproduce the observed shares of the grades."""
+        mean = free_of(quantile_thresholds(counts, 0.0, deviation))
+        return cls(mean, np.full(len(mean), _START**2))
+
+    def fitted(self, free: Floats, codes: Integers, means: Floats, variances: Floats) -> Floats:
+        """
+        Find the thresholds of one user that maximise the posterior.
+
+        free: where the search starts.
+        codes (k,): grades of the ratings.
+        means, variances (k,): of the rated values with noise, without the rating itself.
+        """
+        low, high = self.mean - _REACH * np.sqrt(self.var), self.mean + _REACH * np.sqrt(self.var)
+        found = optimize.minimize(
+            self._loss, np.clip(free, low, high), (codes, means, variances), jac=True, method="L-BFGS-B",
+            bounds=list(zip(low, high, strict=True)), options={"ftol": 1e-10, "gtol": 1e-4},
+        )  # fmt: skip
+        return np.asarray(found.x)
+
+    def spread(self, free: Floats, codes: Integers, means: Floats, variances: Floats) -> Floats:
+        """Posterior variance of a user's thresholds, from the curvature at `free`."""
+        k = len(free)
+        steps = _STEP * np.eye(k)
+        to = codes, means, variances
+        H = np.array([self._loss(free + s, *to)[1] - self._loss(free - s, *to)[1] for s in steps]) / (2.0 * _STEP)
+        values, U = np.linalg.eigh(0.5 * (H + H.T))
+        # the posterior variance is at most that of the prior
+        return np.asarray(np.minimum(np.sum(U**2 / np.maximum(values, 1.0 / self.var.max()), axis=1), self.var))
+
+    def updated(self, free: Floats, spreads: Floats) -> ThresholdPrior:
+        """The M-step, from the thresholds (n_users, r − 1) of all users and their variances."""
+        mean = free.mean(axis=0)
+        return ThresholdPrior(mean, np.maximum(((free - mean) ** 2 + spreads).mean(axis=0), _LEAST**2))
+
+    def _loss(self, free: Floats, codes: Integers, means: Floats, variances: Floats) -> tuple[float, Floats]:
+        lo, hi = ends_of(thresholds_of(free))
+        out = np.empty((len(codes), 6))
+        interval_moments(means, variances, lo[codes], hi[codes], out)
+        of_b = threshold_gradient(codes, out[:, 3], out[:, 4], len(lo))
+        away = (free - self.mean) / self.var
+        value = float(out[:, 0].sum()) - 0.5 * float(away @ (free - self.mean))
+        return -value, away - free_gradient(free, of_b)
+
+
+@dataclass(frozen=True, eq=False)
+class UserFit:
+    """
+    The posterior of one user.
+
+    alpha (k,), M (k, k): over the rated items; see `corank.gp.collaborative.population`.
+    tau, nu (k,): natural parameters of the sites.
     log_evidence: log P(ratings).
-    scale: s, what the user's variances are multiplied by.
-    noise: E|y − f|²/s; None where the noise is not learnt.
-    free: the user's pins; None where there are none.
-    spread: variance of the pins.
+    scale: s, the factor of the user's variances.
+    noise: E|y − f|²/s; None if the noise is not learnt.
+    free: the user's thresholds; None without thresholds.
+    spread: variance of the thresholds.
     """
 
     alpha: Floats
@@ -69,11 +140,11 @@ class Told:
 
 
 @dataclass(frozen=True, eq=False)
-class GaussianReader:
-    """Ratings y = f + noise, of each user's scale."""
+class GaussianLikelihood:
+    """Ratings y = f + noise, with a scale per user."""
 
-    def read(self, population: Population, items: Integers, y: Floats, _: Told | None = None) -> Told:
-        """By one linear system."""
+    def fit(self, population: Population, items: Integers, y: Floats, _: UserFit | None = None) -> UserFit:
+        """Find the posterior by one linear system."""
         noise, k, r = population.noise, len(items), y - population.mean[items]
         C = population.covariance[np.ix_(items, items)] + noise * np.eye(k)
         L = linalg.cholesky(C, lower=True, check_finite=False)
@@ -81,36 +152,36 @@ class GaussianReader:
         M = np.tril(lower) + np.tril(lower, -1).T
         alpha = M @ r
         q = float(r @ alpha)
-        scale = (_LIKE_OTHERS + q) / (_LIKE_OTHERS + k)
+        scale = (_SCALE_WEIGHT + q) / (_SCALE_WEIGHT + k)
         log_z = -0.5 * q / scale - float(np.log(np.diagonal(L)).sum()) - 0.5 * k * np.log(2.0 * np.pi * scale)
         # y − f̂ = noise α, and Σ̂_JJ = s (noise I − noise² M)
         squares = float(noise**2 * (alpha @ alpha / scale - np.trace(M)) + noise * k)
         tau = np.full(k, 1.0 / noise)
-        return Told(alpha, M, tau, tau * r, log_z, scale, squares)
+        return UserFit(alpha, M, tau, tau * r, log_z, scale, squares)
 
-    def settle(self, population: Population, items: Integers, y: Floats, _: Told | None = None) -> Told:
-        """What a user has said in the end."""
-        return self.read(population, items, y)
+    def converge(self, population: Population, items: Integers, y: Floats, _: UserFit | None = None) -> UserFit:
+        """Same as `fit`, which is exact."""
+        return self.fit(population, items, y)
 
-    def renewed(self, told: list[Told]) -> GaussianReader:
-        """Nothing more is learnt of users."""
+    def updated(self, users: list[UserFit]) -> GaussianLikelihood:
+        """The M-step: no parameters."""
         return self
 
 
 @dataclass(frozen=True, eq=False)
-class OrdinalReader:
+class OrdinalLikelihood:
     """
-    Grades between each user's pins, noise included.
+    Grades between each user's thresholds, with noise.
 
-    pins: what users' pins have in common.
+    threshold_prior: of all users' thresholds.
     """
 
-    pins: Pins
+    threshold_prior: ThresholdPrior
 
-    def read(self, population: Population, items: Integers, codes: Floats, last: Told | None = None) -> Told:
-        """By expectation propagation, which goes on from `last`; then the pins are moved once."""
-        grades = codes.astype(np.int64)
-        free = self.pins.mean if last is None or last.free is None else last.free
+    def fit(self, population: Population, items: Integers, codes: Floats, last: UserFit | None = None) -> UserFit:
+        """Run expectation propagation, starting from `last`, and then update the thresholds once."""
+        grades, prior = codes.astype(np.int64), self.threshold_prior
+        free = prior.mean if last is None or last.free is None else last.free
         mean = population.mean[items]
         lo, hi = (ends[grades] - mean for ends in ends_of(thresholds_of(free)))
         sites = Sites.grades(np.arange(len(items)), lo, hi, population.noise)
@@ -119,67 +190,67 @@ class OrdinalReader:
         found = propagate(R, sites, start=start, tol=_TOLERANCE, quiet=True)
         if found.gap > _TOLERANCE:
             found = propagate(R, sites, tol=_TOLERANCE)
-        alpha, M = found.pull(R)
-        # mean and variance of g without the site itself
+        alpha, M = found.posterior_weights(R)
+        # cavity: mean and variance of g without the site itself
         c, own = np.sum(found.features(R) ** 2, axis=1), R @ found.mu
         rest = np.maximum(1.0 - found.tau * c, 1e-8)
-        to = grades, mean + (own - c * found.nu) / rest, c / rest + population.noise
-        moved = self.pins.fitted(free, *to)
-        return Told(alpha, M, found.tau, found.nu, found.log_evidence, 1.0, None, moved, self.pins.spread(moved, *to))
+        cavity = grades, mean + (own - c * found.nu) / rest, c / rest + population.noise
+        moved = prior.fitted(free, *cavity)
+        spread = prior.spread(moved, *cavity)
+        return UserFit(alpha, M, found.tau, found.nu, found.log_evidence, 1.0, None, moved, spread)
 
-    def settle(self, population: Population, items: Integers, codes: Floats, last: Told | None = None) -> Told:
-        """Sites and pins take turns until they rest, from where they were in `last`."""
-        last = self.read(population, items, codes, last)
+    def converge(self, population: Population, items: Integers, codes: Floats, last: UserFit | None = None) -> UserFit:
+        """Alternate sites and thresholds until they converge, starting from `last`."""
+        last = self.fit(population, items, codes, last)
         for _ in range(_TURNS):
-            told = self.read(population, items, codes, last)
-            assert told.free is not None
+            user = self.fit(population, items, codes, last)
+            assert user.free is not None
             assert last.free is not None
-            if np.abs(told.free - last.free).max() < _STILL:
-                # the pins under which the sites were found
-                return replace(told, free=last.free)
-            last = told
+            if np.abs(user.free - last.free).max() < _STILL:
+                # the thresholds under which the sites were found
+                return replace(user, free=last.free)
+            last = user
         return last
 
-    def renewed(self, told: list[Told]) -> OrdinalReader:
-        """The pins that users have in common now."""
-        free = np.array([user.free for user in told])
-        return OrdinalReader(self.pins.renewed(free, np.array([user.spread for user in told])))
+    def updated(self, users: list[UserFit]) -> OrdinalLikelihood:
+        """The M-step: update the prior of the thresholds."""
+        free = np.array([user.free for user in users])
+        return OrdinalLikelihood(self.threshold_prior.updated(free, np.array([user.spread for user in users])))
 
 
-Reader = GaussianReader | OrdinalReader
+UserLikelihood = GaussianLikelihood | OrdinalLikelihood
 
 
-def read_all(
-    reader: Reader, population: Population, ratings: Any, last: list[Told] | None, n_jobs: int | None
-) -> tuple[list[Told], Totals]:
+def e_step(
+    likelihood: UserLikelihood, population: Population, ratings: Any, last: list[UserFit] | None, n_jobs: int | None
+) -> tuple[list[UserFit], Totals]:
     """
-    The E-step: read every user, on threads, and add up.
+    Find the posteriors of all users, in threads, and add up their statistics.
 
     ratings: CSR matrix of users × items.
-    last: what the E-step before found.
+    last: the result of the previous E-step.
     """
     n_users, n_items = ratings.shape
-    told: list[Any] = [None] * n_users
+    users: list[Any] = [None] * n_users
     starts = ratings.indptr.astype(np.int64)
 
-    def read(first: int, stop: int) -> Totals:
+    def fit_part(first: int, stop: int) -> Totals:
         a, G, weight, log_z, noise = np.zeros(n_items), np.zeros((n_items, n_items)), 0.0, 0.0, 0.0
         for user in range(first, stop):
             items, y = row_of(ratings, user)
-            # M is large, and wanted here only
-            found = reader.read(population, items, y, None if last is None else last[user])
-            told[user] = replace(found, M=found.M[:0])
+            found = likelihood.fit(population, items, y, None if last is None else last[user])
+            users[user] = replace(found, M=found.M[:0])  # M is large and not needed later
             of_mean = found.alpha / found.scale
             a[items] += of_mean
             G[np.ix_(items, items)] += np.outer(found.alpha, of_mean) - found.M
             weight += 1.0 / found.scale
             log_z += found.log_evidence
             noise += found.noise or 0.0
-        is_gaussian = isinstance(reader, GaussianReader)
+        is_gaussian = isinstance(likelihood, GaussianLikelihood)
         n_ratings = int(starts[stop] - starts[first])
         return Totals(a, G, weight, log_z, stop - first, n_ratings, noise if is_gaussian else None)
 
-    return told, add_up(read, cut(starts, _PARTS), n_threads(n_jobs or 1))
+    return users, add_up(fit_part, cut(starts, _PARTS), n_threads(n_jobs or 1))
 
 
 def row_of(ratings: Any, user: int) -> tuple[Integers, Floats]:

@@ -1,10 +1,10 @@
 """
-Features: columns in which a prior is white, so that f = Φ w, w ~ N(0, Λ0⁻¹), and what sites see of them.
+PriorFinite features of a Gaussian process prior: f = Φ w, w ~ N(0, Λ0⁻¹).
 
-Exact, without a graph, the posterior leaves the prior in no more directions than there are answers or named items:
-whichever are fewer become the columns. With a graph, f has the prior P = (K⁻¹ + L)⁻¹ (eq. 5): K = R Rᵀ turns it into
-the precision Λ0 = I + RᵀLR, and no inverse of K is taken. With basis rows, Φ = k(x, B) K_BB^(−½) stands for all of K
-(deterministic training conditional), and Λ0 is the same. What Φ leaves of k(x, x) is added to variances in every case.
+Without a graph and basis, the posterior differs from the prior in at most as many directions as there are answers or
+named items; the smaller of the two gives the columns. With a graph, f has the prior P = (K⁻¹ + L)⁻¹ (eq. 5): K = R Rᵀ
+turns it into the precision Λ0 = I + RᵀLR, without an inverse of K. With basis rows, Φ = k(x, B) K_BB^(−½) approximates
+K (deterministic training conditional), and Λ0 has the same form. Variances include the part of k(x, x) outside Φ.
 """
 
 from __future__ import annotations
@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from corank.gp.ep.items import Items
-from corank.gp.ep.propagation import root_of
-from corank.gp.ep.sites import Sites
+from corank.gp.ep.items import DistinctRows
+from corank.gp.ep.propagation import Sites, root_of
 from corank.kernels import FeatureMap
 from corank.kernels.views import View
 
@@ -27,13 +26,13 @@ Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Features:
+class PriorFeatures:
     """
-    A prior over items, in columns.
+    A prior in finite features, and the sites in these features.
 
-    phi: rows to columns.
-    R (n, r): the columns of what `sites` names.
-    sites: answers, as functionals of R.
+    phi: maps rows to features.
+    R (n, r): features of the items (or answers) that `sites` name.
+    sites: the observations, as functionals of R.
     precision (r, r): Λ0; None for the identity.
     """
 
@@ -43,22 +42,22 @@ class Features:
     precision: Floats | None = None
 
 
-def exact(view: View, items: Items, sites: Sites) -> Features:
-    """Features of the named items, or of the answers where those are fewer."""
-    at, named = sites.among_named()
+def exact(view: View, items: DistinctRows, sites: Sites) -> PriorFeatures:
+    """Features of the named items, or of the answers if those are fewer."""
+    at, named = sites.compacted()
     R, apart, pivots = exact_columns(items.gram(view, at), view, named)
     kept = _inverse_under(R[pivots])
     if apart is named:
-        return Features(FeatureMap(view, items.basis(view, at[pivots]), kept, R.shape[1]), R, named)
+        return PriorFeatures(FeatureMap(view, items.basis(view, at[pivots]), kept, R.shape[1]), R, named)
     T = np.zeros((len(at), len(pivots)))
     np.add.at(T, named.left[pivots], kept)
     np.add.at(T, named.right[pivots], -kept)
-    return Features(FeatureMap(view, items.basis(view, at), T, R.shape[1]), R, apart)
+    return PriorFeatures(FeatureMap(view, items.basis(view, at), T, R.shape[1]), R, apart)
 
 
 def exact_columns(K: Floats, view: View, named: Sites) -> tuple[Floats, Sites, Integers]:
-    """Columns R of items with the similarities K, or of answers where those are fewer; sites in them; pivots of R."""
-    # what a new row is like by itself is not known of a precomputed kernel: there, items tell more than answers
+    """Features R of items with the Gram matrix K, or of answers if those are fewer; sites in them; pivots of R."""
+    # k(x, x) of a new row is unknown for a precomputed kernel, and features of items cover more of it than of answers
     if len(named) >= len(K) or view.kernel.is_precomputed:
         R, pivots = root_of(K)
         return R, named, pivots
@@ -68,32 +67,32 @@ def exact_columns(K: Floats, view: View, named: Sites) -> tuple[Floats, Sites, I
     return R, replace(named, left=np.arange(m), right=np.full(m, -1)), pivots
 
 
-def on_graph(view: View, items: Items, sites: Sites, L: Any) -> Features:
-    """Features of all items, whose prior knows the graph."""
+def on_graph(view: View, items: DistinctRows, sites: Sites, L: Any) -> PriorFeatures:
+    """Features of all items, with the prior of the graph."""
     R, precision, pivots = graph_columns(items.gram(view, np.arange(len(items))), L)
     phi = FeatureMap(view, items.basis(view, pivots), _inverse_under(R[pivots]), R.shape[1])
-    return Features(phi, R, sites, precision)
+    return PriorFeatures(phi, R, sites, precision)
 
 
 def graph_columns(K: Floats, L: Any) -> tuple[Floats, Floats, Integers]:
-    """Columns R of all items with the similarities K, Λ0 in them, and pivots of R."""
+    """Features R of all items with the Gram matrix K, Λ0 in them, and pivots of R."""
     R, pivots = root_of(K)
     return R, np.eye(R.shape[1]) + R.T @ (L @ R), pivots
 
 
-def on_basis(phi: FeatureMap, items: Items, sites: Sites, precision: Floats | None) -> Features:
-    """Features that basis rows give, of the items that are named."""
-    at, named = sites.among_named()
-    return Features(phi, _columns(phi, items, at), named, precision)
+def on_basis(phi: FeatureMap, items: DistinctRows, sites: Sites, precision: Floats | None) -> PriorFeatures:
+    """Features of the named items, from basis rows."""
+    at, named = sites.compacted()
+    return PriorFeatures(phi, _columns(phi, items, at), named, precision)
 
 
-def precision_on_basis(phi: FeatureMap, items: Items, L: Any) -> Floats:
-    """Λ0 of features that basis rows give, from all items."""
+def precision_on_basis(phi: FeatureMap, items: DistinctRows, L: Any) -> Floats:
+    """Λ0 of the features from basis rows, over all items."""
     R = _columns(phi, items, np.arange(len(items)))
     return np.asarray(np.eye(phi.n_features) + R.T @ (L @ R))
 
 
-def _columns(phi: FeatureMap, items: Items, at: Integers) -> Floats:
+def _columns(phi: FeatureMap, items: DistinctRows, at: Integers) -> Floats:
     assert phi.basis is not None
     R = np.empty((len(at), phi.n_features))
     for piece, K in phi.basis.blocks(items.rows, at):
@@ -102,5 +101,5 @@ def _columns(phi: FeatureMap, items: Items, at: Integers) -> Floats:
 
 
 def _inverse_under(triangle: Floats) -> Floats:
-    """T with k(x, pivots) T the columns of a row x, from the triangle that the pivots' own columns are."""
+    """T with k(x, pivots) T the features of a row x, from the triangular features of the pivots."""
     return np.asarray(linalg.solve_triangular(triangle, np.eye(len(triangle)), lower=True, check_finite=False).T)

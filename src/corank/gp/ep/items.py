@@ -1,7 +1,5 @@
 """
-Items: the different rows of a problem, in an order of their own, so that the order in which they came does not matter.
-
-Two equal rows are one item. With a graph over items, each is joined to its nearest ones.
+The distinct rows of a problem (items), sorted, so that the order of the input does not matter; their neighbour graph.
 """
 
 from __future__ import annotations
@@ -24,13 +22,13 @@ Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Items:
+class DistinctRows:
     """
-    The items that a model was told of.
+    The distinct rows of X (items).
 
-    rows: one row of X for each, in float64, or objects; for a precomputed kernel, similarities to all rows of X.
-    numbers (n,): which rows of X they are.
-    of_row (n_rows,): the item of each row of X; −1 for rows of no weight.
+    rows: one row of X for each item, in float64, or objects; for a precomputed kernel, similarities to all rows of X.
+    numbers (n,): row numbers in X.
+    of_row (n_rows,): the item of each row of X; −1 for rows of weight 0.
     """
 
     rows: Any
@@ -38,8 +36,8 @@ class Items:
     of_row: Integers
 
     @classmethod
-    def of(cls, X: Any, kept: NDArray[np.bool_]) -> Items:
-        """Find the different ones among the rows that are kept."""
+    def of(cls, X: Any, kept: NDArray[np.bool_]) -> DistinctRows:
+        """Find the distinct rows among those marked in `kept`."""
         at = np.flatnonzero(kept)
         rows = as_doubles(X[at])
         first, code = _distinct(rows)
@@ -50,25 +48,25 @@ class Items:
     def __len__(self) -> int:
         return len(self.numbers)
 
-    def pairs(self, pairs: Integers, weight: Floats, known: Floats) -> tuple[Integers, Floats, Floats]:
+    def pairs(self, pairs: Integers, weight: Floats, offset: Floats) -> tuple[Integers, Floats, Floats]:
         """
-        Pairs of rows as pairs of items, without those of no weight and of equal rows, which tell nothing.
+        Turn pairs of rows into pairs of items, without pairs of weight 0 and of equal rows.
 
-        weight, known (m,): of each pair, and by how much its first row is better before anything is learnt.
+        weight, offset (m,): weight of each pair, and prior mean of its difference.
         """
         of_items = self.of_row[pairs]
-        told = (weight > 0.0) & (of_items >= 0).all(axis=1) & (of_items[:, 0] != of_items[:, 1])
-        return of_items[told], weight[told], known[told]
+        kept = (weight > 0.0) & (of_items >= 0).all(axis=1) & (of_items[:, 0] != of_items[:, 1])
+        return of_items[kept], weight[kept], offset[kept]
 
     def are_in(self, rows: Any) -> bool:
-        """Whether rows are those that the items were found among."""
-        found = as_doubles(rows[self.numbers])
-        if sparse.issparse(found) or sparse.issparse(self.rows):
-            return bool(abs(sparse.csr_array(found) - sparse.csr_array(self.rows)).max() == 0.0)
-        return bool(np.array_equal(found, self.rows))
+        """Whether these are the rows of X."""
+        own = as_doubles(rows[self.numbers])
+        if sparse.issparse(own) or sparse.issparse(self.rows):
+            return bool(abs(sparse.csr_array(own) - sparse.csr_array(self.rows)).max() == 0.0)
+        return bool(np.array_equal(own, self.rows))
 
     def gram(self, view: View, at: Integers) -> Floats:
-        """Similarities of some items."""
+        """Gram matrix of the items `at`."""
         with np.errstate(over="ignore", invalid="ignore"):
             K = self.rows[np.ix_(at, self.numbers[at])] if view.kernel.is_precomputed else view.kernel(self.rows[at])
         K = np.array(K, dtype=np.float64, order="C")
@@ -76,12 +74,12 @@ class Items:
         return K
 
     def basis(self, view: View, at: Integers) -> Basis:
-        """Some items as rows that others are compared with."""
+        """The items `at` as a basis."""
         numbers = self.numbers[at]
         return Basis(view, numbers, numbers if view.kernel.is_precomputed else self.rows[at])
 
     def laplacian(self, view: View, n_neighbors: int) -> Any:
-        """L of the graph that joins each item to its nearest ones (eq. 4): sparse, every edge of weight 1."""
+        """Sparse Laplacian of the graph of nearest neighbours (eq. 4), with edges of weight 1."""
         n = len(self)
         k = min(n_neighbors, n - 1)
         if k < 1:
@@ -98,8 +96,8 @@ class Items:
 
 
 def _distinct(rows: Any) -> tuple[Integers, Integers]:
-    """The first of each kind of row, in an order that only the rows decide, and the kind of each row."""
-    if rows.ndim == 1:  # objects are told apart by nobody
+    """Positions of the sorted distinct rows, and the number of the distinct row that equals each row."""
+    if rows.ndim == 1:  # objects are assumed to be distinct
         return np.arange(len(rows)), np.arange(len(rows))
     if not sparse.issparse(rows):
         _, first, code = np.unique(rows, axis=0, return_index=True, return_inverse=True)
@@ -117,6 +115,6 @@ def _distinct(rows: Any) -> tuple[Integers, Integers]:
 
 
 def require_items(items: Integers) -> None:
-    """Raise one sentence where answers name rows that no model knows."""
+    """Raise `InputError` if answers name rows that had weight 0 in ``fit``."""
     if len(items) and items.min() < 0:
-        raise InputError("pairs name a row that had no weight when the model was fitted; fit it again with that row.")
+        raise InputError("pairs name a row that had weight 0 in fit; fit again with this row.")

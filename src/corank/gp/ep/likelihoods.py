@@ -1,4 +1,4 @@
-"""IntervalProbit: how likely a Gaussian number, with Gaussian noise, lies in an interval; knows one number."""
+"""IntervalProbit: probability that a Gaussian variable plus Gaussian noise lies in an interval."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Tilt:
+class LogZ:
     """
-    log Z = log P(lo < x < hi) of x ~ N(mean, var), and how it changes.
+    log Z = log P(lo < x < hi) of x ~ N(mean, var), and its derivatives.
 
     Attributes
     ----------
     log_z : array
         The logarithm of the probability.
-    slope : array
+    gradient : array
         Its derivative in the mean.
-    var_slope : array
+    var_gradient : array
         Its derivative in the variance.
-    lo_slope, hi_slope : array
+    lo_gradient, hi_gradient : array
         Its derivatives in the ends of the interval; 0 where an end is infinite.
     curvature : array
         Minus its second derivative in the mean; at least 0, and below 1/var.
     """
 
     log_z: Floats
-    slope: Floats
-    var_slope: Floats
-    lo_slope: Floats
-    hi_slope: Floats
+    gradient: Floats
+    var_gradient: Floats
+    lo_gradient: Floats
+    hi_gradient: Floats
     curvature: Floats
 
 
@@ -45,9 +45,8 @@ class IntervalProbit:
     """
     P(lo < g + noise < hi) of a Gaussian g.
 
-    A preference is (0, ∞) of a difference of two values; a grade is the interval between two thresholds. All is
-    computed from logarithms and without subtracting what is large: both tails, and intervals of any width, keep ten
-    digits or more.
+    A preference is the interval (0, ∞) of a difference; a grade is the interval between two thresholds. Computed in
+    logarithms and without cancellation: at least ten digits in both tails and for intervals of any width.
 
     Parameters
     ----------
@@ -71,17 +70,18 @@ class IntervalProbit:
 
     def __post_init__(self) -> None:
         if not np.all(np.asarray(self.lo) < np.asarray(self.hi)):
-            raise InputError("an interval ends where it begins, or before; pass lo < hi.")
+            raise InputError("an interval has lo >= hi; pass lo < hi.")
         if not np.all(np.asarray(self.noise) >= 0.0):
-            raise InputError("noise is a variance; pass numbers of at least 0.")
+            raise InputError("noise has negative entries; it is a variance, so pass numbers of at least 0.")
 
-    def __call__(self, mean: ArrayLike, var: ArrayLike) -> Tilt:
-        """Return log Z and its slopes for g ~ N(mean, var); var + noise must be above 0."""
-        given = np.broadcast_arrays(*(np.asarray(part, dtype=np.float64) for part in (mean, var, *self._parts)))
-        m, v, lo, hi, noise = (part.flatten() for part in given)
+    def __call__(self, mean: ArrayLike, var: ArrayLike) -> LogZ:
+        """Return log Z and its derivatives for g ~ N(mean, var); var + noise must be positive."""
+        parts = (mean, var, self.lo, self.hi, self.noise)
+        arrays = np.broadcast_arrays(*(np.asarray(part, dtype=np.float64) for part in parts))
+        m, v, lo, hi, noise = (array.flatten() for array in arrays)
         out = np.empty((len(m), 6))
         interval_moments(m, v + noise, lo, hi, out)
-        return Tilt(*(out[:, j].reshape(given[0].shape) for j in range(6)))
+        return LogZ(*(out[:, j].reshape(arrays[0].shape) for j in range(6)))
 
     def probability(self, mean: ArrayLike, var: ArrayLike) -> Floats:
         """
@@ -98,7 +98,3 @@ class IntervalProbit:
             Between 0 and 1.
         """
         return np.asarray(np.exp(self(mean, var).log_z))
-
-    @property
-    def _parts(self) -> tuple[ArrayLike, ArrayLike, ArrayLike]:
-        return self.lo, self.hi, self.noise

@@ -1,4 +1,4 @@
-"""Process: a Gaussian process after it was told something, for rows it was told of and any others."""
+"""The posterior of a Gaussian process: at any rows, and as a joint Gaussian over some of them."""
 
 from __future__ import annotations
 
@@ -6,24 +6,74 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
 
-from corank.gp.ep.posterior import Posterior
 from corank.kernels import FeatureMap, Terms, as_doubles
 
 Floats = NDArray[np.float64]
 
-# similarities of rows with each other that may be computed for each pair that is asked for
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """
+    A joint Gaussian over the values of items.
+
+    Attributes
+    ----------
+    mean : array of shape (n,)
+        Means.
+    covariance : array of shape (n, n)
+        Covariances.
+
+    Examples
+    --------
+    >>> posterior = Posterior(np.array([1.0, 0.0]), np.array([[1.0, 0.9], [0.9, 1.0]]))
+    >>> mean, var = posterior.differences([[0, 1]])
+    >>> mean.tolist(), var.round(2).tolist(), posterior.std.tolist()
+    ([1.0], [0.2], [1.0, 1.0])
+    """
+
+    mean: Floats
+    covariance: Floats
+
+    def __len__(self) -> int:
+        return len(self.mean)
+
+    @property
+    def std(self) -> Floats:
+        """Standard deviation of each item's value."""
+        return np.asarray(np.sqrt(np.maximum(np.diagonal(self.covariance), 0.0)))
+
+    def differences(self, pairs: ArrayLike) -> tuple[Floats, Floats]:
+        """
+        Return mean and variance of the differences of two values, first minus second.
+
+        Parameters
+        ----------
+        pairs : array-like of int, shape (m, 2)
+            DistinctRows.
+
+        Returns
+        -------
+        mean, var : arrays of shape (m,)
+            Of each pair.
+        """
+        i, j = np.asarray(pairs).T
+        A = self.covariance
+        return self.mean[i] - self.mean[j], np.maximum(A[i, i] + A[j, j] - 2.0 * A[i, j], 0.0)
+
+
+# entries of a Gram matrix that may be computed per requested pair
 _PER_PAIR = 1024
 
 
 @dataclass(frozen=True, eq=False)
-class Process:
+class PosteriorProcess:
     """
-    f = Φ w + what Φ leaves of the prior, w ~ N(mu, (factor factorᵀ)⁻¹).
+    f = Φ w + the part of the prior outside Φ, w ~ N(mu, (factor factorᵀ)⁻¹).
 
-    phi: rows to Φ.
+    phi: maps rows to Φ.
     mu (r,), factor (r, r): mean of w, and the lower Cholesky factor of its precision.
     """
 
@@ -32,7 +82,7 @@ class Process:
     factor: Floats
 
     def predict(self, rows: Any) -> tuple[Floats, Floats]:
-        """Mean and variance of f for each row, some rows at a time."""
+        """Mean and variance of f for each row, in blocks of rows."""
         assert self.phi.basis is not None
         mean, var = np.empty(rows.shape[0]), np.empty(rows.shape[0])
         for piece, K in self.phi.basis.blocks(rows):
@@ -47,7 +97,7 @@ class Process:
         return self.phi.basis.score(rows, np.asarray(self.phi.T) @ self.mu)
 
     def terms(self, rows: Any, amplitude: float = 1.0) -> Terms:
-        """What the mean of f for each row, times an amplitude, is a sum of."""
+        """Additive terms of the mean of f for each row, times an amplitude."""
         assert self.phi.basis is not None
         return self.phi.basis.terms(rows, amplitude * (np.asarray(self.phi.T) @ self.mu))
 
@@ -78,7 +128,7 @@ class Process:
 
     def _own(self, rows: Any) -> Floats:
         kernel = self.phi.view.kernel
-        if kernel.is_precomputed:  # of new rows it is not known: what Φ holds stands for all
+        if kernel.is_precomputed:  # unknown for new rows: count only the part inside Φ
             return np.zeros(rows.shape[0])
         return np.asarray(kernel.diag(as_doubles(rows)), dtype=np.float64)
 

@@ -1,80 +1,115 @@
 """
-Grades: scores of single rows, as a Gaussian process f ~ GP(0, k) sees them, and the evidence for what they leave open.
+Likelihoods of graded rows under a Gaussian process f ~ GP(0, k), thresholds between grades, and the evidence.
 
-Ordinal (Chu and Ghahramani, Gaussian processes for ordinal regression, 2005): grade c was seen where
-b_{c−1} < f(x) + noise < b_c, noise ~ N(0, sigma²); log Z by expectation propagation, in the thresholds b and sigma.
+Ordinal (Chu and Ghahramani, Gaussian processes for ordinal regression, 2005): grade c is observed if
+b_{c−1} < f(x) + noise < b_c, noise ~ N(0, sigma²); expectation propagation gives log Z.
 
 Gaussian: y = intercept + amplitude (f(x) + noise). With S = weights/sigma², C = K + S⁻¹, r = (y − intercept)/amplitude,
 
     log Z = −½ N log 2π sigma² amplitude² − ½ log|I + SK| − ½ (rᵀC⁻¹r + Q/(sigma amplitude)²)
 
-for N observations, y their means over equal rows and Q the squares that are left about these. intercept and amplitude
-are where it is largest: 1ᵀC⁻¹y/1ᵀC⁻¹1, and the root of the last bracket's mean. The Gaussian is the limit of many
-grades; it is held as sites of expectation propagation that are known beforehand.
+for N observations, y their means over equal rows and Q the sum of squares about these means. The intercept and the
+amplitude maximise log Z: 1ᵀC⁻¹y/1ᵀC⁻¹1, and the root of the last bracket divided by N. The result is stored as sites
+with known τ and ν.
+
+Thresholds b_1 < ... < b_{r−1} are parametrised by b_1 and the logarithms of the gaps (`free`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
+from scipy import linalg, special
 
 from corank.data.problem.ranking import RankingData
-from corank.gp.ep.items import Items
-from corank.gp.ep.propagation import TOLERANCE, Approximation, propagate
-from corank.gp.ep.sites import Sites
-from corank.gp.ep.sweeps import assemble
-from corank.gp.ordinal.thresholds import (
-    ends_of,
-    free_of,
-    free_slopes,
-    quantile_thresholds,
-    threshold_slopes,
-    thresholds_of,
-)
+from corank.gp.ep.hyper import dense, maximise
+from corank.gp.ep.items import DistinctRows
+from corank.gp.ep.propagation import TOLERANCE, Approximation, Sites, assemble, propagate, root_of
+from corank.kernels.views import View
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-# where learning sigma starts, in units of f
+# initial sigma, in units of f
 SIGMA = 0.3
+# tolerance of expectation propagation while hyper-parameters are learnt
+_TOLERANCE = 1e-5
+# lower bound of a learnt sigma, in units of f: with duplicate rows of equal grades it would fall to 0
+_LEAST_NOISE = 0.01
+
+
+def thresholds_of(free: Floats) -> Floats:
+    """b_1 < ... < b_{r−1} from b_1 and the logarithms of the gaps."""
+    return np.asarray(free[0] + np.concatenate([[0.0], np.cumsum(np.exp(free[1:]))]))
+
+
+def free_of(thresholds: Floats) -> Floats:
+    """b_1 and the logarithms of the gaps."""
+    return np.concatenate([thresholds[:1], np.log(np.diff(thresholds))])
+
+
+def free_gradient(free: Floats, gradient: Floats) -> Floats:
+    """Gradient in b_1 and the logarithms of the gaps, from the gradient in the thresholds."""
+    above = np.cumsum(gradient[::-1])[::-1]
+    return np.concatenate([above[:1], np.exp(free[1:]) * above[1:]])
+
+
+def ends_of(thresholds: Floats) -> tuple[Floats, Floats]:
+    """Lower and upper ends of the grades' intervals; the first and the last are infinite."""
+    return np.concatenate([[-np.inf], thresholds]), np.concatenate([thresholds, [np.inf]])
+
+
+def threshold_gradient(codes: Integers, lo_gradient: Floats, hi_gradient: Floats, n_levels: int) -> Floats:
+    """Gradient in the thresholds, from the gradient in the ends of the intervals of the grades `codes`."""
+    of_hi, of_lo = np.bincount(codes, hi_gradient, n_levels), np.bincount(codes, lo_gradient, n_levels)
+    return np.asarray(of_hi[:-1] + of_lo[1:])
+
+
+def quantile_thresholds(counts: Floats, mean: float, deviation: float) -> Floats:
+    """
+    Thresholds for which a normal variable has the observed distribution of grades.
+
+    counts (r,): number of times each grade was observed; 0 counts as one half.
+    """
+    counts = np.maximum(counts, 0.5)
+    return np.asarray(mean + deviation * special.ndtri(np.cumsum(counts)[:-1] / counts.sum()))
 
 
 @dataclass(frozen=True, eq=False)
-class Reading:
+class GradePosterior:
     """
-    What grades say under one kernel, one sigma and one choice of what else is free.
+    Posterior and evidence for one kernel, one sigma and one set of thresholds.
 
-    approximation: the posterior, whose log_evidence is log Z.
-    free, free_slopes: what the likelihood leaves open besides sigma, and the slopes of log Z in it.
-    sigma_slope: the slope of log Z in log sigma.
-    intercept, amplitude: what turns f into a score.
+    approximation: the posterior; its log_evidence is log Z.
+    free, free_gradient: the thresholds' parameters, and the gradient of log Z in them; empty for Gaussian grades.
+    sigma_gradient: the derivative of log Z in log sigma.
+    intercept, amplitude: scores are intercept + amplitude f.
     """
 
     approximation: Approximation
     free: Floats
-    free_slopes: Floats
-    sigma_slope: float
+    free_gradient: Floats
+    sigma_gradient: float
     intercept: float = 0.0
     amplitude: float = 1.0
 
-    def pull(self, R: Floats) -> Floats:
+    def gram_gradient(self, R: Floats) -> Floats:
         """∂ log Z/∂K over the items."""
-        alpha, M = self.approximation.pull(R)
+        alpha, M = self.approximation.posterior_weights(R)
         return np.asarray(0.5 * (np.outer(alpha, alpha) - M))
 
 
 @dataclass(eq=False)
 class OrdinalGrades:
     """
-    Different grades.
+    Distinct grades of items, with an ordinal likelihood.
 
-    item, code, prior, weight (m,): the item, the number of its grade, what is known of it before, how often seen.
+    item, code, prior, weight (m,): the item, the index of its grade, its prior score, its number of observations.
     n_levels: number of grades.
-    sites: what sites became for the numbers before, from which they start again.
+    sites: τ and ν of the last evaluation, used as a warm start.
     """
 
     item: Integers
@@ -85,8 +120,8 @@ class OrdinalGrades:
     sites: tuple[Floats, Floats] | None = None
 
     @classmethod
-    def of(cls, data: RankingData, items: Items, levels: Floats) -> OrdinalGrades:
-        """Gather the grades of scored rows; equal ones of equal rows are one, in the order of the items."""
+    def of(cls, data: RankingData, items: DistinctRows, levels: Floats) -> OrdinalGrades:
+        """Collect the grades of scored rows, sorted by item; equal grades of equal rows are merged."""
         rows = data.scored_rows
         assert data.y is not None
         code = np.searchsorted(levels, data.y[rows])
@@ -96,14 +131,16 @@ class OrdinalGrades:
         return cls(item.astype(np.int64), level.astype(np.int64), prior, weight, len(levels))
 
     def start(self, size: float, sigma: float) -> Floats:
-        """Where learning of thresholds starts, for f of deviation `size`: they give the grades in their shares."""
+        """Initial thresholds for f of standard deviation `size`: they reproduce the observed shares of the grades."""
         counts = np.bincount(self.code, self.weight, self.n_levels).astype(np.float64)
         mean = float(np.average(self.prior, weights=self.weight))
         spread = size**2 + sigma**2 + float(np.average((self.prior - mean) ** 2, weights=self.weight))
         return free_of(quantile_thresholds(counts, mean, np.sqrt(spread)))
 
-    def read(self, R: Floats, sigma: float, free: Floats, *, tol: float = TOLERANCE, quiet: bool = False) -> Reading:
-        """Find the posterior of items with K = R Rᵀ by expectation propagation, which goes on from where it was."""
+    def posterior(
+        self, R: Floats, sigma: float, free: Floats, *, tol: float = TOLERANCE, quiet: bool = False
+    ) -> GradePosterior:
+        """Find the posterior of items with K = R Rᵀ by expectation propagation, with a warm start."""
         lo, hi = ends_of(thresholds_of(free))
         lo, hi = lo[self.code] - self.prior, hi[self.code] - self.prior
         sites = Sites.grades(self.item, lo, hi, sigma**2, self.weight)
@@ -111,11 +148,13 @@ class OrdinalGrades:
         if found.gap > tol:
             found = propagate(R, sites, tol=tol, quiet=quiet)
         self.sites = (found.tau, found.nu) if found.gap <= tol else None
-        of_b = threshold_slopes(self.code, found.lo_slope, found.hi_slope, self.n_levels)
-        return Reading(found, free, free_slopes(free, of_b), 2.0 * sigma**2 * float(found.noise_slope.sum()))
+        of_b = threshold_gradient(self.code, found.lo_gradient, found.hi_gradient, self.n_levels)
+        return GradePosterior(
+            found, free, free_gradient(free, of_b), 2.0 * sigma**2 * float(found.noise_gradient.sum())
+        )
 
     def among(self, at: Integers) -> OrdinalGrades:
-        """Some of the grades, of items that are numbered anew, ascending."""
+        """A subset of the grades, with items renumbered in ascending order."""
         _, item = np.unique(self.item[at], return_inverse=True)
         return replace(self, item=item, code=self.code[at], prior=self.prior[at], weight=self.weight[at], sites=None)
 
@@ -123,9 +162,9 @@ class OrdinalGrades:
 @dataclass(frozen=True, eq=False)
 class GaussianGrades:
     """
-    Different scores.
+    Distinct scores of items, with a Gaussian likelihood.
 
-    item, value, weight (m,): the item, its score, how often it was seen.
+    item, value, weight (m,): the item, its score, its number of observations.
     """
 
     item: Integers
@@ -133,19 +172,19 @@ class GaussianGrades:
     weight: Floats
 
     @classmethod
-    def of(cls, data: RankingData, items: Items) -> GaussianGrades:
-        """Gather the scores of scored rows, less what is known of them, in the order of the items."""
+    def of(cls, data: RankingData, items: DistinctRows) -> GaussianGrades:
+        """Collect the scores of scored rows minus their prior, sorted by item."""
         rows = data.scored_rows
         assert data.targets is not None
         (item, value), weight = _merged(items.of_row[rows], data.targets[rows], weight=data.weight_of(rows))
         return cls(item.astype(np.int64), value, weight)
 
     def start(self, size: float, sigma: float) -> Floats:
-        """Nothing: intercept and amplitude are found with the posterior."""
+        """No parameters: intercept and amplitude have closed forms."""
         return np.empty(0)
 
-    def read(self, R: Floats, sigma: float, free: Floats, **how: Any) -> Reading:
-        """Find the posterior of items with K = R Rᵀ by one linear system; there is nothing to say about how."""
+    def posterior(self, R: Floats, sigma: float, free: Floats, **how: Any) -> GradePosterior:
+        """Find the posterior of items with K = R Rᵀ by one linear system; `how` has no effect."""
         n, N, noise = len(R), float(self.weight.sum()), sigma**2
         W = np.asarray(np.bincount(self.item, self.weight, n), dtype=np.float64)
         y = np.bincount(self.item, self.weight * self.value, n) / W
@@ -173,10 +212,10 @@ class GaussianGrades:
         in_noise = (about / noise + noise * float(alpha @ (alpha / W))) / amplitude**2 - N + n - rest
         zeros = np.zeros(n)
         found = Approximation(sites, tau, nu, mu, factor, log_z, zeros, zeros, zeros, 1, 0.0)
-        return Reading(found, free, np.empty(0), in_noise, intercept, amplitude)
+        return GradePosterior(found, free, np.empty(0), in_noise, intercept, amplitude)
 
     def among(self, at: Integers) -> GaussianGrades:
-        """Some of the scores, of items that are numbered anew, ascending."""
+        """A subset of the scores, with items renumbered in ascending order."""
         _, item = np.unique(self.item[at], return_inverse=True)
         return GaussianGrades(item, self.value[at], self.weight[at])
 
@@ -185,6 +224,94 @@ Grades = OrdinalGrades | GaussianGrades
 
 
 def _merged(*columns: Floats | Integers, weight: Floats) -> tuple[Any, Floats]:
-    """The different rows of a table, in order, column by column; and the sum of the weights of each."""
+    """Columns of the sorted distinct rows of a table, and the sum of the weights of each row."""
     kinds, at = np.unique(np.column_stack(columns).astype(np.float64), axis=0, return_inverse=True)
     return kinds.T, np.asarray(np.bincount(at.ravel(), weight, len(kinds)), dtype=np.float64)
+
+
+@dataclass
+class GradeEvidence:
+    """
+    log Z of grades as a function of θ: logarithms of the kernel's parameters, ½ log(sigma² − least²), thresholds.
+
+    n_theta: number of learnt parameters of the kernel; 0 if it is fixed.
+    items, at: the items in use; `grades` names them by their positions in `at`.
+    sigma: None if it is learnt.
+    size: standard deviation of f, the unit of the lower bound 0.01 of sigma.
+    """
+
+    view: View
+    n_theta: int
+    items: DistinctRows
+    at: Integers
+    grades: Grades
+    sigma: float | None
+    rows: Any = field(init=False)
+    size: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.rows = dense(self.items.rows[self.at])
+        self.size = float(np.sqrt(np.diagonal(self.items.gram(self.view, self.at)).mean()))
+
+    def parts(self, theta: Floats) -> tuple[Floats, float, Floats]:
+        """Split θ into the kernel's parameters, sigma, and the thresholds' parameters."""
+        k = self.n_theta
+        if self.sigma is not None:
+            return theta[:k], self.sigma, theta[k:]
+        return theta[:k], float(np.hypot(np.exp(theta[k]), _LEAST_NOISE * self.size)), theta[k + 1 :]
+
+    def view_at(self, of_kernel: Floats) -> View:
+        """The view with these kernel parameters."""
+        return replace(self.view, kernel=self.view.kernel.with_theta(of_kernel))
+
+    def start(self) -> Floats:
+        """The initial θ."""
+        sigma = SIGMA * self.size if self.sigma is None else self.sigma
+        of_sigma = [np.log(sigma)] if self.sigma is None else []
+        return np.concatenate([self.view.kernel.theta[: self.n_theta], of_sigma, self.grades.start(self.size, sigma)])
+
+    def __call__(self, theta: Floats) -> tuple[float, Floats]:
+        """log Z and its gradient."""
+        of_kernel, sigma, free = self.parts(theta)
+        view = self.view_at(of_kernel)
+        K = self.items.gram(view, self.at)
+        R, _ = root_of(K)
+        posterior: GradePosterior = self.grades.posterior(R, sigma, free, tol=_TOLERANCE, quiet=True)
+        gradient = [posterior.free_gradient]
+        if self.sigma is None:
+            share = 1.0 - (_LEAST_NOISE * self.size / sigma) ** 2
+            gradient.insert(0, np.array([share * posterior.sigma_gradient]))
+        if len(of_kernel):
+            gradient.insert(0, view.kernel.theta_gradient(self.rows, K, posterior.gram_gradient(R)))
+        return posterior.approximation.log_evidence, np.concatenate(gradient)
+
+
+def fit_hyperparameters(
+    view: View,
+    items: DistinctRows,
+    grades: Grades,
+    sigma: float | None,
+    *,
+    max_grades: int | None,
+    learn: bool,
+    n_restarts: int,
+    rng: np.random.Generator,
+) -> tuple[View, float, Floats, int]:
+    """
+    Maximise the evidence over the kernel's parameters, sigma and the thresholds.
+
+    max_grades: learn from a random sample of this size if there are more grades; None uses all.
+    learn: whether the kernel's parameters are learnt.
+    Returns: the view, sigma, the thresholds' parameters, and the number of evaluations of the evidence.
+    """
+    at = np.arange(len(items))
+    if max_grades is not None and max_grades < len(grades.item):
+        some = np.sort(rng.choice(len(grades.item), max_grades, replace=False))
+        at, grades = np.unique(grades.item[some]), grades.among(some)
+    n_theta = len(view.kernel.theta) if learn else 0
+    evidence = GradeEvidence(view, n_theta, items, at, grades, sigma)
+    theta, calls = evidence.start(), 0
+    if len(theta):
+        theta, _, calls = maximise(evidence, theta, n_restarts, rng)
+    of_kernel, sigma, free = evidence.parts(theta)
+    return evidence.view_at(of_kernel), sigma, free, calls

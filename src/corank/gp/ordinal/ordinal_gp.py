@@ -1,16 +1,16 @@
 """
-OrdinalGP: a Gaussian process that learns from grades (Chu and Ghahramani, 2005), or from scores as they are.
+OrdinalGP: Gaussian process ordinal regression (Chu and Ghahramani, 2005), or regression on the scores.
 
     f ~ GP(0, k),  P(grade c | f) = Φ((b_c − f(x))/sigma) − Φ((b_{c−1} − f(x))/sigma)      likelihood="ordinal"  (GPOR)
                    y = intercept + amplitude (f(x) + noise),  noise ~ N(0, sigma²)          likelihood="gaussian" (GPR)
 
-The kernel's numbers, sigma and the thresholds b_1 < ... < b_{r−1} (kept in order by b_1 and the logarithms of the gaps)
-maximise the evidence, by L-BFGS with analytic slopes (`corank.gp.ep.hyper`); intercept and amplitude have closed forms.
-Only the ratios of sigma and of thresholds to the size of f are told by grades: corank's kernels have k(x, x) = 1, so
-that both are in standard deviations of f. With the Gaussian likelihood, a grade is what is nearest.
+The kernel's parameters, sigma and the thresholds b_1 < ... < b_{r−1} maximise the evidence, by L-BFGS with the analytic
+gradient (`corank.gp.ep.hyper`); intercept and amplitude have closed forms. Grades determine only the ratios of sigma
+and of the thresholds to the size of f: corank's kernels have k(x, x) = 1, so both are in standard deviations of f. With
+the Gaussian likelihood, the predicted grade is the nearest one.
 
-n different rows cost O(n³) a sweep of expectation propagation, some ten sweeps an evaluation of the evidence; with r
-basis rows O(n r²).
+n distinct rows cost O(n³) per sweep of expectation propagation, and about ten sweeps per evaluation of the evidence;
+r basis rows cost O(n r²).
 """
 
 from __future__ import annotations
@@ -25,15 +25,14 @@ from sklearn.utils import ClassifierTags
 from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
 from corank.estimator.base import Ranker
+from corank.estimator.docs import shared_parameters
 from corank.estimator.held_out import HeldOut
 from corank.gp.ep.features import exact, on_basis
-from corank.gp.ep.items import Items
+from corank.gp.ep.items import DistinctRows
 from corank.gp.ep.likelihoods import IntervalProbit
-from corank.gp.ep.process import Process
-from corank.gp.ep.sites import Sites
-from corank.gp.ordinal.evidence import learnt_grades
-from corank.gp.ordinal.grades import GaussianGrades, OrdinalGrades
-from corank.gp.ordinal.thresholds import ends_of, thresholds_of
+from corank.gp.ep.process import PosteriorProcess
+from corank.gp.ep.propagation import Sites
+from corank.gp.ordinal.grades import GaussianGrades, OrdinalGrades, ends_of, fit_hyperparameters, thresholds_of
 from corank.kernels import Basis, FeatureMap, Kernel, Terms, as_kernel, choose_basis
 from corank.kernels.basis_choice import require_choice
 from corank.kernels.views import View
@@ -41,13 +40,13 @@ from corank.parameters import Rules, boolean, check_values, kernel, listing, non
 
 Floats = NDArray[np.float64]
 
-# grades that numbers are learnt from where basis rows stand for all
-_LEARNT_FROM = 500
+# number of grades that hyper-parameters are learnt from, with basis rows
+_MAX_GRADES = 500
 
 
 @dataclass(frozen=True, eq=False)
 class FittedOrdinalGP:
-    """What `OrdinalGP` learns, see there; each field is an attribute of the model."""
+    """The fitted attributes of `OrdinalGP`, without their underscores."""
 
     kernel: Kernel
     sigma: float
@@ -56,67 +55,64 @@ class FittedOrdinalGP:
     intercept: float
     amplitude: float
     log_evidence: float
-    process: Process
+    process: PosteriorProcess
     n_iter: int
 
 
+@shared_parameters
 class OrdinalGP(Ranker):
     """
-    Gaussian process over rows that learns from grades, and says how likely each grade of a new row is.
+    Gaussian process ordinal regression: learns from grades and predicts the probability of each grade.
 
-    Grades are of one scale over all queries: `qid` is used where columns are scaled and where orders are judged, and
-    for nothing else; queries of one row are learnt from like any other. The grades are the different scores of y; with
-    the ordinal likelihood only their order counts. Rows without a score are not learnt from.
+    All queries share one scale of grades: `qid` is used only to scale columns and to evaluate rankings, and queries
+    with a single row are used too. The grades are the distinct values of y; the ordinal likelihood uses only their
+    order. Rows without a score are ignored.
 
     Parameters
     ----------
     kernel : str, Kernel or callable
-        Similarity of rows: a name, a `Kernel`, a kernel of scikit-learn, or a function. Numbers of Gaussian kernels, of
-        `ARDKernel` and of scikit-learn's kernels can be learnt.
+        Similarity of rows: a name, a `Kernel`, a kernel of scikit-learn, or a function. The parameters of Gaussian
+        kernels, of `ARDKernel` and of scikit-learn's kernels can be learnt.
     sigma : float, optional
-        Noise of a judgement, in the unit of f: √k(x, x), which is 1 for Gaussian kernels. None learns it, and finds no
-        less than 0.01.
+        Standard deviation of the noise of a judgement, in units of √k(x, x), which is 1 for Gaussian kernels. None
+        learns it, with a lower bound of 0.01.
     likelihood : {"ordinal", "gaussian"}
-        Whether grades are intervals between thresholds, which are learnt, or numbers with Gaussian noise.
-    learn : bool
-        Whether the kernel's numbers maximise the evidence; else they stay as given, or as the median distance has them.
-    n_restarts : int
-        Further random starts of learning.
+        Whether grades are intervals between learnt thresholds, or numbers with Gaussian noise.
+    {learn}
+    {n_restarts}
     n_basis : int, optional
-        Number of basis rows that stand for all (deterministic training conditional); None is exact. Numbers are then
-        learnt exactly from no more than 500 random grades.
-    basis : {"random", "kmeans++"} or array-like of int
-        How basis rows are chosen, or which rows they are.
+        Number of basis rows (deterministic training conditional); None means all rows, which is exact. With basis rows,
+        hyper-parameters are learnt from at most 500 random grades.
+    {basis}
     scale : bool
-        Whether columns are divided by their deviation inside queries before learning.
-    random_state : int, RandomState or None
-        Seed of restarts and of the basis.
+        Whether to divide columns by their standard deviation inside queries before learning.
+    {random_state}
 
     Attributes
     ----------
     levels_ : array of shape (n_levels,)
         The grades, ascending.
     thresholds_ : array of shape (n_levels - 1,)
-        Where grades end, in the unit of f; halfway between them with the Gaussian likelihood.
+        Upper ends of the grades but the last, in units of f; with the Gaussian likelihood, halfway between grades.
     kernel_ : Kernel
-        The kernel with its numbers.
+        The kernel with its parameters.
     sigma_ : float
-        The noise that was used.
+        Standard deviation of the noise.
     intercept_, amplitude_ : float
         Scores are intercept_ + amplitude_ f(x); 0 and 1 with the ordinal likelihood.
     log_evidence_ : float
-        log P(grades) for these numbers: exact for the Gaussian likelihood, else as expectation propagation has it.
-    process_ : Process
-        The posterior, of any rows.
+        log P(grades): exact for the Gaussian likelihood, approximated by expectation propagation for the ordinal one.
+    process_ : PosteriorProcess
+        The posterior of f at any rows.
     n_iter_ : int
-        Evaluations of the evidence.
+        Number of evaluations of the evidence.
     column_scale_ : array of shape (n_features,)
-        What columns were multiplied by (with `scale`).
+        Factors that columns are multiplied by (with `scale`).
 
     Notes
     -----
-    A `prior` is on the scale of the scores that `predict` gives: that of y with the Gaussian likelihood, that of f with
-    the ordinal one.
+    A `prior` is on the scale of the scores that `predict` returns: that of y with the Gaussian likelihood, that of f
+    with the ordinal one.
 
     Examples
     --------
@@ -151,7 +147,7 @@ class OrdinalGP(Ranker):
     intercept_: float
     amplitude_: float
     log_evidence_: float
-    process_: Process
+    process_: PosteriorProcess
 
     def __init__(
         self,
@@ -185,7 +181,7 @@ class OrdinalGP(Ranker):
 
     def _require_judgements(self, data: RankingData) -> None:
         if data.y is None:
-            raise InputError("pairs came, but grades of single rows are learnt from; pass y, one score per row.")
+            raise InputError("pairs were passed, but OrdinalGP learns from grades of single rows; pass y instead.")
         if len(np.unique(data.y[data.scored_rows])) < 2:
             data.require_pairs()
         super()._require_judgements(data)
@@ -194,30 +190,37 @@ class OrdinalGP(Ranker):
         for_kernel, for_basis, for_learning = rng.spawn(3)
         rows = data.scored_rows
         assert data.y is not None
-        items, levels = Items.of(data.X, np.isin(np.arange(data.n_rows), rows)), np.unique(data.y[rows])
+        items, levels = DistinctRows.of(data.X, np.isin(np.arange(data.n_rows), rows)), np.unique(data.y[rows])
         if len(items) < 2:
-            raise InputError("every scored row of X is the same, which tells no grades apart; pass rows that differ.")
+            raise InputError("all scored rows of X are equal, so no grades can be learnt; pass rows that differ.")
         is_ordinal = self.likelihood == "ordinal"
         grades = OrdinalGrades.of(data, items, levels) if is_ordinal else GaussianGrades.of(data, items)
         view = View(None, as_kernel(self.kernel).fit(items.rows, for_kernel))
         basis = self._basis(view, data, for_basis)
-        most = None if basis is None else _LEARNT_FROM
-        view, sigma, free, calls = learnt_grades(
-            view, items, grades, self.sigma, most=most, learn=self.learn, n_restarts=self.n_restarts, rng=for_learning
+        max_grades = None if basis is None else _MAX_GRADES
+        view, sigma, free, calls = fit_hyperparameters(
+            view,
+            items,
+            grades,
+            self.sigma,
+            max_grades=max_grades,
+            learn=self.learn,
+            n_restarts=self.n_restarts,
+            rng=for_learning,
         )
         every = Sites.grades(np.arange(len(items)), -np.inf, np.inf, 1.0)
         if basis is None:
             features = exact(view, items, every)
         else:
             phi = FeatureMap.on_basis(replace(basis, view=view), data.X)
-            # as a file has it: products of an array in another order round in another way
+            # C order, as after loading from a file: products round differently in another order
             features = on_basis(replace(phi, T=np.ascontiguousarray(phi.T)), items, every, None)
-        found = grades.read(features.R, sigma, free)
+        found = grades.posterior(features.R, sigma, free)
         halfway = (0.5 * (levels[1:] + levels[:-1]) - found.intercept) / found.amplitude
         return FittedOrdinalGP(
             kernel=view.kernel, sigma=sigma, levels=levels, thresholds=thresholds_of(free) if is_ordinal else halfway,
             intercept=found.intercept, amplitude=found.amplitude, log_evidence=found.approximation.log_evidence,
-            process=Process(features.phi, found.approximation.mu, found.approximation.factor), n_iter=calls,
+            process=PosteriorProcess(features.phi, found.approximation.mu, found.approximation.factor), n_iter=calls,
         )  # fmt: skip
 
     def _score_rows(self, X: Any) -> Floats:
@@ -230,7 +233,7 @@ class OrdinalGP(Ranker):
 
     def predict(self, X: Any, return_std: bool = False, *, prior: ArrayLike | None = None) -> Any:
         """
-        Score rows: the expected f(x), on the scale of y with the Gaussian likelihood; higher is better.
+        Score rows by the mean of f(x), on the scale of y with the Gaussian likelihood; higher is better.
 
         Parameters
         ----------
@@ -239,12 +242,12 @@ class OrdinalGP(Ranker):
         return_std : bool
             Whether to return the standard deviation of the score too, without the noise of a judgement.
         prior : array-like of shape (n_rows,), optional
-            Scores of these rows known before learning; wanted where ``fit`` had a prior, and only there.
+            Prior scores of these rows; required if ``fit`` had a prior, and refused otherwise.
 
         Returns
         -------
         array of shape (n_rows,), or two of them
-            Scores in input order, and how unsure they are.
+            Scores in input order, and their standard deviations.
         """
         if not return_std:
             return super().predict(X, prior=prior)
@@ -254,7 +257,7 @@ class OrdinalGP(Ranker):
 
     def predict_proba(self, X: Any, *, prior: ArrayLike | None = None) -> Floats:
         """
-        Compute how likely each grade is, noise of the judgement included.
+        Compute the probability of each grade, including the noise of a judgement.
 
         Parameters
         ----------
@@ -266,7 +269,7 @@ class OrdinalGP(Ranker):
         Returns
         -------
         array of shape (n_rows, n_levels)
-            Probabilities of `levels_`; each row adds up to 1.
+            Probabilities of `levels_`; each row sums to 1.
         """
         rows = self._scaled_rows(X)
         mean, var = self.process_.predict(rows)
@@ -278,15 +281,15 @@ class OrdinalGP(Ranker):
 
     def predict_level(self, X: Any, by: str = "mode", *, prior: ArrayLike | None = None) -> Floats:
         """
-        Name a grade for each row.
+        Predict a grade for each row.
 
         Parameters
         ----------
         X : array-like, CSR matrix, DataFrame or sequence of objects
             The rows.
         by : {"mode", "median"}
-            The likeliest grade, which is wrong least often, or the middle one, whose distance to the true grade is
-            least, counted in grades.
+            The most probable grade, which minimises the error rate, or the median grade, which minimises the mean
+            absolute error in grades.
         prior : array-like of shape (n_rows,), optional
             As in `predict`.
 
@@ -300,7 +303,7 @@ class OrdinalGP(Ranker):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags = ClassifierTags()  # what scikit-learn asks of whatever has predict_proba
+        tags.classifier_tags = ClassifierTags()  # required by scikit-learn of estimators with predict_proba
         return tags
 
     def _basis(self, view: View, data: RankingData, rng: np.random.Generator) -> Basis | None:
@@ -311,7 +314,7 @@ class OrdinalGP(Ranker):
 
 def chosen_level(shares: Floats, by: str) -> NDArray[np.int64]:
     """
-    Number of the likeliest grade of each row, or of the middle one.
+    Index of the most probable grade of each row, or of the median grade.
 
     shares (n, r): probabilities of the grades.
     """

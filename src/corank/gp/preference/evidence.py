@@ -1,4 +1,4 @@
-"""The evidence of answers as a function of a kernel's numbers and of sigma, with its slopes."""
+"""The preferences of a problem, and their evidence as a function of the kernel's parameters and of sigma."""
 
 from __future__ import annotations
 
@@ -9,39 +9,76 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
+from corank.data.problem.ranking import RankingData
 from corank.gp.ep.features import exact_columns, graph_columns
 from corank.gp.ep.hyper import dense, maximise
-from corank.gp.ep.items import Items
-from corank.gp.ep.propagation import Approximation, propagate
-from corank.gp.ep.sites import Sites
+from corank.gp.ep.items import DistinctRows
+from corank.gp.ep.propagation import Approximation, Sites, propagate
 from corank.kernels.views import View
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+WeightedPairs = tuple[Integers, Floats, Floats]
+"""Pairs of items, their weights, and prior means of their differences."""
 
-# where learning sigma starts
+# initial sigma
 _SIGMA = 0.3
-# how still sites have to be while numbers are tried
+# tolerance of expectation propagation while hyper-parameters are learnt
 _TOLERANCE = 1e-3
-# sweeps after which numbers were too different for sites to start from where they were
-_PATIENCE = 20
+# sweeps from a warm start before a cold start is tried
+_WARM_SWEEPS = 20
+
+
+def preferences_of(data: RankingData, max_pairs: int, rng: np.random.Generator) -> tuple[Integers, Floats]:
+    """
+    Return pairs of rows, the preferred row first, and their weights.
+
+    max_pairs: if the scores give more pairs, draw this many at random and rescale their weights to the same total.
+    """
+    if data.pairs is not None:
+        return data.pairs, data.pair_weight
+    sizes = data.pairs_per_query
+    total, chosen = int(sizes.sum()), None
+    if total > max_pairs:
+        chosen = np.sort(rng.choice(total, max_pairs, replace=False))
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    found = []
+    for q in np.flatnonzero(sizes):
+        pairs = _of_query(data, int(q))
+        if chosen is not None:
+            first, last = np.searchsorted(chosen, starts[q : q + 2])
+            pairs = pairs[chosen[first:last] - starts[q]]
+        found.append(pairs)
+    pairs = np.concatenate(found)
+    weight = data.weight_of(pairs.ravel()).reshape(pairs.shape).prod(axis=1)
+    return pairs, weight if chosen is None else weight * (total / max_pairs)
+
+
+def _of_query(data: RankingData, q: int) -> Integers:
+    """All pairs of rows of one query whose scores differ, grade by grade."""
+    pairs = []
+    begin = data.starts[q]
+    for g in range(data.query_grades[q] + 1, data.query_grades[q + 1]):
+        better, worse = data.order[data.grade_starts[g] : data.grade_stops[g]], data.order[begin : data.grade_starts[g]]
+        pairs.append(np.column_stack([np.repeat(better, len(worse)), np.tile(worse, len(better))]))
+    return np.concatenate(pairs)
 
 
 @dataclass
-class Evidence:
+class PreferenceEvidence:
     """
-    log Z of answers; called with θ, the logarithms of what is learnt.
+    log Z of preferences as a function of θ, the logarithms of the learnt parameters.
 
-    n_theta: how many parameters of the kernel are learnt; 0 for a fixed kernel.
-    items, at, sites: the items that take part, and answers among them.
+    n_theta: number of learnt parameters of the kernel; 0 if it is fixed.
+    items, at, sites: the items in use, and the preferences among them.
     L: Laplacian over them, or None.
-    sigma: None where its logarithm is the last of θ.
-    start: what sites became for the θ before, from which they start again.
+    sigma: None if its logarithm is the last entry of θ.
+    start: τ and ν of the last evaluation, used as a warm start.
     """
 
     view: View
     n_theta: int
-    items: Items
+    items: DistinctRows
     at: Integers
     sites: Sites
     L: Any
@@ -53,7 +90,7 @@ class Evidence:
         self.rows = dense(self.items.rows[self.at])
 
     def __call__(self, theta: Floats) -> tuple[float, Floats]:
-        """log Z and its slopes."""
+        """log Z and its gradient."""
         of_kernel = theta[: self.n_theta]
         sigma = self.sigma if self.sigma is not None else float(np.exp(theta[-1]))
         view = replace(self.view, kernel=self.view.kernel.with_theta(of_kernel))
@@ -65,17 +102,17 @@ class Evidence:
         else:
             R, precision, _ = graph_columns(K, self.L)
         found = self._propagate(R, sites, precision)
-        slopes = np.empty(0)
+        gradient = np.empty(0)
         if len(of_kernel):
-            slopes = view.kernel.theta_gradient(self.rows, K, self._pull(R, precision, found))
+            gradient = view.kernel.theta_gradient(self.rows, K, self._gram_gradient(R, precision, found))
         if self.sigma is None:
-            slopes = np.append(slopes, 2.0 * float(found.noise_slope @ sites.noise))
-        return found.log_evidence, slopes
+            gradient = np.append(gradient, 2.0 * float(found.noise_gradient @ sites.noise))
+        return found.log_evidence, gradient
 
     def _propagate(self, R: Floats, sites: Sites, precision: Floats | None) -> Approximation:
         how: dict[str, Any] = {"precision": precision, "tol": _TOLERANCE, "quiet": True}
         if self.start is not None:
-            found = propagate(R, sites, start=self.start, max_sweeps=_PATIENCE, **how)
+            found = propagate(R, sites, start=self.start, max_sweeps=_WARM_SWEEPS, **how)
             if found.gap <= _TOLERANCE:
                 self.start = found.tau, found.nu
                 return found
@@ -83,10 +120,10 @@ class Evidence:
         self.start = (found.tau, found.nu) if found.gap <= _TOLERANCE else None
         return found
 
-    def _pull(self, R: Floats, precision: Floats | None, found: Approximation) -> Floats:
+    def _gram_gradient(self, R: Floats, precision: Floats | None, found: Approximation) -> Floats:
         """∂ log Z/∂K over the items."""
-        alpha, M = found.pull(R)
-        if found.sites.left is not self.sites.left:  # the columns are answers
+        alpha, M = found.posterior_weights(R)
+        if found.sites.left is not self.sites.left:  # the features are those of answers
             m = len(self.sites)
             signs = np.concatenate([np.ones(m), -np.ones(m)])
             places = (np.tile(np.arange(m), 2), np.concatenate([self.sites.left, self.sites.right]))
@@ -100,10 +137,10 @@ class Evidence:
         return np.asarray(F @ Q @ F.T)
 
 
-def learnt(
+def fit_hyperparameters(
     view: View,
-    items: Items,
-    told: tuple[Integers, Floats, Floats],
+    items: DistinctRows,
+    weighted_pairs: WeightedPairs,
     L: Any,
     sigma: float | None,
     *,
@@ -112,21 +149,22 @@ def learnt(
     rng: np.random.Generator,
 ) -> tuple[View, float, int]:
     """
-    The view with the numbers that answers speak for, sigma, and how often the evidence was asked.
+    Maximise the evidence over the kernel's parameters and sigma.
 
-    told: pairs of items, their weights, and what is known of them, as from `Items.pairs`.
+    weighted_pairs: from `DistinctRows.pairs`.
+    Returns: the view, sigma, and the number of evaluations of the evidence.
     """
     of_kernel = view.kernel.theta if learn else np.empty(0)
-    pairs, weight, known = told
-    sites = Sites.preferences(pairs, 1.0, weight, known)
-    at, named = sites.among_named()
+    pairs, weight, offset = weighted_pairs
+    sites = Sites.preferences(pairs, 1.0, weight, offset)
+    at, named = sites.compacted()
     if L is not None:
         at, named = np.arange(len(items)), sites
     begin = of_kernel if sigma is not None else np.append(of_kernel, np.log(_SIGMA))
     if not len(begin):
         assert sigma is not None
         return view, sigma, 0
-    evidence = Evidence(view, len(of_kernel), items, at, named, L, sigma)
+    evidence = PreferenceEvidence(view, len(of_kernel), items, at, named, L, sigma)
     theta, _, calls = maximise(evidence, begin, n_restarts, rng)
     found = replace(view, kernel=view.kernel.with_theta(theta[: len(of_kernel)]))
     return found, float(np.exp(theta[-1])) if sigma is None else sigma, calls

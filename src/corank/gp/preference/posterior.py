@@ -1,4 +1,4 @@
-"""PreferencePosterior: what a Gaussian process that learnt from preferences says of rows, pairs and its answers."""
+"""PreferencePosterior: predictions of a Gaussian process that was fitted to preferences."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 from corank.data.problem.inputs import as_pairs
 from corank.errors import InputError
 from corank.estimator.base import Ranker
-from corank.gp.ep.items import Items
+from corank.gp.ep.items import DistinctRows
 from corank.gp.ep.likelihoods import IntervalProbit
-from corank.gp.ep.posterior import Posterior
-from corank.gp.ep.process import Process
-from corank.gp.ep.sites import Sites
+from corank.gp.ep.process import Posterior, PosteriorProcess
+from corank.gp.ep.propagation import Sites
 from corank.kernels import Terms
 
 Floats = NDArray[np.float64]
@@ -24,15 +23,15 @@ Integers = NDArray[np.int64]
 
 
 class PreferencePosterior(Ranker):
-    """Base class of `PreferenceGP`, which learns what this reads."""
+    """Base class of `PreferenceGP`: predictions from its fitted attributes."""
 
-    process_: Process
-    rows_: Items
+    process_: PosteriorProcess
+    rows_: DistinctRows
     sites_: Sites
     sigma_: float
 
     def _score_rows(self, X: Any) -> Floats:
-        """Return the expected f(x)."""
+        """Return the mean of f(x)."""
         rows = self._scaled_rows(X)
         return self.process_.mean(rows)
 
@@ -41,7 +40,7 @@ class PreferencePosterior(Ranker):
 
     def predict(self, X: Any, return_std: bool = False, *, prior: ArrayLike | None = None) -> Any:
         """
-        Score rows: the expected f(x), higher is better.
+        Score rows by the mean of f(x); higher is better.
 
         Parameters
         ----------
@@ -50,13 +49,12 @@ class PreferencePosterior(Ranker):
         return_std : bool
             Whether to return the standard deviation of f(x) too.
         prior : array-like of shape (n_rows,), optional
-            Scores of these rows known before learning, in the unit of f; wanted where ``fit`` had a prior, and only
-            there.
+            Prior scores of these rows, in the unit of f; required if ``fit`` had a prior, and refused otherwise.
 
         Returns
         -------
         array of shape (n_rows,), or two of them
-            Scores in input order, and how unsure they are; only differences of scores mean something.
+            Scores in input order, and their standard deviations. Only differences of scores are meaningful.
         """
         if not return_std:
             return super().predict(X, prior=prior)
@@ -80,7 +78,7 @@ class PreferencePosterior(Ranker):
         Returns
         -------
         array of shape (n_pairs,)
-            Probabilities, noise of the judgement included.
+            Probabilities, including the noise of a judgement.
         """
         rows = self._scaled_rows(X)
         checked = as_pairs(pairs, np.zeros(rows.shape[0], dtype=np.int64))
@@ -109,24 +107,24 @@ class PreferencePosterior(Ranker):
         return replace(found, mean=self._add_prior(found.mean, prior))
 
     def _joint(self, X: Any) -> Posterior:
-        """Return the joint Gaussian of what was learnt."""
+        """Return the joint Gaussian of f without the prior."""
         check_is_fitted(self)
         if X is not None:
             return self.process_.at(self._scaled_rows(X))
         items = self.rows_
         if items.of_row.min() < 0:
-            raise InputError("some rows of fit had no weight, and nothing is kept of them; pass the rows as X.")
+            raise InputError("some rows of fit had weight 0 and were not stored; pass the rows as X.")
         of_items = self.process_.at(items.rows)
         return Posterior(of_items.mean[items.of_row], of_items.covariance[np.ix_(items.of_row, items.of_row)])
 
     def answered(self) -> Integers:
         """
-        List the different answers so far, as rows of the X that was fitted.
+        List the distinct answers so far, as row numbers of the X that was fitted.
 
         Returns
         -------
         array of int64, shape (n_answers, 2)
-            The preferred row first; of equal rows, the first stands for all.
+            The preferred row first. Equal rows are represented by the first of them.
         """
         check_is_fitted(self)
         return np.asarray(np.column_stack([self.rows_.numbers[part] for part in (self.sites_.left, self.sites_.right)]))

@@ -1,19 +1,19 @@
 """
-PreferenceGP: a Gaussian process that learns from preferences (Chu and Ghahramani, 2005).
+PreferenceGP: Gaussian process preference learning (Chu and Ghahramani, 2005).
 
     f ~ GP(0, k),  P(a ≻ b | f) = Φ((f(a) − f(b)) / (√2 sigma))                            (eq. 6)
 
-The posterior is a Gaussian found by expectation propagation (`corank.gp.ep.propagation`). Rows that no preference
-names enter through a graph: with L the Laplacian of the `graph_neighbors` nearest neighbours and c its weight, the
-prior of all rows is (K⁻¹ + c L)⁻¹ (eq. 5), and that of new rows the warped kernel of Sindhwani, Chu and Keerthi (2007)
+The posterior is approximated by expectation propagation (`corank.gp.ep.propagation`). Rows without preferences can
+enter through a graph: with L the Laplacian of the `graph_neighbors` nearest neighbours and c its weight, the prior of
+all rows is (K⁻¹ + c L)⁻¹ (eq. 5), and that of new rows is the warped kernel of Sindhwani, Chu and Keerthi (2007)
 
     k̃(x, z) = k(x, z) − k_xᵀ (I + c L K)⁻¹ c L k_z.
 
-sigma and the numbers of the kernel maximise the evidence (`corank.gp.ep.hyper`). Only the ratio of sigma to the size
-of f is told by preferences: corank's kernels have k(x, x) = 1, so that sigma is the noise in standard deviations of f.
+sigma and the kernel's parameters maximise the evidence (`corank.gp.ep.hyper`). Preferences determine only the ratio of
+sigma to the size of f: corank's kernels have k(x, x) = 1, so sigma is in standard deviations of f.
 
-n named rows (all rows with a graph) and m different answers cost O(min(n, m)³) a sweep, O(n³) with a graph; with r
-basis rows O((n + m) r²).
+For n named rows (all rows with a graph) and m distinct answers, a sweep costs O(min(n, m)³), or O(n³) with a graph;
+with r basis rows O((n + m) r²).
 """
 
 from __future__ import annotations
@@ -29,14 +29,13 @@ from corank.data.problem.ranking import RankingData
 from corank.data.problem.weights import as_weights
 from corank.errors import InputError
 from corank.estimator.contract import check_parameters, install, kept_columns
+from corank.estimator.docs import shared_parameters
 from corank.estimator.held_out import HeldOut
-from corank.gp.ep.features import Features, exact, on_basis, on_graph, precision_on_basis
-from corank.gp.ep.items import Items, require_items
-from corank.gp.ep.process import Process
-from corank.gp.ep.propagation import propagate
-from corank.gp.ep.sites import Sites
-from corank.gp.preference.answers import answers_of
-from corank.gp.preference.evidence import learnt
+from corank.gp.ep.features import PriorFeatures, exact, on_basis, on_graph, precision_on_basis
+from corank.gp.ep.items import DistinctRows, require_items
+from corank.gp.ep.process import PosteriorProcess
+from corank.gp.ep.propagation import Sites, propagate
+from corank.gp.preference.evidence import WeightedPairs, fit_hyperparameters, preferences_of
 from corank.gp.preference.posterior import PreferencePosterior
 from corank.kernels import Basis, FeatureMap, Kernel, as_kernel, choose_basis
 from corank.kernels.basis_choice import require_choice
@@ -45,24 +44,22 @@ from corank.parameters import Rules, boolean, kernel, listing, none, number, rng
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-# pairs of items, their weights, and by how much the first is better before anything is learnt
-Told = tuple[Integers, Floats, Floats]
 
-# answers that numbers of a kernel are learnt from where basis rows stand for all
-_LEARNT_FROM = 1000
+# number of answers that hyper-parameters are learnt from, with basis rows
+_MAX_ANSWERS = 1000
 # what further answers leave as it is, beside notes on columns
 _KEPT = ("column_scale_", "has_prior_")
 
 
 @dataclass(frozen=True, eq=False)
 class FittedPreferenceGP:
-    """What `PreferenceGP` learns, see there; each field is an attribute of the model."""
+    """The fitted attributes of `PreferenceGP`, without their underscores."""
 
     kernel: Kernel
     sigma: float
     log_evidence: float
-    process: Process
-    rows: Items
+    process: PosteriorProcess
+    rows: DistinctRows
     sites: Sites
     site_tau: Floats
     site_nu: Floats
@@ -72,68 +69,66 @@ class FittedPreferenceGP:
     prior_precision: Floats | None = None
 
 
+@shared_parameters
 class PreferenceGP(PreferencePosterior):
     """
-    Gaussian process over rows that learns from preferences, and knows how sure it is.
+    Gaussian process preference learning: learns from preferences and predicts with error bars.
 
-    Scores are compared inside their queries, and only their order counts. Two rows that are equally good can be told as
-    two preferences, one each way, of weight ½. Answers may contradict each other and may be repeated: a repeated answer
-    costs nothing. For columns of noise ``kernel="ard"`` learns a width for each column; with few answers the one width
-    of "gaussian" is the safer choice.
+    Scores are compared inside their queries, and only their order is used. A tie can be passed as two preferences, one
+    in each direction, of weight ½. Answers may contradict each other and may be repeated at no cost. If columns may be
+    irrelevant, ``kernel="ard"`` learns a width for each column; with few answers the single width of "gaussian" is the
+    safer choice.
 
     Parameters
     ----------
     kernel : str, Kernel or callable
-        Similarity of rows: a name, a `Kernel`, a kernel of scikit-learn, or a function. Numbers of Gaussian kernels, of
-        `ARDKernel` and of scikit-learn's kernels can be learnt.
+        Similarity of rows: a name, a `Kernel`, a kernel of scikit-learn, or a function. The parameters of Gaussian
+        kernels, of `ARDKernel` and of scikit-learn's kernels can be learnt.
     sigma : float, optional
-        Noise of a judgement, in the unit of f: √k(x, x), which is 1 for Gaussian kernels. None learns it.
-    learn : bool
-        Whether the kernel's numbers maximise the evidence; else they stay as given, or as the median distance has them.
+        Standard deviation of the noise of a judgement, in units of √k(x, x), which is 1 for Gaussian kernels. None
+        learns it.
+    {learn}
     graph_neighbors : int, optional
-        Nearest neighbours that each row is joined to, judged or not; None uses no graph.
+        Number of nearest neighbours in the graph over all rows, judged or not; None uses no graph.
     graph_weight : float
-        Weight of the graph's Laplacian, against f in its unit.
-    n_restarts : int
-        Further random starts of learning.
+        Weight of the graph's Laplacian in the prior precision.
+    {n_restarts}
     max_pairs : int
-        Most pairs that are made from scores: all that differ inside queries, or so many random ones.
+        Largest number of pairs made from scores; if queries have more, this many are drawn at random.
     n_basis : int, optional
-        Number of basis rows that stand for all (deterministic training conditional); None is exact. Numbers of the
-        kernel are then learnt exactly from no more than 1,000 random answers.
-    basis : {"random", "kmeans++"} or array-like of int
-        How basis rows are chosen, or which rows they are.
+        Number of basis rows (deterministic training conditional); None means all rows, which is exact. With basis rows,
+        hyper-parameters are learnt from at most 1,000 random answers.
+    {basis}
     scale : bool
-        Whether columns are divided by their deviation inside queries before learning.
-    random_state : int, RandomState or None
-        Seed of restarts, of drawn pairs and of the basis.
+        Whether to divide columns by their standard deviation inside queries before learning.
+    {random_state}
 
     Attributes
     ----------
     kernel_ : Kernel
-        The kernel with its numbers.
+        The kernel with its parameters.
     sigma_ : float
-        The noise that was used.
+        Standard deviation of the noise.
     log_evidence_ : float
-        log P(answers | kernel_, sigma_) as expectation propagation has it.
-    process_ : Process
-        The posterior, of any rows.
-    rows_ : Items
-        The different rows of X that it was told of.
+        log P(answers | kernel_, sigma_), approximated by expectation propagation.
+    process_ : PosteriorProcess
+        The posterior of f at any rows.
+    rows_ : DistinctRows
+        The distinct rows of X.
     sites_ : Sites
-        The different answers, with their weights.
+        The distinct answers, with their weights.
     site_tau_, site_nu_ : arrays of shape (n_sites,)
-        What expectation propagation made of each answer; `partial_fit` goes on from them.
+        Natural parameters of the sites; `partial_fit` starts from them.
     graph_ : CSR matrix
         Laplacian of the graph, times its weight (with `graph_neighbors`).
     prior_precision_ : array of shape (r, r)
-        Precision of the weights of the features before any answer (with `graph_neighbors`).
+        Prior precision of the features' weights (with `graph_neighbors`).
     is_exact_ : bool
-        Whether no basis rows stand for others.
+        Whether all rows are used, without a basis.
     n_iter_ : int
-        Sweeps, or evaluations of the evidence where something was learnt.
+        Number of evaluations of the evidence, or of sweeps if no hyper-parameter is learnt.
     column_scale_ : array of shape (n_features,)
-        What columns were multiplied by (with `scale`).
+        Factors that columns are multiplied by (with `scale`).
 
     Examples
     --------
@@ -201,11 +196,12 @@ class PreferenceGP(PreferencePosterior):
 
     def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> FittedPreferenceGP:
         for_kernel, for_pairs, for_basis, for_learning = rng.spawn(4)
-        items = Items.of(data.X, np.ones(data.n_rows, dtype=bool) if data.weights is None else data.weights > 0.0)
-        rows, weight = answers_of(data, self.max_pairs, for_pairs)
-        told = items.pairs(rows, weight, data.prior_gap(rows))
-        if not len(told[0]):
-            raise InputError("every pair compares two equal rows, which tells nothing; pass rows that differ.")
+        has_weight = np.ones(data.n_rows, dtype=bool) if data.weights is None else data.weights > 0.0
+        items = DistinctRows.of(data.X, has_weight)
+        rows, weight = preferences_of(data, self.max_pairs, for_pairs)
+        answers = items.pairs(rows, weight, data.prior_gap(rows))
+        if not len(answers[0]):
+            raise InputError("every pair compares two equal rows, which orders nothing; pass rows that differ.")
         view = View(None, as_kernel(self.kernel).fit(items.rows, for_kernel))
         L = None
         if self.graph_neighbors is not None:
@@ -213,13 +209,13 @@ class PreferenceGP(PreferencePosterior):
         basis = self._basis(view, data, for_basis)
         sigma, n_calls = self.sigma, 0
         if self.learn or sigma is None:
-            given = (told, L) if basis is None else (_some(told, for_learning), None)
+            sample = (answers, L) if basis is None else (_sampled(answers, for_learning), None)
             how: dict[str, Any] = {"learn": self.learn, "n_restarts": self.n_restarts, "rng": for_learning}
-            view, sigma, n_calls = learnt(view, items, *given, sigma, **how)
-        sites = Sites.preferences(told[0], sigma, *told[1:])
+            view, sigma, n_calls = fit_hyperparameters(view, items, *sample, sigma, **how)
+        sites = Sites.preferences(answers[0], sigma, *answers[1:])
         if basis is not None:
             phi = FeatureMap.on_basis(replace(basis, view=view), data.X)
-            # as it comes back from a file
+            # C order, as after loading from a file
             phi = replace(phi, T=np.ascontiguousarray(phi.T))
             precision = None if L is None else precision_on_basis(phi, items, L)
             features = on_basis(phi, items, sites, precision)
@@ -283,7 +279,7 @@ class PreferenceGP(PreferencePosterior):
         else:
             features = on_basis(phi, items, sites, precision)
         told = {"rows": items, "sites": sites, "sigma": self.sigma_, "graph": L, "is_exact": self.is_exact_}
-        start = sites.taken_over(old, self.site_tau_), sites.taken_over(old, self.site_nu_)
+        start = sites.carry_over(old, self.site_tau_), sites.carry_over(old, self.site_nu_)
         noted = {**kept_columns(self), **{name: value for name, value in vars(self).items() if name in _KEPT}}
         return install(self, _fitted(features, 0, told, start), noted)
 
@@ -303,7 +299,7 @@ class PreferenceGP(PreferencePosterior):
         if y is not None:
             data = self._problem(X, y, qid, pairs)[0].weighted(sample_weight, pair_weight)
             data.require_pairs()
-            return answers_of(data, self.max_pairs, rng_of(self.random_state))
+            return preferences_of(data, self.max_pairs, rng_of(self.random_state))
         if pairs is None:
             raise InputError("neither pairs nor y came; pass answers to learn from.")
         rows = as_pairs(pairs, np.zeros(len(items.of_row), dtype=np.int64))
@@ -321,20 +317,20 @@ class PreferenceGP(PreferencePosterior):
 
 
 def _fitted(
-    features: Features, n_calls: int, told: dict[str, Any], start: tuple[Floats, Floats] | None = None
+    features: PriorFeatures, n_calls: int, told: dict[str, Any], start: tuple[Floats, Floats] | None = None
 ) -> FittedPreferenceGP:
     found = propagate(features.R, features.sites, precision=features.precision, start=start)
     return FittedPreferenceGP(
         kernel=features.phi.view.kernel, log_evidence=found.log_evidence, site_tau=found.tau, site_nu=found.nu,
-        process=Process(features.phi, found.mu, found.factor), n_iter=n_calls or found.n_sweeps,
+        process=PosteriorProcess(features.phi, found.mu, found.factor), n_iter=n_calls or found.n_sweeps,
         prior_precision=features.precision, **told,
     )  # fmt: skip
 
 
-def _some(told: Told, rng: np.random.Generator) -> Told:
-    """Answers that the numbers of the kernel are learnt from where there are many."""
-    pairs, weight, known = told
-    if len(pairs) <= _LEARNT_FROM:
-        return told
-    chosen = np.sort(rng.choice(len(pairs), _LEARNT_FROM, replace=False))
-    return pairs[chosen], weight[chosen], known[chosen]
+def _sampled(answers: WeightedPairs, rng: np.random.Generator) -> WeightedPairs:
+    """A random sample of at most `_MAX_ANSWERS` answers."""
+    pairs, weight, offset = answers
+    if len(pairs) <= _MAX_ANSWERS:
+        return answers
+    chosen = np.sort(rng.choice(len(pairs), _MAX_ANSWERS, replace=False))
+    return pairs[chosen], weight[chosen], offset[chosen]

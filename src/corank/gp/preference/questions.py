@@ -1,9 +1,8 @@
 """
-What to ask next: pairs whose answers are expected to tell most about f.
+Active learning from preferences: choose the pairs whose answers are expected to be most informative.
 
-Every two rows are valued from the posterior at once, O(1) a pair. A batch is chosen one by one: after each pair the
-posterior's covariance is what it is expected to be once that pair is answered, so that no pair repeats what another
-will tell. A pair that was asked is not asked again, and nothing is asked whose expected gain is below `tol`.
+All pairs are valued from the posterior, O(1) per pair. A batch is chosen greedily: after each pair, the covariance is
+replaced by its expectation after the answer, which avoids redundant pairs. Pairs that were asked are not asked again.
 """
 
 from __future__ import annotations
@@ -18,23 +17,24 @@ from corank.core.models.questions import BALD, ENTROPY, UNCERTAINTY
 from corank.data.problem.inputs import as_pairs
 from corank.errors import InputError, suggest_names
 from corank.gp.ep.likelihoods import IntervalProbit
-from corank.gp.ep.posterior import Posterior
+from corank.gp.ep.process import Posterior
 from corank.gp.preference.preference_gp import PreferenceGP
 from corank.parameters import check_values, number, rng_of, seed, whole
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-BY = {"entropy": ENTROPY, "bald": BALD, "uncertainty": UNCERTAINTY, "random": -1}
-# most pairs that are valued; of more rows than give so many, as many random pairs are
-MOST = 2_000_000
+STRATEGIES = {"entropy": ENTROPY, "bald": BALD, "uncertainty": UNCERTAINTY, "random": -1}
+"""Names of the strategies, and their codes in the kernel."""
+# largest number of pairs that are valued; if there are more, this many are drawn at random
+MAX_PAIRS = 2_000_000
 
 
 def suggest_pairs(
     model: PreferenceGP,
     X: Any = None,
     n: int = 1,
-    by: str = "entropy",
+    strategy: str = "entropy",
     *,
     candidates: ArrayLike | None = None,
     asked: ArrayLike | None = None,
@@ -52,27 +52,27 @@ def suggest_pairs(
     X : array-like, CSR matrix, DataFrame or sequence of objects, optional
         The rows to ask about; those of ``fit`` by default.
     n : int
-        Number of pairs; fewer come where fewer are left, or gain enough.
-    by : {"entropy", "bald", "uncertainty", "random"}
-        What a pair is valued by: the expected fall of the entropy of f (eq. 10 of Chu and Ghahramani, 2005); the
-        information that the answer has about f, where noise in answers tells nothing (Houlsby et al., 2011); how unsure
-        the order is, −|mean|/deviation of the difference; or chance.
+        Number of pairs; fewer are returned if fewer are left, or if their gains are below `tol`.
+    strategy : {"entropy", "bald", "uncertainty", "random"}
+        Value of a pair: the expected decrease of the entropy of f (eq. 10 of Chu and Ghahramani, 2005); the mutual
+        information of the answer and f, which excludes the noise of the answer (Houlsby et al., 2011); the uncertainty
+        of the order, −|mean|/deviation of the difference; or a random number.
     candidates : array-like of int, shape (m, 2), optional
         Pairs to choose from; all pairs by default.
     asked : array-like of int, shape (k, 2), optional
-        Pairs that are not to be asked (again), in either order. By default those that the model learnt from, where X is
-        that of ``fit``; an empty list allows all.
+        Pairs to exclude, in either order. By default those that the model learnt from, if X is None; an empty list
+        excludes none.
     tol : float
-        Expected gain, in nats, below which a pair is not worth asking ("entropy" and "bald"): the rule to stop by.
+        Stopping rule of "entropy" and "bald": pairs with a smaller expected gain, in nats, are not returned.
     prior : array-like of shape (n_rows,), optional
-        Scores of the rows known before learning; wanted where ``fit`` had a prior, and only there.
+        Prior scores of the rows; required if ``fit`` had a prior, and refused otherwise.
     random_state : int, RandomState or None
-        Seed, for chance and ties.
+        Random seed.
 
     Returns
     -------
     array of int64, shape (at most n, 2)
-        Row numbers, the pair to be asked first coming first; empty where nothing is worth asking.
+        Row numbers, the most valuable pair first; empty if no pair reaches `tol`.
 
     Examples
     --------
@@ -82,69 +82,69 @@ def suggest_pairs(
     >>> suggest_pairs(model).tolist(), suggest_pairs(model, tol=2.0).tolist()
     ([[0, 2]], [])
     """
-    given = {"n": n, "tol": tol, "random_state": random_state}
-    check_values(given, {"n": whole(0), "tol": number(0), "random_state": seed})
-    if by not in BY:
-        raise InputError(f"by is {by!r}; {suggest_names(str(by), list(BY))}.")
+    values = {"n": n, "tol": tol, "random_state": random_state}
+    check_values(values, {"n": whole(0), "tol": number(0), "random_state": seed})
+    if strategy not in STRATEGIES:
+        raise InputError(f"strategy is {strategy!r}; {suggest_names(str(strategy), list(STRATEGIES))}.")
     if not hasattr(model, "posterior") or not hasattr(model, "answered"):
-        raise InputError(f"model is a {type(model).__name__}; pass a fitted PreferenceGP, of a pipeline its last step.")
+        raise InputError(f"model is a {type(model).__name__}; pass a fitted PreferenceGP, not a pipeline.")
     posterior, rng = model.posterior(X, prior=prior), rng_of(random_state)
     if asked is None:
         asked = model.answered() if X is None else []
     done = as_pairs(asked, np.zeros(len(posterior), dtype=np.int64)) if np.size(asked) else np.empty((0, 2), np.int64)
     pairs = _candidates(len(posterior), candidates, done, rng)
-    if by == "random":
+    if strategy == "random":
         return pairs[rng.permutation(len(pairs))[:n]]
-    return _chosen(posterior, pairs, n, by, tol, 2.0 * model.sigma_**2)
+    return _chosen(posterior, pairs, n, strategy, tol, 2.0 * model.sigma_**2)
 
 
-def gains(posterior: Posterior, noise: float, by: str = "entropy", pairs: ArrayLike | None = None) -> Floats:
+def gains(posterior: Posterior, noise: float, strategy: str = "entropy", pairs: ArrayLike | None = None) -> Floats:
     """
-    Value pairs of items.
+    Compute the value of asking about pairs of items.
 
     Parameters
     ----------
     posterior : Posterior
-        What is known of the items.
+        The Gaussian of the items.
     noise : float
         Variance of the noise of a comparison, 2 sigma².
-    by : {"entropy", "bald", "uncertainty"}
+    strategy : {"entropy", "bald", "uncertainty"}
         See `suggest_pairs`.
     pairs : array-like of int, shape (m, 2), optional
-        Which; by default all, in the order of ``numpy.triu_indices(n, 1)``.
+        The pairs; by default all, in the order of ``numpy.triu_indices(n, 1)``.
 
     Returns
     -------
     array of shape (m,)
-        The highest is worth most.
+        Values; higher is better.
     """
     if pairs is None:
         n = len(posterior)
         out = np.empty(n * (n - 1) // 2)
-        kernels.worth_of_all(BY[by], posterior.mean, posterior.covariance, noise, out)
+        kernels.worth_of_all(STRATEGIES[strategy], posterior.mean, posterior.covariance, noise, out)
         return out
     means, variances = posterior.differences(pairs)
     out = np.empty(len(means))
-    kernels.worth_of_some(BY[by], means, variances, noise, out)
+    kernels.worth_of_some(STRATEGIES[strategy], means, variances, noise, out)
     return out
 
 
-def _chosen(posterior: Posterior, pairs: Integers, n: int, by: str, tol: float, noise: float) -> Integers:
-    """The best pair, and the best after it as if it were answered, and so on."""
-    left, found = np.ones(len(pairs), dtype=bool), []
+def _chosen(posterior: Posterior, pairs: Integers, n: int, strategy: str, tol: float, noise: float) -> Integers:
+    """Choose pairs greedily, each with the expected posterior after the answers to the earlier ones."""
+    left, chosen = np.ones(len(pairs), dtype=bool), []
     for _ in range(min(n, len(pairs))):
-        values = np.where(left, gains(posterior, noise, by, pairs), -np.inf)
+        values = np.where(left, gains(posterior, noise, strategy, pairs), -np.inf)
         best = int(values.argmax())
-        if by != "uncertainty" and not values[best] >= tol:
+        if strategy != "uncertainty" and not values[best] >= tol:
             break
-        found.append(pairs[best])
+        chosen.append(pairs[best])
         left[best] = False
         posterior = _expected(posterior, pairs[best], noise)
-    return np.array(found, dtype=np.int64).reshape(-1, 2)
+    return np.array(chosen, dtype=np.int64).reshape(-1, 2)
 
 
 def _expected(posterior: Posterior, pair: Integers, noise: float) -> Posterior:
-    """The posterior with the covariance that is expected after an answer; its mean is expected to stay."""
+    """The posterior with the expected covariance after an answer; its expected mean does not change."""
     (mean,), (var,) = posterior.differences(pair[None])
     prefers = IntervalProbit(noise=noise)
     both = prefers(np.array([mean, -mean]), var)
@@ -154,14 +154,14 @@ def _expected(posterior: Posterior, pair: Integers, noise: float) -> Posterior:
 
 
 def _candidates(n: int, candidates: ArrayLike | None, asked: Integers, rng: np.random.Generator) -> Integers:
-    """Pairs that may be asked."""
+    """The pairs to choose from."""
     if candidates is not None:
         pairs = as_pairs(candidates, np.zeros(n, dtype=np.int64))
-    elif n * (n - 1) // 2 <= MOST:
+    elif n * (n - 1) // 2 <= MAX_PAIRS:
         pairs = np.column_stack(np.triu_indices(n, 1)).astype(np.int64)
     else:
-        first = rng.integers(0, n, MOST)
-        pairs = np.column_stack([first, (first + rng.integers(1, n, MOST)) % n])
+        first = rng.integers(0, n, MAX_PAIRS)
+        pairs = np.column_stack([first, (first + rng.integers(1, n, MAX_PAIRS)) % n])
     if not len(asked):
         return pairs
     numbers = _number(pairs, n)

@@ -194,7 +194,7 @@ class Asking:
             gp = self._model.learn(told)
             # what an answer tells depends on the noise, which few answers say little of
             tol = self.tol if len(told) >= len(self.choices) else 0.0
-            how: dict[str, Any] = {"by": self._by, "asked": np.array(asked), "tol": tol}
+            how: dict[str, Any] = {"strategy": self._by, "asked": np.array(asked), "tol": tol}
             found = suggest_pairs(gp, random_state=int(rng.integers(2**31)), **how)
             if not len(found):
                 return None, None
