@@ -27,8 +27,8 @@ from scipy import sparse
 from sklearn.linear_model import SGDClassifier
 
 from corank import SPD, PairSampler, RankingData, write_store
-from corank.core.pairs.margins import HINGE
-from corank.core.pairs.steps import PEGASOS, Plan
+from corank.core.pairs.losses import HINGE
+from corank.core.pairs.steps import PEGASOS, DescentPlan
 from corank.core.rows.scaled import ScaledRows
 from corank.data.problem.column_scales import column_factors
 from corank.data.problem.queries import Queries
@@ -72,7 +72,7 @@ class Descent:
         d = data.n_features
         columns = columns_of_views(data.X, [np.arange(d)])
         self.task = Task.of(data, Objective(Loss.of("hinge"), alpha), columns, np.random.default_rng(0))
-        plan = Plan(HINGE, PEGASOS, alpha, 0.0, 1 / alpha, 0.0, 0.0, 1, 1, False, False, False)
+        plan = DescentPlan(HINGE, PEGASOS, alpha, 0.0, 1 / alpha, 0.0, 0.0, 1, 1, False, False, False)
         self.runs = Runs.start(plan, n_runs, np.zeros(d), np.zeros(1), np.random.default_rng(1))
         self.runs.advance(self.task, 1000)
 

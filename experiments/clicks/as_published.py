@@ -23,7 +23,7 @@ from corank.core.clicks.policies import EPSILON_GREEDY
 from corank.core.clicks.sessions import Collected
 from corank.core.clicks.updates import ClickPlan
 from corank.core.jit import jit
-from corank.core.pairs.margins import HINGE
+from corank.core.pairs.losses import HINGE
 from corank.core.random import alias_table, draw_alias, next_u64, random_below
 from corank.data.problem.ranking import RankingData
 

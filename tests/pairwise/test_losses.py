@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corank.core.pairs.descent import descend
-from corank.core.pairs.steps import CONSTANT, N_ENTRIES, N_STREAMS, SCALE, Examples, Plan, RowIndex, State
+from corank.core.pairs.steps import CONSTANT, N_ENTRIES, N_STREAMS, SCALE, DescentPlan, DescentState, Examples, RowIndex
 from corank.core.random import alias_table, seed_state
 from corank.core.rows.access import as_core_rows
 from corank.data.problem.ranking import RankingData
@@ -57,15 +57,17 @@ def test_value_is_the_formula(loss):
 @every
 def test_pull_is_the_negative_slope_of_the_formula(loss):
     for t in TARGETS[loss.scores]:
-        np.testing.assert_allclose(loss.pull(t, MARGINS), plain_pull(loss, t, MARGINS), atol=1e-6)
+        np.testing.assert_allclose(loss.negative_gradient(t, MARGINS), plain_pull(loss, t, MARGINS), atol=1e-6)
 
 
 @every
 def test_losses_are_convex_with_the_stated_curvature(loss):
     for t in TARGETS[loss.scores]:
         bend = loss.costs(t, MARGINS)[2]
-        np.testing.assert_allclose(bend, (loss.pull(t, MARGINS - H) - loss.pull(t, MARGINS + H)) / (2 * H), atol=1e-6)
-        second = -np.diff(loss.pull(t, MARGINS)) / np.diff(MARGINS)
+        np.testing.assert_allclose(
+            bend, (loss.negative_gradient(t, MARGINS - H) - loss.negative_gradient(t, MARGINS + H)) / (2 * H), atol=1e-6
+        )
+        second = -np.diff(loss.negative_gradient(t, MARGINS)) / np.diff(MARGINS)
         assert (second >= -1e-9).all()
         assert max(second.max(), bend.max()) <= loss.curvature + 1e-9
 
@@ -85,8 +87,8 @@ def test_steps_of_the_compiled_descent_follow_the_formula(loss, mix):
     ledger = np.zeros((1, N_ENTRIES))
     ledger[0, SCALE] = 1.0
     rng_state = np.stack([seed_state(rng) for rng in [np.random.default_rng(0)] for _ in range(N_STREAMS)])
-    state = State(np.zeros(1), np.zeros(1), ledger, rng_state, np.zeros(1, dtype=np.int64))
-    plan = Plan(loss.code, CONSTANT, 0.1, 0.0, 0.17, mix, 0.0, 1, 1, False, False, False)
+    state = DescentState(np.zeros(1), np.zeros(1), ledger, rng_state, np.zeros(1, dtype=np.int64))
+    plan = DescentPlan(loss.code, CONSTANT, 0.1, 0.0, 0.17, mix, 0.0, 1, 1, False, False, False)
     w = 0.0
     for _ in range(20):
         # the only pair, or the only row
@@ -144,7 +146,7 @@ def test_a_loss_without_an_exact_solver_says_so():
 def test_logistic_survives_huge_margins():
     loss = Loss.of("logistic")
     np.testing.assert_allclose(loss.value(1.0, [-1e4, 1e4]), [1e4, 0.0])
-    np.testing.assert_allclose(loss.pull(1.0, [-1e4, 1e4]), [1.0, 0.0])
+    np.testing.assert_allclose(loss.negative_gradient(1.0, [-1e4, 1e4]), [1.0, 0.0])
 
 
 def test_unknown_loss_gets_one_sentence():

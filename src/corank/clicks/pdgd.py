@@ -26,7 +26,7 @@ from typing import Any
 from corank.clicks.linear import LinearClicks
 from corank.core.clicks.policies import PLACKETT_LUCE
 from corank.core.clicks.updates import ClickPlan
-from corank.core.pairs.margins import LOGISTIC
+from corank.core.pairs.losses import LOGISTIC
 
 
 class PDGD(LinearClicks):

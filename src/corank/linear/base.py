@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from corank.core.pairs.coupled_descent import Columns
-from corank.core.pairs.steps import Plan
+from corank.core.pairs.steps import DescentPlan
 from corank.core.threads import n_threads
 from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
@@ -291,10 +291,10 @@ class LinearDescent(Ranker):
         runs.require_room(task.columns)
         return runs
 
-    def _plan(self, objective: Objective, eta0: float) -> Plan:
+    def _plan(self, objective: Objective, eta0: float) -> DescentPlan:
         o = objective
         average = o.l1 == 0.0 and self.rate != "adagrad" if self.average is None else bool(self.average)
-        return Plan(
+        return DescentPlan(
             o.loss.code, RATES[self.rate], o.alpha, o.l1, eta0, o.mix, o.coupling, o.batch, o.unscored_batch,
             average, bool(self.project), o.fit_intercept,
         )  # fmt: skip

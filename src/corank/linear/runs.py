@@ -11,7 +11,18 @@ from numpy.typing import NDArray
 
 from corank.core.pairs.coupled_descent import Columns, descend_coupled
 from corank.core.pairs.descent import descend
-from corank.core.pairs.steps import ADAGRAD, BIAS, BIAS_SUM, MASS, N_ENTRIES, N_STREAMS, OWED, SCALE, Plan, State
+from corank.core.pairs.steps import (
+    ADAGRAD,
+    BIAS,
+    BIAS_SUM,
+    MASS,
+    N_ENTRIES,
+    N_STREAMS,
+    OWED,
+    SCALE,
+    DescentPlan,
+    DescentState,
+)
 from corank.core.random import seed_state
 from corank.core.threads import spread
 from corank.errors import InputError
@@ -32,11 +43,11 @@ class Runs:
     plan: what all runs do.
     """
 
-    states: list[State]
-    plan: Plan
+    states: list[DescentState]
+    plan: DescentPlan
 
     @classmethod
-    def start(cls, plan: Plan, n_runs: int, weights: Floats, biases: Floats, rng: np.random.Generator) -> Runs:
+    def start(cls, plan: DescentPlan, n_runs: int, weights: Floats, biases: Floats, rng: np.random.Generator) -> Runs:
         """
         Begin with given weights and newly seeded generators.
 
@@ -49,7 +60,7 @@ class Runs:
         ledger[:, SCALE], ledger[:, BIAS] = 1.0, biases
         return cls(
             [
-                State(
+                DescentState(
                     weights.copy(), np.zeros(len(weights)), ledger.copy(),
                     np.stack([seed_state(rng) for _ in range(N_STREAMS)]), np.zeros(1, dtype=np.int64),
                 )
@@ -59,16 +70,18 @@ class Runs:
         )  # fmt: skip
 
     @classmethod
-    def resume(cls, plan: Plan, stored: dict[str, Any]) -> Runs:
+    def resume(cls, plan: DescentPlan, stored: dict[str, Any]) -> Runs:
         """
         Continue from what `stored` returned; its arrays are copied.
 
         plan: what the runs do.
-        stored: fields of `State`, stacked over the runs.
+        stored: fields of `DescentState`, stacked over the runs.
         Returns: the runs as they were.
         """
         n_runs = len(stored["steps"])
-        return cls([State(*(np.array(stored[name][j]) for name in State._fields)) for j in range(n_runs)], plan)
+        return cls(
+            [DescentState(*(np.array(stored[name][j]) for name in DescentState._fields)) for j in range(n_runs)], plan
+        )
 
     def require_room(self, columns: Columns) -> None:
         """Raise one sentence where the states, which may come from a file, are not those of so many columns."""
@@ -81,7 +94,7 @@ class Runs:
 
     def stored(self) -> dict[str, Any]:
         """Return the fields of the states, stacked over the runs (copies), and the kind of the plan."""
-        fields = {name: np.stack([getattr(state, name) for state in self.states]) for name in State._fields}
+        fields = {name: np.stack([getattr(state, name) for state in self.states]) for name in DescentState._fields}
         return {"kind": self.plan.kind, **fields}
 
     def copy(self) -> Runs:
@@ -138,7 +151,7 @@ class Runs:
         return W, biases
 
 
-def _weights(state: State, plan: Plan, views: NDArray[np.uint64]) -> tuple[Floats, Floats]:
+def _weights(state: DescentState, plan: DescentPlan, views: NDArray[np.uint64]) -> tuple[Floats, Floats]:
     v, sums, ledger, steps = state.weights, state.sums, state.ledger, int(state.steps[0])
     of_slot = ledger[views]
     if plan.rate == ADAGRAD:
@@ -159,7 +172,7 @@ def require_stored(stored: dict[str, Any], trace: Floats) -> None:
 
     trace: objectives after steps, that of the runs.
     """
-    parts = [stored[name] for name in State._fields]
+    parts = [stored[name] for name in DescentState._fields]
     alike = all(isinstance(part, np.ndarray) and part.shape[:1] == stored["steps"].shape[:1] for part in parts)
     if not alike or not len(stored["steps"]) or not isinstance(stored["kind"], str) or np.shape(trace)[1:] != (2,):
         raise InputError("run_ or objective_trace_ is none of a descent")

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.core.pairs.squared_hinge import sweep
+from corank.core.pairs.squared_hinge import squared_hinge_loss
 from corank.core.threads import cut, n_threads, spread
 from corank.data.problem.ranking import RankingData
 from corank.solvers.smooth_losses import block_of
@@ -36,8 +36,8 @@ def active_partners(data: RankingData, scores: Floats) -> NDArray[np.int64]:
     # with weights of 0 and 1, the weight of partners is their number
     counted = data if data.weights is None else replace(data, weights=(data.weights > 0.0).astype(np.float64))
     rows, (block, _) = data.order[data.is_scored[data.order]], block_of(counted)
-    order, slope, degree = np.empty(len(rows), dtype=np.int64), np.empty(len(rows)), np.empty(len(rows))
+    order, gradient, degree = np.empty(len(rows), dtype=np.int64), np.empty(len(rows)), np.empty(len(rows))
     s, runs = scores[rows], cut(block.starts, n_threads())
-    spread(lambda first, last: sweep(block, s, first, last, order, slope, degree), runs)
+    spread(lambda first, last: squared_hinge_loss(block, s, first, last, order, gradient, degree), runs)
     out[rows] = np.rint(degree).astype(np.int64)
     return out

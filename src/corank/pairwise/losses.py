@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from corank.core.pairs import margins
+from corank.core.pairs import losses as kernels
 from corank.errors import InputError
 
 Floats = NDArray[np.float64]
@@ -28,7 +28,7 @@ class Loss:
     ========================  =================================================  ==============
 
     z = y_a − y_b > 0 is the difference of two scores; for a single row the target is its score. The formulas are in
-    `corank.core.pairs.margins`, one branch a loss; what else has to be known of a loss is its line of `LOSSES`.
+    `corank.core.pairs.losses`, one branch a loss; what else has to be known of a loss is its line of `LOSSES`.
 
     Attributes
     ----------
@@ -92,7 +92,7 @@ class Loss:
         """
         z = np.asarray(gap, dtype=np.float64)
         out = np.empty(z.size)
-        margins.pair_targets(self.code, z.ravel(), out)
+        kernels.pair_targets(self.code, z.ravel(), out)
         return out.reshape(z.shape)
 
     def value(self, target: ArrayLike, margin: ArrayLike) -> Floats:
@@ -111,7 +111,7 @@ class Loss:
         """
         return np.asarray(self.costs(target, margin)[0])
 
-    def pull(self, target: ArrayLike, margin: ArrayLike) -> Floats:
+    def negative_gradient(self, target: ArrayLike, margin: ArrayLike) -> Floats:
         """
         How hard margins are pulled up: −∂ℓ/∂m.
 
@@ -143,7 +143,7 @@ class Loss:
         """
         t, m = np.broadcast_arrays(np.asarray(target, dtype=np.float64), np.asarray(margin, dtype=np.float64))
         out = np.empty((3, t.size))
-        margins.costs(self.code, t.ravel(), m.ravel(), out)
+        kernels.costs(self.code, t.ravel(), m.ravel(), out)
         return out.reshape(3, *t.shape)
 
     def require_scores(self, y: Floats, codes: NDArray[np.int64], rows: bool) -> None:
@@ -185,10 +185,10 @@ class Loss:
 LOSSES = {
     loss.name: loss
     for loss in (
-        Loss("hinge", margins.HINGE, np.inf, "signs", None),
-        Loss("squared", margins.SQUARED, 1.0, "any", "system"),
-        Loss("logistic", margins.LOGISTIC, 0.25, "unit", "pairs"),
-        Loss("squared_hinge", margins.SQUARED_HINGE, 1.0, "signs", "sorted"),
+        Loss("hinge", kernels.HINGE, np.inf, "signs", None),
+        Loss("squared", kernels.SQUARED, 1.0, "any", "system"),
+        Loss("logistic", kernels.LOGISTIC, 0.25, "unit", "pairs"),
+        Loss("squared_hinge", kernels.SQUARED_HINGE, 1.0, "signs", "sorted"),
     )
 }
 """Every loss by its name: what parameters called `loss` may be."""

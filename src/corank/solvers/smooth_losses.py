@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 from scipy import linalg
 
-from corank.core.pairs.all_pairs import visit, visit_bend
-from corank.core.pairs.squared_hinge import Block, bend, sweep
+from corank.core.pairs.losses import all_pairs_hessian_product, all_pairs_loss
+from corank.core.pairs.squared_hinge import GradedBlock, squared_hinge_hessian_product, squared_hinge_loss
 from corank.core.threads import cut, spread, threads_for
 from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
@@ -59,7 +59,7 @@ def row_loss(y: Floats, w: Floats, loss: Loss, scale: float) -> Evaluate:
     return evaluate
 
 
-def block_of(data: RankingData) -> tuple[Block, float]:
+def block_of(data: RankingData) -> tuple[GradedBlock, float]:
     """Return the scored rows sorted by (query, score), as ``data.order`` has them, and the weight of their pairs."""
     assert data.y is not None
     order = data.order[data.is_scored[data.order]]
@@ -69,10 +69,10 @@ def block_of(data: RankingData) -> tuple[Block, float]:
     grade = np.repeat(np.arange(len(sizes)), sizes)
     lowest = np.repeat(data.query_grades[:-1], np.diff(starts))
     W_q, W_g = np.bincount(data.queries.codes[order], weights=w), np.bincount(grade, weights=w)
-    return Block(starts, grade - lowest, data.y[order], w), 0.5 * float(W_q @ W_q - W_g @ W_g)
+    return GradedBlock(starts, grade - lowest, data.y[order], w), 0.5 * float(W_q @ W_q - W_g @ W_g)
 
 
-def _sorted(block: Block, factor: float) -> Evaluate:
+def _sorted(block: GradedBlock, factor: float) -> Evaluate:
     runs = cut(block.starts, _PIECES)
     n = len(block.weight)
     # sorting a row costs about as much as reading this many numbers
@@ -80,11 +80,17 @@ def _sorted(block: Block, factor: float) -> Evaluate:
 
     def evaluate(u: Floats) -> Derivatives:
         order, gradient, degree = np.empty(n, dtype=np.int64), np.empty(n), np.empty(n)
-        losses = spread(lambda first, last: sweep(block, u, first, last, order, gradient, degree), runs, n_jobs)
+        losses = spread(
+            lambda first, last: squared_hinge_loss(block, u, first, last, order, gradient, degree), runs, n_jobs
+        )
 
         def hessian_product(z: Floats) -> Floats:
             out = np.empty(n)
-            spread(lambda first, last: bend(block, u, z, first, last, order, degree, out), runs, n_jobs)
+            spread(
+                lambda first, last: squared_hinge_hessian_product(block, u, z, first, last, order, degree, out),
+                runs,
+                n_jobs,
+            )
             return factor * out
 
         return Derivatives(factor * sum(losses), factor * gradient, hessian_product)
@@ -92,17 +98,17 @@ def _sorted(block: Block, factor: float) -> Evaluate:
     return evaluate
 
 
-def _visited(block: Block, code: int, factor: float) -> Evaluate:
+def _visited(block: GradedBlock, code: int, factor: float) -> Evaluate:
     runs = cut(block.starts, _PIECES)
     n, n_jobs = len(block.weight), threads_for(int(np.sum(np.diff(block.starts) ** 2)))
 
     def evaluate(u: Floats) -> Derivatives:
         gradient = np.empty(n)
-        losses = spread(lambda first, last: visit(code, block, u, first, last, gradient), runs, n_jobs)
+        losses = spread(lambda first, last: all_pairs_loss(code, block, u, first, last, gradient), runs, n_jobs)
 
         def hessian_product(z: Floats) -> Floats:
             out = np.empty(n)
-            spread(lambda first, last: visit_bend(code, block, u, z, first, last, out), runs, n_jobs)
+            spread(lambda first, last: all_pairs_hessian_product(code, block, u, z, first, last, out), runs, n_jobs)
             return factor * out
 
         return Derivatives(factor * sum(losses), factor * gradient, hessian_product)

@@ -17,7 +17,7 @@ from corank.core.clicks.updates import (
     pull_pdgd,
     room_for,
 )
-from corank.core.pairs.margins import HINGE, LOGISTIC
+from corank.core.pairs.losses import HINGE, LOGISTIC
 from corank.core.rows.access import as_core_rows
 
 RNG = np.random.default_rng(0)

@@ -10,9 +10,18 @@ from scipy import sparse
 
 from corank.core.pairs.coupled_descent import descend_coupled
 from corank.core.pairs.descent import descend
-from corank.core.pairs.margins import HINGE, LOGISTIC, SQUARED, SQUARED_HINGE
+from corank.core.pairs.losses import HINGE, LOGISTIC, SQUARED, SQUARED_HINGE
 from corank.core.pairs.sampling import draw_pairs
-from corank.core.pairs.steps import ADAGRAD, CONSTANT, NO_PARTNER, PEGASOS, SQRT, UNSCORED_STREAM, Plan, draw_examples
+from corank.core.pairs.steps import (
+    ADAGRAD,
+    CONSTANT,
+    NO_PARTNER,
+    PEGASOS,
+    SQRT,
+    UNSCORED_STREAM,
+    DescentPlan,
+    draw_examples,
+)
 from corank.core.random import seed_state
 from corank.core.rows.scaled import ScaledRows
 from corank.data.problem.ranking import RankingData
@@ -32,7 +41,7 @@ VIEWS = [np.array([0, 1, 2, 3]), np.array([3, 4, 5]), np.array([6, 7])]
 
 
 def plan(**changes):
-    usual = Plan(
+    usual = DescentPlan(
         loss=HINGE, rate=PEGASOS, alpha=0.05, l1=0.0, eta0=20.0, mix=0.0, coupling=0.0, batch=1, unscored_batch=1,
         average=False, project=False, fit_intercept=True,
     )  # fmt: skip

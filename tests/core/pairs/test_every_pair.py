@@ -3,13 +3,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from corank.core.pairs.all_pairs import visit, visit_bend
-from corank.core.pairs.squared_hinge import Block
+from corank.core.pairs.losses import all_pairs_hessian_product, all_pairs_loss
+from corank.core.pairs.squared_hinge import GradedBlock
 from corank.pairwise.losses import LOSSES
 
 STARTS = np.array([0, 0, 1, 4, 9])
 GRADE = np.array([0, 0, 1, 1, 0, 0, 1, 2, 2])
-BLOCK = Block(STARTS, GRADE, GRADE / 2.0, np.array([1.0, 2.0, 0.0, 1.0, 1.0, 3.0, 0.5, 1.0, 1.0]))
+BLOCK = GradedBlock(STARTS, GRADE, GRADE / 2.0, np.array([1.0, 2.0, 0.0, 1.0, 1.0, 3.0, 0.5, 1.0, 1.0]))
 QUERY = np.repeat(np.arange(4), np.diff(STARTS))
 
 
@@ -30,7 +30,7 @@ def loss_by_pairs(loss, s):
 
 def visited(loss, s):
     slope = np.empty(9)
-    return visit(loss.code, BLOCK, s, 0, 4, slope), slope
+    return all_pairs_loss(loss.code, BLOCK, s, 0, 4, slope), slope
 
 
 @every_smooth
@@ -42,7 +42,7 @@ def test_loss_equals_the_sum_over_pairs_and_slopes_its_differences(loss):
     numeric = [(loss_by_pairs(loss, s + h * e) - loss_by_pairs(loss, s - h * e)) / (2 * h) for e in np.eye(9)]
     np.testing.assert_allclose(slope, numeric, atol=1e-8)
     bent = np.empty(9)
-    visit_bend(loss.code, BLOCK, s, z, 0, 4, bent)
+    all_pairs_hessian_product(loss.code, BLOCK, s, z, 0, 4, bent)
     np.testing.assert_allclose(bent, (visited(loss, s + h * z)[1] - visited(loss, s - h * z)[1]) / (2 * h), atol=1e-8)
 
 

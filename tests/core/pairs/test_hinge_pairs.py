@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corank.core.pairs.squared_hinge import Block, bend, sweep
+from corank.core.pairs.squared_hinge import GradedBlock, squared_hinge_hessian_product, squared_hinge_loss
 
 
 def blocks(seed, n_grades):
@@ -17,7 +17,11 @@ def blocks(seed, n_grades):
     n = len(grade)
     # halves: ties of scores and margins exactly at the corner are common
     s = rng.integers(-4, 5, n) / 2.0 + 100.0
-    return Block(starts, grade, grade.astype(float), rng.integers(0, 3, n).astype(float)), s, rng.normal(size=n) + 7
+    return (
+        GradedBlock(starts, grade, grade.astype(float), rng.integers(0, 3, n).astype(float)),
+        s,
+        rng.normal(size=n) + 7,
+    )
 
 
 def by_pairs(block, s, z):
@@ -42,8 +46,8 @@ def test_sweeps_equal_the_sums_over_pairs(seed, n_grades):
     block, s, z = blocks(seed, n_grades)
     n, last = len(s), len(block.starts) - 1
     order, slope, degree, bent = np.empty(n, dtype=np.int64), np.empty(n), np.empty(n), np.empty(n)
-    loss = sweep(block, s, 0, last, order, slope, degree)
-    bend(block, s, z, 0, last, order, degree, bent)
+    loss = squared_hinge_loss(block, s, 0, last, order, slope, degree)
+    squared_hinge_hessian_product(block, s, z, 0, last, order, degree, bent)
     want = by_pairs(block, s, z)
     assert loss == pytest.approx(want[0], abs=1e-9)
     for found, expected in zip((slope, degree, bent), want[1:], strict=True):

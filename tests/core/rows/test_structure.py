@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 from corank.core.rows import structure
-from corank.core.rows.structure import Index, all_finite, csr_structure, index_fault
+from corank.core.rows.structure import ProblemIndex, all_finite, csr_structure, index_fault
 from corank.data.problem.ranking import RankingData
 
 
@@ -76,10 +76,10 @@ def test_finite_numbers_are_told_as_numpy_tells_them(dtype):
     assert all_finite(np.empty(0, dtype))
 
 
-def index_of(y, qid) -> Index:
+def index_of(y, qid) -> ProblemIndex:
     data = RankingData.of(np.zeros((len(y), 1)), y, qid)
     q = data.queries
-    return Index(
+    return ProblemIndex(
         q.codes, q.order, q.starts, data.order, data.scored_stops, data.grade_starts, data.grade_stops,
         data.query_grades,
     )  # fmt: skip
@@ -106,7 +106,7 @@ def test_any_other_index_is_refused():
         if len(y) > 3:
             continue
         right = index_of(y, qid)
-        for name in Index._fields:
+        for name in ProblemIndex._fields:
             for at in range(len(getattr(right, name))):
                 for value in (-(2**62), -1, 0, 1, 2, 3, 4, 2**62):
                     wrong = getattr(right, name).copy()

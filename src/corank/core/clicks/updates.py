@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 
 from corank.core.clicks.policies import PLACKETT_LUCE, draw_list, log_add, log_rest
 from corank.core.jit import inline, jit
-from corank.core.pairs.margins import pull
+from corank.core.pairs.losses import negative_gradient
 from corank.core.rows.access import add_scaled, dot
 
 
@@ -43,7 +43,7 @@ class ClickPlan(NamedTuple):
     """
     The numbers that stay fixed while a linear ranker learns from clicks.
 
-    policy, loss: codes of `corank.core.clicks.policies` and `corank.core.pairs.margins`; a loss is read with ε-greedy
+    policy, loss: codes of `corank.core.clicks.policies` and `corank.core.pairs.losses`; a loss is read with ε-greedy
     lists only. epsilon: share of exploration.
     eta0, decay: the step after n lists is eta0 · decay^n.
     coupling: weight of the views' agreement.
@@ -199,7 +199,7 @@ def pull_pairs(loss, of_views, shown, clicks, pulls):  # type: ignore[no-untyped
             if clicks[b]:
                 continue
             for v in range(of_views.shape[1]):
-                g = pull(loss, 1.0, of_views[shown[a], v] - of_views[shown[b], v])
+                g = negative_gradient(loss, 1.0, of_views[shown[a], v] - of_views[shown[b], v])
                 any_pull |= g != 0.0
                 pulls[a, v] += g
                 pulls[b, v] -= g

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from corank.core.jit import inline, jit
 from corank.core.labels.constraints import list_constraints, room
-from corank.core.pairs.margins import pull
+from corank.core.pairs.losses import negative_gradient
 from corank.core.random import draw_alias, next_u64
 from corank.core.rows.access import add_scaled, dot, list_row
 
@@ -33,7 +33,7 @@ class DescentPlan(NamedTuple):
     What stays fixed.
 
     conversion: which constraints stand for an order.
-    loss: code of `corank.core.pairs.margins`.
+    loss: code of `corank.core.pairs.losses`.
     alpha, l1: weights of ½‖W‖² and ‖W‖₁.
     eta0: first rate.
     fit_intercept: whether labels have levels; no penalty bends them, so that their rate falls as 1/√t.
@@ -93,7 +93,7 @@ def descend_labels(rows, table, targets, plan, state, n):  # type: ignore[no-unt
         g[:] = 0.0
         for k in range(c):
             a, b = out.winners[k], out.losers[k]
-            h = pull(plan.loss, 1.0, u[a] - u[b]) / c
+            h = negative_gradient(plan.loss, 1.0, u[a] - u[b]) / c
             g[a] += h
             g[b] -= h
         ledger[STEPS] += 1.0

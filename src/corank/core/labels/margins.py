@@ -7,7 +7,7 @@ import numpy as np
 
 from corank.core.jit import jit
 from corank.core.labels.constraints import list_constraints, room
-from corank.core.pairs.margins import cost
+from corank.core.pairs.losses import cost
 
 
 @jit

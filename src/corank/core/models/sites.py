@@ -177,9 +177,9 @@ def match_in_turn(R, left, right, lo, hi, noise, weight, tau, nu, step, cov, mu)
         tau[k] += more
         nu[k] += push
         factor = 1.0 / (1.0 + weight[k] * more * c)
-        pull = factor * weight[k] * (push - more * mean)
+        change = factor * weight[k] * (push - more * mean)
         for i in range(r):
-            mu[i] += pull * s[i]
+            mu[i] += change * s[i]
             for j in range(r):
                 cov[i, j] -= factor * weight[k] * more * s[i] * s[j]
     return farthest, math.sqrt(total_way)
@@ -218,11 +218,11 @@ def gaps(V, values, left, right, variances, means):  # type: ignore[no-untyped-d
 
 
 @jit
-def site_evidence(means, variances, lo, hi, noise, weight, tau, nu, slopes):  # type: ignore[no-untyped-def]
+def site_evidence(means, variances, lo, hi, noise, weight, tau, nu, gradient):  # type: ignore[no-untyped-def]
     """
     Return Σ weight · (log Z of a site − log of what its Gaussian gives in its place).
 
-    slopes (m, 3): receives weight times the slopes of log Z in noise, lo and hi.
+    gradient (m, 3): receives weight times the derivatives of log Z by noise, lo and hi.
     """
     total = 0.0
     for k in range(len(tau)):
@@ -233,7 +233,59 @@ def site_evidence(means, variances, lo, hi, noise, weight, tau, nu, slopes):  # 
         log_z, shift, shrink, _ = between(a, b, (hi[k] - lo[k]) / s)
         given = 0.5 * (tau[k] * mean * mean - 2.0 * nu[k] * mean + c * nu[k] * nu[k]) / rest - 0.5 * math.log(rest)
         total += weight[k] * (log_z + given)
-        slopes[k, 0] = weight[k] * 0.5 * (shift * shift - shrink) / (s * s)
-        slopes[k, 1] = 0.0 if a == -math.inf else -weight[k] * math.exp(-0.5 * a * a - _LOG_ROOT_TWO_PI - log_z) / s
-        slopes[k, 2] = 0.0 if b == math.inf else weight[k] * math.exp(-0.5 * b * b - _LOG_ROOT_TWO_PI - log_z) / s
+        gradient[k, 0] = weight[k] * 0.5 * (shift * shift - shrink) / (s * s)
+        gradient[k, 1] = 0.0 if a == -math.inf else -weight[k] * math.exp(-0.5 * a * a - _LOG_ROOT_TWO_PI - log_z) / s
+        gradient[k, 2] = 0.0 if b == math.inf else weight[k] * math.exp(-0.5 * b * b - _LOG_ROOT_TWO_PI - log_z) / s
     return total
+
+
+ENTROPY, BALD, UNCERTAINTY = 0, 1, 2
+
+# Houlsby et al., 2011: the entropy of Φ(x) is nearly exp(−x²/(π ln 2)) bits
+_WIDTH = 0.5 * math.pi * math.log(2.0)
+
+
+@inline
+def worth(rule, mean, var, noise):  # type: ignore[no-untyped-def]
+    """
+    Return what the answer about g ~ N(mean, var) is worth, seen through noise of a variance.
+
+    ENTROPY: Σ over answers P ½ log(var/var after it) (eq. 10), in nats. BALD: the information that the answer has about
+    g, in nats. UNCERTAINTY: −|mean|/√var.
+    """
+    total = var + noise
+    if rule == UNCERTAINTY:
+        return -abs(mean) / math.sqrt(var) if var > 0.0 else -math.inf
+    if total <= 0.0:
+        return 0.0
+    z = abs(mean) / math.sqrt(total)
+    log_p, _, shrink, _ = above(-z)
+    log_q, _, shrink_q, _ = above(z)
+    p, q = math.exp(log_p), math.exp(log_q)
+    if rule == ENTROPY:
+        share = var / total
+        return -0.5 * (p * math.log1p(-share * shrink) + q * math.log1p(-share * shrink_q))
+    entropy = -p * log_p - q * log_q
+    if noise <= 0.0:
+        return entropy
+    wide = _WIDTH + var / noise
+    known = math.log(2.0) * math.sqrt(_WIDTH / wide) * math.exp(-0.5 * mean * mean / noise / wide)
+    return max(entropy - known, 0.0)
+
+
+@jit
+def worth_of_all(rule, mean, cov, noise, out):  # type: ignore[no-untyped-def]
+    """out (n (n − 1)/2,): the worth of (0, 1), (0, 2), ..., (n − 2, n − 1)."""
+    n, at = len(mean), 0
+    for i in range(n):
+        for j in range(i + 1, n):
+            var = max(cov[i, i] + cov[j, j] - 2.0 * cov[i, j], 0.0)
+            out[at] = worth(rule, mean[i] - mean[j], var, noise)
+            at += 1
+
+
+@jit
+def worth_of_some(rule, means, variances, noise, out):  # type: ignore[no-untyped-def]
+    """out (m,): the worth of pairs whose differences have these means and variances."""
+    for k in range(len(means)):
+        out[k] = worth(rule, means[k], variances[k], noise)

@@ -11,8 +11,8 @@ pairs is, for each view v,
 ball of radius 1/√alpha. In units of v = w / scale the L1 step k takes η_k l1 / scale_k from |v_j|, whatever v_j is, so
 a weight that was not looked at pays the sum of what it owes when it is next looked at: exact, O(1) per weight.
 
-AdaGrad is the primal-dual form of Duchi, Hazan and Singer (2011): with s_j the sum of all pulls, G_j the sum of their
-squares and t the steps done, w_j = eta0 soft(s_j, t l1) / (√G_j + eta0 t alpha). Nothing is owed, zeros are exact.
+AdaGrad is the primal-dual form of Duchi, Hazan and Singer (2011): with s_j the sum of all negative gradients, G_j the
+sum of their squares and t the steps done, w_j = eta0 soft(s_j, t l1) / (√G_j + eta0 t alpha). Zeros are exact.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from numpy.typing import NDArray
 
 from corank.core.jit import inline, jit
 from corank.core.pairs.descent import SMALLEST_SCALE, ZERO
-from corank.core.pairs.margins import pair_target, pull
+from corank.core.pairs.losses import negative_gradient, pair_target
 from corank.core.pairs.sampling import draw_pairs
 from corank.core.pairs.steps import (
     ADAGRAD,
     BIAS,
-    BIAS_PULL,
+    BIAS_GRADIENT,
     BIAS_SQUARES,
     BIAS_SUM,
     MASS,
@@ -86,9 +86,9 @@ def descend_coupled(state, plan, columns, examples, rows, n):  # type: ignore[no
 
     Parameters
     ----------
-    state : State
+    state : DescentState
         One ledger entry per view.
-    plan : Plan
+    plan : DescentPlan
         Averaging and projection exclude l1 and AdaGrad.
     columns : Columns
         The views.
@@ -107,7 +107,7 @@ def descend_coupled(state, plan, columns, examples, rows, n):  # type: ignore[no
     free = np.empty((chunk * n_free, 2), dtype=np.uint64)
     listed = np.empty((k + n_free, np.uint64(columns.width) + _ONE), dtype=np.uint64)
     values, lengths = np.empty(listed.shape), np.empty(k + n_free, dtype=np.uint64)
-    pulls = np.empty((k + n_free, M))
+    gradients = np.empty((k + n_free, M))
     left = np.uint64(n)
     while left > np.uint64(0):
         m = min(left, chunk)
@@ -126,16 +126,16 @@ def descend_coupled(state, plan, columns, examples, rows, n):  # type: ignore[no
                     lengths[i] = list_row(rows, a, listed[i], values[i])
                 else:
                     lengths[i] = list_difference(rows, a, b, listed[i], values[i])
-                _margins(state, plan, columns, listed[i, : lengths[i]], values[i], pulls[i])
+                _margins(state, plan, columns, listed[i, : lengths[i]], values[i], gradients[i])
                 if i >= k:
-                    _agree(plan, pulls[i])
+                    _agree(plan, gradients[i])
                 else:
-                    _learn(state, plan, examples.y, examples.prior, a, b, pulls[i])
+                    _learn(state, plan, examples.y, examples.prior, a, b, gradients[i])
             state.steps[0] += 1
             eta = rate_at(plan.rate, plan.alpha, plan.eta0, float(state.steps[0]))
             _shrink(state, plan, columns, eta)
             for i in range(k + n_free):
-                _add(state, plan, columns, listed[i, : lengths[i]], values[i], pulls[i], eta)
+                _add(state, plan, columns, listed[i, : lengths[i]], values[i], gradients[i], eta)
             _close(state, plan, columns, eta)
         left -= m
 
@@ -189,33 +189,35 @@ def _pay(v, paid, entry, s):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _learn(state, plan, y, prior, a, b, pulls):  # type: ignore[no-untyped-def]
-    """Turn the margins of an example into pulls divided by the batch, and pull the biases."""
+def _learn(state, plan, y, prior, a, b, gradients):  # type: ignore[no-untyped-def]
+    """Turn the margins of an example into gradients divided by the batch, and pull the biases."""
     ledger, t = state.ledger, float(state.steps[0])
     share = 1.0 / plan.batch
     eta = bias_rate_at(plan, t + 1.0)
-    for view in range(np.uint64(len(pulls))):
+    for view in range(np.uint64(len(gradients))):
         if b == NO_PARTNER:
-            g = share * pull(plan.loss, y[a], on_prior(prior, pulls[view] + ledger[view, BIAS], a, b))
+            g = share * negative_gradient(plan.loss, y[a], on_prior(prior, gradients[view] + ledger[view, BIAS], a, b))
             if plan.fit_intercept and plan.rate == ADAGRAD:
-                ledger[view, BIAS_PULL] += g
+                ledger[view, BIAS_GRADIENT] += g
                 ledger[view, BIAS_SQUARES] += g * g
             elif plan.fit_intercept:
                 # kept apart until every example of the batch has been looked at
-                ledger[view, BIAS_PULL] += eta * g
-            pulls[view] = g
+                ledger[view, BIAS_GRADIENT] += eta * g
+            gradients[view] = g
         else:
             gap = y[a] - y[b] if len(y) > 0 else 1.0
-            pulls[view] = share * pull(plan.loss, pair_target(plan.loss, gap), on_prior(prior, pulls[view], a, b))
+            gradients[view] = share * negative_gradient(
+                plan.loss, pair_target(plan.loss, gap), on_prior(prior, gradients[view], a, b)
+            )
 
 
 @jit
-def _agree(plan, pulls):  # type: ignore[no-untyped-def]
+def _agree(plan, gradients):  # type: ignore[no-untyped-def]
     """Turn the margins of an unscored pair into −4 coupling Σ_{u≠v} (m_v − m_u) / l."""
-    total = pulls.sum()
+    total = gradients.sum()
     weight = 4.0 * plan.coupling / plan.unscored_batch
-    for view in range(np.uint64(len(pulls))):
-        pulls[view] = -weight * (len(pulls) * pulls[view] - total)
+    for view in range(np.uint64(len(gradients))):
+        gradients[view] = -weight * (len(gradients) * gradients[view] - total)
 
 
 @jit
@@ -250,22 +252,22 @@ def _fold(state, plan, columns, keep):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _add(state, plan, columns, listed, values, pulls, eta):  # type: ignore[no-untyped-def]
-    """Add η pull_v p_v to each view (AdaGrad: to the sums of pulls and their squares); `pulls` is used up."""
+def _add(state, plan, columns, listed, values, gradients, eta):  # type: ignore[no-untyped-def]
+    """Add η pull_v p_v to each view (AdaGrad: to the sums of gradients and their squares); `gradients` is used up."""
     v, sums, ledger = state.weights, state.sums, state.ledger
     starts, views = columns.starts, columns.views
     adagrad, average, project = plan.rate == ADAGRAD, plan.average, plan.project
     idle = True
-    for view in range(np.uint64(len(pulls))):
-        idle &= pulls[view] == 0.0
+    for view in range(np.uint64(len(gradients))):
+        idle &= gradients[view] == 0.0
         if not adagrad:
-            pulls[view] *= eta / ledger[view, SCALE]
+            gradients[view] *= eta / ledger[view, SCALE]
     if idle:
         return
     for i in range(np.uint64(len(listed))):
         for s in range(starts[listed[i]], starts[listed[i] + _ONE]):
             view = views[s]
-            change = pulls[view] * values[i]
+            change = gradients[view] * values[i]
             if adagrad:
                 sums[s] += change * change
             elif average:
@@ -287,10 +289,10 @@ def _close(state, plan, columns, eta):  # type: ignore[no-untyped-def]
         entry = ledger[view]
         if plan.rate == ADAGRAD:
             if entry[BIAS_SQUARES] > 0.0:
-                entry[BIAS] = plan.eta0 * entry[BIAS_PULL] / math.sqrt(entry[BIAS_SQUARES])
+                entry[BIAS] = plan.eta0 * entry[BIAS_GRADIENT] / math.sqrt(entry[BIAS_SQUARES])
             continue
-        entry[BIAS] += entry[BIAS_PULL]
-        entry[BIAS_PULL] = 0.0
+        entry[BIAS] += entry[BIAS_GRADIENT]
+        entry[BIAS_GRADIENT] = 0.0
         entry[OWED] += eta * plan.l1 / entry[SCALE]
         if plan.project:
             norm = entry[SCALE] * math.sqrt(max(entry[NORM], 0.0))

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from corank.core.jit import jit
-from corank.core.pairs.margins import pair_target, pull
+from corank.core.pairs.losses import negative_gradient, pair_target
 from corank.core.pairs.steps import BIAS, BIAS_SUM, MASS, NO_PARTNER, SCALE, bias_rate_at, draw_examples, rate_at
 from corank.core.rows.access import add_difference, add_scaled, dot, dot_difference, prefetch_row
 
@@ -35,9 +35,9 @@ def descend(state, plan, examples, rows, n):  # type: ignore[no-untyped-def]
 
     Parameters
     ----------
-    state : State
+    state : DescentState
         With one view.
-    plan : Plan
+    plan : DescentPlan
         Without l1, AdaGrad, projection or batches.
     examples : Examples
         The laws to draw from.
@@ -65,10 +65,10 @@ def descend(state, plan, examples, rows, n):  # type: ignore[no-untyped-def]
             step += 1.0
             eta = rate_at(rate, alpha, eta0, step)
             if b == NO_PARTNER:
-                g = pull(loss, y[a], scale * dot(rows, a, v) + bias)
+                g = negative_gradient(loss, y[a], scale * dot(rows, a, v) + bias)
             else:
                 gap = y[a] - y[b] if len(y) > 0 else 1.0
-                g = pull(loss, pair_target(loss, gap), scale * dot_difference(rows, a, b, v))
+                g = negative_gradient(loss, pair_target(loss, gap), scale * dot_difference(rows, a, b, v))
             shrink = 1.0 - eta * alpha
             scale *= shrink
             if scale < SMALLEST_SCALE:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from corank.core.jit import inline, jit
 
 
-class Block(NamedTuple):
+class GradedBlock(NamedTuple):
     """
     Rows of queries, query by query, in ascending order of their scores.
 
@@ -50,11 +50,11 @@ def _sum_up_to(tree, at):  # type: ignore[no-untyped-def]
 
 
 @jit
-def sweep(block, s, first, last, order, slope, degree):  # type: ignore[no-untyped-def]
+def squared_hinge_loss(block, s, first, last, order, gradient, degree):  # type: ignore[no-untyped-def]
     """
     Return Σ ½ w_i w_j m_ij² over active pairs of queries first..last-1, and write its derivatives.
 
-    `order` receives the rows of each query in ascending order of s; `slope[i]` the derivative with respect to s_i;
+    `order` receives the rows of each query in ascending order of s; `gradient[i]` the derivative with respect to s_i;
     `degree[i]` the weight w_i Σ w_j of i's active partners. Since Σ slope_i s_i = Σ m² − Σ m over active pairs, the
     loss needs no sums of squares.
     """
@@ -80,7 +80,7 @@ def sweep(block, s, first, last, order, slope, degree):  # type: ignore[no-untyp
                 entered -= 1
             count = _sum_up_to(counts, block.grade[i])
             m = count * (1.0 - u) + _sum_up_to(sums, block.grade[i])
-            slope[i] = -block.weight[i] * m
+            gradient[i] = -block.weight[i] * m
             degree[i] = block.weight[i] * count
             loss += 0.5 * block.weight[i] * m
         counts[:] = 0.0
@@ -96,18 +96,18 @@ def sweep(block, s, first, last, order, slope, degree):  # type: ignore[no-untyp
                 entered += 1
             count = _sum_up_to(counts, n_grades - 1 - block.grade[i])
             m = count * (1.0 + u) - _sum_up_to(sums, n_grades - 1 - block.grade[i])
-            slope[i] += block.weight[i] * m
+            gradient[i] += block.weight[i] * m
             degree[i] += block.weight[i] * count
-            loss += 0.5 * slope[i] * u
+            loss += 0.5 * gradient[i] * u
     return loss
 
 
 @jit
-def bend(block, s, z, first, last, order, degree, out):  # type: ignore[no-untyped-def]
+def squared_hinge_hessian_product(block, s, z, first, last, order, degree, out):  # type: ignore[no-untyped-def]
     """
     Write the second derivative of the loss along z: w_i Σ_j w_j (z_i − z_j) over the active partners j of i.
 
-    `order` and `degree` are as `sweep` left them for the scores s.
+    `order` and `degree` are as `squared_hinge_loss` left them for the scores s.
     """
     for q in range(first, last):
         begin, end = block.starts[q], block.starts[q + 1]

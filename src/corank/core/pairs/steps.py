@@ -20,7 +20,7 @@ PEGASOS, CONSTANT, SQRT, ADAGRAD = 0, 1, 2, 3
 KIND_STREAM, PAIR_STREAM, ROW_STREAM, UNSCORED_STREAM = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(3)
 N_STREAMS = 4
 
-SCALE, MASS, NORM, OWED, BIAS, BIAS_SUM, BIAS_PULL, BIAS_SQUARES = 0, 1, 2, 3, 4, 5, 6, 7
+SCALE, MASS, NORM, OWED, BIAS, BIAS_SUM, BIAS_GRADIENT, BIAS_SQUARES = 0, 1, 2, 3, 4, 5, 6, 7
 N_ENTRIES = 8
 
 NO_PARTNER = np.uint64(0xFFFFFFFFFFFFFFFF)
@@ -29,11 +29,11 @@ NO_PARTNER = np.uint64(0xFFFFFFFFFFFFFFFF)
 _FIRST, _SECOND, _ONE = np.uint64(0), np.uint64(1), np.uint64(1)
 
 
-class Plan(NamedTuple):
+class DescentPlan(NamedTuple):
     """
     The numbers that stay fixed during a descent.
 
-    loss, rate: codes of `corank.core.pairs.margins` and of this module.
+    loss, rate: codes of `corank.core.pairs.losses` and of this module.
     alpha, l1: weights of ½‖w‖² and ‖w‖₁.
     eta0: first rate.
     mix: probability that a step looks at one row instead of a pair.
@@ -58,7 +58,7 @@ class Plan(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """What the arrays of a `State` mean under this plan."""
+        """What the arrays of a `DescentState` mean under this plan."""
         if self.rate == ADAGRAD:
             return "AdaGrad"
         if self.average or self.project:
@@ -66,7 +66,7 @@ class Plan(NamedTuple):
         return "L1-penalised" if self.l1 > 0.0 else "plain"
 
 
-class State(NamedTuple):
+class DescentState(NamedTuple):
     """
     All that a descent remembers between two steps; kernels change it in place.
 
@@ -74,7 +74,7 @@ class State(NamedTuple):
     sums (n_slots,): one of three, as the plan asks: z of averaging (Σ_k w_k = mass · v + z), what each weight has paid
         of the L1 penalty, or AdaGrad's sums of squares.
     ledger (n_views, N_ENTRIES): per view: SCALE; MASS = Σ_k scale_k; NORM = ‖v‖²; OWED = Σ_k η_k l1 / scale_k; BIAS;
-        BIAS_SUM for averaging; BIAS_PULL and BIAS_SQUARES for AdaGrad.
+        BIAS_SUM for averaging; BIAS_GRADIENT and BIAS_SQUARES for AdaGrad.
     rng_state (N_STREAMS, 4): states of the random generators.
     steps (1,): steps done.
     """

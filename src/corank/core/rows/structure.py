@@ -16,7 +16,7 @@ BAD_POINTERS = 2
 BAD_COLUMN = 3
 
 
-class Index(NamedTuple):
+class ProblemIndex(NamedTuple):
     """The arrays of `Queries` and `RankingData` that kernels follow, as they are named there."""
 
     codes: NDArray[np.int64]
@@ -62,7 +62,7 @@ def all_finite(values: NDArray[Any]) -> bool:
     return bool(_none_reaches(bits, bits.dtype.type(0x7F800000 if flat.itemsize == 4 else 0x7FF0000000000000)))
 
 
-def index_fault(index: Index, y: NDArray[np.float64]) -> str | None:
+def index_fault(index: ProblemIndex, y: NDArray[np.float64]) -> str | None:
     """
     Hold an index against the scores it was made from: what `Queries.of` and `RankingData.of` would make, and no other.
 
@@ -71,7 +71,7 @@ def index_fault(index: Index, y: NDArray[np.float64]) -> str | None:
     Returns: the name of an array that is wrong, or None.
     """
     at = int(_index_fault(index, y))
-    return None if at == SOUND else Index._fields[at]
+    return None if at == SOUND else ProblemIndex._fields[at]
 
 
 @jit

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from corank.core.rows.structure import Index, index_fault
+from corank.core.rows.structure import ProblemIndex, index_fault
 from corank.data.problem.inputs import as_scores
 from corank.data.problem.queries import Queries
 from corank.data.problem.ranking import RankingData
@@ -57,7 +57,7 @@ class StoreFiles:
     @cached_property
     def queries(self) -> Queries:
         """The rows grouped by query; the whole index is such as `RankingData.of` would make it."""
-        index, ids = Index(*(self.arrays[name] for name in Index._fields)), self.arrays["ids"]
+        index, ids = ProblemIndex(*(self.arrays[name] for name in ProblemIndex._fields)), self.arrays["ids"]
         fault = index_fault(index, self.y) or _fault_of(ids)
         if fault is not None:
             raise self._damaged(f"{fault}.bin does not belong to its rows")

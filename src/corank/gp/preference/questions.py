@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from corank.core.models import questions as kernels
-from corank.core.models.questions import BALD, ENTROPY, UNCERTAINTY
+from corank.core.models import sites as kernels
+from corank.core.models.sites import BALD, ENTROPY, UNCERTAINTY
 from corank.data.problem.inputs import as_pairs
 from corank.errors import InputError, suggest_names
 from corank.gp.ep.likelihoods import IntervalProbit

@@ -42,9 +42,9 @@ def cost(loss, target, margin):  # type: ignore[no-untyped-def]
         e = math.exp(-abs(margin))
         one = 1.0 + e
         # target - σ(margin), without the cancelling of 1 - σ; a sure margin costs e, not the rounding of log(1 + e)
-        pull = (target - 1.0) + e / one if margin >= 0.0 else target - e / one
+        negative = (target - 1.0) + e / one if margin >= 0.0 else target - e / one
         soft = e if one == 1.0 else math.log(one) * (e / (one - 1.0))
-        return soft + (1.0 - target if margin >= 0.0 else -target) * margin, pull, e / (one * one)
+        return soft + (1.0 - target if margin >= 0.0 else -target) * margin, negative, e / (one * one)
     if loss == SQUARED_HINGE:
         short = max(0.0, 1.0 - target * margin)
         return 0.5 * short * short, target * short, target * target if short > 0.0 else 0.0
@@ -52,7 +52,7 @@ def cost(loss, target, margin):  # type: ignore[no-untyped-def]
 
 
 @inline
-def pull(loss, target, margin):  # type: ignore[no-untyped-def]
+def negative_gradient(loss, target, margin):  # type: ignore[no-untyped-def]
     """Return −∂ℓ/∂margin."""
     return cost(loss, target, margin)[1]
 
@@ -66,6 +66,48 @@ def pair_targets(loss, gaps, out):  # type: ignore[no-untyped-def]
 
 @jit
 def costs(loss, targets, margins, out):  # type: ignore[no-untyped-def]
-    """Write value, pull and second derivative of each margin to the rows of `out`."""
+    """Write value, negative gradient and second derivative of each margin to the rows of `out`."""
     for i in range(out.shape[1]):
         out[0, i], out[1, i], out[2, i] = cost(loss, targets[i], margins[i])
+
+
+@jit
+def all_pairs_loss(loss, block, s, first, last, gradient):  # type: ignore[no-untyped-def]
+    """Return Σ w_i w_j ℓ over the pairs of queries first..last-1, and write its derivative to `gradient`."""
+    total = 0.0
+    for q in range(first, last):
+        begin, end = block.starts[q], block.starts[q + 1]
+        gradient[begin:end] = 0.0
+        lower = begin
+        for i in range(begin, end):
+            if block.grade[i] != block.grade[lower]:
+                lower = i
+            # rows ascend by grade: everything before the first row of i's grade is lower
+            own, costs = 0.0, 0.0
+            for j in range(begin, lower):
+                value, negative, _ = cost(loss, pair_target(loss, block.y[i] - block.y[j]), s[i] - s[j])
+                costs += block.weight[j] * value
+                own += block.weight[j] * negative
+                gradient[j] += block.weight[i] * block.weight[j] * negative
+            gradient[i] -= block.weight[i] * own
+            total += block.weight[i] * costs
+    return total
+
+
+@jit
+def all_pairs_hessian_product(loss, block, s, z, first, last, out):  # type: ignore[no-untyped-def]
+    """Write the second derivative along z: w_i Σ_j w_j ℓ'' (z_i − z_j) over the partners j of i."""
+    for q in range(first, last):
+        begin, end = block.starts[q], block.starts[q + 1]
+        out[begin:end] = 0.0
+        lower = begin
+        for i in range(begin, end):
+            if block.grade[i] != block.grade[lower]:
+                lower = i
+            own = 0.0
+            for j in range(begin, lower):
+                _, _, curvature = cost(loss, pair_target(loss, block.y[i] - block.y[j]), s[i] - s[j])
+                change = block.weight[j] * curvature * (z[i] - z[j])
+                own += change
+                out[j] -= block.weight[i] * change
+            out[i] += block.weight[i] * own
