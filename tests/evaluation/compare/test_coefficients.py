@@ -8,8 +8,7 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 from corank import ColumnMean, OnTop, QueryScaler, RankRLS
 from corank.data.problem.routing import fit_with_qid
 from corank.evaluation.compare.extras import coefficients
-from corank.evaluation.compare.inputs import Given
-from corank.evaluation.compare.problem import make_problem
+from corank.evaluation.compare.problem import Given, make_problem
 
 COLUMNS = tuple("abcdef")
 

@@ -8,8 +8,7 @@ from scipy import sparse
 
 from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
-from corank.evaluation.compare.inputs import Given
-from corank.evaluation.compare.problem import ALWAYS, Problem, comparable, deal, deal_rows, make_problem
+from corank.evaluation.compare.problem import ALWAYS, Given, Problem, comparable, deal, deal_rows, make_problem
 
 
 def made(y, qid, pool_qid=None, folds=3, seed=0, kind=np.asarray):

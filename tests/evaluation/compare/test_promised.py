@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from corank.evaluation.compare.extras import promised
-from corank.evaluation.compare.inputs import Given
-from corank.evaluation.compare.problem import make_problem
+from corank.evaluation.compare.problem import Given, make_problem
 
 N = 40
 QID = np.repeat(np.arange(N), 6)

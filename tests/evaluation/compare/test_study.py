@@ -104,8 +104,7 @@ def test_values_are_those_of_a_loop_over_the_folds(local, made, tmp_path):
     study = quick({"mine": RankRLS(alpha=0.3)}, made, folder=tmp_path / "out", metrics=["nDCG@5", "RR"])
     found = study.outcome("mine").evaluation
     # which queries go together is read off the files: each fold scored some of them
-    from corank.evaluation.compare.inputs import Given
-    from corank.evaluation.compare.problem import make_problem
+    from corank.evaluation.compare.problem import Given, make_problem
 
     problem, _ = make_problem(Given(made.X, made.y, made.qid), None, 3, 0)
     scores = np.empty(len(made.y))

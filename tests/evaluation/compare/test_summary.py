@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from corank.evaluation.compare.inputs import Given
-from corank.evaluation.compare.problem import make_problem
+from corank.evaluation.compare.problem import Given, make_problem
 from corank.evaluation.compare.summary import summarise
 
 
