@@ -11,9 +11,8 @@ from corank.data.problem.routing import fit_with_qid, predict_with_qid
 from corank.data.problem.splits import mask_scores
 from corank.errors import InputError
 from corank.evaluation.compare import METHODS, methods
-from corank.evaluation.compare.baselines import LightGBM, RandomOrder
 from corank.evaluation.compare.fold import Settings, Trial
-from corank.evaluation.compare.methods import BASELINES, DEFAULT, QUICK, find_methods, trade_off
+from corank.evaluation.compare.methods import BASELINES, DEFAULT, QUICK, LightGBM, RandomOrder, find_methods, trade_off
 from corank.evaluation.compare.task import chosen_of, path_of
 from corank.metrics import CONVENTIONS
 from corank.persist import load, save

@@ -155,7 +155,7 @@ def _kept(model: Any, path: Path) -> str:
     """Save a model; say why where it cannot be."""
     if hasattr(model, "best_estimator_"):
         model = model.best_estimator_
-    if type(model).__module__ == "corank.evaluation.compare.baselines" and hasattr(model, "ranker_"):
+    if type(model).__module__ == "corank.evaluation.compare.methods" and hasattr(model, "ranker_"):
         model = model.ranker_
     try:
         save(model, path, overwrite=True)
