@@ -13,12 +13,11 @@ import pytest
 
 import corank
 from corank import RankRLS
-from corank.evaluation.compare.files import RESULTS, STUDY
 from corank.evaluation.compare.fold import Settings
 from corank.evaluation.compare.methods import find_methods
 from corank.evaluation.compare.pool import Crew
 from corank.evaluation.compare.problem import Given, make_problem
-from corank.evaluation.compare.results import Task, read_result
+from corank.evaluation.compare.results import RESULTS, STUDY, Task, read_result
 from corank.evaluation.compare.worker import CAN_FORK
 from corank.metrics import CONVENTIONS
 from greedy import Greedy, Sleeper

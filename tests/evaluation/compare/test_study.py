@@ -15,10 +15,10 @@ from corank import RankRLS
 from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
 from corank.evaluation.compare import methods
-from corank.evaluation.compare.files import MODEL, RESULTS, STUDY, study_record
 from corank.evaluation.compare.learning import Learning
 from corank.evaluation.compare.methods import Method
 from corank.evaluation.compare.plan import Plan
+from corank.evaluation.compare.results import MODEL, RESULTS, STUDY, study_record
 from corank.metrics import evaluate
 
 

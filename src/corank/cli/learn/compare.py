@@ -97,8 +97,8 @@ def compare(
     from corank.cli.learn.models import parse_features, require_features
     from corank.data.formats.read import opened, read
     from corank.evaluation.compare import compare as run
-    from corank.evaluation.compare.files import STUDY, study_record
     from corank.evaluation.compare.methods import DEFAULT, QUICK, find_methods
+    from corank.evaluation.compare.results import STUDY, study_record
     from corank.evaluation.compare.study import FRACTIONS
     from corank.evaluation.report import write
     from corank.metrics import parse_metric

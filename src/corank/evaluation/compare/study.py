@@ -17,14 +17,13 @@ from scipy import sparse
 from corank.core.threads import n_threads
 from corank.data.durable.scratch import scratch_folder
 from corank.errors import InputError
-from corank.evaluation.compare.files import RESULTS, prepare, write_study
 from corank.evaluation.compare.fold import Settings
 from corank.evaluation.compare.learning import Jury, Learning
 from corank.evaluation.compare.methods import DEFAULT, Method, find_methods
 from corank.evaluation.compare.plan import LEVEL, Plan
 from corank.evaluation.compare.pool import Crew
 from corank.evaluation.compare.problem import Given, Problem, make_problem
-from corank.evaluation.compare.results import Results
+from corank.evaluation.compare.results import RESULTS, Results, prepare, write_study
 from corank.evaluation.compare.values import Study
 from corank.metrics import Convention, parse_metric
 from corank.metrics.conventions import find_convention
