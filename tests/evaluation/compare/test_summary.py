@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from corank.evaluation.compare.extras import summarise
 from corank.evaluation.compare.problem import Given, make_problem
-from corank.evaluation.compare.summary import summarise
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])

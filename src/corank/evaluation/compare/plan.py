@@ -8,13 +8,21 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from corank.evaluation.compare.extras import MIXES, coefficients, promised, reliability, trade_off_points, worst_queries
+from corank.evaluation.compare.extras import (
+    MIXES,
+    coefficients,
+    promised,
+    reliability,
+    summarise,
+    trade_off_points,
+    versions,
+    worst_queries,
+)
 from corank.evaluation.compare.fold import Settings
 from corank.evaluation.compare.learning import Learning
 from corank.evaluation.compare.methods import Method, trade_off
 from corank.evaluation.compare.problem import Given, Problem
 from corank.evaluation.compare.results import Task, keep_model, model_file
-from corank.evaluation.compare.summary import summarise, versions
 from corank.evaluation.compare.values import CurvePoint, Outcome, PathPoint, QueryValue, Study, TradeOffPoint
 from corank.evaluation.compare.verdict import RANDOM, RULE, Verdict, judge, quality
 from corank.metrics import parse_metric
