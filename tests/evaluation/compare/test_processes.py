@@ -18,7 +18,7 @@ from corank.evaluation.compare.methods import find_methods
 from corank.evaluation.compare.pool import Crew
 from corank.evaluation.compare.problem import Given, make_problem
 from corank.evaluation.compare.results import RESULTS, STUDY, Task, read_result
-from corank.evaluation.compare.worker import CAN_FORK
+from corank.evaluation.compare.task import CAN_FORK
 from corank.metrics import CONVENTIONS
 from greedy import Greedy, Sleeper
 

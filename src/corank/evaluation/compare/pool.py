@@ -17,9 +17,9 @@ from typing import Any, Self
 
 from corank.evaluation.compare.methods import pickled
 from corank.evaluation.compare.results import Task
-from corank.evaluation.compare.worker import CAN_FORK
+from corank.evaluation.compare.task import CAN_FORK
 
-_SERVE = "from corank.evaluation.compare.worker import serve; serve()"
+_SERVE = "from corank.evaluation.compare.task import serve; serve()"
 # one thread each: processes are what runs side by side, and times can be compared
 _ONE_THREAD = {
     f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "VECLIB_MAXIMUM", "NUMBA", "BLIS")
@@ -30,7 +30,7 @@ _PATIENCE = 5.0
 
 class Worker:
     """
-    One process of `corank.evaluation.compare.worker`, started when it is needed.
+    One process of `corank.evaluation.compare.task`, started when it is needed.
 
     hello: its first line.
     log: where its complaints go.
