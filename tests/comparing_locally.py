@@ -1,21 +1,21 @@
-"""A crew of comparisons that works in the process of the test, where it can be watched."""
+"""A worker pool that runs tasks in the process of the test."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from time import monotonic
 
-from corank.evaluation.compare.problem import Problem
-from corank.evaluation.compare.task import fault, perform
+from corank.evaluation.compare.problem import ComparisonProblem
+from corank.evaluation.compare.task import error_message, perform
 
 
-class LocalCrew:
-    """Does tasks in this process, one after the other; `done` lists those of all crews."""
+class LocalPool:
+    """Runs tasks one after the other in this process; `done` lists those of all pools."""
 
     done: list
 
     def __init__(self, scratch, methods, settings, n):
-        self.problem, self.methods, self.settings = Problem.open(Path(scratch)), methods, settings
+        self.problem, self.methods, self.settings = ComparisonProblem.open(Path(scratch)), methods, settings
 
     def __enter__(self):
         return self
@@ -23,14 +23,14 @@ class LocalCrew:
     def __exit__(self, *error):
         pass
 
-    def run(self, tasks, told, wanted, deadline):
+    def run(self, tasks, on_done, is_wanted, deadline):
         for task, path in tasks:
-            if (deadline is not None and monotonic() >= deadline) or not wanted(task):
+            if (deadline is not None and monotonic() >= deadline) or not is_wanted(task):
                 continue
             try:
                 perform(self.problem, self.methods[task.method], self.settings, task, path)
                 error = ""
             except Exception as problem:
-                error = fault(problem)
+                error = error_message(problem)
             self.done.append(task)
-            told(task, error)
+            on_done(task, error)

@@ -12,7 +12,7 @@ from corank.evaluation.compare import (
     Coefficient,
     CurvePoint,
     DataSummary,
-    Outcome,
+    MethodOutcome,
     PathPoint,
     QueryValue,
     ReliabilityPoint,
@@ -49,13 +49,13 @@ BOUNDS = (
 FRACTIONS = (0.01, 0.03, 0.1, 0.3, 1.0)
 
 
-def _outcome(name: str, place: int, y: np.ndarray, qid: np.ndarray) -> Outcome:
+def _outcome(name: str, place: int, y: np.ndarray, qid: np.ndarray) -> MethodOutcome:
     title, noise = TITLES[name]
     scores = y + np.random.default_rng(place).normal(scale=noise, size=len(y))
     evaluation = evaluate(y, scores, qid, METRICS)
     mean = evaluation[METRICS[0]].mean
     tuned = name not in ("column", "lightgbm")
-    return Outcome(
+    return MethodOutcome(
         name, title, name == "column", name == "lcra", 0 if name == "column" else place + 1,
         "exact leave-query-out over 20 values of alpha" if tuned else "",
         tuple({"alpha": 10.0**-fold, "loss": "squared"} for fold in range(5)) if tuned else ({},) * 5,
@@ -130,7 +130,7 @@ def full_study(n_queries: int = 200, larger_is_better: bool = True) -> Study:
     )
 
 
-def _tests(best: Outcome, others: list[Outcome]) -> tuple[PairedTest, ...]:
+def _tests(best: MethodOutcome, others: list[MethodOutcome]) -> tuple[PairedTest, ...]:
     evaluations = {one.name: one.evaluation for one in (best, *others)}
     return tuple(compare_runs(evaluations, METRICS[0], base=best.name, random_state=0, n_resamples=200))
 

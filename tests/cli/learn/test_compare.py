@@ -18,11 +18,11 @@ from corank.evaluation.compare import study
 
 @pytest.fixture(autouse=True)
 def local(monkeypatch):
-    from comparing_locally import LocalCrew
+    from comparing_locally import LocalPool
 
-    LocalCrew.done = []
-    monkeypatch.setattr(study, "Crew", LocalCrew)
-    return LocalCrew.done
+    LocalPool.done = []
+    monkeypatch.setattr(study, "WorkerPool", LocalPool)
+    return LocalPool.done
 
 
 def test_a_file_is_compared_and_the_winner_ranks(says, text, made, tmp_path):
@@ -81,7 +81,7 @@ def test_a_table_without_queries(says, made, tmp_path):
         "compare", table, "--label", "price", "--qid", "none", "--models", "rankrls", "--folds", 3, "--no-curve", "-o",
         tmp_path / "out",
     )  # fmt: skip
-    assert "groups of them stand for queries" in said
+    assert "groups of them replace queries" in said
     assert "disagreement" in said
 
 
@@ -141,7 +141,7 @@ def test_without_time_there_is_what_needs_none(text, tmp_path):
     ]
     result = CliRunner().invoke(app, words)
     assert result.exit_code == 0, result.output
-    assert "ended before these were done: RankRLS" in " ".join(result.output.split())
+    assert "ended before these methods were finished: RankRLS" in " ".join(result.output.split())
     assert "no time" in result.output
     assert "mean of all columns *" in result.output
 

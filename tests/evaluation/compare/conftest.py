@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from comparing_locally import LocalCrew
+from comparing_locally import LocalPool
 from corank.data.problem.synthetic import make_ranking
 from corank.evaluation.compare import study
 
@@ -12,9 +12,9 @@ from corank.evaluation.compare import study
 @pytest.fixture
 def local(monkeypatch):
     """Comparisons are made in this process; the fixture is what they have done."""
-    LocalCrew.done = []
-    monkeypatch.setattr(study, "Crew", LocalCrew)
-    return LocalCrew.done
+    LocalPool.done = []
+    monkeypatch.setattr(study, "WorkerPool", LocalPool)
+    return LocalPool.done
 
 
 @pytest.fixture(scope="session")

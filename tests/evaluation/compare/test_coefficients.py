@@ -8,7 +8,7 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 from corank import ColumnMean, OnTop, QueryScaler, RankRLS
 from corank.data.problem.routing import fit_with_qid
 from corank.evaluation.compare.extras import coefficients
-from corank.evaluation.compare.problem import Given, make_problem
+from corank.evaluation.compare.problem import InputRows, make_problem
 
 COLUMNS = tuple("abcdef")
 
@@ -16,7 +16,7 @@ COLUMNS = tuple("abcdef")
 @pytest.fixture
 def problem(made):
     X = made.X * np.array([1000.0, 1.0, 0.01, 1.0, 1.0, 1.0])
-    return make_problem(Given(X, made.y, made.qid), None, 3, 0)[0]
+    return make_problem(InputRows(X, made.y, made.qid), None, 3, 0)[0]
 
 
 def found(problem, model):

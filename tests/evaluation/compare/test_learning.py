@@ -8,24 +8,24 @@ import numpy as np
 import pytest
 
 from corank.evaluation.compare import learning
-from corank.evaluation.compare.learning import Learning
-from corank.evaluation.compare.results import Result, Task
+from corank.evaluation.compare.learning import TaskRunner
+from corank.evaluation.compare.results import FoldTask, TaskResult
 
 N_FOLDS = 3
 
 
 class Begun:
-    """A crew that notes what it is allowed to begin."""
+    """A pool that notes what it is allowed to begin."""
 
     def __init__(self):
         self.tasks = []
 
-    def run(self, tasks, told, wanted, deadline):
-        self.tasks += [task for task, _ in tasks if wanted(task)]
+    def run(self, tasks, on_done, is_wanted, deadline):
+        self.tasks += [task for task, _ in tasks if is_wanted(task)]
 
 
 def took(seconds):
-    return Result(np.zeros(2), {}, 0.75 * seconds, 0.25 * seconds, 0, 1, [])
+    return TaskResult(np.zeros(2), {}, 0.75 * seconds, 0.25 * seconds, 0, 1, [])
 
 
 @pytest.fixture
@@ -33,20 +33,20 @@ def made(monkeypatch):
     monkeypatch.setattr(learning, "monotonic", lambda: 100.0)
     methods = {name: SimpleNamespace(cost=1.0) for name in ("slow", "other", "third")}
     results = SimpleNamespace(read=lambda task, method: None, file=lambda task, method: None)
-    jury = SimpleNamespace(problem=SimpleNamespace(n_folds=N_FOLDS))
-    return Learning(jury, methods, results, Begun(), ["AP"], 0.95, False)
+    evaluator = SimpleNamespace(problem=SimpleNamespace(n_folds=N_FOLDS))
+    return TaskRunner(evaluator, methods, results, Begun(), ["AP"], 0.95, False)
 
 
 def begun(made, tasks, *times):
-    made.crew.tasks, made.left = [], set()
+    made.workers.tasks, made.left = [], set()
     made.run(tasks, "", *times)
     assert made.left == set(tasks)
-    return made.crew.tasks
+    return made.workers.tasks
 
 
 def test_time_for_the_refit_of_who_may_win_is_reserved(made):
-    made.known = {Task("slow", fold): took(4.0) for fold in range(N_FOLDS)} | {Task("other", 0): took(1.0)}
-    asked = [Task("other", 1)]
+    made.known = {FoldTask("slow", fold): took(4.0) for fold in range(N_FOLDS)} | {FoldTask("other", 0): took(1.0)}
+    asked = [FoldTask("other", 1)]
     assert made.refit_seconds("slow") == pytest.approx(4.0 * 3 / 2)
     # one second for the fold, six for the refit of what is complete
     assert begun(made, asked, 102.0, 107.1) == asked
@@ -56,9 +56,9 @@ def test_time_for_the_refit_of_who_may_win_is_reserved(made):
 
 
 def test_what_cannot_win_and_what_is_refitted_already_need_no_time(made):
-    asked = [Task("other", 1)]
-    made.known = {Task("slow", 0): took(4.0), Task("other", 0): took(1.0)}
+    asked = [FoldTask("other", 1)]
+    made.known = {FoldTask("slow", 0): took(4.0), FoldTask("other", 0): took(1.0)}
     assert begun(made, asked, None, 102.6) == asked  # a fold and its own refit: 1 + 1.5
     assert begun(made, asked, None, 102.4) == []
-    made.known |= {Task("slow", fold): took(4.0) for fold in range(N_FOLDS)} | {Task("slow", None): took(9.0)}
+    made.known |= {FoldTask("slow", fold): took(4.0) for fold in range(N_FOLDS)} | {FoldTask("slow", None): took(9.0)}
     assert begun(made, asked, None, 102.6) == asked

@@ -11,16 +11,16 @@ from corank.data.problem.routing import fit_with_qid, predict_with_qid
 from corank.data.problem.splits import mask_scores
 from corank.errors import InputError
 from corank.evaluation.compare import METHODS, methods
-from corank.evaluation.compare.fold import Settings, Trial
+from corank.evaluation.compare.fold import Settings, TrainingPart
 from corank.evaluation.compare.methods import BASELINES, DEFAULT, QUICK, LightGBM, RandomOrder, find_methods, trade_off
 from corank.evaluation.compare.task import chosen_of, path_of
 from corank.metrics import CONVENTIONS
 from corank.persist import load, save
 
 
-def trial_of(made, prior=None, convention="corank", hidden=0.3):
+def part_of(made, prior=None, convention="corank", hidden=0.3):
     y = mask_scores(made.y, fraction=hidden, random_state=0)
-    return Trial(made.X, y, made.qid, Settings("nDCG@5", CONVENTIONS[convention], 0, prior), (0,))
+    return TrainingPart(made.X, y, made.qid, Settings("nDCG@5", CONVENTIONS[convention], 0, prior), (0,))
 
 
 @pytest.mark.thin(2)
@@ -29,7 +29,7 @@ def trial_of(made, prior=None, convention="corank", hidden=0.3):
     [(name, None) for name in METHODS] + [(name, (0, 1)) for name in ("columns", "rankrls", "crr", "lightgbm")],
 )
 def test_every_method_learns_and_says_what_it_chose(made, name, prior):
-    method, part = METHODS[name], trial_of(made, prior)
+    method, part = METHODS[name], part_of(made, prior)
     if not method.is_installed:
         pytest.skip(f"needs {method.module}")
     y = np.full(len(part.y), np.nan) if method.is_label_free else part.y
@@ -47,16 +47,16 @@ def test_every_method_learns_and_says_what_it_chose(made, name, prior):
 @pytest.mark.parametrize("name", ["rankrls", "ranksvm", "crr", "co-rankrls", "lcra", "ranking-pursuit"])
 def test_methods_learn_from_a_handful_of_rows_and_from_one_query(made, name):
     for rows in (made.qid == 0, made.qid < 2, np.arange(len(made.y)) < 5):
-        part = Trial(made.X[rows], made.y[rows], made.qid[rows], trial_of(made).settings, (0,))
+        part = TrainingPart(made.X[rows], made.y[rows], made.qid[rows], part_of(made).settings, (0,))
         model = fit_with_qid(METHODS[name].make(part), part.X, part.y, part.qid)
         assert np.isfinite(predict_with_qid(model, part.X, part.qid)).all()
 
 
 def test_a_path_is_in_the_metric_that_chose(made):
-    part = trial_of(made, hidden=0.0)
+    part = part_of(made, hidden=0.0)
     whole = METHODS["rankrls"].make(part).fit(part.X, part.y, qid=part.qid)
     assert [mean for _, _, mean, _ in path_of(whole)] == whole.loo_scores_.tolist()
-    errors = Trial(made.X, made.y, made.qid, Settings("disagreement", CONVENTIONS["corank"], 0, None), (0,))
+    errors = TrainingPart(made.X, made.y, made.qid, Settings("disagreement", CONVENTIONS["corank"], 0, None), (0,))
     search = fit_with_qid(METHODS["crr"].make(errors), errors.X, errors.y, errors.qid)
     path = path_of(search)
     assert [parameter for parameter, *_ in path] == ["alpha"] * 4
@@ -88,12 +88,12 @@ def test_estimators_stand_in_the_order_they_came():
     assert inside["search"].takes_unscored
     with pytest.raises(InputError, match="the model 'x' is 3; pass an estimator"):
         find_methods({"x": 3}, None)
-    with pytest.raises(InputError, match="a model is called 'random', as a baseline is"):
+    with pytest.raises(InputError, match="a model is called 'random', which is the name of a baseline"):
         find_methods({"random": RankRLS()}, None)
 
 
 def test_a_random_order_is_expected_or_drawn(made):
-    expected, drawn = (METHODS["random"].make(trial_of(made, convention=name)) for name in ("corank", "letor4"))
+    expected, drawn = (METHODS["random"].make(part_of(made, convention=name)) for name in ("corank", "letor4"))
     assert isinstance(expected, RandomOrder)
     assert not expected.fit(made.X).predict(made.X).any()
     scores = drawn.fit(made.X).predict(made.X)
@@ -117,7 +117,7 @@ def test_lightgbm_is_lightgbm_and_can_be_saved(made, tmp_path, kind):
     save(model.ranker_, tmp_path / "m.safetensors")
     np.testing.assert_array_equal(load(tmp_path / "m.safetensors").predict(kind(X)), model.predict(kind(X)))
     for shift in (-0.5, -1.0, 31.0):
-        with pytest.raises(InputError, match="takes whole grades from 0 to 30 only"):
+        with pytest.raises(InputError, match="accepts whole grades from 0 to 30 only"):
             LightGBM().fit(X, y + shift, qid=qid)
 
 
@@ -128,4 +128,4 @@ def test_what_is_not_installed_is_known_to_be(monkeypatch):
 
 
 def test_the_trade_off_is_crr_at_its_mix(made):
-    assert trade_off(0.25).make(trial_of(made)).mix == 0.25
+    assert trade_off(0.25).make(part_of(made)).mix == 0.25

@@ -8,13 +8,21 @@ from scipy import sparse
 
 from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
-from corank.evaluation.compare.problem import ALWAYS, Given, Problem, comparable, deal, deal_rows, make_problem
+from corank.evaluation.compare.problem import (
+    ALWAYS,
+    ComparisonProblem,
+    InputRows,
+    comparable,
+    deal,
+    deal_rows,
+    make_problem,
+)
 
 
 def made(y, qid, pool_qid=None, folds=3, seed=0, kind=np.asarray):
     X = np.random.default_rng(0).normal(size=(len(y), 3))
-    pool = None if pool_qid is None else Given(kind(np.ones((len(pool_qid), 3))), None, np.asarray(pool_qid))
-    return make_problem(Given(kind(X), np.asarray(y, dtype=float), qid), pool, folds, seed)[0]
+    pool = None if pool_qid is None else InputRows(kind(np.ones((len(pool_qid), 3))), None, np.asarray(pool_qid))
+    return make_problem(InputRows(kind(X), np.asarray(y, dtype=float), qid), pool, folds, seed)[0]
 
 
 @given(
@@ -65,8 +73,8 @@ def test_the_pool_of_a_left_out_query_is_left_out_whatever_the_kinds_of_ids(name
 
 def test_queries_keep_the_ids_of_the_data_and_differ_where_it_tells_them_apart():
     rows, y = np.zeros((6, 1)), np.array([0.0, 1, 0, 1, 0, 1])
-    pool = Given(np.zeros((3, 1)), None, ["1", "2", "5"])
-    _, queries = make_problem(Given(rows, y, [1, 1, "1", "1", 2, 2]), pool, 2, 0)
+    pool = InputRows(np.zeros((3, 1)), None, ["1", "2", "5"])
+    _, queries = make_problem(InputRows(rows, y, [1, 1, "1", "1", 2, 2]), pool, 2, 0)
     assert queries.ids[queries.codes].tolist() == [1, 1, "1", "1", 2, 2, "1", 2, "5"]
 
 
@@ -119,7 +127,7 @@ def test_smaller_shares_are_part_of_larger_ones_and_hold_a_pair():
 def test_a_problem_survives_the_disk(tmp_path, kind):
     problem = made([0, 1, 0, 1, np.nan, 1], [1, 1, 2, 2, 3, 3], [3, 4], kind=kind)
     problem.save(tmp_path)
-    found = Problem.open(tmp_path)
+    found = ComparisonProblem.open(tmp_path)
     for name in ("y", "codes", "parts", "units"):
         np.testing.assert_array_equal(getattr(found, name), getattr(problem, name))
     dense = [X.toarray() if sparse.issparse(X) else X for X in (problem.X, found.X)]
@@ -131,24 +139,24 @@ def test_a_fingerprint_tells_every_number():
     base = ([0, 1, 0, 1], [1, 1, 2, 2])
     prints = {made(*base).fingerprint, made(*base, [5]).fingerprint}
     prints |= {made([0, 1, 1, 0], base[1]).fingerprint, made(base[0], [1, 2, 2, 1]).fingerprint}
-    moved = make_problem(Given(np.eye(4), np.array(base[0], float), base[1]), None, 2, 0)[0]
+    moved = make_problem(InputRows(np.eye(4), np.array(base[0], float), base[1]), None, 2, 0)[0]
     assert len(prints | {moved.fingerprint}) == 5
     assert made(*base, folds=2, seed=9).fingerprint == made(*base).fingerprint
 
 
 def test_what_cannot_be_judged_is_said():
-    with pytest.raises(InputError, match="all 3 scored rows lie in one query, too few"):
+    with pytest.raises(InputError, match="all 3 scored rows are in one query, too few"):
         made([0, 1, 2], None)
     with pytest.raises(InputError, match="no two of the 4 scored rows share a query"):
         made([0, 1, 2, 3], [1, 2, 3, 4])
     with pytest.raises(InputError, match="y is NaN for all 2 rows"):
         made([np.nan, np.nan], [1, 1])
-    rows = Given(np.zeros((4, 3)), np.array([0.0, 1, 0, 1]), [1, 1, 2, 2])
+    rows = InputRows(np.zeros((4, 3)), np.array([0.0, 1, 0, 1]), [1, 1, 2, 2])
     with pytest.raises(InputError, match="the unscored rows have 2 features and the data has 3"):
-        make_problem(rows, Given(np.zeros((2, 2)), None, [1, 1]), 2, 0)
-    with pytest.raises(InputError, match="only one of the data and its unscored rows has query ids"):
-        make_problem(rows, Given(np.zeros((2, 3)), None, None), 2, 0)
-    with pytest.raises(InputError, match="y is missing: methods are judged by scores"):
-        make_problem(Given.of(np.zeros((2, 2)), None, None), None, 2, 0)
+        make_problem(rows, InputRows(np.zeros((2, 2)), None, [1, 1]), 2, 0)
+    with pytest.raises(InputError, match="only one of the data and the unscored rows has query ids"):
+        make_problem(rows, InputRows(np.zeros((2, 3)), None, None), 2, 0)
+    with pytest.raises(InputError, match="y is missing, but methods are evaluated by scores"):
+        make_problem(InputRows.of(np.zeros((2, 2)), None, None), None, 2, 0)
     with pytest.raises(InputError, match="holds preferences only"):
-        Given.of(RankingData.of_pairs(np.eye(2), [[0, 1]]), None, None)
+        InputRows.of(RankingData.of_pairs(np.eye(2), [[0, 1]]), None, None)

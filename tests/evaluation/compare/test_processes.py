@@ -15,9 +15,9 @@ import corank
 from corank import RankRLS
 from corank.evaluation.compare.fold import Settings
 from corank.evaluation.compare.methods import find_methods
-from corank.evaluation.compare.pool import Crew
-from corank.evaluation.compare.problem import Given, make_problem
-from corank.evaluation.compare.results import RESULTS, STUDY, Task, read_result
+from corank.evaluation.compare.pool import WorkerPool
+from corank.evaluation.compare.problem import InputRows, make_problem
+from corank.evaluation.compare.results import RESULTS, STUDY, FoldTask, read_result
 from corank.evaluation.compare.task import CAN_FORK
 from corank.metrics import CONVENTIONS
 from greedy import Greedy, Sleeper
@@ -61,7 +61,7 @@ def test_memory_time_and_death_are_those_of_the_method(problem):
     assert small.peak_bytes < 150e6
     assert 290e6 < large.peak_bytes < 500e6
     assert large.fit_seconds >= 0.2
-    assert dead.error == "its process was ended by SIGKILL, perhaps for want of memory."
+    assert dead.error == "its process was killed by SIGKILL, perhaps out of memory."
     assert dead.evaluation is None
     # the worker goes on after a death
     assert small.evaluation.means == large.evaluation.means
@@ -114,16 +114,16 @@ def learning(folder: Path) -> list[int]:
 
 @pytest.mark.long
 def test_time_ends_what_is_under_way_and_the_next_task_begins_anew(problem, tmp_path):
-    rows = make_problem(Given(problem.X, problem.y, problem.qid), None, 2, 0)[0]
+    rows = make_problem(InputRows(problem.X, problem.y, problem.qid), None, 2, 0)[0]
     rows.save(tmp_path)
     methods = find_methods({"quick": RankRLS(alpha=1.0), "slow": Sleeper()}, None)
     told = []
-    with Crew(tmp_path, methods, Settings("AP", CONVENTIONS["corank"], 0, None), 1) as crew:
+    with WorkerPool(tmp_path, methods, Settings("AP", CONVENTIONS["corank"], 0, None), 1) as pool:
 
         def run(name, deadline):
-            task = Task(name, 0)
+            task = FoldTask(name, 0)
             path = tmp_path / f"{name}-{len(told)}"
-            crew.run([(task, path)], lambda one, error: told.append((one, error)), lambda one: True, deadline)
+            pool.run([(task, path)], lambda one, error: told.append((one, error)), lambda one: True, deadline)
             return read_result(path)
 
         first = run("quick", None)
@@ -131,5 +131,5 @@ def test_time_ends_what_is_under_way_and_the_next_task_begins_anew(problem, tmp_
         assert run("slow", began + 0.5) is None
         assert time.monotonic() - began < 500  # it was not waited for
         second = run("quick", None)
-    assert told == [(Task("quick", 0), "")] * 2
+    assert told == [(FoldTask("quick", 0), "")] * 2
     np.testing.assert_array_equal(first.scores, second.scores)

@@ -15,9 +15,9 @@ from corank import RankRLS
 from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
 from corank.evaluation.compare import methods
-from corank.evaluation.compare.learning import Learning
+from corank.evaluation.compare.learning import TaskRunner
 from corank.evaluation.compare.methods import Method
-from corank.evaluation.compare.plan import Plan
+from corank.evaluation.compare.plan import ComparisonPlan
 from corank.evaluation.compare.results import MODEL, RESULTS, STUDY, study_record
 from corank.metrics import evaluate
 
@@ -104,9 +104,9 @@ def test_values_are_those_of_a_loop_over_the_folds(local, made, tmp_path):
     study = quick({"mine": RankRLS(alpha=0.3)}, made, folder=tmp_path / "out", metrics=["nDCG@5", "RR"])
     found = study.outcome("mine").evaluation
     # which queries go together is read off the files: each fold scored some of them
-    from corank.evaluation.compare.problem import Given, make_problem
+    from corank.evaluation.compare.problem import InputRows, make_problem
 
-    problem, _ = make_problem(Given(made.X, made.y, made.qid), None, 3, 0)
+    problem, _ = make_problem(InputRows(made.X, made.y, made.qid), None, 3, 0)
     scores = np.empty(len(made.y))
     for fold in range(3):
         test = problem.parts == fold
@@ -172,7 +172,7 @@ def test_a_result_that_was_cut_is_learnt_again(local, made, tmp_path):
 def test_the_failure_of_one_method_leaves_the_others(local, made):
     study = quick({"broken": Broken(), "nothing": Nothing(), "mine": RankRLS()}, made)
     assert study.outcome("broken").error == "RuntimeError: no luck."
-    assert study.outcome("nothing").error == "its predictions are not one finite score for each row."
+    assert study.outcome("nothing").error == "predict did not return one finite score for each row."
     assert study.winner == "mine"
     assert [one.name for one in study.outcomes][-2:] == ["broken", "nothing"]
     assert not study.outcome("broken").is_cut
@@ -211,7 +211,7 @@ def test_a_budget_leaves_out_what_does_not_fit_and_says_so(local, made, tmp_path
     assert cut.is_cut
     assert cut.n_done == 2
     assert study.outcome("mine").is_complete
-    assert any("The budget of 800 s ended before these were done: slow" in note for note in study.notes)
+    assert any("The budget of 800 s ended before these methods were finished: slow" in note for note in study.notes)
     # what was learnt is kept
     local.clear()
     assert quick(models, made, folder=tmp_path).outcome("slow").is_complete
@@ -230,13 +230,13 @@ def test_points_that_did_not_fit_into_the_budget_are_told_though_time_was_left(l
     slow = {"slow": Slow()}
     quick(slow, made, folder=tmp_path)
     # methods are known, and a fold of the curve takes longer than there is
-    expects = Learning._expected
+    expects = TaskRunner._expected
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Learning, "_expected", lambda self, task: 1e3 if task.fraction < 1 else expects(self, task))
+        patch.setattr(TaskRunner, "_expected", lambda self, task: 1e3 if task.fraction < 1 else expects(self, task))
         study = quick(slow, made, folder=tmp_path, budget=100.0, fractions=(0.5,))
     assert [point.fraction for point in study.curve if point.method == "slow"] == [1.0]
     assert [note for note in study.notes if LATE in note] == [
-        f"{LATE}the learning curve were learnt; a further run goes on."
+        f"{LATE}the learning curve were computed; run again to continue."
     ]
 
 
@@ -245,7 +245,7 @@ def test_the_curve_leaves_time_for_the_refit(local, made, tmp_path):
     quick(mine, made, folder=tmp_path)
     asked = {"folder": tmp_path, "fractions": (0.5,), "budget": 1e3}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Learning, "refit_seconds", lambda self, name: 950.0 * (name == "mine"))
+        patch.setattr(TaskRunner, "refit_seconds", lambda self, name: 950.0 * (name == "mine"))
         study = quick(mine, made, **asked)
     assert [point.fraction for point in study.curve if point.method == "mine"] == [1.0]
     assert any(LATE in note for note in study.notes)
@@ -267,7 +267,7 @@ def test_what_the_trade_off_lacks_is_told(local, made, tmp_path):
     quick(["crr"], made, folder=tmp_path)
     kept = set((tmp_path / RESULTS).iterdir())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Plan, "mixes", {})
+        patch.setattr(ComparisonPlan, "mixes", {})
         quick(["crr"], made, folder=tmp_path / "less")
     for path in kept - {tmp_path / RESULTS / path.name for path in (tmp_path / "less" / RESULTS).iterdir()}:
         path.unlink()
@@ -275,7 +275,7 @@ def test_what_the_trade_off_lacks_is_told(local, made, tmp_path):
     assert study.winner
     assert study.trade_off == ()
     assert [note for note in study.notes if LATE in note] == [
-        f"{LATE}ranking against regression were learnt; a further run goes on."
+        f"{LATE}the trade-off of ranking and regression were computed; run again to continue."
     ]
 
 
@@ -303,7 +303,7 @@ def test_data_of_any_shape(local, made):
 def test_one_query_is_judged_by_groups_of_its_rows(local, made):
     study = corank.compare(["rankrls", "crr"], made.X, made.utility, folds=3, fractions=(0.5,))
     assert study.metric == "disagreement"
-    assert any("19 groups of them stand for queries" in note for note in study.notes)
+    assert any("19 groups of them replace queries" in note for note in study.notes)
     assert study.outcome("rankrls").evaluation.n_queries == 19
     assert study.winner in ("rankrls", "crr")
     assert study.best == study.outcomes[0].name
@@ -314,7 +314,7 @@ def test_few_queries_make_few_folds(local):
     X, y, qid = np.random.default_rng(0).normal(size=(8, 2)), [0, 1, 0, 1, 0, 1, 0, 1], [0, 0, 0, 0, 1, 1, 1, 1]
     study = corank.compare(["rankrls", "crr", "lcra"], X, y, qid)
     assert study.folds == 2
-    assert any("There are 2 folds, not 5" in note for note in study.notes)
+    assert any("There are 2 folds instead of 5" in note for note in study.notes)
     assert all(one.is_complete for one in study.outcomes)
     assert "judge more queries" in study.verdict
     assert study.curve == () or all(point.fraction == 1.0 for point in study.curve)
@@ -344,8 +344,8 @@ def test_unscored_rows_are_told_and_learnt_from(local, made):
     with_pool = quick(["lcra"], made, unscored=pool, unscored_qid=np.repeat(np.arange(100, 104), 10))
     without = quick(["lcra"], made)
     assert (with_pool.data.n_pool_rows, with_pool.data.n_pool_queries, with_pool.data.n_rows) == (40, 4, 192)
-    assert any("LCRA had nothing to learn from unscored rows" in note for note in without.notes)
-    assert not any("nothing to learn" in note for note in with_pool.notes)
+    assert any("LCRA could not use unscored rows" in note for note in without.notes)
+    assert not any("could not use" in note for note in with_pool.notes)
     assert all("coupling" in chosen for chosen in with_pool.outcome("lcra").chosen)
 
 
@@ -374,7 +374,7 @@ def test_files_of_others_stay(local, made, tmp_path):
     with pytest.raises(InputError, match="holds a study of other data"):
         quick(["rankrls"], made, folder=tmp_path)
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="is a file, and a folder is to be written"):
+    with pytest.raises(InputError, match="is a file, not a folder"):
         quick(["rankrls"], made, folder=tmp_path / "file")
     assert local == []
 
@@ -388,7 +388,7 @@ def test_bad_values_are_told_before_anything_is_learnt(local, made, tmp_path):
         ({"metrics": "nDGC@10"}, "nDGC"),
         ({"convention": "letor5"}, "letor5"),
         ({"y": made.y - 2}, "grade"),
-        ({"y": np.where(made.y > 0, 0.5, 0.25), "metrics": "AP"}, "AP is defined for no judged query"),
+        ({"y": np.where(made.y > 0, 0.5, 0.25), "metrics": "AP"}, "AP is undefined for every judged query"),
     ):
         with pytest.raises(InputError, match=message):
             quick(["rankrls"], made, folder=folder, **{"metrics": "nDCG@10", **options})

@@ -5,15 +5,15 @@ import pytest
 from scipy import sparse
 
 from corank.evaluation.compare.extras import summarise
-from corank.evaluation.compare.problem import Given, make_problem
+from corank.evaluation.compare.problem import InputRows, make_problem
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
 def test_counts(kind):
     X = kind(np.array([[0.0, 5], [-0.0, 5], [1, 5], [2, 5], [2, 5], [7, 5], [0, 5]]))
     y, qid = np.array([0.0, 1, 1, 1, np.nan, np.nan, 2]), np.array(["a", "a", "a", "b", "b", "c", "d"])
-    pool = Given(X[:3], None, np.array(["a", "x", "x"]))
-    problem, _ = make_problem(Given(X, y, qid), pool, 2, 0)
+    pool = InputRows(X[:3], None, np.array(["a", "x", "x"]))
+    problem, _ = make_problem(InputRows(X, y, qid), pool, 2, 0)
     found = summarise(problem, "some.csv", ("f", "g"))
     assert (found.name, found.n_rows, found.n_features, found.n_queries) == ("some.csv", 7, 2, 4)
     assert found.grades == ((0.0, 1), (1.0, 3), (2.0, 1))
@@ -26,5 +26,5 @@ def test_counts(kind):
 
 def test_many_different_scores_are_no_grades():
     y = np.linspace(0, 1, 60)
-    problem, _ = make_problem(Given(np.eye(60), y, None), None, 2, 0)
+    problem, _ = make_problem(InputRows(np.eye(60), y, None), None, 2, 0)
     assert summarise(problem, "x", tuple(map(str, range(60)))).grades == ()

@@ -11,7 +11,7 @@ from corank.cli.output import Json, print_json
 
 if TYPE_CHECKING:
     from corank.data.formats.text import Text
-    from corank.evaluation.compare import Outcome, Study
+    from corank.evaluation.compare import MethodOutcome, Study
 
 INTERRUPTED = 130
 """What a shell says of a command that Ctrl-C ended."""
@@ -236,7 +236,7 @@ def show_study(study: Study) -> None:
         console.print(study.rule, style="dim")
 
 
-def _row(one: Outcome, study: Study, p_values: dict[str, float]) -> tuple[str | float | None, ...]:
+def _row(one: MethodOutcome, study: Study, p_values: dict[str, float]) -> tuple[str | float | None, ...]:
     """Make a line of the leaderboard."""
     others, cost = study.metrics[1:3], (one.fit_seconds, one.peak_bytes / 1e6)
     if one.evaluation is None:

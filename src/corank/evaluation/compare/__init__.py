@@ -1,4 +1,4 @@
-"""Which ranker to use: many of them on the same folds, with what chance explains and what they cost."""
+"""Compare rankers on the same folds, with paired tests, costs and a chosen winner."""
 
 from corank.evaluation.compare.methods import METHODS
 from corank.evaluation.compare.study import compare
@@ -6,7 +6,7 @@ from corank.evaluation.compare.values import (
     Coefficient,
     CurvePoint,
     DataSummary,
-    Outcome,
+    MethodOutcome,
     PathPoint,
     QueryValue,
     ReliabilityPoint,
@@ -19,7 +19,7 @@ __all__ = [
     "Coefficient",
     "CurvePoint",
     "DataSummary",
-    "Outcome",
+    "MethodOutcome",
     "PathPoint",
     "QueryValue",
     "ReliabilityPoint",

@@ -1,4 +1,4 @@
-"""The tables of a study: who did how well, and which differences chance explains."""
+"""The tables of a study: the methods with their means and costs, and the paired tests."""
 
 from __future__ import annotations
 
@@ -7,20 +7,15 @@ from typing import TYPE_CHECKING
 from corank.tables import Cell, ReportTable
 
 if TYPE_CHECKING:
-    from corank.evaluation.compare.values import Outcome, Study
+    from corank.evaluation.compare.values import MethodOutcome, Study
 
 
 def leaderboard(study: Study) -> ReportTable:
-    """
-    Make the table of methods, the best first.
-
-    study: what was found.
-    Returns: means and intervals, what parts each method from the best, and what it costs.
-    """
+    """Return the table of methods, the best first, with means, intervals, tests against the best, and costs."""
     apart = _against_best(study)
     costs = {"fit s": ".3g", "predict s": ".3g", "MB": ".0f"}
     formats = {"method": "", **dict.fromkeys((study.metric, "low", "high", *study.metrics[1:]), ".4f")}
-    formats |= {"less the best": "+.4f", "p (Holm)": ".2g", **costs, "remarks": ""}
+    formats |= {"minus best": "+.4f", "p (Holm)": ".2g", **costs, "remarks": ""}
     rows: list[tuple[Cell, ...]] = []
     for one in study.outcomes:
         means: list[float | None] = [None] * len(study.metrics)
@@ -30,9 +25,9 @@ def leaderboard(study: Study) -> ReportTable:
         rest = (*apart.get(one.name, (None, None)), *spent, remarks(one, study))
         rows.append((one.title, means[0], one.low, one.high, *means[1:], *rest))
     note = (
-        f"Low and high: {study.level:.0%} bootstrap interval of the mean of {study.metric} over queries, each scored "
-        "by a model that had not seen it. p: Wilcoxon's signed ranks against the best, Holm's correction. Times are "
-        f"processor times of all {study.folds} folds, tuning included; MB is the most memory that learning took."
+        f"Low and high: {study.level:.0%} bootstrap interval of the mean {study.metric} over queries, out of fold. "
+        "p: Wilcoxon's signed-rank test against the best, with Holm's correction. Times are processor times of all "
+        f"{study.folds} folds, with tuning; MB is the peak memory of fitting."
     )
     return ReportTable(
         "Methods, the best first", tuple(formats), tuple(rows), note=note, formats=tuple(formats.values())
@@ -40,50 +35,39 @@ def leaderboard(study: Study) -> ReportTable:
 
 
 def paired_table(study: Study) -> ReportTable:
-    """
-    Make the table of paired tests.
-
-    study: what was found.
-    Returns: one row a test.
-    """
+    """Return the table of paired tests."""
     formats = {"methods": "", **dict.fromkeys(("difference", "low", "high"), "+.4f"), "p": ".2g", "p (Holm)": ".2g"}
     formats |= dict.fromkeys(("queries", "higher", "lower"), "")
     titles = {one.name: one.title for one in study.outcomes}
     rows = tuple(
         (
-            f"{titles[test.other]} less {titles[test.base]}", test.difference, test.low, test.high, test.p_value,
+            f"{titles[test.other]} minus {titles[test.base]}", test.difference, test.low, test.high, test.p_value,
             test.p_adjusted, test.n_queries, test.n_higher, test.n_lower,
         )
         for test in study.tests
     )  # fmt: skip
     note = (
-        f"{study.metric}, query by query: mean difference, its {study.level:.0%} bootstrap interval, Wilcoxon's "
-        "signed-rank p before and after Holm's correction, and the queries on which the first method is higher and "
-        "lower."
+        f"{study.metric}, paired by query: mean difference, its {study.level:.0%} bootstrap interval, p-value of "
+        "Wilcoxon's signed-rank test without and with Holm's correction, and the number of queries on which the first "
+        "method is higher and lower."
     )
     return ReportTable("Paired tests", tuple(formats), rows, note=note, formats=tuple(formats.values()))
 
 
-def remarks(one: Outcome, study: Study) -> str:
-    """
-    Say what is particular about a method in a study.
-
-    one: what it did.
-    study: what was found.
-    Returns: words, or nothing.
-    """
+def remarks(one: MethodOutcome, study: Study) -> str:
+    """Return remarks about a method, or ""."""
     words = [
         (one.name == study.winner, "chosen"),
         (one.name == study.simplest, "simplest"),
         (one.is_label_free, "needs no judgements"),
-        (one.uses_unscored, "learns from unscored rows too"),
-        (one.is_cut, f"{one.n_done} of {study.folds} folds in the time given"),
+        (one.uses_unscored, "also learns from unscored rows"),
+        (one.is_cut, f"{one.n_done} of {study.folds} folds within the budget"),
     ]
     return ", ".join([text for holds, text in words if holds] + ([one.error] if one.error else []))
 
 
 def _against_best(study: Study) -> dict[str, tuple[float, float]]:
-    """What each method differs by from the best, and the adjusted p; the tests of the best stand first."""
+    """Return the difference of each method from the best and its adjusted p-value; tests of the best come first."""
     found: dict[str, tuple[float, float]] = {}
     for test in study.tests:
         if study.best in (test.base, test.other):

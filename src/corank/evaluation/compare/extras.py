@@ -1,4 +1,4 @@
-"""What a report shows besides: calibration, coefficients, bounds, single queries, ranking against regression."""
+"""Further results of a study: data summary, calibration, bounds, coefficients, single queries, trade-off."""
 
 from __future__ import annotations
 
@@ -25,22 +25,16 @@ from corank.estimator import reliability_curve
 from corank.evaluation.bounds.bound import Bound
 from corank.evaluation.bounds.kpartite import kpartite_interval
 from corank.evaluation.compare.methods import Method
-from corank.evaluation.compare.problem import Problem, comparable
+from corank.evaluation.compare.problem import ComparisonProblem, comparable
 from corank.evaluation.compare.values import Coefficient, DataSummary, QueryValue, ReliabilityPoint, TradeOffPoint
 from corank.metrics import Evaluation, parse_metric
 
-# more different scores than this are no grades
+# more different scores than this are not grades
 _SHOWN = ("numpy", "scipy", "scikit-learn", "numba")
 
 
-def summarise(problem: Problem, name: str, columns: Sequence[str]) -> DataSummary:
-    """
-    Count what a reader wants to know of the data.
-
-    problem: the rows.
-    name: of the data.
-    columns: names of the features.
-    """
+def summarise(problem: ComparisonProblem, name: str, columns: Sequence[str]) -> DataSummary:
+    """Count rows, queries, grades and peculiarities of the data."""
     n = problem.n_own
     X, y, codes = problem.X[:n], problem.y[:n], problem.codes[:n]
     scored = ~np.isnan(y)
@@ -67,13 +61,13 @@ def summarise(problem: Problem, name: str, columns: Sequence[str]) -> DataSummar
 
 
 def versions(methods: Iterable[Method]) -> dict[str, str]:
-    """Return versions of corank and of what it stands on."""
+    """Return the versions of corank and of its main dependencies."""
     names = [*_SHOWN, *sorted({one.module for one in methods if one.module})]
     return {"corank": __version__, "python": platform.python_version(), **{name: version(name) for name in names}}
 
 
 def _constant(X: Any) -> NDArray[np.bool_]:
-    """Whether each column has one value only."""
+    """Return whether each column is constant."""
     if sparse.issparse(X):
         low, high = X.min(axis=0).toarray().ravel(), X.max(axis=0).toarray().ravel()
     else:
@@ -82,13 +76,13 @@ def _constant(X: Any) -> NDArray[np.bool_]:
 
 
 def _duplicated(X: Any, codes: NDArray[np.int64]) -> int:
-    """Rows that repeat an earlier one of their query, told by their bytes."""
+    """Count the rows that are equal to an earlier row of their query."""
     seen: set[tuple[int, bytes]] = set()
     if sparse.issparse(X):
         ends = X.indptr
         parts = (X.indices[a:b].tobytes() + X.data[a:b].tobytes() for a, b in pairwise(ends))
         return len(codes) - len(seen.union(zip(codes.tolist(), parts, strict=True)))
-    # −0 and 0 are one number and two patterns of bytes
+    # adding 0 turns −0 into 0, whose bytes differ
     return len(codes) - len(
         seen.union((code, (row + 0.0).tobytes()) for code, row in zip(codes.tolist(), X, strict=True))
     )
@@ -97,18 +91,18 @@ def _duplicated(X: Any, codes: NDArray[np.int64]) -> int:
 Floats = NDArray[np.float64]
 
 MIXES = (0.0, 0.25, 0.5, 0.75, 1.0)
-"""Shares of regression that are tried for the trade-off."""
+"""Values of CRR's mix in the trade-off of ranking and regression."""
 
-# more different scores than this are no grades of relevance
+# more different scores than this are not grades
 _MOST_GRADES = 20
 
 
-def reliability(problem: Problem, scores: Floats) -> tuple[ReliabilityPoint, ...]:
+def reliability(problem: ComparisonProblem, scores: Floats) -> tuple[ReliabilityPoint, ...]:
     """
-    Calibrate out-of-fold scores by those of the other folds, and hold them against what was judged.
+    Calibrate out-of-fold scores on the other folds and compare them with the judgements.
 
     scores: of ``problem.judged``.
-    Returns: bins; empty where there are no grades, or a fold has too little to be calibrated by.
+    Returns: bins; empty without grades, or if a fold has too few rows for calibration.
     """
     y, parts = problem.y[problem.judged], problem.parts[problem.judged]
     scored = ~np.isnan(y)
@@ -129,16 +123,16 @@ def reliability(problem: Problem, scores: Floats) -> tuple[ReliabilityPoint, ...
     return tuple(ReliabilityPoint(*one) for one in bins)
 
 
-def promised(problem: Problem, scores: Floats, n_models: int) -> tuple[Bound, ...]:
+def error_bounds(problem: ComparisonProblem, scores: Floats, n_models: int) -> tuple[Bound, ...]:
     """
-    Bound the expected error of the winner, as it was learnt for the first fold, by the rows of that fold.
+    Bound the expected error of the winner's model of the first fold, using the test rows of that fold.
 
-    One fold, since what the others say depends on it: they learnt from its rows. The mean over folds would not be
-    narrower, for its width is that of the smallest fold (see `corank.evaluation.bounds.cv_bound`).
+    One fold only: the models of the others were trained on its rows. The mean over folds would not be narrower, since
+    its width is that of the smallest fold (see `corank.evaluation.bounds.cv_bound`).
 
     scores: of ``problem.judged``.
-    n_models: methods that these rows chose among.
-    Returns: one bound; none where the fold holds no two rows of different score.
+    n_models: number of methods among which these rows chose.
+    Returns: one bound; none if the fold has no two rows of different score.
     """
     rows = problem.judged
     out = problem.parts[rows] == 0
@@ -148,19 +142,18 @@ def promised(problem: Problem, scores: Floats, n_models: int) -> tuple[Bound, ..
         found = kpartite_interval(scores[out], problem.y[rows][out], queries, n_models=n_models)
     except InputError:
         return ()
-    said_of = "It is said of the model of the first fold, which learnt from the others; the saved one learnt from all."
-    dealt = () if by_query else ("Rows were dealt to folds by their grades, which is taken for chance.",)
-    return (replace(found, name=f"{found.name}, first fold", assumptions=(*found.assumptions, said_of, *dealt)),)
+    model = "The bound is for the model of the first fold, trained on the others; the saved model is trained on all."
+    stratified = () if by_query else ("Folds were stratified by grade, which is treated as a random assignment.",)
+    return (replace(found, name=f"{found.name}, first fold", assumptions=(*found.assumptions, model, *stratified)),)
 
 
-def coefficients(problem: Problem, model: Any, columns: Sequence[str]) -> tuple[Coefficient, ...]:
+def coefficients(problem: ComparisonProblem, model: Any, columns: Sequence[str]) -> tuple[Coefficient, ...]:
     """
-    Weigh the columns of a model that is linear in them.
+    Return the non-zero weights of a linear model, ordered by weight times standard deviation of the column.
 
-    model: what was refitted; None where it could not be kept.
+    model: the refitted winner, or None.
     columns: names of the columns.
-    Returns: the largest first, by what a usual step in the column moves the score by; columns of weight 0 left out;
-        empty where a step before the last makes of a column more than a multiple of it and a constant.
+    Returns: the largest first; empty if the model is not linear in the given columns.
     """
     weights = _weights(model)
     if weights is None or weights.shape != (len(columns),):
@@ -173,24 +166,24 @@ def coefficients(problem: Problem, model: Any, columns: Sequence[str]) -> tuple[
 
 
 def _weights(model: Any) -> Floats | None:
-    """Weights of the columns as they were given; None where the model is not known to be linear in them."""
+    """Return the weights of the given columns; None if the model is not linear in them."""
     if hasattr(model, "best_estimator_"):
         return _weights(model.best_estimator_)
     if isinstance(model, Pipeline):
         weights = _weights(model[-1])
         for _, step in reversed(model.steps[:-1]):
-            slopes = _slopes(step)
-            if weights is None or slopes is None:
+            factors = _factors(step)
+            if weights is None or factors is None:
                 return None
-            weights = slopes * weights
+            weights = factors * weights
         return weights
     if hasattr(model, "ranker_"):
         return _weights(model.ranker_)
     return np.asarray(model.coef_, dtype=np.float64) if hasattr(model, "coef_") else None
 
 
-def _slopes(step: Any) -> Floats | float | None:
-    """What a step multiplies each column by, beside a constant that it adds; None where it does something else."""
+def _factors(step: Any) -> Floats | float | None:
+    """Return the factors of an affine preprocessing step; None for other steps."""
     if step in (None, "passthrough"):
         return 1.0
     if type(step) in (StandardScaler, MaxAbsScaler):
@@ -204,10 +197,10 @@ def worst_queries(
     winner: Evaluation, base: Evaluation, metric: str, sizes: Mapping[Any, tuple[int, int]]
 ) -> tuple[QueryValue, ...]:
     """
-    List queries by what the winner makes of them, the worst first.
+    Return the queries in order of the winner's metric, the worst first.
 
-    base: of another method, on the same rows.
-    sizes: query to its rows and its scored rows.
+    base: evaluation of the reference method.
+    sizes: number of rows and of scored rows of each query.
     """
     sign = 1.0 if parse_metric(metric).measure.larger_is_better else -1.0
     values, others = winner[metric].values, base[metric].values
@@ -222,9 +215,9 @@ def worst_queries(
 
 def trade_off_points(found: Mapping[float, Evaluation], metric: str) -> tuple[TradeOffPoint, ...]:
     """
-    Lay ranking beside regression.
+    Return the ranking metric and the squared error for each mix.
 
-    found: mix to the evaluation of out-of-fold scores, MSE among its metrics.
+    found: evaluation of out-of-fold scores, with MSE, for each mix.
     """
     return tuple(
         TradeOffPoint(mix, evaluation[metric].mean, float(evaluation["MSE"].micro or evaluation["MSE"].mean))

@@ -1,4 +1,4 @@
-"""What a method is handed to learn from, and how its parameters may be tuned on that alone."""
+"""The training part of a fold, and how methods tune their parameters within it."""
 
 from __future__ import annotations
 
@@ -19,21 +19,20 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 INNER_FOLDS = 3
-"""Folds inside the training part, by which a grid is searched."""
+"""Inner folds of a grid search."""
 
-# scored rows of a single query that are enough to hold some of them out
+# scored rows of a single query from which some can be held out
 _ENOUGH = 8
 
 
 @dataclass(frozen=True, eq=False)
 class Settings:
     """
-    What all trials of a comparison share.
+    Settings shared by all fits of a comparison.
 
-    metric: what parameters are chosen by.
-    convention: how its name is read.
-    seed: of every draw.
-    prior: columns that are scores already, which rankers learn on top of; None where there are none.
+    metric: metric that tuning optimises.
+    seed: random seed.
+    prior: columns that hold prior scores, or None.
     """
 
     metric: str
@@ -43,20 +42,19 @@ class Settings:
 
 
 @dataclass(frozen=True, eq=False)
-class Trial:
+class TrainingPart:
     """
-    A training part, and what a method needs to know to be made for it.
+    The training part of a fold.
 
-    X, y, qid: the rows; NaN marks unscored ones.
-    settings: what all trials share.
-    dice: seeds of this trial's draws.
+    X, y, qid: rows; NaN in y marks unscored ones.
+    seeds: random seeds of this part.
     """
 
     X: Any
     y: Floats
     qid: Ints
     settings: Settings
-    dice: tuple[int, ...]
+    seeds: tuple[int, ...]
 
     @property
     def n_features(self) -> int:
@@ -70,23 +68,23 @@ class Trial:
 
     @cached_property
     def has_unscored_pairs(self) -> bool:
-        """Whether some query holds two unscored rows, for views to agree on."""
+        """Whether some query has two unscored rows, on which views can agree."""
         queries = self.qid[np.isnan(self.y)]
         return len(np.unique(queries)) < len(queries)
 
     @cached_property
     def n_comparable(self) -> int:
-        """Number of queries that hold a pair to learn from."""
+        """Number of queries with two different scores."""
         return len(comparable(self.y[self.scored], self.qid[self.scored]))
 
     @cached_property
     def splits(self) -> list[tuple[Ints, Ints]]:
         """
-        Inner folds: rows to learn from, and rows of other queries to judge by.
+        Inner folds: training rows, and test rows of other queries.
 
-        Where one query holds all pairs its rows are dealt; empty where there is too little to hold anything out.
+        If one query has all pairs, its rows are split; empty if there are too few rows.
         """
-        rng, scored = np.random.default_rng(self.dice), self.scored
+        rng, scored = np.random.default_rng(self.seeds), self.scored
         holds = comparable(self.y[scored], self.qid[scored])
         fold = np.full(len(self.y), -1)
         if len(holds) > 1:
@@ -100,7 +98,7 @@ class Trial:
 
     @property
     def left_out_by(self) -> str | None:
-        """The metric of a path's leave-query-out; None where nothing can be left out."""
+        """Metric of leave-query-out tuning; None if nothing can be left out."""
         if self.n_comparable > 1:
             return self.settings.metric
         return "disagreement" if len(self.scored) >= _ENOUGH else None
@@ -109,18 +107,18 @@ class Trial:
         """
         Return candidates for alpha of a linear model: powers of ten times the number of columns.
 
-        Scaled columns have deviation 1, so that pairs are about as far apart as there are columns.
+        Scaled columns have deviation 1, so the squared distance of a pair grows with the number of columns.
         """
         n = round((high - low) * per_decade) + 1
         return [float(f"{self.n_features * 10.0**power:.6g}") for power in np.linspace(low, high, n)]
 
     def on_prior(self, ranker: Any) -> Any:
-        """Put a ranker on top of the columns that are scores already, where there are any."""
+        """Combine a ranker with the prior columns, if there are any."""
         prior = self.settings.prior
         return ranker if prior is None else OnTop(ColumnMean(list(prior)), ranker)
 
     def searched(self, ranker: Any, grid: Mapping[str, list[Any]]) -> Any:
-        """Return a search over a grid of a ranker's parameters, or the ranker alone where nothing can be held out."""
+        """Return a grid search for a ranker, or the ranker itself if nothing can be held out."""
         ranked = self.on_prior(ranker)
         if not self.splits:
             return ranked
@@ -134,7 +132,7 @@ class Trial:
         )
 
     @property
-    def forces(self) -> str:
-        """The forces of LambdaRank that serve the metric."""
+    def lambdas(self) -> str:
+        """Name of the LambdaRank gradient for the metric."""
         served = {"nDCG": "ndcg", "AP": "map", "RR": "mrr", "ERR": "err", "WTA": "wta"}
         return served.get(parse_metric(self.settings.metric).measure.name, "ranknet")

@@ -1,4 +1,4 @@
-"""What a comparison learns: tasks that are known already or done now, and what they say of each method."""
+"""Run the tasks of a comparison, reuse stored results, and turn them into outcomes and learning curves."""
 
 from __future__ import annotations
 
@@ -14,32 +14,31 @@ from numpy.typing import NDArray
 from corank.data.problem.queries import Queries
 from corank.errors import InputError
 from corank.evaluation.compare.methods import Method
-from corank.evaluation.compare.pool import Crew
-from corank.evaluation.compare.problem import Problem
-from corank.evaluation.compare.results import Result, Results, Task
-from corank.evaluation.compare.values import CurvePoint, Outcome
+from corank.evaluation.compare.pool import WorkerPool
+from corank.evaluation.compare.problem import ComparisonProblem
+from corank.evaluation.compare.results import FoldTask, ResultStore, TaskResult
+from corank.evaluation.compare.values import CurvePoint, MethodOutcome
 from corank.metrics import Convention, Evaluation, bootstrap_interval, evaluate
 from corank.progress import progress
 
 
 @dataclass(frozen=True, eq=False)
-class Jury:
+class FoldEvaluator:
     """
-    The judged rows of a problem.
+    Evaluates out-of-fold scores.
 
     problem, queries: the rows, and the ids of their queries.
-    docids: documents of the rows of the data, or None.
-    convention: how metrics are read.
+    docids: document ids of the rows of the data, or None.
     """
 
-    problem: Problem
+    problem: ComparisonProblem
     queries: Queries
     docids: Any
     convention: Convention
 
     @cached_property
     def ids(self) -> NDArray[Any]:
-        """What each judged row's query is called."""
+        """Query id of each evaluated row."""
         units = self.problem.units[self.problem.judged]
         codes = self.problem.codes[self.problem.judged]
         if not np.array_equal(units, codes):
@@ -48,77 +47,73 @@ class Jury:
 
     @cached_property
     def sizes(self) -> dict[Any, tuple[int, int]]:
-        """Rows and scored rows of each judged query."""
+        """Number of rows and of scored rows of each evaluated query."""
         found = Queries.of(self.ids, len(self.ids))
         scored = np.bincount(found.codes, weights=~np.isnan(self.problem.y[self.problem.judged]))
         return {query: (int(n), int(m)) for query, n, m in zip(found.ids.tolist(), found.sizes, scored, strict=True)}
 
     def evaluate(self, scores: Floats, metrics: Sequence[str]) -> Evaluation:
-        """Hold scores of the judged rows against their grades."""
+        """Evaluate scores of ``problem.judged``."""
         rows = self.problem.judged
         docids = None if self.docids is None else np.asarray(self.docids)[rows]
         return evaluate(self.problem.y[rows], scores, self.ids, metrics, convention=self.convention, docids=docids)
 
     def require(self, metrics: Sequence[str]) -> None:
-        """Raise one sentence, before anything is learnt, where grades do not suit a metric."""
+        """Raise `InputError`, before any fit, if the grades do not suit a metric."""
         found = self.evaluate(np.zeros(len(self.problem.judged)), metrics)
         if not found[metrics[0]].n_used:
-            raise InputError(f"{metrics[0]} is defined for no judged query; choose another with metrics=.")
+            raise InputError(f"{metrics[0]} is undefined for every judged query; choose another metric with metrics=.")
 
 
 Floats = NDArray[np.float64]
 
-# units of the progress bar in a task of cost 1, and the cost of beginning any task
-_TICKS, _BEGINNING = 100, 0.3
+# units of the progress bar per unit of cost, and the cost of starting a task
+_UNITS, _START_COST = 100, 0.3
 
 
 @dataclass(eq=False)
-class Learning:
+class TaskRunner:
     """
-    Tasks on one problem.
+    Runs tasks on one problem.
 
-    jury: judges scores of the problem's rows.
-    methods: everything that may be learnt, by name.
-    results: what is kept.
-    crew: who learns.
-    metrics: what is evaluated; the first is the study's.
-    level: of intervals.
-    verbose: whether to show progress.
-    known, errors: what tasks gave, or why they failed.
-    left: tasks that were asked for, and neither done nor failed when their time was up.
+    methods: all methods by name.
+    workers: processes that run tasks.
+    metrics: the first one is the metric of the study.
+    level: level of intervals.
+    known, errors: results of finished tasks, and messages of failed ones.
+    left: requested tasks that the time limit left unfinished.
     """
 
-    jury: Jury
+    evaluator: FoldEvaluator
     methods: dict[str, Method]
-    results: Results
-    crew: Crew
+    results: ResultStore
+    workers: WorkerPool
     metrics: Sequence[str]
     level: float
     verbose: bool
-    known: dict[Task, Result] = field(default_factory=dict)
-    errors: dict[Task, str] = field(default_factory=dict)
-    left: set[Task] = field(default_factory=set)
+    known: dict[FoldTask, TaskResult] = field(default_factory=dict)
+    errors: dict[FoldTask, str] = field(default_factory=dict)
+    left: set[FoldTask] = field(default_factory=set)
 
-    def run(self, tasks: Sequence[Task], what: str, deadline: float | None, finish: float | None = None) -> None:
+    def run(self, tasks: Sequence[FoldTask], what: str, deadline: float | None, finish: float | None = None) -> None:
         """
-        Do what is not known yet, in the given order.
+        Run the tasks without a stored result, in the given order.
 
-        what: for the progress bar.
-        deadline: when to give up; a task that took longer in other folds than is left is not begun.
-        finish: when the winner has to be refitted too, whoever of those that are or become complete it is; None
-            reserves no time for that.
+        what: label of the progress bar.
+        deadline: end of the time; a task does not start if it took longer than the remaining time in another fold.
+        finish: time at which any possible winner must also be refitted; None reserves no time.
         """
         missing = [task for task in tasks if not self._is_known(task)]
-        costs = {task: _BEGINNING + self.methods[task.method].cost * task.fraction for task in missing}
-        weights = {task: round(_TICKS * cost) for task, cost in costs.items()}
+        costs = {task: _START_COST + self.methods[task.method].cost * task.fraction for task in missing}
+        weights = {task: round(_UNITS * cost) for task, cost in costs.items()}
         with progress(sum(weights.values()), what, self.verbose and bool(missing)) as advance:
 
-            def told(task: Task, error: str) -> None:
+            def on_done(task: FoldTask, error: str) -> None:
                 advance(weights[task])
                 if error or not self._is_known(task):
-                    self.errors[task] = error or "its result could not be read back."
+                    self.errors[task] = error or "its result could not be read."
 
-            def wanted(task: Task) -> bool:
+            def is_wanted(task: FoldTask) -> bool:
                 if self.error_of(task):
                     advance(weights[task])
                     return False
@@ -128,23 +123,23 @@ class Learning:
 
             if missing:
                 files = [(task, self.results.file(task, self.methods[task.method])) for task in missing]
-                self.crew.run(files, told, wanted, deadline)
+                self.workers.run(files, on_done, is_wanted, deadline)
         self.left |= {task for task in missing if not self._is_known(task) and not self.error_of(task)}
 
-    def error_of(self, task: Task) -> str:
-        """Say why a task failed, or another fold of the same; empty where none did."""
+    def error_of(self, task: FoldTask) -> str:
+        """Return why this task, or another fold of it, failed; "" if none did."""
         alike = [error for other, error in list(self.errors.items()) if replace(other, fold=task.fold) == task]
         return alike[0] if alike else ""
 
-    def _is_known(self, task: Task) -> bool:
+    def _is_known(self, task: FoldTask) -> bool:
         if task not in self.known:
             found = self.results.read(task, self.methods[task.method])
             if found is not None:
                 self.known[task] = found
         return task in self.known
 
-    def _expected(self, task: Task) -> float:
-        """Seconds that a task may take: what the same method took for another fold."""
+    def _expected(self, task: FoldTask) -> float:
+        """Estimate the seconds of a task by the other folds of its method."""
         alike = [
             one.fit_seconds + one.predict_seconds
             for other, one in list(self.known.items())
@@ -153,39 +148,39 @@ class Learning:
         return max(alike, default=0.0)
 
     def refit_seconds(self, name: str) -> float:
-        """Seconds that the refit of a method may take: what a fold took, times all rows over those it learnt from."""
-        task, n = Task(name, None), self.jury.problem.n_folds
+        """Estimate the seconds of refitting a method: those of a fold, scaled to all rows."""
+        task, n = FoldTask(name, None), self.evaluator.problem.n_folds
         return 0.0 if self._is_known(task) else self._expected(task) * n / (n - 1)
 
     def _longest_refit(self, name: str) -> float:
-        """Seconds that the refit of a method, or of any that is complete and may win, may take."""
-        complete = [one for one in self.methods if all(task in self.known for task in self.of_folds(one))]
+        """Estimate the longest refit among this method and the complete ones, any of which may win."""
+        complete = [one for one in self.methods if all(task in self.known for task in self.tasks_of(one))]
         return max(self.refit_seconds(one) for one in (name, *complete))
 
-    def of_folds(self, method: str, fraction: float = 1.0, repeat: int = 0) -> list[Task]:
-        """List the tasks of a method, one a fold."""
-        return [Task(method, fold, fraction, repeat) for fold in range(self.jury.problem.n_folds)]
+    def tasks_of(self, method: str, fraction: float = 1.0, repeat: int = 0) -> list[FoldTask]:
+        """Return the tasks of a method, one per fold."""
+        return [FoldTask(method, fold, fraction, repeat) for fold in range(self.evaluator.problem.n_folds)]
 
-    def scores(self, tasks: Sequence[Task]) -> Floats | None:
-        """Put together the scores of all judged rows; None where a fold is missing."""
+    def scores(self, tasks: Sequence[FoldTask]) -> Floats | None:
+        """Return the out-of-fold scores of all evaluated rows; None if a fold is missing."""
         if not all(task in self.known for task in tasks):
             return None
-        scores = np.empty(len(self.jury.problem.y))
+        scores = np.empty(len(self.evaluator.problem.y))
         for task in tasks:
             assert task.fold is not None
-            scores[self.jury.problem.test(task.fold)] = self.known[task].scores
-        return scores[self.jury.problem.judged]
+            scores[self.evaluator.problem.test(task.fold)] = self.known[task].scores
+        return scores[self.evaluator.problem.judged]
 
-    def outcome(self, name: str) -> Outcome:
-        """Say what a method did."""
-        method, tasks = self.methods[name], self.of_folds(name)
+    def outcome(self, name: str) -> MethodOutcome:
+        """Return the outcome of a method."""
+        method, tasks = self.methods[name], self.tasks_of(name)
         done = [self.known[task] for task in tasks if task in self.known]
         scores, error = self.scores(tasks), self.error_of(tasks[0])
-        evaluation = None if scores is None else self.jury.evaluate(scores, self.metrics)
+        evaluation = None if scores is None else self.evaluator.evaluate(scores, self.metrics)
         low = high = float("nan")
         if evaluation is not None:
             low, high = self.interval(evaluation[self.metrics[0]].values)
-        return Outcome(
+        return MethodOutcome(
             name=name,
             title=method.title,
             is_label_free=method.is_label_free,
@@ -205,7 +200,7 @@ class Learning:
         )
 
     def interval(self, values: Floats) -> tuple[float, float]:
-        """Return the bootstrap interval of a mean over queries; the same queries are drawn for every method."""
+        """Return the bootstrap interval of a mean over queries, with the same draws for every method."""
         kept = values[~np.isnan(values)]
         if len(kept) == 0:
             return float("nan"), float("nan")
@@ -215,16 +210,16 @@ class Learning:
         self, names: Sequence[str], fractions: Sequence[float], n_repeats: int, deadline: float | None
     ) -> tuple[CurvePoint, ...]:
         """
-        Learn from shares of the scored queries.
+        Fit methods on shares of the scored queries.
 
-        names: methods that are complete.
-        fractions: shares below 1, ascending; those that leave fewer than two queries are passed over.
+        names: complete methods.
+        fractions: shares below 1, ascending; shares with fewer than two queries are skipped.
         """
-        n_scored = [len(np.unique(self.jury.problem.units[rows][~np.isnan(y)])) for rows, y in self._training]
+        n_scored = [len(np.unique(self.evaluator.problem.units[rows][~np.isnan(y)])) for rows, y in self._training]
         shares = [share for share in fractions if share * min(n_scored) >= 2]
         learnt = [name for name in names if not self.methods[name].is_label_free]
         points = [(name, share, repeat) for repeat in range(n_repeats) for share in shares for name in learnt]
-        self.run([task for point in points for task in self.of_folds(*point)], "learning curve", deadline)
+        self.run([task for point in points for task in self.tasks_of(*point)], "learning curve", deadline)
         found = []
         for name in names:
             for share in (*shares, 1.0):
@@ -235,9 +230,9 @@ class Learning:
         return tuple(found)
 
     def _point(self, name: str, share: float, repeats: list[tuple[float, int]], n: int) -> CurvePoint | None:
-        drawn = [self.scores(self.of_folds(name, *repeat)) for repeat in repeats]
+        drawn = [self.scores(self.tasks_of(name, *repeat)) for repeat in repeats]
         metric = self.metrics[0]
-        values = [self.jury.evaluate(scores, [metric])[metric].values for scores in drawn if scores is not None]
+        values = [self.evaluator.evaluate(scores, [metric])[metric].values for scores in drawn if scores is not None]
         if not values:
             return None
         means = np.mean(values, axis=0)
@@ -247,4 +242,4 @@ class Learning:
 
     @property
     def _training(self) -> list[tuple[NDArray[np.int64], Floats]]:
-        return [self.jury.problem.train(fold) for fold in range(self.jury.problem.n_folds)]
+        return [self.evaluator.problem.train(fold) for fold in range(self.evaluator.problem.n_folds)]

@@ -1,4 +1,4 @@
-"""The methods that are compared, from the simplest to the most involved, and how each is tuned."""
+"""The methods of a comparison, from the simplest to the most complex, and how each is tuned."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from corank.data.problem.rows import as_rows
 from corank.errors import InputError, import_extra, reason, suggest_names
 from corank.estimator import ColumnMean
 from corank.estimator.base import Ranker
-from corank.evaluation.compare.fold import INNER_FOLDS, Trial
+from corank.evaluation.compare.fold import INNER_FOLDS, TrainingPart
 from corank.evaluation.compare.problem import comparable
 from corank.gp import OrdinalGP, PreferenceGP
 from corank.lambdarank import LambdaRank
@@ -32,15 +32,15 @@ from corank.rls import CoRankRLS, RankRLS, ViewRankRLS
 
 Floats = NDArray[np.float64]
 
-# the gains that LightGBM's defaults have
+# number of grades in LightGBM's default gains
 _GRADES = 31
 
 
 class RandomOrder(BaseEstimator):
     """
-    No order: equal scores where a convention takes the expectation over ties, else random ones.
+    A random order: equal scores if the convention averages over ties, else random scores.
 
-    is_drawn: whether scores are drawn.
+    is_drawn: whether scores are random.
     """
 
     def __init__(self, is_drawn: bool, *, random_state: Any = None) -> None:
@@ -48,18 +48,18 @@ class RandomOrder(BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn nothing."""
+        """Do nothing."""
         self.is_fitted_ = True
         return self
 
     def predict(self, X: Any) -> Floats:
-        """Score rows without a look."""
+        """Return equal or random scores."""
         n = X.shape[0]
         return np.random.default_rng(self.random_state).random(n) if self.is_drawn else np.zeros(n)
 
 
 class LightGBM(BaseEstimator):
-    """LightGBM's lambdarank with its defaults, on one thread; the model is one of corank's that holds its trees."""
+    """LightGBM's lambdarank with its defaults, on one thread; the fitted model is a `LambdaRank` with its trees."""
 
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"qid": True}
 
@@ -67,12 +67,12 @@ class LightGBM(BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X: Any, y: ArrayLike, *, qid: ArrayLike) -> Self:
-        """Grow trees on the scored rows."""
+        """Fit trees to the scored rows."""
         rows, grades = as_rows(X), np.asarray(y, dtype=np.float64)
         scored = ~np.isnan(grades)
         if not np.isin(grades[scored], np.arange(_GRADES)).all():
             raise InputError(
-                f"LightGBM's lambdarank takes whole grades from 0 to {_GRADES - 1} only; leave lightgbm out."
+                f"LightGBM's lambdarank accepts whole grades from 0 to {_GRADES - 1} only; leave lightgbm out."
             )
         queries = Queries.of(np.asarray(qid)[scored], int(scored.sum()))
         order = np.flatnonzero(scored)[queries.order]
@@ -94,7 +94,7 @@ class LightGBM(BaseEstimator):
 N_BASIS, N_DICTIONARY = 200, 500
 COUPLINGS = [0.01, 0.1, 1.0, 10.0]
 KERNEL_ALPHAS = [1e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 1.0]
-"""Candidates for alpha where rows are at most √2 apart in the space of the kernel."""
+"""Candidates for alpha of kernels with unit diagonal, where rows are at most √2 apart in feature space."""
 
 _PATH = "alpha by exact leave-query-out"
 _SEARCH = f"by {INNER_FOLDS}-fold cross-validation over queries"
@@ -103,24 +103,24 @@ _SEARCH = f"by {INNER_FOLDS}-fold cross-validation over queries"
 @dataclass(frozen=True)
 class Method:
     """
-    One method: how it is made for a training part.
+    A method of a comparison.
 
-    name, title: as it is typed, and in words.
-    make: gives an estimator that is not fitted; tuning is part of its ``fit``.
-    cost: about how many times the time of RankRLS it takes; cheap ones are run first.
-    tuning: how parameters are chosen, in words.
-    signature: what else its results depend on, for results that are kept.
-    is_label_free: whether it needs no judgement.
-    uses_unscored: whether unscored rows change it.
-    takes_unscored: whether ``fit`` may be handed rows without a score; others never see them.
-    warms_up: whether it is corank's, and compiles when it is first used.
-    complexity: place in the order of simplicity.
-    module: an optional dependency.
+    name, title: identifier, and name in reports.
+    make: returns an unfitted estimator for a training part; tuning is part of its ``fit``.
+    cost: rough time relative to RankRLS; cheap methods run first.
+    tuning: description of how parameters are chosen.
+    signature: anything else that stored results depend on.
+    is_label_free: whether it needs no judgements.
+    uses_unscored: whether unscored rows change the model.
+    takes_unscored: whether ``fit`` accepts unscored rows; otherwise they are removed.
+    warms_up: whether it compiles kernels when first used.
+    complexity: rank from the simplest method.
+    module: optional dependency.
     """
 
     name: str
     title: str
-    make: Callable[[Trial], Any]
+    make: Callable[[TrainingPart], Any]
     cost: float = 1.0
     tuning: str = ""
     signature: str = ""
@@ -133,120 +133,120 @@ class Method:
 
     @property
     def is_installed(self) -> bool:
-        """Whether what it needs besides corank is there."""
+        """Whether its optional dependency is installed."""
         return not self.module or find_spec(self.module) is not None
 
 
-def _random(trial: Trial) -> Any:
-    return RandomOrder(trial.settings.convention.ties != "expectation", random_state=list(trial.dice))
+def _random(part: TrainingPart) -> Any:
+    return RandomOrder(part.settings.convention.ties != "expectation", random_state=list(part.seeds))
 
 
-def _columns(trial: Trial) -> Any:
-    prior = trial.settings.prior
-    return ColumnMean(list(range(trial.n_features)) if prior is None else list(prior))
+def _columns(part: TrainingPart) -> Any:
+    prior = part.settings.prior
+    return ColumnMean(list(range(part.n_features)) if prior is None else list(prior))
 
 
-def _rankrls(trial: Trial) -> Any:
-    by = trial.left_out_by
-    return trial.on_prior(RankRLS() if by is None else RankRLS(alphas=trial.ratios(-5.0, 1.0, 2), metric=by))
+def _rankrls(part: TrainingPart) -> Any:
+    by = part.left_out_by
+    return part.on_prior(RankRLS() if by is None else RankRLS(alphas=part.ratios(-5.0, 1.0, 2), metric=by))
 
 
-def _rankrls_gaussian(trial: Trial) -> Any:
-    by, n = trial.left_out_by, min(N_BASIS, len(trial.scored))
+def _rankrls_gaussian(part: TrainingPart) -> Any:
+    by, n = part.left_out_by, min(N_BASIS, len(part.scored))
     alphas = None if by is None else KERNEL_ALPHAS
-    return trial.on_prior(
-        RankRLS(kernel="gaussian", alphas=alphas, metric=by, n_basis=n, random_state=trial.settings.seed)
+    return part.on_prior(
+        RankRLS(kernel="gaussian", alphas=alphas, metric=by, n_basis=n, random_state=part.settings.seed)
     )
 
 
-def _co_rankrls(trial: Trial) -> Any:
-    by = trial.left_out_by if trial.n_comparable > 1 else None
-    couplings = COUPLINGS if trial.has_unscored_pairs else [0.0]
-    path: dict[str, Any] = {"alphas": trial.ratios(-5.0, 1.0, 2), "couplings": couplings, "metric": by} if by else {}
-    return trial.on_prior(CoRankRLS(random_state=trial.settings.seed, **path))
+def _co_rankrls(part: TrainingPart) -> Any:
+    by = part.left_out_by if part.n_comparable > 1 else None
+    couplings = COUPLINGS if part.has_unscored_pairs else [0.0]
+    path: dict[str, Any] = {"alphas": part.ratios(-5.0, 1.0, 2), "couplings": couplings, "metric": by} if by else {}
+    return part.on_prior(CoRankRLS(random_state=part.settings.seed, **path))
 
 
-def _view_rankrls(trial: Trial) -> Any:
-    by = trial.left_out_by if trial.n_comparable > 1 else None
-    path: dict[str, Any] = {"alphas": trial.ratios(-5.0, 1.0, 2), "metric": by} if by else {}
-    return trial.on_prior(ViewRankRLS(random_state=trial.settings.seed, **path))
+def _view_rankrls(part: TrainingPart) -> Any:
+    by = part.left_out_by if part.n_comparable > 1 else None
+    path: dict[str, Any] = {"alphas": part.ratios(-5.0, 1.0, 2), "metric": by} if by else {}
+    return part.on_prior(ViewRankRLS(random_state=part.settings.seed, **path))
 
 
-def _ranksvm(trial: Trial) -> Any:
-    return trial.searched(RankSVM(), {"alpha": trial.ratios(-4.0, 0.0)})
+def _ranksvm(part: TrainingPart) -> Any:
+    return part.searched(RankSVM(), {"alpha": part.ratios(-4.0, 0.0)})
 
 
-def _ranksvm_gaussian(trial: Trial) -> Any:
-    n = min(N_BASIS, len(trial.scored))
-    ranker = RankSVM(kernel="gaussian", n_basis=n, random_state=trial.settings.seed)
-    return trial.searched(ranker, {"alpha": [1e-4, 1e-3, 1e-2, 0.1]})
+def _ranksvm_gaussian(part: TrainingPart) -> Any:
+    n = min(N_BASIS, len(part.scored))
+    ranker = RankSVM(kernel="gaussian", n_basis=n, random_state=part.settings.seed)
+    return part.searched(ranker, {"alpha": [1e-4, 1e-3, 1e-2, 0.1]})
 
 
-def _spd(trial: Trial) -> Any:
-    # RankSVM has the squared hinge; the logistic loss is what is left of the exact ones
-    return trial.searched(SPD("logistic"), {"alpha": trial.ratios(-4.0, 0.0)})
+def _spd(part: TrainingPart) -> Any:
+    # RankSVM covers the squared hinge loss
+    return part.searched(SPD("logistic"), {"alpha": part.ratios(-4.0, 0.0)})
 
 
-def _crr(trial: Trial) -> Any:
-    return trial.searched(CRR(), {"mix": [0.1, 0.5, 0.9], "alpha": trial.ratios(-4.0, -1.0)})
+def _crr(part: TrainingPart) -> Any:
+    return part.searched(CRR(), {"mix": [0.1, 0.5, 0.9], "alpha": part.ratios(-4.0, -1.0)})
 
 
-def _lcra(trial: Trial) -> Any:
-    ranker = LCRA(random_state=trial.settings.seed, solver="exact")
-    couplings = COUPLINGS if trial.has_unscored_pairs else [0.0]
-    return trial.searched(ranker, {"coupling": couplings, "alpha": trial.ratios(-4.0, -1.0)})
+def _lcra(part: TrainingPart) -> Any:
+    ranker = LCRA(random_state=part.settings.seed, solver="exact")
+    couplings = COUPLINGS if part.has_unscored_pairs else [0.0]
+    return part.searched(ranker, {"coupling": couplings, "alpha": part.ratios(-4.0, -1.0)})
 
 
-def _pursuit(trial: Trial) -> Any:
-    n = min(N_DICTIONARY, len(trial.scored))
-    ranker = RankingPursuit(dictionary=n, early_stopping=trial.n_comparable > 1, random_state=trial.settings.seed)
-    return trial.on_prior(ranker)
+def _pursuit(part: TrainingPart) -> Any:
+    n = min(N_DICTIONARY, len(part.scored))
+    ranker = RankingPursuit(dictionary=n, early_stopping=part.n_comparable > 1, random_state=part.settings.seed)
+    return part.on_prior(ranker)
 
 
-def _co_pursuit(trial: Trial) -> Any:
-    n = min(N_BASIS, len(trial.scored))
-    ranker = CoRankingPursuit(dictionary=n, early_stopping=trial.n_comparable > 1, random_state=trial.settings.seed)
-    couplings = COUPLINGS if trial.has_unscored_pairs else [0.0]
-    return trial.searched(ranker, {"coupling": couplings})
+def _co_pursuit(part: TrainingPart) -> Any:
+    n = min(N_BASIS, len(part.scored))
+    ranker = CoRankingPursuit(dictionary=n, early_stopping=part.n_comparable > 1, random_state=part.settings.seed)
+    couplings = COUPLINGS if part.has_unscored_pairs else [0.0]
+    return part.searched(ranker, {"coupling": couplings})
 
 
-def _lambdarank(trial: Trial) -> Any:
-    ranker = LambdaRank(trial.forces, random_state=trial.settings.seed)
-    return trial.searched(ranker, {"weight_decay": [0.1, 1.0, 10.0]})
+def _lambdarank(part: TrainingPart) -> Any:
+    ranker = LambdaRank(part.lambdas, random_state=part.settings.seed)
+    return part.searched(ranker, {"weight_decay": [0.1, 1.0, 10.0]})
 
 
-def _lambdarank_mlp(trial: Trial) -> Any:
-    ranker = LambdaRank(trial.forces, "mlp", random_state=trial.settings.seed)
-    return trial.searched(ranker, {"weight_decay": [0.1, 1.0, 10.0]})
+def _lambdarank_mlp(part: TrainingPart) -> Any:
+    ranker = LambdaRank(part.lambdas, "mlp", random_state=part.settings.seed)
+    return part.searched(ranker, {"weight_decay": [0.1, 1.0, 10.0]})
 
 
-def _lambdarank_trees(trial: Trial) -> Any:
-    ranker = LambdaRank(None if trial.forces == "ndcg" else trial.forces, "trees", random_state=trial.settings.seed)
-    return trial.searched(ranker, {"n_steps": [50, 100, 200]})
+def _lambdarank_trees(part: TrainingPart) -> Any:
+    ranker = LambdaRank(None if part.lambdas == "ndcg" else part.lambdas, "trees", random_state=part.settings.seed)
+    return part.searched(ranker, {"n_steps": [50, 100, 200]})
 
 
-def _ordinal_gp(trial: Trial) -> Any:
-    n = min(N_BASIS, len(trial.scored))
-    return trial.on_prior(OrdinalGP(n_basis=n, random_state=trial.settings.seed))
+def _ordinal_gp(part: TrainingPart) -> Any:
+    n = min(N_BASIS, len(part.scored))
+    return part.on_prior(OrdinalGP(n_basis=n, random_state=part.settings.seed))
 
 
-def _preference_gp(trial: Trial) -> Any:
-    n = min(N_BASIS, len(trial.scored))
-    return trial.on_prior(PreferenceGP(n_basis=n, max_pairs=2000, random_state=trial.settings.seed))
+def _preference_gp(part: TrainingPart) -> Any:
+    n = min(N_BASIS, len(part.scored))
+    return part.on_prior(PreferenceGP(n_basis=n, max_pairs=2000, random_state=part.settings.seed))
 
 
-def _lightgbm(trial: Trial) -> Any:
-    return LightGBM(random_state=trial.settings.seed)
+def _lightgbm(part: TrainingPart) -> Any:
+    return LightGBM(random_state=part.settings.seed)
 
 
 BASELINES = ("random", "columns")
-"""What needs no judgement, and is always there."""
+"""Label-free methods, always included."""
 
 DEFAULT = ("rankrls", "ranksvm", "crr", "lcra", "rankrls-gaussian", "lambdarank", "lightgbm")
-"""What is compared where nothing is named."""
+"""Methods compared by default."""
 
 QUICK = ("rankrls", "crr", "lcra", "lightgbm")
-"""What is compared in a hurry."""
+"""Methods compared by ``--quick``."""
 
 _ORDERED = (
     Method("random", "random order", _random, 0.01, is_label_free=True),
@@ -273,19 +273,19 @@ _ORDERED = (
 )  # fmt: skip
 
 METHODS: dict[str, Method] = {one.name: replace(one, complexity=at) for at, one in enumerate(_ORDERED)}
-"""Every method that has a name."""
+"""All named methods."""
 
 
 def find_methods(
     models: Iterable[str] | Mapping[str, Any], prior: tuple[int, ...] | None, is_sparse: bool = False
 ) -> dict[str, Method]:
     """
-    Look up methods by name, or make them of estimators; what needs no judgement is added.
+    Look up methods by name, or wrap estimators, and add the label-free methods.
 
-    models: names, in which case and hyphens do not matter, or name to estimator, the simplest first.
-    prior: columns that are scores already.
-    is_sparse: whether rows are; the mean of all columns says nothing then, and is left out.
-    Returns: name to method, from the simplest to the most involved.
+    models: names, whose case and hyphens do not matter, or a mapping of name to estimator, the simplest first.
+    prior: columns that hold prior scores.
+    is_sparse: whether rows are sparse; the mean of all columns is then left out.
+    Returns: name to method, from the simplest to the most complex.
     """
     if isinstance(models, str):
         models = [models]
@@ -294,7 +294,7 @@ def find_methods(
     if isinstance(models, Mapping):
         for place, (name, estimator) in enumerate(models.items()):
             if name in BASELINES:
-                raise InputError(f"a model is called {name!r}, as a baseline is; give it another name.")
+                raise InputError(f"a model is called {name!r}, which is the name of a baseline; choose another name.")
             chosen.append(_of_estimator(str(name), estimator, len(BASELINES) + place))
     else:
         chosen += [_find(name) for name in models]
@@ -331,7 +331,7 @@ def _of_estimator(name: str, estimator: Any, place: int) -> Method:
         name,
         partial(_cloned, estimator),
         cost=10.0 + place,
-        tuning="none: as it was given",
+        tuning="none: as passed",
         signature=hashlib.sha256(pickled(estimator)).hexdigest()[:16],
         is_label_free=is_ranker and not last._needs_judgements,
         uses_unscored=is_ranker and bool(getattr(last, "coupling", 0.0)),
@@ -341,18 +341,18 @@ def _of_estimator(name: str, estimator: Any, place: int) -> Method:
     )
 
 
-def _cloned(estimator: Any, trial: Trial) -> Any:
+def _cloned(estimator: Any, part: TrainingPart) -> Any:
     copy = clone(estimator)
-    if copy.get_params(deep=False).get("random_state", trial) is None:
-        copy.set_params(random_state=trial.settings.seed)
+    if copy.get_params(deep=False).get("random_state", part) is None:
+        copy.set_params(random_state=part.settings.seed)
     return copy
 
 
 def pickled(thing: Any) -> bytes:
     """
-    Return an object as bytes for another process of this comparison.
+    Pickle an object for a worker process.
 
-    Where cloudpickle is installed (dask and others bring it), classes that a script or a notebook defines travel too.
+    If cloudpickle is installed (dask brings it), classes defined in a script or a notebook can be pickled too.
     """
     try:
         by_value = importlib.import_module("cloudpickle")
@@ -362,7 +362,7 @@ def pickled(thing: Any) -> bytes:
         return bytes(by_value.dumps(thing))
     except Exception as error:
         raise InputError(
-            f"a {type(thing).__name__} cannot be handed to another process ({reason(error)}); define it in a module."
+            f"a {type(thing).__name__} cannot be pickled for a worker process ({reason(error)}); define it in a module."
         ) from error
 
 
@@ -371,5 +371,5 @@ def trade_off(mix: float) -> Method:
     return Method(f"crr-mix-{mix:g}", f"CRR, mix {mix:g}", partial(_crr_at, mix), 0.5, signature="default alpha")
 
 
-def _crr_at(mix: float, trial: Trial) -> Any:
-    return trial.on_prior(CRR(mix=mix))
+def _crr_at(mix: float, part: TrainingPart) -> Any:
+    return part.on_prior(CRR(mix=mix))

@@ -1,4 +1,9 @@
-"""The processes that learn: tasks are handed to whichever is idle, until all are done or time is up."""
+"""
+A pool of worker processes with a time limit, per-task memory and recovery from killed tasks.
+
+`concurrent.futures` and loky cannot replace it: a killed task breaks their whole pool, workers outlive a killed parent,
+and the peak memory of a task cannot be measured in a process that earlier tasks have used.
+"""
 
 from __future__ import annotations
 
@@ -16,41 +21,41 @@ from time import monotonic
 from typing import Any, Self
 
 from corank.evaluation.compare.methods import pickled
-from corank.evaluation.compare.results import Task
+from corank.evaluation.compare.results import FoldTask
 from corank.evaluation.compare.task import CAN_FORK
 
 _SERVE = "from corank.evaluation.compare.task import serve; serve()"
-# one thread each: processes are what runs side by side, and times can be compared
+# one thread per process, so that processor times of methods are comparable
 _ONE_THREAD = {
     f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "VECLIB_MAXIMUM", "NUMBA", "BLIS")
 }
 _PATIENCE = 5.0
-"""Seconds that a process is given to end by itself."""
+"""Seconds to wait for a process to exit before it is killed."""
 
 
 class Worker:
     """
-    One process of `corank.evaluation.compare.task`, started when it is needed.
+    One process that runs `corank.evaluation.compare.task.serve`, started when it is first needed.
 
-    hello: its first line.
-    log: where its complaints go.
+    setup: first line of its input.
+    log: file for its standard error.
     """
 
-    def __init__(self, hello: bytes, log: Path) -> None:
-        self._hello, self._log = hello, log
+    def __init__(self, setup: bytes, log: Path) -> None:
+        self._hello, self._log = setup, log
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = Lock()
 
     def run(self, line: bytes) -> str | None:
-        """Hand over a task; return its error, empty where there was none, or None where the worker was stopped."""
-        process, hello = self._started()
+        """Run a task; return its error message, "" for success, or None if the worker was stopped."""
+        process, setup = self._started()
         try:
             assert process.stdin is not None
             assert process.stdout is not None
-            process.stdin.write(hello + line)
+            process.stdin.write(setup + line)
             process.stdin.flush()
             answer = process.stdout.readline()
-        except (OSError, ValueError):  # a pipe that broke or was closed
+        except (OSError, ValueError):  # broken or closed pipe
             answer = b""
         with self._lock:
             was_stopped = self._process is not process
@@ -60,20 +65,20 @@ class Worker:
             return None
         if not answer:
             self._end(process)
-            return f"the process that learns ended by itself{self._last_words()}."
+            return f"the worker process exited unexpectedly{self._last_log_line()}."
         if not CAN_FORK:
             self._end(process)
         return str(json.loads(answer)["error"])
 
     def stop(self) -> None:
-        """End the process and whatever it is doing."""
+        """End the process and its current task."""
         with self._lock:
             process, self._process = self._process, None
         if process is not None:
             self._end(process)
 
     def _started(self) -> tuple[subprocess.Popen[bytes], bytes]:
-        """Return the process, and what it has to be told first."""
+        """Return the process, and the input that it needs before the task."""
         with self._lock:
             if self._process is not None:
                 return self._process, b""
@@ -84,7 +89,7 @@ class Worker:
                     stdout=subprocess.PIPE,
                     stderr=log,
                     env={**os.environ, **_ONE_THREAD, "PYTHONPATH": os.pathsep.join(map(str, sys.path))},
-                    start_new_session=True,  # Ctrl-C is for the comparison, which ends its processes
+                    start_new_session=True,  # Ctrl-C reaches the parent only, which stops its workers
                 )
             return self._process, self._hello
 
@@ -102,18 +107,17 @@ class Worker:
         if process.stdout is not None:
             process.stdout.close()
 
-    def _last_words(self) -> str:
+    def _last_log_line(self) -> str:
         lines = self._log.read_text(errors="replace").strip().splitlines()
         return f" ({lines[-1]})" if lines else ""
 
 
 @dataclass
-class Crew:
+class WorkerPool:
     """
-    Some workers on one problem.
+    Workers that share one problem.
 
-    scratch: a folder that holds what `Problem.save` wrote.
-    methods, settings: what workers know.
+    scratch: folder written by `ComparisonProblem.save`.
     n: number of workers.
     """
 
@@ -124,8 +128,8 @@ class Crew:
     _workers: list[Worker] = field(default_factory=list)
 
     def __enter__(self) -> Self:
-        hello = b64encode(pickled((str(self.scratch), self.methods, self.settings))) + b"\n"
-        self._workers = [Worker(hello, self.scratch / f"worker-{at}.log") for at in range(self.n)]
+        setup = b64encode(pickled((str(self.scratch), self.methods, self.settings))) + b"\n"
+        self._workers = [Worker(setup, self.scratch / f"worker-{at}.log") for at in range(self.n)]
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -134,31 +138,31 @@ class Crew:
 
     def run(
         self,
-        tasks: Iterable[tuple[Task, Path]],
-        told: Callable[[Task, str], None],
-        wanted: Callable[[Task], bool],
+        tasks: Iterable[tuple[FoldTask, Path]],
+        on_done: Callable[[FoldTask, str], None],
+        is_wanted: Callable[[FoldTask], bool],
         deadline: float | None,
     ) -> None:
         """
-        Do tasks, in their order.
+        Run tasks in order.
 
-        tasks: each with the place of its result.
-        told: is told of each task that was done, and its error.
-        wanted: is asked before a task is begun.
-        deadline: when what is not done is given up, by `time.monotonic`.
+        tasks: tasks with the paths of their results.
+        on_done: called with each finished task and its error message.
+        is_wanted: called before a task starts; False skips it.
+        deadline: time by `time.monotonic` at which unfinished tasks are stopped.
         """
         waiting, lock = iter(list(tasks)), Lock()
-        answers: Queue[tuple[Task, str | None] | None] = Queue()
+        answers: Queue[tuple[FoldTask, str | None] | None] = Queue()
 
         def follow(worker: Worker) -> None:
             try:
                 while True:
                     with lock:
-                        given = next((one for one in waiting if wanted(one[0])), None)
-                    if given is None or (deadline is not None and monotonic() >= deadline):
+                        entry = next((one for one in waiting if is_wanted(one[0])), None)
+                    if entry is None or (deadline is not None and monotonic() >= deadline):
                         break
-                    line = json.dumps({"task": asdict(given[0]), "path": str(given[1])}).encode() + b"\n"
-                    answers.put((given[0], worker.run(line)))
+                    line = json.dumps({"task": asdict(entry[0]), "path": str(entry[1])}).encode() + b"\n"
+                    answers.put((entry[0], worker.run(line)))
             finally:
                 answers.put(None)
 
@@ -177,9 +181,9 @@ class Crew:
                 if answer is None:
                     n_busy -= 1
                 elif answer[1] is not None:
-                    told(answer[0], answer[1])
+                    on_done(answer[0], answer[1])
         except BaseException:
-            # nothing new is begun, and what is under way ends
+            # start no further task and stop the running ones
             with lock:
                 waiting = iter(())
             self.__exit__()

@@ -1,4 +1,4 @@
-"""The rows of a comparison: the data and a pool, what each fold learns from and is judged by, on disk and back."""
+"""The rows of a comparison and their folds, and how they are stored for the worker processes."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from corank.parameters import is_whole
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
+class InputRows:
     """
-    Rows as they came.
+    Rows as the user passed them: arrays, a frame, a file that was read, or a `RankingData`.
 
-    X, y, qid: as `Ranker.fit` takes them; y is None where there are no scores.
-    docids: documents of the rows, for conventions that order ties by them.
-    names: of the columns; None where they have none.
+    X, y, qid: as for `Ranker.fit`; y is None without scores.
+    docids: document ids, for conventions that order ties by them.
+    names: column names, or None.
     """
 
     X: Any
@@ -40,33 +40,33 @@ class Given:
     names: Sequence[str] | None = None
 
     @classmethod
-    def of(cls, X: Any, y: Any, qid: Any) -> Given:
-        """Take rows, or what brings scores and queries along."""
+    def of(cls, X: Any, y: Any, qid: Any) -> InputRows:
+        """Accept rows, or an object that holds rows, scores and queries."""
         if X is None:
-            raise InputError("X is missing; pass the rows, or what corank.read returns.")
+            raise InputError("X is missing; pass the rows, or the result of corank.read.")
         if isinstance(X, Collection | RankingData):
             if y is not None or qid is not None:
-                raise InputError(f"y or qid came beside a {type(X).__name__}, which holds them; pass it alone.")
+                raise InputError(f"y or qid was passed with a {type(X).__name__}, which holds both; pass it alone.")
             if isinstance(X, Collection):
                 return cls(X.X, X.y, X.qid, X.docids, X.names)
             if X.pairs is not None:
                 raise InputError(
-                    "the data holds preferences only, and methods are judged by scores; pass one score per row, NaN "
-                    "where unscored."
+                    "the data holds preferences only, but methods are evaluated by scores; pass one score per row, NaN "
+                    "for unscored rows."
                 )
             return cls(X.X, X.y, X.queries.ids[X.queries.codes])
         names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
         return cls(X, y, qid, None, names)
 
     def columns(self, prior: Sequence[int], n: int) -> tuple[int, ...]:
-        """Check numbers of columns that are scores already, of `n` columns."""
+        """Check the numbers of prior columns against `n` columns."""
         found = tuple(prior)
         if not found or not all(is_whole(at) and 0 <= at < n for at in found):
             raise InputError(f"prior is {list(found)!r}; pass one or more column numbers from 0 to {n - 1}.")
         return tuple(int(at) for at in found)
 
-    def names_of(self, n: int) -> tuple[str, ...]:
-        """Return names of `n` columns, or their numbers from 1."""
+    def column_names(self, n: int) -> tuple[str, ...]:
+        """Return the names of `n` columns, or their 1-based numbers."""
         return tuple(str(at + 1) for at in range(n)) if self.names is None else tuple(self.names)
 
 
@@ -74,25 +74,24 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 ALWAYS = -1
-"""Part of the rows that every fold learns from."""
+"""Part of the rows that are in every training set."""
 
-# rows of one query that stand for a query, and the most such groups
+# size of a group of rows that replaces a query, and the largest number of groups
 _GROUP, _MOST_GROUPS = 10, 50
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class ComparisonProblem:
     """
-    Rows of the data, then those of the pool, each in the part that its query is judged in.
+    Rows of the data followed by those of the pool, with the fold of each.
 
     X: float rows, dense or CSR.
-    y: scores; NaN where unscored, as all rows of the pool are.
+    y: scores; NaN for unscored rows, which include all rows of the pool.
     codes: number of each row's query.
-    parts: the fold in which each row is left out, or `ALWAYS`; a query of the data lies in one part, with the rows that
-        the pool has of it.
-    units: what metrics take for a query: its number or, where all scores lie in one query, that of a group of its rows;
-        −1 for rows that are never judged.
-    n_own: rows of the data.
+    parts: the fold that leaves a row out, or `ALWAYS`; all rows of a query, also in the pool, are in one part.
+    units: the unit over which metrics average: the query or, if all scores are in one query, a group of its rows;
+        −1 for rows that are not evaluated.
+    n_own: number of rows of the data.
     """
 
     X: Any
@@ -104,7 +103,7 @@ class Problem:
 
     @property
     def unit(self) -> str:
-        """What methods are paired by, in words."""
+        """Unit of the paired tests in words."""
         judged = self.units >= 0
         return "queries" if (self.units[judged] == self.codes[judged]).all() else "groups of rows"
 
@@ -115,46 +114,44 @@ class Problem:
 
     @cached_property
     def judged(self) -> Ints:
-        """Rows that are scored by models which did not learn from their query, ascending."""
+        """Rows that get out-of-fold scores, ascending."""
         return np.flatnonzero(self.parts[: self.n_own] != ALWAYS)
 
     def test(self, fold: int) -> Ints:
-        """Return the rows that a fold is judged by."""
+        """Return the test rows of a fold."""
         return np.asarray(self.judged[self.parts[self.judged] == fold])
 
-    def train(self, fold: int | None, fraction: float = 1.0, dice: tuple[int, ...] = ()) -> tuple[Ints, Floats]:
+    def train(self, fold: int | None, fraction: float = 1.0, seeds: tuple[int, ...] = ()) -> tuple[Ints, Floats]:
         """
-        Return what a fold learns from.
+        Return the training rows of a fold and their scores.
 
         fold: None leaves nothing out.
-        fraction: share of the scored queries that keep their scores; smaller shares of the same dice are part of
+        fraction: share of the scored queries that keep their scores; with equal seeds, smaller shares are subsets of
             larger ones.
-        dice: seeds of the choice.
-        Returns: rows, and their scores.
         """
         rows = np.arange(len(self.y)) if fold is None else np.flatnonzero(self.parts != fold)
         y = np.array(self.y[rows])
         if fraction < 1.0:
-            kept = self._some_units(np.unique(self.units[rows][~np.isnan(y)]), fraction, dice)
+            kept = self._some_units(np.unique(self.units[rows][~np.isnan(y)]), fraction, seeds)
             y[~np.isin(self.units[rows], kept)] = np.nan
         return rows, y
 
-    def _some_units(self, units: Ints, fraction: float, dice: tuple[int, ...]) -> Ints:
-        """Draw scored queries, at least one of them with two different scores where there is any."""
-        drawn = np.random.default_rng(dice).permutation(units)
+    def _some_units(self, units: Ints, fraction: float, seeds: tuple[int, ...]) -> Ints:
+        """Draw scored queries, if possible one with two different scores among them."""
+        drawn = np.random.default_rng(seeds).permutation(units)
         first = next((at for at, unit in enumerate(drawn) if unit in self.comparable), 0)
         drawn[[0, first]] = drawn[[first, 0]]
         return drawn[: max(2, round(fraction * len(units)))]
 
     @cached_property
     def comparable(self) -> frozenset[int]:
-        """Units that hold two different scores."""
+        """Units with two different scores."""
         scored = ~np.isnan(self.y)
         return frozenset(comparable(self.y[scored], self.units[scored]).tolist())
 
     @property
     def default_metrics(self) -> tuple[str, str]:
-        """Metrics of grades where scores are whole numbers from 0 to 10, else of pairs."""
+        """Graded metrics if scores are whole numbers from 0 to 10, else pairwise metrics."""
         y = self.y[~np.isnan(self.y)]
         are_grades = (y >= 0) & (y <= 10) & (y == np.round(y))
         return ("nDCG@10", "AP") if are_grades.all() else ("disagreement", "kendall")
@@ -171,8 +168,8 @@ class Problem:
         (folder / "shape.json").write_text(json.dumps({"shape": self.X.shape, "n_own": self.n_own}))
 
     @classmethod
-    def open(cls, folder: Path) -> Problem:
-        """Map what `save` wrote."""
+    def open(cls, folder: Path) -> ComparisonProblem:
+        """Open a folder written by `save` as memory maps."""
         arrays = {path.stem: np.load(path, mmap_mode="r", allow_pickle=False) for path in folder.glob("*.npy")}
         about = json.loads((folder / "shape.json").read_text())
         X: Any = arrays.get("X")
@@ -192,7 +189,7 @@ class Problem:
 
 
 def comparable(y: Floats, groups: Ints) -> Ints:
-    """Return the groups that hold two different scores, ascending."""
+    """Return the groups with two different scores, ascending."""
     order = np.lexsort((y, groups))
     y, groups = y[order], groups[order]
     rises = (groups[1:] == groups[:-1]) & (y[1:] > y[:-1])
@@ -201,9 +198,8 @@ def comparable(y: Floats, groups: Ints) -> Ints:
 
 def deal(y: Floats, groups: Ints, n_folds: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """
-    Deal groups of scored rows to folds, those that hold two different scores first, so that each fold has its share.
+    Assign groups of scored rows to folds, balancing the groups that have two different scores.
 
-    y, groups: of scored rows.
     Returns: fold of each of ``np.unique(groups)``.
     """
     names = np.unique(groups)
@@ -216,35 +212,34 @@ def deal(y: Floats, groups: Ints, n_folds: int, rng: np.random.Generator) -> NDA
 
 
 def deal_rows(y: Floats, n_groups: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Deal the scored rows of one query to groups that are alike: in the order of their scores, one to each in turn."""
+    """Assign the scored rows of one query to groups with similar scores, stratified by score."""
     order = np.lexsort((rng.random(len(y)), y))
     group = np.empty(len(y), dtype=np.int64)
     group[order] = np.concatenate([rng.permutation(n_groups) for _ in range(-(-len(y) // n_groups))])[: len(y)]
     return group
 
 
-def make_problem(given: Given, pool: Given | None, folds: int, seed: int) -> tuple[Problem, Queries]:
+def make_problem(inputs: InputRows, pool: InputRows | None, folds: int, seed: int) -> tuple[ComparisonProblem, Queries]:
     """
-    Check rows and deal their queries to folds.
+    Check rows and assign their queries to folds.
 
-    given: rows with scores.
-    pool: further rows, without; None where there are none.
-    folds: the most folds.
+    inputs: rows with scores.
+    pool: further rows without scores, or None.
+    folds: largest number of folds.
     Returns: the problem, and the queries of all its rows.
     """
-    if given.y is None:
+    if inputs.y is None:
         raise InputError(
-            "y is missing: methods are judged by scores, which preferences alone do not give; pass one score per row, "
-            "NaN where unscored."
+            "y is missing, but methods are evaluated by scores; pass one score per row, NaN for unscored rows."
         )
-    rows = as_rows(given.X)
-    scores = as_scores(given.y, rows.shape[0])
+    rows = as_rows(inputs.X)
+    scores = as_scores(inputs.y, rows.shape[0])
     n = rows.shape[0]
-    own = Queries.of(given.qid, n)
+    own = Queries.of(inputs.qid, n)
     RankingData.of_checked(rows, scores, own).require_pairs()
     queries = own
     if pool is not None:
-        rows, queries = _with_pool(rows, given, own, pool)
+        rows, queries = _with_pool(rows, inputs, own, pool)
         scores = np.concatenate([scores, np.full(rows.shape[0] - n, np.nan)])
     rng = np.random.default_rng([seed, 0])
     codes, scored = queries.codes, np.flatnonzero(~np.isnan(scores))
@@ -253,8 +248,8 @@ def make_problem(given: Given, pool: Given | None, folds: int, seed: int) -> tup
     if len(names) == 1:
         if len(scored) < 4:
             raise InputError(
-                f"all {len(scored)} scored rows lie in one query, too few to learn from some and judge by others; "
-                "score four rows or more, or pass the queries they belong to."
+                f"all {len(scored)} scored rows are in one query, too few to split into training and test rows; "
+                "score at least four rows, or pass their query ids."
             )
         n_groups = int(np.clip(len(scored) // _GROUP, 2, _MOST_GROUPS))
         units = np.full(len(codes), -1)
@@ -264,23 +259,23 @@ def make_problem(given: Given, pool: Given | None, folds: int, seed: int) -> tup
     parts = np.full(len(codes), ALWAYS)
     is_judged = units >= 0
     parts[is_judged] = fold[np.searchsorted(names, units[is_judged])]
-    return Problem(rows, scores, codes, parts, units, n), queries
+    return ComparisonProblem(rows, scores, codes, parts, units, n), queries
 
 
-def _with_pool(rows: Any, given: Given, own: Queries, pool: Given) -> tuple[Any, Queries]:
-    """Put the rows of the pool behind those of the data; a query of both is one query."""
+def _with_pool(rows: Any, inputs: InputRows, own: Queries, pool: InputRows) -> tuple[Any, Queries]:
+    """Append the rows of the pool to those of the data; equal query ids mean the same query."""
     more = as_rows(pool.X)
     if more.shape[1] != rows.shape[1]:
         raise InputError(
-            f"the unscored rows have {more.shape[1]} features and the data has {rows.shape[1]}; pass rows of the same "
-            "features."
+            f"the unscored rows have {more.shape[1]} features and the data has {rows.shape[1]}; pass rows with the "
+            "same features."
         )
     theirs = Queries.of(pool.qid, more.shape[0])
-    if (given.qid is None) != (pool.qid is None):
+    if (inputs.qid is None) != (pool.qid is None):
         raise InputError(
-            "only one of the data and its unscored rows has query ids; pass them for both, or for neither."
+            "only one of the data and the unscored rows has query ids; pass them for both, or for neither."
         )
-    same = _alike(own.ids.tolist(), theirs.ids.tolist())
+    same = _matched(own.ids.tolist(), theirs.ids.tolist())
     ids = [*own.ids[own.codes].tolist(), *(same[at] for at in theirs.codes.tolist())]
     kind = np.result_type(rows.dtype, more.dtype)
     if sparse.issparse(rows) or sparse.issparse(more):
@@ -290,11 +285,11 @@ def _with_pool(rows: Any, given: Given, own: Queries, pool: Given) -> tuple[Any,
     return stacked, Queries.of(ids, len(ids))
 
 
-def _alike(own: list[Any], theirs: list[Any]) -> list[Any]:
+def _matched(own: list[Any], theirs: list[Any]) -> list[Any]:
     """
-    Call the queries of the pool as the data calls them: by the same text where one has numbers and the other text.
+    Translate query ids of the pool into those of the data; ids match as text if one is a number and the other a string.
 
-    >>> _alike([1, 2], ["2", "3"])
+    >>> _matched([1, 2], ["2", "3"])
     [2, '3']
     """
     known, texts = set(own), {_text(query): query for query in own}
@@ -302,5 +297,5 @@ def _alike(own: list[Any], theirs: list[Any]) -> list[Any]:
 
 
 def _text(query: Any) -> str:
-    # a column of whole numbers with a gap is one of floats to pandas
+    # pandas reads whole numbers with a missing value as floats
     return str(int(query)) if isinstance(query, float) and query.is_integer() else str(query)

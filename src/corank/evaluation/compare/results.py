@@ -1,4 +1,4 @@
-"""Results that are kept: one small file for each thing that was learnt, whole or absent, under all it depends on."""
+"""Files of a comparison: one per finished task, named by a hash of its inputs, ``study.json``, the winner's model."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Task:
+class FoldTask:
     """
-    One thing to learn.
+    One fit.
 
     method: name of the method.
-    fold: what is left out and judged by; None learns from everything, and keeps the model.
+    fold: test fold; None fits on all rows and saves the model.
     fraction: share of the scored queries that keep their scores.
-    repeat: number of the draw of that share.
+    repeat: number of the random draw of that share.
     """
 
     method: str
@@ -45,17 +45,17 @@ class Task:
 
 
 @dataclass(frozen=True, eq=False)
-class Result:
+class TaskResult:
     """
-    What was learnt.
+    Result of a task.
 
-    scores: of the rows that the fold is judged by, ascending; empty where nothing was left out.
-    chosen: parameters that tuning chose.
+    scores: of the test rows, ascending; empty for a fit on all rows.
+    chosen: tuned parameters.
     fit_seconds, predict_seconds: processor time.
-    peak_bytes: memory beyond what the process held before.
-    n_queries: scored queries that were learnt from.
-    path: (parameter, value, mean of the metric that chose, whether it was kept) of each candidate.
-    note: why the model could not be kept; empty where it was, or was not asked for.
+    peak_bytes: peak memory beyond that of the process before the fit.
+    n_queries: number of scored training queries.
+    path: (parameter, value, mean metric, whether it was chosen) of each candidate.
+    note: why the model could not be saved, or "".
     """
 
     scores: Floats
@@ -69,13 +69,11 @@ class Result:
 
 
 @dataclass(frozen=True)
-class Results:
+class ResultStore:
     """
-    A folder of results of one problem.
+    The results of one problem in a folder.
 
-    folder: where they are kept.
-    fingerprint, n_folds: of the problem; with the seed they say what its folds are.
-    settings: of its trials.
+    fingerprint, n_folds: of the problem; together with the seed they determine the folds.
     """
 
     folder: Path
@@ -83,8 +81,8 @@ class Results:
     n_folds: int
     settings: Settings
 
-    def file(self, task: Task, method: Method) -> Path:
-        """Return the place of a result: a hash of all it depends on."""
+    def file(self, task: FoldTask, method: Method) -> Path:
+        """Return the path of a result; its name is a hash of everything it depends on."""
         about = {
             "corank": __version__,
             "data": self.fingerprint,
@@ -99,14 +97,14 @@ class Results:
         name = hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:32]
         return self.folder / f"{name}.safetensors"
 
-    def read(self, task: Task, method: Method) -> Result | None:
-        """Return a result that is there and whole, with its model where there is one, else None."""
+    def read(self, task: FoldTask, method: Method) -> TaskResult | None:
+        """Return a result, or None if it or its model is missing or damaged."""
         found = read_result(self.file(task, method))
         lacks_model = found is not None and task.fold is None and not found.note and self.model(task, method) is None
         return None if lacks_model else found
 
-    def model(self, task: Task, method: Method) -> Any:
-        """Return the model that a result has kept; None where it is absent or damaged."""
+    def model(self, task: FoldTask, method: Method) -> Any:
+        """Return the saved model of a task, or None if it is missing or damaged."""
         try:
             return load(model_file(self.file(task, method)))
         except (InputError, OSError):
@@ -114,23 +112,23 @@ class Results:
 
 
 def model_file(result: Path) -> Path:
-    """Return where the model of a result stands."""
+    """Return the path of the model of a result."""
     return result.with_suffix(".model.safetensors")
 
 
-def write_result(result: Result, path: Path) -> None:
-    """Write a result, whole or not at all."""
+def write_result(result: TaskResult, path: Path) -> None:
+    """Write a result atomically."""
     about = {key: value for key, value in vars(result).items() if key != "scores"}
     with naming_faults(path), atomic_file(path, overwrite=True) as scratch:
         save_file({"scores": np.asarray(result.scores, np.float64)}, scratch, metadata={"result": json.dumps(about)})
 
 
-def read_result(path: Path) -> Result | None:
-    """Read a result; one that is absent or damaged is None, and will be computed anew."""
+def read_result(path: Path) -> TaskResult | None:
+    """Read a result; None if it is missing or damaged."""
     try:
         with safe_open(path, "numpy") as file:
             about = json.loads(file.metadata()["result"])
-            return Result(scores=file.get_tensor("scores"), **about)
+            return TaskResult(scores=file.get_tensor("scores"), **about)
     except (OSError, SafetensorError, KeyError, TypeError, ValueError):
         return None
 
@@ -144,18 +142,18 @@ def _version_of(module: str) -> str:
 
 
 STUDY, MODEL, RESULTS = "study.json", "model.safetensors", "results"
-"""What stands in the folder of a study, besides a report."""
+"""Names in the folder of a study."""
 
 
 def prepare(folder: Path, fingerprint: str, overwrite: bool) -> None:
     """
-    Make the folder of a study, or take up the one that stands there.
+    Create the folder of a study, or reuse an existing one.
 
-    fingerprint: of the data; a folder that holds a study of other data is refused.
-    overwrite: whether that study may be replaced; what was learnt for it stays.
+    fingerprint: of the data; a study of other data raises `InputError`.
+    overwrite: whether to replace such a study; its results are kept.
     """
     if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder} is a file, and a folder is to be written; choose another name.")
+        raise InputError(f"{folder} is a file, not a folder; choose another name.")
     with naming_faults(folder):
         (folder / RESULTS).mkdir(parents=True, exist_ok=True)
     if overwrite:
@@ -174,29 +172,21 @@ def prepare(folder: Path, fingerprint: str, overwrite: bool) -> None:
 
 
 def write_study(study: Study, folder: Path) -> Path:
-    """
-    Write ``study.json``.
-
-    Returns: its path.
-    """
+    """Write ``study.json``; return its path."""
     with naming_faults(folder / STUDY), atomic_file(folder / STUDY, overwrite=True) as scratch:
         scratch.write_text(json.dumps(study_record(study), indent=1, allow_nan=False) + "\n", encoding="utf-8")
     return folder / STUDY
 
 
 def keep_model(source: Path, folder: Path) -> Path:
-    """
-    Put the winner's model into the folder of a study.
-
-    Returns: its path.
-    """
+    """Copy the winner's model into the folder of a study; return its path."""
     with naming_faults(folder / MODEL), atomic_file(folder / MODEL, overwrite=True) as scratch:
         shutil.copyfile(source, scratch)
     return folder / MODEL
 
 
 def study_record(study: Study) -> dict[str, Any]:
-    """Return a study as JSON has it: NaN is null, an evaluation holds the values of every query."""
+    """Return a study as JSON values: NaN is null, and evaluations hold the values of every query."""
     record: dict[str, Any] = {
         one.name: _plain(getattr(study, one.name)) for one in fields(study) if one.name != "ranker"
     }

@@ -1,4 +1,4 @@
-"""compare: which of many rankers to use on some data, by query-level nested cross-validation."""
+"""compare: choose among rankers by nested cross-validation over queries."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from corank.core.threads import n_threads
 from corank.data.durable.scratch import scratch_folder
 from corank.errors import InputError
 from corank.evaluation.compare.fold import Settings
-from corank.evaluation.compare.learning import Jury, Learning
+from corank.evaluation.compare.learning import FoldEvaluator, TaskRunner
 from corank.evaluation.compare.methods import DEFAULT, Method, find_methods
-from corank.evaluation.compare.plan import LEVEL, Plan
-from corank.evaluation.compare.pool import Crew
-from corank.evaluation.compare.problem import Given, Problem, make_problem
-from corank.evaluation.compare.results import RESULTS, Results, prepare, write_study
+from corank.evaluation.compare.plan import LEVEL, ComparisonPlan
+from corank.evaluation.compare.pool import WorkerPool
+from corank.evaluation.compare.problem import ComparisonProblem, InputRows, make_problem
+from corank.evaluation.compare.results import RESULTS, ResultStore, prepare, write_study
 from corank.evaluation.compare.values import Study
 from corank.metrics import Convention, parse_metric
 from corank.metrics.conventions import find_convention
@@ -31,10 +31,10 @@ from corank.parameters import check_values, none, number, whole
 from corank.parameters import n_jobs as number_of_jobs
 
 FRACTIONS = (0.1, 0.25, 0.5)
-"""Shares of the scored queries, where nothing is said."""
+"""Default shares of the scored queries for the learning curve."""
 
 MOST_JOBS = 4
-"""Processes where nothing is said; each holds a training part in memory."""
+"""Largest default number of processes; each holds a training part in memory."""
 
 
 def compare(
@@ -61,63 +61,62 @@ def compare(
     command: str = "",
 ) -> Study:
     """
-    Find out which ranker to use: all on the same folds of whole queries, each tuned inside its training parts.
+    Compare rankers by nested cross-validation: the same outer folds of whole queries, tuning within training parts.
 
-    Every method is fitted for every fold in a process of its own, on one thread, and scores the queries it has not
-    seen. Orders that need no judgement stand among the methods. Paired tests over queries, corrected for their number,
-    say what chance explains; the simplest method that does not lose to the best is refitted on all rows. What is learnt
-    is kept in `folder`: a second call, also after a kill, goes on from there.
+    Each fit runs in its own process on one thread and scores the queries of its test fold. Label-free orders are
+    included as baselines. Paired tests over queries, corrected for multiple comparisons, choose the simplest method
+    that is not significantly worse than the best; it is refitted on all rows. Results are stored in `folder`, and a
+    second call, even after a kill, continues from them.
 
     Parameters
     ----------
     models : iterable of str, or mapping of str to estimator
-        Names of `corank.evaluation.compare.METHODS`, or estimators by name, the simplest first; estimators are cloned,
-        and those that are no `Ranker` see scored rows only. A random order and the mean of columns are added.
+        Names from `corank.evaluation.compare.METHODS`, or estimators by name, the simplest first. Estimators are
+        cloned; those that are not a `Ranker` get scored rows only. A random order and the mean of columns are added.
     X : array-like, CSR matrix, DataFrame, Collection or RankingData
-        The rows; what `corank.read` returns brings y and qid.
+        Rows; the result of `corank.read` also holds y and qid.
     y : array-like of shape (n_rows,)
         Scores, higher is better; NaN marks an unscored row.
     qid : array-like of shape (n_rows,), optional
-        One query id per row. Without it, or where one query has all scores, groups of its rows stand for queries.
+        One query id per row. Without it, or if one query has all scores, groups of its rows replace queries.
     unscored : array-like, CSR matrix, DataFrame or Collection, optional
-        Further rows without scores, for methods that learn from such. Rows of a query that is left out are left out
-        too.
+        Further rows without scores, for semi-supervised methods. Rows of test queries are left out.
     unscored_qid : array-like, optional
-        Their queries.
+        Query ids of the unscored rows.
     prior : sequence of int, optional
-        Columns that are scores already, such as BM25's: their mean is what needs no judgement, and corank's named
-        rankers learn on top of it.
+        Columns that hold prior scores, such as BM25: their mean is a baseline, and corank's named rankers are fitted
+        on top of it.
     metrics : str or sequence of str, optional
-        What is evaluated; the first chooses and tests. By default nDCG@10 and AP for whole grades from 0 to 10, else
+        Metrics; the first one tunes, tests and chooses. By default nDCG@10 and AP for whole grades from 0 to 10, else
         disagreement and Kendall's tau.
     convention : str or Convention
-        How their names are read.
+        Convention of the metrics.
     folds : int
-        Outer folds; fewer where there are fewer judged queries.
+        Number of outer folds; fewer if there are fewer judged queries.
     fractions : sequence of float
-        Shares of the scored queries at which the learning curve is drawn; empty draws none.
+        Shares of the scored queries for the learning curve; empty for no curve.
     n_repeats : int
-        Draws of each share.
+        Random draws of each share.
     budget : float, optional
-        Seconds that all of it may take. Cheap methods come first, and nothing is begun that would leave no time for the
-        refit of the winner, as long as folds tell; that is never cut. What is left out is said.
+        Time limit in seconds. Cheap methods run first, and time for the refit of the winner is reserved, as estimated
+        from its folds; the refit is never stopped. The study lists what was left out.
     folder : path, optional
-        Where results, ``study.json`` and the winner's ``model.safetensors`` are kept; nothing is kept by default.
+        Folder for results, ``study.json`` and the winner's ``model.safetensors``; nothing is saved by default.
     overwrite : bool
-        Whether the study of other data that stands there is replaced.
+        Whether to replace a study of other data in `folder`.
     n_jobs : int, optional
-        Processes; None is every processor but no more than four, −1 every processor.
+        Number of processes; None for all processors but at most four, −1 for all.
     random_state : int
-        Seed of every draw.
+        Random seed.
     verbose : bool
-        Whether to show a progress bar with the time that is left, on a terminal or in a notebook.
+        Whether to show a progress bar, on a terminal or in a notebook.
     name, command : str
-        What the study calls the data, and what repeats it.
+        Name of the data, and the command that repeats the study, for reports.
 
     Returns
     -------
     Study
-        Everything that was found; `Study.ranker` is the refitted winner.
+        All results; `Study.ranker` is the refitted winner.
 
     Examples
     --------
@@ -135,14 +134,15 @@ def compare(
             "budget": number(0, inside="()") | none,
         },
     )  # fmt: skip
-    given, pool = Given.of(X, y, qid), None if unscored is None else Given.of(unscored, None, unscored_qid)
-    problem, queries = make_problem(given, pool, folds, random_state)
-    columns = None if prior is None else given.columns(prior, problem.X.shape[1])
-    asked = [metrics] if isinstance(metrics, str) else list(metrics or problem.default_metrics)
-    names = tuple(dict.fromkeys(str(parse_metric(one)) for one in asked))
+    inputs = InputRows.of(X, y, qid)
+    pool = None if unscored is None else InputRows.of(unscored, None, unscored_qid)
+    problem, queries = make_problem(inputs, pool, folds, random_state)
+    columns = None if prior is None else inputs.columns(prior, problem.X.shape[1])
+    requested = [metrics] if isinstance(metrics, str) else list(metrics or problem.default_metrics)
+    names = tuple(dict.fromkeys(str(parse_metric(one)) for one in requested))
     chosen = find_methods(models, columns, is_sparse=sparse.issparse(problem.X))
-    plan = Plan(
-        given, problem,
+    plan = ComparisonPlan(
+        inputs, problem,
         methods={one.name: one for one in chosen.values() if one.is_installed},
         settings=Settings(names[0], find_convention(convention), random_state, columns),
         metrics=names,
@@ -152,19 +152,19 @@ def compare(
         budget=budget,
         name=name,
         command=command,
-        notes=(*_absent(chosen.values()), *_oddities(problem, chosen.values(), columns, folds)),
+        notes=(*_absent(chosen.values()), *_notes(problem, chosen.values(), columns, folds)),
     )  # fmt: skip
-    jury = Jury(problem, queries, given.docids, plan.settings.convention)
-    jury.require(names)
+    evaluator = FoldEvaluator(problem, queries, inputs.docids, plan.settings.convention)
+    evaluator.require(names)
     with ExitStack() as leaving:
         place = Path(leaving.enter_context(TemporaryDirectory()) if folder is None else folder)
         prepare(place, problem.fingerprint, overwrite)
         scratch = leaving.enter_context(scratch_folder(place / "problem"))
         problem.save(scratch)
-        crew = leaving.enter_context(Crew(scratch, plan.learnt, plan.settings, _n_processes(n_jobs)))
-        results = Results(place / RESULTS, problem.fingerprint, problem.n_folds, plan.settings)
-        learning = Learning(jury, plan.learnt, results, crew, names, LEVEL, verbose)
-        study = plan.carry_out(learning, None if folder is None else place)
+        workers = leaving.enter_context(WorkerPool(scratch, plan.all_methods, plan.settings, _n_processes(n_jobs)))
+        results = ResultStore(place / RESULTS, problem.fingerprint, problem.n_folds, plan.settings)
+        runner = TaskRunner(evaluator, plan.all_methods, results, workers, names, LEVEL, verbose)
+        study = plan.carry_out(runner, None if folder is None else place)
         if folder is not None:
             write_study(study, place)
     return study
@@ -189,23 +189,21 @@ def _absent(methods: Iterable[Method]) -> list[str]:
     ]
 
 
-def _oddities(problem: Problem, methods: Iterable[Method], columns: tuple[int, ...] | None, folds: int) -> list[str]:
-    """Say what a reader would not expect of folds and rows."""
+def _notes(
+    problem: ComparisonProblem, methods: Iterable[Method], columns: tuple[int, ...] | None, folds: int
+) -> list[str]:
+    """Return notes about unusual folds and rows."""
     notes = []
     scored = ~np.isnan(problem.y)
     if not np.array_equal(problem.units[scored], problem.codes[scored]):
         n = len(np.unique(problem.units[scored]))
-        notes.append(
-            f"All scored rows lie in one query: {n} groups of them stand for queries where methods are judged."
-        )
+        notes.append(f"All scored rows are in one query: {n} groups of them replace queries in the evaluation.")
     if problem.n_folds < folds:
-        notes.append(f"There are {problem.n_folds} folds, not {folds}: no more queries are judged.")
+        notes.append(f"There are {problem.n_folds} folds instead of {folds}, one for each judged query.")
     unscored = problem.codes[~scored]
     if columns is not None:
-        notes.append(f"corank's rankers learn on top of the mean of {len(columns)} columns.")
+        notes.append(f"corank's rankers are fitted on top of the mean of {len(columns)} columns.")
     agreeing = [one.title for one in methods if one.uses_unscored]
     if agreeing and len(np.unique(unscored)) == len(unscored):
-        notes.append(
-            f"No query holds two unscored rows, so {', '.join(agreeing)} had nothing to learn from unscored rows."
-        )
+        notes.append(f"No query has two unscored rows, so {', '.join(agreeing)} could not use unscored rows.")
     return notes

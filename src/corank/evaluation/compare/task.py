@@ -1,4 +1,10 @@
-"""One task: make a method for a training part, fit it, score what was left out, and measure time and memory."""
+"""
+Tasks of a comparison: fit a method on a training part, score the left-out rows, measure time and memory.
+
+`serve` is the main function of a worker process. It imports and compiles once, and forks a process for each task, so
+that time and memory are the task's own and a killed task harms no other. It exits at the end of its input, which also
+happens if its parent is killed. Without a safe fork (Windows, macOS) a worker runs one task and exits.
+"""
 
 from __future__ import annotations
 
@@ -20,88 +26,90 @@ from sklearn.pipeline import Pipeline
 from corank.data.problem.routing import fit_with_qid, predict_with_qid
 from corank.errors import InputError, MissingExtra, reason
 from corank.estimator.search import QuerySearchCV
-from corank.evaluation.compare.fold import Settings, Trial
-from corank.evaluation.compare.methods import Method
-from corank.evaluation.compare.problem import Problem
-from corank.evaluation.compare.results import Result, Task, model_file, write_result
+from corank.evaluation.compare.fold import Settings, TrainingPart
+from corank.evaluation.compare.methods import LightGBM, Method
+from corank.evaluation.compare.problem import ComparisonProblem
+from corank.evaluation.compare.results import FoldTask, TaskResult, model_file, write_result
 from corank.metrics import parse_metric
 from corank.persist import save
 
-# queries, and rows of each, that a method is tried on before it is measured
+# number of queries, and of rows of each, for warming up
 _WARM_QUERIES, _WARM_ROWS = 6, 40
 
 
-def perform(problem: Problem, method: Method, settings: Settings, task: Task, path: Path) -> None:
+def perform(problem: ComparisonProblem, method: Method, settings: Settings, task: FoldTask, path: Path) -> None:
     """
-    Do a task, and write its result.
+    Run a task and write its result.
 
-    path: where the result shall stand; the model of a task that leaves nothing out stands beside it.
+    path: file of the result; a task on all rows also saves its model next to it.
     """
-    dice = (settings.seed, 0 if task.fold is None else task.fold + 1, task.repeat)
-    rows, y = problem.train(task.fold, task.fraction, dice)
-    trial = trial_of(problem, method, rows, y, settings, dice)
+    seeds = (settings.seed, 0 if task.fold is None else task.fold + 1, task.repeat)
+    rows, y = problem.train(task.fold, task.fraction, seeds)
+    part = part_of(problem, method, rows, y, settings, seeds)
     test = np.empty(0, dtype=np.int64) if task.fold is None else problem.test(task.fold)
-    # read before memory is measured: a mapped file counts when it is touched
+    # read before memory is measured: pages of a mapped file count when they are first read
     X, codes = _rows(problem, test), problem.codes[test]
     before, began = _peak_bytes(), process_time()
-    model = fit_with_qid(method.make(trial), trial.X, trial.y, trial.qid)
+    model = fit_with_qid(method.make(part), part.X, part.y, part.qid)
     learnt = process_time()
     scores = np.asarray(predict_with_qid(model, X, codes), np.float64) if len(test) else np.empty(0)
     ended, peak = process_time(), _peak_bytes()
     if scores.shape != (len(test),) or not np.isfinite(scores).all():
-        raise InputError("its predictions are not one finite score for each row.")
-    result = Result(
+        raise InputError("predict did not return one finite score for each row.")
+    result = TaskResult(
         scores,
         chosen_of(model),
         fit_seconds=learnt - began,
         predict_seconds=ended - learnt,
         peak_bytes=max(0, peak - before),
-        n_queries=len(np.unique(trial.qid[trial.scored])),
+        n_queries=len(np.unique(part.qid[part.scored])),
         path=path_of(model),
         note="" if task.fold is not None else _kept(model, model_file(path)),
     )
     write_result(result, path)
 
 
-def trial_of(problem: Problem, method: Method, rows: Any, y: Any, settings: Settings, dice: tuple[int, ...]) -> Trial:
-    """Take what a method may see of a training part."""
+def part_of(
+    problem: ComparisonProblem, method: Method, rows: Any, y: Any, settings: Settings, seeds: tuple[int, ...]
+) -> TrainingPart:
+    """Return what a method may see of a training part."""
     if method.is_label_free:
         y = np.full(len(y), np.nan)
     elif not method.takes_unscored:
         rows, y = rows[~np.isnan(y)], y[~np.isnan(y)]
-    return Trial(_rows(problem, rows), y, np.asarray(problem.codes[rows]), settings, dice)
+    return TrainingPart(_rows(problem, rows), y, np.asarray(problem.codes[rows]), settings, seeds)
 
 
-def _rows(problem: Problem, rows: Any) -> Any:
-    """Return rows in memory of their own."""
+def _rows(problem: ComparisonProblem, rows: Any) -> Any:
+    """Return a copy of rows in memory."""
     X = problem.X[rows]
     return X if sparse.issparse(X) else np.asarray(X)
 
 
-def warm_up(problem: Problem, method: Method, settings: Settings) -> None:
-    """Fit and predict on a few rows of the same kind, so that what compiles has compiled; failures are passed over."""
+def warm_up(problem: ComparisonProblem, method: Method, settings: Settings) -> None:
+    """Fit and predict on a few rows, so that kernels are compiled before times are measured; ignore failures."""
     units = sorted(problem.comparable)[:_WARM_QUERIES]
     rows = np.concatenate([np.flatnonzero(problem.units == unit)[:_WARM_ROWS] for unit in units])
     try:
-        trial = trial_of(problem, method, rows, problem.y[rows], settings, (0,))
-        predict_with_qid(fit_with_qid(method.make(trial), trial.X, trial.y, trial.qid), trial.X, trial.qid)
+        part = part_of(problem, method, rows, problem.y[rows], settings, (0,))
+        predict_with_qid(fit_with_qid(method.make(part), part.X, part.y, part.qid), part.X, part.qid)
     except Exception:
         return
 
 
-def fault(error: BaseException) -> str:
-    """Say in a sentence why a task failed."""
+def error_message(error: BaseException) -> str:
+    """Return a sentence about why a task failed."""
     if isinstance(error, InputError | MissingExtra):
         return str(error)
     if isinstance(error, MemoryError):
-        return "there was not enough memory."
+        return "not enough memory."
     text = reason(error) if isinstance(error, Exception) else ""
     name = type(error).__name__
     return f"{name}: {text}." if text != name else f"{name}."
 
 
 def ranker_of(model: Any) -> Any:
-    """Return the part of a model that learnt: inside a search, a pipeline, or on top of a prior."""
+    """Return the fitted ranker inside a search, a pipeline or a prior."""
     while True:
         if hasattr(model, "best_estimator_"):
             model = model.best_estimator_
@@ -114,7 +122,7 @@ def ranker_of(model: Any) -> Any:
 
 
 def chosen_of(model: Any) -> dict[str, Any]:
-    """Return the parameters that tuning chose."""
+    """Return the tuned parameters."""
     if hasattr(model, "best_params_"):
         return {name.rpartition("__")[2]: _plain(value) for name, value in model.best_params_.items()}
     ranker = ranker_of(model)
@@ -123,7 +131,7 @@ def chosen_of(model: Any) -> dict[str, Any]:
 
 
 def path_of(model: Any) -> list[tuple[str, float, float, bool]]:
-    """Return each candidate for alpha (or else for what has most candidates) and the mean of the metric that chose."""
+    """Return (name, value, mean metric, is chosen) for each candidate of alpha, or of the longest grid."""
     if isinstance(model, QuerySearchCV):
         return _search_path(model)
     ranker = ranker_of(model)
@@ -151,17 +159,17 @@ def _search_path(search: QuerySearchCV) -> list[tuple[str, float, float, bool]]:
     for value in grid[name]:
         of_value = means[tried == value]
         if np.isfinite(of_value).any():
-            # at the best of what else was tried
+            # at the best values of the other parameters
             best = sign * float(np.nanmax(of_value))
             found.append((name.rpartition("__")[2], float(value), best, value == search.best_params_[name]))
     return found
 
 
 def _kept(model: Any, path: Path) -> str:
-    """Save a model; say why where it cannot be."""
+    """Save a model; return why it failed, or ""."""
     if hasattr(model, "best_estimator_"):
         model = model.best_estimator_
-    if type(model).__module__ == "corank.evaluation.compare.methods" and hasattr(model, "ranker_"):
+    if isinstance(model, LightGBM):
         model = model.ranker_
     try:
         save(model, path, overwrite=True)
@@ -176,7 +184,7 @@ def _plain(value: Any) -> Any:
 
 
 def _peak_bytes() -> int:
-    """Return the most memory that this process has held; 0 where the system does not tell."""
+    """Return the peak memory of this process; 0 if the system does not provide it."""
     if sys.platform == "win32":
         return 0
     import resource
@@ -189,70 +197,64 @@ CAN_FORK = hasattr(os, "fork") and sys.platform != "darwin"
 
 
 def serve() -> None:
-    """Answer tasks until the input ends."""
+    """Read tasks from standard input, a line each, and answer each by a line, until the input ends."""
     answers = os.dup(1)
-    # what a library prints is no answer
+    # keep text that libraries print out of the answers
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
-    hello = sys.stdin.buffer.readline()
-    if not hello:
+    setup = sys.stdin.buffer.readline()
+    if not setup:
         return
-    # made by the process that started this one, and handed over by its pipe
-    work = Work(*pickle.loads(b64decode(hello)))
+    # safe to unpickle: written by the parent process
+    server = TaskServer(*pickle.loads(b64decode(setup)))
     for line in iter(sys.stdin.buffer.readline, b""):
-        answer = work.answer(json.loads(line))
+        answer = server.answer(json.loads(line))
         os.write(answers, json.dumps(answer).encode() + b"\n")
         if not CAN_FORK:
             return
 
 
-class Work:
+class TaskServer:
     """
-    The problem and its methods.
+    Runs tasks in a worker process.
 
-    folder: what `Problem.save` wrote.
-    methods, settings: see `corank.evaluation.compare.methods` and `corank.evaluation.compare.fold`.
+    folder: written by `ComparisonProblem.save`.
     """
 
-    def __init__(self, folder: str, methods: dict[str, Any], settings: Any) -> None:
-        from corank.evaluation.compare.problem import Problem
-
-        self.problem = Problem.open(Path(folder))
+    def __init__(self, folder: str, methods: dict[str, Method], settings: Settings) -> None:
+        self.problem = ComparisonProblem.open(Path(folder))
         self.methods, self.settings = methods, settings
         self.warm: set[str] = set()
 
-    def answer(self, given: dict[str, Any]) -> dict[str, str]:
-        """Do a task; return ``error``, empty where there was none."""
-        from corank.evaluation.compare.results import Task
-
-        path, task = Path(given["path"]), Task(**given["task"])
+    def answer(self, request: dict[str, Any]) -> dict[str, str]:
+        """Run a task; return its ``error``, "" for success."""
+        path, task = Path(request["path"]), FoldTask(**request["task"])
         method = self.methods[task.method]
         if method.warms_up and method.name not in self.warm:
             self.warm.add(method.name)
             warm_up(self.problem, method, self.settings)
-        return {"error": self._forked(task, path) if CAN_FORK else self._tried(task, path)}
+        return {"error": self._run_forked(task, path) if CAN_FORK else self._run(task, path)}
 
-    def _tried(self, task: Any, path: Path) -> str:
-
+    def _run(self, task: FoldTask, path: Path) -> str:
         try:
             perform(self.problem, self.methods[task.method], self.settings, task, path)
         except Exception as error:
-            return fault(error)
+            return error_message(error)
         return ""
 
-    def _forked(self, task: Any, path: Path) -> str:
+    def _run_forked(self, task: FoldTask, path: Path) -> str:
         reading, writing = os.pipe()
         child = os.fork()
         if child == 0:
             try:
                 os.close(reading)
-                os.write(writing, self._tried(task, path).encode()[:60_000])
+                os.write(writing, self._run(task, path).encode()[:60_000])
             finally:
                 os._exit(0)
         os.close(writing)
-        said = b""
+        message = b""
         while True:
-            # no task comes before this one is answered: input is its end
+            # no further task arrives before the answer: readable input means its end
             ready, _, _ = select.select([0, reading], [], [])
             if 0 in ready:
                 os.kill(child, signal.SIGKILL)
@@ -260,10 +262,10 @@ class Work:
             piece = os.read(reading, 65_536)
             if not piece:
                 break
-            said += piece
+            message += piece
         os.close(reading)
         _, status = os.waitpid(child, 0)
         if os.WIFSIGNALED(status):
             name = signal.Signals(os.WTERMSIG(status)).name
-            return f"its process was ended by {name}" + (", perhaps for want of memory." if name == "SIGKILL" else ".")
-        return said.decode()
+            return f"its process was killed by {name}" + (", perhaps out of memory." if name == "SIGKILL" else ".")
+        return message.decode()

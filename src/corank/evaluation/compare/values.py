@@ -1,4 +1,4 @@
-"""What a comparison of rankers found, as frozen values: data, methods, tests, the learning curve, the winner."""
+"""The result of a comparison as frozen values: Study and its parts."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from corank.metrics import Evaluation, PairedTest
 @dataclass(frozen=True)
 class DataSummary:
     """
-    What was learnt from and judged by.
+    Summary of the data.
 
     Attributes
     ----------
     name : str
-        The file, or "arrays".
+        File name, or "arrays".
     fingerprint : str
-        Hash of rows, scores and query ids; results are kept under it.
+        Hash of rows, scores and query ids.
     n_rows, n_features, n_queries : int
-        Rows of the data (those of the pool are not among them), their columns, and their queries.
+        Number of rows, without those of the pool, of columns and of queries.
     grades : tuple of (float, int)
-        Each different score and the number of rows that have it, ascending; empty where there are more than 20.
+        Each score and its number of rows, ascending; empty for more than 20 different scores.
     n_unscored_rows, n_unscored_queries : int
-        Rows without a score, and queries that have no other; nothing is judged by these.
+        Rows without a score, and queries without a scored row.
     n_single_grade_queries, n_one_row_queries : int
-        Queries whose scored rows all have one score (of one row or more), and queries of one row.
+        Queries whose scored rows all have the same score, and queries of one row.
     n_duplicated_rows : int
-        Rows whose features repeat those of an earlier row of their query.
+        Rows with the same features as an earlier row of their query.
     constant_columns : tuple of str
-        Names, or 1-based numbers, of columns with one value only.
+        Names, or 1-based numbers, of constant columns.
     n_pool_rows, n_pool_queries : int
-        Further rows without scores that methods may learn from, and their queries.
+        Further rows without scores, and their queries.
     """
 
     name: str
@@ -60,41 +60,40 @@ class DataSummary:
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
+class MethodOutcome:
     """
-    What one method did on the folds that all methods share.
+    Result of one method on the common folds.
 
     Attributes
     ----------
     name : str
-        As it is typed, such as "rankrls".
+        Identifier, such as "rankrls".
     title : str
-        In words, such as "RankRLS".
+        Name in reports, such as "RankRLS".
     is_label_free : bool
-        Whether it orders rows without any judgement.
+        Whether it needs no judgements.
     uses_unscored : bool
-        Whether unscored rows, and those of the pool, change what it learns.
+        Whether unscored rows change the model.
     complexity : int
-        Place in the order from the simplest method (0) to the most involved.
+        Rank from the simplest method (0) to the most complex.
     tuning : str
-        How its parameters were chosen, in words; empty where none were.
+        Description of how its parameters were chosen, or "".
     chosen : tuple of mapping
-        The parameters that were chosen, one mapping for each outer fold that was done.
+        Tuned parameters, one mapping for each finished outer fold.
     evaluation : Evaluation or None
-        Of the scores of every row by the model that had not seen its query, over all outer folds; None where a fold is
-        missing.
+        Evaluation of the out-of-fold scores; None if a fold is missing.
     low, high : float
         Bootstrap interval of the mean of the study's metric over queries; NaN without an evaluation.
     fit_seconds, predict_seconds : float
-        Processor time of all outer folds together, the tuning among them, compilation apart.
+        Processor time of all outer folds, with tuning, without compilation.
     peak_bytes : int
-        The most memory that one fold's process held beyond what it held before it began to learn.
+        Largest increase of the memory of a process by fitting one fold.
     n_done : int
-        Outer folds that were done.
+        Number of finished outer folds.
     error : str
-        Why it failed, in a sentence; empty where it did not.
+        Why it failed, or "".
     is_cut : bool
-        Whether the budget ended before all its folds were done.
+        Whether the budget ended before all its folds were finished.
     """
 
     name: str
@@ -116,27 +115,27 @@ class Outcome:
 
     @property
     def is_complete(self) -> bool:
-        """Whether there is an evaluation of every query."""
+        """Whether all folds are finished."""
         return self.evaluation is not None
 
 
 @dataclass(frozen=True)
 class CurvePoint:
     """
-    One method, learnt from a share of the scored queries of the training parts, and judged as all methods are.
+    One method fitted on a share of the scored training queries.
 
     Attributes
     ----------
     method : str
-        Name of the outcome.
+        Name of the method.
     fraction : float
         Share of the scored queries that kept their scores.
     n_queries : int
-        How many that is, in the mean over folds, rounded.
+        Their number, averaged over folds and rounded.
     mean, low, high : float
-        Mean of the metric over queries and its bootstrap interval; each query's value is the mean over the repeats.
+        Mean of the metric over queries and its bootstrap interval; values of queries are averaged over repeats.
     n_repeats : int
-        How often the queries were drawn anew.
+        Number of random draws of the queries.
     """
 
     method: str
@@ -151,7 +150,7 @@ class CurvePoint:
 @dataclass(frozen=True)
 class PathPoint:
     """
-    One candidate of the refitted winner's tuning.
+    One candidate value in the tuning of the refitted winner.
 
     Attributes
     ----------
@@ -160,9 +159,9 @@ class PathPoint:
     value : float
         The candidate.
     mean : float
-        Mean of the metric that chose, over held-out queries.
+        Mean of the tuning metric over held-out queries.
     is_chosen : bool
-        Whether it is the one that was kept.
+        Whether it was chosen.
     """
 
     parameter: str
@@ -174,14 +173,14 @@ class PathPoint:
 @dataclass(frozen=True)
 class ReliabilityPoint:
     """
-    One bin of the winner's out-of-fold scores, calibrated, against what was judged.
+    One bin of the winner's calibrated out-of-fold scores.
 
     Attributes
     ----------
     predicted : float
         Mean predicted probability that a row is relevant (its grade above the lowest).
     observed : float
-        Share that is.
+        Observed share of relevant rows.
     n_rows : int
         Rows in the bin.
     """
@@ -201,9 +200,9 @@ class Coefficient:
     column : str
         Name, or 1-based number.
     weight : float
-        As the column was given.
+        Weight of the column in its original units.
     scaled : float
-        The weight times the column's deviation inside queries: what a usual step in the column moves the score by.
+        Weight times the standard deviation of the column within queries.
     """
 
     column: str
@@ -214,16 +213,16 @@ class Coefficient:
 @dataclass(frozen=True)
 class QueryValue:
     """
-    One query by the winner and by the method it is held against (the simplest, or else the best other one).
+    Values of one query for the winner and for its reference: the simplest method, or else the best other one.
 
     Attributes
     ----------
     query : str
-        Its id.
+        Query id.
     n_rows, n_scored : int
-        Its rows, and those with a score.
+        Number of rows, and of scored rows.
     value, base : float
-        The study's metric by the winner and by the other.
+        The study's metric for the winner and for the reference.
     """
 
     query: str
@@ -236,7 +235,7 @@ class QueryValue:
 @dataclass(frozen=True)
 class TradeOffPoint:
     """
-    Ranking against regression: out-of-fold figures of CRR at one mix.
+    Out-of-fold ranking metric and squared error of CRR at one mix.
 
     Attributes
     ----------
@@ -256,7 +255,7 @@ class TradeOffPoint:
 @dataclass(frozen=True, eq=False, repr=False)
 class Study:
     """
-    Everything a comparison found.
+    Result of a comparison.
 
     Attributes
     ----------
@@ -272,46 +271,46 @@ class Study:
         Direction of `metric`.
     level : float
         Level of all intervals.
-    outcomes : tuple of Outcome
-        The best first; those without an evaluation last.
+    outcomes : tuple of MethodOutcome
+        Methods, the best first; those without an evaluation last.
     tests : tuple of PairedTest
-        The best against every other complete outcome, Holm's correction over them; then, with a correction of its own,
-        the simplest against every other.
+        The best against every other complete method, with Holm's correction; then the simplest against every other,
+        with its own correction.
     curve : tuple of CurvePoint
-        By method, fraction ascending; empty where none was asked for or the budget had ended.
+        By method, fraction ascending; empty if not requested or if the budget ended.
     best, simplest, winner : str
-        Names of the outcome of the best mean, of the simplest complete one, and of the one that was chosen; empty where
-        none is complete.
+        Names of the method with the best mean, of the simplest complete one, and of the chosen one; "" if no method is
+        complete.
     rule : str
-        How the winner is chosen, a sentence.
+        The rule that chooses the winner.
     verdict : str
-        What was found, a sentence.
+        The conclusion in a sentence.
     notes : tuple of str
-        What a reader has to know besides: methods that were left out and why, what the budget ended.
+        Notes, such as methods that were left out and why.
     folds, seed : int
-        Outer folds, and the seed of every draw.
+        Number of outer folds, and random seed.
     versions : mapping of str to str
-        Of corank and of what it stands on.
+        Versions of corank and its main dependencies.
     command : str
-        What repeats the study.
+        The command that repeats the study.
     seconds : float
-        Wall-clock time of this run, what earlier runs had done not counted.
+        Wall-clock time of this run, without earlier runs.
     model : Path or None
-        The file of the refitted winner, where it was saved.
+        File of the refitted winner, if it was saved.
     ranker : Ranker or None
-        The refitted winner itself; None where it could not be saved and loaded.
+        The refitted winner; None if it could not be saved and loaded.
     path : tuple of PathPoint
-        The refitted winner's candidates, where its tuning is a path.
+        Candidates in the tuning of the refitted winner.
     reliability : tuple of ReliabilityPoint
-        Of the winner's out-of-fold scores; empty where a grade of relevance cannot be told.
+        Calibration of the winner's out-of-fold scores; empty without grades.
     coefficients : tuple of Coefficient
-        Of a refitted winner that is linear in the columns, the largest scaled ones first.
+        Weights of a refitted linear winner, the largest scaled ones first.
     queries : tuple of QueryValue
-        Every judged query, those first on which the winner does worst.
+        Every judged query, the winner's worst first.
     trade_off : tuple of TradeOffPoint
-        Mix ascending; empty where CRR was not among the methods.
+        By ascending mix; empty if CRR was not compared.
     bounds : tuple of Bound
-        What theory promises for the winner, with what is assumed.
+        Bounds on the expected error of the winner.
     """
 
     data: DataSummary
@@ -320,7 +319,7 @@ class Study:
     convention: str
     larger_is_better: bool
     level: float
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[MethodOutcome, ...]
     tests: tuple[PairedTest, ...]
     curve: tuple[CurvePoint, ...]
     best: str
@@ -347,35 +346,35 @@ class Study:
         methods = ", ".join(one.name for one in self.outcomes)
         return f"<Study of {self.data.name} by {self.metric}: {methods}; winner {self.winner or 'none'}>"
 
-    def outcome(self, name: str) -> Outcome:
+    def outcome(self, name: str) -> MethodOutcome:
         """
-        Look up one method.
+        Return the outcome of one method.
 
         Parameters
         ----------
         name : str
-            As in `outcomes`.
+            Name of a method.
 
         Returns
         -------
-        Outcome
-            What it did.
+        MethodOutcome
+            Its outcome.
         """
         return next(one for one in self.outcomes if one.name == name)
 
     def values(self, name: str) -> NDArray[np.float64]:
         """
-        Return the values of the study's metric per query of one complete outcome.
+        Return the values of the study's metric for each query of one complete method.
 
         Parameters
         ----------
         name : str
-            As in `outcomes`.
+            Name of a method.
 
         Returns
         -------
         array of shape (n_queries,)
-            In the order of its evaluation's `query_ids`; NaN where the query is left out.
+            In the order of its evaluation's `query_ids`; NaN for queries that are left out.
         """
         evaluation = self.outcome(name).evaluation
         if evaluation is None:
@@ -389,7 +388,7 @@ class Study:
         Returns
         -------
         DataFrame
-            Means, intervals, tests, times and memory, a row a method.
+            Means, intervals, tests, times and memory, one row per method.
         """
         return leaderboard(self).to_frame()
 
@@ -405,5 +404,5 @@ class Study:
         return leaderboard(self).to_latex()
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows."""
+        """Return the HTML for a notebook."""
         return f"<p>{escape(self.verdict)}</p>\n{leaderboard(self).html()}"

@@ -20,7 +20,7 @@ from corank.evaluation.report.charts import (
 )
 
 if TYPE_CHECKING:
-    from corank.evaluation.compare.values import Outcome, Study
+    from corank.evaluation.compare.values import MethodOutcome, Study
 
 Drawing = tuple[str, Any, str, str]
 """Title, figure, description for screen readers and caption of a plot."""
@@ -52,7 +52,7 @@ def plots_of(study: Study, section: str) -> tuple[Plot, ...]:
     )
 
 
-def reference_of(study: Study) -> Outcome | None:
+def reference_of(study: Study) -> MethodOutcome | None:
     """Return the method that the winner is compared with: the simplest, or else the best other; None if alone."""
     if study.simplest and study.simplest != study.winner:
         return study.outcome(study.simplest)
@@ -105,7 +105,7 @@ def curves(study: Study) -> Drawing | None:
     some = f" The first {len(kept)} of {len(known)} methods; the table has all." if len(kept) < len(known) else ""
     caption = f"{study.metric} by the number of scored training queries, with {study.level:.0%} intervals.{some}"
     figure = line_chart(lines, "scored queries", study.metric, is_log=is_log)
-    return "Learning curves", figure, description, caption
+    return "TaskRunner curves", figure, description, caption
 
 
 @study_plot("path", "winner")

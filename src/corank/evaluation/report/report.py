@@ -17,7 +17,7 @@ from corank.tables import Cell, ReportTable
 @dataclass(frozen=True)
 class Report:
     """
-    Result of an experiment.
+    TaskResult of an experiment.
 
     Parameters
     ----------

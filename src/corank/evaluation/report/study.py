@@ -42,7 +42,7 @@ def study_html(study: Study) -> str:
     Parameters
     ----------
     study : Study
-        Result of `corank.evaluation.compare`.
+        TaskResult of `corank.evaluation.compare`.
 
     Returns
     -------
@@ -59,7 +59,7 @@ def study_markdown(study: Study) -> str:
     Parameters
     ----------
     study : Study
-        Result of `corank.evaluation.compare`.
+        TaskResult of `corank.evaluation.compare`.
 
     Returns
     -------
@@ -76,7 +76,7 @@ def write(study: Study, folder: str | os.PathLike[str], *, overwrite: bool = Fal
     Parameters
     ----------
     study : Study
-        Result of `corank.evaluation.compare`.
+        TaskResult of `corank.evaluation.compare`.
     folder : path
         An existing folder.
     overwrite : bool
@@ -225,7 +225,7 @@ def _curve(study: Study) -> list[PageBlock]:
         for p in study.curve
     )
     columns = ("method", "share scored", "queries", study.metric, "low", "high", "draws")
-    table = ReportTable("Learning curves", columns, rows, formats=("", ".3g", *[""] * 5))
+    table = ReportTable("TaskRunner curves", columns, rows, formats=("", ".3g", *[""] * 5))
     return [*_plots(study, "curve"), Details("Values of the plot", table)]
 
 

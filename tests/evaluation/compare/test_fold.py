@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corank import RankRLS
-from corank.evaluation.compare.fold import INNER_FOLDS, Settings, Trial
+from corank.evaluation.compare.fold import INNER_FOLDS, Settings, TrainingPart
 from corank.evaluation.compare.problem import comparable
 from corank.metrics import CONVENTIONS
 
@@ -15,7 +15,7 @@ SETTINGS = Settings("nDCG@10", CONVENTIONS["corank"], 0, None)
 def trial(y, qid, **settings):
     y = np.asarray(y, dtype=float)
     X = np.random.default_rng(0).normal(size=(len(y), 4))
-    return Trial(X, y, np.asarray(qid), Settings(**{**vars(SETTINGS), **settings}), (1, 2))
+    return TrainingPart(X, y, np.asarray(qid), Settings(**{**vars(SETTINGS), **settings}), (1, 2))
 
 
 @given(st.lists(st.tuples(st.integers(0, 6), st.sampled_from([0.0, 1.0, np.nan])), min_size=1, max_size=50))
@@ -58,9 +58,9 @@ def test_parameters_of_a_ranker_on_a_prior_are_searched_under_it():
 
 
 def test_forces_serve_the_metric():
-    assert trial([0, 1], [0, 0]).forces == "ndcg"
-    assert trial([0, 1], [0, 0], metric="AP").forces == "map"
-    assert trial([0, 1], [0, 0], metric="disagreement").forces == "ranknet"
+    assert trial([0, 1], [0, 0]).lambdas == "ndcg"
+    assert trial([0, 1], [0, 0], metric="AP").lambdas == "map"
+    assert trial([0, 1], [0, 0], metric="disagreement").lambdas == "ranknet"
 
 
 def test_unscored_pairs_are_two_rows_of_one_query():
