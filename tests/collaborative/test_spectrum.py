@@ -39,6 +39,6 @@ def test_it_is_the_same_bits_every_time_and_holds_no_direction_of_nothing():
 def test_many_rows_are_summed_block_by_block(monkeypatch):
     E = some_ratings(100, 9)
     whole = ItemSpectrum.of(E, 5).features(1.0)
-    monkeypatch.setattr("corank.collaborative.item_kernel._BLOCK", 7)
+    monkeypatch.setattr("corank.collaborative.item_kernel._DENSE_ROWS", 7)
     part = ItemSpectrum.of(E, 5).features(1.0)
     np.testing.assert_allclose(part @ part.T, whole @ whole.T, atol=1e-10)

@@ -1,4 +1,4 @@
-"""Learn from many users' few ratings: what all agree on, and what sets one of them apart."""
+"""Collaborative filtering: rank items for many users from few ratings per user."""
 
 from corank.collaborative.collaborative import Collaborative
 from corank.collaborative.item_mean import ItemMean

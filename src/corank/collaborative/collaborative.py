@@ -1,14 +1,14 @@
 """
-Collaborative: many users' few ratings, and new users at once.
+Collaborative: collaborative filtering by ridge regression per user, on a kernel of items learnt from all ratings.
 
 All users share the means m of the items and one kernel of the items, K = V diag(e^power) Vᵀ: e and V are the largest
-eigenvalues and eigenvectors of EᵀE, E the ratings minus the means of items and the levels of users (0 where there is no
-rating). A user with ratings r of the items J then minimises over b and g
+eigenvalues and eigenvectors of EᵀE, E the ratings minus the means of items and the levels of users (0 for missing
+ratings). A user with ratings r of the items J minimises over b and g
 
     ‖r − m_J − b − g_J‖² + alpha ‖g‖²_K,    scores = m + b + K_{·J} (K_JJ + alpha I)⁻¹ (r − m_J − b).
 
-One truncated decomposition serves everybody: O(q · ratings) a step of the Lanczos method for q directions. A user of k
-ratings costs O(k² q + k³), or O(k q² + q³) where k is above q; nothing is refitted for a new one.
+One truncated decomposition serves all users: O(q · ratings) per Lanczos step for q directions. A user with k ratings
+costs O(k² q + k³), or O(k q² + q³) for k > q; new users need no refit.
 """
 
 from __future__ import annotations
@@ -22,60 +22,61 @@ from corank.collaborative.item_mean import item_means, residuals, user_levels
 from corank.collaborative.ranker import FittedRatings, Floats, RatingsRanker
 from corank.collaborative.ratings import Ids
 from corank.core.models.user_ridge import ridge_users
+from corank.estimator.docs import shared_parameters
 from corank.parameters import Rules, n_jobs, none, number, seed, whole
 
 
+@shared_parameters
 class Collaborative(RatingsRanker):
     """
-    Order items for each of many users, from a few ratings of each: means for all, and a taste of one's own.
+    Rank items for each of many users from few ratings per user: collaborative filtering by ridge regression.
 
     ``fit(X, y, qid=user)`` takes one row for each rating: X holds item ids (numbers or strings, a vector or one
-    column), y the ratings, qid the users, so that a user is a query and every metric and splitter of rows applies.
-    ``fit(R)`` takes a scipy.sparse matrix of users × items instead: what is stored is a rating, zeros too; ids are
-    then numbers of rows and columns. ``predict(X, qid)`` scores items for users of ``fit``; `predict_user` scores all
-    items for anybody.
+    column), y the ratings, qid the users. A user is a query, so every metric and splitter applies. ``fit(R)`` takes a
+    scipy.sparse matrix of users × items instead: every stored entry is a rating, including zeros; ids are row and
+    column numbers. ``predict(X, qid)`` scores items for users of ``fit``; `predict_user` scores all items for a new
+    user.
 
     Parameters
     ----------
     alpha : float, optional
-        Weight of the penalty beside the sum over a user's ratings (not their mean: who rated more is trusted more).
-        K is scaled so that K_ii is 1 in the mean over ratings: alpha is the variance of a rating about a user's taste,
-        in units of the taste's own, and has no unit. None chooses.
+        Weight of the penalty against the sum over a user's ratings (not their mean, so the penalty matters less for
+        users with many ratings). K is scaled so that the mean of K_ii over ratings is 1: alpha is the variance of the
+        noise of a rating relative to that of g. None chooses it.
     power : float, optional
-        Power of the eigenvalues: 0 is a projection, 1 the covariance of the ratings as they are, more trusts the large
-        directions more. None chooses.
+        Power of the eigenvalues: 0 is a projection, 1 the covariance of the ratings; higher powers favour the leading
+        directions. None chooses it.
     n_basis : int
-        Most directions.
+        Largest number of directions.
     shrink : float
-        So many ratings of no opinion are added to each item's before its mean is taken.
-    n_jobs : int, optional
-        Threads that predictions for many users are made on; None is one, −1 every processor.
+        Number of neutral ratings added to each item before its mean is taken.
+    {n_jobs}
     random_state : int, optional
-        Draws the users that alpha and power are chosen on: a fifth, 300 at most, by the squared error of ratings, each
-        predicted from nine others. Where both are given nothing is drawn, and nothing decomposed twice. Where there are
-        fewer than 20 users, or none of the drawn gave two ratings, alpha is 2 and power 1.5.
+        Random seed of the users that alpha and power are chosen on: a fifth of the users, 300 at most, by the squared
+        error of ratings that are each predicted from nine others. With fewer than 20 users, or if no drawn user has
+        two ratings, alpha is 2 and power 1.5.
 
     Attributes
     ----------
     items_, users_ : arrays of numbers or strings
         The ids, in order.
     ratings_ : CSR array of shape (n_users, n_items)
-        What was learnt from.
+        The ratings.
     item_means_ : array of shape (n_items,)
-        m: how far above a user's level an item is rated.
+        m: mean of an item's ratings relative to the users' levels.
     level_ : float
-        Mean level of the users, for those who gave no rating.
+        Mean level of the users, used for users without ratings.
     item_features_ : array of shape (n_items, q)
         Z with K = ZZᵀ.
     alpha_, power_ : float
-        What was used.
+        The values in use.
     alpha_from_ : str
-        What alpha and power were chosen from: "given", "held-out users" or "default".
+        Source of alpha and power: "given", "held-out users" or "default".
 
     Notes
     -----
-    All other methods work as in any `Ranker`, except that ids have no columns: weights, pairs, scaling and kernels have
-    no meaning here. Ratings of users who were not there in ``fit`` are handed to `predict_user`, not to ``predict``.
+    All other methods work as in any `Ranker`, except that item ids are not features: weights, pairs, scaling and
+    kernels do not apply. Pass the ratings of new users to `predict_user`, not to ``predict``.
 
     Examples
     --------

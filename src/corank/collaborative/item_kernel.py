@@ -1,4 +1,4 @@
-"""The penalty and the power of the kernel, chosen on users who were held out: leave-one-out in blocks of ratings."""
+"""The kernel of items from the spectrum of the ratings, and the choice of its power and penalty on held-out users."""
 
 from __future__ import annotations
 
@@ -11,20 +11,31 @@ from scipy.sparse.linalg import svds
 
 from corank.collaborative.item_mean import item_means, residuals
 
-# the smaller side of a matrix up to which all directions are computed, in multiples of those that are wanted
+Floats = NDArray[np.float64]
+
+ALPHAS = tuple(2.0**power for power in range(-2, 6))
+POWERS = (1.0, 1.5, 2.0)
+ALPHA, POWER = 2.0, 1.5
+"""Defaults if there are too few users to choose on; close to the choice on MovieLens."""
+BLOCK = 10
+"""Each rating is predicted from the others of its block, as for a new user with few ratings."""
+_MIN_USERS = 20
+_MAX_HELD_OUT = 300
+_BATCH = 1000
+# all eigenvalues are computed if the smaller side of the matrix is at most this multiple of n_basis
 _FEW = 3
-# rows that are dense at a time
-_BLOCK = 4096
+# rows of a dense block
+_DENSE_ROWS = 4096
 
 
 @dataclass(frozen=True, eq=False)
 class ItemSpectrum:
     """
-    The largest eigenvalues of EᵀE and their directions, E the residuals with zeros where there is no rating.
+    The largest eigenvalues and eigenvectors of EᵀE, E the residuals of the ratings, 0 for missing ratings.
 
-    values (q,): eigenvalues, falling.
-    directions (N, q): eigenvectors, one row an item.
-    shares (N,): share of the ratings that each item has.
+    values (q,): eigenvalues, descending.
+    directions (N, q): eigenvectors, one row per item.
+    shares (N,): share of each item in the ratings.
     """
 
     values: Floats
@@ -34,15 +45,15 @@ class ItemSpectrum:
     @classmethod
     def of(cls, residuals: Any, n_basis: int) -> ItemSpectrum:
         """
-        Decompose; never dense, but for the Gram matrix of the smaller side where that is small.
+        Decompose the residuals, by a dense Gram matrix of the smaller side if it is small, else by Lanczos iterations.
 
         residuals: CSR matrix of users × items.
-        n_basis: most directions.
+        n_basis: largest number of directions.
         """
         if min(residuals.shape) <= _FEW * n_basis:
             values, directions = _by_gram(residuals)
         else:
-            # a start of our own: the same data, the same bits
+            # a fixed start, so that the same data give the same bits
             start = np.random.default_rng(0).standard_normal(min(residuals.shape))
             _, sigmas, V = svds(residuals, n_basis, v0=start, return_singular_vectors="vh")
             values, directions = sigmas**2, V.T
@@ -64,11 +75,11 @@ class ItemSpectrum:
 
 
 def _by_gram(E: Any) -> tuple[Floats, Floats]:
-    """All eigenvalues of EᵀE that are not zero by rounding, and their directions."""
+    """All eigenvalues of EᵀE above rounding errors, and their eigenvectors."""
     tall = E if E.shape[0] >= E.shape[1] else E.T.tocsr()
     G = np.zeros((tall.shape[1], tall.shape[1]))
-    for first in range(0, tall.shape[0], _BLOCK):
-        block = tall[first : first + _BLOCK].toarray()
+    for first in range(0, tall.shape[0], _DENSE_ROWS):
+        block = tall[first : first + _DENSE_ROWS].toarray()
         G += block.T @ block
     values, V = np.linalg.eigh(G)
     kept = values > 1e-12 * values.max(initial=0.0)
@@ -76,41 +87,28 @@ def _by_gram(E: Any) -> tuple[Floats, Floats]:
     return values, (V if tall is E else np.asarray(E.T @ V) / np.sqrt(values))
 
 
-Floats = NDArray[np.float64]
-
-ALPHAS = tuple(2.0**power for power in range(-2, 6))
-POWERS = (1.0, 1.5, 2.0)
-ALPHA, POWER = 2.0, 1.5
-"""Where there are too few users to choose on; the choice on MovieLens is near."""
-BLOCK = 10
-"""A user's ratings are predicted from few others, as a new user's will be."""
-_FEWEST_USERS = 20
-_MOST_HELD_OUT = 300
-_AT_ONCE = 1000
-
-
 def choose(
     ratings: Any, shrink: float, n_basis: int, alphas: tuple[float, ...], powers: tuple[float, ...],
     rng: np.random.Generator,
 ) -> tuple[float, float, str]:  # fmt: skip
     """
-    Choose by the squared error of ratings that a model did not see.
+    Choose by the squared error on held-out users.
 
-    A fifth of the users is held out, 300 at most; means and kernel come from the others. The ratings of a held
-    out user are dealt into blocks of ten, and each rating is predicted from the others of its block.
+    A fifth of the users is held out, 300 at most; means and kernel come from the others. The ratings of a held-out user
+    are split into random blocks of ten, and each rating is predicted from the others of its block.
 
     ratings: CSR matrix of users × items.
     alphas, powers: candidates.
-    Returns: alpha, power, and what they were chosen from.
+    Returns: alpha, power, and the source of the choice.
     """
     n_users = ratings.shape[0]
     if len(alphas) == len(powers) == 1:
         return alphas[0], powers[0], "given"
     default = (alphas[0] if len(alphas) == 1 else ALPHA), (powers[0] if len(powers) == 1 else POWER), "default"
-    if n_users < _FEWEST_USERS:
+    if n_users < _MIN_USERS:
         return default
     order = rng.permutation(n_users)
-    held, rest = np.split(order, [min(n_users // 5, _MOST_HELD_OUT)])
+    held, rest = np.split(order, [min(n_users // 5, _MAX_HELD_OUT)])
     m = item_means(ratings[np.sort(rest)], shrink)
     spectrum = ItemSpectrum.of(residuals(ratings[np.sort(rest)], m), n_basis)
     blocks = _blocks(ratings[held], m, rng)
@@ -123,10 +121,10 @@ def choose(
 
 def leave_one_out(K: Floats, t: Floats, alpha: float) -> Floats:
     """
-    Predict each target from the others, with a free level, by one inverse a problem.
+    Leave-one-out residuals of kernel ridge regression with a free level, by one inverse per problem.
 
-    K (B, k, k): kernels of B problems.
-    t (B, k): targets, two or more.
+    K (B, k, k): Gram matrices of B problems.
+    t (B, k): targets, k ≥ 2.
     Returns: targets minus predictions, (B, k).
     """
     G = np.linalg.inv(K + alpha * np.eye(K.shape[1]))
@@ -137,19 +135,19 @@ def leave_one_out(K: Floats, t: Floats, alpha: float) -> Floats:
 
 
 def _blocks(ratings: Any, m: Floats, rng: np.random.Generator) -> list[tuple[NDArray[np.int64], Floats]]:
-    """Items (B, k) and what their means leave (B, k), B blocks of one size k at a time."""
-    found: dict[int, list[tuple[Any, Any]]] = {}
+    """Items (B, k) and residuals (B, k) of B blocks of equal size k."""
+    blocks: dict[int, list[tuple[Any, Any]]] = {}
     for start, stop in zip(ratings.indptr[:-1], ratings.indptr[1:], strict=True):
-        dealt = rng.permutation(np.arange(start, stop))
-        for first in range(0, len(dealt) - 1, BLOCK):
-            own = dealt[first : first + BLOCK]
+        shuffled = rng.permutation(np.arange(start, stop))
+        for first in range(0, len(shuffled) - 1, BLOCK):
+            own = shuffled[first : first + BLOCK]
             if len(own) > 1:
                 items = ratings.indices[own]
-                found.setdefault(len(own), []).append((items, ratings.data[own] - m[items]))
+                blocks.setdefault(len(own), []).append((items, ratings.data[own] - m[items]))
     return [
         (np.array([items for items, _ in part]), np.array([t for _, t in part]))
-        for k in sorted(found)
-        for part in (found[k][first : first + _AT_ONCE] for first in range(0, len(found[k]), _AT_ONCE))
+        for k in sorted(blocks)
+        for part in (blocks[k][first : first + _BATCH] for first in range(0, len(blocks[k]), _BATCH))
     ]
 
 

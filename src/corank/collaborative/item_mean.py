@@ -1,4 +1,4 @@
-"""ItemMean: the means of items, shrunk, for a user of whom nothing is known."""
+"""ItemMean: shrunk means of items, and levels of users, as a baseline that is not personalised."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _TOL = 1e-10
 
 def item_means(ratings: Any, shrink: float) -> Floats:
     """
-    Minimise Σ (r_ui − level_u − m_i)² + shrink Σ m_i² over the ratings, by conjugate gradients in O(ratings) a step.
+    Minimise Σ (r_ui − level_u − m_i)² + shrink Σ m_i² over the ratings, by conjugate gradients in O(ratings) per step.
 
-    Of m_i = Σ_u (r_ui − r̄_u)/(n_i + shrink), with the users' own means for levels, an item would suffer from standing
-    beside good ones.
+    The simpler m_i = Σ_u (r_ui − r̄_u)/(n_i + shrink), with the users' means as levels, would penalise items that are
+    rated together with good ones.
 
-    ratings: CSR matrix of users × items, each of whom rated something.
-    Returns: m, 0 for an item that nobody rated.
+    ratings: CSR matrix of users × items; every user has a rating.
+    Returns: m, 0 for unrated items.
     """
     n_items, sizes = ratings.shape[1], np.diff(ratings.indptr)
     rated = sparse.csr_array((np.ones(ratings.nnz), ratings.indices, ratings.indptr), shape=ratings.shape)
@@ -41,9 +41,9 @@ def item_means(ratings: Any, shrink: float) -> Floats:
 
 def user_levels(ratings: Any, m: Floats) -> Floats:
     """
-    Say by how much each user rates above the items' means.
+    Mean difference between each user's ratings and the items' means.
 
-    ratings: CSR matrix of users × items, each of whom rated something.
+    ratings: CSR matrix of users × items.
     m (n_items,): means of the items.
     """
     n = np.diff(ratings.indptr)
@@ -53,9 +53,9 @@ def user_levels(ratings: Any, m: Floats) -> Floats:
 
 def residuals(ratings: Any, m: Floats) -> Any:
     """
-    Take off what the means of items and the levels of users explain.
+    Subtract the means of items and the levels of users.
 
-    Returns: CSR matrix of the same entries.
+    Returns: CSR matrix with the same entries.
     """
     rest = ratings.copy()
     rest.data = ratings.data - m[ratings.indices] - np.repeat(user_levels(ratings, m), np.diff(ratings.indptr))
@@ -64,16 +64,15 @@ def residuals(ratings: Any, m: Floats) -> Any:
 
 class ItemMean(RatingsRanker):
     """
-    Order items for everybody alike, by what others thought of them: the bar that a personal ranker has to pass.
+    Rank items by their mean ratings, in the same order for all users: a baseline for personalised rankers.
 
-    Minimises Σ (r_ui − level_u − m_i)² + shrink Σ m_i² over all ratings. A user's own ratings set the level of the
-    scores, and nothing else. Reads what `Collaborative` reads; a sweep over the ratings costs O(ratings), and some tens
-    do.
+    Minimises Σ (r_ui − level_u − m_i)² + shrink Σ m_i² over all ratings. A user's own ratings change only the level of
+    the scores. Takes the same input as `Collaborative`. Fitting takes some tens of steps of O(ratings).
 
     Parameters
     ----------
     shrink : float
-        So many ratings of no opinion are added to each item's.
+        Number of neutral ratings added to each item.
 
     Attributes
     ----------

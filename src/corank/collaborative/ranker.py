@@ -1,4 +1,4 @@
-"""RatingsRanker: what Collaborative and ItemMean share, from reading ratings to recommending items."""
+"""RatingsRanker: the base class of rankers of ratings, from checking ratings to recommending items."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from corank.parameters import check_values, whole
 
 Floats = NDArray[np.float64]
 
-# scores that are computed at a time
+# scores computed in one part
 _AT_ONCE = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
 class FittedRatings:
-    """What was learnt; see the attributes of `Collaborative`."""
+    """The fitted attributes of `Collaborative`, without their underscores."""
 
     users: Ids
     ratings: Any
@@ -42,13 +42,13 @@ class FittedRatings:
 
 class RatingsRanker(Ranker):
     """
-    Base class of rankers of ratings: a query is a user, a row is an item, known by its id.
+    Base class of rankers of ratings: a query is a user, a row is an item id.
 
     A subclass fits the matrix of ratings in `_fit_ratings` and returns the coefficients of users in `_user_coefs`.
     """
 
     __metadata_request__predict: ClassVar[dict[str, bool]] = {"qid": True, "prior": True}
-    # rows are ids and not columns, so that laws of columns and files of them do not apply
+    # X holds item ids, so laws about columns do not apply
     _reads_ids: ClassVar[bool] = True
 
     items_: Ids
@@ -59,31 +59,31 @@ class RatingsRanker(Ranker):
 
     @abstractmethod
     def _fit_ratings(self, ratings: Any, users: Ids, rng: np.random.Generator) -> FittedRatings:
-        """Learn from a CSR matrix of users × items, each of whom rated something."""
+        """Learn from a CSR matrix of users × items; every user has a rating."""
 
     @abstractmethod
     def _user_coefs(self, ratings: Any, levels: Floats) -> tuple[Floats, Floats]:
         """
-        Say what users like.
+        Compute the coefficients of users.
 
         ratings: CSR matrix of users × items.
-        levels (B,): receives how high each rates; left as it is for one without ratings.
+        levels (B,): receives the users' levels; not changed for users without ratings.
         Returns: features of the items (N, q) and coefficients of the users (B, q).
         """
 
     def predict(self, X: Any, qid: ArrayLike | None = None, *, prior: ArrayLike | None = None) -> Floats:
         """
-        Score items, each for a user, on the scale of the ratings.
+        Score items for users, on the scale of the ratings.
 
         Parameters
         ----------
         X : array-like of shape (n_rows,) or (n_rows, 1)
-            Item ids. One that nobody rated scores as an item of mean 0.
+            Item ids. An unrated item is scored like an item of mean 0.
         qid : array-like of shape (n_rows,), optional
-            The user of each row. One who gave no rating in ``fit``, as everyone where there is no qid, is scored by the
+            The user of each row. Users without ratings in ``fit``, and all rows if qid is None, are scored by the
             items' means.
         prior : array-like of shape (n_rows,), optional
-            Scores of these rows known before learning; wanted where ``fit`` had a prior, and only there.
+            Prior scores of these rows; required if ``fit`` had a prior, and refused otherwise.
 
         Returns
         -------
@@ -113,12 +113,12 @@ class RatingsRanker(Ranker):
 
     def predict_user(self, items: ArrayLike, ratings: ArrayLike) -> Floats:
         """
-        Score all items for anybody, from a few ratings.
+        Score all items for a new user, from a few ratings.
 
         Parameters
         ----------
         items : array-like of shape (k,)
-            Ids of the items rated; those that nobody rated in ``fit`` say nothing and are left out.
+            Ids of the rated items; those without ratings in ``fit`` are ignored.
         ratings : array-like of shape (k,)
             The ratings; NaN means no rating.
 
@@ -131,12 +131,12 @@ class RatingsRanker(Ranker):
 
     def predict_users(self, ratings: Any) -> Floats:
         """
-        Score all items for many users, none of whom need have been there in ``fit``.
+        Score all items for many users, who may be new.
 
         Parameters
         ----------
         ratings : sparse matrix of shape (n_users, n_items)
-            Their ratings, in the order of `items_`; zeros that are stored are ratings.
+            Their ratings, in the order of `items_`; stored zeros are ratings.
 
         Returns
         -------
@@ -147,38 +147,38 @@ class RatingsRanker(Ranker):
 
     def recommend(self, user: Any, n: int = 10) -> Ids:
         """
-        Name the best items that a user of ``fit`` has not rated.
+        Return the best items that a user of ``fit`` has not rated.
 
         Parameters
         ----------
         user : id
-            As in qid; one who was not there gets the items of the highest means.
+            As in qid; an unknown user gets the items of the highest means.
         n : int
-            Most items.
+            Largest number of items.
 
         Returns
         -------
         array of shape (n,)
-            Item ids, best first; fewer where all others were rated.
+            Item ids, best first; fewer if all others are rated.
         """
         check_is_fitted(self)
         return self._best(self._rows(self._known(Queries.of([user], 1))), n)
 
     def recommend_user(self, items: ArrayLike, ratings: ArrayLike, n: int = 10) -> Ids:
         """
-        Name the best items that anybody has not rated, from a few ratings.
+        Return the best items that a new user has not rated, from a few ratings.
 
         Parameters
         ----------
         items, ratings : array-like of shape (k,)
             As in `predict_user`.
         n : int
-            Most items.
+            Largest number of items.
 
         Returns
         -------
         array of shape (n,)
-            Item ids, best first; fewer where all others were rated.
+            Item ids, best first; fewer if all others are rated.
         """
         return self._best(self._row(items, ratings), n)
 
@@ -188,7 +188,7 @@ class RatingsRanker(Ranker):
 
     def _problem(self, X: Any, y: Any, qid: Any, pairs: Any) -> tuple[RankingData, dict[str, Any]]:
         if pairs is not None:
-            raise InputError("pairs came, but ratings are learnt from; pass y, one rating per row.")
+            raise InputError("pairs were passed, but this ranker learns from ratings; pass y, one rating per row.")
         data, items = ratings_problem(X, y, qid)
         return data, {"items_": items, "n_features_in_": 1}
 
@@ -202,13 +202,13 @@ class RatingsRanker(Ranker):
         at = positions(self.items_, ids)
         if len(at) and at.max() < 0:
             warn(
-                f"none of the {len(ids)} items of X was rated in fit, where items have ids such as "
-                f"{self.items_.tolist()[0]!r}; they all score alike."
+                f"none of the {len(ids)} items of X was rated in fit, so all get the same score; fit has ids such as "
+                f"{self.items_.tolist()[0]!r}."
             )
         return at[codes]
 
     def _known(self, asked: Queries) -> NDArray[np.int64]:
-        """Number of each user of ``fit``, −1 for others."""
+        """Index of each user of ``fit``, −1 for others."""
         return positions(self.users_, asked.plain_ids(type(self).__name__))
 
     def _rows(self, users: NDArray[np.int64]) -> Any:
@@ -229,7 +229,7 @@ class RatingsRanker(Ranker):
         if len(values) != len(codes):
             raise InputError(f"ratings has {len(values)} values for {len(codes)} items; pass one rating per item.")
         if len(ids) < len(codes):
-            raise InputError("items names an item more than once; keep one rating of each.")
+            raise InputError("items contains an item more than once; pass one rating of each.")
         at = positions(self.items_, ids)[codes]
         kept = (at >= 0) & ~np.isnan(values)
         cells = (values[kept], at[kept], [0, int(kept.sum())])
@@ -246,12 +246,12 @@ class RatingsRanker(Ranker):
         user, item, values = cells_of(ratings)
         kept = ~np.isnan(values)
         rows = sparse.csr_array((values[kept], (user[kept], item[kept])), shape=ratings.shape)
-        if rows.nnz < kept.sum():  # what stands twice was added up
-            raise InputError("ratings holds a user's rating of an item more than once; keep one.")
+        if rows.nnz < kept.sum():  # duplicate entries were summed
+            raise InputError("ratings contains a user's rating of an item more than once; pass one of them.")
         return rows
 
     def _scores(self, rows: Any) -> Floats:
-        self._check_prior(None)  # nobody can give one for every item
+        self._check_prior(None)  # a prior of all items cannot be passed
         scores = np.empty(rows.shape)
 
         def score(first: int, last: int) -> None:
@@ -270,6 +270,6 @@ class RatingsRanker(Ranker):
         return np.asarray(self.items_[best])
 
     def _spread(self, score: Any, starts: NDArray[np.int64]) -> None:
-        """Call `score` for runs of users of a moderate number of scores each, on threads."""
+        """Call `score` for parts of the users, of about `_AT_ONCE` scores each, in threads."""
         pieces = max(1, min(len(starts) - 1, int(starts[-1]) // _AT_ONCE))
         spread(score, cut(starts, pieces), n_threads(getattr(self, "n_jobs", None) or 1))

@@ -1,4 +1,4 @@
-"""Ratings as users give them, events or a sparse matrix, and the ids of users and items in them."""
+"""Ratings as input, one row per rating or a sparse matrix, and the ids of users and items."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ Ids = NDArray[Any]
 
 def ratings_problem(X: Any, y: Any, qid: Any) -> tuple[RankingData, Ids]:
     """
-    Index ratings as a ranking problem: a query is a user, a row is an item, written as its indicator.
+    Turn ratings into a ranking problem: a query is a user, a row is the indicator vector of an item.
 
     X: one item id per rating, or a sparse matrix of users × items (then y and qid are None), or a RankingData whose one
         column holds item numbers.
-    y: the ratings; NaN is none.
+    y: the ratings; NaN means no rating.
     qid: the user of each rating.
-    Returns: the problem, whose X is (n_ratings, n_items), and the ids of the items, in order.
+    Returns: the problem, whose X is (n_ratings, n_items), and the sorted ids of the items.
     """
     if sparse.issparse(X) and X.ndim != 2:
         raise InputError(f"X is sparse and has shape {X.shape}; pass a matrix of users × items.")
     if sparse.issparse(X) or isinstance(X, RankingData):
         if y is not None or qid is not None:
-            raise InputError(f"y or qid came beside a {type(X).__name__}, which holds the ratings; pass it alone.")
+            raise InputError(f"y or qid was passed with a {type(X).__name__}, which holds the ratings; leave both out.")
     elif qid is None:
-        raise InputError("qid is None, but ratings are those of many users; pass the user of each rating.")
+        raise InputError("qid is None; pass the user of each rating.")
     prior = None
     if sparse.issparse(X):
         items = np.arange(X.shape[1])
@@ -55,14 +55,14 @@ def ratings_problem(X: Any, y: Any, qid: Any) -> tuple[RankingData, Ids]:
 
 def ratings_matrix(data: RankingData) -> tuple[Any, Ids]:
     """
-    Gather the ratings of a problem from `ratings_problem`, less what is known of them before learning.
+    Collect the ratings of a problem from `ratings_problem`, minus their prior.
 
-    Returns: CSR matrix of users × items in which zeros are ratings too, and the ids of who rated, in order.
+    Returns: CSR matrix of users × items, in which zeros are ratings too, and the sorted ids of users with ratings.
     """
     _require_alike(data)
     assert data.targets is not None
     users, codes = in_order(data.queries.plain_ids("a ranker of ratings"), data.queries.codes[data.scored_rows])
-    rated, at = np.unique(codes, return_inverse=True)  # not everyone, where y is NaN
+    rated, at = np.unique(codes, return_inverse=True)  # users whose ratings are all NaN are left out
     users = users[rated]
     cells = (data.targets[data.scored_rows], (at, data.X.indices[data.scored_rows]))
     matrix = sparse.csr_array(cells, shape=(len(users), data.X.shape[1]))
@@ -71,9 +71,7 @@ def ratings_matrix(data: RankingData) -> tuple[Any, Ids]:
 
 def cells_of(X: Any) -> tuple[Ints, Ints, NDArray[np.float64]]:
     """
-    Take a sparse matrix apart.
-
-    Returns: row, column and value of each entry that is stored, zeros and what is stored twice included.
+    Return row, column and value of each stored entry of a sparse matrix, including zeros and duplicates.
     """
     require_structure(X)
     cells = X.tocoo()
@@ -81,10 +79,10 @@ def cells_of(X: Any) -> tuple[Ints, Ints, NDArray[np.float64]]:
 
 
 def as_ratings(values: Any) -> NDArray[np.float64]:
-    """Check ratings: finite numbers, or NaN for none."""
+    """Check ratings: finite numbers, or NaN for no rating."""
     ratings = as_numbers(values, "ratings", "rating")
     if np.isinf(ratings).any():
-        raise InputError("ratings contains infinity; pass finite ratings, or NaN for none.")
+        raise InputError("ratings contains infinity; pass finite ratings, or NaN for no rating.")
     return ratings
 
 
@@ -93,13 +91,13 @@ def coded(X: Any) -> tuple[Ids, Ints]:
     Check item ids.
 
     X: one id per row, a vector or one column; numbers or strings.
-    Returns: the distinct ids, in order, and the position of each row's.
+    Returns: the sorted distinct ids, and the position of each row's id in them.
     """
     column = _one_column(X)
     try:
         queries = Queries.of(column, len(column))
         ids = queries.plain_ids("a ranker of ratings")
-    except InputError as error:  # said of the ids of queries
+    except InputError as error:  # the message is about query ids
         raise InputError(
             str(error).replace("qid", "X").replace("a query id", "an item id").replace("query id", "item id")
         ) from error
@@ -108,7 +106,7 @@ def coded(X: Any) -> tuple[Ids, Ints]:
 
 def in_order(ids: Ids, codes: Ints) -> tuple[Ids, Ints]:
     """
-    Sort ids, so that a model does not depend on which rating came first.
+    Sort ids, so that a model does not depend on the order of the ratings.
 
     Returns: the sorted ids, and the new position of each code.
     """
@@ -124,7 +122,7 @@ def positions(known: Ids, asked: Ids) -> Ints:
 
     known (n,): in order.
     asked (m,): any ids.
-    Returns: where each stands in `known`; −1 where it does not, numbers among strings too.
+    Returns: position of each id in `known`, −1 if it is missing; a number never equals a string.
     """
     if not len(known) or isinstance(known[0], str) != (asked.dtype.kind in "OU"):
         return np.full(len(asked), -1, dtype=np.int64)
@@ -134,7 +132,7 @@ def positions(known: Ids, asked: Ids) -> Ints:
 
 def _require_alike(data: RankingData) -> None:
     if data.weights is not None:
-        raise InputError("weights of rows came, but every rating counts alike here; leave them out.")
+        raise InputError("sample_weight was passed, but all ratings have equal weight here; leave it out.")
 
 
 def _one_column(X: Any) -> Any:
@@ -157,5 +155,5 @@ def _require_once(queries: Queries, items: Ids, codes: Ints, is_rated: NDArray[n
     if len(twice):
         user, item = divmod(int(cells[twice[0]]), len(items))
         raise InputError(
-            f"user {queries.ids[user]} rated item {items[item]} more than once; keep one rating of each item."
+            f"user {queries.ids[user]} rated item {items[item]} more than once; pass one rating of each item."
         )

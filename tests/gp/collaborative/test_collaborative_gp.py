@@ -361,7 +361,7 @@ def test_users_with_one_rating_and_two_grades():
         ),
         ({"X": NAMES[ITEM], "y": RNG.normal(size=len(ITEM)), "qid": USER}, "takes at most 20"),
         ({"X": NAMES[ITEM], "y": Y[SEEN], "qid": USER, "prior": Y[SEEN]}, "grades are not numbers"),
-        ({"X": NAMES[ITEM], "y": Y[SEEN], "qid": USER, "sample_weight": Y[SEEN]}, "every rating counts alike"),
+        ({"X": NAMES[ITEM], "y": Y[SEEN], "qid": USER, "sample_weight": Y[SEEN]}, "all ratings have equal weight"),
     ],
 )
 def test_bad_input_gets_one_sentence(change, sentence):

@@ -227,11 +227,11 @@ def test_wrong_answers_get_one_sentence():
     model = PreferenceGP(**FIXED).fit(X, pairs=PAIRS, sample_weight=np.arange(40) > 0)
     with pytest.raises(InputError, match="had weight 0 in fit"):
         model.partial_fit(pairs=[[0, 1]])
-    with pytest.raises(InputError, match="X is not that of fit"):
+    with pytest.raises(InputError, match="X differs from the X of fit"):
         model.partial_fit(X + 1.0, pairs=[[1, 2]])
-    with pytest.raises(InputError, match="first call of partial_fit came without X; pass the rows that answers are"):
+    with pytest.raises(InputError, match="first call of partial_fit has no X; pass the rows that the answers"):
         PreferenceGP().partial_fit(pairs=[[0, 1]])
-    with pytest.raises(InputError, match="neither pairs nor y came"):
+    with pytest.raises(InputError, match="neither pairs nor y was passed"):
         model.partial_fit()
     with pytest.raises(InputError, match="sigma is 0; pass a number above 0, or None"):
         PreferenceGP(sigma=0).fit(X, pairs=PAIRS)
@@ -267,3 +267,28 @@ def test_further_answers_beside_a_prior(k):
         in_parts.partial_fit(pairs=PAIRS[40:])
     in_parts.partial_fit(pairs=PAIRS[40:], prior=s0)
     np.testing.assert_allclose(in_parts.predict(X, prior=s0), at_once.predict(X, prior=s0), atol=1e-5)
+
+
+def test_a_partial_fit_that_fails_changes_nothing():
+    pandas = pytest.importorskip("pandas")
+    names = [f"column {j}" for j in range(X.shape[1])]
+    frame = pandas.DataFrame(X, columns=names)
+    model = PreferenceGP(sigma=0.3, learn=False).fit(frame, pairs=PAIRS[:40])
+    before, state = model.predict(frame), dict(vars(model))
+    for change in (
+        lambda: model.partial_fit(pairs=[[0, len(X)]]),
+        lambda: model.partial_fit(frame[names[::-1]], pairs=[[0, 1]]),
+        lambda: model.partial_fit(pairs=[[0, 1]], prior=np.zeros(len(X))),
+        lambda: model.set_params(max_pairs=-1).partial_fit(pairs=[[0, 1]]),
+    ):
+        with pytest.raises(ValueError, match=r"pairs|names|prior|max_pairs"):
+            change()
+        model.set_params(max_pairs=20_000)
+        assert vars(model).keys() == state.keys()
+        assert all(vars(model)[name] is value for name, value in state.items() if name.endswith("_"))
+        np.testing.assert_array_equal(model.predict(frame), before)
+    # names of columns are remembered and checked after a further fit
+    model.partial_fit(frame, pairs=PAIRS[40:50])
+    assert model.feature_names_in_.tolist() == names
+    with pytest.raises(ValueError, match="names"):
+        model.predict(frame[names[::-1]])

@@ -1,10 +1,10 @@
 """
-Hyper-parameters: the evidence is maximised over parameters of a kernel and sigma.
+Hyper-parameters: maximise the evidence over the parameters of a kernel and sigma.
 
     maximise log Z(θ) − ½ Σ_j ((θ_j − start_j) / log 10)²
 
-over the logarithms θ of the kernel's parameters and of sigma, by L-BFGS. The second term, a broad log-normal prior
-about where learning starts, decides only what answers do not: widths do not collapse or run away when there are few.
+over the logarithms θ of the kernel's parameters and of sigma, by L-BFGS. The second term is a broad log-normal prior
+around the starting point. It keeps parameters finite that few answers leave undetermined.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from corank.errors import warn
 Floats = NDArray[np.float64]
 Objective = Callable[[Floats], tuple[float, Floats]]
 
-# deviation of the prior of a logarithm; learning goes no further than this many of them
+# standard deviation of the prior of a logarithm, and the bounds of the search in these units
 _BROAD, _FARTHEST = float(np.log(10.0)), 4.0
-# deviation of the starts of further runs
+# standard deviation of the starting points of restarts
 _RESTART = 1.5
 
 
@@ -31,22 +31,22 @@ def maximise(
     evidence: Objective, start: Floats, n_restarts: int, rng: np.random.Generator
 ) -> tuple[Floats, float, int]:
     """
-    Climb from `start`, and from random places about it; keep the best.
+    Maximise from `start` and from random points around it; keep the best.
 
-    evidence: θ to log Z and its slopes.
-    Returns: θ, what was maximised there, and the number of evaluations.
+    evidence: maps θ to log Z and its gradient.
+    Returns: θ, the maximum, and the number of evaluations.
     """
     calls, size = 0, 0.0
 
     def loss(theta: Floats) -> tuple[float, Floats]:
         nonlocal calls, size
         calls += 1
-        value, slopes = evidence(theta)
+        value, gradient = evidence(theta)
         away = (theta - start) / _BROAD
-        down = -slopes + away / _BROAD
-        # the first step of L-BFGS is as long as the slope: of length 1, it stays where sites can follow
-        size = size or max(1.0, float(np.linalg.norm(down)))
-        return (-value + 0.5 * float(away @ away)) / size, down / size
+        descent = -gradient + away / _BROAD
+        # L-BFGS starts with a step as long as the gradient: normalised to 1, sites converge from a warm start
+        size = size or max(1.0, float(np.linalg.norm(descent)))
+        return (-value + 0.5 * float(away @ away)) / size, descent / size
 
     reach = _FARTHEST * _BROAD
     bounds = [(value - reach, value + reach) for value in start]
@@ -58,10 +58,10 @@ def maximise(
         if best is None or found.fun < best.fun:
             best = found
     if np.any(np.abs(best.x - start) > 0.999 * reach):
-        warn("a parameter of the kernel, or sigma, ran to the end of its range; scale columns, or pass it as a number.")
+        warn("a parameter of the kernel, or sigma, reached the end of its range; scale the columns, or pass a number.")
     return np.asarray(best.x), -float(best.fun) * size, calls
 
 
 def dense(rows: Any) -> Any:
-    """Rows as an array, for slopes that need their columns."""
+    """Rows as a dense array, for gradients in the columns' widths."""
     return rows.toarray() if sparse.issparse(rows) else rows

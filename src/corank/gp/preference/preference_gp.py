@@ -47,7 +47,7 @@ Integers = NDArray[np.int64]
 
 # number of answers that hyper-parameters are learnt from, with basis rows
 _MAX_ANSWERS = 1000
-# what further answers leave as it is, beside notes on columns
+# attributes that `partial_fit` keeps, in addition to the notes on columns
 _KEPT = ("column_scale_", "has_prior_")
 
 
@@ -236,23 +236,23 @@ class PreferenceGP(PreferencePosterior):
         prior: ArrayLike | None = None,
     ) -> Self:
         """
-        Learn from further answers about the rows of ``fit``, with the kernel and the noise as they are.
+        Learn from further answers about the rows of ``fit``, with fixed kernel and noise.
 
-        What expectation propagation made of earlier answers is where it starts from: the model is the one that ``fit``
-        with all answers and these numbers gives. The first call of a model is ``fit``.
+        The result is that of ``fit`` with all answers and these hyper-parameters; expectation propagation starts from
+        the earlier answers. The first call is ``fit``.
 
         Parameters
         ----------
         X : array-like, CSR matrix, DataFrame or sequence of objects, optional
             The rows of ``fit``, or None for them.
         y, qid, sample_weight
-            Scores instead of pairs, as in ``fit``; they need X.
+            Scores instead of pairs, as in ``fit``; they require X.
         pairs : array-like of int, shape (n_pairs, 2)
             Numbers of rows of the X that was fitted, the preferred row first.
         pair_weight : array-like of shape (n_pairs,), optional
             Weights of the answers.
         prior : array-like of shape (n_rows,), optional
-            Scores of the rows of ``fit`` known before learning; wanted where ``fit`` had a prior, and only there.
+            Prior scores of the rows of ``fit``; required if ``fit`` had a prior, and refused otherwise.
 
         Returns
         -------
@@ -262,46 +262,44 @@ class PreferenceGP(PreferencePosterior):
         check_parameters(self)
         if not hasattr(self, "process_"):
             if X is None:
-                raise InputError("the first call of partial_fit came without X; pass the rows that answers are about.")
-            given: dict[str, Any] = {"pairs": pairs, "pair_weight": pair_weight, "prior": prior}
-            return self.fit(X, y, qid=qid, sample_weight=sample_weight, **given)
+                raise InputError("the first call of partial_fit has no X; pass the rows that the answers refer to.")
+            answers: dict[str, Any] = {"pairs": pairs, "pair_weight": pair_weight, "prior": prior}
+            return self.fit(X, y, qid=qid, sample_weight=sample_weight, **answers)
         items, old, L = self.rows_, self.sites_, getattr(self, "graph_", None)
         rows, weight = self._further(X, y, qid, sample_weight, pairs, pair_weight)
         require_items(items.of_row[rows])
         s0 = self._add_prior(np.zeros(len(items.of_row)), prior)
-        further, weights, known = items.pairs(rows, weight, s0[rows[:, 0]] - s0[rows[:, 1]])
-        answers = np.concatenate([np.column_stack([old.left, old.right]), further])
-        both = np.concatenate([old.weight, weights]), np.concatenate([0.0 - old.lo, known])
-        sites = Sites.preferences(answers, self.sigma_, *both)
+        further, weights, offset = items.pairs(rows, weight, s0[rows[:, 0]] - s0[rows[:, 1]])
+        all_pairs = np.concatenate([np.column_stack([old.left, old.right]), further])
+        weighted = np.concatenate([old.weight, weights]), np.concatenate([0.0 - old.lo, offset])
+        sites = Sites.preferences(all_pairs, self.sigma_, *weighted)
         phi, precision = self.process_.phi, getattr(self, "prior_precision_", None)
         if self.is_exact_ and L is None:
             features = exact(phi.view, items, sites)
         else:
             features = on_basis(phi, items, sites, precision)
-        told = {"rows": items, "sites": sites, "sigma": self.sigma_, "graph": L, "is_exact": self.is_exact_}
+        kept = {"rows": items, "sites": sites, "sigma": self.sigma_, "graph": L, "is_exact": self.is_exact_}
         start = sites.carry_over(old, self.site_tau_), sites.carry_over(old, self.site_nu_)
         noted = {**kept_columns(self), **{name: value for name, value in vars(self).items() if name in _KEPT}}
-        return install(self, _fitted(features, 0, told, start), noted)
+        return install(self, _fitted(features, 0, kept, start), noted)
 
     def _further(
         self, X: Any, y: Any, qid: Any, sample_weight: Any, pairs: Any, pair_weight: Any
     ) -> tuple[Integers, Floats]:
-        """Answers about the rows of ``fit``, as pairs of rows and weights."""
+        """Further answers as pairs of rows of ``fit`` and weights."""
         items = self.rows_
         if X is not None:
             seen = self._scaled_rows(X)
             if seen.shape[0] != len(items.of_row) or not items.are_in(seen):
-                raise InputError(
-                    "X is not that of fit; pass the same rows, or None for them, or fit again with all rows."
-                )
+                raise InputError("X differs from the X of fit; pass the same rows, or None, or call fit with all rows.")
         elif y is not None:
-            raise InputError("y came without X; pass the rows of fit too, or pairs of their numbers.")
+            raise InputError("y was passed without X; pass the rows of fit too, or pairs of row numbers.")
         if y is not None:
             data = self._problem(X, y, qid, pairs)[0].weighted(sample_weight, pair_weight)
             data.require_pairs()
             return preferences_of(data, self.max_pairs, rng_of(self.random_state))
         if pairs is None:
-            raise InputError("neither pairs nor y came; pass answers to learn from.")
+            raise InputError("neither pairs nor y was passed; pass answers to learn from.")
         rows = as_pairs(pairs, np.zeros(len(items.of_row), dtype=np.int64))
         weight = (
             np.ones(len(rows)) if pair_weight is None else as_weights(pair_weight, len(rows), "pair", "pair_weight")
@@ -317,13 +315,13 @@ class PreferenceGP(PreferencePosterior):
 
 
 def _fitted(
-    features: PriorFeatures, n_calls: int, told: dict[str, Any], start: tuple[Floats, Floats] | None = None
+    features: PriorFeatures, n_calls: int, kept: dict[str, Any], start: tuple[Floats, Floats] | None = None
 ) -> FittedPreferenceGP:
     found = propagate(features.R, features.sites, precision=features.precision, start=start)
     return FittedPreferenceGP(
         kernel=features.phi.view.kernel, log_evidence=found.log_evidence, site_tau=found.tau, site_nu=found.nu,
         process=PosteriorProcess(features.phi, found.mu, found.factor), n_iter=n_calls or found.n_sweeps,
-        prior_precision=features.precision, **told,
+        prior_precision=features.precision, **kept,
     )  # fmt: skip
 
 
