@@ -13,7 +13,7 @@ from scipy import sparse
 
 import corank
 from corank.data.formats import compressed, text
-from corank.data.formats.read import kind_of
+from corank.data.formats.read import detect_format
 from corank.data.letor import pieces
 from corank.data.letor.reader import read_letor
 from corank.data.letor.writer import write_letor
@@ -193,7 +193,7 @@ def _read(paths: list[Path], way: Way, folder: Path) -> Collection | None:
     """What corank makes of the files; None where they are taken for a table."""
     if way.route == "read":
         rows = corank.read(paths, unscored=way.unscored, dtype=way.dtype, layout=way.layout)
-        return rows if kind_of(paths[0]) == "text" else None
+        return rows if detect_format(paths[0]) == "text" else None
     options = {"dtype": way.dtype, "layout": way.layout, "n_features": way.n_features, "unscored": way.unscored}
     if way.route != "store":
         return read_letor(paths, **options, n_jobs=way.jobs)

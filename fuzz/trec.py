@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from corank.data.formats import trec, trec_columns
+from corank.data.formats import trec
 from corank.errors import InputError
 from fuzz.dice import EDGE_INTEGERS, HARD_NUMBERS, ODD_BYTES, mutate, number
 from fuzz.format import Format, Wrong, tune
@@ -44,7 +44,7 @@ class Trec(Format):
         return text if dice.random() < 0.4 else mutate(text, dice, WORDS, lambda: self._text(dice))
 
     def check(self, content: bytes, way: int, folder: Path) -> bool:
-        tune(trec_columns, PIECE=PIECES[way])
+        tune(trec, PIECE=PIECES[way])
         path = folder / "in.txt"
         path.unlink(missing_ok=True)
         path.write_bytes(content)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from corank.cli import Verb
-from corank.cli.output import Json, print_json, tell
+from corank.cli.output import Json, emit, print_json
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
@@ -36,7 +36,7 @@ def data(
         if entry.missing:
             raise InputError(catalog.by_hand(entry))
         fields = {"name": entry.name, "home": entry.home, "written": written, "terms": entry.terms}
-        tell(as_json, "data", fields, f"{entry.name} is complete in {entry.home}; terms: {entry.terms}")
+        emit(as_json, "data", fields, f"{entry.name} is complete in {entry.home}; terms: {entry.terms}")
         return
     rows, listed = [], []
     for entry in catalog.datasets().values():

@@ -64,7 +64,7 @@ def test_items_with_names_are_ranked_by_what_was_learnt_of_them(here, says):
         ("winner,loser,weight\nt0,t1,-1\n", r"pairs.csv, line 2: the weight is '-1'"),
         ("better,worse\nt0,t1\n", r"pairs.csv has no column 'winner'; write a first line winner,loser"),
         ("winner,loser\n", r"pairs.csv has no preferences"),
-        ("winner,loser\nt0\n", r"pairs.csv, line 2: 1 cells, but 2 columns"),
+        ("winner,loser\nt0\n", r"pairs.csv, line 2: found 1 cells, expected 2"),
     ],
 )
 def test_bad_preferences_are_named_by_their_line(here, says, text, sentence):

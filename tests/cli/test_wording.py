@@ -59,7 +59,7 @@ def test_main_speaks_of_options(monkeypatch, capsys, tmp_path):
     with pytest.raises(SystemExit) as stop:
         cli.main()
     assert stop.value.code == 1
-    said = f"corank: {tmp_path / 't.csv'} has no column 'label'; name one of ['score', 'qid', 'f1'] with --label.\n"
+    said = f"corank: {tmp_path / 't.csv'} has no column 'label'; choose one of ['score', 'qid', 'f1'] with --label.\n"
     assert capsys.readouterr().err == said
     with pytest.raises(InputError, match="with y="):
         cli.app(sys.argv[1:], standalone_mode=False)

@@ -20,7 +20,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object for sc
 """The option of every verb that has results to print."""
 
 
-def tell(as_json: bool, verb: str, fields: Mapping[str, Any], sentence: str) -> None:
+def emit(as_json: bool, verb: str, fields: Mapping[str, Any], sentence: str) -> None:
     """
     Print what a verb did.
 

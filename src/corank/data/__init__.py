@@ -11,11 +11,7 @@ if TYPE_CHECKING:
     # isort: off
     from corank.data.formats.click_files import read_clicks as read_clicks, write_clicks as write_clicks
     from corank.data.formats.click_log import ClickLog as ClickLog
-    from corank.data.formats.frames import (
-        parquet_rows as parquet_rows,
-        read_csv as read_csv,
-        read_parquet as read_parquet,
-    )
+    from corank.data.formats.frames import read_csv as read_csv, read_parquet as read_parquet
     from corank.data.formats.items import Choices as Choices, read_choices as read_choices
     from corank.data.formats.read import read as read
     from corank.data.formats.trec import (
@@ -26,7 +22,6 @@ if TYPE_CHECKING:
         read_qrels as read_qrels,
         read_run as read_run,
         read_scores as read_scores,
-        run_lines as run_lines,
         write_qrels as write_qrels,
         write_run as write_run,
     )
@@ -72,7 +67,6 @@ _HOMES = {
     "load_review": "corank.data.records.review",
     "make_ranking": "corank.data.problem.synthetic",
     "open_store": "corank.data.store.store",
-    "parquet_rows": "corank.data.formats.frames",
     "presumed_negatives": "corank.data.problem.presumed",
     "read": "corank.data.formats.read",
     "read_choices": "corank.data.formats.items",
@@ -84,7 +78,6 @@ _HOMES = {
     "read_records": "corank.data.records.records",
     "read_run": "corank.data.formats.trec",
     "read_scores": "corank.data.formats.trec",
-    "run_lines": "corank.data.formats.trec",
     "store_letor": "corank.data.store.store",
     "write_clicks": "corank.data.formats.click_files",
     "write_letor": "corank.data.letor.writer",

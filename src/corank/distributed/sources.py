@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from corank.core.rows.products import MOST_COLUMNS
-from corank.data.formats.frame_ids import ids_of
-from corank.data.formats.read import kind_of, read
-from corank.data.formats.table_text import decoded
+from corank.data.formats.frames import ids_of
+from corank.data.formats.read import detect_format, read
+from corank.data.formats.table_text import read_utf8
 from corank.data.problem.inputs import as_scores
 from corank.data.problem.rows import as_rows
 from corank.data.store.header import HEADER
@@ -87,7 +87,7 @@ class Reader:
             width = rows.X.shape[1] if rows.X.ndim == 2 else None
             return Found(rows.qid, width, names and tuple(map(str, names)), feature_names=names)
         with fetched(source) as path:
-            kind = None if _is_empty(path) else kind_of(path)
+            kind = None if _is_empty(path) else detect_format(path)
             if kind == "csv" and _has_no_rows(path):
                 kind = None
             if kind is None:
@@ -108,7 +108,7 @@ class Reader:
             return Rows(self._laid_out(found.X), found.y, _ids(found.qid, source))
 
     def _read(self, path: Path) -> Any:
-        is_table = kind_of(path) in ("parquet", "csv")
+        is_table = detect_format(path) in ("parquet", "csv")
         named: dict[str, Any] = {"y": self.y, "qid": self.qid} if is_table else {}
         return read(path, unscored=self.unscored, n_features=self.n_features, **named)
 
@@ -229,7 +229,7 @@ def fetched(source: str) -> Iterator[Path]:
 
 def _has_no_rows(path: Path) -> bool:
     """Whether a table has nothing but the names of its columns."""
-    return path.stat().st_size < _SHORT and len(decoded(path).split("\n", 1)[-1].strip()) == 0
+    return path.stat().st_size < _SHORT and len(read_utf8(path).split("\n", 1)[-1].strip()) == 0
 
 
 def _is_empty(path: Path) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from corank.data.formats.compressed import PIECE, STANDARD, SUFFIXES
-from corank.data.formats.text import Text, open_text
+from corank.data.formats.text import TextFile, open_text
 from corank.errors import InputError
 from corank.text.corpus import Corpus
 
@@ -185,7 +185,7 @@ def _of_table(line: str, where: str) -> tuple[str, str]:
     return name, text
 
 
-def _lines(source: Text) -> Iterator[tuple[int, str]]:
+def _lines(source: TextFile) -> Iterator[tuple[int, str]]:
     """Lines that are not empty, and their numbers from 1."""
     rest, number = b"", 0
     for begin in range(0, source.size, PIECE):

@@ -73,7 +73,7 @@ def test_layout_and_type_can_be_chosen(tmp_path: Path, text: Path) -> None:
         (["none.txt", "s"], r"there is no .*none\.txt"),
         (["a.txt", "a.txt"], r"a\.txt exists already; .*overwrite=True"),
         (["a.txt", "s.store"], r"s\.store exists already; .*overwrite=True"),
-        (["s.store", "a.txt", "t.store"], "only LETOR text is joined"),
+        (["s.store", "a.txt", "t.store"], "only LETOR text can be concatenated"),
         (["s.store", "t.store", "--n-features", "3"], "--n-features is for LETOR text"),
         (["s.store", "t.store", "--unscored", "-1"], "stores have NaN there"),
         (["s.store", "b.txt"], r"y is NaN at row .*pass unscored="),

@@ -116,7 +116,7 @@ def test_a_wrong_name_is_told_before_anything_heavy_is_imported(text, tmp_path, 
         ],
         cwd=tmp_path, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert told.stderr == "corank: there is no file nowhere.txt; check the name.\n"
+    assert told.stderr == "corank: there is no file nowhere.txt; check the path.\n"
     assert told.stdout == "[]\n"
     assert told.returncode != 0
 

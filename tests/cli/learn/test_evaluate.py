@@ -151,10 +151,13 @@ def test_a_run_is_compared_with_scores_though_its_ids_are_text(files, turned):
     ("content", "message"),
     [
         ("1\n2\n", r"scores.txt has 2 scores for 7 rows of .*truth.txt; pass one per row"),
-        ("1\n2\nx\n4\n5\n6\n7\n", r"scores.txt, line 3, column 1: expected a finite score, found 'x'"),
-        ("1\n2\n3\n4\nnan\n6\n7\n", r"scores.txt, line 5, column 1: expected a finite score, found 'nan'"),
+        ("1\n2\nx\n4\n5\n6\n7\n", r"scores.txt, line 3, column 1: expected a finite number as the score, found 'x'"),
+        (
+            "1\n2\n3\n4\nnan\n6\n7\n",
+            r"scores.txt, line 5, column 1: expected a finite number as the score, found 'nan'",
+        ),
         ("1\n\n3\n4\n5\n6\n7\n", r"scores.txt has 6 scores for 7 rows"),
-        ("1\n1_0\n3\n4\n5\n6\n7\n", r"line 2, column 1: expected a finite score, found '1_0'"),
+        ("1\n1_0\n3\n4\n5\n6\n7\n", r"line 2, column 1: expected a finite number as the score, found '1_0'"),
         ("1\r2\r3\r4\r5\r6\r7\r", r"found a carriage return alone"),
         ("1 2 3\n", r"has 3 columns; expected one score a line, as corank rank writes it, or a TREC run"),
         ("1 qid:1 1:2\n", r"scores.txt is LETOR text, not predictions; name the truth first"),

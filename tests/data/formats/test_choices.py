@@ -59,7 +59,7 @@ def test_columns_are_chosen_by_name(tmp_path):
         ("name,x\na,1\na,2\n", "two rows are called 'a'"),
         ("name,x\na,1\n,2\n", "line 3: column 'name' is empty"),
         ("name,x\na,1\nb,\n", "line 3: column 'x' is empty; fill it, or choose other columns with features="),
-        ("name,name\na,1\n", "two columns 'name'"),
+        ("name,name\na,1\n", "two columns named 'name'"),
     ],
 )
 def test_what_is_no_list_of_things_is_one_sentence(text, message, tmp_path):

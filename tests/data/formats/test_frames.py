@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from scipy import sparse
 
-from corank.data.formats import compressed, frames, frames_writer
+from corank.data.formats import compressed, frames
 from corank.data.formats.frames import read_csv, read_parquet, write_parquet
 from corank.errors import InputError
 
@@ -44,7 +44,7 @@ def test_what_is_written_reads_back_and_pandas_agrees(
     tmp_path: Path, dtype: type, qid: str | None, monkeypatch
 ) -> None:
     monkeypatch.setattr(frames, "ROWS_AT_ONCE", 16)
-    monkeypatch.setattr(frames_writer, "ROWS_AT_ONCE", 16)
+    monkeypatch.setattr(frames, "ROWS_AT_ONCE", 16)
     rng = np.random.default_rng(1)
     X, y = rng.normal(size=(60, 4)).astype(dtype), rng.integers(0, 3, 60).astype(float)
     y[::7] = np.nan
@@ -62,13 +62,13 @@ def test_what_is_written_reads_back_and_pandas_agrees(
 @pytest.mark.parametrize(
     ("change", "options", "message"),
     [
-        ({}, {}, r"column 'doc' holds .*string, not numbers; drop it"),
-        ({}, {"docid": "doc", "y": "grade"}, r"has no column 'grade'; name one of .* with y="),
+        ({}, {}, r"column 'doc' contains .*string, but features must be numbers; remove it"),
+        ({}, {"docid": "doc", "y": "grade"}, r"has no column 'grade'; choose one of .* with y="),
         ({}, {"docid": "doc", "qid": "topic"}, r"has no column 'topic'"),
         ({"a": [None] + [1.0] * 49}, {"docid": "doc"}, "'a' is null at row 0|X contains NaN at row 0"),
         ({"a": [np.inf] + [1.0] * 49}, {"docid": "doc"}, "X contains infinity at row 0, column 0"),
         ({"qid": [None] + ["x"] * 49}, {"docid": "doc"}, "column 'qid' is null at row 0"),
-        ({"label": ["x"] * 50}, {"docid": "doc"}, "label column 'label' holds"),
+        ({"label": ["x"] * 50}, {"docid": "doc"}, "label column 'label' contains"),
     ],
 )
 def test_faults_are_named(tmp_path: Path, change: dict, options: dict, message: str) -> None:
@@ -84,7 +84,7 @@ def test_a_null_label_is_an_unscored_row(tmp_path: Path) -> None:
 
 def test_files_that_are_no_parquet_are_named(tmp_path: Path) -> None:
     (tmp_path / "t").write_text("1 qid:1 1:1\n")
-    with pytest.raises(InputError, match="is not a readable Parquet file"):
+    with pytest.raises(InputError, match="cannot be read as Parquet"):
         read_parquet(tmp_path / "t")
     with pytest.raises(InputError, match="there is no file"):
         read_parquet(tmp_path / "none")
@@ -93,13 +93,13 @@ def test_files_that_are_no_parquet_are_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"X": sparse.csr_matrix([[1.0], [0.0]])}, "X is sparse, and Parquet keeps dense tables"),
-        ({"docids": ["a"]}, r"docids has shape \(1,\) for 2 rows"),
+        ({"X": sparse.csr_matrix([[1.0], [0.0]])}, "X is sparse, but Parquet tables are dense"),
+        ({"docids": ["a"]}, r"docids has shape \(1,\), but X has 2 rows"),
         ({"qid": [(1, 2), (3, 4)]}, "qid holds ids that a Parquet column cannot keep"),
-        ({"qid": ["a", "\udce9"]}, r"qid is not UTF-8 at row 1 \(.*\); a Parquet file cannot keep it"),
-        ({"docids": ["\udce9", "b"]}, "docids is not UTF-8 at row 0"),
-        ({"names": ["label"]}, "names must be 1 different names other than"),
-        ({"names": ["a", "b"]}, "got 2 names"),
+        ({"qid": ["a", "\udce9"]}, r"qid is not valid UTF-8 at row 1 \(.*\), as Parquet requires"),
+        ({"docids": ["\udce9", "b"]}, "docids is not valid UTF-8 at row 0"),
+        ({"names": ["label"]}, "expected 1 different names, none of them in"),
+        ({"names": ["a", "b"]}, "names has 2 entries"),
     ],
 )
 def test_what_cannot_be_written_is_refused_and_nothing_is_left(tmp_path: Path, options: dict, message: str) -> None:
@@ -120,7 +120,7 @@ def test_documents_are_text_and_queries_may_be_categories(tmp_path: Path) -> Non
 
 def test_a_table_without_rows_or_features_is_refused(tmp_path: Path) -> None:
     frame().iloc[:0].to_parquet(tmp_path / "t")
-    with pytest.raises(InputError, match="has 0 rows and 3 feature columns; both are needed"):
+    with pytest.raises(InputError, match="has 0 rows and 3 feature columns; expected at least one of each"):
         read_parquet(tmp_path / "t", docid="doc")
     frame()[["label", "qid"]].to_parquet(tmp_path / "t")
     with pytest.raises(InputError, match="has 50 rows and 0 feature columns"):
@@ -178,21 +178,21 @@ def test_a_missing_label_of_text_is_an_unscored_row(tmp_path: Path, label: str) 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("grade,f\n1,2\n", r"t has no column 'label'; name one of \['grade', 'f'\] with y="),
-        ("1,7,0.5\n", r"has no column 'label'; name one of \['1', '7', '0.5'\]"),
+        ("grade,f\n1,2\n", r"t has no column 'label'; choose one of \['grade', 'f'\] with y="),
+        ("1,7,0.5\n", r"has no column 'label'; choose one of \['1', '7', '0.5'\]"),
         ("label,f,g\n1,2,3\n0,2,red\n", r"cannot be read as a table \(In column 'g': Row #3: .*'red'\)"),
         ("label,f\nhigh,2\n", r"column 'label': Row #2: .*'high'"),
         ("label,f\n1,2\n1\n", r"cannot be read as a table \(.*Expected 2 columns, got 1"),
-        ("label,f\n1,2\n1,\n", r"column 'f' is null at row 1; fill or drop missing values"),
+        ("label,f\n1,2\n1,\n", r"column 'f' is null at row 1; fill or remove missing values"),
         ("label,f\n1,inf\n", "X contains infinity at row 0, column 0"),
         ("label,f\ninf,1\n", "y contains infinity at row 0"),
         ("label,qid,f\n1,a,1\n1,,1\n", "column 'qid' is null at row 1; every row needs an id"),
         ("label,qid,f\n1,3,1\n1,,1\n", "column 'qid' is null at row 1; every row needs an id"),
-        ("label,f,f\n1,2,3\n", "has two columns 'f'; give each a name of its own"),
-        ("label,qid\n1,2\n", "has 1 rows and 0 feature columns; both are needed"),
-        ("label,f\n", "has 0 rows and 1 feature columns; both are needed"),
+        ("label,f,f\n1,2,3\n", "has two columns named 'f'; rename one"),
+        ("label,qid\n1,2\n", "has 1 rows and 0 feature columns; expected at least one of each"),
+        ("label,f\n", "has 0 rows and 1 feature columns; expected at least one of each"),
         ("label,f", "cannot be read as a table .*Empty CSV"),
-        ("\n\n", "has no line that names columns"),
+        ("\n\n", "contains only blank lines; expected a header"),
         ("", "t is empty; expected at least one line"),
     ],
 )
@@ -203,7 +203,7 @@ def test_faults_of_text_tables_are_named(tmp_path: Path, text: str, message: str
 
 def test_text_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
     (tmp_path / "t").write_bytes("label,f\n1,2\n".encode("utf-16"))
-    with pytest.raises(InputError, match="t is text in UTF-16"):
+    with pytest.raises(InputError, match="t is encoded in UTF-16"):
         read_csv(tmp_path / "t")
     for content in (b"label,qid,f\n1,\xff,2\n", b"label,\xff\n1,2\n"):
         (tmp_path / "t").write_bytes(content)
@@ -248,7 +248,7 @@ def test_ids_that_are_not_utf8_are_kept_as_in_other_files(tmp_path: Path, kind: 
 
 @pytest.mark.parametrize("ids", [[[1], [2, 3]], [{"a": 1}, {"a": 2}]])
 def test_ids_are_numbers_or_text(tmp_path: Path, ids: list) -> None:
-    with pytest.raises(InputError, match=r"column 'qid' holds (list|struct)<.*>; ids are numbers or text"):
+    with pytest.raises(InputError, match=r"column 'qid' has the type (list|struct)<.*>; ids must be numbers or text"):
         read_parquet(parquet_of(tmp_path / "t", label=[1.0, 2.0], f=[1.0, 2.0], qid=ids))
 
 
@@ -263,7 +263,7 @@ def test_a_name_that_many_rows_share_is_kept_once(tmp_path: Path) -> None:
 def test_two_columns_of_one_name_are_named(tmp_path: Path) -> None:
     for names in (["label", "a", "a"], ["label", "label", "a"], ["label", "qid", "qid"]):
         pq.write_table(pa.Table.from_arrays([pa.array([1.0])] * 3, names=names), tmp_path / "t")
-        with pytest.raises(InputError, match=r"t has two columns '(a|label|qid)'"):
+        with pytest.raises(InputError, match=r"t has two columns named '(a|label|qid)'"):
             read_parquet(tmp_path / "t")
 
 
@@ -301,19 +301,19 @@ def test_a_footer_that_speaks_of_rows_that_are_not_there_is_refused(tmp_path: Pa
     assert footer.count(b"\x16" + varint(1234)) == 4
     footer = footer.replace(b"\x16" + varint(1234), b"\x16" + varint(n_rows))
     path.write_bytes(content[: -8 - size] + footer + len(footer).to_bytes(4, "little") + b"PAR1")
-    with pytest.raises(InputError, match=r"t (has .* and unpacks to more than|is damaged|is not a rea|has 0 rows)"):
+    with pytest.raises(InputError, match=r"t (has .* and expands to more than|is damaged|cannot be rea|has 0 rows)"):
         read_parquet(path)
     # only the number of the file, not that of its group of rows
     first = content.index(b"\x16" + varint(1234), len(content) - 8 - size)
     path.write_bytes(content[:first] + b"\x16" + varint(1000) + content[first + 3 :])
-    with pytest.raises(InputError, match=r"t is damaged: it has 1234 rows, not 1000"):
+    with pytest.raises(InputError, match=r"t is damaged: found 1234 rows, expected 1000"):
         read_parquet(path)
 
 
 def test_rows_that_all_are_alike_take_no_room_in_a_file(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(compressed, "LEAST", 1 << 16)
     path = parquet_of(tmp_path / "t", label=[1.0] * 300_000, f=[1.0] * 300_000)
-    with pytest.raises(InputError, match=r"t has .* bytes and unpacks to more than .* CORANK_UNPACK_GB"):
+    with pytest.raises(InputError, match=r"t has .* bytes and expands to more than .* CORANK_UNPACK_GB"):
         read_parquet(path)
     monkeypatch.setenv("CORANK_UNPACK_GB", "1")
     assert read_parquet(path).X.shape == (300_000, 1)
@@ -321,5 +321,5 @@ def test_rows_that_all_are_alike_take_no_room_in_a_file(tmp_path: Path, monkeypa
 
 def test_parquet_is_no_stream(tmp_path: Path) -> None:
     for name in ("-", "/dev/stdin", "/dev/null"):
-        with pytest.raises(InputError, match=f"{name} is no file, and Parquet is not read from start to end"):
+        with pytest.raises(InputError, match=f"{name} is a stream, but Parquet needs random access"):
             read_parquet(name)

@@ -11,7 +11,7 @@ from scipy import sparse
 
 import corank
 from corank.data.formats.frames import write_parquet
-from corank.data.formats.read import kind_of
+from corank.data.formats.read import detect_format
 from corank.data.letor.writer import write_letor
 from corank.data.problem.synthetic import make_ranking
 from corank.data.store.store import write_store
@@ -100,7 +100,7 @@ def test_text_may_be_packed_whatever_it_is_called(tmp_path, pack, suffix, name):
 @pytest.mark.parametrize("kind", LAID_OUT)
 def test_a_kind_is_told_by_what_is_inside(tmp_path, kind):
     write(tmp_path / LAID_OUT[kind]).rename(tmp_path / "nameless")
-    assert kind_of(tmp_path / "nameless") == kind
+    assert detect_format(tmp_path / "nameless") == kind
     assert len(corank.read(tmp_path / "nameless").y) == len(Y)
 
 
@@ -121,7 +121,7 @@ def test_a_kind_is_told_by_what_is_inside(tmp_path, kind):
 )
 def test_the_first_line_tells_text_from_tables(tmp_path, line, kind):
     (tmp_path / "file").write_text(f"{line}\n", encoding="utf-8")
-    assert kind_of(tmp_path / "file") == kind
+    assert detect_format(tmp_path / "file") == kind
 
 
 def test_text_files_are_put_together(tmp_path):
@@ -134,7 +134,7 @@ def test_text_files_are_put_together(tmp_path):
 def test_only_text_is_put_together(tmp_path, other):
     write(tmp_path / "a.txt"), write(tmp_path / other)
     for paths in ([other, other], ["a.txt", other]):
-        with pytest.raises(InputError, match=rf"2 inputs came, .*{other} among them, but only LETOR text is joined"):
+        with pytest.raises(InputError, match=rf"found 2 files, of which .*{other} is not LETOR text"):
             corank.read([tmp_path / name for name in paths])
 
 
@@ -153,7 +153,7 @@ def test_the_width_of_text_can_be_given(tmp_path):
     ("options", "message"),
     [
         ({"y": "grade"}, "names a column"),
-        ({"qid": "session"}, "qid='session' names a column, but .*a.txt is no table; leave it out"),
+        ({"qid": "session"}, "qid='session' names a column, but .*a.txt is not a table; leave it out"),
         ({"dtype": "int32"}, "dtype is int32; choose float32 or float64"),
         ({"layout": "rows"}, "layout is 'rows'; choose 'auto', 'dense' or 'csr'"),
     ],
@@ -166,7 +166,7 @@ def test_options_that_cannot_be_met_are_refused(tmp_path, options, message):
 def test_what_is_not_there_is_named(tmp_path):
     with pytest.raises(InputError, match=r"there is no file .*none\.csv"):
         corank.read(tmp_path / "none.csv")
-    with pytest.raises(InputError, match="no file to read"):
+    with pytest.raises(InputError, match="list of files is empty"):
         corank.read([])
     with pytest.raises(InputError, match="is not a store"):
         corank.read(tmp_path)
@@ -193,7 +193,7 @@ def test_scores_may_stand_in_another_column_or_nowhere(tmp_path, suffix):
     unscored = corank.read(bare, y=None)
     assert np.isnan(unscored.y).all()
     np.testing.assert_allclose(unscored.X, MADE.X)
-    with pytest.raises(InputError, match=r"has no column 'label'; name one of .* with y=\."):
+    with pytest.raises(InputError, match=r"has no column 'label'; choose one of .* with y=\."):
         corank.read(graded)
 
 

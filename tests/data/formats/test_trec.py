@@ -8,7 +8,7 @@ import pytrec_eval
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corank.data.formats import trec_columns
+from corank.data.formats import trec
 from corank.data.formats.trec import Qrels, Run, join_run, read_qrels, read_run, read_scores, write_qrels, write_run
 from corank.errors import InputError
 
@@ -92,9 +92,9 @@ def test_joining_agrees_with_a_double_loop(unjudged: float) -> None:
 def test_documents_that_appear_twice_are_named() -> None:
     two = np.array(["1", "1"], object), np.array(["a", "a"], object)
     one = np.array(["1"], object), np.array(["a"], object)
-    with pytest.raises(InputError, match="retrieves document 'a' twice for query '1'"):
+    with pytest.raises(InputError, match="contains document 'a' twice for query '1'"):
         join_run(Run(*two, np.zeros(2), "t"), Qrels(*one, np.ones(1)))
-    with pytest.raises(InputError, match="grade document 'a' of query '1' twice"):
+    with pytest.raises(InputError, match="two different grades for document 'a' of query '1'"):
         join_run(Run(*one, np.zeros(1), "t"), Qrels(*two, np.array([0.0, 1.0])))
     assert join_run(Run(*one, np.zeros(1), "t"), Qrels(*two, np.ones(2))).y.tolist() == [1]
 
@@ -104,11 +104,11 @@ def test_documents_that_appear_twice_are_named() -> None:
     [
         ("1 Q0 a 1 0.5 t\n1 Q0 b 2 0.4\n", r"line 2, column 13: expected 6 columns \(query Q0 .*\), found fewer"),
         ("1 Q0 a 1 0.5 my tag\n", r"line 1, column 17: expected 6 columns .*, found more"),
-        ("1 Q0 a 1 high t\n", r"line 1, column 10: expected a finite score, found 'high'"),
-        ("1 Q0 a 1 nan t\n", r"column 10: expected a finite score, found 'nan'"),
-        ("1 Q0 a 1 1e999 t\n", r"column 10: expected a finite score, found '1e999'"),
+        ("1 Q0 a 1 high t\n", r"line 1, column 10: expected a finite number as the score, found 'high'"),
+        ("1 Q0 a 1 nan t\n", r"column 10: expected a finite number as the score, found 'nan'"),
+        ("1 Q0 a 1 1e999 t\n", r"column 10: expected a finite number as the score, found '1e999'"),
         ("", "is empty"),
-        ("\n\n", "has no rows; expected lines of 'query Q0 document rank score tag'"),
+        ("\n\n", "contains only blank lines; expected lines of the form 'query Q0 document rank score tag'"),
     ],
 )
 def test_faults_of_a_run_are_named(tmp_path: Path, text: str, message: str) -> None:
@@ -121,7 +121,7 @@ def test_faults_of_a_run_are_named(tmp_path: Path, text: str, message: str) -> N
 def test_faults_of_qrels_are_named(tmp_path: Path) -> None:
     path = tmp_path / "q"
     path.write_text("1 0 a 1\n1 0 b x")
-    with pytest.raises(InputError, match=r"line 2, column 7: expected a finite grade, found 'x'"):
+    with pytest.raises(InputError, match=r"line 2, column 7: expected a finite number as the grade, found 'x'"):
         read_qrels(path)
     path.write_text("1 0 a 1." + "0" * 30 + "1")
     assert read_qrels(path).y.tolist() == [1.0]
@@ -130,12 +130,12 @@ def test_faults_of_qrels_are_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((["1"], ["a b"], [1.0]), "docids holds 'a b' at row 0.*by 'a_b'"),
-        ((["x y"], ["a"], [1.0]), "qid holds 'x y' at row 0"),
+        ((["1"], ["a b"], [1.0]), "docids is 'a b' at row 0.*write 'a_b'"),
+        ((["x y"], ["a"], [1.0]), "qid is 'x y' at row 0"),
         (([1, "1"], ["a", "a"], [1.0, 2.0]), "qid holds ids that a TREC file cannot keep"),
         ((["1"], ["a"], [np.nan]), "scores is NaN at row 0"),
         ((["1"], ["a"], [1.0, 2.0]), "y has 2 scores for 1 rows"),
-        ((["1"], ["a"], [1.0], "my tag"), "tag holds 'my tag'"),
+        ((["1"], ["a"], [1.0], "my tag"), "tag is 'my tag'"),
     ],
 )
 def test_what_a_run_cannot_hold_is_refused_and_nothing_is_written(tmp_path: Path, arguments, message: str) -> None:
@@ -160,7 +160,7 @@ def test_only_blanks_part_columns(tmp_path: Path, mark: str) -> None:
     path.write_text(f"1 0 a{mark}b 1\n")
     assert read_qrels(path).docids.tolist() == [f"a{mark}b"]
     path.write_text(f"1 0 a {mark}\n")
-    with pytest.raises(InputError, match=r"line 1, column 7: expected a finite grade, found"):
+    with pytest.raises(InputError, match=r"line 1, column 7: expected a finite number as the grade, found"):
         read_qrels(path)
 
 
@@ -174,7 +174,7 @@ def test_bare_returns_and_a_byte_order_mark(tmp_path: Path) -> None:
 
 
 def test_pieces_of_a_run_are_put_together(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(trec_columns, "PIECE", 100)
+    monkeypatch.setattr(trec, "PIECE", 100)
     qid, docids = np.arange(300) // 7, [f"d{k}" for k in range(300)]
     write_run(tmp_path / "run", qid, docids, -np.arange(300.0), tag="mine")
     (tmp_path / "run").write_bytes(b"\n" * 150 + (tmp_path / "run").read_bytes())

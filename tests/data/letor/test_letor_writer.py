@@ -34,10 +34,10 @@ def test_repeated_entries_are_summed_in_the_text_only(tmp_path: Path) -> None:
     [
         ({"y": [1.0, np.nan]}, "y is NaN at row 1.*pass unscored="),
         ({"y": [1.0]}, "y has 1 scores for 2 rows"),
-        ({"qid": ["a b", "c"]}, "qid has the id 'a b'"),
-        ({"qid": ["", "c"]}, "qid has the id ''"),
-        ({"comments": ["x"]}, "comments has 1 texts for 2 rows"),
-        ({"comments": ["x", "a\nb"]}, "comment of row 1 has a line break"),
+        ({"qid": ["a b", "c"]}, "qid contains 'a b'"),
+        ({"qid": ["", "c"]}, "qid contains ''"),
+        ({"comments": ["x"]}, "comments has 1 entries, but X has 2 rows"),
+        ({"comments": ["x", "a\nb"]}, "comment of row 1 contains a line break"),
         ({"X": np.zeros((0, 2)), "y": []}, "minimum of 1 is required"),
         ({"X": [[1.0], [np.inf]]}, "X contains infinity"),
     ],
@@ -56,9 +56,9 @@ def test_what_text_cannot_hold_is_refused_and_nothing_is_written(tmp_path: Path,
         ({"qid": [b"a", b"b"]}, "qid holds ids that LETOR text cannot keep"),
         (
             {"y": [-1, np.nan], "unscored": -1},
-            "unscored is -1, the score of row 0; choose a label that no scored row has",
+            "unscored is -1, which is also the label of row 0; choose a label that no judged row has",
         ),
-        ({"y": [1, np.nan], "unscored": np.nan}, "unscored is nan, no finite number"),
+        ({"y": [1, np.nan], "unscored": np.nan}, "unscored is nan, which is not finite"),
     ],
 )
 def test_what_would_read_back_otherwise_is_refused(tmp_path: Path, options: dict, message: str) -> None:

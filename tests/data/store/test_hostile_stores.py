@@ -146,7 +146,7 @@ def test_documents_end_where_their_text_does(tmp_path: Path, stops: list[int]) -
     forge_array(place, "docid_stops", lambda a: np.array(stops))
     store = open_store(place)
     assert store.data.n_rows == 300
-    with pytest.raises(InputError, match=r"docid_stops\.bin does not belong to docid_bytes\.bin"):
+    with pytest.raises(InputError, match=r"docid_stops\.bin does not match docid_bytes\.bin"):
         _ = store.docids
 
 
@@ -164,13 +164,13 @@ def test_opening_reads_no_array(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     place = small_store(tmp_path / "s", True)
     for name in ("csr_structure", "all_finite"):
         monkeypatch.setattr(f"corank.data.problem.rows.{name}", lambda *_: pytest.fail("rows were read"))
-    monkeypatch.setattr("corank.data.store.files.index_fault", lambda *_: pytest.fail("the index was read"))
+    monkeypatch.setattr("corank.data.store.store.index_fault", lambda *_: pytest.fail("the index was read"))
     assert "300 rows" in repr(open_store(place))
 
 
 def test_rows_and_index_are_checked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import corank.data.problem.rows as rows
-    import corank.data.store.files as files
+    import corank.data.store.store as files
 
     calls: list[str] = []
 
@@ -211,7 +211,7 @@ for use in (
         use()
         print("taken")
     except InputError as error:
-        print("refused" if "cut from" in str(error) or "bytes instead of" in str(error) else error)
+        print("refused" if "cut from" in str(error) or "bytes, expected" in str(error) else error)
 """
     ran = subprocess.run([sys.executable, "-c", child], capture_output=True, text=True, timeout=600, check=False)
     assert ran.returncode == 0, (ran.returncode, ran.stderr[-2000:])

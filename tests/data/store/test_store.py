@@ -106,7 +106,7 @@ def test_only_a_store_is_overwritten_and_only_on_request(tmp_path: Path) -> None
     other = tmp_path / "other"
     other.mkdir()
     (other / "thesis.tex").write_text("precious")
-    with pytest.raises(InputError, match="not a store, and is left as it is"):
+    with pytest.raises(InputError, match="not a store, and is not replaced"):
         write_store(other, X, y, qid, overwrite=True)
     (tmp_path / "file").write_text("precious")
     with pytest.raises(InputError, match="file is a file, and a folder is to be written"):
@@ -117,7 +117,7 @@ def test_only_a_store_is_overwritten_and_only_on_request(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"docids": ["a"]}, r"docids has shape \(1,\) for 2 rows"),
+        ({"docids": ["a"]}, r"docids has shape \(1,\), but X has 2 rows"),
         ({"qid": [(1, 2), (3, 4)]}, "qid holds ids that a store cannot keep"),
         ({"X": [[np.nan], [1.0]]}, "X contains NaN"),
     ],
@@ -157,7 +157,7 @@ def test_damage_is_refused_with_one_sentence(tmp_path: Path) -> None:
 
     place = fresh()
     edit(place, lambda header: header.update(version=2))
-    with pytest.raises(InputError, match="store of version 2, and this corank reads version 1; upgrade"):
+    with pytest.raises(InputError, match="store of version 2, but this corank reads version 1; upgrade"):
         open_store(place)
 
     place = fresh()
@@ -168,13 +168,13 @@ def test_damage_is_refused_with_one_sentence(tmp_path: Path) -> None:
     place = fresh()
     text = (place / "header.json").read_text()
     (place / "header.json").write_text(text[: len(text) // 2])
-    with pytest.raises(InputError, match="is not a store: it has no readable"):
+    with pytest.raises(InputError, match="is not a store: it has no header"):
         open_store(place)
 
     place = tmp_path / "cut"
     write_store(place, X, y, qid)
     (place / "values.bin").write_bytes((place / "values.bin").read_bytes()[:-1])
-    with pytest.raises(InputError, match=r"damaged: values\.bin has 8399 bytes instead of 8400"):
+    with pytest.raises(InputError, match=r"damaged: values\.bin has 8399 bytes, expected 8400"):
         open_store(place)
 
     (place / "values.bin").unlink()

@@ -25,7 +25,7 @@ def test_other_byte_orders_and_strides_are_straightened(tmp_path: Path) -> None:
 
 def test_an_array_in_its_room_is_kept_and_cut(tmp_path: Path) -> None:
     folder = StoreFolder(tmp_path)
-    room = folder.room("a", (100,), np.float64)
+    room = folder.allocate("a", (100,), np.float64)
     assert room.tolist() == [0.0] * 100
     room[:40] = np.arange(40)
     folder.put("a", room[:40])
@@ -34,7 +34,7 @@ def test_an_array_in_its_room_is_kept_and_cut(tmp_path: Path) -> None:
 
 def test_another_array_takes_the_place_of_the_room(tmp_path: Path) -> None:
     folder = StoreFolder(tmp_path)
-    folder.room("a", (100,), np.float64)
+    folder.allocate("a", (100,), np.float64)
     folder.put("a", np.arange(3.0))
     assert np.fromfile(tmp_path / "a.bin").tolist() == [0, 1, 2]
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from corank.cli.output import Json, tell
+from corank.cli.output import Json, emit
 from corank.errors import InputError
 
 if TYPE_CHECKING:
-    from corank.data.formats.text import Text
+    from corank.data.formats.text import TextFile
     from corank.data.problem.collection import Collection
 
 TEXT = (".txt", ".letor", ".svm", ".dat")
@@ -67,12 +67,12 @@ def convert(
     from rich.console import Console
 
     from corank.data.formats.compressed import is_stream
-    from corank.data.formats.read import opened, read
+    from corank.data.formats.read import open_source, read
     from corank.data.store.store import open_store, store_letor
 
     begin = time.perf_counter()
     _require_place(target, force)
-    sources = [opened(one) for one in source]
+    sources = [open_source(one) for one in source]
     kind = _check(sources, target, unscored, n_features)
     form: dict[str, Any] = {"unscored": unscored, "layout": layout.value, "n_features": n_features}
     # the status is shown on a terminal only, and leaves nothing behind
@@ -95,7 +95,7 @@ def convert(
         f"{target}: {len(written.y):,} rows, {len(written.data.queries):,} queries, {written.X.shape[1]:,} features, "
         f"{size / 1e6:,.1f} MB in {fields['seconds']:.1f} s"
     )
-    tell(as_json, "convert", fields, sentence)
+    emit(as_json, "convert", fields, sentence)
 
 
 def _target_kind(path: Path) -> str:
@@ -123,11 +123,11 @@ def _require_place(target: Path, force: bool) -> None:
     require[_target_kind(target)](target, overwrite=force)
 
 
-def _check(source: list[Text | Path], target: Path, unscored: float | None, n_features: int | None) -> str:
+def _check(source: list[TextFile | Path], target: Path, unscored: float | None, n_features: int | None) -> str:
     """Refuse what cannot be meant; return the kind of the source."""
-    from corank.data.formats.read import one_kind
+    from corank.data.formats.read import common_format
 
-    target_kind, kind = _target_kind(target), one_kind(source)
+    target_kind, kind = _target_kind(target), common_format(source)
     if n_features is not None and kind != "text":
         raise InputError(f"--n-features is for LETOR text, but {source[0]} is a {kind}; leave it out.")
     if unscored is not None and kind == "store" and target_kind != "text":

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from corank.cli.output import Json, print_json, table_fields, tell
+from corank.cli.output import Json, emit, print_json, table_fields
 from corank.errors import InputError
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def _export(
         same, both = agreement(judges)
         fields |= {"n_judges": len(judges), "n_same": same, "n_both": both}
         said += f" of {len(judges)} judges, who agree on {same} of {both} pairs that two of them answered"
-    tell(as_json, "ask", fields, f"{said}; about {100 * ranking.doubt:.0f} % of all pairs in the wrong order")
+    emit(as_json, "ask", fields, f"{said}; about {100 * ranking.doubt:.0f} % of all pairs in the wrong order")
 
 
 def _simulate(

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.data.formats.frames import read_csv, read_parquet
-from corank.data.formats.read import one_kind, opened, read
-from corank.data.formats.table_text import csv_rows, decoded
-from corank.data.formats.text import Source, Text
+from corank.data.formats.read import common_format, open_source, read
+from corank.data.formats.table_text import csv_rows, read_utf8
+from corank.data.formats.text import Source, TextFile
 from corank.data.problem.collection import Collection
 from corank.errors import InputError, suggest_names
 
@@ -40,11 +40,11 @@ def read_named(
     id_column: column of a table that names its rows; by default one of `IDS`, unless it is one of `n_features`.
     Returns: the rows; the column stands for their documents.
     """
-    sources = [opened(one) for one in data]
-    kind, source = one_kind(sources), sources[0]
+    sources = [open_source(one) for one in data]
+    kind, source = common_format(sources), sources[0]
     if kind in ("csv", "parquet"):
         was_named = id_column is not None
-        if kind == "csv" and not was_named and isinstance(source, Text):
+        if kind == "csv" and not was_named and isinstance(source, TextFile):
             line = source.first_line().decode(errors="replace")
             columns = next(csv.reader([line], delimiter=max(",;\t", key=line.count)))
             id_column = next((one for one in IDS if one in columns), None)
@@ -77,7 +77,7 @@ def read_preferences(path: Path, names: Sequence[str]) -> tuple[NDArray[np.int64
     names: what the rows are called.
     Returns: row numbers, winners first, and the weights; None without that column.
     """
-    columns, lines = csv_rows(decoded(path), str(path))
+    columns, lines = csv_rows(read_utf8(path), str(path))
     for wanted in ("winner", "loser"):
         if wanted not in columns:
             raise InputError(f"{path} has no column {wanted!r}; write a first line winner,loser (and perhaps ,weight).")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from corank.cli.output import Json, print_json, table_fields, tell
+from corank.cli.output import Json, emit, print_json, table_fields
 from corank.errors import InputError
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def _export(source: Path, target: Path, force: bool, as_json: bool) -> None:
         f"{np.count_nonzero(labels == 0)} not, {np.count_nonzero(judged == 0)} unread"
         + (f", {np.count_nonzero(disagree)} on which judges disagree (left empty)" if len(judges) > 1 else "")
     )
-    tell(as_json, "screen", fields, sentence)
+    emit(as_json, "screen", fields, sentence)
 
 
 def _notes(records: Records, judges: dict[str, Answers]) -> list[str]:

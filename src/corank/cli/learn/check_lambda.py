@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from corank.cli.output import Json, tell
+from corank.cli.output import Json, emit
 
 
 def check_lambda(
@@ -26,7 +26,7 @@ def check_lambda(
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
     """Ask whether forces are the slopes of a cost, whether it is convex, and what speaks against it."""
-    from corank.cli.learn.models import here
+    from corank.cli.learn.models import add_working_directory
     from corank.data.durable.atomic import require_place
     from corank.errors import InputError
     from corank.lambdarank import check_lambda as check
@@ -38,9 +38,9 @@ def check_lambda(
         grades = None if labels is None else [float(label) for label in labels.split(",")]
     except ValueError:
         raise InputError(f"--labels is {labels!r}; write grades divided by commas, such as 2,1,0.") from None
-    here()
+    add_working_directory()
     found = check(forces, grades, n_points=points, random_state=seed)
     if plot is not None:
         plot_lambda(forces, plot, overwrite=force)
     written = "" if plot is None else f"\nwrote {plot}"
-    tell(as_json, "check-lambda", {"check": found, "plot": plot}, f"{found}{written}")
+    emit(as_json, "check-lambda", {"check": found, "plot": plot}, f"{found}{written}")

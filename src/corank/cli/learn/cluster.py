@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from corank.data.formats.read import kind_of
+from corank.data.formats.read import detect_format
 from corank.data.store.header import HEADER
 from corank.errors import InputError, import_extra, reason
 
@@ -24,7 +24,7 @@ def are_parts(data: Sequence[Path], cluster: str | None) -> bool:
     """Say whether rows come in parts: a cluster was named, a folder of files, or files that are not joined as text."""
     if cluster is not None or any(path.is_dir() and not (path / HEADER).exists() for path in data):
         return True
-    return len(data) > 1 and any(str(path) != "-" and path.exists() and kind_of(path) != "text" for path in data)
+    return len(data) > 1 and any(str(path) != "-" and path.exists() and detect_format(path) != "text" for path in data)
 
 
 def fit_cluster(

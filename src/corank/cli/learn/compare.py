@@ -10,7 +10,7 @@ import typer
 from corank.cli.output import Json, print_json
 
 if TYPE_CHECKING:
-    from corank.data.formats.text import Text
+    from corank.data.formats.text import TextFile
     from corank.evaluation.compare import MethodOutcome, Study
 
 INTERRUPTED = 130
@@ -86,16 +86,16 @@ def compare(
     import shlex
     import sys
 
-    from corank.data.formats.text import require_there
+    from corank.data.formats.text import require_exists
 
     seconds = None if budget is None else parse_time(budget)
     marker, pools = parse_unscored(unscored or [])
     # a wrong name is told before what takes a second to import
     for path in (*data, *pools):
-        require_there(path)
+        require_exists(path)
 
     from corank.cli.learn.models import parse_features, require_features
-    from corank.data.formats.read import opened, read
+    from corank.data.formats.read import open_source, read
     from corank.evaluation.compare import compare as run
     from corank.evaluation.compare.methods import DEFAULT, QUICK, find_methods
     from corank.evaluation.compare.results import STUDY, study_record
@@ -112,7 +112,7 @@ def compare(
     for metric in metrics or ():
         parse_metric(metric)
     column: str | Literal[False] | None = False if qid == "none" else qid
-    sources = [opened(path) for path in data]
+    sources = [open_source(path) for path in data]
     refuse_preferences(sources[0])
     rows = read(sources, unscored=marker, y=label, qid=column)
     require_features(known or (), "--prior", rows.X.shape[1])
@@ -192,12 +192,12 @@ def parse_unscored(given: list[str]) -> tuple[float | None, list[Path]]:
     return (labels[0] if labels else None), files
 
 
-def refuse_preferences(source: Text | Path) -> None:
+def refuse_preferences(source: TextFile | Path) -> None:
     """Raise one sentence where a file names winners and losers, by which nothing can be judged."""
-    from corank.data.formats.read import kind_of
+    from corank.data.formats.read import detect_format
     from corank.errors import InputError
 
-    if isinstance(source, Path) or kind_of(source) != "csv":
+    if isinstance(source, Path) or detect_format(source) != "csv":
         return
     names = {name.strip() for name in source.first_line().decode(errors="replace").lower().split(",")}
     if {"winner", "loser"} <= names:

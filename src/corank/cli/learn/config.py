@@ -66,9 +66,9 @@ def _key(parameter: Any) -> str:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    from corank.data.formats.table_text import decoded
+    from corank.data.formats.table_text import read_utf8
 
     try:
-        return tomllib.loads(decoded(path))
+        return tomllib.loads(read_utf8(path))
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{path} is no TOML ({error}); write lines such as model = 'spd'.") from None

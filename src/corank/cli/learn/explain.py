@@ -45,7 +45,7 @@ def explain(
     """
     from corank.cli.learn.models import layout_of
     from corank.data.durable.atomic import require_place
-    from corank.data.formats.read import opened, read
+    from corank.data.formats.read import open_source, read
     from corank.errors import InputError
     from corank.estimator.explanation import SHOWN, explained
     from corank.label_ranking import LabelRanker
@@ -59,7 +59,7 @@ def explain(
     if not hasattr(ranker, "predict") or isinstance(getattr(ranker, "steps", [("", ranker)])[-1][1], LabelRanker):
         raise InputError(f"{model} holds a {type(ranker).__name__}, which does not score rows; pass a ranker of rows.")
     wanted = getattr(ranker, "n_features_in_", None)
-    sources = [opened(one) for one in data]
+    sources = [open_source(one) for one in data]
     rows = read(sources, y=label, qid=False if qid == "none" else qid, n_features=wanted, layout=layout_of(ranker))
     if wanted not in (None, rows.X.shape[1]):
         raise InputError(

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from corank.cli.learn.config import Config
-from corank.cli.output import Json, tell
+from corank.cli.output import Json, emit
 
 INTERRUPTED = 130
 """What a shell says of a command that Ctrl-C ended."""
@@ -119,7 +119,7 @@ def fit(
     )
     from corank.cli.learn.validation import Validation, watches
     from corank.data.durable.atomic import require_place
-    from corank.data.formats.read import one_kind, opened, read
+    from corank.data.formats.read import common_format, open_source, read
     from corank.data.problem.ranking import RankingData
     from corank.data.problem.routing import predict_with_qid
     from corank.errors import InputError
@@ -177,7 +177,7 @@ def fit(
             "--valid": valid,
         }  # fmt: skip
         reading = {"unscored": unscored, "y": label, "qid": qid}
-        tell(as_json, "fit", *fit_cluster(whole(ranker), data, cluster, output, reading, at_once, overwrite=force))
+        emit(as_json, "fit", *fit_cluster(whole(ranker), data, cluster, output, reading, at_once, overwrite=force))
         return
     column = "none" if loop in IGNORE_QUERIES else qid
     form: dict[str, Any] = {
@@ -206,7 +206,9 @@ def fit(
     validation, chosen, watched = None, "", {}
     if valid is not None:
         # text may name fewer features than there are
-        judged = read(valid, **form, n_features=rows.n_features if one_kind([opened(valid)]) == "text" else None).data
+        judged = read(
+            valid, **form, n_features=rows.n_features if common_format([open_source(valid)]) == "text" else None
+        ).data
         validation = Validation(valid, judged, metric, convention)
         validation.require_features(rows.n_features)
         if watches(ranker) and scale is None and prior is None:
@@ -260,7 +262,7 @@ def fit(
         fields["valid"] = {"file": valid, "metric": metric, "convention": convention, "mean": value, "chosen": chosen}
         outcome += f"; {metric} {value:.4f} on {valid}" + (f" with {chosen}" if chosen else "")
     what = kind.__name__ if known is None else f"{kind.__name__} on top of {len(known)} features"
-    tell(
+    emit(
         as_json,
         "fit",
         fields,

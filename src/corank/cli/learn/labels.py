@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from corank.data.durable.atomic import require_place
-from corank.data.formats.read import opened, read
+from corank.data.formats.read import open_source, read
 from corank.data.problem.collection import Collection
 from corank.errors import InputError, import_extra
 from corank.label_ranking import LabelRanker, OnlineLabelRanker
@@ -70,7 +70,7 @@ def label_lines(ranker: Any, data: Sequence[Path], label: str | None) -> list[st
     if len(data) > 1:
         raise InputError(f"{len(data)} files came; pass one at a time.")
     last = getattr(ranker, "steps", [("", ranker)])[-1][1]
-    rows = read(opened(data[0]), y=label, n_features=ranker.n_features_in_)
+    rows = read(open_source(data[0]), y=label, n_features=ranker.n_features_in_)
     X, _ = _parted(rows)
     if X.shape[1] != ranker.n_features_in_:
         raise InputError(
@@ -84,7 +84,7 @@ def label_lines(ranker: Any, data: Sequence[Path], label: str | None) -> list[st
 
 def _examples(path: Path, label: str) -> tuple[Any, Any]:
     """Rows of a file, and their labels: a table with names, or classes."""
-    source = opened(path)
+    source = open_source(path)
     rows = read(source, y=None if label == "label" else label)
     X, names = _parted(rows)
     if not names:

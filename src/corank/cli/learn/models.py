@@ -115,7 +115,7 @@ def build(kind: type[Any], options: Mapping[str, tuple[str, Any]], assignments: 
     return kind(**given)
 
 
-def here() -> None:
+def add_working_directory() -> None:
     """Let modules be imported that stand where the command is run."""
     if "" not in sys.path:
         sys.path.insert(0, "")
@@ -130,7 +130,7 @@ def parse_lambda(kind: type[Ranker], text: str | None) -> dict[str, tuple[str, A
     """
     if "forces" in inspect.signature(kind).parameters:
         if text is not None and ":" in text:
-            here()
+            add_working_directory()
         return {"forces": ("--lambda", text)}
     try:
         return {"alpha": ("--lambda", None if text is None else float(text))}

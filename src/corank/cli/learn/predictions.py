@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from corank.data.formats.read import is_number, kind_of, opened, read
-from corank.data.formats.text import Text, open_text
+from corank.data.formats.read import detect_format, is_number, open_source, read
+from corank.data.formats.text import TextFile, open_text
 from corank.data.formats.trec import QRELS_COLUMNS, RUN_COLUMNS, Qrels, read_qrels, read_scores
 from corank.data.problem.collection import Collection
 from corank.errors import InputError
@@ -23,9 +23,9 @@ def read_truth(path: Path, unscored: float | None, label: str = "label", qid: st
     unscored: label that marks an unjudged row.
     label, qid: columns of a table.
     """
-    source = opened(path)
-    kind = kind_of(source)
-    if isinstance(source, Text) and kind in ("text", "csv"):
+    source = open_source(path)
+    kind = detect_format(source)
+    if isinstance(source, TextFile) and kind in ("text", "csv"):
         words = _first_words(source)
         # a line of LETOR text has a colon in its second word (qid:7, or 1:0.5), and a table begins with names
         if len(words) == len(QRELS_COLUMNS) and b":" not in words[1] and (kind == "text" or is_number(words[3])):
@@ -66,7 +66,7 @@ def hold_against(
     return evaluate(truth.y, scores, truth.qid, metrics, convention=convention, docids=truth.docids)
 
 
-def _first_words(text: Text) -> list[bytes]:
+def _first_words(text: TextFile) -> list[bytes]:
     words = text.first_line().split()
     if not words:
         raise InputError(f"{text} has no rows.")

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from corank.cli.output import Json, tell
+from corank.cli.output import Json, emit
 
 
 class Format(StrEnum):
@@ -72,7 +72,7 @@ def rank(
             stream.writelines(line.encode() for line in lines)
         if not is_stream(output):
             sentence = f"wrote {output}: utilities of {lines[0].strip()} for {len(lines) - 1} rows"
-            tell(as_json, "rank", {"output": output, "n_rows": len(lines) - 1}, sentence)
+            emit(as_json, "rank", {"output": output, "n_rows": len(lines) - 1}, sentence)
         return
     request = Request.of(ranker, model, data, label, qid, tag if format is Format.trec else None, id_column)
     tally = write_scores(request, output, overwrite=force)
@@ -80,4 +80,4 @@ def rank(
         n_queries = len(tally.queries) or 1
         fields = {"output": output, "n_rows": tally.n_rows, "n_queries": n_queries, "seconds": tally.seconds}
         sentence = f"wrote {output}: {tally.n_rows} rows in {n_queries} queries, {tally.seconds:.2f} s"
-        tell(as_json, "rank", fields, sentence)
+        emit(as_json, "rank", fields, sentence)

@@ -22,10 +22,10 @@ from corank.cli.judge.preferences import read_named
 from corank.cli.learn.models import layout_of, occurring, warn_of_absent_features
 from corank.core.parsing.digits import number_lines
 from corank.data.formats.compressed import STANDARD, is_stream, write_text
-from corank.data.formats.read import one_kind, opened
-from corank.data.formats.text import Text, spooled
+from corank.data.formats.read import common_format, open_source
+from corank.data.formats.text import TextFile, spool_bytes
 from corank.data.formats.trec import run_lines
-from corank.data.letor.stream import Block, Scattered, changes, stream_letor, whole_queries
+from corank.data.letor.stream import RowBlock, Scattered, changes, stream_letor, whole_queries
 from corank.data.problem.queries import Queries
 from corank.data.problem.routing import predict_with_qid, predicts_by_qid
 from corank.errors import InputError
@@ -44,7 +44,7 @@ class Request:
 
     ranker: Any
     model: Path
-    sources: Sequence[Text | Path]
+    sources: Sequence[TextFile | Path]
     label: str | None
     qid: str | None
     tag: str | None
@@ -62,7 +62,7 @@ class Request:
         id_column: str | None = None,
     ) -> Request:
         """Open the files."""
-        return cls(ranker, model, [opened(one) for one in data], label, qid, tag, id_column)
+        return cls(ranker, model, [open_source(one) for one in data], label, qid, tag, id_column)
 
 
 @dataclass
@@ -82,7 +82,7 @@ class Tally:
     occurs: NDArray[np.bool_] | None = None
     names_documents: bool = False
 
-    def note(self, block: Block) -> None:
+    def note(self, block: RowBlock) -> None:
         """Count the rows of a block."""
         self.n_rows += len(block)
         self.occurs = occurring(block.X, self.occurs)
@@ -114,7 +114,11 @@ def write_scores(request: Request, output: Path | None, *, overwrite: bool) -> T
 
 def _in_pieces(request: Request) -> bool:
     """Whether text can be scored a piece at a time; what else is wrong with it, reading all says."""
-    if one_kind(request.sources) != "text" or request.label not in (None, "label") or request.id_column is not None:
+    if (
+        common_format(request.sources) != "text"
+        or request.label not in (None, "label")
+        or request.id_column is not None
+    ):
         return False
     if request.qid not in (None, "none") or getattr(request.ranker, "n_features_in_", None) is None:
         return False
@@ -125,7 +129,7 @@ def _by_query(request: Request) -> bool:
     return request.tag is not None or predicts_by_qid(request.ranker)
 
 
-def _pieces(request: Request) -> Iterator[Block]:
+def _pieces(request: Request) -> Iterator[RowBlock]:
     blocks = stream_letor(
         request.sources,
         n_features=request.ranker.n_features_in_,
@@ -134,10 +138,10 @@ def _pieces(request: Request) -> Iterator[Block]:
     )
     if _by_query(request):
         return whole_queries(blocks)
-    return blocks if request.qid is None else (Block(block.X, None) for block in blocks)
+    return blocks if request.qid is None else (RowBlock(block.X, None) for block in blocks)
 
 
-def _whole(request: Request) -> Iterator[Block]:
+def _whole(request: Request) -> Iterator[RowBlock]:
     wanted, source = getattr(request.ranker, "n_features_in_", None), request.sources[0]
     rows = read_named(
         request.sources,
@@ -153,24 +157,24 @@ def _whole(request: Request) -> Iterator[Block]:
             "rank rows of the features it knows."
         )
     queries = rows.data.queries
-    yield Block(rows.X, queries.ids[queries.codes], rows.docids if request.tag is not None else None)
+    yield RowBlock(rows.X, queries.ids[queries.codes], rows.docids if request.tag is not None else None)
 
 
-def _write(request: Request, blocks: Iterator[Block], output: Path | None, overwrite: bool) -> Tally:
+def _write(request: Request, blocks: Iterator[RowBlock], output: Path | None, overwrite: bool) -> Tally:
     tally = Tally()
     lines = _lines(request, blocks, tally)
     if output is not None and not is_stream(output):
         with write_text(output, overwrite=overwrite) as stream:
             stream.writelines(lines)
         return tally
-    kept = spooled(lines, "the output")
+    kept = spool_bytes(lines, "the output")
     kept.seek(0)
     with write_text(output or STANDARD) as stream:
         shutil.copyfileobj(kept, stream)
     return tally
 
 
-def _lines(request: Request, blocks: Iterator[Block], tally: Tally) -> Iterator[bytes]:
+def _lines(request: Request, blocks: Iterator[RowBlock], tally: Tally) -> Iterator[bytes]:
     """Score blocks, and yield the lines of each at once."""
     asks = predicts_by_qid(request.ranker)
     for block in blocks:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from corank.cli.output import Json, tell
+from corank.cli.output import Json, emit
 
 
 def index(
@@ -60,7 +60,7 @@ def index(
         "output": output, "n_documents": corpus.n_documents, "n_terms": corpus.n_terms, "mean_length": float(mean),
         "seconds": seconds,
     }  # fmt: skip
-    tell(
+    emit(
         as_json,
         "index",
         fields,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from corank.cli.output import Json, tell
+from corank.cli.output import Json, emit
 
 
 def learn_links(
@@ -57,4 +57,4 @@ def learn_links(
         before, after = 1.0 - model.validation_errors_[0], 1.0 - model.validation_errors_.min()
         sentence += f"\naverage precision on {len(validation)} texts held out: {before:.4f} at first, {after:.4f} now"
         fields |= {"n_held_out": len(validation), "precision_at_first": before, "precision": after}
-    tell(as_json, "learn-links", fields, sentence)
+    emit(as_json, "learn-links", fields, sentence)

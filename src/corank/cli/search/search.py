@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from corank.cli.output import Json, print_json, tell
+from corank.cli.output import Json, emit, print_json
 
 
 def search(
@@ -54,7 +54,7 @@ def search(
         if not is_stream(output):
             fields = {"output": output, "n_documents": len(names), "n_queries": len(texts)}
             sentence = f"wrote {output}: {len(names)} documents for {len(texts)} queries"
-            tell(as_json, "search", fields, sentence)
+            emit(as_json, "search", fields, sentence)
         return
     if as_json:
         documents = iter(names.tolist())

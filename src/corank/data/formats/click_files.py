@@ -11,7 +11,7 @@ import numpy as np
 from corank.data.formats.click_log import ClickLog
 from corank.data.formats.compressed import require_text_place, write_text
 from corank.data.formats.frames import parquet_rows
-from corank.data.formats.table_text import Rows, csv_rows, decoded, suffix_of
+from corank.data.formats.table_text import Rows, csv_rows, read_utf8, suffix_of
 from corank.data.formats.ubi import JSON, read_ubi, write_ubi
 from corank.errors import InputError, suggest_names
 
@@ -48,7 +48,7 @@ def read_clicks(path: str | os.PathLike[str], *, queries: str | os.PathLike[str]
         raise InputError(f"queries= is for events of UBI, but {path} is a table; leave it out.")
     if suffix not in TABLES:
         raise InputError(f"{path} does not say what it is; clicks are read from {', '.join((*TABLES, *JSON))}.")
-    columns, rows = parquet_rows(path) if suffix == ".parquet" else csv_rows(decoded(path), str(path))
+    columns, rows = parquet_rows(path) if suffix == ".parquet" else csv_rows(read_utf8(path), str(path))
     for column in COLUMNS:
         if column not in columns:
             raise InputError(f"{path} has no column {column!r}; {suggest_names(column, columns)}.")

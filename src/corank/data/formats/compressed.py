@@ -1,4 +1,4 @@
-"""Bytes packed with gzip, xz or zstandard: unpacked piece by piece within bounds, and written as a suffix says."""
+"""Compressed files (gzip, xz, zstandard): bounded decompression in pieces, and writers chosen by suffix."""
 
 from __future__ import annotations
 
@@ -19,32 +19,27 @@ from corank.errors import InputError, import_extra, reason
 
 MAGIC = {"gzip": b"\x1f\x8b", "xz": b"\xfd7zXZ\x00", "zstandard": b"\x28\xb5\x2f\xfd"}
 SUFFIXES = (".gz", ".xz", ".zst")
-"""How the names of compressed files end."""
+"""Suffixes of compressed files."""
 
 STANDARD = "-"
 """The name of standard input and output."""
 
 PIECE = 1 << 20
 MEMORY = 1 << 27
-"""What an unpacker may take, in bytes; the largest presets of xz and zstandard stay within it."""
+"""Memory limit of a decompressor, in bytes; the largest presets of xz and zstandard stay within it."""
 
 TIMES, LEAST = 200, 1 << 26
-"""A file may unpack to so many times its size, or so many bytes; rows of text or of a table pack 5 to 20 times."""
+"""A file may expand to `TIMES` its size, or to `LEAST` bytes; rows of text or of a table compress 5 to 20 times."""
 
 ALLOWANCE = "CORANK_UNPACK_GB"
-"""Environment variable: gigabytes that every file may unpack to."""
+"""Environment variable: gigabytes that every file may expand to."""
 
-# packed, it is nowhere to be found in its own bytes, which a block that was cut takes for its own
+# compressed, it does not occur within its own bytes, so a truncated block cannot contain it
 _LAST_FRAME = b"\n" * 100
 
 
 def packing_of(handle: IO[bytes]) -> str | None:
-    """
-    Say how a file is packed.
-
-    handle: the file, which is put back to its start.
-    Returns: a name in `MAGIC`, or None.
-    """
+    """Return the compression of a file, a key of `MAGIC` or None, and rewind the file."""
     handle.seek(0)
     head = handle.read(max(map(len, MAGIC.values())))
     handle.seek(0)
@@ -53,11 +48,10 @@ def packing_of(handle: IO[bytes]) -> str | None:
 
 def unpack(handle: IO[bytes], kind: str, name: object) -> Iterator[bytes]:
     """
-    Unpack a file, no further than the pieces are asked for.
+    Decompress a file lazily.
 
-    handle: the packed file, at its start.
-    kind: a name in `MAGIC`.
-    name: what the file is called in messages.
+    kind: a key of `MAGIC`.
+    name: the file, for messages.
     Yields: pieces of about `PIECE` bytes.
     """
     packed = handle.seek(0, os.SEEK_END)
@@ -73,43 +67,31 @@ def unpack(handle: IO[bytes], kind: str, name: object) -> Iterator[bytes]:
 
 def require_explained(name: object, packed: int, unpacked: int) -> None:
     """
-    Raise one sentence where a file unpacks to more than its size explains.
+    Raise `InputError` if a file of `packed` bytes expands to suspiciously many bytes (a decompression bomb).
 
-    name: what the file is called in messages.
-    packed, unpacked: bytes in the file, and bytes that come out of it.
+    name: the file, for messages.
     """
-    given = os.environ.get(ALLOWANCE)
+    allowance = os.environ.get(ALLOWANCE)
     try:
-        most = max(LEAST, TIMES * packed) if given is None else int(float(given) * 1e9)
+        most = max(LEAST, TIMES * packed) if allowance is None else int(float(allowance) * 1e9)
     except (ValueError, OverflowError):
-        raise InputError(f"{ALLOWANCE} is {given!r}; set it to a number of gigabytes, such as 10.") from None
+        raise InputError(f"{ALLOWANCE} is {allowance!r}; set it to a number of gigabytes, such as 10.") from None
     if unpacked > most:
         raise InputError(
-            f"{name} has {packed:,} bytes and unpacks to more than {most / 1e9:.2g} GB; where that is meant, set the "
-            f"environment variable {ALLOWANCE} to the gigabytes that it may take."
+            f"{name} has {packed:,} bytes and expands to more than {most / 1e9:.2g} GB; if this is intended, set the "
+            f"environment variable {ALLOWANCE} to the number of gigabytes it may take."
         )
 
 
 def require_text_place(path: str | os.PathLike[str], *, overwrite: bool) -> None:
-    """
-    Refuse, before any work is done, a text that could not be written after it; ``-``, devices and pipes pass.
-
-    path: where it shall stand.
-    overwrite: whether a file that stands there may be replaced.
-    """
+    """Raise `InputError` early if a text cannot be written to `path`; ``-``, devices and pipes pass."""
     if not is_stream(path):
         require_place(path, overwrite=overwrite)
 
 
 @contextmanager
 def write_text(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterator[IO[bytes]]:
-    """
-    Write a text file whole or not at all, or a stream as it comes, compressed as its suffix says (.gz, .xz, .zst).
-
-    path: where the file shall stand, or a stream.
-    overwrite: whether a file that stands there is replaced.
-    Yields: takes the uncompressed bytes.
-    """
+    """Open a text file for atomic writing, or a stream; the suffixes .gz, .xz and .zst select compression."""
     if is_stream(path):
         with _stream(path) as handle:
             with _packing(handle, Path(path).suffix) as stream:
@@ -125,12 +107,7 @@ def write_text(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iter
 
 
 def is_stream(path: str | os.PathLike[str]) -> bool:
-    """
-    Say whether a name stands for something that is read or written from start to end, and not for a file.
-
-    path: the name.
-    Returns: true for ``-``, the open files of the process (``/dev/stdout``, ``/dev/fd/63``), pipes and devices.
-    """
+    """Return whether a name is ``-``, an open file (``/dev/stdout``, ``/dev/fd/63``), a pipe or a device."""
     name = os.fspath(path)
     if name == STANDARD or re.fullmatch(r"/dev/(std(in|out|err)|fd/\d+)|/proc/self/fd/\d+", name):
         return True
@@ -139,10 +116,10 @@ def is_stream(path: str | os.PathLike[str]) -> bool:
 
 def _stream(path: str | os.PathLike[str]) -> AbstractContextManager[IO[bytes]]:
     if os.fspath(path) != STANDARD:
-        return open(path, "ab")  # what the stream has already stays
+        return open(path, "ab")  # keeps what was written before
     buffer = getattr(sys.stdout, "buffer", None)  # a notebook has none
     if buffer is None:
-        raise InputError("there is no standard output here; name a file to write.")
+        raise InputError("standard output is not available here; pass the name of a file.")
     sys.stdout.flush()
     return nullcontext(buffer)
 
@@ -150,7 +127,7 @@ def _stream(path: str | os.PathLike[str]) -> AbstractContextManager[IO[bytes]]:
 def _packing(handle: IO[bytes], suffix: str) -> AbstractContextManager[IO[bytes]]:
     stream: Any = nullcontext(handle)
     if suffix == ".gz":
-        # no name and no time inside: the same rows give the same bytes
+        # without name and time, the same rows give the same bytes
         stream = gzip.GzipFile(filename="", mode="wb", fileobj=handle, mtime=0, compresslevel=6)
     elif suffix == ".xz":
         stream = lzma.LZMAFile(handle, "wb", preset=3)  # noqa: SIM115
@@ -164,7 +141,7 @@ def _gzip(handle: IO[bytes]) -> Iterator[bytes]:
 
 
 def _xz(handle: IO[bytes]) -> Iterator[bytes]:
-    """Stream after stream; the standard library's own reader bounds no memory and takes damage for the end."""
+    """Decompress stream by stream; `lzma.LZMAFile` limits no memory and treats damage as the end of the file."""
     packed = handle.read(PIECE)
     while packed:
         stream = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MEMORY)
@@ -173,14 +150,14 @@ def _xz(handle: IO[bytes]) -> Iterator[bytes]:
                 raise EOFError("the last stream has no end")
             yield stream.decompress(packed, PIECE)
             packed = handle.read(PIECE) if stream.needs_input and not stream.eof else b""
-        # streams may be padded with zeros
+        # streams may be followed by zeros
         packed = stream.unused_data.lstrip(b"\0")
         while not packed and (more := handle.read(PIECE)):
             packed = more.lstrip(b"\0")
 
 
 class _WithLastFrame:
-    """A file of frames, and one more behind them."""
+    """A file of frames with one more frame appended."""
 
     def __init__(self, handle: IO[bytes], frame: bytes) -> None:
         self._handle, self._frame = handle, frame
@@ -193,7 +170,7 @@ class _WithLastFrame:
 
 
 def _zstandard(handle: IO[bytes]) -> Iterator[bytes]:
-    """Frame after frame; the library takes a cut one for the end of the file, and then ours does not come out."""
+    """Decompress frame by frame; the library ignores a truncated last frame, so a known frame is appended."""
     library = import_extra("zstandard", "zst")
     source = _WithLastFrame(handle, library.ZstdCompressor().compress(_LAST_FRAME))
     stream = library.ZstdDecompressor(max_window_size=MEMORY).stream_reader(source, read_across_frames=True)
@@ -216,9 +193,10 @@ def _naming_damage(name: object, kind: str) -> Iterator[None]:
     except damage as error:
         if "memory" in str(error).lower():
             raise InputError(
-                f"{name} asks for more than {MEMORY >> 20} MB of memory to be unpacked ({reason(error)}); pack it "
-                "with a smaller window, or unpack it first."
+                f"{name} needs more than {MEMORY >> 20} MB of memory to be decompressed ({reason(error)}); compress it "
+                "with a smaller window, or decompress it first."
             ) from error
         raise InputError(
-            f"{name} is damaged or cut short inside its {kind} data ({reason(error)}); fetch or write it again."
+            f"{name} is damaged or truncated: its {kind} data cannot be decompressed ({reason(error)}); download or "
+            "write it again."
         ) from error

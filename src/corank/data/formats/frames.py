@@ -1,26 +1,83 @@
-"""Tables with a label, a query and feature columns: Parquet and CSV (extra `frames`); dense rows."""
+"""Tables with label, query and feature columns: read Parquet and CSV, write Parquet (extra `frames`)."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 
+from corank.data.durable.atomic import atomic_file
 from corank.data.formats.compressed import is_stream, require_explained
-from corank.data.formats.frame_ids import ids_of, integers_of, is_text, to_numpy
-from corank.data.formats.frames_writer import write_parquet as write_parquet
 from corank.data.formats.text import Source, open_text
 from corank.data.problem.collection import Collection, as_names, as_texts
 from corank.data.problem.inputs import as_scores
-from corank.data.problem.rows import require_finite
+from corank.data.problem.queries import Queries
+from corank.data.problem.rows import as_rows, require_finite
 from corank.errors import InputError, import_extra, reason
+
+
+def ids_of(column: Any, name: str) -> list[str] | NDArray[Any]:
+    """
+    Return the ids of a column: a list of strings, else an array.
+
+    name: the column, for messages.
+    """
+    if column.null_count:
+        row = column.is_null().to_pylist().index(True)
+        raise InputError(f"{name} is null at row {row}; every row needs an id.")
+    if import_extra("pyarrow", "frames").types.is_nested(column.type):
+        raise InputError(f"{name} has the type {column.type}; ids must be numbers or text.")
+    if is_text(column.type):
+        return _texts(column)
+    ids = to_numpy(column)
+    return [str(one) for one in ids.tolist()] if ids.dtype.kind == "O" else ids
+
+
+def is_text(kind: Any) -> bool:
+    """Return whether a pyarrow type is string or binary, or a dictionary of these."""
+    arrow = import_extra("pyarrow", "frames")
+    kind = kind.value_type if arrow.types.is_dictionary(kind) else kind
+    return kind in (arrow.string(), arrow.large_string(), arrow.binary(), arrow.large_binary())
+
+
+def integers_of(column: Any) -> Any:
+    """Convert a text column of query ids to integers if all ids are integers; empty cells become null."""
+    arrow, compute = import_extra("pyarrow", "frames"), import_extra("pyarrow.compute", "frames")
+    column = compute.if_else(compute.equal(column, ""), None, column)
+    try:
+        numbers = column.cast(arrow.int64())
+    except arrow.ArrowInvalid:
+        return column
+    return numbers if numbers.cast(arrow.string()).equals(column) else column
+
+
+def to_numpy(column: Any) -> NDArray[Any]:
+    """Convert a column to an array."""
+    return np.asarray(column.to_numpy(zero_copy_only=False))
+
+
+def _texts(column: Any) -> list[str]:
+    """Decode a text column; bytes that are not UTF-8 are preserved as in LETOR text."""
+    arrow = import_extra("pyarrow", "frames")
+    found: list[str] = []
+    for chunk in column.chunks:
+        coded = chunk if arrow.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
+        words = coded.dictionary.cast(arrow.large_binary()).to_pylist()
+        codes = coded.indices.to_pylist()
+        if None in words or (codes and not 0 <= min(codes) <= max(codes) < len(words)):
+            raise arrow.ArrowInvalid("a text is not in its dictionary")
+        words = [word.decode(errors="surrogateescape") for word in words]
+        found += [words[code] for code in codes]
+    return found
+
 
 ROWS_AT_ONCE = 1 << 16
 _FIRST_LINE = re.compile(rb"[\r\n]*+([^\r\n]*)")
@@ -30,23 +87,23 @@ def read_parquet(
     path: str | os.PathLike[str], *, y: str | None = "label", qid: str | None = None, docid: str | None = None
 ) -> Collection:
     """
-    Read a Parquet file; every column that is not named here is a feature.
+    Read a Parquet file; all columns other than label, query and document ids are features.
 
-    X is float32 where all features are, else float64.
+    X is float32 if all features are, else float64.
 
     Parameters
     ----------
     path : path
         The file.
     y : str or None, default "label"
-        Column of labels; null or NaN marks an unscored row. With None, a table need not have "label".
+        Label column; null or NaN marks an unjudged row. With None, the column "label" is optional.
     qid, docid : str, optional
-        Columns of query ids and documents; by default those called "qid" and "docid", where there are any.
+        Columns of query and document ids; by default "qid" and "docid", if they exist.
 
     Returns
     -------
     Collection
-        Rows, labels, query ids, documents, and the names of the features.
+        Rows, labels, query ids, document ids and feature names.
 
     Examples
     --------
@@ -59,47 +116,33 @@ def read_parquet(
     """
     parquet = import_extra("pyarrow.parquet", "frames")
     if is_stream(path):
-        raise InputError(f"{path} is no file, and Parquet is not read from start to end; name a file.")
+        raise InputError(f"{path} is a stream, but Parquet needs random access; pass the name of a file.")
     if not Path(path).is_file():
-        raise InputError(f"there is no file {path}; check the name.")
+        raise InputError(f"there is no file {path}; check the path.")
     with _naming_damage(path), parquet.ParquetFile(path) as file:
         roles = _Roles.of(file.schema_arrow.names, path, y, qid, docid)
         ids = [name for name in (roles.qid, roles.docid) if name is not None]
         texts = [name for name in ids if is_text(file.schema_arrow.field(name).type)]
-        # texts as they are in the file: one that many rows share is kept once
-        with parquet.ParquetFile(path, metadata=file.metadata, read_dictionary=texts) as opened:
+        # dictionaries keep a text shared by many rows once
+        with parquet.ParquetFile(path, metadata=file.metadata, read_dictionary=texts) as reader:
             _require_explained(path, file.metadata)
             return _collection(
                 _Columns(
                     path,
                     file.schema_arrow,
                     file.metadata.num_rows,
-                    lambda names: opened.iter_batches(ROWS_AT_ONCE, columns=names),
-                    lambda name: opened.read([name]).column(0),
+                    lambda names: reader.iter_batches(ROWS_AT_ONCE, columns=names),
+                    lambda name: reader.read([name]).column(0),
                 ),
                 roles,
             )
 
 
 def parquet_rows(path: str | os.PathLike[str]) -> tuple[list[str], list[tuple[str, dict[str, Any]]]]:
-    """
-    Read a small table as it is.
-
-    Parameters
-    ----------
-    path : path
-        The file.
-
-    Returns
-    -------
-    names : list of str
-        The columns.
-    rows : list of (str, dict)
-        Where each row stands, and what it holds by column.
-    """
+    """Return the column names of a small table and its rows, each with file and row number for messages."""
     parquet = import_extra("pyarrow.parquet", "frames")
     if not Path(path).is_file():
-        raise InputError(f"there is no file {path}; check the name.")
+        raise InputError(f"there is no file {path}; check the path.")
     with _naming_damage(path), parquet.ParquetFile(path) as file:
         _require_explained(path, file.metadata)
         rows = file.read().to_pylist()
@@ -112,12 +155,12 @@ def _naming_damage(path: str | os.PathLike[str]) -> Iterator[None]:
     try:
         yield
     except (arrow.ArrowException, OSError, UnicodeError) as error:
-        raise InputError(f"{path} is not a readable Parquet file ({reason(error)}); check what it is.") from error
+        raise InputError(f"{path} cannot be read as Parquet ({reason(error)}); check the file.") from error
 
 
 def _require_explained(path: str | os.PathLike[str], metadata: Any) -> None:
-    """Refuse a footer that speaks of more rows or bytes than its file explains."""
-    # not column by column: pyarrow aborts the process where the footer describes one wrongly
+    """Raise `InputError` if the footer declares more rows or bytes than the file can hold."""
+    # not by column: pyarrow aborts the process if the footer describes a column wrongly
     sizes = [metadata.row_group(k).total_byte_size for k in range(metadata.num_row_groups)]
     unpacked = max(sum(sizes), metadata.num_rows * metadata.num_columns * np.dtype(np.float32).itemsize)
     require_explained(path, os.path.getsize(path), unpacked)
@@ -125,23 +168,24 @@ def _require_explained(path: str | os.PathLike[str], metadata: Any) -> None:
 
 def read_csv(path: Source, *, y: str | None = "label", qid: str | None = None, docid: str | None = None) -> Collection:
     """
-    Read a table as text: names of columns in the first line, then a line a row, parted by commas, tabs or semicolons.
+    Read a CSV table with a header, separated by commas, tabs or semicolons.
 
-    The text is UTF-8, plain or compressed (gzip, xz, zstandard). Every column that is not named here is a feature.
+    The text is UTF-8, plain or compressed (gzip, xz, zstandard). All columns other than label, query and document ids
+    are features.
 
     Parameters
     ----------
     path : path
         The file; "-" is standard input.
     y : str or None, default "label"
-        Column of labels; nothing, NA or NaN marks an unscored row. With None, a table need not have "label".
+        Label column; an empty cell, NA or NaN marks an unjudged row. With None, the column "label" is optional.
     qid, docid : str, optional
-        Columns of query ids and documents; by default those called "qid" and "docid", where there are any.
+        Columns of query and document ids; by default "qid" and "docid", if they exist.
 
     Returns
     -------
     Collection
-        Rows in float64, labels, query ids (integers where all of them are), documents, and the names of the features.
+        Rows in float64, labels, query ids (integers if all are), document ids and feature names.
 
     Examples
     --------
@@ -157,26 +201,26 @@ def read_csv(path: Source, *, y: str | None = "label", qid: str | None = None, d
     content = text.read().data
     header = _FIRST_LINE.match(content)[1]  # type: ignore[index]
     if not header.strip():
-        raise InputError(f"{text} has no line that names columns, only blank ones; check what it is.")
-    mark, names = max(",\t;", key=header.decode(errors="replace").count), []
+        raise InputError(f"{text} contains only blank lines; expected a header with the names of the columns.")
+    separator, names = max(",\t;", key=header.decode(errors="replace").count), []
     try:
-        names = _parsed(header + b"\n", mark, {}).schema.names
+        names = _parse_csv(header + b"\n", separator, {}).schema.names
         roles = _Roles.of(names, text, y, qid, docid)
-        # a type for every column: pyarrow would guess it from the first rows
+        # set all types: pyarrow would guess them from the first rows
         types = {name: arrow.string() if name in (roles.qid, roles.docid) else arrow.float64() for name in names}
         try:
-            table = _parsed(content, mark, types)
+            table = _parse_csv(content, separator, types)
         except arrow.ArrowInvalid:
-            table = _parsed(content, mark, types, use_threads=False)  # says in which row
+            table = _parse_csv(content, separator, types, use_threads=False)  # its message contains the row
     except (arrow.ArrowException, UnicodeDecodeError) as error:
         fault = re.sub(r"CSV column #(\d+)", lambda found: f"column {names[int(found[1])]!r}", reason(error))
         raise InputError(
-            f"{text} cannot be read as a table ({fault}); it takes UTF-8, a value for each column of the first "
-            "line in every other, and numbers except for qid= and docid=."
+            f"{text} cannot be read as a table ({fault}); expected UTF-8 with a header, one cell per column in every "
+            "row, and numbers except in the columns qid= and docid=."
         ) from error
     if table.schema.names != names:
-        raise InputError(f"{text} has a name of a column that goes on in the next line; write each in one line.")
-    del content  # not beside X as well
+        raise InputError(f"{text} has a column name with a line break; write the header on one line.")
+    del content  # frees memory before X is allocated
     if roles.qid is not None:
         table = table.set_column(names.index(roles.qid), roles.qid, integers_of(table.column(roles.qid)))
     return _collection(
@@ -191,19 +235,19 @@ def read_csv(path: Source, *, y: str | None = "label", qid: str | None = None, d
     )
 
 
-def _parsed(content: Any, mark: str, types: dict[str, Any], use_threads: bool = True) -> Any:
+def _parse_csv(content: Any, separator: str, types: dict[str, Any], use_threads: bool = True) -> Any:
     arrow, csv = import_extra("pyarrow", "frames"), import_extra("pyarrow.csv", "frames")
     return csv.read_csv(
         arrow.BufferReader(content),
         csv.ReadOptions(use_threads=use_threads),
-        csv.ParseOptions(delimiter=mark),
+        csv.ParseOptions(delimiter=separator),
         csv.ConvertOptions(column_types=types),
     )
 
 
 @dataclass(frozen=True)
 class _Roles:
-    """Which column is what."""
+    """Roles of the columns."""
 
     y: str | None
     qid: str | None
@@ -214,18 +258,18 @@ class _Roles:
     def of(cls, names: list[str], path: Source, *named: str | None) -> _Roles:
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
-            raise InputError(f"{path} has two columns {twice!r}; give each a name of its own.")
+            raise InputError(f"{path} has two columns named {twice!r}; rename one of them.")
         roles: dict[str, str | None] = {}
         for option, usual, name in zip(("y", "qid", "docid"), ("label", "qid", "docid"), named, strict=True):
             if name is not None and name not in names:
-                raise InputError(f"{path} has no column {name!r}; name one of {names} with {option}=.")
+                raise InputError(f"{path} has no column {name!r}; choose one of {names} with {option}=.")
             roles[option] = name or (usual if usual in names else None)
         return cls(**roles, features=[name for name in names if name not in roles.values()])
 
 
 @dataclass(frozen=True)
 class _Columns:
-    """A table of pyarrow's, from a Parquet file or from text."""
+    """A pyarrow table from a Parquet file or from text."""
 
     path: Source
     schema: Any
@@ -234,13 +278,15 @@ class _Columns:
     read: Callable[[str], Any]
 
     def column(self, name: str) -> Any:
-        found = self.read(name)
-        self.require_rows(len(found))
-        return found
+        column = self.read(name)
+        self.require_rows(len(column))
+        return column
 
     def require_rows(self, n_rows: int) -> None:
         if n_rows != self.n_rows:
-            raise InputError(f"{self.path} is damaged: it has {n_rows} rows, not {self.n_rows}; write it again.")
+            raise InputError(
+                f"{self.path} is damaged: found {n_rows} rows, expected {self.n_rows}; write the file again."
+            )
 
 
 def _collection(columns: _Columns, roles: _Roles) -> Collection:
@@ -249,11 +295,13 @@ def _collection(columns: _Columns, roles: _Roles) -> Collection:
     for name in names:
         if not _is_number(arrow, types.field(name).type):
             raise InputError(
-                f"{path}: column {name!r} holds {types.field(name).type}, not numbers; "
-                "drop it, or name it as y=, qid= or docid=."
+                f"{path}: column {name!r} contains {types.field(name).type}, but features must be numbers; "
+                "remove it, or name it as y=, qid= or docid=."
             )
     if not names or not columns.n_rows:
-        raise InputError(f"{path} has {columns.n_rows} rows and {len(names)} feature columns; both are needed.")
+        raise InputError(
+            f"{path} has {columns.n_rows} rows and {len(names)} feature columns; expected at least one of each."
+        )
     is_single = all(types.field(name).type in (arrow.float32(), arrow.float16()) for name in names)
     X = _features(columns, names, np.dtype(np.float32 if is_single else np.float64))
     y = np.full(len(X), np.nan) if roles.y is None else _labels(arrow, columns, roles.y)
@@ -269,7 +317,9 @@ def _collection(columns: _Columns, roles: _Roles) -> Collection:
 def _labels(arrow: Any, columns: _Columns, name: str) -> NDArray[np.float64]:
     labels = columns.column(name)
     if not _is_number(arrow, labels.type):
-        raise InputError(f"{columns.path}: the label column {name!r} holds {labels.type}; expected numbers.")
+        raise InputError(
+            f"{columns.path}: the label column {name!r} contains {labels.type}; choose a column of numbers with y=."
+        )
     return as_scores(to_numpy(labels.cast(arrow.float64(), safe=False)), columns.n_rows)
 
 
@@ -289,10 +339,72 @@ def _features(columns: _Columns, names: list[str], dtype: np.dtype[Any]) -> NDAr
             if column.null_count:
                 row = begin + column.is_null().to_pylist().index(True)
                 raise InputError(
-                    f"{columns.path}: column {name!r} is null at row {row}; fill or drop missing values first."
+                    f"{columns.path}: column {name!r} is null at row {row}; fill or remove missing values first."
                 )
             X[begin : begin + batch.num_rows, k] = to_numpy(column)
         begin += batch.num_rows
     columns.require_rows(begin)
     require_finite(X)
     return X
+
+
+def write_parquet(
+    path: str | os.PathLike[str],
+    X: Any,
+    y: ArrayLike,
+    qid: ArrayLike | None = None,
+    docids: ArrayLike | None = None,
+    *,
+    names: Sequence[str] | None = None,
+    overwrite: bool = False,
+) -> None:
+    """
+    Write dense rows atomically as a Parquet file with the columns label, qid, docid and the features.
+
+    y (n_rows,): labels; NaN marks an unjudged row.
+    qid (n_rows,): query ids, numbers or strings.
+    names: names of the feature columns; f1, f2, ... by default.
+    overwrite: whether to replace an existing file.
+    """
+    arrow, parquet = import_extra("pyarrow", "frames"), import_extra("pyarrow.parquet", "frames")
+    rows = as_rows(X)
+    if sparse.issparse(rows):
+        raise InputError("X is sparse, but Parquet tables are dense; write LETOR text or a store instead.")
+    n, d = rows.shape
+    names = [f"f{k}" for k in range(1, d + 1)] if names is None else list(names)
+    columns: dict[str, Any] = {"label": as_scores(y, n)}
+    if qid is not None:
+        queries = Queries.of(qid, n)
+        columns["qid"] = _as_column(queries.plain_ids("a Parquet column")[queries.codes], "qid")
+    if docids is not None:
+        documents = np.asarray(docids)
+        if documents.shape != (n,):
+            raise InputError(f"docids has shape {documents.shape}, but X has {n} rows; pass one id per row.")
+        columns["docid"] = _as_column(documents, "docids")
+    if len(names) != d or len({*names, *columns}) != d + len(columns):
+        raise InputError(
+            f"names has {len(names)} entries; expected {d} different names, none of them in {list(columns)}."
+        )
+    with atomic_file(path, overwrite=overwrite) as scratch, ExitStack() as closing:
+        writer = None
+        for begin in range(0, n, ROWS_AT_ONCE):
+            block = slice(begin, begin + ROWS_AT_ONCE)
+            parts = [arrow.array(column[block]) for column in columns.values()]
+            parts += [arrow.array(np.ascontiguousarray(column)) for column in rows[block].T]
+            table = arrow.Table.from_arrays(parts, names=[*columns, *names])
+            writer = writer or closing.enter_context(parquet.ParquetWriter(scratch, table.schema))
+            writer.write_table(table)
+
+
+def _as_column(ids: NDArray[Any], name: str) -> NDArray[Any]:
+    """Check that ids can be encoded in UTF-8, as Parquet requires; LETOR and TREC files may contain other bytes."""
+    if ids.dtype.kind in "OU":
+        ids = np.array([str(one) for one in ids.tolist()], dtype=object)
+        for row, text in enumerate(ids):
+            try:
+                text.encode()
+            except UnicodeEncodeError:
+                raise InputError(
+                    f"{name} is not valid UTF-8 at row {row} ({text!r}), as Parquet requires; replace the id."
+                ) from None
+    return ids

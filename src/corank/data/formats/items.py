@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.data.formats.frames import parquet_rows
-from corank.data.formats.table_text import Rows, csv_rows, decoded, jsonl_rows, suffix_of
+from corank.data.formats.table_text import Rows, csv_rows, jsonl_rows, read_utf8, suffix_of
 from corank.errors import InputError, suggest_names
 
 TEXTS = {".csv": csv_rows, ".tsv": csv_rows, ".jsonl": jsonl_rows, ".ndjson": jsonl_rows}
@@ -144,7 +144,7 @@ def _rows(path: str | os.PathLike[str]) -> tuple[list[str], Rows]:
         return parquet_rows(path)
     if suffix not in TEXTS:
         raise InputError(f"{path} does not say what it is; things are read from {', '.join((*TEXTS, '.parquet'))}.")
-    return TEXTS[suffix](decoded(path), str(path))
+    return TEXTS[suffix](read_utf8(path), str(path))
 
 
 def _numbers(cells: list[Any]) -> Floats | None:

@@ -1,4 +1,4 @@
-"""Tables of texts: CSV and JSON lines to rows by column, each with where it stands."""
+"""Tables as text: rows of CSV and JSON lines as dictionaries, each with its file and line."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from corank.data.formats.compressed import SUFFIXES
 from corank.data.formats.text import open_text
 from corank.errors import InputError
 
-LINE_END = re.compile(r"\r\n|\r|\n")  # those of Unicode may stand inside a text
+LINE_END = re.compile(r"\r\n|\r|\n")  # not str.splitlines: other Unicode line ends may occur inside a cell
 
 Rows = list[tuple[str, dict[str, Any]]]
-"""Where each row stands, and what it holds."""
+"""File and line of each row for messages, and its cells by column."""
 
 
 def suffix_of(path: str | os.PathLike[str]) -> str:
-    """Say what the name of a file, packed or not, ends in."""
+    """Return the suffix of a file in lower case, ignoring that of compression."""
     name = Path(path)
     return (Path(name.stem).suffix if name.suffix in SUFFIXES else name.suffix).lower()
 
 
-def decoded(path: str | os.PathLike[str]) -> str:
-    """Read a file, packed or not, as UTF-8."""
+def read_utf8(path: str | os.PathLike[str]) -> str:
+    """Return the content of a UTF-8 file, plain or compressed."""
     text = open_text(path)
     content = text.read().tobytes()
     try:
@@ -39,11 +39,10 @@ def decoded(path: str | os.PathLike[str]) -> str:
 
 def csv_rows(text: str, name: str) -> tuple[list[str], Rows]:
     """
-    Parse a table with a line of names; cells are parted by commas, semicolons or tabs, as that line has them.
+    Parse a table whose header determines the separator: comma, semicolon or tab.
 
-    text: the file.
-    name: what it is called in messages.
-    Returns: the names, none where there is no line, and the rows.
+    name: the file, for messages.
+    Returns: the names of the columns (empty for an empty file), and the rows.
     """
     first = next((line for line in LINE_END.split(text) if line.strip()), "")
     limit = csv.field_size_limit(max(len(text), 1))
@@ -60,24 +59,19 @@ def csv_rows(text: str, name: str) -> tuple[list[str], Rows]:
                 continue
             if len(row) != len(header):
                 raise InputError(
-                    f"{name}, line {lines.line_num}: {len(row)} cells, but {len(header)} columns are named; put cells "
-                    "with commas or line breaks in quotes."
+                    f"{name}, line {lines.line_num}: found {len(row)} cells, expected {len(header)}, one per column of "
+                    "the header; quote cells that contain commas or line breaks."
                 )
             rows.append((f"{name}, line {lines.line_num}", dict(zip(header, row, strict=True))))
     except csv.Error as error:
-        raise InputError(f"{name}, line {lines.line_num}: {error}; write it as CSV with quoted cells.") from None
+        raise InputError(f"{name}, line {lines.line_num}: {error}; write CSV with quoted cells.") from None
     finally:
         csv.field_size_limit(limit)
     return header, rows
 
 
 def jsonl_rows(text: str, name: str) -> tuple[list[str], Rows]:
-    """
-    Parse one JSON object a line.
-
-    text, name: as in `csv_rows`.
-    Returns: all keys, in the order in which they come, and the rows.
-    """
+    """Parse one JSON object per line; return all keys in order of appearance, and the rows."""
     rows: Rows = []
     for at, line in enumerate(text.split("\n"), 1):
         if not line.strip():
@@ -87,7 +81,8 @@ def jsonl_rows(text: str, name: str) -> tuple[list[str], Rows]:
         except (ValueError, RecursionError):
             row = None
         if not isinstance(row, dict):
-            raise InputError(f"{name}, line {at}: expected one JSON object; write one record a line.")
+            shown = repr(line.strip()[:40])
+            raise InputError(f"{name}, line {at}: expected a JSON object, found {shown}; write one object per line.")
         rows.append((f"{name}, line {at}", row))
     return list(dict.fromkeys(key for _, row in rows for key in row)), rows
 
@@ -96,4 +91,4 @@ def _require_different(names: list[str], name: str) -> None:
     folded = [one.lower() for one in names if one]
     twice = next((one for at, one in enumerate(folded) if one in folded[:at]), None)
     if twice is not None:
-        raise InputError(f"{name} has two columns {twice!r}; rename or remove one of them.")
+        raise InputError(f"{name} has two columns named {twice!r}; rename or remove one of them.")

@@ -1,4 +1,4 @@
-"""Text: the bytes of a file, a pipe or standard input, plain or packed, read piece by piece and never mapped."""
+"""Text files: bytes of a file, a pipe or standard input, plain or compressed, read piece by piece without mapping."""
 
 from __future__ import annotations
 
@@ -23,16 +23,18 @@ from corank.data.formats.compressed import PIECE, STANDARD, packing_of, unpack
 from corank.errors import InputError
 
 HELD = 1 << 23
-"""Bytes up to which a text is held in memory; a larger one stays in its file, or in an unnamed one."""
+"""Bytes up to which a text is kept in memory; a larger one stays in its file, or in an unnamed temporary file."""
 
 LONGEST_LINE = 1 << 30
-"""Bytes of a line: three times those of a row that names every feature up to 2²⁴."""
+"""Bytes of a line: three times those of a row with every feature up to 2²⁴."""
 
 STANDARD_INPUT = "standard input"
-"""What ``-`` is called in messages."""
+"""Name of ``-`` in messages."""
 
-BARE_RETURN = "expected a newline behind every row, found a carriage return alone; replace them (tr '\\r' '\\n')"
-"""What to say of old texts."""
+BARE_RETURN_MESSAGE = (
+    "expected lines that end with a newline, found a carriage return alone; convert them (tr '\\r' '\\n')"
+)
+"""Message for texts with the line ends of old Macintosh files."""
 
 NEWLINE = ord("\n")
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -43,21 +45,21 @@ _HEAD = 1 << 24
 
 
 class _Open(io.FileIO):
-    """A file that is closed with the last who reads it."""
+    """A file that is closed when its last reference is gone."""
 
     def __del__(self) -> None:
         self.close()
 
 
 @dataclass(frozen=True, eq=False)
-class Text:
+class TextFile:
     """
-    The (unpacked) bytes of a text, without its byte order mark.
+    The (uncompressed) bytes of a text, without its byte order mark.
 
-    A large file is read again where its bytes are asked for again, and refused where it has changed since it was
-    opened.
+    `read` reads a large file from disk each time, and raises `InputError` if the file changed after it was opened.
+    `str` gives the name for messages.
 
-    path: what it was opened as; as a string, what it is called in messages.
+    path: the name it was opened by.
     size: number of bytes.
     """
 
@@ -69,21 +71,19 @@ class Text:
     _lock: Lock = field(default_factory=Lock)
 
     def __str__(self) -> str:
-        return _called(self.path)
+        return _display_name(self.path)
 
     def read(self, begin: int = 0, end: int | None = None, padding: int = 0) -> NDArray[np.uint8]:
         """
-        Read bytes; threads and forked processes may.
+        Return bytes `begin` to `end` in a new array; safe in threads and forked processes.
 
-        begin, end: the first byte, and the one behind the last; the end of the text by default.
-        padding: number of newlines to put behind them.
-        Returns: a new array.
+        padding: number of newlines to append.
         """
         count = (self.size if end is None else end) - begin
         found = np.empty(count + padding, dtype=np.uint8)
         found[count:] = NEWLINE
         room, done = found.data[:count], 0
-        with _naming(str(self)):
+        with _naming_file(str(self)):
             while done < count and (n := self._read_at(self._begin + begin + done, room[done:])):
                 done += n
             stamp = None if self._stamp is None else _stamp(self._file.fileno())
@@ -96,23 +96,20 @@ class Text:
             part = self._file.getbuffer()[offset : offset + len(room)]
             room[: len(part)] = part
             return len(part)
-        if hasattr(os, "preadv"):  # the place in an open file is shared with forked processes, and must not move
+        if hasattr(os, "preadv"):  # forked processes share the file offset, which must not move
             return os.preadv(self._file.fileno(), [room], offset)
         with self._lock:
             self._file.seek(offset)
             return self._file.readinto(room) or 0
 
     def line_end(self, position: int) -> int:
-        """
-        Find the end of the line in which a byte stands.
-
-        position: offset of the byte.
-        Returns: offset behind the newline, or behind the last byte.
-        """
+        """Return the offset after the line that contains the byte at `position`."""
         most, step = position + LONGEST_LINE, 1 << 12
         while position < self.size:
             if position > most:
-                raise InputError(f"{self} has a line of more than {LONGEST_LINE:,} bytes; check what it is.")
+                raise InputError(
+                    f"{self} has a line of more than {LONGEST_LINE:,} bytes; check that it is a text file."
+                )
             stop = min(position + step, self.size)
             found = self.read(position, stop).tobytes().find(b"\n")
             if found >= 0:
@@ -121,12 +118,7 @@ class Text:
         return self.size
 
     def locate(self, position: int) -> tuple[int, int]:
-        """
-        Say where a byte stands.
-
-        position: offset of the byte.
-        Returns: line and column, both from 1; columns count bytes.
-        """
+        """Return the line and column of an offset, both from 1; columns count bytes."""
         line, line_begin = 1, 0
         for begin in range(0, position, PIECE):
             ends = np.flatnonzero(self.read(begin, min(begin + PIECE, position)) == NEWLINE)
@@ -135,30 +127,20 @@ class Text:
         return line, position - line_begin + 1
 
     def word(self, position: int) -> bytes:
-        """
-        Read what stands at a byte, up to the next blank.
-
-        position: offset of the first byte.
-        Returns: at most 200 bytes.
-        """
+        """Return the bytes from `position` to the next blank, at most 200."""
         return _WORD.match(self.read(position, min(position + 200, self.size)).tobytes())[0]  # type: ignore[index]
 
     def has_bare_return(self, position: int) -> bool:
-        """
-        Say whether a line has a carriage return that no newline follows, which an old text has for a newline.
-
-        position: offset of a byte; what stands before it in its line is looked at.
-        Returns: true where there is one.
-        """
+        """Return whether the line has, up to `position`, a carriage return that is not followed by a newline."""
         column = self.locate(position)[1]
         begin = position + 1 - min(column, PIECE)
         return _RETURN.search(self.read(begin, min(position + 1, self.size)).data) is not None
 
     def first_line(self) -> bytes:
         """
-        Read the first line that has more than blanks and a comment, which begins with ``#``.
+        Return the first line that is not blank or a ``#`` comment, without its comment and newline.
 
-        Returns: the line before its comment and newline; empty where there is none in the first 16 MB.
+        Empty if there is none in the first 16 MB.
         """
         size = 0
         while size < min(self.size, _HEAD):
@@ -169,77 +151,72 @@ class Text:
         return b""
 
 
-Source: TypeAlias = str | os.PathLike[str] | Text
-"""What a text is read from: the name of a file or pipe, ``-`` for standard input, or a text that is open already."""
+Source: TypeAlias = str | os.PathLike[str] | TextFile
+"""Where a text is read from: the name of a file or pipe, ``-`` for standard input, or an open text."""
 
 
-def as_sources(given: Source | Sequence[Source]) -> list[Source]:
-    """
-    Take one or several sources.
-
-    given: what the user gave as a path.
-    Returns: at least one.
-    """
-    sources = [given] if isinstance(given, str | os.PathLike | Text) else list(given)
+def as_sources(path: Source | Sequence[Source]) -> list[Source]:
+    """Return one or several sources as a list; raise `InputError` for none."""
+    sources = [path] if isinstance(path, str | os.PathLike | TextFile) else list(path)
     if not sources:
-        raise InputError("no file to read; pass at least one path.")
+        raise InputError("the list of files is empty; pass at least one path.")
     return sources
 
 
-def require_there(path: Path) -> None:
-    """Raise what `open_text` would where there is nothing of that name, before anything else is imported or read."""
+def require_exists(path: Path) -> None:
+    """Raise the error of `open_text` for a missing file early, before slow imports."""
     if str(path) != STANDARD and not folder_stands(path):
-        with _naming(str(path)):
+        with _naming_file(str(path)):
             path.stat()
 
 
-def open_text(source: Source) -> Text:
+def open_text(source: Source) -> TextFile:
     """
-    Open a text; one that is packed or comes from a pipe is copied to memory, or to an unnamed file where it is large.
+    Open a text: plain, gzip, xz or zstandard, recognised by its first bytes.
 
-    source: plain, gzip, xz or zstandard, told apart by the first bytes.
-    Returns: the text; `source` itself where it is one.
+    A compressed text or a pipe is copied to memory, or to an unnamed temporary file if it is large. An open text is
+    returned as it is.
     """
-    if isinstance(source, Text):
+    if isinstance(source, TextFile):
         return source
     path = Path(source)
-    name = _called(path)
-    with _naming(name), _reading(path) as handle:
+    name = _display_name(path)
+    with _naming_file(name), _open_binary(path) as handle:
         is_file = name != STANDARD_INPUT and stat.S_ISREG(os.stat(handle.fileno()).st_mode)
-        spool = None if is_file else spooled(iter(lambda: handle.read(PIECE), b""), name)
+        spool = None if is_file else spool_bytes(iter(lambda: handle.read(PIECE), b""), name)
         kind = packing_of(spool or handle)
         if kind is not None:
-            spool = spooled(unpack(spool or handle, kind, name), name)
-        return _text(path, *_held(handle)) if spool is None else _text(path, spool, None)
+            spool = spool_bytes(unpack(spool or handle, kind, name), name)
+        return _text(path, *_load_small(handle)) if spool is None else _text(path, spool, None)
 
 
-def _text(path: Path, file: io.BytesIO | _Open, stamp: tuple[int, int] | None) -> Text:
+def _text(path: Path, file: io.BytesIO | _Open, stamp: tuple[int, int] | None) -> TextFile:
     size = file.seek(0, os.SEEK_END)
     file.seek(0)
     head = file.read(len(BYTE_ORDER_MARK))
     if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        raise InputError(f"{_called(path)} is text in UTF-16; save it as UTF-8.")
+        raise InputError(f"{_display_name(path)} is encoded in UTF-16; save it as UTF-8.")
     begin = len(BYTE_ORDER_MARK) if head == BYTE_ORDER_MARK else 0
     if size == begin:
-        raise InputError(f"{_called(path)} is empty; expected at least one line of text.")
-    return Text(path, size - begin, file, begin, stamp)
+        raise InputError(f"{_display_name(path)} is empty; expected at least one line of text.")
+    return TextFile(path, size - begin, file, begin, stamp)
 
 
-def _called(path: Path) -> str:
+def _display_name(path: Path) -> str:
     return STANDARD_INPUT if str(path) == STANDARD else str(path)
 
 
-def _reading(path: Path) -> AbstractContextManager[IO[bytes]]:
+def _open_binary(path: Path) -> AbstractContextManager[IO[bytes]]:
     if str(path) != STANDARD:
         return path.open("rb")
     buffer = getattr(sys.stdin, "buffer", None)  # a notebook has none
     if buffer is None:
-        raise InputError("there is no standard input here; name a file to read.")
+        raise InputError("standard input is not available here; pass the name of a file.")
     return nullcontext(buffer)
 
 
-def _held(handle: IO[bytes]) -> tuple[io.BytesIO | _Open, tuple[int, int] | None]:
-    """A small file is read at once: what happens to it later does not matter."""
+def _load_small(handle: IO[bytes]) -> tuple[io.BytesIO | _Open, tuple[int, int] | None]:
+    """Read a small file at once, so that later changes to it have no effect."""
     stamp = _stamp(handle.fileno())
     content = handle.read(HELD + 1)
     if len(content) > HELD:
@@ -250,7 +227,7 @@ def _held(handle: IO[bytes]) -> tuple[io.BytesIO | _Open, tuple[int, int] | None
 
 
 def _overwritten(name: str) -> InputError:
-    return InputError(f"{name} was overwritten after it was read; read it again.")
+    return InputError(f"{name} changed while it was read; read it again.")
 
 
 def _stamp(descriptor: int) -> tuple[int, int]:
@@ -258,12 +235,12 @@ def _stamp(descriptor: int) -> tuple[int, int]:
     return state.st_size, state.st_mtime_ns
 
 
-def spooled(pieces: Iterable[bytes], name: str) -> io.BytesIO | _Open:
+def spool_bytes(pieces: Iterable[bytes], name: str) -> io.BytesIO | _Open:
     """
-    Keep bytes until all are there: in memory, or in an unnamed file where they are many.
+    Collect bytes in memory, or in an unnamed temporary file if they exceed `HELD`.
 
-    name: whose they are, for the message.
-    Returns: a file to be read; its place is anywhere.
+    name: the source, for messages.
+    Returns: a readable file at an unspecified offset.
     """
     with tempfile.SpooledTemporaryFile(HELD) as spool:
         for piece in pieces:
@@ -272,8 +249,8 @@ def spooled(pieces: Iterable[bytes], name: str) -> io.BytesIO | _Open:
                 spool.flush()
             except OSError as error:
                 raise InputError(
-                    f"{name} does not fit into the folder of temporary files ({error.strerror}); "
-                    "name a larger one in the environment variable TMPDIR."
+                    f"{name} does not fit into the folder for temporary files ({error.strerror}); "
+                    "set the environment variable TMPDIR to a larger one."
                 ) from error
         if spool.tell() > HELD:
             return _Open(os.dup(spool.fileno()))
@@ -282,10 +259,10 @@ def spooled(pieces: Iterable[bytes], name: str) -> io.BytesIO | _Open:
 
 
 @contextmanager
-def _naming(name: str) -> Iterator[None]:
+def _naming_file(name: str) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:
-        raise InputError(f"there is no file {name}; check the name.") from None
+        raise InputError(f"there is no file {name}; check the path.") from None
     except OSError as error:
         raise InputError(f"{name} cannot be read: {error.strerror or error}.") from error

@@ -1,7 +1,7 @@
 """
 TREC files: runs (``query Q0 document rank score tag``) and qrels (``query iteration document grade``).
 
-Ids are strings, as in trec_eval; a run's rank column is not read, its scores order the documents. Reading is
+Ids are strings, as in trec_eval. The rank column of a run is ignored: the scores order the documents. Reading takes
 O(bytes), joining O(rows).
 """
 
@@ -16,12 +16,86 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from corank.core.parsing import columns
+from corank.core.parsing.letor import NEWLINE
 from corank.data.formats.compressed import write_text
-from corank.data.formats.text import Source, open_text
-from corank.data.formats.trec_columns import EVERY_ROW, FIRST_ROW, read_columns
+from corank.data.formats.text import BARE_RETURN_MESSAGE, Source, TextFile, open_text
+from corank.data.letor.pieces import Piece, cut_lines
 from corank.data.problem.inputs import as_scores
 from corank.data.problem.queries import Queries
 from corank.errors import InputError
+
+PIECE = 1 << 24
+EVERY_ROW, FIRST_ROW = slice(None), slice(1)
+
+
+def read_columns(text: TextFile, names: tuple[str, ...], kept: dict[str, slice], number: str) -> list[NDArray[Any]]:
+    """
+    Read lines of blank-separated columns, piece by piece.
+
+    names: names of the columns.
+    kept: columns to read as strings, and the rows of each piece to read.
+    number: the column of finite numbers.
+    Returns: the numbers, then the strings of each kept column.
+    """
+    parts = [_split(piece, names, kept, number) for piece in cut_lines(text, 0, PIECE)]
+    joined = [np.concatenate(column) for column in zip(*parts, strict=True)]
+    if len(joined[0]) == 0:
+        raise InputError(f"{text} contains only blank lines; expected lines of the form '{' '.join(names)}'.")
+    return joined
+
+
+def _split(piece: Piece, names: tuple[str, ...], kept: dict[str, slice], number: str) -> list[NDArray[Any]]:
+    content = piece.read()
+    most = int(np.count_nonzero(content == NEWLINE))
+    fields = columns.Fields(
+        np.empty((most, len(kept), 2), dtype=np.int64),
+        np.empty(most, dtype=np.bool_),
+        np.empty(most),
+        np.empty((most, 2), dtype=np.int64),
+    )
+    keep = np.array([list(kept).index(name) if name in kept else -1 for name in names])
+    code, position, row = columns.split_lines(content, piece.length, keep, names.index(number), fields)
+    if code != columns.DONE:
+        raise _fault(piece.text, code, piece.begin + position, names, number)
+    numbers = fields.numbers[:row]
+    for k in np.flatnonzero(np.isnan(numbers)).tolist():
+        begin, end = fields.number_spans[k].tolist()
+        numbers[k] = float(content[begin:end].tobytes())
+        if np.isinf(numbers[k]):
+            raise _fault(piece.text, columns.BAD_NUMBER, piece.begin + begin, names, number)
+    spans, fresh = fields.spans[:row], fields.fresh[:row]
+    texts = [
+        _decode(content, spans[rows, k], None if k else fresh)  # adjacent rows of a query share one string
+        for k, rows in enumerate(kept.values())
+    ]
+    return [numbers, *texts]
+
+
+def _decode(
+    content: NDArray[np.uint8], spans: NDArray[np.int64], fresh: NDArray[np.bool_] | None
+) -> NDArray[np.object_]:
+    """Decode spans to strings; a span that is not fresh repeats the previous string."""
+    wanted = spans if fresh is None else spans[fresh]
+    lines = np.empty(int((wanted[:, 1] - wanted[:, 0] + 1).sum()), dtype=np.uint8)
+    columns.gather_lines(content, wanted, lines)
+    found = np.empty(len(wanted), dtype=object)
+    found[:] = lines.tobytes().decode(errors="surrogateescape").split("\n")[:-1]
+    return found if fresh is None else np.asarray(found[np.cumsum(fresh) - 1])
+
+
+def _fault(text: TextFile, code: int, position: int, names: tuple[str, ...], number: str) -> InputError:
+    line, column = text.locate(position)
+    if text.has_bare_return(position):
+        problem = BARE_RETURN_MESSAGE
+    elif code == columns.BAD_NUMBER:
+        found = text.word(position).decode(errors="replace")[:40]
+        problem = f"expected a finite number as the {number}, found {found!r}"
+    else:
+        few = "fewer" if code == columns.FEW_COLUMNS else "more"
+        problem = f"expected {len(names)} columns ({' '.join(names)}), found {few}"
+    return InputError(f"{text}, line {line}, column {column}: {problem}.")
+
 
 RUN_COLUMNS = ("query", "Q0", "document", "rank", "score", "tag")
 QRELS_COLUMNS = ("query", "iteration", "document", "grade")
@@ -31,7 +105,7 @@ _NAME = re.compile(r"[^ \t\r\n]+").fullmatch
 @dataclass(frozen=True, eq=False)
 class Run:
     """
-    Documents retrieved for queries, row by row.
+    A run: documents retrieved for queries.
 
     Attributes
     ----------
@@ -52,7 +126,7 @@ class Run:
 @dataclass(frozen=True, eq=False)
 class Qrels:
     """
-    Judged documents of queries, row by row.
+    Relevance judgements (qrels) of documents for queries.
 
     Attributes
     ----------
@@ -77,7 +151,7 @@ class JudgedRun:
     y, scores, qid, docids : arrays
         Grade, score, query and document of each row of the run.
     missed_qid, missed_y : arrays
-        Query and grade of the judged documents that the run did not retrieve: an ideal order counts them.
+        Query and grade of judged documents that the run did not retrieve; the ideal order includes them.
     """
 
     y: NDArray[np.float64]
@@ -100,7 +174,7 @@ def read_run(path: Source) -> Run:
     Returns
     -------
     Run
-        Its rows, in the order of the file.
+        The rows, in file order.
     """
     kept = {"query": EVERY_ROW, "document": EVERY_ROW, "tag": FIRST_ROW}
     scores, qid, docids, tags = read_columns(open_text(path), RUN_COLUMNS, kept, "score")
@@ -119,7 +193,7 @@ def read_qrels(path: Source) -> Qrels:
     Returns
     -------
     Qrels
-        Its rows, in the order of the file.
+        The rows, in file order.
     """
     y, qid, docids = read_columns(open_text(path), QRELS_COLUMNS, {"query": EVERY_ROW, "document": EVERY_ROW}, "grade")
     return Qrels(qid, docids, y)
@@ -127,7 +201,7 @@ def read_qrels(path: Source) -> Qrels:
 
 def read_scores(path: Source) -> NDArray[np.float64]:
     """
-    Read a file of one score a line, plain or compressed.
+    Read a file with one score per line, plain or compressed.
 
     Parameters
     ----------
@@ -152,12 +226,12 @@ def write_run(
     overwrite: bool = False,
 ) -> None:
     """
-    Write a run file, each query's documents by falling score and numbered from 1, whole or not at all.
+    Write a run file atomically; the documents of each query are sorted by decreasing score and ranked from 1.
 
     Parameters
     ----------
     path : path
-        The file to write, compressed as its suffix says; "-" is standard output.
+        The file to write; the suffixes .gz, .xz and .zst select compression, "-" is standard output.
     qid, docids : array-likes of shape (n_rows,)
         Query and document of each row, without blanks.
     scores : array-like of shape (n_rows,)
@@ -165,7 +239,7 @@ def write_run(
     tag : str, default "corank"
         Name of the run.
     overwrite : bool, default False
-        Whether a file that stands at `path` is replaced.
+        Whether to replace an existing file.
     """
     lines = run_lines(qid, docids, scores, tag)
     with write_text(path, overwrite=overwrite) as stream:
@@ -174,21 +248,9 @@ def write_run(
 
 def run_lines(qid: ArrayLike, docids: ArrayLike, scores: ArrayLike, tag: str = "corank") -> Iterator[bytes]:
     """
-    Make the lines of a run file; what comes is checked before the first is asked for.
+    Return the lines of a run file as an iterator; parameters are as in `write_run` and are checked at once.
 
-    Parameters
-    ----------
-    qid, docids : array-likes of shape (n_rows,)
-        Query and document of each row, without blanks.
-    scores : array-like of shape (n_rows,)
-        Higher is better; rows with equal scores keep their order.
-    tag : str, default "corank"
-        Name of the run.
-
-    Returns
-    -------
-    iterator of bytes
-        Each query's documents by falling score, queries in the order in which they first appear.
+    The documents of each query are sorted by decreasing score, queries by first appearance.
     """
     documents = _names(docids, "docids")
     queries = Queries.of(qid, len(documents))
@@ -196,7 +258,7 @@ def run_lines(qid: ArrayLike, docids: ArrayLike, scores: ArrayLike, tag: str = "
     _names([tag], "tag")
     if np.isnan(values).any():
         row = int(np.flatnonzero(np.isnan(values))[0])
-        raise InputError(f"scores is NaN at row {row}; a run needs a score for every document.")
+        raise InputError(f"scores is NaN at row {row}; a run needs a number for every document.")
     ranks = queries.ranks(values)
     order = np.lexsort((ranks, queries.codes))
     rows = zip(*(part.tolist() for part in (order, queries.codes[order], ranks[order], values[order])), strict=True)
@@ -210,18 +272,18 @@ def write_qrels(
     path: str | os.PathLike[str], qid: ArrayLike, docids: ArrayLike, y: ArrayLike, *, overwrite: bool = False
 ) -> None:
     """
-    Write a qrels file, whole or not at all.
+    Write a qrels file atomically.
 
     Parameters
     ----------
     path : path
-        The file to write, compressed as its suffix says; "-" is standard output.
+        The file to write; the suffixes .gz, .xz and .zst select compression, "-" is standard output.
     qid, docids : array-likes of shape (n_rows,)
         Query and document of each row, without blanks.
     y : array-like of shape (n_rows,)
-        Grades; rows with NaN are unjudged and left out.
+        Grades; rows with NaN are unjudged and omitted.
     overwrite : bool, default False
-        Whether a file that stands at `path` is replaced.
+        Whether to replace an existing file.
     """
     documents = _names(docids, "docids")
     queries = Queries.of(qid, len(documents))
@@ -241,16 +303,16 @@ def join_run(run: Run, qrels: Qrels, *, unjudged: float = float("nan")) -> Judge
     Parameters
     ----------
     run : Run
-        What was retrieved.
+        The retrieved documents.
     qrels : Qrels
-        What was judged.
+        The judged documents.
     unjudged : float, default NaN
-        Grade of a document without judgement: NaN leaves it unscored, 0 takes it as irrelevant.
+        Grade of a document without judgement: NaN keeps it unjudged, 0 counts it as irrelevant.
 
     Returns
     -------
     JudgedRun
-        Rows as in the run, and the judged documents it missed.
+        The rows of the run, and the judged documents that it missed.
 
     Examples
     --------
@@ -263,13 +325,15 @@ def join_run(run: Run, qrels: Qrels, *, unjudged: float = float("nan")) -> Judge
     grades: dict[tuple[str, str], float] = {}
     for query, document, grade in zip(qrels.qid, qrels.docids, qrels.y.tolist(), strict=True):
         if grades.setdefault((query, document), grade) != grade:
-            raise InputError(f"the qrels grade document {document!r} of query {query!r} twice, differently; keep one.")
+            raise InputError(
+                f"the qrels contain two different grades for document {document!r} of query {query!r}; keep one."
+            )
     keys = list(zip(run.qid, run.docids, strict=True))
     retrieved = set(keys)
     if len(retrieved) < len(keys):
         seen: set[tuple[Any, Any]] = set()
         query, document = next(key for key in keys if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        raise InputError(f"the run retrieves document {document!r} twice for query {query!r}; keep one.")
+        raise InputError(f"the run contains document {document!r} twice for query {query!r}; keep one.")
     y = np.array([grades.get(key, unjudged) for key in keys], dtype=np.float64)
     missed = [(query, grade) for (query, document), grade in grades.items() if (query, document) not in retrieved]
     missed_qid = np.array([query for query, _ in missed], dtype=object)
@@ -280,10 +344,10 @@ def _names(values: ArrayLike, what: str) -> list[str]:
     names = [str(value) for value in np.asarray(values).tolist()]
     for row, name in enumerate(names):
         if not name:
-            raise InputError(f"{what} holds an empty name at row {row}; TREC files need a name there.")
+            raise InputError(f"{what} is empty at row {row}; TREC files need a non-empty name.")
         if not _NAME(name):
             raise InputError(
-                f"{what} holds {name!r} at row {row}, but blanks part the columns of a TREC file; replace them, such "
-                f"as by {'_'.join(name.split())!r}."
+                f"{what} is {name!r} at row {row}, but blanks separate the columns of a TREC file; replace them, for "
+                f"example write {'_'.join(name.split())!r}."
             )
     return names

@@ -17,7 +17,7 @@ import numpy as np
 
 from corank.data.formats.click_log import ClickLog
 from corank.data.formats.compressed import write_text
-from corank.data.formats.table_text import Rows, decoded, jsonl_rows
+from corank.data.formats.table_text import Rows, jsonl_rows, read_utf8
 from corank.errors import InputError
 
 JSON = (".json", ".jsonl", ".ndjson")
@@ -114,7 +114,7 @@ def _write(stream: IO[bytes], one: dict[str, Any]) -> None:
 
 
 def _objects(path: str | os.PathLike[str]) -> Rows:
-    text, name = decoded(path), str(path)
+    text, name = read_utf8(path), str(path)
     if not text.lstrip().startswith("["):
         rows = jsonl_rows(text, name)[1]
     else:

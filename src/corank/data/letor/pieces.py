@@ -1,4 +1,4 @@
-"""Texts cut at newlines into pieces that threads read and parse side by side."""
+"""Texts cut at newlines into pieces, which threads read and parse in parallel."""
 
 from __future__ import annotations
 
@@ -12,20 +12,16 @@ from numpy.typing import NDArray
 from corank.core.parsing import letor as kernels
 from corank.core.parsing.bytes import PADDING
 from corank.core.threads import spread
-from corank.data.formats.text import Text
+from corank.data.formats.text import TextFile
 
 PIECE = 1 << 20
-"""Bytes of a piece, about: enough to make a thread worth its while, few enough to stay in a processor's cache."""
+"""Approximate bytes of a piece: large enough to amortise a task, small enough for a processor's cache."""
 
 HARD_NUMBERS = 4096
 
 
 class Fault(Exception):
-    """
-    A place in the text that the parser could not read.
-
-    code: what `parse_rows` returned.
-    """
+    """The position at which the parser stopped, and the code that `parse_rows` returned."""
 
     def __init__(self, code: int, position: int) -> None:
         super().__init__(code, position)
@@ -34,12 +30,11 @@ class Fault(Exception):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ParseResult:
     """
-    What parsing a piece, or all pieces, came to.
+    Result of parsing a piece, or all pieces.
 
-    n_values: values of the sheet used up to here.
-    largest_id: largest feature id.
+    n_values: values of the sheet used so far.
     """
 
     n_values: int
@@ -55,44 +50,40 @@ class Piece:
     base: position at which the text begins.
     """
 
-    text: Text
+    text: TextFile
     begin: int
     end: int
     base: int
 
     @property
     def shift(self) -> int:
-        """What to add to an offset in the bytes of the piece to get a position."""
+        """Difference between a position and an offset within the piece."""
         return self.base + self.begin
 
     @property
     def length(self) -> int:
-        """Number of bytes; the last line has a newline even where the text does not."""
+        """Number of bytes; a newline is added to the last line of the text if it has none."""
         return self.end - self.begin + (self.end == self.text.size)
 
     def read(self) -> NDArray[np.uint8]:
-        """
-        Read the lines from their file.
-
-        Returns: `length` bytes, and `PADDING` more.
-        """
+        """Return `length` bytes, followed by `PADDING` more."""
         return self.text.read(self.begin, self.end, PADDING + 1)
 
 
 @dataclass(frozen=True, eq=False)
 class Pieces:
     """
-    Texts, end to end, as pieces of whole lines; a position counts bytes and ends of texts from the first.
+    Concatenated texts as pieces of whole lines; positions count bytes from the first text, one more per text.
 
     bases: position at which each text begins.
-    rows, colons, later_colons: of each piece, its rows, its colons outside comments, and those of them that are not
-        the first of their row.
-    largest_id: largest number in front of a row's last colon.
-    bare_return: position of the first carriage return inside a comment, -1 where there is none.
+    rows, colons, later_colons: for each piece, the number of rows, of colons outside comments, and of those colons
+        that are not the first of their row.
+    largest_id: largest number before a row's last colon.
+    bare_return: position of the first carriage return inside a comment, -1 for none.
     n_jobs: number of threads.
     """
 
-    texts: list[Text]
+    texts: list[TextFile]
     bases: NDArray[np.int64]
     rows: NDArray[np.int64]
     colons: NDArray[np.int64]
@@ -103,24 +94,13 @@ class Pieces:
     _pieces: list[Piece]
 
     @classmethod
-    def of(cls, texts: list[Text], n_jobs: int | None = None) -> Pieces:
-        """
-        Cut texts into pieces and count what they hold.
-
-        n_jobs: number of threads.
-        Returns: the pieces, surveyed.
-        """
+    def of(cls, texts: list[TextFile], n_jobs: int | None = None) -> Pieces:
+        """Cut texts into pieces and count their rows and values."""
         return cls.surveyed(texts, list(cut_texts(texts, PIECE)), n_jobs)
 
     @classmethod
-    def surveyed(cls, texts: list[Text], pieces: list[Piece], n_jobs: int | None = None) -> Pieces:
-        """
-        Count what some of the pieces of texts hold.
-
-        texts: all texts, in which positions count.
-        pieces: at least one, in their order.
-        n_jobs: number of threads.
-        """
+    def surveyed(cls, texts: list[TextFile], pieces: list[Piece], n_jobs: int | None = None) -> Pieces:
+        """Count the rows and values of some pieces of `texts`, at least one, in order."""
         surveys = spread(lambda k, _: _survey(pieces[k]), _each(pieces), n_jobs)
         rows, colons, later_colons, largest, returns = np.array(surveys, dtype=np.int64).T
         first = returns[returns >= 0]
@@ -129,21 +109,14 @@ class Pieces:
         return cls(texts, _bases(texts), rows, colons, later_colons, largest_id, bare_return, n_jobs, pieces)
 
     def first_row(self) -> bytes:
-        """
-        Read the piece in which the first row stands.
-
-        Returns: its lines; blank lines and comments may come before the row.
-        """
+        """Return the lines of the piece that contains the first row; blank lines and comments may precede it."""
         return self._pieces[int(np.flatnonzero(self.rows)[0])].read().tobytes()
 
-    def parse(self, sheet: kernels.Sheet, rules: kernels.Rules, value_counts: NDArray[np.int64]) -> Outcome:
+    def parse(self, sheet: kernels.Sheet, rules: kernels.Rules, value_counts: NDArray[np.int64]) -> ParseResult:
         """
-        Parse every piece into the sheet, and close the gaps where a piece held fewer values than counted.
+        Parse every piece into the sheet, and close the gaps left by pieces with fewer values than counted.
 
-        sheet: room for all rows and values.
-        rules: how to read.
-        value_counts: values each piece holds, at most.
-        Returns: values used, and the largest feature id.
+        value_counts: upper bound on the number of values in each piece.
         """
         row_starts = np.concatenate([[0], np.cumsum(self.rows)]).tolist()
         value_starts = np.concatenate([[0], np.cumsum(value_counts)]).tolist()
@@ -159,17 +132,16 @@ class Pieces:
             good.append(outcome)
         largest_id = max(outcome.largest_id for outcome in good)
         if rules.width >= 0:
-            return Outcome(value_starts[-1], largest_id)
+            return ParseResult(value_starts[-1], largest_id)
         used = _close_gaps(sheet, row_starts, value_starts, [outcome.n_values for outcome in good])
-        return Outcome(used, largest_id)
+        return ParseResult(used, largest_id)
 
     def match(self, pattern: re.Pattern[bytes], positions: NDArray[np.int64]) -> Iterator[bytes]:
         """
-        Read what stands at a position of each row.
+        Match a pattern at one position of each row.
 
-        pattern: its last group is read.
-        positions: one a row, inside the row's line; -1 for nothing.
-        Yields: the bytes that matched, of each row; nothing for -1.
+        positions: one per row, inside the row's line; -1 to skip the row.
+        Yields: the last group of the pattern for each row, empty for -1.
         """
         row_starts = np.concatenate([[0], np.cumsum(self.rows)]).tolist()
         for piece, first, last in zip(self._pieces, row_starts[:-1], row_starts[1:], strict=True):
@@ -179,12 +151,8 @@ class Pieces:
                 found = pattern.match(content, place - piece.shift) if place >= 0 else None
                 yield b"" if found is None else found[pattern.groups]
 
-    def locate(self, position: int) -> tuple[Text, int]:
-        """
-        Say in which text a position lies.
-
-        Returns: the text, and the offset in it.
-        """
+    def locate(self, position: int) -> tuple[TextFile, int]:
+        """Return the text of a position, and the offset in that text."""
         k = int(np.searchsorted(self.bases, position, side="right")) - 1
         return self.texts[k], position - int(self.bases[k])
 
@@ -193,30 +161,19 @@ def _each(pieces: list[Piece]) -> list[tuple[int, int]]:
     return [(k, k + 1) for k in range(len(pieces))]
 
 
-def _bases(texts: list[Text]) -> NDArray[np.int64]:
-    # the end of a text is a position of its own
+def _bases(texts: list[TextFile]) -> NDArray[np.int64]:
+    # the end of each text also has a position
     return np.cumsum([0, *(text.size + 1 for text in texts[:-1])], dtype=np.int64)
 
 
-def cut_texts(texts: list[Text], size: int) -> Iterator[Piece]:
-    """
-    Cut texts, end to end, at newlines.
-
-    size: bytes a piece should have, about.
-    Yields: whole lines of one text.
-    """
+def cut_texts(texts: list[TextFile], size: int) -> Iterator[Piece]:
+    """Cut concatenated texts at newlines into pieces of about `size` bytes."""
     for text, base in zip(texts, _bases(texts).tolist(), strict=True):
         yield from cut_lines(text, base, size)
 
 
-def cut_lines(text: Text, base: int, size: int) -> Iterator[Piece]:
-    """
-    Cut a text at newlines.
-
-    base: position at which the text begins.
-    size: bytes a piece should have, about.
-    Yields: whole lines.
-    """
+def cut_lines(text: TextFile, base: int, size: int) -> Iterator[Piece]:
+    """Cut a text that begins at position `base` at newlines into pieces of about `size` bytes."""
     begin = 0
     while begin < text.size:
         end = text.line_end(min(begin + size, text.size) - 1)
@@ -229,7 +186,7 @@ def _survey(piece: Piece) -> tuple[int, int, int, int, int]:
     return rows, colons, later_colons, largest, bare_return + piece.shift if bare_return >= 0 else -1
 
 
-def _parse(piece: Piece, rows: list[int], at: int, sheet: kernels.Sheet, rules: kernels.Rules) -> Outcome | Fault:
+def _parse(piece: Piece, rows: list[int], at: int, sheet: kernels.Sheet, rules: kernels.Rules) -> ParseResult | Fault:
     hard = np.empty((HARD_NUMBERS, 3), dtype=np.int64)
     content, begin, largest = piece.read(), 0, 0
     row, last_row = rows
@@ -249,16 +206,16 @@ def _parse(piece: Piece, rows: list[int], at: int, sheet: kernels.Sheet, rules: 
                 return Fault(kernels.LARGE_VALUE, first)
         largest = max(largest, top)
         if code == kernels.DONE:
-            return Outcome(at, largest) if row == last_row else Fault(kernels.NO_ROOM, piece.shift)
+            return ParseResult(at, largest) if row == last_row else Fault(kernels.NO_ROOM, piece.shift)
         if code != kernels.PAUSED:
             return Fault(code, position)
-        if position - piece.shift == begin:  # one line alone fills the list
+        if position - piece.shift == begin:  # a single line fills the list
             hard = np.empty((2 * len(hard), 3), dtype=np.int64)
         begin = position - piece.shift
 
 
 def _close_gaps(sheet: kernels.Sheet, row_starts: list[int], value_starts: list[int], stops: list[int]) -> int:
-    """Move each piece's values to the end of those before it; a colon inside a query id was counted as a value."""
+    """Close the gaps between the values of pieces: a colon inside a query id was counted as a value."""
     used = stops[0]
     for k in range(1, len(stops)):
         begin, stop = value_starts[k], stops[k]

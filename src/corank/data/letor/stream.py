@@ -1,8 +1,7 @@
 """
-LETOR text a few megabytes at a time: for those who score rows and forget them.
+Stream LETOR text in blocks of a few megabytes, for scoring files larger than memory.
 
-Threads survey and parse pieces ahead of who takes them, so that a file is read once; the memory is that of a few
-pieces, however large the file is.
+Threads parse pieces ahead of the consumer and read the file once; memory is that of a few pieces.
 """
 
 from __future__ import annotations
@@ -21,27 +20,27 @@ from scipy import sparse
 from corank.core.threads import n_threads
 from corank.data.formats.text import Source, open_text
 from corank.data.letor.pieces import Piece, Pieces, cut_texts
-from corank.data.letor.plan import Plan, begins_with_qid, in_memory
+from corank.data.letor.reader import ReadPlan, begins_with_qid, in_memory
 
 T = TypeVar("T")
 
 AHEAD = 2
-"""Pieces for each thread that wait to be taken, so that none waits for its turn."""
+"""Pieces per thread that are parsed ahead of the consumer."""
 
 PIECE = 1 << 22
-"""Bytes of a piece, about: enough to hide what a call of a model costs besides its rows."""
+"""Approximate bytes of a piece: large enough to amortise the fixed cost of one call to `predict`."""
 
 
 class Scattered(Exception):
-    """What is to be taken together does not stand together in the text, which must be read whole."""
+    """Rows that belong together are not adjacent in the text; it must be read at once."""
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class RowBlock:
     """
-    Rows that follow each other.
+    Adjacent rows of a text.
 
-    qid, docids (n_rows,): query and document of each row; None where the text has none.
+    qid, docids (n_rows,): query and document ids; None if the text has none.
     """
 
     X: Any
@@ -51,9 +50,9 @@ class Block:
     def __len__(self) -> int:
         return int(self.X.shape[0])
 
-    def part(self, rows: slice) -> Block:
-        """Return some of the rows."""
-        return Block(self.X[rows], *(None if ids is None else ids[rows] for ids in (self.qid, self.docids)))
+    def part(self, rows: slice) -> RowBlock:
+        """Return a slice of the rows."""
+        return RowBlock(self.X[rows], *(None if ids is None else ids[rows] for ids in (self.qid, self.docids)))
 
 
 def stream_letor(
@@ -62,65 +61,62 @@ def stream_letor(
     n_features: int,
     layout: Literal["auto", "dense"] = "auto",
     docids: bool = False,
-) -> Iterator[Block]:
+) -> Iterator[RowBlock]:
     """
     Read LETOR text piece by piece.
 
-    sources: files, opened or not, whose rows follow each other.
-    n_features: number of columns of X.
+    sources: files, opened or not, whose rows are concatenated.
     layout: "auto" chooses an array or a CSR matrix for each piece.
-    docids: whether documents are read too.
-    Yields: the rows, in their order; raises `Scattered` where the first row is not found.
+    docids: whether to read document ids.
+    Yields: the rows in order; raises `Scattered` if the first row is not found.
     """
     texts = [open_text(one) for one in sources]
     first = next(filter(None, (text.first_line() for text in texts)), None)
-    if first is None:  # no row, or one far behind comments
+    if first is None:  # no row, or only after many comments
         raise Scattered
     has_qid = begins_with_qid(first)
 
-    def parse(piece: Piece) -> Block | None:
+    def parse(piece: Piece) -> RowBlock | None:
         pieces = Pieces.surveyed(texts, [piece], n_jobs=1)
         if pieces.bare_return < 0 and not pieces.rows.any():
             return None
-        rows = Plan.of(pieces, n_features, np.dtype(np.float32), layout, has_qid).read(pieces, None, in_memory)
-        return Block(rows.X, rows.qid, rows.docids if docids else None)
+        rows = ReadPlan.of(pieces, n_features, np.dtype(np.float32), layout, has_qid).read(pieces, None, in_memory)
+        return RowBlock(rows.X, rows.qid, rows.docids if docids else None)
 
     yield from filter(None, _ahead(parse, cut_texts(texts, PIECE)))
 
 
-def whole_queries(blocks: Iterator[Block]) -> Iterator[Block]:
+def whole_queries(blocks: Iterator[RowBlock]) -> Iterator[RowBlock]:
     """
-    Take rows together by their queries.
+    Regroup blocks so that each contains all rows of its queries.
 
-    blocks: rows that follow each other.
-    Yields: the same rows, each block with all rows of its queries; raises `Scattered` where rows of other queries stand
-        between those of one.
+    Yields: the same rows in order; raises `Scattered` if the rows of a query are not adjacent.
     """
     done: set[str] = set()
-    carried: list[Block] = []
+    carried: list[RowBlock] = []
     for block in blocks:
         if block.qid is None:
             raise Scattered
         last = int(changes(block.qid)[-1])
-        goes_on = last == 0 and carried and str(block.qid[0]) == str(carried[-1].qid[-1])  # type: ignore[index]
-        if goes_on:
+        continues = last == 0 and carried and str(block.qid[0]) == str(carried[-1].qid[-1])  # type: ignore[index]
+        if continues:
             carried.append(block)
             continue
         complete = [*carried, *([block.part(slice(0, last))] if last else [])]
         carried = [block.part(slice(last, None))]
         if complete:
-            yield _noted(_joined(complete), done)
+            yield _check_new(_concatenate(complete), done)
     if carried:
-        yield _noted(_joined(carried), done)
+        yield _check_new(_concatenate(carried), done)
 
 
 def changes(qid: NDArray[Any]) -> NDArray[np.int64]:
-    """Return the rows at which another query begins, the first among them."""
+    """Return the rows at which a query begins, including the first row."""
     return np.concatenate([[0], np.flatnonzero(qid[1:] != qid[:-1]) + 1])
 
 
-def _noted(block: Block, done: set[str]) -> Block:
-    """Return a block whose queries did not come before."""
+def _check_new(block: RowBlock, done: set[str]) -> RowBlock:
+    """Return the block, or raise `Scattered` if one of its queries occurred before."""
     qid = np.asarray(block.qid)
     names = [str(name) for name in qid[changes(qid)].tolist()]
     n_before = len(done)
@@ -130,20 +126,20 @@ def _noted(block: Block, done: set[str]) -> Block:
     return block
 
 
-def _joined(blocks: list[Block]) -> Block:
+def _concatenate(blocks: list[RowBlock]) -> RowBlock:
     if len(blocks) == 1:
         return blocks[0]
     rows = [block.X for block in blocks]
     X = sparse.vstack(rows, format="csr") if any(map(sparse.issparse, rows)) else np.concatenate(rows)
     docids = [block.docids for block in blocks if block.docids is not None]
-    if len(docids) not in (0, len(blocks)):  # as one text, all of it has documents
+    if len(docids) not in (0, len(blocks)):  # read at once, all rows would have document ids
         raise Scattered
     qid = np.concatenate([block.qid for block in blocks if block.qid is not None])
-    return Block(X, qid, np.concatenate(docids) if docids else None)
+    return RowBlock(X, qid, np.concatenate(docids) if docids else None)
 
 
 def _ahead(work: Callable[[Piece], T], pieces: Iterator[Piece]) -> Iterator[T]:
-    """Do something to every piece, a few ahead of who takes the results, in their order."""
+    """Apply a function to every piece on threads, a few pieces ahead of the consumer, in order."""
     threads = n_threads()
     waiting: deque[Future[T]] = deque()
     with ThreadPoolExecutor(threads) as pool:

@@ -1,4 +1,4 @@
-"""Rows to LETOR text: ``label qid:Q id:value ... #comment``, every number as short as it can be read back exactly."""
+"""Write LETOR text, ``label qid:Q id:value ... #comment``, with the shortest numbers that read back exactly."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def write_letor(
     overwrite: bool = False,
 ) -> None:
     """
-    Write rows as LETOR / SVMlight text, compressed as the suffix says (.gz, .xz, .zst), whole or not at all.
+    Write rows as LETOR / SVMlight text, atomically; the suffixes .gz, .xz and .zst select compression.
 
-    Reading the file gives the same bits back. An array is written with all its features, a sparse matrix with its
-    stored ones.
+    Reading the file restores the same bits. All features of an array are written, and the stored ones of a sparse
+    matrix.
 
     Parameters
     ----------
@@ -43,15 +43,15 @@ def write_letor(
     X : ndarray, sparse matrix or DataFrame, shape (n_rows, n_features)
         The rows.
     y : array-like of shape (n_rows,)
-        Labels; NaN marks an unscored row.
+        Labels; NaN marks an unjudged row.
     qid : array-like of shape (n_rows,), optional
         Query ids: numbers, or strings without blanks and ``#``.
     comments : sequence of str, optional
-        What to put behind ``#`` in each row; "" or None for nothing.
+        Comment of each row, written after ``#``; "" or None for none.
     unscored : float, optional
-        Label to write for unscored rows; no scored row may have it.
+        Label to write for unjudged rows; no judged row may have it.
     overwrite : bool, default False
-        Whether a file that stands at `path` is replaced.
+        Whether to replace an existing file.
 
     Examples
     --------
@@ -82,13 +82,13 @@ def _labels(y: NDArray[np.float64], unscored: float | None) -> list[str]:
     if hidden.any():
         if unscored is None:
             raise InputError(
-                f"y is NaN at row {int(np.flatnonzero(hidden)[0])}, which LETOR text cannot hold; "
-                "pass unscored= with the label to write there."
+                f"y is NaN at row {int(np.flatnonzero(hidden)[0])}, which LETOR text cannot represent; "
+                "pass unscored= with the label to write for unjudged rows, such as -1."
             )
         clash = np.flatnonzero(y == unscored)
         if len(clash) or not np.isfinite(unscored):
-            taken = f"the score of row {clash[0]}" if len(clash) else "no finite number"
-            raise InputError(f"unscored is {unscored:g}, {taken}; choose a label that no scored row has, such as -1.")
+            problem = f"which is also the label of row {clash[0]}" if len(clash) else "which is not finite"
+            raise InputError(f"unscored is {unscored:g}, {problem}; choose a label that no judged row has, such as -1.")
         y = np.where(hidden, unscored, y)
     return [repr(label).removesuffix(".0") for label in y.tolist()]
 
@@ -98,7 +98,7 @@ def _names(qid: ArrayLike, n_rows: int) -> list[str]:
     names = [str(name) for name in queries.plain_ids("LETOR text").tolist()]
     for name in names:
         if not name or any(c in name for c in "# \t\r\n"):
-            raise InputError(f"qid has the id {name!r}; LETOR text needs ids without blanks and '#'.")
+            raise InputError(f"qid contains {name!r}; LETOR text needs non-empty ids without blanks and '#'.")
     return [names[code] for code in queries.codes.tolist()]
 
 
@@ -106,18 +106,18 @@ def _tails(comments: Sequence[str] | NDArray[np.object_] | None, n_rows: int) ->
     if comments is None:
         return [""] * n_rows
     if len(comments) != n_rows:
-        raise InputError(f"comments has {len(comments)} texts for {n_rows} rows of X; pass one per row.")
+        raise InputError(f"comments has {len(comments)} entries, but X has {n_rows} rows; pass one per row.")
     texts = ["" if comment is None else str(comment) for comment in comments]
     for row, text in enumerate(texts):
         if "\n" in text or "\r" in text:
-            raise InputError(f"the comment of row {row} has a line break; LETOR text keeps one row a line.")
+            raise InputError(f"the comment of row {row} contains a line break; LETOR text has one row per line.")
     return [f" #{text}" if text else "" for text in texts]
 
 
 def _dense_bodies(X: NDArray[Any]) -> Iterator[list[str]]:
     form = "".join(f" {k}:%s" for k in range(1, X.shape[1] + 1))
     for begin in range(0, X.shape[0], ROWS_AT_ONCE):
-        # numpy's own text of a float32 or float64 is the shortest that reads back to the same bits
+        # numpy prints the shortest text that reads back to the same bits
         texts = X[begin : begin + ROWS_AT_ONCE].astype(np.str_).tolist()
         yield [form % tuple(values) for values in texts]
 

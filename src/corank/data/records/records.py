@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.data.formats.table_text import decoded, suffix_of
+from corank.data.formats.table_text import read_utf8, suffix_of
 from corank.data.records.text import Entry, parse_csv, parse_jsonl, parse_ris
 from corank.errors import InputError, closest
 
@@ -135,7 +135,7 @@ def read_records(path: str | os.PathLike[str]) -> Records:
     suffix = suffix_of(path)
     if suffix not in KINDS:
         raise InputError(f"{path} does not say what it is; records are read from {', '.join(KINDS)}.")
-    entries = KINDS[suffix](decoded(path), str(path))
+    entries = KINDS[suffix](read_utf8(path), str(path))
     if not entries:
         raise InputError(f"{path} holds no record; expected at least one.")
     return _of_entries(entries, str(path))

@@ -1,4 +1,4 @@
-"""The folder of a store while it is written: arrays put one by one, or parsed into place, then the header."""
+"""Write the folder of a store: arrays one by one, or parsed in place, then the header."""
 
 from __future__ import annotations
 
@@ -20,11 +20,7 @@ PIECE = 1 << 24
 
 
 def digest(array: NDArray[Any]) -> str:
-    """
-    SHA-256 of the bytes of an array.
-
-    Returns: 64 hexadecimal digits.
-    """
+    """Return the SHA-256 of the bytes of an array, in hexadecimal."""
     total = hashlib.sha256()
     for piece in _pieces(array):
         total.update(piece)
@@ -34,11 +30,9 @@ def digest(array: NDArray[Any]) -> str:
 @contextmanager
 def store_folder(path: str | os.PathLike[str], overwrite: bool) -> Iterator[StoreFolder]:
     """
-    Write a store that appears whole or not at all.
+    Write a store atomically.
 
-    path: where it shall stand.
-    overwrite: whether a store that stands there is replaced; an empty folder always is, anything else never.
-    Yields: takes the arrays and the header.
+    overwrite: whether to replace an existing store; an empty folder is always replaced, anything else never.
     """
     _require_no_other(Path(path))
     with atomic_folder(path, overwrite=overwrite) as scratch:
@@ -46,58 +40,39 @@ def store_folder(path: str | os.PathLike[str], overwrite: bool) -> Iterator[Stor
 
 
 def require_store_place(path: str | os.PathLike[str], *, overwrite: bool) -> None:
-    """
-    Refuse, before any work is done, a store that could not be written after it.
-
-    path: where it shall stand.
-    overwrite: whether a store that stands there may be replaced.
-    """
+    """Raise `InputError` early if a store cannot be written to `path`."""
     _require_no_other(Path(path))
     require_place(path, overwrite=overwrite, folder=True)
 
 
 class StoreFolder:
-    """
-    The arrays of a store that is being written.
-
-    path: an existing, empty folder.
-    """
+    """The arrays of a store that is being written to an existing, empty folder."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._arrays: dict[str, dict[str, Any]] = {}
-        self._rooms: dict[str, np.memmap[Any, Any]] = {}
+        self._mapped: dict[str, np.memmap[Any, Any]] = {}
 
-    def room(self, name: str, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
-        """
-        Make a file of zeros to be filled in place, and then `put` under the same name.
-
-        name: name of the array.
-        Returns: the mapped file.
-        """
+    def allocate(self, name: str, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+        """Return a mapped file of zeros, to be filled in place and then `put` under the same name."""
         kind = np.dtype(dtype)
         size = int(np.prod(shape, dtype=object)) * kind.itemsize
         if size == 0:
             return np.zeros(shape, kind)
         with self._file(name).open("wb") as handle:
             if hasattr(os, "posix_fallocate"):
-                os.posix_fallocate(handle.fileno(), 0, size)  # a full disk must fail here, not inside a kernel
+                os.posix_fallocate(handle.fileno(), 0, size)  # a full disk must fail here, not in a kernel
             else:
                 handle.truncate(size)
-        self._rooms[name] = np.memmap(self._file(name), kind, mode="r+", shape=shape)
-        return np.asarray(self._rooms[name])
+        self._mapped[name] = np.memmap(self._file(name), kind, mode="r+", shape=shape)
+        return np.asarray(self._mapped[name])
 
     def put(self, name: str, array: NDArray[Any]) -> None:
-        """
-        Write an array; one that already lies in its room is only flushed, and its file cut to its size.
-
-        name: name of the array.
-        array: what to keep, little-endian and C-ordered on disk.
-        """
+        """Write an array, little-endian and C-ordered; one allocated by `allocate` is flushed and truncated to size."""
         plain = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
-        room = self._rooms.pop(name, None)
-        if room is not None and plain.size and room.ctypes.data == plain.ctypes.data:
-            room.flush()
+        mapped = self._mapped.pop(name, None)
+        if mapped is not None and plain.size and mapped.ctypes.data == plain.ctypes.data:
+            mapped.flush()
             os.truncate(self._file(name), plain.nbytes)
         else:
             with self._file(name).open("wb") as handle:
@@ -106,11 +81,7 @@ class StoreFolder:
         self._arrays[name] = {"dtype": plain.dtype.str, "shape": list(plain.shape), "sha256": digest(plain)}
 
     def write_header(self, **facts: Any) -> None:
-        """
-        Write the header, which makes the folder a store.
-
-        **facts: what the header says besides the arrays.
-        """
+        """Write the header: the arrays and other facts."""
         (self.path / HEADER).write_text(header_text({**facts, "arrays": self._arrays}))
 
     def _file(self, name: str) -> Path:
@@ -119,7 +90,7 @@ class StoreFolder:
 
 def _require_no_other(place: Path) -> None:
     if place.is_dir() and any(place.iterdir()) and not is_store(place):
-        raise InputError(f"{place} is a folder but not a store, and is left as it is; choose another name.")
+        raise InputError(f"{place} is a folder, but not a store, and is not replaced; choose another name.")
 
 
 def _pieces(array: NDArray[Any]) -> Iterator[memoryview]:

@@ -1,8 +1,8 @@
 """
-The header of a store: what it may say, and nothing else.
+The header of a store, and its validation.
 
-It carries a checksum, but whoever forges a header can compute that too. So what is opened, and as what, is decided
-here and not by the file: the names of the arrays, their types, and their shapes in terms of each other.
+A forger can compute the checksum of a header. The names of the arrays, their types and the relations between their
+shapes are therefore checked against the tables in this module.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ FORMAT = "corank store"
 VERSION = 1
 HEADER = "header.json"
 
-# headers are of about 3 kB
+# a header has about 3 kB
 _MOST_BYTES = 1 << 16
-# kernels count columns in 32 bits; rows and queries are bounded by the sizes of their files
+# kernels use 32-bit column indices; file sizes bound rows and queries
 _MOST = 1 << 32
 
 _FACTS = {"n_rows": int, "n_features": int, "n_queries": int, "layout": str, "has_qid": bool}
 _ENTRY = {"dtype": str, "shape": list, "sha256": str}
 _IDS = r"[|](b1|[iu]1)|<([iu][248]|f[248]|U[1-9][0-9]{0,7})"
 
-# a pattern of the type, and lengths: facts, or the same number wherever the name stands
+# a pattern of the dtype, then the shape: facts, or other names that must have one value throughout
 _ROWS: dict[str, dict[str, tuple[str, ...]]] = {
     "dense": {"values": ("<f[48]", "n_rows", "n_features")},
     "csr": {
@@ -55,44 +55,33 @@ _DOCIDS: dict[str, tuple[str, ...]] = {"docid_bytes": ("[|]u1", "n_bytes"), "doc
 
 
 def is_store(path: Path) -> bool:
-    """
-    Say whether a folder holds a store, of any version.
-
-    Returns: true where its header names the format.
-    """
+    """Return whether a folder contains a store, of any version."""
     return _parsed(path) is not None
 
 
 def checksum(content: dict[str, Any]) -> str:
-    """
-    SHA-256 of the canonical JSON of what a header says.
-
-    Returns: 64 hexadecimal digits.
-    """
+    """Return the SHA-256 of the canonical JSON of a header's content, in hexadecimal."""
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def header_text(content: dict[str, Any]) -> str:
-    """Return the text of a header that says `content`."""
+    """Return the text of a header with this content."""
     whole = {"format": FORMAT, "version": VERSION, "sha256": checksum(content), "content": content}
     return json.dumps(whole, indent=1) + "\n"
 
 
 def read_header(place: Path) -> dict[str, Any]:
-    """
-    Read and check the header of a store.
-
-    place: the folder.
-    Returns: what it says: exactly the facts, and the arrays with their types, shapes and checksums.
-    """
+    """Read and validate the header of a store; return its facts and its arrays with types, shapes and checksums."""
     if not folder_stands(place):
-        raise InputError(f"there is no store {place}; write one with: corank convert SOURCE {place}.")
+        raise InputError(f"there is no store {place}; create one with: corank convert SOURCE {place}.")
     header = _parsed(place)
     if header is None:
-        raise InputError(f"{place} is not a store: it has no readable {HEADER} of the format {FORMAT!r}.")
+        raise InputError(
+            f"{place} is not a store: it has no {HEADER} of the format {FORMAT!r}; write one with corank convert."
+        )
     if header.get("version") != VERSION:
         raise InputError(
-            f"{place} is a store of version {short(header.get('version'))}, and this corank reads version {VERSION}; "
+            f"{place} is a store of version {short(header.get('version'))}, but this corank reads version {VERSION}; "
             "upgrade corank or write the store again."
         )
     content = header.get("content")
@@ -100,12 +89,12 @@ def read_header(place: Path) -> dict[str, Any]:
         raise InputError(f"{place} is damaged: {HEADER} does not match its checksum; write the store again.")
     fault = _fault(content)
     if fault is not None:
-        raise InputError(f"{place} is damaged: {HEADER} says {fault}, as no store does; write the store again.")
+        raise InputError(f"{place} is damaged: {HEADER} is invalid ({fault}); write the store again.")
     return content
 
 
 def _parsed(place: Path) -> dict[str, Any] | None:
-    """The JSON of a header, or None where there is none."""
+    """Return the JSON of a header, or None."""
     file = place / HEADER
     try:
         if not file.is_file():
@@ -121,24 +110,24 @@ def _parsed(place: Path) -> dict[str, Any] | None:
 def _matches(content: dict[str, Any], sha256: Any) -> bool:
     try:
         return bool(checksum(content) == sha256)
-    except RecursionError:  # what was just deep enough to be read
+    except RecursionError:  # nested just deep enough to be parsed
         return False
 
 
 def _fault(content: dict[str, Any]) -> str | None:
-    """What of a header is none of what a store has; None where all is well."""
+    """Describe the first invalid part of a header; None if it is valid."""
     arrays = content.get("arrays")
     if not isinstance(arrays, dict) or set(content) != {*_FACTS, "arrays"}:
-        return f"{short(sorted(content))} and no other facts"
+        return f"its keys are {short(sorted(content))}"
     for name, kind in _FACTS.items():
         if type(content[name]) is not kind:
             return f"{name} is {short(content[name])}"
     layout = content["layout"]
     if layout not in _ROWS or content["n_rows"] < 1 or not 0 <= content["n_features"] <= _MOST:
-        return f"{short(content['n_rows'])} rows of {short(content['n_features'])} features, laid out {short(layout)}"
+        return f"{short(content['n_rows'])} rows, {short(content['n_features'])} features, layout {short(layout)}"
     wanted = _ROWS[layout] | _INDEXED | (_DOCIDS if not _DOCIDS.keys().isdisjoint(arrays) else {})
     if arrays.keys() != wanted.keys():
-        return f"arrays {short(sorted(arrays.keys() ^ wanted.keys()))} too many or too few"
+        return f"arrays {short(sorted(arrays.keys() ^ wanted.keys()))} are missing or unknown"
     lengths = {name: content[name] for name in ("n_rows", "n_features", "n_queries")}
     lengths |= {f"{name} + 1": n + 1 for name, n in lengths.items()}
     for name, (dtype, *axes) in wanted.items():
@@ -147,7 +136,7 @@ def _fault(content: dict[str, Any]) -> str | None:
             return f"{name} is {short(entry)}"
         sizes = [lengths.setdefault(axis, n) for axis, n in zip(axes, entry["shape"], strict=False)]
         if re.fullmatch(dtype, entry["dtype"]) is None or any(type(n) is not int or n < 0 for n in entry["shape"]):
-            return f"{name} of type {short(entry['dtype'])} and shape {short(entry['shape'])}"
+            return f"{name} has the type {short(entry['dtype'])} and the shape {short(entry['shape'])}"
         if sizes != entry["shape"] or len(sizes) != len(axes):
-            return f"{name} of shape {short(entry['shape'])}"
+            return f"{name} has the shape {short(entry['shape'])}"
     return None

@@ -1,16 +1,21 @@
 """
-A ranking problem on disk: a folder of raw arrays with a JSON header, mapped into memory and opened in O(1).
+A store: a ranking problem on disk, as a folder of memory-mapped arrays with a JSON header, opened in O(1).
 
-The index that `RankingData` sorts for is stored too, so opening reads the header and nothing else; rows come from
-the disk as a learner touches them. The header carries its own checksum and the size and SHA-256 of every array.
-Writing is O(bytes), and whole or not at all.
+The store contains the sorted index of `RankingData`, so opening reads only the header; rows are paged in when they are
+used. The header contains its own checksum, and the size and SHA-256 of every array. Writing is atomic and O(bytes).
+
+A file may contain anything, and a forger can compute checksums. Rows and index are therefore validated when they are
+first used, in one pass, before a kernel reads them. Writing a store anew creates new files: a process that has the old
+store open keeps the old ones.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -18,33 +23,138 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from corank.core.rows.structure import ProblemIndex, index_fault
 from corank.data.formats.text import Source
 from corank.data.letor.reader import read_letor
 from corank.data.problem.collection import Collection
 from corank.data.problem.inputs import as_scores
 from corank.data.problem.queries import Queries
 from corank.data.problem.ranking import RankingData
-from corank.data.problem.rows import as_rows
-from corank.data.store.files import INDEX, StoreFiles, map_file
+from corank.data.problem.rows import as_rows, require_finite, require_structure, require_whole
 from corank.data.store.folder import StoreFolder, digest, store_folder
 from corank.data.store.header import read_header
-from corank.errors import InputError
+from corank.errors import InputError, reason
+
+INDEX = ("order", "scored_stops", "grade_starts", "grade_stops", "query_grades")
+"""The arrays of a `RankingData` after X, y and queries, in its order."""
+
+# bytes of a query id above which each id is stored once instead of once per row
+_LONG = 256
+
+
+class StoreFiles:
+    """The mapped files of a store; their content is validated on first use. `header` comes from `read_header`."""
+
+    def __init__(self, path: Path, header: dict[str, Any]) -> None:
+        self.path, self.header = path, header
+        self.arrays = {name: map_file(path, name, entry) for name, entry in header["arrays"].items()}
+
+    @cached_property
+    def X(self) -> Any:
+        """The rows: finite, with valid column indices."""
+        return self._checked(self._rows)
+
+    @cached_property
+    def y(self) -> NDArray[np.float64]:
+        """The scores: finite, or NaN."""
+        return np.asarray(self._checked(lambda: as_scores(self.arrays["y"], self.header["n_rows"])))
+
+    @cached_property
+    def queries(self) -> Queries:
+        """The rows grouped by query; the index equals that of `RankingData.of`."""
+        index, ids = ProblemIndex(*(self.arrays[name] for name in ProblemIndex._fields)), self.arrays["ids"]
+        fault = index_fault(index, self.y) or _fault_of(ids)
+        if fault is not None:
+            raise self._damaged(f"{fault}.bin does not match its rows")
+        return Queries(ids, index.codes, index.query_order, index.starts)
+
+    @cached_property
+    def data(self) -> RankingData:
+        """The problem."""
+        return RankingData(self.X, self.y, self.queries, *(self.arrays[name] for name in INDEX))
+
+    def qid(self) -> NDArray[Any] | None:
+        """Return the query id of each row."""
+        ids = self.queries.ids
+        ids = ids.astype(object) if ids.itemsize > _LONG else ids
+        return ids[self.queries.codes] if self.header["has_qid"] else None
+
+    def docids(self) -> NDArray[np.object_] | None:
+        """Return the document id of each row."""
+        if "docid_stops" not in self.arrays:
+            return None
+        require_whole(*self.arrays.values())
+        text, stops = self.arrays["docid_bytes"].tobytes(), self.arrays["docid_stops"].tolist()
+        starts = [0, *stops[:-1]]
+        if stops[-1] != len(text) or any(begin > stop for begin, stop in zip(starts, stops, strict=True)):
+            raise self._damaged("docid_stops.bin does not match docid_bytes.bin")
+        found = np.empty(len(stops), dtype=object)
+        found[:] = [
+            text[begin:stop].decode(errors="surrogateescape") for begin, stop in zip(starts, stops, strict=True)
+        ]
+        return found
+
+    def _rows(self) -> Any:
+        X: Any = self.arrays["values"]
+        if self.header["layout"] == "csr":
+            parts = (X, self.arrays["indices"], self.arrays["indptr"])
+            shape = (self.header["n_rows"], self.header["n_features"])
+            X = sparse.csr_matrix(parts, shape=shape, copy=False)
+            if not require_structure(X) or X.nnz != len(parts[0]):
+                raise InputError("its CSR matrix has repeated or unsorted entries")
+            X.has_sorted_indices = X.has_canonical_format = True
+        require_finite(X)
+        return X
+
+    def _checked(self, make: Callable[[], Any]) -> Any:
+        require_whole(*self.arrays.values())
+        try:
+            return make()
+        except ValueError as error:
+            raise self._damaged(reason(error)) from error
+
+    def _damaged(self, what: str) -> InputError:
+        return InputError(f"{self.path} is damaged: {what}; write the store again.")
+
+
+def map_file(place: Path, name: str, entry: dict[str, Any]) -> NDArray[Any]:
+    """Map one array of a store, whose header entry is `entry`."""
+    file, dtype, shape = place / f"{name}.bin", np.dtype(entry["dtype"]), tuple(entry["shape"])
+    size = int(np.prod(shape, dtype=object)) * dtype.itemsize
+    found = file.stat().st_size if file.is_file() else None
+    if found != size:
+        state = "is missing" if found is None else f"has {found} bytes, expected {size}"
+        raise InputError(f"{place} is damaged: {file.name} {state}; write the store again.")
+    if size == 0:
+        return np.empty(shape, dtype)
+    # a plain array: kernels and scipy treat subclasses differently
+    return np.asarray(np.memmap(file, dtype, mode="r", shape=shape))
+
+
+def _fault_of(ids: NDArray[Any]) -> str | None:
+    """Return "ids" if query ids are repeated or invalid (NaN, code points beyond Unicode), else None."""
+    if ids.dtype.kind == "U":
+        exist = ids.view(np.uint32).max() <= sys.maxunicode
+    elif ids.dtype.kind == "b":
+        exist = ids.view(np.uint8).max() <= 1
+    else:
+        exist = (ids == ids).all()  # all but NaN
+    return None if exist and len(np.unique(ids)) == len(ids) else "ids"
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Store(Collection):
     """
-    An opened store: a collection whose arrays are read-only maps of its files.
+    An open store: a collection whose arrays are read-only maps of its files.
 
     Attributes
     ----------
     X, y, names
-        As in every collection, read and checked once, when they are first asked for; a store keeps no names of
-        features.
+        As in every collection, validated on first use; a store contains no feature names.
     path : Path
         The folder.
     header : dict
-        What the header says: `n_rows`, `n_features`, `n_queries`, `layout`, `has_qid`, and the `arrays`.
+        Content of the header: `n_rows`, `n_features`, `n_queries`, `layout`, `has_qid`, and the `arrays`.
     """
 
     X: Any = field(init=False)
@@ -54,7 +164,7 @@ class Store(Collection):
     _files: StoreFiles
 
     def __getattr__(self, name: str) -> Any:
-        # only what stands nowhere else comes here
+        # called only for attributes that are not set
         if name in ("X", "y"):
             return getattr(self._files, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
@@ -63,7 +173,7 @@ class Store(Collection):
         return f"<Store {self.path}: {self.header['n_rows']} rows, {self.header['n_features']} features>"
 
     def verify(self) -> None:
-        """Read every file and compare its checksum with the header; raise one sentence on the first that differs."""
+        """Compare the checksum of every file with the header; raise `InputError` for the first that differs."""
         for name, entry in self.header["arrays"].items():
             if digest(map_file(self.path, name, entry)) != entry["sha256"]:
                 raise InputError(
@@ -90,13 +200,13 @@ def write_store(
     X : ndarray, CSR matrix or DataFrame, shape (n_rows, n_features)
         The rows.
     y : array-like of shape (n_rows,)
-        Scores; NaN marks an unscored row.
+        Scores; NaN marks an unjudged row.
     qid : array-like of shape (n_rows,), optional
         Query ids: numbers or strings.
     docids : array-like of str, shape (n_rows,), optional
-        The document of each row.
+        Document ids.
     overwrite : bool, default False
-        Whether a store that stands at `path` is replaced; anything else is never touched.
+        Whether to replace an existing store; any other folder or file is never replaced.
 
     Examples
     --------
@@ -122,21 +232,21 @@ def store_letor(
     **options: Any,
 ) -> None:
     """
-    Turn LETOR text into a store, parsing straight into its files: X may be larger than memory.
+    Convert LETOR text to a store, parsing directly into its files: X may be larger than memory.
 
     Parameters
     ----------
     path : path
         The folder to write.
     sources : sequence of paths
-        The texts, put one after the other.
+        The texts, which are concatenated.
     overwrite : bool, default False
-        Whether a store that stands at `path` is replaced.
+        Whether to replace an existing store.
     **options
         Passed to `read_letor`.
     """
     with store_folder(path, overwrite) as folder:
-        file = read_letor(sources, allocate=folder.room, **options)
+        file = read_letor(sources, allocate=folder.allocate, **options)
         _fill(folder, file.data, file.qid is not None, file.docids)
 
 
@@ -152,8 +262,7 @@ def open_store(path: str | os.PathLike[str]) -> Store:
     Returns
     -------
     Store
-        The problem. What would lead a learner astray is found when rows or index are first asked for, other numbers in
-        the place of the right ones by `Store.verify`.
+        The problem. Invalid rows or indices are found on first use; `Store.verify` also finds changed numbers.
     """
     place = Path(path)
     header = read_header(place)
@@ -165,7 +274,7 @@ def open_store(path: str | os.PathLike[str]) -> Store:
 
 def _fill(folder: StoreFolder, data: RankingData, has_qid: bool, docids: ArrayLike | None) -> None:
     if sparse.issparse(data.X):
-        # there may be room behind the last entry
+        # the arrays may be longer than the number of entries
         folder.put("values", data.X.data[: data.X.nnz])
         folder.put("indices", data.X.indices[: data.X.nnz])
         folder.put("indptr", data.X.indptr)
@@ -191,7 +300,7 @@ def _fill(folder: StoreFolder, data: RankingData, has_qid: bool, docids: ArrayLi
 
 def _put_docids(folder: StoreFolder, docids: NDArray[Any], n_rows: int) -> None:
     if docids.shape != (n_rows,):
-        raise InputError(f"docids has shape {docids.shape} for {n_rows} rows of X; pass one document per row.")
+        raise InputError(f"docids has shape {docids.shape}, but X has {n_rows} rows; pass one id per row.")
     texts = [str(docid).encode(errors="surrogateescape") for docid in docids.tolist()]
     folder.put("docid_bytes", np.frombuffer(b"".join(texts), dtype=np.uint8))
     folder.put("docid_stops", np.cumsum([len(text) for text in texts], dtype=np.int64))
