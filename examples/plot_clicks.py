@@ -14,7 +14,7 @@ import sys
 import matplotlib.pyplot as plt
 import numpy as np
 
-from corank import DBGD, MGD, PDGD, ClickedPairs, RankingData, make_ranking, simulate
+from corank import DBGD, MGD, PDGD, PairwiseEpsilonGreedy, RankingData, make_ranking, simulate
 from corank.clicks import CascadeClicks
 
 AT = [0, 10, 30, 100, 300, 1000, 3000]
@@ -26,7 +26,7 @@ X = made.X / np.abs(made.X).max(axis=0)
 data, test = (RankingData.of(X[rows], made.y[rows], made.qid[rows]) for rows in (~is_test, is_test))
 
 figure, (offline, online) = plt.subplots(1, 2, figsize=(8.5, 3.8), layout="constrained")
-rankers = {"PDGD": PDGD(), "MGD, 9 candidates": MGD(9), "DBGD": DBGD(), "pairs, ε = 0.8": ClickedPairs(0.8)}
+rankers = {"PDGD": PDGD(), "MGD, 9 candidates": MGD(9), "DBGD": DBGD(), "pairs, ε = 0.8": PairwiseEpsilonGreedy(0.8)}
 user = CascadeClicks("navigational", 5)
 for name, ranker in rankers.items():
     curve = simulate(ranker, data, user, AT[-1], test=test, at=AT, discount=1.0, n_runs=10, random_state=0)

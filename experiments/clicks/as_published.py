@@ -1,11 +1,11 @@
 # mypy: disable-error-code="no-untyped-call"
 """
-Rankers as the code behind the published figures has them, where that is not what their papers say.
+Rankers as the code behind the published figures implements them, where it differs from the papers.
 
-* The pairwise baseline takes, where it does not explore, the *worst* row that is left: scores are sorted upwards.
-* DBGD and MGD estimate who won by 10,000 random assignments of clicks to rankings. A candidate whose chance to have
-  contributed the clicked row is far below 1/10,000 cannot win, and of two about equal chances either may: with many
-  candidates, winners are fewer, and luck chooses more of them.
+* The pairwise baseline takes, when it does not explore, the *worst* row left: scores are sorted in ascending order.
+* DBGD and MGD estimate the winners from 10,000 random assignments of clicks to rankings. A candidate that contributed
+  the clicked row with a probability far below 1/10,000 cannot win, and of two with about equal probabilities either
+  may: with many candidates, there are fewer winners, and more of them are chosen by chance.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.clicks import MGD, ClickedPairs
-from corank.core.clicks.click_models import Habits, list_worth, read_list
+from corank.clicks import MGD, PairwiseEpsilonGreedy
+from corank.clicks.ranker import Session
 from corank.core.clicks.dueling import show_duel
-from corank.core.clicks.interleaving import share_clicks
+from corank.core.clicks.interleaving import assign_clicks
 from corank.core.clicks.policies import EPSILON_GREEDY
-from corank.core.clicks.sessions import Collected
-from corank.core.clicks.updates import ClickPlan
+from corank.core.clicks.sessions import ClickProbabilities, JudgedQueries, draw_clicks, list_ndcg
+from corank.core.clicks.updates import UpdateSettings
 from corank.core.jit import jit
 from corank.core.pairs.losses import HINGE
 from corank.core.random import alias_table, draw_alias, next_u64, random_below
@@ -32,17 +32,18 @@ Floats = NDArray[np.float64]
 SAMPLES = 10_000
 
 
-class WorstFirst(ClickedPairs):
+class WorstFirst(PairwiseEpsilonGreedy):
     """
-    Pairs of equal weight, lists that exploit from the wrong end.
+    PairwiseEpsilonGreedy that exploits the worst row instead of the best.
 
-    With a negative rate −w is learnt, by whose order lists are made; `upside_down` turns the test rows. The rate is so
-    small that the hinge stays on its straight part: only the order of scores matters.
+    A negative learning rate learns −w, which orders the lists; `upside_down` negates the test rows. The rate is so
+    small
+    that the hinge stays on its linear part: only the order of scores matters.
     """
 
     @property
-    def _plan(self) -> ClickPlan:
-        return ClickPlan(EPSILON_GREEDY, HINGE, float(self.epsilon), -1e-9, float(self.decay), 0.0)
+    def _settings(self) -> UpdateSettings:
+        return UpdateSettings(EPSILON_GREEDY, HINGE, float(self.epsilon), -1e-9, float(self.decay))
 
 
 def upside_down(data: RankingData) -> RankingData:
@@ -51,41 +52,40 @@ def upside_down(data: RankingData) -> RankingData:
 
 
 class SampledMGD(MGD):
-    """MGD whose winners are found by random assignments of clicks; with one candidate, DBGD."""
+    """MGD that estimates the winners from random assignments of clicks; with one candidate, DBGD."""
 
-    def _serve(
-        self, rows: Any, collected: Collected, habits: Habits, W: Floats, rng_state: tuple[Any, Any], k: int,
-        n_learnt: int, worth: Floats,
-    ) -> None:  # fmt: skip
-        room = self._room(int(np.diff(collected.starts).max()), k)
-        _run(rows, collected, habits, self._plan, W[0], *rng_state, k, worth, room, SAMPLES)
+    def _serve_compiled(
+        self, rows: Any, queries: JudgedQueries, user: ClickProbabilities, w: Floats, session: Session, ndcg: Floats
+    ) -> None:
+        scratch = self._scratch(int(np.diff(queries.starts).max()), session.k)
+        _run(rows, queries, user, self._settings, w, *session[:3], ndcg, scratch, SAMPLES)
 
 
 @jit
-def _run(rows, collected, habits, plan, w, ranker_state, rng_state, k, worth, room, n_samples):  # type: ignore[no-untyped-def]
-    for t in range(len(worth)):
-        q = np.int64(random_below(rng_state[0], len(collected.ideals)))
-        first, last = collected.starts[q], collected.starts[q + 1]
+def _run(rows, queries, user, settings, w, own_rng, rngs, k, ndcg, scratch, n_samples):  # type: ignore[no-untyped-def]
+    for t in range(len(ndcg)):
+        q = np.int64(random_below(rngs[0], len(queries.ideals)))
+        first, last = queries.starts[q], queries.starts[q + 1]
         n = last - first
-        length = show_duel(rows, collected.order[first:last], collected.prior, w, plan, ranker_state, k, room)
-        worth[t] = list_worth(collected.gains[first:last], room.shown[:length], collected.ideals[q])
+        length = show_duel(rows, queries.order[first:last], queries.prior, w, settings, own_rng, k, scratch)
+        shown, clicks = scratch.shown[:length], scratch.clicks[:length]
+        ndcg[t] = list_ndcg(queries.gains[first:last], shown, queries.ideals[q])
         for rank in range(length):
-            room.grades[rank] = collected.grades[first + room.shown[rank]]
-        clicks = room.clicks[:length]
-        read_list(habits, room.grades[:length], rng_state[1], clicks)
-        n_clicks = share_clicks(room.ranks[:, :n], room.worth, room.shown[:length], clicks, room.left[:n], room.shares)
+            scratch.grades[rank] = queries.grades[first + shown[rank]]
+        draw_clicks(user, scratch.grades[:length], rngs[1], clicks)
+        n_clicks = assign_clicks(scratch.ranks[:, :n], scratch.softmax, shown, clicks, scratch.left[:n], scratch.shares)
         if n_clicks == 0:
             continue
-        wins = _sampled_wins(room.shares[:n_clicks], ranker_state, n_samples)
+        wins = _sampled_wins(scratch.shares[:n_clicks], own_rng, n_samples)
         n_winners = (wins[1:] > 0).sum()
         for j in range(1, len(wins)):
             if wins[j] > 0:
-                w += plan.eta0 / n_winners * room.directions[j - 1]
+                w += settings.eta0 / n_winners * scratch.directions[j - 1]
 
 
 @jit
 def _sampled_wins(shares, rng_state, n_samples):  # type: ignore[no-untyped-def]
-    """Return how often each ranking got more of the clicks than the first, less how often fewer."""
+    """Return how often each ranking got more clicks than the first, minus how often fewer."""
     n_clicks, m = shares.shape
     tables = np.empty((n_clicks, m, 2), dtype=np.uint64)
     for c in range(n_clicks):
@@ -97,7 +97,7 @@ def _sampled_wins(shares, rng_state, n_samples):  # type: ignore[no-untyped-def]
             drawn[c] = np.int64(draw_alias(next_u64(rng_state), tables[c]))
             counts[drawn[c]] += 1
         own = counts[0]
-        # who got nothing lost wherever the first got anything
+        # a ranking without a click lost wherever the first has one
         lost_by_all += own > 0
         for c in range(n_clicks):
             j = drawn[c]

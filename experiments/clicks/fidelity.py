@@ -1,11 +1,11 @@
 # mypy: disable-error-code="no-untyped-call"
 """
-Do comparisons by clicks find the better ranker, and no difference where there is none?
+Fidelity of interleaving: does it find the better ranker, and no difference if there is none?
 
-Five rankers are five columns out of 25: TF-IDF, BM25 and language models, equal values in random order. 10,000 lists
-of train queries are blended and clicked; a pair of rankers is an error where the sign of the summed preferences is not
+Five rankers are five columns out of 25: TF-IDF, BM25 and language models, ties in random order. 10,000 lists of train
+queries are interleaved and clicked. A pair of rankers is an error if the sign of the summed preferences differs from
 that of the difference in nDCG@10, over the same queries or over those of the test part (Oosterhuis and de Rijke, 2017).
-Users who click whatever the grade cannot tell rankers apart, and must not seem to.
+Users whose clicks do not depend on the grade must prefer no ranker.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.clicks import CascadeClicks
-from corank.clicks.click_models import KINDS, as_grades
-from corank.core.clicks import interleaving as blends
-from corank.core.clicks.click_models import read_list
+from corank.clicks import CLICK_MODELS, CascadeClicks
+from corank.clicks.click_models import as_grades
+from corank.core.clicks import interleaving as kernels
+from corank.core.clicks.sessions import draw_clicks
 from corank.core.jit import jit
 from corank.core.random import random_below, seed_state
 from corank.data.problem.ranking import RankingData
@@ -32,10 +32,9 @@ from experiments.options import ExperimentOptions
 
 Floats = NDArray[np.float64]
 
-TEAM_DRAFT, BALANCED, PROBABILISTIC, PAIRWISE = 0, 1, 2, 3
+TEAM_DRAFT, PROBABILISTIC, PAIRWISE = 0, 1, 2
 METHODS = {
     "TeamDraft": TEAM_DRAFT,
-    "Balanced": BALANCED,
     "Probabilistic": PROBABILISTIC,
     "PairwisePreference": PAIRWISE,
 }
@@ -49,7 +48,7 @@ PUBLISHED = {
 N_RANKERS, LISTS, LISTS_TIE = 5, 10_000, 100_000
 COLUMNS = (*range(10, 15), *range(20, 40))
 TAU = 3.0
-# clicks on anything, and may stop anywhere
+# clicks do not depend on the grade, and may stop anywhere
 BLIND = CascadeClicks(click=(0.5, 0.5, 0.5), stop=(0.1, 0.1, 0.1), stop_after="any")
 
 
@@ -62,55 +61,51 @@ def sums(method: int, rankings: NDArray[np.int64], data: RankingData, user: Casc
     Returns: sums of preferences and of their squares, shape (2, m, m).
     """
     rng = np.random.default_rng(seed)
-    grades = as_grades(data.y, user.habits)[data.queries.order]  # type: ignore[arg-type]
-    rng_state = np.stack([seed_state(rng) for _ in range(3)])
+    grades = as_grades(data.y, len(user.probabilities.click))[data.queries.order]  # type: ignore[arg-type]
+    rngs = np.stack([seed_state(rng) for _ in range(3)])
     out = np.zeros((2, len(rankings), len(rankings)))
     longest = int(np.diff(data.starts).max())
-    worth = np.arange(1, longest + 1, dtype=np.float64) ** -TAU
-    _compare(method, rankings, data.starts, grades, user.habits, worth, rng_state, n, out)
+    softmax = np.arange(1, longest + 1, dtype=np.float64) ** -TAU
+    _compare(method, rankings, data.starts, grades, user.probabilities, softmax, rngs, n, out)
     return out
 
 
 @jit
-def _compare(method, rankings, starts, grades, habits, worth, rng_state, n, out):  # type: ignore[no-untyped-def]
+def _compare(method, rankings, starts, grades, user, softmax, rngs, n, out):  # type: ignore[no-untyped-def]
     m = len(rankings)
     shown, teams = np.empty(K, dtype=np.int64), np.empty(K, dtype=np.int64)
     clicks, seen = np.empty(K, dtype=np.bool_), np.empty(K, dtype=np.int64)
     chances, credit = np.empty(K), np.empty(m)
     shares, law, new = np.empty((K, m)), np.empty(2 * K + 1), np.empty(2 * K + 1)
     for _ in range(n):
-        q = np.int64(random_below(rng_state[0], len(starts) - 1))
+        q = np.int64(random_below(rngs[0], len(starts) - 1))
         first, last = starts[q], starts[q + 1]
         k = min(K, last - first)
         these = rankings[:, first:last].copy()
         ranks, left = np.empty_like(these), np.empty(last - first, dtype=np.bool_)
-        blends.invert(these, ranks)
+        kernels.invert(these, ranks)
         if method == TEAM_DRAFT:
-            blends.draft_teams(these, rng_state[1], shown[:k], teams[:k])
-        elif method == BALANCED:
-            blends.merge_two(these, rng_state[1], shown[:k])
+            kernels.interleave_team_draft(these, rngs[1], shown[:k], teams[:k])
         elif method == PROBABILISTIC:
-            blends.blend_by_chance(ranks, worth, rng_state[1], shown[:k], chances[:k], left)
+            kernels.interleave_probabilistic(ranks, softmax, rngs[1], shown[:k], chances[:k], left)
         else:
-            blends.blend_by_union(these, rng_state[1], shown[:k])
+            kernels.interleave_pairwise(these, rngs[1], shown[:k])
         for rank in range(k):
             seen[rank] = grades[first + shown[rank]]
-        read_list(habits, seen[:k], rng_state[2], clicks[:k])
+        draw_clicks(user, seen[:k], rngs[2], clicks[:k])
         if method == PROBABILISTIC:
-            n_clicks = blends.share_clicks(ranks, worth, shown[:k], clicks[:k], left, shares)
+            n_clicks = kernels.assign_clicks(ranks, softmax, shown[:k], clicks[:k], left, shares)
         elif method == TEAM_DRAFT:
             credit[:] = 0.0
             for rank in range(k):
                 if clicks[rank] and teams[rank] >= 0:
                     credit[teams[rank]] += 1.0
-        elif method == BALANCED:
-            blends.credit_two(these, shown[:k], clicks[:k], credit)
         else:
-            blends.credit_pairs(these, ranks, shown[:k], clicks[:k], credit)
+            kernels.credit_pairwise(these, ranks, shown[:k], clicks[:k], credit)
         for i in range(m):
             for j in range(i):
                 if method == PROBABILISTIC:
-                    p = blends.expected_sign(shares, n_clicks, i, j, law, new) if n_clicks > 0 else 0.0
+                    p = kernels.expected_sign(shares, n_clicks, i, j, law, new) if n_clicks > 0 else 0.0
                 elif method == PAIRWISE:
                     p = credit[i] - credit[j]
                 else:
@@ -139,7 +134,7 @@ def rankers(fold: int, repeat: int, seed: int) -> tuple[NDArray[np.int64], Float
 
 def tables(options: ExperimentOptions, repeats: int) -> tuple[ReportTable, ReportTable]:
     """
-    Measure errors, and ties where nothing can be told apart.
+    Measure errors, and ties of rankings that users cannot distinguish.
 
     repeats: sets of five rankers for each fold.
     """
@@ -150,8 +145,6 @@ def _errors(options: ExperimentOptions, repeats: int) -> ReportTable:
     lists = LISTS // 10 if options.quick else LISTS
     rows: list[tuple[str | float, ...]] = []
     for name, code in METHODS.items():
-        if code == BALANCED:
-            continue
         cells: list[float] = []
         for at, kind in enumerate(USERS):
             found = []
@@ -172,8 +165,8 @@ def _errors(options: ExperimentOptions, repeats: int) -> ReportTable:
         tuple(rows),
         digits=3,
         note=f"{N_FOLDS * repeats} sets of five columns (TF-IDF, BM25, language models), standard errors about .02. "
-        "nDCG of the queries that were served or, where it says test, of others. The published protocol leaves that "
-        "and more open: figures are near rather than equal.",
+        "nDCG is that of the queries served or, in columns named test, of the test part. The published protocol does "
+        "not specify that and other details: figures are close but not equal.",
     )
 
 
@@ -193,12 +186,12 @@ def _ties(options: ExperimentOptions) -> ReportTable:
         same, blind = options.result(key, lambda c=code: _z_values(c, lists, options.seed))  # type: ignore[misc]
         rows.append((name, *same, blind))
     return ReportTable(
-        f"Two rankings that users cannot tell apart: mean preference over {lists} lists, in standard errors",
-        ("method", *(f"identical, {kind}" for kind in KINDS), "different, blind user"),
+        f"Two rankings that users cannot distinguish: mean preference over {lists} lists, in standard errors",
+        ("method", *(f"identical, {kind}" for kind in CLICK_MODELS), "different, blind user"),
         tuple(rows),
         digits=2,
-        note="Between −3 and 3 is a tie; identical rankings tie in every single list. The blind user clicks on any row "
-        "alike, so that two different rankings must tie too, which balanced interleaving does not promise.",
+        note="Between −3 and 3 is a tie; identical rankings tie in every single list. The blind user clicks on every "
+        "row with the same probability, so that two different rankings must tie too.",
     )
 
 
@@ -210,5 +203,5 @@ def _z_values(code: int, lists: int, seed: int) -> tuple[list[float], float]:
         first, second = sums(code, two, data, user, lists, seed_of(seed, 9))[:, 0, 1] / lists
         return float(first / np.sqrt((second - first**2) / lists)) if second > 0.0 else 0.0
 
-    same = [z(rankings[[0, 0]], user_of(kind, "click")) for kind in KINDS]
+    same = [z(rankings[[0, 0]], user_of(kind, "click")) for kind in CLICK_MODELS]
     return same, z(rankings[:2], BLIND)

@@ -1,13 +1,17 @@
-"""The published figures of those who learn from clicks on MQ2008, beside ours."""
+"""Published figures of learning from clicks on MQ2008, and corank's."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.clicks import DBGD, MGD, PDGD, ClickedPairs, OnlineRanker, simulate
+from corank.clicks import DBGD, MGD, PDGD, OnlineRanker, PairwiseEpsilonGreedy, simulate
+from corank.data.durable.atomic import atomic_file
+from corank.errors import import_extra
 from corank.metrics import evaluate
 from corank.rls import RankRLS
 from corank.tables import ReportTable
@@ -25,7 +29,7 @@ PUBLISHED: dict[str, tuple[tuple[float, float, float], tuple[float, float, float
     SAMPLED_ONE: ((0.683, 0.670, 0.631), (844, 817, 757)),
     "MGD": ((0.690, 0.662, 0.647), (859, 825, 815)),
     SAMPLED: ((0.690, 0.662, 0.647), (859, 825, 815)),
-    "ClickedPairs": ((0.674, 0.677, 0.677), (617, 619, 620)),
+    "PairwiseEpsilonGreedy": ((0.674, 0.677, 0.677), (617, 619, 620)),
     WORST_FIRST: ((0.674, 0.677, 0.677), (617, 619, 620)),
     "PDGD": ((0.699, 0.695, 0.690), (960, 903, 908)),
 }
@@ -36,12 +40,12 @@ METHODS: dict[str, OnlineRanker] = {
     SAMPLED_ONE: SampledMGD(1),
     "MGD": MGD(),
     SAMPLED: SampledMGD(),
-    "ClickedPairs": ClickedPairs(),
+    "PairwiseEpsilonGreedy": PairwiseEpsilonGreedy(),
     WORST_FIRST: WorstFirst(),
     "PDGD": PDGD(),
 }
 LIMITS = (0.01, 15.0)
-"""How near offline and online figures shall be."""
+"""Tolerances of offline and online figures."""
 
 Curves = dict[tuple[str, str, str], dict[str, Floats]]
 
@@ -77,7 +81,7 @@ def table(options: ExperimentOptions, runs: int) -> tuple[ReportTable, Curves]:
     Fill the table.
 
     runs: of each method and user, over all folds.
-    Returns: the table, and the curves by method, user and rule of stopping.
+    Returns: the table, and the curves by method, user and stopping rule.
     """
     n_runs = -(-runs // N_FOLDS)
     found: Curves = {}
@@ -87,7 +91,7 @@ def table(options: ExperimentOptions, runs: int) -> tuple[ReportTable, Curves]:
             for stop in STOPS:
                 if (kind == "perfect" and stop == "click") or ("sampled" in method and stop == "click"):
                     continue  # the perfect user never stops
-                # drawing 10,000 assignments a list takes its time, and luck is what it shows
+                # drawing 10,000 assignments per list is slow
                 n = max(2, n_runs // 5) if "sampled" in method else n_runs
                 cells = [cell(options, method, kind, stop, fold, n) for fold in range(N_FOLDS)]
                 curves = {name: np.concatenate([one[name] for one in cells]) for name in ("offline", "online")}
@@ -104,13 +108,13 @@ def table(options: ExperimentOptions, runs: int) -> tuple[ReportTable, Curves]:
     return (
         ReportTable(
             f"Learning from clicks on MQ2008: nDCG@{K} on test queries after the last list, and the discounted sum "
-            f"over lists shown ({N_FOLDS * n_runs} runs a line, with sampled winners a fifth)",
+            f"over lists shown ({N_FOLDS * n_runs} runs per line, a fifth with sampled winners)",
             (
                 "method", "user", "stops after", "offline", "error", "published", "online", "error of it",
                 "published online",
             ),
             tuple(rows),
-            note="Errors are standard errors over the runs of given folds. Published: 125 runs of 10,000 lists, users "
+            note="Errors are standard errors over runs, with fixed folds. Published: 125 runs of 10,000 lists, users "
             "who stop after any row.",
         ),
         found,
@@ -118,7 +122,7 @@ def table(options: ExperimentOptions, runs: int) -> tuple[ReportTable, Curves]:
 
 
 def findings(found: Curves) -> tuple[str, ...]:
-    """Say where the published figures are met, with users who stop after any row."""
+    """Return which published figures are reproduced, with users who stop after any row."""
     said = []
     for method, published in PUBLISHED.items():
         words = []
@@ -134,7 +138,7 @@ def findings(found: Curves) -> tuple[str, ...]:
 
 
 def label_free(options: ExperimentOptions) -> dict[str, float]:
-    """What needs no click: BM25's columns, and what all judgements of the train part would give."""
+    """Return nDCG without clicks: of BM25's columns, and of a ranker fitted to all judgements of the train part."""
 
     def compute() -> dict[str, float]:
         names, metric, values = ("mean of BM25's columns", "RankRLS on all grades"), f"nDCG@{K}", []
@@ -148,3 +152,38 @@ def label_free(options: ExperimentOptions) -> dict[str, float]:
 
     found: dict[str, float] = options.result({"experiment": "clicks", "what": "label-free"}, compute)
     return found
+
+
+def plot_lines(panels: Mapping[str, Mapping[str, Floats]], at: Sequence[int], words: str, path: Path) -> None:
+    """
+    Plot means over runs with 95 % bands against the number of lists, one panel after the other.
+
+    panels: title to label to values of shape (n_runs, n_points).
+    at: numbers of lists.
+    words: label of the vertical axis.
+    path: the PNG file to write.
+    """
+    import_extra("matplotlib", "report")
+    # needs no window system, and changes no global state of pyplot
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    columns = min(4, len(panels))
+    lines = -(-len(panels) // columns)
+    figure = Figure(figsize=(3.3 * columns, 3.0 * lines), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes: Any = figure.subplots(lines, columns, sharey=True, squeeze=False)
+    for panel, (title, by_label) in zip(axes.ravel(), panels.items(), strict=False):
+        for label, values in by_label.items():
+            mean, half = values.mean(axis=0), 1.96 * np.nan_to_num(fold_error(values))
+            (line,) = panel.plot(at, mean, marker="o", markersize=3, label=label)
+            panel.fill_between(at, mean - half, mean + half, color=line.get_color(), alpha=0.2, linewidth=0)
+        panel.set_xscale("log")
+        panel.set_title(title, fontsize=10)
+    for panel in axes.ravel()[len(panels) :]:
+        panel.set_visible(False)
+    axes[0, 0].legend(fontsize=7)
+    figure.supxlabel("lists shown")
+    figure.supylabel(words)
+    with atomic_file(path, overwrite=True) as scratch:
+        figure.savefig(scratch, format="png", dpi=130)

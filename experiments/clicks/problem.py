@@ -1,4 +1,4 @@
-"""MQ2008 as those who learn from clicks use it: columns in [0, 1] inside each query, train parts to serve."""
+"""MQ2008 as papers on online learning use it: columns scaled to [0, 1] inside each query, train parts served."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.clicks import CascadeClicks
-from corank.clicks.click_models import KINDS
+from corank.clicks import CLICK_MODELS, CascadeClicks
 from corank.data.problem.ranking import RankingData
 from corank.estimator.query_scaler import QueryScaler
 from experiments.datasets.mq2008 import N_FOLDS, folds, read_parts
@@ -16,7 +15,7 @@ from experiments.datasets.mq2008 import N_FOLDS, folds, read_parts
 K, LISTS, DISCOUNT = 10, 10_000, 0.9995
 """Rows of a list, lists of a run, and the discount of online performance (Oosterhuis and de Rijke, 2018)."""
 
-USERS = KINDS[:3]
+USERS = tuple(CLICK_MODELS)[:3]
 STOPS = ("click", "any")
 BM25 = slice(20, 25)
 """Columns of BM25: of body, anchor, title, URL and all of them."""
@@ -42,15 +41,15 @@ def user_of(kind: str, stop_after: str) -> CascadeClicks:
 
 
 def seed_of(*words: int) -> int:
-    """Return a seed that is the same for all methods of one fold and purpose."""
+    """Return a random seed that is the same for all methods of one fold and purpose."""
     return int(np.random.SeedSequence(words).generate_state(1)[0] % 2**31)
 
 
 def fold_error(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """
-    Return the standard error of a mean over runs, where folds are what they are and only runs are drawn.
+    Return the standard error of a mean over runs, with fixed folds.
 
-    values (n_runs, ...): those of the folds one after the other, as many of each.
+    values (n_runs, ...): those of the folds one after the other, equally many of each.
     """
     by_fold = values.reshape(N_FOLDS, -1, *values.shape[1:])
     if by_fold.shape[1] < 2:

@@ -33,10 +33,10 @@ if TYPE_CHECKING:
         text as text,
     )
     from corank.clicks import (
-        ClickedPairs as ClickedPairs,
         DBGD as DBGD,
         MGD as MGD,
         PDGD as PDGD,
+        PairwiseEpsilonGreedy as PairwiseEpsilonGreedy,
         PositionBias as PositionBias,
         click_pairs as click_pairs,
         estimate_from_clicks as estimate_from_clicks,
@@ -128,7 +128,6 @@ _HOMES = {
     "CalibratedLabelRanker": "corank.label_ranking",
     "Choices": "corank.data",
     "ClickLog": "corank.data",
-    "ClickedPairs": "corank.clicks",
     "CoRankRLS": "corank.rls",
     "CoRankingPursuit": "corank.pursuit",
     "Collaborative": "corank.collaborative",
@@ -152,6 +151,7 @@ _HOMES = {
     "OrdinalGP": "corank.gp",
     "PDGD": "corank.clicks",
     "PairSampler": "corank.pairwise",
+    "PairwiseEpsilonGreedy": "corank.clicks",
     "PositionBias": "corank.clicks",
     "PreferenceGP": "corank.gp",
     "QueryKFold": "corank.data",

@@ -57,7 +57,7 @@ def test_propensities_of_the_log_and_what_is_missing():
     assert (made.n_clicks, made.n_missing) == (1, 1)
     with pytest.raises(InputError, match="has no propensities"):
         click_pairs(ClickLog.of(["a"], ["x"], [1], [1]), ["a"], ["x"])
-    with pytest.raises(InputError, match="none of 2 clicks"):
+    with pytest.raises(InputError, match="none of the 2 clicks"):
         click_pairs(log, ["c"], ["x"])
     with pytest.raises(InputError, match="rows repeat"):
         click_pairs(log, ["a", "a"], ["x", "x"])
@@ -65,7 +65,7 @@ def test_propensities_of_the_log_and_what_is_missing():
 
 def test_a_log_without_clicks_is_told():
     log = ClickLog.of(["a"], ["x"], [1], [0])
-    with pytest.raises(InputError, match="nothing was clicked in 1 lists"):
+    with pytest.raises(InputError, match="no click in 1 lists"):
         click_pairs(log, ["a"], ["x"], bias=PositionBias.power(1.0, 1))
-    with pytest.raises(InputError, match="nothing was clicked in 1 lists"):
+    with pytest.raises(InputError, match="no click in 1 lists"):
         position_bias(log)

@@ -1,4 +1,4 @@
-"""show and learn: lists carry all that clicks need, whenever they come."""
+"""show and learn: an impression carries everything that learning from its clicks needs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 
 import corank
-from corank.clicks import DBGD, MGD, PDGD, ClickedPairs
+from corank.clicks import DBGD, MGD, PDGD, PairwiseEpsilonGreedy
 from corank.clicks import ranker as module
 from corank.data.problem.synthetic import make_ranking
 from corank.errors import InputError
@@ -17,9 +17,7 @@ PROBLEM = make_ranking(20, (2, 15), random_state=0)
 X, Y, QID = PROBLEM.X, PROBLEM.y, PROBLEM.qid
 MODELS = {
     "PDGD": lambda: PDGD(random_state=0),
-    "PDGD views": lambda: PDGD(views=2, coupling=0.1, random_state=0),
-    "ClickedPairs": lambda: ClickedPairs(0.5, eta0=0.01, random_state=0),
-    "ClickedPairs views": lambda: ClickedPairs(eta0=0.01, views=[slice(10), slice(10, 20)], coupling=1, random_state=0),
+    "PairwiseEpsilonGreedy": lambda: PairwiseEpsilonGreedy(0.5, eta0=0.01, random_state=0),
     "DBGD": lambda: DBGD(random_state=0),
     "MGD": lambda: MGD(5, random_state=0),
 }
@@ -50,12 +48,10 @@ def test_a_list_holds_different_rows_and_their_chances(make):
         assert (impression.log_propensities <= 1e-12).all()
         assert impression.version == model.n_learnt_ == query
         np.testing.assert_allclose(impression.scores, model.predict(X[rows_of(query)]), atol=1e-12)
-        np.testing.assert_allclose(impression.view_scores.mean(axis=1), impression.scores, atol=1e-12)
         with pytest.raises(ValueError, match="read-only"):
             impression.rows[0] = 1
         model.learn(impression, clicks_on(impression, query, rng))
     assert model.coef_.any()
-    np.testing.assert_allclose(model.view_coefs_.mean(axis=0), model.coef_)
 
 
 @every
@@ -84,7 +80,7 @@ def test_the_order_in_which_clicks_come_does_not_matter(name):
 
 @every
 def test_lost_clicks_leave_nothing_behind(make):
-    """Lists that nobody answered change the dice, and nothing else."""
+    """Lists without clicks advance the random generator, and change nothing else."""
     one, other = make(), make()
     events = served(one, 10, np.random.default_rng(7))
     size = len(corank.persist.codec.encode_estimator(one, "", {})["state"])
@@ -130,7 +126,7 @@ def test_a_saved_ranker_goes_on_bit_for_bit(make, tmp_path):
         assert again.learn(one, clicks).n_ignored_ == again.n_ignored_
 
 
-def test_servers_with_dice_of_their_own_show_other_lists():
+def test_servers_with_their_own_generators_show_other_lists():
     model = PDGD(random_state=0).fit(X, Y, qid=QID)
     kept = model.run_["rng_state"].copy()
     one, other = (model.show(X[:10], rng=np.random.default_rng(seed)) for seed in (1, 2))
@@ -194,8 +190,7 @@ def test_nothing_clicked_and_everything_clicked(make):
     coef = model.coef_
     nothing, everything = (model.show(X[rows_of(2)]) for _ in range(2))
     model.learn(nothing, np.zeros(len(nothing)))
-    if not getattr(model, "coupling", 0.0):
-        np.testing.assert_array_equal(model.coef_, coef)
+    np.testing.assert_array_equal(model.coef_, coef)
     assert np.isfinite(model.learn(everything, np.ones(len(everything))).coef_).all()
     assert model.n_learnt_ == 2
 
@@ -243,43 +238,19 @@ def test_bad_calls_get_one_sentence():
     impression = model.show(X[:3])
     with pytest.raises(ValueError, match="X has 2 features, but PDGD is expecting 20"):
         model.show(X[:3, :2])
-    with pytest.raises(InputError, match="rows of 20 features, but this ranker has 2"):
+    with pytest.raises(InputError, match="the impression has 20 features, but this ranker has 2"):
         PDGD(random_state=0).fit(X[:, :2], Y, qid=QID).learn(impression, [1, 0, 0])
-    with pytest.raises(InputError, match="the impression holds no duel"):
+    with pytest.raises(InputError, match="the impression has no duel; pass an impression that show of DBGD returned"):
         DBGD().learn(impression, [1, 0, 0])
-    with pytest.raises(InputError, match="of another kind of ranker, or of other views"):
-        PDGD(views=2, random_state=0).learn(impression, [1, 0, 0])
-    with pytest.raises(InputError, match="of another kind of ranker, or of other views"):
+    with pytest.raises(InputError, match="drawn by a dueling bandit; pass one that show of PDGD returned"):
         PDGD(random_state=0).learn(DBGD(random_state=0).show(X[:3]), [1, 0, 0])
-    with pytest.raises(InputError, match=r"coupling is 0\.1, but one view agrees with itself"):
-        PDGD(coupling=0.1).show(X[:3])
-    with pytest.raises(InputError, match="is linear in each view's columns"):
-        PDGD(views=[corank.View([0], "gaussian"), [1]]).show(X[:3])
     with pytest.raises(InputError, match="the weights overflow with eta0="):
         model.set_params(eta0=1e308).learn(model.show(1e3 * X[:3]), [1, 0, 0])
     assert model.n_learnt_ == 0
 
 
-def test_views_alone_and_together():
-    model = PDGD(views=[slice(10), slice(10, 20)], random_state=0)
-    for event in served(model, 20, np.random.default_rng(0)):
-        model.learn(*event)
-    assert not model.view_coefs_[0, 10:].any()
-    assert not model.view_coefs_[1, :10].any()
-    np.testing.assert_allclose(model.predict_views(X).mean(axis=1), model.predict(X), atol=1e-12)
-
-
 def test_impressions_say_what_they_are():
     assert repr(PDGD(random_state=0).show(X[:3], 2)).startswith("Impression(2 of 3 rows, version 0, id 0x")
-
-
-@pytest.mark.parametrize("kind", [PDGD, ClickedPairs])
-def test_a_single_view_learns_only_columns_that_it_sees(kind):
-    model = kind(views=[[0]], random_state=0)
-    impression = model.show(np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]))
-    model.learn(impression, np.arange(3) == 1)
-    assert model.view_coefs_[0, 0] != 0.0
-    assert model.view_coefs_[0, 1] == 0.0
 
 
 def test_candidates_that_order_rows_alike_do_not_win():

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from corank.clicks import DBGD, MGD, PDGD, CascadeClicks, ClickedPairs, PositionClicks, simulate
-from corank.core.clicks.click_models import read_list
+from corank.clicks import DBGD, MGD, PDGD, CascadeClicks, PairwiseEpsilonGreedy, PositionClicks, simulate
+from corank.core.clicks.sessions import draw_clicks
 from corank.core.random import random_below, seed_state
 from corank.data.problem.ranking import RankingData
 from corank.data.problem.synthetic import make_ranking
@@ -20,9 +20,7 @@ DATA = RankingData.of(PROBLEM.X, PROBLEM.y, PROBLEM.qid)
 TEST = make_ranking(10, 8, random_state=1)
 MODELS = {
     "PDGD": PDGD(),
-    "PDGD views": PDGD(views=3, coupling=0.2),
-    "ClickedPairs": ClickedPairs(0.4, "logistic", 0.01),
-    "ClickedPairs views": ClickedPairs(views=2, coupling=10.0),
+    "PairwiseEpsilonGreedy": PairwiseEpsilonGreedy(0.4, "logistic", 0.01),
     "DBGD": DBGD(decay=0.999),
     "MGD": MGD(4),
 }
@@ -30,18 +28,18 @@ USERS = {"any": CascadeClicks("navigational", 5, "any"), "fading": PositionClick
 
 
 def by_hand(model, data, user, n, k, seed, discount):
-    """What simulate says it does, with show and learn."""
+    """Do what `simulate` documents, with show and learn."""
     rng = np.random.default_rng(seed).spawn(1)[0]
     model = type(model)(**{**model.get_params(), "random_state": int(rng.integers(2**31))})
-    rng_state = np.stack([seed_state(rng), seed_state(rng)])
+    rngs = np.stack([seed_state(rng), seed_state(rng)])
     total = 0.0
     for t in range(n):
-        q = int(random_below(rng_state[0], len(data.queries)))
+        q = int(random_below(rngs[0], len(data.queries)))
         rows = data.queries.order[data.starts[q] : data.starts[q + 1]]
         prior = None if data.prior is None else data.prior[rows]
         impression = model.show(data.X[rows], k, prior=prior)
         grades, clicks = data.y[rows].astype(np.int64), np.zeros(len(impression), dtype=bool)
-        read_list(user.habits, grades[impression.rows], rng_state[1], clicks)
+        draw_clicks(user.probabilities, grades[impression.rows], rngs[1], clicks)
         place = np.full(len(rows), -1e9)
         place[impression.rows] = -np.arange(len(impression))
         if grades.any():
@@ -52,7 +50,7 @@ def by_hand(model, data, user, n, k, seed, discount):
 
 @pytest.mark.parametrize("user", USERS.values(), ids=USERS.keys())
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS.keys())
-def test_the_loop_is_what_show_and_learn_do(model, user):
+def test_the_compiled_loop_equals_show_and_learn(model, user):
     found = simulate(model, DATA, user, 120, k=5, discount=0.99, at=[0, 50, 120], random_state=7)
     wanted, total = by_hand(model, DATA, user, 120, 5, 7, 0.99)
     np.testing.assert_allclose(found.coefs[0], wanted.coef_, rtol=1e-12, atol=1e-12)
@@ -63,7 +61,7 @@ def test_the_loop_is_what_show_and_learn_do(model, user):
     assert found.online[0, 0] == 0.0
 
 
-@pytest.mark.parametrize("name", ["PDGD views", "ClickedPairs", "DBGD"])
+@pytest.mark.parametrize("name", ["PDGD", "PairwiseEpsilonGreedy", "DBGD"])
 def test_the_same_with_a_prior_and_sparse_rows(name):
     prior = np.random.default_rng(0).normal(size=DATA.n_rows)
     data = RankingData.of(sparse.csr_array(PROBLEM.X), PROBLEM.y, PROBLEM.qid).on_top_of(prior)
@@ -73,6 +71,76 @@ def test_the_same_with_a_prior_and_sparse_rows(name):
     dense = RankingData.of(PROBLEM.X, PROBLEM.y, PROBLEM.qid).on_top_of(prior)
     other = simulate(MODELS[name], dense, USERS["any"], 60, k=5, random_state=3)
     np.testing.assert_allclose(found.coefs, other.coefs, rtol=1e-9, atol=1e-12)
+
+
+class NeverClicks(CascadeClicks):
+    """A user who never clicks."""
+
+    def clicks(self, grades, rng):
+        return np.zeros(len(grades), dtype=bool)
+
+
+class InPython(CascadeClicks):
+    """A cascade model whose own `clicks` method must be called."""
+
+    n_calls = 0
+
+    def clicks(self, grades, rng):
+        InPython.n_calls += 1
+        return super().clicks(grades, rng)
+
+
+class FirstRow:
+    """Clicks on the first row; not one of corank's classes."""
+
+    def clicks(self, grades, rng):
+        return [1] + [0] * (len(grades) - 1)
+
+
+@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS.keys())
+def test_a_user_who_never_clicks_teaches_nothing(model):
+    curve = simulate(model, DATA, NeverClicks("perfect", 5), 60, random_state=0)
+    assert not curve.coefs.any()
+    assert len(set(curve.offline[0].tolist())) == 1
+    assert curve.online[0, -1] > 0.0
+
+
+def test_the_python_loop_serves_the_lists_of_the_compiled_one():
+    """Without learning, lists do not depend on clicks: both loops show the same."""
+    for model in (PDGD(0.0), PairwiseEpsilonGreedy(eta0=0.0), DBGD(0.0)):
+        fast = simulate(model, DATA, CascadeClicks("perfect", 5), 50, k=5, random_state=3)
+        slow = simulate(model, DATA, InPython("perfect", 5), 50, k=5, random_state=3)
+        np.testing.assert_array_equal(fast.online, slow.online)
+
+
+def test_the_python_loop_learns_what_show_and_learn_do():
+    """With click probabilities of 0 and 1 the draws of the user do not matter: both loops learn the same bits."""
+    sure = {"click": [1.0, 1.0, 0.0, 0.0, 0.0], "stop": [0.0] * 5}
+    for model in MODELS.values():
+        fast = simulate(model, DATA, CascadeClicks(**sure), 80, k=5, random_state=1)
+        slow = simulate(model, DATA, InPython(**sure), 80, k=5, random_state=1)
+        np.testing.assert_array_equal(fast.coefs, slow.coefs)
+        assert fast.coefs.any()
+
+
+def test_any_object_with_clicks_is_a_user():
+    before = InPython.n_calls
+    simulate(PDGD(), DATA, InPython("navigational", 5), 25, n_runs=2, random_state=0)
+    assert InPython.n_calls == before + 50
+    curve = simulate(PDGD(), DATA, FirstRow(), 40, random_state=0)
+    assert curve.coefs.any()
+    assert "FirstRow" in curve.user
+    again = simulate(PDGD(), DATA, FirstRow(), 40, random_state=0)
+    np.testing.assert_array_equal(curve.coefs, again.coefs)
+
+
+def test_clicks_of_own_users_are_checked():
+    class TooMany:
+        def clicks(self, grades, rng):
+            return np.ones(len(grades) + 1, dtype=bool)
+
+    with pytest.raises(InputError, match="clicks has shape"):
+        simulate(PDGD(), DATA, TooMany(), 5, random_state=0)
 
 
 def test_the_order_of_rows_in_a_file_does_not_matter():
@@ -96,7 +164,7 @@ def test_runs_differ_and_a_seed_repeats_them():
     mean, error = one.gain(simulate(PDGD(0.0), DATA, "perfect", 30, n_runs=3, random_state=0))
     assert mean.shape == error.shape == one.impressions.shape
     assert mean[0] == 0.0
-    with pytest.raises(InputError, match="other runs or points"):
+    with pytest.raises(InputError, match="differ in their runs or points"):
         one.gain(simulate(PDGD(), DATA, "perfect", 30, random_state=0))
     with pytest.raises(InputError, match="kind is 'both'"):
         one.mean("both")
@@ -127,7 +195,7 @@ def test_a_fitted_ranker_goes_on_and_is_not_changed():
 def test_clicks_teach():
     big = make_ranking(60, 20, random_state=0)
     data = RankingData.of(big.X, big.y, big.qid)
-    for model in (PDGD(), ClickedPairs(), DBGD(), MGD(9)):
+    for model in (PDGD(), PairwiseEpsilonGreedy(), DBGD(), MGD(9)):
         curve = simulate(model, data, "perfect", 1500, at=[0, 1500], n_runs=2, random_state=0)
         assert curve.mean()[-1] > curve.mean()[0] + 0.1, str(model)
 
@@ -145,15 +213,15 @@ def test_no_lists_at_all():
         (lambda: simulate(RankRLS(), DATA), "ranker is a RankRLS, which cannot learn from clicks"),
         (lambda: simulate(PDGD(), DATA, "perfect", -1), "impressions is -1; pass a whole number of at least 0"),
         (lambda: simulate(PDGD(), DATA, "perfect", 5, discount=1.5), "discount is 1.5"),
-        (lambda: simulate(PDGD(), DATA, "perfect", 5, at=[3, 2]), "pass rising numbers of lists between 0 and 5"),
-        (lambda: simulate(PDGD(), DATA, "perfect", 5, at=[6]), "pass rising numbers of lists between 0 and 5"),
-        (lambda: simulate(PDGD(), DATA, "perfect", 5, at=[]), "pass rising numbers of lists"),
-        (lambda: simulate(PDGD(), DATA, CascadeClicks("perfect", 3)), "this user knows grades 0 to 2"),
-        (lambda: simulate(PDGD(), RankingData.of([[0.0], [1.0]], [0, np.nan])), "some rows have none"),
-        (lambda: simulate(PDGD(), RankingData.of_pairs([[0.0], [1.0]], [[0, 1]])), "some rows have none"),
+        (lambda: simulate(PDGD(), DATA, "perfect", 5, at=[3, 2]), "pass increasing numbers of lists between 0 and 5"),
+        (lambda: simulate(PDGD(), DATA, "perfect", 5, at=[6]), "pass increasing numbers of lists between 0 and 5"),
+        (lambda: simulate(PDGD(), DATA, "perfect", 5, at=[]), "pass increasing numbers of lists"),
+        (lambda: simulate(PDGD(), DATA, CascadeClicks("perfect", 3)), "grades of this click model are 0 to 2"),
+        (lambda: simulate(PDGD(), RankingData.of([[0.0], [1.0]], [0, np.nan])), "some rows have no grade"),
+        (lambda: simulate(PDGD(), RankingData.of_pairs([[0.0], [1.0]], [[0, 1]])), "some rows have no grade"),
         (lambda: simulate(PDGD().fit(PROBLEM.X[:, :3], PROBLEM.y, qid=PROBLEM.qid), DATA), "data has 20 features"),
         (lambda: simulate(PDGD(eta0=-1.0), DATA), r"eta0 is -1\.0"),
-        (lambda: simulate(PDGD(), DATA, test=DATA.on_top_of(np.zeros(DATA.n_rows))), "only one has a prior"),
+        (lambda: simulate(PDGD(), DATA, test=DATA.on_top_of(np.zeros(DATA.n_rows))), "only one of them has a prior"),
         (lambda: simulate(PDGD(), DATA, test=RankingData.of([[0.0], [1.0]], [0, 1])), "test differs from data"),
     ],
 )

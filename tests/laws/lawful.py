@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 import corank
-from corank.clicks import DBGD, MGD, PDGD, ClickedPairs
+from corank.clicks import DBGD, MGD, PDGD, PairwiseEpsilonGreedy
 from corank.estimator import Calibrated, ColumnMean, OnTop
 from corank.estimator.base import Ranker
 from corank.gp import OrdinalGP, PreferenceGP
@@ -39,7 +39,7 @@ LAWFUL: dict[str, Callable[[], Ranker]] = {
     "OrdinalGP": OrdinalGP,
     # what clicks would start from
     "PDGD": PDGD,
-    "ClickedPairs": lambda: ClickedPairs(views=2, coupling=0.1, random_state=0),
+    "PairwiseEpsilonGreedy": lambda: PairwiseEpsilonGreedy(random_state=0),
     "DBGD": DBGD,
     "MGD": MGD,
     # every query held out by itself: parts of several queries would depend on their order
@@ -92,7 +92,8 @@ LAWFUL: dict[str, Callable[[], Ranker]] = {
 # these go through the same code as another entry, so that only `make test-all` runs the laws on them
 REPEATED = frozenset(
     [
-        "ClickedPairs", "DBGD", "SPD squared", "SPD rows", "SPD squared hinge", "CRR rows", "Calibrated logistic",
+        "PairwiseEpsilonGreedy", "DBGD", "SPD squared", "SPD rows", "SPD squared hinge", "CRR rows",
+        "Calibrated logistic",
         "RankRLS path", "RankRLS ties", "CoRankRLS gaussian", "ViewRankRLS gaussian", "RankingPursuit linear",
         "RankingPursuit back", "RankingPursuit pre", "RankingPursuit columns", "CoRankingPursuit linear",
         "CoRankingPursuit shared", "CoRankingPursuit three", "OrdinalGP gaussian", "LambdaRank ranknet",

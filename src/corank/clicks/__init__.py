@@ -1,33 +1,39 @@
 """Learn from clicks: click models, online rankers, interleaving, and logged clicks."""
 
-from corank.clicks.click_models import CascadeClicks, PositionClicks
+from corank.clicks.click_models import CLICK_MODELS, CascadeClicks, ClickModel, PositionClicks
 from corank.clicks.click_pairs import ClickPairs, click_pairs, propensities
-from corank.clicks.curve import ClickCurve
 from corank.clicks.dueling import DBGD, MGD
-from corank.clicks.epsilon_greedy import ClickedPairs
 from corank.clicks.estimate import ClickEstimate, estimate_from_clicks
-from corank.clicks.impression import Duel, Impression
-from corank.clicks.interleaving import Balanced, Blend, Comparison, PairwisePreference, Probabilistic, TeamDraft
-from corank.clicks.pdgd import PDGD
+from corank.clicks.interleaving import (
+    INTERLEAVINGS,
+    InterleavedList,
+    Interleaving,
+    PairwisePreference,
+    Probabilistic,
+    TeamDraft,
+)
+from corank.clicks.pairwise import PDGD, PairwiseEpsilonGreedy
 from corank.clicks.position_bias import PositionBias, position_bias
-from corank.clicks.ranker import OnlineRanker
-from corank.clicks.simulate import simulate
+from corank.clicks.ranker import Duel, Impression, OnlineRanker
+from corank.clicks.simulate import ClickCurve, simulate
 
 __all__ = [
+    "CLICK_MODELS",
     "DBGD",
+    "INTERLEAVINGS",
     "MGD",
     "PDGD",
-    "Balanced",
-    "Blend",
     "CascadeClicks",
     "ClickCurve",
     "ClickEstimate",
+    "ClickModel",
     "ClickPairs",
-    "ClickedPairs",
-    "Comparison",
     "Duel",
     "Impression",
+    "InterleavedList",
+    "Interleaving",
     "OnlineRanker",
+    "PairwiseEpsilonGreedy",
     "PairwisePreference",
     "PositionBias",
     "PositionClicks",

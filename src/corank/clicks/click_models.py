@@ -1,21 +1,28 @@
-"""Simulated users, who read a list from the top and click: what they would do with rows of known grades."""
+"""
+Click models: simulated users who click on a list of rows with known grades.
+
+`CLICK_MODELS` is the registry: it maps each name that `simulate` and ``corank simulate-clicks`` accept to a function
+from the number of grades to a click model. Add a model there, or pass an object with a `clicks` method to `simulate`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from corank.core.clicks.click_models import Habits, read_list
+from corank.core.clicks.sessions import ClickProbabilities, draw_clicks
 from corank.core.random import seed_state
 from corank.errors import InputError, suggest_names
 
-Chances = tuple[float, ...]
+Probabilities = tuple[float, ...]
 
-TABLES: dict[int, dict[str, tuple[Chances, Chances]]] = {
+TABLES: dict[int, dict[str, tuple[Probabilities, Probabilities]]] = {
     3: {
         "perfect": ((0.0, 0.5, 1.0), (0.0, 0.0, 0.0)),
         "navigational": ((0.05, 0.5, 0.95), (0.2, 0.5, 0.9)),
@@ -29,71 +36,78 @@ TABLES: dict[int, dict[str, tuple[Chances, Chances]]] = {
         "almost_random": ((0.4, 0.45, 0.5, 0.55, 0.6), (0.5, 0.5, 0.5, 0.5, 0.5)),
     },
 }
-"""Chances of a click and of stopping for grades 0, 1, ..., by number of grades and kind of user (Hofmann et al., 2013;
-Oosterhuis and de Rijke, 2018)."""
-
-KINDS = tuple(TABLES[3])
+"""Probabilities of a click and of stopping for grades 0, 1, ..., by number of grades and kind of user (Hofmann et al.,
+2013; Oosterhuis and de Rijke, 2018)."""
 
 
-class User(Protocol):
-    """Somebody who clicks."""
+class ClickModel(ABC):
+    """Base class of click models; `simulate` accepts any object with this `clicks` method."""
 
-    @property
-    def habits(self) -> Habits:
-        """The chances, as kernels see them."""
-        ...
-
-    def clicks(self, grades: ArrayLike, rng: np.random.Generator) -> NDArray[np.bool_]:
-        """Click on rows of these grades."""
-        ...
-
-
-class _Reader:
-    """Reads lists by its habits, as every user here does."""
-
-    @property
-    def habits(self) -> Habits:
-        """The chances, as kernels see them."""
-        raise NotImplementedError
-
+    @abstractmethod
     def clicks(self, grades: ArrayLike, rng: np.random.Generator) -> NDArray[np.bool_]:
         """
-        Read a list.
+        Draw clicks on a list.
 
         Parameters
         ----------
         grades : array-like of int
             Grades of the rows, from the top.
         rng : numpy.random.Generator
-            Dice.
+            Random generator.
 
         Returns
         -------
         array of bool
-            Which ranks were clicked.
+            Whether each rank is clicked.
         """
-        given = as_grades(grades, self.habits)
-        clicks = np.zeros(len(given), dtype=np.bool_)
-        read_list(self.habits, given, seed_state(rng), clicks)
+
+
+class TabulatedClicks(ClickModel):
+    """Base class of click models given by probabilities per grade, which `simulate` runs in compiled code."""
+
+    @property
+    def probabilities(self) -> ClickProbabilities:
+        """The probabilities, as compiled code reads them."""
+        raise NotImplementedError
+
+    def clicks(self, grades: ArrayLike, rng: np.random.Generator) -> NDArray[np.bool_]:
+        """
+        Draw clicks on a list.
+
+        Parameters
+        ----------
+        grades : array-like of int
+            Grades of the rows, from the top.
+        rng : numpy.random.Generator
+            Random generator.
+
+        Returns
+        -------
+        array of bool
+            Whether each rank is clicked.
+        """
+        checked = as_grades(grades, len(self.probabilities.click))
+        clicks = np.zeros(len(checked), dtype=np.bool_)
+        draw_clicks(self.probabilities, checked, seed_state(rng), clicks)
         return clicks
 
 
 @dataclass(frozen=True)
-class CascadeClicks(_Reader):
+class CascadeClicks(TabulatedClicks):
     """
-    A user who reads from the top, row by row, clicks by grade, and may be content and stop.
+    Cascade model: a user examines rows from the top, clicks by grade, and may be satisfied and stop.
 
     Parameters
     ----------
     kind : {"perfect", "navigational", "informational", "almost_random"}
-        Which table of chances; for five grades, "almost_random" lies evenly between that of three.
+        Table of probabilities; for five grades, "almost_random" is spaced evenly between the values for three.
     grades : {3, 5}
         Number of grades, 0 for the worst.
     stop_after : {"click", "any"}
-        Whether only a clicked row may end the reading, as papers say, or any row that was looked at, as the code behind
-        the published figures of 2018 has it. The perfect user never stops, so that it is the same.
+        Whether only a clicked row may end the session, as in the papers, or any examined row, as in the code behind the
+        figures published in 2018. The perfect user never stops, so both are the same.
     click, stop : sequence of float, optional
-        Tables of one's own, one chance for each grade, in the place of those of `kind`.
+        Your own tables, one probability per grade, instead of those of `kind`.
 
     Examples
     --------
@@ -111,31 +125,32 @@ class CascadeClicks(_Reader):
         table = _table(self.kind, self.grades, self.click, self.stop)
         if self.stop_after not in ("click", "any"):
             raise InputError(f"stop_after is {self.stop_after!r}; pass 'click' or 'any'.")
-        for name, chances in zip(("click", "stop"), table, strict=True):
-            object.__setattr__(self, name, chances)
+        for name, values in zip(("click", "stop"), table, strict=True):
+            object.__setattr__(self, name, values)
         object.__setattr__(self, "grades", len(table[0]))
 
     @property
-    def habits(self) -> Habits:
-        """The chances, as kernels see them."""
-        return Habits(np.array(self.click), np.array(self.stop), 0.0, self.stop_after == "click")
+    def probabilities(self) -> ClickProbabilities:
+        """The probabilities, as compiled code reads them."""
+        return ClickProbabilities(np.array(self.click), np.array(self.stop), 0.0, self.stop_after == "click")
 
 
 @dataclass(frozen=True)
-class PositionClicks(_Reader):
+class PositionClicks(TabulatedClicks):
     """
-    A user who looks at rank r with chance r^−eta, whatever stands above it, and clicks by grade.
+    Position-based model: a user examines rank r with probability r^−eta, independently of other ranks, and clicks by
+    grade.
 
     Parameters
     ----------
     eta : float
-        How fast attention fades; 0 looks at everything.
+        Strength of the position bias; 0 examines every rank.
     kind : {"perfect", "navigational", "informational", "almost_random"}
-        Which table of clicks.
+        Table of click probabilities.
     grades : {3, 5}
         Number of grades, 0 for the worst.
     click : sequence of float, optional
-        A table of one's own, one chance for each grade, in the place of that of `kind`.
+        Your own table, one probability per grade, instead of that of `kind`.
 
     Examples
     --------
@@ -156,54 +171,71 @@ class PositionClicks(_Reader):
         object.__setattr__(self, "grades", len(table[0]))
 
     @property
-    def habits(self) -> Habits:
-        """The chances, as kernels see them."""
+    def probabilities(self) -> ClickProbabilities:
+        """The probabilities, as compiled code reads them."""
         click = np.array(self.click)
-        return Habits(click, np.zeros(len(click)), float(self.eta), True)
+        return ClickProbabilities(click, np.zeros(len(click)), float(self.eta), True)
 
 
-def as_user(user: Any, highest: int) -> User:
+CLICK_MODELS: dict[str, Callable[[int], ClickModel]] = {
+    "perfect": partial(CascadeClicks, "perfect"),
+    "navigational": partial(CascadeClicks, "navigational"),
+    "informational": partial(CascadeClicks, "informational"),
+    "almost_random": partial(CascadeClicks, "almost_random"),
+}
+"""Registry of click models: a name, and what makes the model for a number of grades."""
+
+
+def as_click_model(user: Any, highest: int) -> ClickModel:
     """
-    Return a user by name, or the user that came.
+    Return a click model by name, or the object passed.
 
-    user: one of `KINDS`, or a `User`.
-    highest: the highest grade there is, which chooses between tables of three and five grades.
+    user: a name of `CLICK_MODELS`, or an object with a method `clicks`.
+    highest: the highest grade of the data; it selects the tables of three or five grades.
     """
     if not isinstance(user, str):
-        if not hasattr(user, "habits"):
-            raise InputError(f"user is {user!r}; pass CascadeClicks, PositionClicks, or one of {', '.join(KINDS)}.")
-        found: User = user
-        return found
-    if user not in KINDS:
-        raise InputError(f"there is no user {user!r}; {suggest_names(user, KINDS)}.")
-    return CascadeClicks(user, 3 if highest < 3 else 5)
+        if not callable(getattr(user, "clicks", None)):
+            names = ", ".join(CLICK_MODELS)
+            raise InputError(f"user is {user!r}; pass one of {names}, or an object with a method clicks(grades, rng).")
+        model: ClickModel = user
+        return model
+    if user not in CLICK_MODELS:
+        raise InputError(f"unknown click model {user!r}; {suggest_names(user, list(CLICK_MODELS))}.")
+    return CLICK_MODELS[user](3 if highest < 3 else 5)
 
 
-def as_grades(y: ArrayLike, habits: Habits) -> NDArray[np.int64]:
-    """Check grades: whole numbers from 0, for each of which the user has a chance of clicking."""
-    given = np.asarray(y, dtype=np.float64)
-    n_grades = len(habits.click)
-    bad = ~((given >= 0.0) & (given < n_grades) & (given == np.floor(given)))
+def is_compiled(user: Any) -> bool:
+    """Whether a click model has the built-in `clicks` method, so that compiled code may replace it."""
+    return isinstance(user, TabulatedClicks) and type(user).clicks is TabulatedClicks.clicks
+
+
+def as_grades(y: ArrayLike, n_grades: int | None = None) -> NDArray[np.int64]:
+    """Check grades: whole numbers from 0, below `n_grades` if the click model has probabilities for so many only."""
+    values = np.asarray(y, dtype=np.float64)
+    highest = np.inf if n_grades is None else n_grades - 1
+    bad = ~((values >= 0.0) & (values <= highest) & np.isfinite(values) & (values == np.floor(values)))
     if bad.any():
         row = int(np.flatnonzero(bad)[0])
+        wanted = "are whole numbers from 0" if n_grades is None else f"of this click model are 0 to {n_grades - 1}"
         raise InputError(
-            f"the grade of row {row} is {given.flat[row]:g}, but this user knows grades 0 to {n_grades - 1}; pass "
-            "whole grades, of every row, or a user with a table of your own."
+            f"the grade of row {row} is {values.flat[row]:g}, but grades {wanted}; pass whole grades for every row, or "
+            "a click model with your own tables."
         )
-    return given.astype(np.int64)
+    return values.astype(np.int64)
 
 
-def _table(kind: str, grades: int, click: Any, stop: Any) -> tuple[Chances, Chances]:
-    """Tables of one's own, or those of a kind of user."""
+def _table(kind: str, grades: int, click: Any, stop: Any) -> tuple[Probabilities, Probabilities]:
+    """The user's own tables, or those of a kind of user."""
     if (click is None) != (stop is None):
-        raise InputError("click and stop are two columns of one table; pass both, or neither.")
+        raise InputError("click and stop are two columns of one table; pass both or neither.")
     if click is None:
-        if kind not in KINDS:
-            raise InputError(f"there is no user {kind!r}; {suggest_names(str(kind), KINDS)}.")
+        kinds = list(TABLES[3])
+        if kind not in kinds:
+            raise InputError(f"unknown kind of user {kind!r}; {suggest_names(str(kind), kinds)}.")
         if grades not in TABLES:
             raise InputError(f"grades is {grades!r}, but there are tables for 3 and 5; pass click and stop.")
         return TABLES[grades][kind]
     table = np.array([click, stop], dtype=np.float64) if len(click) == len(stop) else np.empty(0)
     if table.ndim != 2 or table.shape[1] < 1 or not ((table >= 0.0) & (table <= 1.0)).all():
-        raise InputError(f"click is {click} and stop is {stop}; pass a chance between 0 and 1 for each grade.")
+        raise InputError(f"click is {click} and stop is {stop}; pass a probability between 0 and 1 for each grade.")
     return tuple(map(float, table[0])), tuple(map(float, table[1]))

@@ -1,4 +1,4 @@
-"""Clicks as preferences, each weighed by how unlikely it was to be seen."""
+"""Preferences from logged clicks, weighted by inverse propensity."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ class ClickPairs:
     Attributes
     ----------
     pairs : array of shape (n_pairs, 2)
-        Rows of X: the clicked one, and one of its query that it is preferred to.
+        Rows of X: the clicked row, and a row of the same query that it is preferred to.
     pair_weight : array of shape (n_pairs,)
         Sum of 1 / propensity over the clicks.
     n_clicks : int
-        Clicks that were used.
+        Number of clicks used.
     n_clipped : int
-        Those whose propensity was below `clip`.
+        Number of clicks whose propensity was below `clip`.
     n_missing : int
-        Clicks on documents that are no rows of X.
+        Number of clicks on documents that are not rows of X.
     """
 
     pairs: NDArray[np.int64]
@@ -44,25 +44,25 @@ class ClickPairs:
 
 def propensities(log: ClickLog, bias: PositionBias | None) -> Floats:
     """
-    Say how likely each row of a log was to be looked at: by its place, or as the log says.
+    Return the examination propensity of each row of a log.
 
     Parameters
     ----------
     log : ClickLog
-        What was shown.
+        The log.
     bias : PositionBias or None
-        Propensity of each place; None takes the log's own.
+        Propensity of each position; None uses the propensities stored in the log.
 
     Returns
     -------
     array of float64
-        One for each row of the log.
+        One propensity per row of the log.
     """
     if bias is not None:
         return bias.at(log.position)
     if log.propensity is None:
         raise InputError(
-            "the log has no propensities; pass bias=corank.position_bias(log), or PositionBias.power(1.0, k) to guess."
+            "the log has no propensities; pass bias=corank.position_bias(log), or assume PositionBias.power(1.0, k)."
         )
     return log.propensity
 
@@ -77,25 +77,25 @@ def click_pairs(
     against: str = "shown",
 ) -> ClickPairs:
     """
-    Make preferences from logged clicks that favour no place: each click counts 1 / propensity.
+    Make preferences from logged clicks, corrected for position bias: each click has weight 1 / propensity.
 
-    The loss of clicks weighed so is, on average over who looked where, that of the documents which people want
-    (Joachims, Swaminathan and Schnabel, 2017), for any ranker that learns from pairs: with ``SPD(loss="hinge")`` or
-    ``RankSVM`` it is their propensity-weighted ranking SVM.
+    The expectation of the weighted loss over examination is the loss on relevant documents (Joachims, Swaminathan and
+    Schnabel, 2017), for any ranker that learns from pairs. With ``SPD(loss="hinge")`` or ``RankSVM`` it is their
+    propensity-weighted ranking SVM.
 
     Parameters
     ----------
     log : ClickLog
-        What was shown and clicked.
+        The log.
     qid, docids : arrays of shape (n_rows,)
         Query and document of each row of X.
     bias : PositionBias, optional
-        Propensity of each place; by default the log's own propensities are taken.
+        Propensity of each position; by default the propensities stored in the log.
     clip : float
-        Smallest propensity: rarer looks count as if they were so likely, which trades variance for a bias.
+        Lower bound of propensities; it trades variance for bias.
     against : {"shown", "query"}
-        What a clicked document is preferred to: the others of its list, or all other rows of its query, as if nobody
-        wanted what no list showed.
+        Documents that a clicked document is preferred to: the others of its list, or all other rows of its query, which
+        treats documents that were never shown as not relevant.
 
     Returns
     -------
@@ -115,11 +115,11 @@ def click_pairs(
     used = np.flatnonzero(log.clicked & (rows >= 0))
     n_missing = int(np.count_nonzero(log.clicked)) - len(used)
     if not log.clicked.any():
-        raise InputError(f"nothing was clicked in {log.n_impressions} lists; learning needs clicks.")
+        raise InputError(f"the log has no click in {log.n_impressions} lists; pass a log with clicks.")
     if not len(used):
         raise InputError(
-            f"none of {n_missing} clicks in the log is on a row of X, so there is nothing to learn from; compare the "
-            "query and document ids of both."
+            f"none of the {n_missing} clicks in the log is on a row of X; check that both use the same query and "
+            "document ids."
         )
     weight = 1.0 / np.maximum(chance[used], clip)
     groups = Queries.of(qid, len(np.asarray(qid))) if against == "query" else _lists(log, rows)
@@ -129,23 +129,23 @@ def click_pairs(
 
 @dataclass(frozen=True, eq=False)
 class _Lists:
-    """Rows of X of each list of a log, as `Queries` has those of a query."""
+    """Rows of X of each list of a log, in the layout of `Queries`."""
 
     order: NDArray[np.int64]
     starts: NDArray[np.int64]
 
 
 def _lists(log: ClickLog, rows: NDArray[np.int64]) -> _Lists:
-    known = np.flatnonzero(rows >= 0)
-    order = known[np.argsort(log.impression[known], kind="stable")]
-    sizes = np.bincount(log.impression[known], minlength=log.n_impressions)
+    present = np.flatnonzero(rows >= 0)
+    order = present[np.argsort(log.impression[present], kind="stable")]
+    sizes = np.bincount(log.impression[present], minlength=log.n_impressions)
     return _Lists(rows[order], np.concatenate([[0], np.cumsum(sizes)]))
 
 
 def _against(
     clicked: NDArray[np.int64], weight: Floats, groups: Queries | _Lists, lists: NDArray[np.int64] | None
 ) -> tuple[NDArray[np.int64], Floats]:
-    """Pair each clicked row with the others of its group; equal pairs are added up."""
+    """Pair each clicked row with the others of its group; the weights of equal pairs are added."""
     if lists is None:
         clicked, inverse = np.unique(clicked, return_inverse=True)
         weight = np.asarray(np.bincount(inverse, weights=weight), np.float64)

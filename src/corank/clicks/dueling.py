@@ -1,15 +1,16 @@
 """
 DBGD and MGD: dueling bandit gradient descent, and its multileaved form.
 
-For every list, candidates w + δ u_j are drawn around w, all directions u_j of length 1 alike. The rankings of w and of
-the candidates are blended by chance into one list, clicks are credited to whom the clicked rows probably came from, and
+For every list, candidates w + δ u_j are drawn around w, with uniform directions u_j of length 1. The rankings of w and
+of the candidates are interleaved at random into one list, clicks are credited to the rankings that probably contributed
+the clicked rows, and
 
     w ← w + η mean {u_j: candidate j is expected to have won more clicks than w},    η = eta0 decay^version.
 
 DBGD (Yue and Joachims, 2009) has one candidate, MGD (Schuth et al., 2016; here with probabilistic multileaving and the
-mean of all winners) several. The expectation is exact, where the published code draws 10,000 assignments: that leaves
-more, and weaker, winners out. A step depends on its impression alone. O(m n (d + log n) + m k n) for a list of k of n
-rows, m rankings.
+mean of all winners) several. The expectation is exact. The published code draws 10,000 assignments instead, which
+leaves out more, and weaker, winners. An update depends on its impression alone. O(m n (d + log n) + m k n) for a list
+of k of n rows, m rankings.
 """
 
 from __future__ import annotations
@@ -19,12 +20,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.clicks.impression import Duel, Impression
-from corank.clicks.ranker import OnlineRanker, rows_of
-from corank.core.clicks.click_models import Habits
-from corank.core.clicks.dueling import DuelPlan, DuelRoom, learn_duel, room_for_duel, show_duel
-from corank.core.clicks.sessions import Collected, run_duels
+from corank.clicks.ranker import Duel, Impression, OnlineRanker, RngState, Session, kernel_rows
+from corank.core.clicks.dueling import DuelScratch, DuelSettings, duel_scratch, learn_duel, show_duel
+from corank.core.clicks.sessions import ClickProbabilities, JudgedQueries, run_duels
 from corank.errors import InputError
+from corank.estimator.docs import shared_parameters
 from corank.parameters import Rules, number, whole
 
 Floats = NDArray[np.float64]
@@ -43,58 +43,59 @@ class Dueling(OnlineRanker):
         return 1
 
     @property
-    def _plan(self) -> DuelPlan:
-        return DuelPlan(float(self.eta0), float(self.decay), float(self.delta), float(self.tau))
+    def _settings(self) -> DuelSettings:
+        return DuelSettings(float(self.eta0), float(self.decay), float(self.delta), float(self.tau))
 
-    def _room(self, n: int, k: int) -> DuelRoom:
-        return room_for_duel(n, k, self._n_candidates, self.n_features_in_, float(self.tau))
+    def _scratch(self, n: int, k: int) -> DuelScratch:
+        return duel_scratch(n, k, self._n_candidates, self.n_features_in_, float(self.tau))
 
-    def _draw(self, rows: Any, prior: Floats | None, rng_state: NDArray[np.uint64], k: int) -> Impression:
-        core, members, known = rows_of(rows, prior)
-        room = self._room(len(members), k)
-        length = show_duel(core, members, known, self.coef_, self._plan, rng_state, k, room)
-        shown, chances, scores = room.shown[:length], room.log_chances[:length], room.known
-        duel = Duel(room.directions, room.ranks)
-        return Impression(0, shown, chances, self.n_learnt_, rows, scores, scores[:, None], prior, duel)
+    def _draw(self, rows: Any, prior: Floats | None, rng_state: RngState, k: int) -> Impression:
+        core, members, known = kernel_rows(rows, prior)
+        scratch = self._scratch(len(members), k)
+        length = show_duel(core, members, known, self.coef_, self._settings, rng_state, k, scratch)
+        shown, log_propensities = scratch.shown[:length], scratch.log_propensities[:length]
+        duel = Duel(scratch.directions, scratch.ranks)
+        return Impression(0, shown, log_propensities, self.n_learnt_, rows, scratch.scores, prior, duel)
 
-    def _step(self, impression: Impression, clicks: NDArray[np.bool_], W: Floats) -> None:
+    def _step(self, impression: Impression, clicks: NDArray[np.bool_], w: Floats) -> None:
         if impression.duel is None:
-            raise InputError("the impression holds no duel; pass what the show of this ranker returned.")
+            raise InputError(
+                f"the impression has no duel; pass an impression that show of {type(self).__name__} returned."
+            )
         n, duel = impression.X.shape[0], impression.duel
-        room = room_for_duel(n, len(impression), len(duel.directions), W.shape[1], float(self.tau))
-        room.directions[:], room.ranks[:] = duel.directions, duel.ranks
-        room.shown[:], room.clicks[:] = impression.rows, clicks
-        learn_duel(W[0], self._plan, impression.version, n, len(impression), room)
+        scratch = duel_scratch(n, len(impression), len(duel.directions), len(w), float(self.tau))
+        scratch.directions[:], scratch.ranks[:] = duel.directions, duel.ranks
+        scratch.shown[:], scratch.clicks[:] = impression.rows, clicks
+        learn_duel(w, self._settings, impression.version, n, len(impression), scratch)
 
-    def _serve(
-        self, rows: Any, collected: Collected, habits: Habits, W: Floats, rng_state: tuple[Any, Any], k: int,
-        n_learnt: int, worth: Floats,
-    ) -> None:  # fmt: skip
-        room = self._room(int(np.diff(collected.starts).max()), k)
-        run_duels(rows, collected, habits, self._plan, W[0], *rng_state, k, n_learnt, worth, room)
+    def _serve_compiled(
+        self, rows: Any, queries: JudgedQueries, user: ClickProbabilities, w: Floats, session: Session, ndcg: Floats
+    ) -> None:
+        scratch = self._scratch(int(np.diff(queries.starts).max()), session.k)
+        run_duels(rows, queries, user, self._settings, w, *session, ndcg, scratch)
 
 
+@shared_parameters
 class DBGD(Dueling):
     """
-    Learn from clicks by comparing the ranker with one neighbour at a time.
+    Dueling bandit gradient descent: compare the ranker with one candidate per list.
 
     Parameters
     ----------
     eta0 : float
         Length of the first step.
     delta : float
-        How far away the candidate lies.
+        Distance of the candidates from the ranker.
     tau : float
-        Rows are drawn from a ranking in proportion to rank^−tau.
+        A ranking contributes rows in proportion to rank^−tau.
     decay : float
-        What the length of steps is multiplied by from list to list.
-    random_state : int, RandomState or None
-        Draws candidates and lists.
+        Factor of the step length from list to list.
+    {random_state}
 
     Attributes
     ----------
-    coef_, views_, view_coefs_, n_learnt_, n_ignored_, run_
-        As in `PDGD`, with one view.
+    coef_, n_learnt_, n_ignored_, run_
+        As in `PDGD`.
 
     Examples
     --------
@@ -121,23 +122,25 @@ class DBGD(Dueling):
         self.random_state = random_state
 
 
+@shared_parameters
 class MGD(Dueling):
     """
-    Learn from clicks by comparing the ranker with many neighbours at a time.
+    Multileave gradient descent: compare the ranker with many candidates per list.
 
     Parameters
     ----------
     n_candidates : int
-        Neighbours in each list.
+        Number of candidates per list.
     eta0 : float
-        Length of the first step, times that of the winners' mean.
-    delta, tau, decay, random_state
+        Length of the first step, times that of the mean of the winners.
+    delta, tau, decay
         As in `DBGD`.
+    {random_state}
 
     Attributes
     ----------
-    coef_, views_, view_coefs_, n_learnt_, n_ignored_, run_
-        As in `PDGD`, with one view.
+    coef_, n_learnt_, n_ignored_, run_
+        As in `PDGD`.
 
     Examples
     --------

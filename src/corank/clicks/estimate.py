@@ -1,4 +1,4 @@
-"""How well another ranker would do, from the clicks on lists of the old one."""
+"""Offline evaluation of a ranker from logged clicks on lists of another one."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ from corank.parameters import check_values, number, one_of
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 FOLDS = 5
-"""Parts of the lists: what is expected of a document in one is learnt from the others."""
+"""Folds of lists: the expected relevance of documents in one fold is estimated from the others."""
 
 
 @dataclass(frozen=True)
 class ClickEstimate:
     """
-    What a ranker would reach, from logged clicks.
+    Offline estimate of a metric from logged clicks.
 
     Attributes
     ----------
     value : float
         The estimate.
     low, high : float
-        Its interval, by the normal law of means over lists; the propensities are taken as given.
+        Confidence interval: normal approximation of the mean over lists, with the propensities taken as known.
     level : float
-        Level of the interval.
+        Confidence level.
     metric, method : str
-        What was estimated, and how.
+        The metric and the estimator.
     n_impressions, n_clicks : int
-        Lists of the rows' queries, and clicks on rows, that it rests on.
+        Number of lists of the rows' queries, and of clicks on rows, that were used.
     n_effective : float
-        Number of equally weighed clicks that would be as good: (Σ w)² / Σ w².
+        Effective sample size of the clicks: (Σ w)² / Σ w².
     unseen : float
-        Share of the rows of logged queries that no list showed: clicks say nothing of them.
+        Share of the rows of logged queries that no list showed, and that clicks therefore cannot judge.
     """
 
     value: float
@@ -72,52 +72,51 @@ def estimate_from_clicks(
     level: float = 0.95,
 ) -> ClickEstimate:
     """
-    Estimate from clicks on old lists what lists by other scores would reach.
+    Estimate a metric of new scores from clicks on old lists.
 
-    The new lists are worth V = mean over lists of Σ_d λ(d) r(d): r is the probability that the document is wanted, λ
-    what its new rank ρ is worth: 1/log2(1 + ρ) for DCG, 1 up to k for P (times 1/k), the bias θ_ρ for ``"clicks"``,
-    where V is the number of clicks on a list. With p the propensity and c the click of a document shown,
+    The metric is V = mean over lists of Σ_d λ(d) r(d): r is the probability that the document is relevant, λ the weight
+    of its new rank ρ: 1/log2(1 + ρ) for DCG, 1/k up to rank k for P, the position bias θ_ρ for ``"clicks"``, where V is
+    the number of clicks on a list. With p the propensity and c the click of a document shown,
 
-    - ``"ips"``: Σ λ c / p, right on average where everything with a worth was shown;
-    - ``"self_normalised"``: Σ λ c / p over Σ c / p, the worth of a wanted document's rank: steadier, and what the
-      total of wanted documents is need not be known; its scale is that of λ, not of V;
-    - ``"doubly_robust"``: Σ λ (r' + (c - p r') / p for what was shown), r' what is expected of a document: right where
-      either p or r' is, with less variance, and r' speaks for what was never shown.
+    - ``"ips"``: Σ λ c / p, unbiased if every document with a positive weight was shown;
+    - ``"self_normalised"``: Σ λ c / p over Σ c / p, the mean weight of a relevant document: less variance, and the
+      number of relevant documents need not be known; its scale is that of λ, not of V;
+    - ``"doubly_robust"``: Σ λ (r' + (c - p r') / p for documents shown), r' the expected relevance: unbiased if either
+      p or r' is right, with less variance; r' stands in for documents that were never shown.
 
     Parameters
     ----------
     log : ClickLog
-        What was shown and clicked; lists are taken to be independent, and those of queries that no row has are passed
-        over.
+        The log; lists are assumed to be independent, and those of queries without rows are ignored.
     scores : array of shape (n_rows,)
-        Scores of the ranker in question, for all documents that it would choose from; ties keep the rows' order.
+        Scores of the new ranker, for all documents that it would rank; ties keep the order of rows.
     qid, docids : arrays of shape (n_rows,)
         Query and document of each score.
     metric : str
-        ``"DCG@k"``, ``"P@k"`` or ``"clicks"``; of DCG and clicks the whole list counts without ``@k``.
+        ``"DCG@k"``, ``"P@k"`` or ``"clicks"``; DCG and clicks without ``@k`` count the whole list.
     method : {"ips", "self_normalised", "doubly_robust"}
         The estimator.
     bias : PositionBias, optional
-        Propensity of each place; by default the log's own propensities are taken.
+        Propensity of each position; by default the propensities stored in the log.
     relevance : array of shape (n_rows,), optional
-        r', a probability for each row; by default clicks over looks of the other four fifths of the lists, drawn
-        towards the mean as by one more look.
+        r', a probability for each row; by default clicks per examination in the other four fifths of the lists, shrunk
+        towards the mean by one more examination.
     clip : float
-        Smallest propensity.
+        Lower bound of propensities.
     level : float
-        Level of the interval.
+        Confidence level.
 
     Returns
     -------
     ClickEstimate
-        Value and interval.
+        Value and confidence interval.
 
     Examples
     --------
     >>> log = ClickLog.of(["a", "a"] * 3, ["x", "y"] * 3, [1, 2] * 3, [0, 1, 1, 0, 0, 1])
     >>> bias = PositionBias.power(1.0, 2)
-    >>> found = estimate_from_clicks(log, [1.0, 2.0], ["a", "a"], ["x", "y"], bias=bias, metric="P@1")
-    >>> round(found.value, 3)
+    >>> estimate = estimate_from_clicks(log, [1.0, 2.0], ["a", "a"], ["x", "y"], bias=bias, metric="P@1")
+    >>> round(estimate.value, 3)
     1.333
     """
     rules = {
@@ -129,37 +128,43 @@ def estimate_from_clicks(
     s = as_numbers(scores, "scores", "score")
     queries = Queries.of(qid, len(s))
     if not np.isfinite(s).all():
-        raise InputError(f"scores are not finite at row {int(np.flatnonzero(~np.isfinite(s))[0])}; pass a score a row.")
+        raise InputError(
+            f"scores are not finite at row {int(np.flatnonzero(~np.isfinite(s))[0])}; pass one finite score per row."
+        )
     rows, p = log.find(qid, docids), np.maximum(propensities(log, bias), clip)
     known = rows >= 0
     if not known.any():
-        raise InputError("nothing that the log shows is among the rows; compare the query and document ids of both.")
-    worth = _worth(metric, queries.ranks(s), bias)
+        raise InputError(
+            "no document of the log is among the rows; check that both use the same query and document ids."
+        )
+    rank_weight = _rank_weights(metric, queries.ranks(s), bias)
     r = None if relevance is None else _probabilities(relevance, len(s))
     query_of = _queries_of_lists(log, queries)
     counted = np.flatnonzero(query_of >= 0)
     n = len(counted)
-    wanted = np.where(known, log.clicked / p, 0.0)
-    credit = np.where(known, worth[rows], 0.0)
+    weighted_clicks = np.where(known, log.clicked / p, 0.0)
+    credit = np.where(known, rank_weight[rows], 0.0)
     if method == "doubly_robust":
-        gain = _doubly_robust(log, rows, known, p, worth, queries, query_of, r)[counted]
+        gain = _doubly_robust(log, rows, known, p, rank_weight, queries, query_of, r)[counted]
     else:
-        gains = np.bincount(log.impression, weights=wanted * credit, minlength=log.n_impressions)
+        gains = np.bincount(log.impression, weights=weighted_clicks * credit, minlength=log.n_impressions)
         gain = np.asarray(gains[counted], np.float64)
     value = float(gain.mean())
     terms = gain - value
     if method == "self_normalised":
-        total = np.bincount(log.impression, weights=wanted, minlength=log.n_impressions)[counted]
+        total = np.bincount(log.impression, weights=weighted_clicks, minlength=log.n_impressions)[counted]
         if not total.sum() > 0.0:
-            raise InputError("nothing among the rows was clicked; a self-normalised estimate needs a click.")
+            raise InputError(
+                "no row was clicked, but the self-normalised estimate needs a click; pass more lists or method='ips'."
+            )
         value = float(gain.sum() / total.sum())
         terms = (gain - value * total) / total.mean()
     margin = NormalDist().inv_cdf(0.5 + level / 2) * float(np.sqrt(terms @ terms / max(n - 1, 1) / n))
-    weights = wanted[log.clicked & known]
-    seen = np.zeros(len(s), dtype=bool)
-    seen[rows[known]] = True
-    asked = np.zeros(len(queries), dtype=bool)
-    asked[query_of[counted]] = True
+    weights = weighted_clicks[log.clicked & known]
+    is_shown = np.zeros(len(s), dtype=bool)
+    is_shown[rows[known]] = True
+    is_logged = np.zeros(len(queries), dtype=bool)
+    is_logged[query_of[counted]] = True
     return ClickEstimate(
         value=value,
         low=value - margin,
@@ -170,7 +175,7 @@ def estimate_from_clicks(
         n_impressions=n,
         n_clicks=len(weights),
         n_effective=float(weights.sum() ** 2 / (weights @ weights)) if len(weights) else 0.0,
-        unseen=float(np.mean(~seen[asked[queries.codes]])),
+        unseen=float(np.mean(~is_shown[is_logged[queries.codes]])),
     )
 
 
@@ -179,32 +184,32 @@ def _doubly_robust(
     rows: Ints,
     known: NDArray[np.bool_],
     p: Floats,
-    worth: Floats,
+    rank_weight: Floats,
     queries: Queries,
     query_of: Ints,
     relevance: Floats | None,
 ) -> Floats:
-    """Worth of each list: that of all its query's rows by r', and what clicks on the rows shown say beside it."""
+    """Return V of each list: Σ λ r' over the rows of its query, plus the correction by clicks on the rows shown."""
     n, gain = log.n_impressions, np.empty(log.n_impressions)
-    # any law that does not look at clicks will do; lists of one query are spread over the parts
+    # any split that does not depend on clicks will do; lists of one query are spread over the folds
     part_of = np.arange(n) % FOLDS
     for part in range(FOLDS):
         here = (part_of == part)[log.impression] & known
         if relevance is None:
-            r = _expected(rows, log.clicked, p, known & ~(part_of == part)[log.impression], len(worth))
+            r = _expected(rows, log.clicked, p, known & ~(part_of == part)[log.impression], len(rank_weight))
         else:
             r = relevance
-        base = np.bincount(queries.codes, weights=worth * r, minlength=len(queries))
+        base = np.bincount(queries.codes, weights=rank_weight * r, minlength=len(queries))
         at = rows[here]
-        beside = worth[at] * (log.clicked[here] - p[here] * r[at]) / p[here]
+        correction = rank_weight[at] * (log.clicked[here] - p[here] * r[at]) / p[here]
         mine = np.flatnonzero(part_of == part)
-        added = np.bincount(log.impression[here], weights=beside, minlength=n)
+        added = np.bincount(log.impression[here], weights=correction, minlength=n)
         gain[mine] = np.where(query_of[mine] >= 0, base[query_of[mine]], 0.0) + added[mine]
     return gain
 
 
 def _queries_of_lists(log: ClickLog, queries: Queries) -> Ints:
-    """Number of the query of each list, -1 where it is not among the rows."""
+    """Return the number of each list's query, -1 if it has no rows."""
     number = {str(name): code for code, name in enumerate(queries.ids.tolist())}
     of_query = np.full(int(log.query_codes.max()) + 1, -1, dtype=np.int64)
     codes, first = np.unique(log.query_codes, return_index=True)
@@ -215,7 +220,7 @@ def _queries_of_lists(log: ClickLog, queries: Queries) -> Ints:
 
 
 def _expected(rows: Ints, clicked: NDArray[np.bool_], p: Floats, used: NDArray[np.bool_], n_rows: int) -> Floats:
-    """Clicks over looks of each row, with one more look of the mean."""
+    """Return clicks per examination of each row, shrunk to the mean by one examination."""
     clicks = np.bincount(rows[used], weights=clicked[used], minlength=n_rows)
     looks = np.bincount(rows[used], weights=p[used], minlength=n_rows)
     mean = clicks.sum() / looks.sum() if looks.sum() > 0.0 else 0.0
@@ -223,21 +228,21 @@ def _expected(rows: Ints, clicked: NDArray[np.bool_], p: Floats, used: NDArray[n
     return expected
 
 
-def _worth(metric: str, rank: Ints, bias: PositionBias | None) -> Floats:
+def _rank_weights(metric: str, rank: Ints, bias: PositionBias | None) -> Floats:
     named = re.fullmatch(r"(DCG|P|clicks)(?:@([1-9]\d*))?", metric)
     if named is None or metric == "P":
-        raise InputError(f"metric is {metric!r}; pass 'DCG@10', 'P@10' or 'clicks', with any cut.")
+        raise InputError(f"metric is {metric!r}; pass 'DCG@k', 'P@k' or 'clicks'.")
     k = int(named[2]) if named[2] else int(rank.max())
     if named[1] == "P":
-        worth = np.full(len(rank), 1.0 / k)
+        rank_weight = np.full(len(rank), 1.0 / k)
     elif named[1] == "DCG":
-        worth = 1.0 / np.log2(1.0 + rank)
+        rank_weight = 1.0 / np.log2(1.0 + rank)
     elif bias is None:
-        raise InputError("metric 'clicks' needs to know how likely people look at a place; pass bias=.")
+        raise InputError("metric 'clicks' needs the position bias; pass bias=.")
     else:
-        # nobody is known to look beyond the last place of the log
-        worth = np.where(rank <= len(bias.examined), bias.examined[np.minimum(rank, len(bias.examined)) - 1], 0.0)
-    return np.where(rank <= k, worth, 0.0)
+        # positions beyond the last one of the log are assumed not to be examined
+        rank_weight = np.where(rank <= len(bias.examined), bias.examined[np.minimum(rank, len(bias.examined)) - 1], 0.0)
+    return np.where(rank <= k, rank_weight, 0.0)
 
 
 def _probabilities(relevance: ArrayLike, n_rows: int) -> Floats:

@@ -1,10 +1,10 @@
 """
-Compare rankers by clicks: one list blended from several rankings, and whom the clicks on it speak for.
+Interleaving: compare rankers by the clicks on one list that is merged from their rankings.
 
-`blend` makes the list, `credit` says what each ranking earned, `preferences` who won against whom. All are pure: a
-`Blend` holds what was compared, and nothing waits in between. For identical rankings, and for rankings of which users
-see no difference, every method gives ties in expectation, whatever the users are like; averaged over many lists, the
-signs of preferences say which ranker is better.
+`interleave` makes the list, `credit` gives each ranking's credit for clicks, `preferences` compares every two rankings.
+The methods keep no state: an `InterleavedList` holds everything. For identical rankings, and for rankings that users
+cannot distinguish, every method gives ties in expectation for any click model. Averaged over many lists, the signs of
+preferences tell which ranker is better. `INTERLEAVINGS` is the registry of methods.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from corank.core.clicks import interleaving as blends
+from corank.clicks.ranker import as_clicks
+from corank.core.clicks import interleaving as kernels
 from corank.core.random import seed_state
 from corank.errors import InputError
 
@@ -24,20 +25,20 @@ Whole = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Blend:
+class InterleavedList:
     """
-    One list out of several rankings.
+    One list merged from several rankings.
 
     Attributes
     ----------
     rows : array of int64, shape (k,)
         Numbers of the rows of the list, from the top.
     rankings : array of int64, shape (n_rankings, n_rows)
-        What was blended: all rows, best first, of each ranking.
+        The rankings: all rows, best first, of each.
     teams : array of int64, shape (k,), or None
-        Which ranking chose each row, −1 for none; of `TeamDraft` only.
+        The ranking that chose each row, −1 for none; `TeamDraft` only.
     log_propensities : array of float64, shape (k,), or None
-        Logarithm of the chance of each row given those above it; of `Probabilistic` only.
+        Logarithm of the probability of each row given those above it; `Probabilistic` only.
     """
 
     rows: Whole
@@ -49,19 +50,19 @@ class Blend:
     def ranks(self) -> Whole:
         """Rank of each row, 0 for the best, in each ranking."""
         ranks = np.empty_like(self.rankings)
-        blends.invert(self.rankings, ranks)
+        kernels.invert(self.rankings, ranks)
         return ranks
 
 
 @dataclass(frozen=True)
-class Comparison(ABC):
+class Interleaving(ABC):
     """
-    A way to compare rankings by clicks.
+    Base class of interleaving methods.
 
     Parameters
     ----------
     k : int
-        Ranks of a list; all rows are shown where there are fewer.
+        Ranks of a list; all rows are shown if there are fewer.
     """
 
     k: int = 10
@@ -70,33 +71,33 @@ class Comparison(ABC):
         if self.k < 1:
             raise InputError(f"k is {self.k}; pass a number of rows of at least 1.")
 
-    def blend(self, rankings: ArrayLike, rng: np.random.Generator) -> Blend:
+    def interleave(self, rankings: ArrayLike, rng: np.random.Generator) -> InterleavedList:
         """
-        Make one list out of rankings.
+        Merge rankings into one list.
 
         Parameters
         ----------
         rankings : array-like of int, shape (n_rankings, n_rows)
-            Of each ranking, the numbers 0 to n_rows − 1 of all rows, best first.
+            For each ranking, the numbers 0 to n_rows − 1 of all rows, best first.
         rng : numpy.random.Generator
-            Dice.
+            Random generator.
 
         Returns
         -------
-        Blend
+        InterleavedList
             The list.
         """
         checked = _as_rankings(rankings)
-        return self._blend(checked, np.empty(min(self.k, checked.shape[1]), dtype=np.int64), seed_state(rng))
+        return self._interleave(checked, np.empty(min(self.k, checked.shape[1]), dtype=np.int64), seed_state(rng))
 
     @abstractmethod
-    def credit(self, blend: Blend, clicks: ArrayLike) -> Floats:
+    def credit(self, merged: InterleavedList, clicks: ArrayLike) -> Floats:
         """
-        Say what each ranking earned by clicks.
+        Return each ranking's credit for clicks.
 
         Parameters
         ----------
-        blend : Blend
+        merged : InterleavedList
             The list.
         clicks : array-like of bool, shape (k,)
             For each rank, whether it was clicked.
@@ -104,16 +105,16 @@ class Comparison(ABC):
         Returns
         -------
         array of float64, shape (n_rankings,)
-            Higher is better; only differences mean anything.
+            Higher is better; only differences are meaningful.
         """
 
-    def preferences(self, blend: Blend, clicks: ArrayLike) -> Floats:
+    def preferences(self, merged: InterleavedList, clicks: ArrayLike) -> Floats:
         """
-        Say who won against whom.
+        Compare every two rankings.
 
         Parameters
         ----------
-        blend : Blend
+        merged : InterleavedList
             The list.
         clicks : array-like of bool, shape (k,)
             For each rank, whether it was clicked.
@@ -121,21 +122,21 @@ class Comparison(ABC):
         Returns
         -------
         array of float64, shape (n_rankings, n_rankings)
-            Entry (i, j) is above 0 where ranking i won against j; what is averaged over lists.
+            Entry (i, j) is positive if ranking i won against j; average it over lists.
         """
-        earned = self.credit(blend, clicks)
+        earned = self.credit(merged, clicks)
         return np.sign(earned[:, None] - earned)
 
     @abstractmethod
-    def _blend(self, rankings: Whole, rows: Whole, rng_state: NDArray[np.uint64]) -> Blend: ...
+    def _interleave(self, rankings: Whole, rows: Whole, rng_state: NDArray[np.uint64]) -> InterleavedList: ...
 
 
 @dataclass(frozen=True)
-class TeamDraft(Comparison):
+class TeamDraft(Interleaving):
     """
-    Rankings choose rows in turns; a click counts for who chose the row (Radlinski et al., 2008; Schuth et al., 2014).
+    Team-draft interleaving: rankings choose rows in turns (Radlinski et al., 2008; Schuth et al., 2014).
 
-    What all rankings begin with is nobody's choice and earns no credit.
+    A click is credited to the ranking that chose the row. A common prefix of all rankings earns no credit.
 
     Parameters
     ----------
@@ -144,79 +145,45 @@ class TeamDraft(Comparison):
 
     Examples
     --------
-    >>> blend = TeamDraft(3).blend([[0, 1, 2], [0, 2, 1]], np.random.default_rng(0))
-    >>> int(blend.rows[0]), int(blend.teams[0])
+    >>> merged = TeamDraft(3).interleave([[0, 1, 2], [0, 2, 1]], np.random.default_rng(0))
+    >>> int(merged.rows[0]), int(merged.teams[0])
     (0, -1)
-    >>> TeamDraft(3).credit(blend, [True, False, False]).tolist()
+    >>> TeamDraft(3).credit(merged, [True, False, False]).tolist()
     [0.0, 0.0]
     """
 
-    def credit(self, blend: Blend, clicks: ArrayLike) -> Floats:
+    def credit(self, merged: InterleavedList, clicks: ArrayLike) -> Floats:
         """Count the clicks on the rows that each ranking chose."""
-        if blend.teams is None:
-            raise InputError("this blend has no teams; pass what the blend of TeamDraft returned.")
-        chosen = blend.teams[_as_clicks(blend, clicks)]
-        return np.bincount(chosen[chosen >= 0], minlength=len(blend.rankings)).astype(np.float64)
+        if merged.teams is None:
+            raise InputError("this list has no teams; pass a list that TeamDraft.interleave returned.")
+        chosen = merged.teams[as_clicks(clicks, len(merged.rows))]
+        return np.bincount(chosen[chosen >= 0], minlength=len(merged.rankings)).astype(np.float64)
 
-    def _blend(self, rankings: Whole, rows: Whole, rng_state: NDArray[np.uint64]) -> Blend:
+    def _interleave(self, rankings: Whole, rows: Whole, rng_state: NDArray[np.uint64]) -> InterleavedList:
         teams = np.empty_like(rows)
-        blends.draft_teams(rankings, rng_state, rows, teams)
-        return Blend(rows, rankings, teams)
+        kernels.interleave_team_draft(rankings, rng_state, rows, teams)
+        return InterleavedList(rows, rankings, teams)
 
 
 @dataclass(frozen=True)
-class Balanced(Comparison):
+class Probabilistic(Interleaving):
     """
-    Two rankings are merged so that any beginning of the list is fair to both (Joachims, 2003).
+    Probabilistic interleaving: each row is drawn from a random ranking (Hofmann et al., 2011; Schuth et al., 2015).
 
-    Clicked rows count for every ranking that has them among its best κ, where κ is just deep enough for the lowest
-    click. It is kept for comparison: where two rankings differ by one row moved to the end, it prefers one of them
-    even under random clicks.
-
-    Parameters
-    ----------
-    k : int
-        Ranks of a list.
-
-    Examples
-    --------
-    >>> blend = Balanced(2).blend([[0, 1, 2], [2, 1, 0]], np.random.default_rng(0))
-    >>> sorted(blend.rows.tolist())
-    [0, 2]
-    """
-
-    def credit(self, blend: Blend, clicks: ArrayLike) -> Floats:
-        """Count the clicked rows among the best κ of each ranking."""
-        out = np.zeros(2)
-        blends.credit_two(blend.rankings, blend.rows, _as_clicks(blend, clicks), out)
-        return out
-
-    def _blend(self, rankings: Whole, rows: Whole, rng_state: NDArray[np.uint64]) -> Blend:
-        if len(rankings) != 2:
-            raise InputError(f"Balanced compares 2 rankings, but {len(rankings)} came; use TeamDraft for more.")
-        blends.merge_two(rankings, rng_state, rows)
-        return Blend(rows, rankings)
-
-
-@dataclass(frozen=True)
-class Probabilistic(Comparison):
-    """
-    Each row is drawn from a ranking chosen at random (Hofmann et al., 2011; Schuth et al., 2015).
-
-    A ranking draws a row with a chance in proportion to rank^−tau over the rows left. Who chose a row is not kept: a
-    click is shared by the chances that each ranking had to contribute it, which any list can be credited by.
+    A ranking draws a row with probability proportional to rank^−tau over the rows left. A click is shared among the
+    rankings by the probabilities that each contributed the row, so any list can be credited.
 
     Parameters
     ----------
     k : int
         Ranks of a list.
     tau : float
-        How much rankings insist on their best rows.
+        Concentration on the best rows of a ranking.
 
     Examples
     --------
-    >>> blend = Probabilistic().blend([[0, 1, 2], [2, 1, 0]], np.random.default_rng(0))
-    >>> Probabilistic().credit(blend, [True, False, False]).sum().round(12)
+    >>> merged = Probabilistic().interleave([[0, 1, 2], [2, 1, 0]], np.random.default_rng(0))
+    >>> Probabilistic().credit(merged, [True, False, False]).sum().round(12)
     np.float64(1.0)
     """
 
@@ -227,44 +194,47 @@ class Probabilistic(Comparison):
         if not (np.isfinite(self.tau) and self.tau >= 0.0):
             raise InputError(f"tau is {self.tau}; pass a finite number of at least 0.")
 
-    def credit(self, blend: Blend, clicks: ArrayLike) -> Floats:
-        """Share clicks out by the chances that each ranking had to contribute the row."""
-        return np.asarray(self._shares(blend, clicks).sum(axis=0))
+    def credit(self, merged: InterleavedList, clicks: ArrayLike) -> Floats:
+        """Share clicks by the probabilities that each ranking contributed the row."""
+        return np.asarray(self._shares(merged, clicks).sum(axis=0))
 
-    def preferences(self, blend: Blend, clicks: ArrayLike) -> Floats:
-        """Say who won against whom, in expectation over who contributed the clicked rows."""
-        shares = self._shares(blend, clicks)
-        m, c = len(blend.rankings), len(shares)
+    def preferences(self, merged: InterleavedList, clicks: ArrayLike) -> Floats:
+        """Compare every two rankings, in expectation over which ranking contributed the clicked rows."""
+        shares = self._shares(merged, clicks)
+        m, c = len(merged.rankings), len(shares)
         out, law, new = np.zeros((m, m)), np.zeros(2 * c + 1), np.zeros(2 * c + 1)
         for i in range(m):
             for j in range(i):
-                out[i, j] = blends.expected_sign(shares, c, i, j, law, new)
+                out[i, j] = kernels.expected_sign(shares, c, i, j, law, new)
         return out - out.T
 
-    def _shares(self, blend: Blend, clicks: ArrayLike) -> Floats:
-        clicked, n = _as_clicks(blend, clicks), blend.rankings.shape[1]
-        shares = np.zeros((len(clicked), len(blend.rankings)))
+    def _shares(self, merged: InterleavedList, clicks: ArrayLike) -> Floats:
+        clicked, n = as_clicks(clicks, len(merged.rows)), merged.rankings.shape[1]
+        shares = np.zeros((len(clicked), len(merged.rankings)))
         left = np.empty(n, dtype=np.bool_)
-        n_clicks = blends.share_clicks(blend.ranks, self._worth(n), blend.rows, clicked, left, shares)
+        n_clicks = kernels.assign_clicks(merged.ranks, self._softmax(n), merged.rows, clicked, left, shares)
         return shares[:n_clicks]
 
-    def _blend(self, rankings: Whole, rows: Whole, rng_state: NDArray[np.uint64]) -> Blend:
+    def _interleave(self, rankings: Whole, rows: Whole, rng_state: NDArray[np.uint64]) -> InterleavedList:
         n = rankings.shape[1]
-        log_chances, left = np.empty(len(rows)), np.empty(n, dtype=np.bool_)
-        blends.blend_by_chance(Blend(rows, rankings).ranks, self._worth(n), rng_state, rows, log_chances, left)
-        return Blend(rows, rankings, log_propensities=log_chances)
+        log_propensities, left = np.empty(len(rows)), np.empty(n, dtype=np.bool_)
+        kernels.interleave_probabilistic(
+            InterleavedList(rows, rankings).ranks, self._softmax(n), rng_state, rows, log_propensities, left
+        )
+        return InterleavedList(rows, rankings, log_propensities=log_propensities)
 
-    def _worth(self, n: int) -> Floats:
+    def _softmax(self, n: int) -> Floats:
         return np.arange(1, n + 1, dtype=np.float64) ** -self.tau
 
 
 @dataclass(frozen=True)
-class PairwisePreference(Comparison):
+class PairwisePreference(Interleaving):
     """
-    Pairs of a clicked and a passed-over row speak for the rankings that order them so (Oosterhuis and de Rijke, 2017).
+    Pairwise preference multileaving (Oosterhuis and de Rijke, 2017).
 
-    Rank r is drawn from the rows that some ranking has among its best r, all alike, so that rows that two lists could
-    have shown in either order were as likely to stand in one as in the other; only such pairs count.
+    A pair of a clicked and a skipped row is credited to the rankings that order them so. Rank r is drawn uniformly from
+    the rows that some ranking has among its best r, so that two rows available at both ranks were equally likely in
+    either order; only such pairs count.
 
     Parameters
     ----------
@@ -274,53 +244,51 @@ class PairwisePreference(Comparison):
     Examples
     --------
     >>> method = PairwisePreference(2)
-    >>> blend = method.blend([[0, 1, 2], [1, 0, 2]], np.random.default_rng(0))
-    >>> clicked = blend.rows == 1
-    >>> method.credit(blend, clicked).tolist()
+    >>> merged = method.interleave([[0, 1, 2], [1, 0, 2]], np.random.default_rng(0))
+    >>> clicked = merged.rows == 1
+    >>> method.credit(merged, clicked).tolist()
     [-1.0, 1.0]
     """
 
-    def credit(self, blend: Blend, clicks: ArrayLike) -> Floats:
-        """Add up what pairs say."""
-        out = np.zeros(len(blend.rankings))
-        blends.credit_pairs(blend.rankings, blend.ranks, blend.rows, _as_clicks(blend, clicks), out)
+    def credit(self, merged: InterleavedList, clicks: ArrayLike) -> Floats:
+        """Sum the credit of pairs."""
+        out = np.zeros(len(merged.rankings))
+        kernels.credit_pairwise(merged.rankings, merged.ranks, merged.rows, as_clicks(clicks, len(merged.rows)), out)
         return out
 
-    def preferences(self, blend: Blend, clicks: ArrayLike) -> Floats:
-        """Say who won against whom."""
-        earned = self.credit(blend, clicks)
+    def preferences(self, merged: InterleavedList, clicks: ArrayLike) -> Floats:
+        """Compare every two rankings."""
+        earned = self.credit(merged, clicks)
         return np.asarray(earned[:, None] - earned)
 
-    def _blend(self, rankings: Whole, rows: Whole, rng_state: NDArray[np.uint64]) -> Blend:
-        blends.blend_by_union(rankings, rng_state, rows)
-        return Blend(rows, rankings)
+    def _interleave(self, rankings: Whole, rows: Whole, rng_state: NDArray[np.uint64]) -> InterleavedList:
+        kernels.interleave_pairwise(rankings, rng_state, rows)
+        return InterleavedList(rows, rankings)
+
+
+INTERLEAVINGS: dict[str, type[Interleaving]] = {
+    "team_draft": TeamDraft,
+    "probabilistic": Probabilistic,
+    "pairwise_preference": PairwisePreference,
+}
+"""Registry of interleaving methods, by name."""
 
 
 def _as_rankings(rankings: ArrayLike) -> Whole:
     lengths = {len(one) for one in rankings} if isinstance(rankings, list | tuple) and np.ndim(rankings[0]) else set()
     if len(lengths) > 1:
         raise InputError(f"rankings have {min(lengths)} to {max(lengths)} rows; pass the same rows in every ranking.")
-    given = np.asarray(rankings)
-    if given.ndim != 2 or given.dtype.kind not in "iu" or len(given) < 2 or given.shape[1] < 1:
+    values = np.asarray(rankings)
+    if values.ndim != 2 or values.dtype.kind not in "iu" or len(values) < 2 or values.shape[1] < 1:
         raise InputError(
-            f"rankings has shape {given.shape} and type {given.dtype}; pass row numbers, best first, of two or more "
+            f"rankings has shape {values.shape} and type {values.dtype}; pass row numbers, best first, of two or more "
             "rankings."
         )
-    checked = np.ascontiguousarray(given, dtype=np.int64)
+    checked = np.ascontiguousarray(values, dtype=np.int64)
     wrong = (np.sort(checked, axis=1) != np.arange(checked.shape[1])).any(axis=1)
     if wrong.any():
         raise InputError(
-            f"ranking {int(np.flatnonzero(wrong)[0])} is no order of the rows 0 to {checked.shape[1] - 1}; pass each "
-            "row once in every ranking."
+            f"ranking {int(np.flatnonzero(wrong)[0])} does not hold each of the rows 0 to {checked.shape[1] - 1} once; "
+            "pass every row exactly once in each ranking."
         )
     return checked
-
-
-def _as_clicks(blend: Blend, clicks: ArrayLike) -> NDArray[np.bool_]:
-    given = np.asarray(clicks)
-    if given.shape != blend.rows.shape or given.dtype.kind not in "biuf":
-        raise InputError(
-            f"clicks has shape {given.shape} and type {given.dtype} for a list of {len(blend.rows)} rows; pass for "
-            "each rank whether it was clicked."
-        )
-    return np.asarray(given > 0)

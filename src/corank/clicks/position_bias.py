@@ -1,4 +1,4 @@
-"""How likely people are to look at each place of a list."""
+"""Position bias: the probability that users examine each position of a list."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ Ints = NDArray[np.int64]
 @dataclass(frozen=True, eq=False)
 class PositionBias:
     """
-    Probability that somebody looks at each place of a list, relative to the first place.
+    Probability that users examine each position of a list, relative to the first.
 
     Attributes
     ----------
     examined : array of shape (n_positions,)
-        θ_k of place k + 1; the first is 1.
+        θ of positions 1, 2, ...; the first is 1.
     method : str
-        How it came about: ``"moved"``, ``"regression"`` or ``"power"``.
+        How it was obtained: ``"moved"``, ``"regression"`` or ``"power"``.
     """
 
     examined: Floats
@@ -36,14 +36,14 @@ class PositionBias:
     @classmethod
     def power(cls, eta: float, n_positions: int) -> PositionBias:
         """
-        Make a bias that falls as a power of the place, θ_k = k^-η.
+        Return a position bias that falls as a power, θ_k = k^-η.
 
         Parameters
         ----------
         eta : float
-            η: 0 is no bias; about 1 is usual for search.
+            η: 0 means that all positions are examined alike; about 1 is usual for search.
         n_positions : int
-            Number of places.
+            Number of positions.
 
         Returns
         -------
@@ -60,36 +60,37 @@ class PositionBias:
 
     def at(self, position: ArrayLike) -> Floats:
         """
-        Look up places.
+        Return θ of positions.
 
         Parameters
         ----------
         position : array of int
-            Places, the first is 1.
+            Positions, the first is 1.
 
         Returns
         -------
         array of float64
-            θ of each.
+            θ of each position.
         """
         places = np.asarray(position, dtype=np.int64)
         if len(places) and places.min() < 1:
-            raise InputError(f"there is no place {places.min()}; the first place of a list is 1.")
+            raise InputError(
+                f"position is {places.min()}, but the first position of a list is 1; pass positions from 1 on."
+            )
         if len(places) and places.max() > len(self.examined):
             raise InputError(
-                f"the log shows place {places.max()}, but the bias is known to place {len(self.examined)}; estimate it "
-                "from this log, or cut the lists."
+                f"the log has position {places.max()}, but the bias is known up to position {len(self.examined)}; "
+                "estimate it from this log, or cut the lists."
             )
         return self.examined[places - 1]
 
 
 @dataclass(frozen=True, eq=False)
-class Shown:
+class PositionCounts:
     """
-    A log as counts: how often each answer stood at each place, and was clicked there.
+    Counts of a log: how often each document of a query was shown and clicked at each position.
 
-    item, place: number of the answer, and place from 0, of each count.
-    shown, clicks: how often.
+    item, place: number of the document, and position from 0, of each count.
     """
 
     item: Ints
@@ -99,7 +100,7 @@ class Shown:
     n_places: int
 
     @classmethod
-    def of(cls, log: ClickLog) -> Shown:
+    def of(cls, log: ClickLog) -> PositionCounts:
         """Count a log."""
         n_places = int(log.position.max())
         cells, inverse = np.unique(log.items * n_places + log.position - 1, return_inverse=True)
@@ -116,35 +117,36 @@ def position_bias(
     docids: ArrayLike | None = None,
 ) -> PositionBias:
     """
-    Estimate how likely people are to look at each place.
+    Estimate the probability that users examine each position.
 
-    A click needs a look at the place and a document that is wanted there: P(click) = θ_k r, θ_k of the place, r of
-    the document and query. Where documents were moved, by randomised swaps or because rankers changed, clicks c and
-    showings n of one document at several places tell θ without r: given a document's clicks C = Σ_k c_k, each fell on
-    place k with probability n_k θ_k / Σ_j n_j θ_j, so θ minimises the convex
+    A click needs examination of the position and a relevant document: P(click) = θ_k r, θ_k of the position, r of the
+    document and query. If documents were moved, by randomised swaps or because rankers changed, clicks c and
+    impressions
+    n of one document at several positions identify θ without r: of a document's clicks C = Σ_k c_k, each fell on
+    position k with probability n_k θ_k / Σ_j n_j θ_j, so θ minimises the convex
 
         Σ_documents C log Σ_k n_k θ_k - Σ_k c_k log θ_k ,
 
-    whose slopes have mean zero at the true θ whatever r is, however seldom a document was shown. Documents that stood
-    at one place only say nothing.
+    whose gradient has mean zero at the true θ for any r, however rarely a document was shown. Documents shown at one
+    position only are not used.
 
-    Where nothing was moved, pass rows of features: r = 1 / (1 + exp(-w·x - b)) on columns of deviation 1, and θ, w, b
-    are the likeliest, less ½‖w‖². That takes for granted that r is a function of the features, and that places are
-    none.
+    If nothing was moved, pass rows of features: r = 1 / (1 + exp(-w·x - b)) on columns of deviation 1, and θ, w, b
+    maximise the likelihood less ½‖w‖². This assumes that r is a function of the features, and that the position is not
+    one of them.
 
     Parameters
     ----------
     log : ClickLog
-        What was shown and clicked.
+        The log.
     X : array or CSR matrix of shape (n_rows, n_features), optional
-        Features of documents, for logs in which nothing was moved.
+        Features of documents, for logs in which no document was moved.
     qid, docids : arrays of shape (n_rows,), optional
         Query and document of each row of X.
 
     Returns
     -------
     PositionBias
-        θ relative to the first place.
+        θ relative to the first position.
 
     References
     ----------
@@ -159,24 +161,24 @@ def position_bias(
     [1.0, 0.33]
     """
     if not log.clicked.any():
-        raise InputError(f"nothing was clicked in {log.n_impressions} lists; a bias needs clicks.")
+        raise InputError(f"the log has no click in {log.n_impressions} lists; pass a log with clicks.")
     if X is None:
-        return _of_moved(Shown.of(log))
+        return _of_moved(PositionCounts.of(log))
     if qid is None or docids is None:
-        raise InputError("X came without qid or docids; pass both, so that rows can be found in the log.")
+        raise InputError("X was given without qid or docids; pass both, so that rows can be matched with the log.")
     features, rows = as_rows(X), log.find(qid, docids)
     if features.shape[0] != len(np.asarray(qid)):
         raise InputError(f"X has {features.shape[0]} rows for {len(np.asarray(qid))} query ids; pass one for each.")
     if (rows < 0).any():
         first = int(np.flatnonzero(rows < 0)[0])
         raise InputError(
-            f"document {log.docids[first]!r} of query {log.qid[first]!r} was shown, but is no row of X; pass a row for "
-            "every document shown."
+            f"document {log.docids[first]!r} of query {log.qid[first]!r} was shown, but is not a row of X; pass a "
+            "row for every document shown."
         )
     return _by_regression(log, features, rows)
 
 
-def _of_moved(counts: Shown) -> PositionBias:
+def _of_moved(counts: PositionCounts) -> PositionBias:
     from scipy.optimize import minimize
 
     total = np.bincount(counts.item, weights=counts.clicks)
@@ -191,8 +193,8 @@ def _of_moved(counts: Shown) -> PositionBias:
     def cost(log_theta: Floats) -> tuple[float, Floats]:
         expected = shown * np.exp(log_theta)[place]
         S = np.bincount(item, weights=expected)
-        slope = np.bincount(place, weights=expected * (C / S)[item], minlength=n_places) - c
-        return float(C @ np.log(S) - c @ log_theta) / C.sum(), slope / C.sum()
+        gradient = np.bincount(place, weights=expected * (C / S)[item], minlength=n_places) - c
+        return float(C @ np.log(S) - c @ log_theta) / C.sum(), gradient / C.sum()
 
     log_theta = minimize(
         cost, np.zeros(n_places), jac=True, method="L-BFGS-B", options={"gtol": 1e-10, "ftol": 1e-15}
@@ -201,7 +203,7 @@ def _of_moved(counts: Shown) -> PositionBias:
 
 
 def _require_compared(item: Ints, place: Ints, clicks: Floats, n_places: int) -> None:
-    """Refuse logs that leave θ open: it is finite and one only where clicks lead from every place to every other."""
+    """Raise if θ is not identified: it is finite and unique only if clicks connect every position with every other."""
     from scipy import sparse
     from scipy.sparse.csgraph import connected_components
 
@@ -212,9 +214,9 @@ def _require_compared(item: Ints, place: Ints, clicks: Floats, n_places: int) ->
     apart = np.flatnonzero(groups != groups[0]) + 1
     if len(apart):
         raise InputError(
-            f"clicks do not tell how places 1 and {apart[0]} compare: too few documents with clicks were seen at both, "
-            "or at places between; swap documents at random, cut the lists, estimate by features, or guess that looks "
-            "fall as a power of the place."
+            f"clicks do not determine the bias of position {apart[0]} relative to position 1: too few documents with "
+            "clicks were shown at both, or at positions between; swap documents at random, cut the lists, estimate "
+            "from features (X=), or assume PositionBias.power."
         )
 
 
@@ -224,7 +226,7 @@ def _by_regression(log: ClickLog, X: Any, rows: Ints) -> PositionBias:
     from scipy.special import expit
     from sklearn.preprocessing import StandardScaler
 
-    counts = Shown.of(log)
+    counts = PositionCounts.of(log)
     row_of = np.zeros(int(log.items.max()) + 1, dtype=np.int64)
     row_of[log.items] = rows
     items = X[row_of]
@@ -233,17 +235,17 @@ def _by_regression(log: ClickLog, X: Any, rows: Ints) -> PositionBias:
     k = counts.n_places
 
     def cost(free: Floats) -> tuple[float, Floats]:
-        """Minus the log of the likelihood, and its slopes; θ = 1 / (1 + exp(-a))."""
+        """Return the negative log-likelihood and its gradient; θ = 1 / (1 + exp(-a))."""
         a, b, w = free[:k], free[k], free[k + 1 :]
         theta, r = expit(a), expit(items @ w + b)
         p = theta[place] * r[item]
         missed = np.maximum(1.0 - p, 1e-12)
         value = -(c @ np.log(np.maximum(p, 1e-300)) + (n - c) @ np.log(missed))
-        pull = (n - c) * p / missed - c  # p times the slope by p
-        slope_a = np.bincount(place, weights=pull, minlength=k) * (1.0 - theta)
-        slope_s = np.bincount(item, weights=pull) * (1.0 - r)
-        slopes = np.concatenate([slope_a, [slope_s.sum()], items.T @ slope_s + w])
-        return (value + 0.5 * w @ w) / n.sum(), slopes / n.sum()
+        by_log_p = (n - c) * p / missed - c  # derivative by log p
+        by_a = np.bincount(place, weights=by_log_p, minlength=k) * (1.0 - theta)
+        by_score = np.bincount(item, weights=by_log_p) * (1.0 - r)
+        gradient = np.concatenate([by_a, [by_score.sum()], items.T @ by_score + w])
+        return (value + 0.5 * w @ w) / n.sum(), gradient / n.sum()
 
     start = np.concatenate([np.full(k, 2.0), np.zeros(1 + items.shape[1])])
     exact = {"maxiter": 5000, "maxfun": 10_000, "gtol": 1e-8, "ftol": 1e-13}

@@ -1,33 +1,32 @@
 """
 OnlineRanker: a linear ranker that shows lists and learns from clicks on them.
 
-``show`` draws a list of k rows, ``learn`` takes a step for a list and its clicks. Between the two nothing waits inside
-the ranker: an `Impression` carries all that its step needs. So clicks may be lost, and may come in any order. An
-impression that comes twice is ignored the second time: the ids of the last `MEMORY` learnt lists are kept, and a list
-drawn more than `MEMORY` steps ago is ignored as too late, which makes that exact in bounded memory.
+``show`` draws a list of k rows, ``learn`` updates the weights from a list and its clicks. The ranker keeps no state
+between the two: an `Impression` carries everything that the update needs, so clicks may be lost or arrive in any order.
+A repeated impression is ignored: the ids of the last `MEMORY` learnt lists are stored, and a list drawn more than
+`MEMORY` updates ago is ignored as too old. That is exact, in bounded memory.
 
-``fit`` learns a start from judgements. A ranker draws a above b with the odds e^(f_a − f_b) (under Plackett–Luce this
-is exact), so f is fitted to such odds:
+``fit`` learns initial weights from judgements. A ranker draws a above b with the odds e^(f_a − f_b) (exactly so under
+Plackett–Luce), so f is fitted to such odds:
 
     min_w mean_P ℓ(t, s₀_a − s₀_b + w · (a − b)) + alpha/2 ‖w‖²,    ℓ logistic, t = (1 + y_a − y_b)/2,
 
-differences of scores as shares of the widest, alpha by the rule of `corank.solvers.penalty`; with views, each by
-itself. Without ``fit`` the first ``show`` starts from w = 0. ``fit`` starts anew; clicks learnt before are forgotten.
+with differences of scores relative to the largest, and alpha by the rule of `corank.solvers.penalty`. Without ``fit``
+the first ``show`` starts from w = 0. ``fit`` discards what was learnt from clicks.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from corank.clicks.impression import Impression
-from corank.core.clicks.click_models import Habits
-from corank.core.clicks.sessions import Collected
-from corank.core.random import next_u64, seed_state
+from corank.clicks.click_models import ClickModel
+from corank.core.clicks.sessions import ClickProbabilities, JudgedQueries, list_ndcg
+from corank.core.random import next_u64, random_below, seed_state
 from corank.core.rows.access import as_core_rows
 from corank.data.problem.inputs import as_prior
 from corank.data.problem.ranking import RankingData
@@ -36,39 +35,147 @@ from corank.errors import InputError
 from corank.estimator.base import Ranker
 from corank.estimator.contract import check_parameters, install
 from corank.estimator.held_out import HeldOut
-from corank.kernels.views import View, as_views
 from corank.parameters import Rules, check_values, number, rng_of, seed, whole
 from corank.solvers import smooth_loss
 from corank.solvers.penalty import default_alpha
 from corank.solvers.targets import in_unit, unit_range
 
 Floats = NDArray[np.float64]
+RngState = NDArray[np.uint64]
 
 MEMORY = 65_536
-"""Learnt lists whose ids are remembered, and steps after which a list is too old to be learnt."""
+"""Number of learnt lists whose ids are stored, and of updates after which a list is too old to be learnt."""
 
-# rows of rng_state: one generator draws lists, one ids, so that lists do not depend on how ids are made
+# lines of `rng_state`: one generator draws lists, one ids, so that lists do not depend on how ids are made
 LISTS, IDS = 0, 1
 
 
 @dataclass(frozen=True, eq=False)
-class Begun:
-    """What was learnt; see the attributes of `PDGD`."""
+class Duel:
+    """
+    The rankings that a dueling bandit compared in a list.
+
+    Attributes
+    ----------
+    directions : array of float64, shape (n_candidates, n_features)
+        Direction from the ranker to each candidate.
+    ranks : array of int64, shape (n_candidates + 1, n_rows)
+        Rank of each row, 0 for the best, in the ranking of the ranker and of each candidate.
+    """
+
+    directions: Floats
+    ranks: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Impression:
+    """
+    One list that was shown.
+
+    It is self-contained: the ranker keeps no part of it. Clicks may arrive late, in any order, twice or never.
+
+    Attributes
+    ----------
+    id : int
+        A random 64-bit number that identifies the impression.
+    rows : array of int64, shape (k,)
+        Numbers of the rows of X that were shown, from the top.
+    log_propensities : array of float64, shape (k,)
+        Logarithm of the probability that each of them was shown at its rank, given the rows above it. Rows that were
+        not shown have no entry; their probability is not zero.
+    version : int
+        Number of lists that the ranker had learnt when it drew this one.
+    X : ndarray or CSR matrix, shape (n_rows, n_features)
+        All rows of the query. They are not copied, so do not change them.
+    scores : array of float64, shape (n_rows,)
+        Score of each row when the list was drawn, prior included.
+    prior : array of float64, shape (n_rows,), or None
+        Scores known before learning.
+    duel : Duel or None
+        The rankings compared, for dueling bandits.
+    """
+
+    id: int
+    rows: NDArray[np.int64]
+    log_propensities: Floats
+    version: int
+    X: Any
+    scores: Floats
+    prior: Floats | None = None
+    duel: Duel | None = None
+
+    def __post_init__(self) -> None:
+        for part in (self.rows, self.log_propensities, self.scores):
+            part.setflags(write=False)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __repr__(self) -> str:
+        return f"Impression({len(self.rows)} of {self.X.shape[0]} rows, version {self.version}, id {self.id:#018x})"
+
+    def as_clicks(self, clicks: ArrayLike) -> NDArray[np.bool_]:
+        """
+        Check clicks on this list.
+
+        Parameters
+        ----------
+        clicks : array-like of bool or number, shape (k,)
+            For each rank, whether or how often it was clicked.
+
+        Returns
+        -------
+        array of bool
+            Whether each rank was clicked; the number of clicks does not matter.
+        """
+        checked = as_clicks(clicks, len(self.rows))
+        if not (np.asarray(clicks) >= 0).all():
+            raise InputError("clicks holds a number below 0 or NaN; pass for each rank whether it was clicked.")
+        return checked
+
+
+def as_clicks(clicks: ArrayLike, n_rows: int) -> NDArray[np.bool_]:
+    """Return whether each of the n_rows ranks of a list was clicked; raise `InputError` for another shape or type."""
+    values = np.asarray(clicks)
+    if values.shape != (n_rows,) or values.dtype.kind not in "biuf":
+        raise InputError(
+            f"clicks has shape {values.shape} and type {values.dtype} for a list of {n_rows} rows; pass for each rank, "
+            "from the top, whether it was clicked."
+        )
+    return np.asarray(values > 0)
+
+
+@dataclass(frozen=True, eq=False)
+class FittedOnline:
+    """Fitted attributes; see `PDGD`."""
 
     coef: Floats
-    views: list[View]
-    view_coefs: Floats
     n_learnt: int
     n_ignored: int
     run: dict[str, NDArray[Any]]
+
+
+class Session(NamedTuple):
+    """
+    Generators and constants of a simulation.
+
+    own_rng (4,), rngs (2, 4): states of the generators that draw lists, and queries and clicks.
+    k: ranks of a list.
+    n_learnt: lists learnt before.
+    """
+
+    own_rng: RngState
+    rngs: RngState
+    k: int
+    n_learnt: int
 
 
 class OnlineRanker(Ranker):
     """
     Base class of rankers that learn from clicks.
 
-    A subclass says in `_draw` how lists are drawn, in `_step` what a list and its clicks teach, and in `_serve` how
-    both go on list after list without leaving compiled code.
+    A subclass implements `_draw`, which draws a list, and `_step`, which updates the weights. `_serve_compiled` is an
+    optional fast loop of both for click models that are tables of probabilities.
     """
 
     _rules: ClassVar[Rules] = {
@@ -81,8 +188,6 @@ class OnlineRanker(Ranker):
     decay: float
     random_state: Any
     coef_: Floats
-    views_: list[View]
-    view_coefs_: Floats
     n_learnt_: int
     n_ignored_: int
     run_: dict[str, NDArray[Any]]
@@ -98,17 +203,17 @@ class OnlineRanker(Ranker):
         X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
             The rows of the query.
         k : int
-            Rows to show; all of them where there are fewer.
+            Number of rows to show; all rows if there are fewer.
         prior : array-like of shape (n_rows,), optional
             Scores of these rows known before learning, such as those of the ranker in use so far; as in `predict`.
         rng : numpy.random.Generator, optional
-            Dice. None throws the ranker's own, which two copies of it would throw alike: where several servers show
-            lists of one model, let each bring its own.
+            Random generator. None uses the ranker's own, and copies of the ranker then draw the same numbers: if
+            several servers show lists of one model, pass a different generator in each.
 
         Returns
         -------
         Impression
-            The list. A ranker that was never fitted begins here, from zero.
+            The list. A ranker that was not fitted starts from zero weights.
         """
         check_values({"k": k}, {"k": whole(1)})
         check_parameters(self)
@@ -116,12 +221,12 @@ class OnlineRanker(Ranker):
             self._begin(X, prior)
         rows = self._checked_rows(X)
         known = as_prior(prior, rows.shape[0]) if self._check_prior(prior) else None  # type: ignore[arg-type]
-        rng_state = self.run_["rng_state"].copy() if rng is None else np.stack([seed_state(rng), seed_state(rng)])
-        number_of_it = int(next_u64(rng_state[IDS]))
-        drawn = self._draw(rows, known, rng_state[LISTS], k)
+        states = self.run_["rng_state"].copy() if rng is None else np.stack([seed_state(rng), seed_state(rng)])
+        identifier = int(next_u64(states[IDS]))
+        drawn = self._draw(rows, known, states[LISTS], k)
         if rng is None:
-            self.run_ = {**self.run_, "rng_state": rng_state}
-        return replace(drawn, id=number_of_it)
+            self.run_ = {**self.run_, "rng_state": states}
+        return replace(drawn, id=identifier)
 
     def learn(self, impression: Impression, clicks: ArrayLike) -> Self:
         """
@@ -130,15 +235,15 @@ class OnlineRanker(Ranker):
         Parameters
         ----------
         impression : Impression
-            What `show` returned, of this ranker or of a copy of it.
+            Returned by `show` of this ranker or of a copy of it.
         clicks : array-like of bool or number, shape (k,)
             For each rank, whether or how often it was clicked.
 
         Returns
         -------
         self
-            The ranker, one step further. A list that was learnt before, or drawn more than 65,536 steps ago, changes
-            nothing and is counted in `n_ignored_`.
+            The updated ranker. A list that was learnt before, or drawn more than 65,536 updates ago, changes nothing
+            and is counted in `n_ignored_`.
         """
         check_parameters(self)
         clicked = impression.as_clicks(clicks)
@@ -146,108 +251,103 @@ class OnlineRanker(Ranker):
             self._begin(impression.X, impression.prior)
         if impression.X.shape[1] != self.n_features_in_:
             raise InputError(
-                f"the impression has rows of {impression.X.shape[1]} features, but this ranker has "
-                f"{self.n_features_in_}; pass what its own show returned."
+                f"the impression has {impression.X.shape[1]} features, but this ranker has {self.n_features_in_}; pass "
+                "an impression that its own show returned."
             )
         self._check_prior(impression.prior)
-        name = np.uint64(impression.id)
-        if (self.run_["ids"] == name).any() or impression.version < self.n_learnt_ - MEMORY:
+        identifier = np.uint64(impression.id)
+        if (self.run_["ids"] == identifier).any() or impression.version < self.n_learnt_ - MEMORY:
             self.n_ignored_ += 1
             return self
-        W = self.view_coefs_.copy()
-        self._step(impression, clicked, W)
-        if not np.isfinite(W).all():
+        w = self.coef_.copy()
+        self._step(impression, clicked, w)
+        if not np.isfinite(w).all():
             raise InputError(f"the weights overflow with eta0={self.eta0:g}; scale the columns of X, or lower eta0.")
-        ids = np.append(self.run_["ids"], name)[-MEMORY:]
-        learnt = {"view_coefs_": W, "coef_": W.mean(axis=0), "n_learnt_": self.n_learnt_ + 1}
+        ids = np.append(self.run_["ids"], identifier)[-MEMORY:]
+        learnt = {"coef_": w, "n_learnt_": self.n_learnt_ + 1}
         self.__dict__ = {**vars(self), **learnt, "run_": {**self.run_, "ids": ids}}
         return self
 
     @abstractmethod
-    def _draw(self, rows: Any, prior: Floats | None, rng_state: NDArray[np.uint64], k: int) -> Impression:
+    def _draw(self, rows: Any, prior: Floats | None, rng_state: RngState, k: int) -> Impression:
         """Draw a list, without an id; `rng_state` is advanced."""
 
     @abstractmethod
-    def _step(self, impression: Impression, clicks: NDArray[np.bool_], W: Floats) -> None:
-        """Change the weights of the views, in place, by what a list teaches."""
+    def _step(self, impression: Impression, clicks: NDArray[np.bool_], w: Floats) -> None:
+        """Update the weights in place from a list and its clicks."""
 
     @abstractmethod
+    def _serve_compiled(
+        self, rows: Any, queries: JudgedQueries, user: ClickProbabilities, w: Floats, session: Session, ndcg: Floats
+    ) -> None:
+        """Do what `_serve` does, in compiled code."""
+
     def _serve(
-        self, rows: Any, collected: Collected, habits: Habits, W: Floats, rng_state: tuple[Any, Any], k: int,
-        n_learnt: int, worth: Floats,
+        self, X: Any, queries: JudgedQueries, user: ClickModel, w: Floats, session: Session, ndcg: Floats,
+        rng: np.random.Generator,
     ) -> None:  # fmt: skip
         """
-        Show, let click and learn, list after list; what `show`, a user and `learn` do in turns.
+        Show a list, let the user click and learn, once for each entry of `ndcg`.
 
-        rows: of all queries, as kernels see them.
-        W: weights of the views, changed in place.
-        rng_state: the ranker's, and those of sessions.
-        worth: receives nDCG of each list.
+        X: the rows of all queries.
+        w: weights, changed in place.
+        ndcg: receives nDCG of each list.
+        rng: random generator of the user.
         """
+        self.coef_ = w
+        for t in range(len(ndcg)):
+            q = int(random_below(session.rngs[0], len(queries.ideals)))
+            first, last = queries.starts[q], queries.starts[q + 1]
+            members = queries.order[first:last]
+            prior = queries.prior[members] if len(queries.prior) else None
+            self.n_learnt_ = session.n_learnt + t
+            impression = self._draw(X[members], prior, session.own_rng, session.k)
+            ndcg[t] = list_ndcg(queries.gains[first:last], impression.rows, queries.ideals[q])
+            clicks = user.clicks(queries.grades[first:last][impression.rows], rng)
+            self._step(impression, impression.as_clicks(clicks), w)
 
     def _score_rows(self, X: Any) -> Floats:
         """Return w · x."""
         return np.asarray(self._checked_rows(X) @ self.coef_, dtype=np.float64)
 
-    def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> Begun:
-        for_views, for_dice = rng.spawn(2)
-        views = self._views_of(data.n_features, for_views)
-        W = np.zeros((len(views), data.n_features))
-        for w, view in zip(W, views, strict=True):
-            problem = replace(in_unit(data, unit_range(data, False)), X=view.select(data.X))
-            found = smooth_loss(problem, "logistic", alpha=default_alpha(problem), tol=1e-14)
-            w[slice(None) if view.columns is None else view.columns] = found.coef
-        return _begun(W, views, for_dice)
+    def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> FittedOnline:
+        problem = in_unit(data, unit_range(data, False))
+        solution = smooth_loss(problem, "logistic", alpha=default_alpha(problem), tol=1e-14)
+        return _fitted(solution.coef, rng.spawn(2)[1])
 
     def _begin(self, X: Any, prior: Any) -> None:
-        """Start from zero, with the columns of X."""
+        """Start from zero weights, with the columns of X."""
         rows = as_rows(X)
-        found = self._columns(X, rows)
+        notes = self._columns(X, rows)
         if prior is not None:
             as_prior(prior, rows.shape[0])
-            found["has_prior_"] = True
-        # the same random state as after fit
-        for_views, for_dice = rng_of(self.random_state).spawn(2)[1].spawn(2)
-        views = self._views_of(rows.shape[1], for_views)
-        install(self, _begun(np.zeros((len(views), rows.shape[1])), views, for_dice), found)
-
-    def _views_of(self, d: int, rng: np.random.Generator) -> list[View]:
-        views = as_views(getattr(self, "views", 1), d, rng)
-        if not all(view.kernel.is_linear for view in views):
-            name = type(self).__name__
-            raise InputError(f"{name} is linear in each view's columns; put Landmarks before it, or use linear views.")
-        return views
-
-    @property
-    def _sees(self) -> Floats:
-        """1 where a view sees a column, else 0; no columns where a single view sees all, which is quicker."""
-        sees = np.zeros(self.view_coefs_.shape)
-        for line, view in zip(sees, self.views_, strict=True):
-            line[slice(None) if view.columns is None else view.columns] = 1.0
-        return np.empty((1, 0)) if len(sees) == 1 and sees.all() else sees
+            notes["has_prior_"] = True
+        # the same generators as after fit
+        rng = rng_of(self.random_state).spawn(2)[1].spawn(2)[1]
+        install(self, _fitted(np.zeros(rows.shape[1]), rng), notes)
 
     def _check_state(self) -> None:
-        """Raise where what `show` and `learn` go on from is not what they leave behind."""
-        rng_state, ids = self.run_["rng_state"], self.run_["ids"]
-        if rng_state.shape != (2, 4) or rng_state.dtype != np.uint64 or not rng_state.any(axis=1).all():
-            raise InputError("run_ holds no valid state of the random generators")
+        """Raise if a loaded model cannot continue: wrong generators, ids or weights."""
+        states, ids = self.run_["rng_state"], self.run_["ids"]
+        if states.shape != (2, 4) or states.dtype != np.uint64 or not states.any(axis=1).all():
+            raise InputError("run_ has no valid states of random generators")
         if ids.ndim != 1 or ids.dtype != np.uint64 or len(ids) > MEMORY:
-            raise InputError("the ids of learnt lists are none")
-        if self.view_coefs_.shape != (len(self.views_), self.n_features_in_):
-            raise InputError(f"the weights are not of {len(self.views_)} views of {self.n_features_in_} columns")
-        if not np.isfinite(self.view_coefs_).all() or self.view_coefs_.dtype != np.float64:
-            raise InputError("the weights are not finite")
+            raise InputError("run_ has no valid ids of learnt lists")
+        if self.coef_.shape != (self.n_features_in_,):
+            raise InputError(f"coef_ has shape {self.coef_.shape} for {self.n_features_in_} columns")
+        if not np.isfinite(self.coef_).all() or self.coef_.dtype != np.float64:
+            raise InputError("coef_ holds weights that are not finite")
         for count in (self.n_learnt_, self.n_ignored_):
             check_values({"count": count}, {"count": whole(0)})
 
 
-def _begun(W: Floats, views: list[View], rng: np.random.Generator) -> Begun:
+def _fitted(w: Floats, rng: np.random.Generator) -> FittedOnline:
     run: dict[str, NDArray[Any]] = {
         "rng_state": np.stack([seed_state(rng), seed_state(rng)]), "ids": np.empty(0, dtype=np.uint64)
     }  # fmt: skip
-    return Begun(W.mean(axis=0), views, W, 0, 0, run)
+    return FittedOnline(w, 0, 0, run)
 
 
-def rows_of(X: Any, prior: Floats | None) -> tuple[Any, NDArray[np.int64], Floats]:
-    """Return the rows of one query as kernels take them: rows, their numbers, and the prior, empty where none is."""
+def kernel_rows(X: Any, prior: Floats | None) -> tuple[Any, NDArray[np.int64], Floats]:
+    """Return the rows of one query for kernels: rows, their numbers, and the prior, empty if there is none."""
     return as_core_rows(X), np.arange(X.shape[0]), np.empty(0) if prior is None else prior

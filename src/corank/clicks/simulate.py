@@ -1,42 +1,180 @@
 """
-Simulate: a ranker serves users whose clicks are drawn from known grades, and learns from them.
+Simulate online learning: a ranker serves users whose clicks are drawn from known grades, and learns from them.
 
-Per list: a query is drawn, all alike; the ranker draws a list; the user reads it; the ranker learns. The loop is
-compiled as a whole, and gives what `show` and `learn` give, list by list. Memory does not grow with their number.
+For each list, a query is drawn uniformly, the ranker draws a list, the click model draws clicks, and the ranker learns.
+For built-in click models the whole loop is compiled; it computes the same as `show`, `clicks` and `learn` in Python.
+Memory does not grow with the number of lists.
 """
 
 from __future__ import annotations
 
 from copy import deepcopy
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from corank.clicks.click_models import User, as_grades, as_user
-from corank.clicks.curve import ClickCurve
-from corank.clicks.ranker import LISTS, OnlineRanker
-from corank.core.clicks.sessions import Collected
+from corank.clicks.click_models import ClickModel, as_click_model, as_grades, is_compiled
+from corank.clicks.ranker import LISTS, OnlineRanker, Session
+from corank.core.clicks.sessions import JudgedQueries
 from corank.core.random import seed_state
 from corank.core.rows.access import as_core_rows
 from corank.data.problem.ranking import RankingData
-from corank.errors import InputError
+from corank.errors import InputError, import_extra
 from corank.estimator.contract import check_parameters
 from corank.metrics import evaluate
 from corank.parameters import check_values, number, rng_of, seed, whole
 from corank.progress import progress
 
 Floats = NDArray[np.float64]
+Kind = Literal["offline", "online"]
 
-# lists between two looks at the keyboard
+# lists between two checks for Ctrl-C
 _AT_ONCE = 1 << 14
 _POINTS = 9
+
+
+@dataclass(frozen=True, eq=False)
+class ClickCurve:
+    """
+    Learning curve of an online ranker against the number of lists shown, returned by `simulate`.
+
+    Attributes
+    ----------
+    ranker, user : str
+        The ranker and the click model.
+    impressions : array of int64, shape (n_points,)
+        Number of lists shown.
+    offline : array of float64, shape (n_runs, n_points)
+        nDCG@k of the ranker at that time, on test rows, under corank's convention: queries without a relevant row are
+        left out, ties count by their expectation.
+    online : array of float64, shape (n_runs, n_points)
+        Σ_t discount^(t − 1) · nDCG@k of list t, over all lists so far; a list of a query without a relevant row
+        counts 0.
+    discount : float
+        Factor of a list's nDCG relative to the list before.
+    metric : str
+        The metric.
+    coefs : array of float64, shape (n_runs, n_features)
+        The final weights.
+    """
+
+    ranker: str
+    user: str
+    impressions: NDArray[np.int64]
+    offline: Floats
+    online: Floats
+    discount: float
+    metric: str
+    coefs: Floats
+
+    def mean(self, kind: Kind = "offline") -> Floats:
+        """
+        Average over runs.
+
+        Parameters
+        ----------
+        kind : {"offline", "online"}
+            Which curve.
+
+        Returns
+        -------
+        array of shape (n_points,)
+            The mean.
+        """
+        return np.asarray(self._values(kind).mean(axis=0))
+
+    def error(self, kind: Kind = "offline") -> Floats:
+        """
+        Return the standard error of the mean over runs.
+
+        Parameters
+        ----------
+        kind : {"offline", "online"}
+            Which curve.
+
+        Returns
+        -------
+        array of shape (n_points,)
+            NaN for a single run.
+        """
+        return _error(self._values(kind))
+
+    def gain(self, over: ClickCurve, kind: Kind = "offline") -> tuple[Floats, Floats]:
+        """
+        Compare with another curve run by run; runs of one `random_state` use the same queries and random numbers.
+
+        Parameters
+        ----------
+        over : ClickCurve
+            The other curve, with the same runs and points.
+        kind : {"offline", "online"}
+            Which curve.
+
+        Returns
+        -------
+        mean : array of shape (n_points,)
+            Mean difference.
+        error : array of shape (n_points,)
+            Its standard error; NaN for a single run.
+        """
+        if self.offline.shape != over.offline.shape or not np.array_equal(self.impressions, over.impressions):
+            raise InputError(
+                "the two curves differ in their runs or points; simulate both with the same n_runs and at."
+            )
+        difference = self._values(kind) - over._values(kind)
+        return np.asarray(difference.mean(axis=0)), _error(difference)
+
+    def plot(self, ax: Any = None, kind: Kind = "offline") -> Any:
+        """
+        Plot the mean with a band of two standard errors.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Axes to plot on; a new figure by default.
+        kind : {"offline", "online"}
+            Which curve.
+
+        Returns
+        -------
+        matplotlib Axes
+            The axes.
+        """
+        pyplot = import_extra("matplotlib.pyplot", "report")
+        ax = pyplot.subplots()[1] if ax is None else ax
+        mean, band = self.mean(kind), 2.0 * np.nan_to_num(self.error(kind))
+        (line,) = ax.plot(self.impressions, mean, label=self.ranker)
+        ax.fill_between(self.impressions, mean - band, mean + band, color=line.get_color(), alpha=0.2, linewidth=0)
+        ax.set_xscale("symlog", linthresh=10)
+        ax.set_xlabel("lists shown")
+        ax.set_ylabel(f"{self.metric} on test rows" if kind == "offline" else f"{self.metric} of lists, cumulative")
+        ax.legend()
+        return ax
+
+    def __repr__(self) -> str:
+        lines = [f"{self.ranker}, {self.user}, {len(self.offline)} runs", f"{'lists':>8} {'offline':>8} {'online':>9}"]
+        for count, offline, online in zip(self.impressions, self.mean(), self.mean("online"), strict=True):
+            lines.append(f"{count:>8} {offline:8.4f} {online:9.2f}")
+        lines.append(f"offline: {self.metric} on test rows; online: of the lists shown, discount {self.discount:g}")
+        return "\n".join(lines)
+
+    def _values(self, kind: Kind) -> Floats:
+        if kind not in ("offline", "online"):
+            raise InputError(f"kind is {kind!r}; pass 'offline' or 'online'.")
+        return self.offline if kind == "offline" else self.online
+
+
+def _error(values: Floats) -> Floats:
+    n = len(values)
+    return values.std(axis=0, ddof=1) / np.sqrt(n) if n > 1 else np.full(values.shape[1], np.nan)
 
 
 def simulate(
     ranker: OnlineRanker,
     data: RankingData,
-    user: str | User = "perfect",
+    user: str | ClickModel = "perfect",
     impressions: int = 10_000,
     *,
     test: RankingData | None = None,
@@ -48,33 +186,34 @@ def simulate(
     verbose: bool = False,
 ) -> ClickCurve:
     """
-    Let a ranker serve and learn from simulated users.
+    Let a ranker serve simulated users and learn from their clicks.
 
     Parameters
     ----------
     ranker : OnlineRanker
-        Who learns; it is not changed. One that is fitted goes on from its weights, in every run.
+        The ranker; it is not changed. A fitted ranker starts from its weights in every run.
     data : RankingData
-        Queries to serve, with a grade for every row, and a prior where the ranker shall have one.
-    user : str or User
-        "perfect", "navigational", "informational" or "almost_random", which are `CascadeClicks` that stop after a
-        click, or a user of your own.
+        Queries to serve, with a grade for every row, and a prior if the ranker should use one.
+    user : str or ClickModel
+        A name of `corank.clicks.CLICK_MODELS` ("perfect", "navigational", "informational", "almost_random": cascade
+        models that stop after a click), a click model, or any object with a method ``clicks(grades, rng)``. Built-in
+        models run in compiled code, others in Python.
     impressions : int
-        Lists to show.
+        Number of lists to show.
     test : RankingData, optional
-        Queries to measure the ranker on; `data` by default.
+        Queries to evaluate the ranker on; `data` by default.
     k : int
         Ranks of a list, and depth of nDCG.
     discount : float
-        What a list is worth less than the one before, in the online performance.
+        Factor of a list's nDCG relative to the list before, in the online performance.
     at : array-like of int, optional
-        Numbers of lists after which to measure; by default 0 and some up to `impressions`, evenly spread in proportion.
+        Numbers of lists after which to evaluate; by default 0 and a geometric sequence up to `impressions`.
     n_runs : int
-        Runs, each with dice of its own.
+        Number of runs, each with its own random numbers.
     random_state : int, RandomState or None
-        Seed; the same one gives two rankers the same queries and users the same random draws, run by run.
+        Random seed; with the same seed, two rankers get the same queries and users the same random numbers, run by run.
     verbose : bool
-        Whether to show a progress bar, on a terminal or in a notebook.
+        Whether to show a progress bar on a terminal or in a notebook.
 
     Returns
     -------
@@ -99,67 +238,68 @@ def simulate(
     }  # fmt: skip
     check_values(given, rules)
     if not isinstance(ranker, OnlineRanker):
-        raise InputError(f"ranker is a {type(ranker).__name__}, which cannot learn from clicks; pass PDGD, say.")
-    reader = as_user(user, _highest(data))
-    grades = as_grades(data.y, reader.habits)  # type: ignore[arg-type]
-    collected = collect(data, grades, k)
+        raise InputError(
+            f"ranker is a {type(ranker).__name__}, which cannot learn from clicks; pass PDGD or another OnlineRanker."
+        )
+    model = as_click_model(user, _highest(data))
+    compiled = is_compiled(model)
+    grades = as_grades(data.y, len(model.probabilities.click) if compiled else None)  # type: ignore[attr-defined,arg-type]
+    queries = judged_queries(data, grades, k)
     points = _points(at, impressions)
     rows, measured = as_core_rows(data.X), data if test is None else test
     if measured.n_features != data.n_features or (measured.prior is None) != (data.prior is None):
-        raise InputError("test differs from data in its number of features, or only one has a prior; make them alike.")
+        raise InputError(
+            "test differs from data in its number of features, or only one of them has a prior; make them alike."
+        )
     offline, online, coefs = [], [], []
     with progress(n_runs * impressions, "lists", verbose) as advance:
         for rng in rng_of(random_state).spawn(n_runs):
             begun = _begun(ranker, data, rng)
-            rng_state = np.stack([seed_state(rng), seed_state(rng)])
-            W, own = begun.view_coefs_.copy(), begun.run_["rng_state"][LISTS].copy()
-            earned, worth, done, sums = 0.0, 1.0, 0, []
+            rngs = np.stack([seed_state(rng), seed_state(rng)])
+            user_rng = np.random.default_rng(rngs[1])
+            w, own_rng = begun.coef_.copy(), begun.run_["rng_state"][LISTS].copy()
+            start = begun.n_learnt_
+            earned, factor, done, sums = 0.0, 1.0, 0, []
             values = []
             for point in points:
                 while done < point:
-                    lists = np.empty(min(_AT_ONCE, point - done))
-                    begun._serve(rows, collected, reader.habits, W, (own, rng_state), k, begun.n_learnt_ + done, lists)
-                    earned += worth * float(lists @ discount ** np.arange(len(lists)))
-                    worth *= discount ** len(lists)
-                    done += len(lists)
-                    advance(len(lists))
+                    ndcg = np.empty(min(_AT_ONCE, point - done))
+                    session = Session(own_rng, rngs, k, start + done)
+                    if compiled:
+                        begun._serve_compiled(rows, queries, model.probabilities, w, session, ndcg)  # type: ignore[attr-defined]
+                    else:
+                        begun._serve(data.X, queries, model, w, session, ndcg, user_rng)
+                    earned += factor * float(ndcg @ discount ** np.arange(len(ndcg)))
+                    factor *= discount ** len(ndcg)
+                    done += len(ndcg)
+                    advance(len(ndcg))
                 sums.append(earned)
-                values.append(_measure(measured, W.mean(axis=0), k))
+                values.append(_measure(measured, w, k))
             offline.append(values)
             online.append(sums)
-            coefs.append(W.mean(axis=0))
+            coefs.append(w)
     return ClickCurve(
-        str(ranker), str(reader), points, np.array(offline), np.array(online), float(discount), f"nDCG@{k}",
+        str(ranker), str(model), points, np.array(offline), np.array(online), float(discount), f"nDCG@{k}",
         np.array(coefs),
     )  # fmt: skip
 
 
-def collect(data: RankingData, grades: NDArray[np.int64], k: int) -> Collected:
-    """
-    Bring queries into the order in which sessions read them.
-
-    grades (n_rows,): checked.
-    k: ranks of a list.
-    """
+def judged_queries(data: RankingData, grades: NDArray[np.int64], k: int) -> JudgedQueries:
+    """Group rows by query for sessions with lists of k ranks; `grades` are checked."""
     order, starts = data.queries.order, data.starts
     of_rows = grades[order]
     gains = np.exp2(of_rows) - 1.0
-    best = order_inside(gains, starts)
-    places = np.arange(len(gains)) - np.repeat(starts[:-1], np.diff(starts))
-    worth = np.where(places < k, best / np.log2(places + 2.0), 0.0)
-    ideals = np.add.reduceat(worth, starts[:-1]) if len(starts) > 1 else np.empty(0)
-    prior = np.empty(0) if data.prior is None else data.prior
-    return Collected(order, starts, of_rows, gains, ideals, prior)
-
-
-def order_inside(values: Floats, starts: NDArray[np.int64]) -> Floats:
-    """Sort values inside blocks, the highest first."""
     blocks = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-    return np.asarray(values[np.lexsort((-values, blocks))])
+    best = gains[np.lexsort((-gains, blocks))]
+    places = np.arange(len(gains)) - np.repeat(starts[:-1], np.diff(starts))
+    discounted = np.where(places < k, best / np.log2(places + 2.0), 0.0)
+    ideals = np.add.reduceat(discounted, starts[:-1]) if len(starts) > 1 else np.empty(0)
+    prior = np.empty(0) if data.prior is None else data.prior
+    return JudgedQueries(order, starts, of_rows, gains, ideals, prior)
 
 
 def _begun(ranker: OnlineRanker, data: RankingData, rng: np.random.Generator) -> OnlineRanker:
-    """A copy of the ranker that has weights, and dice of this run."""
+    """Return a copy of the ranker with weights and the random generators of this run."""
     copy = deepcopy(ranker)
     copy.random_state = int(rng.integers(2**31))
     if not hasattr(copy, "run_"):
@@ -175,7 +315,7 @@ def _begun(ranker: OnlineRanker, data: RankingData, rng: np.random.Generator) ->
 
 def _highest(data: RankingData) -> int:
     if data.y is None or data.n_rows == 0 or np.isnan(data.y).any():
-        raise InputError("simulated users click by grades, and some rows have none; pass a grade for every row.")
+        raise InputError("some rows have no grade, but click models need grades; pass a grade for every row.")
     return int(data.y.max())
 
 
@@ -185,9 +325,9 @@ def _points(at: ArrayLike | None, impressions: int) -> NDArray[np.int64]:
         return np.unique(np.minimum(spread, impressions)).astype(np.int64)
     points = np.asarray(at)
     if points.ndim != 1 or not len(points) or points.dtype.kind not in "iu":
-        raise InputError(f"at is {at!r}; pass rising numbers of lists.")
+        raise InputError(f"at is {at!r}; pass increasing numbers of lists.")
     if (np.diff(points) <= 0).any() or points[0] < 0 or points[-1] > impressions:
-        raise InputError(f"at is {points.tolist()}; pass rising numbers of lists between 0 and {impressions}.")
+        raise InputError(f"at is {points.tolist()}; pass increasing numbers of lists between 0 and {impressions}.")
     return points.astype(np.int64)
 
 

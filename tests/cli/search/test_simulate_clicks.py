@@ -34,7 +34,7 @@ def test_a_prior_a_test_file_and_a_picture(says, graded, tmp_path):
     path, _ = graded
     picture = tmp_path / "clicks.png"
     words = ("--impressions", "20", "--runs", "2", "--prior", "1-3", "--test", str(path), "--plot", str(picture))
-    said = says("simulate-clicks", str(path), "--model", "clicked-pairs", *words)
+    said = says("simulate-clicks", str(path), "--model", "pairwise-epsilon-greedy", *words)
     assert "on the test rows" in said
     assert picture.read_bytes().startswith(b"\x89PNG")
     with pytest.raises(InputError, match=r"clicks\.png"):
@@ -45,7 +45,7 @@ def test_bad_words(says, graded):
     path, _ = graded
     with pytest.raises(InputError, match="--model rankrls cannot learn from clicks; choose pdgd"):
         says("simulate-clicks", str(path), "--model", "rankrls")
-    with pytest.raises(InputError, match="no user 'nobody'"):
+    with pytest.raises(InputError, match="unknown click model 'nobody'"):
         says("simulate-clicks", str(path), "--user", "nobody", "--impressions", "1")
     with pytest.raises(InputError, match="names feature 99"):
         says("simulate-clicks", str(path), "--prior", "99", "--impressions", "1")

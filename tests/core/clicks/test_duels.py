@@ -5,12 +5,12 @@ from itertools import product
 import numpy as np
 import pytest
 
-from corank.core.clicks.dueling import DuelPlan, draw_directions, learn_duel, room_for_duel, show_duel
+from corank.core.clicks.dueling import DuelSettings, draw_directions, duel_scratch, learn_duel, show_duel
 from corank.core.clicks.interleaving import expected_sign
 from corank.core.random import seed_state
 from corank.core.rows.access import as_core_rows
 
-PLAN = DuelPlan(0.1, 1.0, 1.0, 3.0)
+SETTINGS = DuelSettings(0.1, 1.0, 1.0, 3.0)
 
 
 @pytest.mark.parametrize("d", [1, 2, 5])
@@ -25,12 +25,12 @@ def test_directions_have_length_one_and_no_favourite(d):
 def test_candidates_rank_by_their_own_weights():
     rng = np.random.default_rng(0)
     X, w, prior = rng.normal(size=(8, 4)), rng.normal(size=4), rng.normal(size=8)
-    room = room_for_duel(8, 5, 3, 4, 3.0)
-    length = show_duel(as_core_rows(X), np.arange(8), prior, w, PLAN, seed_state(rng), 5, room)
+    scratch = duel_scratch(8, 5, 3, 4, 3.0)
+    length = show_duel(as_core_rows(X), np.arange(8), prior, w, SETTINGS, seed_state(rng), 5, scratch)
     assert length == 5
-    for j, weights in enumerate([w, *(w + room.directions)]):
-        np.testing.assert_array_equal(np.argsort(room.ranks[j]), np.argsort(-(prior + X @ weights)))
-    assert len(set(room.shown.tolist())) == 5
+    for j, weights in enumerate([w, *(w + scratch.directions)]):
+        np.testing.assert_array_equal(np.argsort(scratch.ranks[j]), np.argsort(-(prior + X @ weights)))
+    assert len(set(scratch.shown.tolist())) == 5
 
 
 def winners(ranks, shown, clicks, tau):
@@ -52,17 +52,17 @@ def test_a_step_goes_to_the_mean_of_expected_winners():
     rng = np.random.default_rng(1)
     X, rng_state = rng.normal(size=(6, 4)), seed_state(rng)
     for _ in range(20):
-        room, w = room_for_duel(6, 4, 3, 4, 3.0), np.zeros(4)
-        length = show_duel(as_core_rows(X), np.arange(6), np.empty(0), w, PLAN, rng_state, 4, room)
-        room.clicks[:] = rng.random(4) < 0.6
-        learn_duel(w, PLAN, 0, 6, length, room)
-        if not room.clicks.any():
+        scratch, w = duel_scratch(6, 4, 3, 4, 3.0), np.zeros(4)
+        length = show_duel(as_core_rows(X), np.arange(6), np.empty(0), w, SETTINGS, rng_state, 4, scratch)
+        scratch.clicks[:] = rng.random(4) < 0.6
+        learn_duel(w, SETTINGS, 0, 6, length, scratch)
+        if not scratch.clicks.any():
             assert not w.any()
             continue
-        value, shares = winners(room.ranks, room.shown, room.clicks, 3.0)
-        scratch = np.zeros(20), np.zeros(20)
-        found = [expected_sign(shares, len(shares), j, 0, *scratch) for j in range(1, 4)]
+        value, shares = winners(scratch.ranks, scratch.shown, scratch.clicks, 3.0)
+        memory = np.zeros(20), np.zeros(20)
+        found = [expected_sign(shares, len(shares), j, 0, *memory) for j in range(1, 4)]
         np.testing.assert_allclose(found, value[1:], atol=1e-12)
         won = np.flatnonzero(value[1:] > 1e-12)
-        wanted = 0.1 * room.directions[won].mean(axis=0) if len(won) else np.zeros(4)
+        wanted = 0.1 * scratch.directions[won].mean(axis=0) if len(won) else np.zeros(4)
         np.testing.assert_allclose(w, wanted, atol=1e-14)

@@ -19,28 +19,30 @@ def simulate_clicks(
         list[Path],
         typer.Argument(help="Graded rows: LETOR text (several are joined), a store, Parquet or CSV; - is stdin."),
     ],
-    model: Annotated[str, typer.Option("--model", "-m", help="Who learns: pdgd, clicked-pairs, dbgd, mgd.")] = "pdgd",
+    model: Annotated[
+        str, typer.Option("--model", "-m", help="Ranker: pdgd, pairwise-epsilon-greedy, dbgd, mgd.")
+    ] = "pdgd",
     user: Annotated[
-        str, typer.Option(help="Who clicks: perfect, navigational, informational, almost_random.")
+        str, typer.Option(help="Click model: perfect, navigational, informational, almost_random.")
     ] = "navigational",
     stop_after: Annotated[
-        str, typer.Option(help="What may end the reading: click, a clicked row, or any row.", metavar="click|any")
+        str, typer.Option(help="Rows that may end a session: clicked rows only, or any row.", metavar="click|any")
     ] = "click",
     test: Annotated[Path | None, typer.Option(help="Graded rows to measure on; those of DATA by default.")] = None,
     impressions: Annotated[int, typer.Option(min=0, help="Lists to show.")] = 10_000,
-    runs: Annotated[int, typer.Option(min=1, help="Runs, each with dice of its own.")] = 5,
+    runs: Annotated[int, typer.Option(min=1, help="Number of runs with different random numbers.")] = 5,
     k: Annotated[int, typer.Option(min=1, help="Rows of a list.")] = 10,
-    discount: Annotated[float, typer.Option(help="What a list is worth less than the one before, online.")] = 0.9995,
+    discount: Annotated[
+        float, typer.Option(help="Factor of a list's nDCG relative to the list before, online.")
+    ] = 0.9995,
     scale: Annotated[
         Scale | None, typer.Option(help="Scale features inside each query, to [0, 1] or to deviation 1.")
     ] = None,
     prior: Annotated[
         str | None,
-        typer.Option(
-            help="Features whose mean orders rows before anything is learnt, such as 21-25.", metavar="FEATURES"
-        ),
+        typer.Option(help="Features whose mean is the prior score, such as 21-25.", metavar="FEATURES"),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of every random choice.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
     assignments: Annotated[
         list[str] | None, typer.Option("--set", help="Any parameter of the model.", metavar="NAME=VALUE")
     ] = None,
@@ -48,12 +50,13 @@ def simulate_clicks(
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Let a ranker serve simulated users and learn from their clicks, and print how good it becomes, and its lists."""
+    """Let a ranker learn from simulated clicks, and print its learning curve."""
     import sys
 
     from corank.cli.learn.models import build, find_ranker, parse_features, require_features
     from corank.cli.tables import screen, show
     from corank.clicks import CascadeClicks, OnlineRanker, simulate
+    from corank.clicks.click_models import as_click_model
     from corank.data.durable.atomic import require_place
     from corank.data.formats.read import read
     from corank.data.problem.ranking import RankingData
@@ -63,7 +66,9 @@ def simulate_clicks(
 
     kind = find_ranker(model)
     if not issubclass(kind, OnlineRanker):
-        raise InputError(f"--model {model} cannot learn from clicks; choose pdgd, clicked-pairs, dbgd or mgd.")
+        raise InputError(
+            f"--model {model} cannot learn from clicks; choose pdgd, pairwise-epsilon-greedy, dbgd or mgd."
+        )
     ranker = build(kind, {}, assignments or [])
     known = None if prior is None else parse_features(prior, "--prior")
     if plot is not None:
@@ -80,8 +85,13 @@ def simulate_clicks(
     served = read_rows(data)
     measured = None if test is None else read_rows([test])
     highest = 0 if served.y is None else served.y.max()
+    clicks = as_click_model(user, highest)
+    if isinstance(clicks, CascadeClicks):
+        clicks = CascadeClicks(clicks.kind, clicks.grades, stop_after)
+    elif stop_after != "click":
+        raise InputError(f"--stop-after applies to cascade models, and {user!r} is not one; leave it out.")
     curve = simulate(
-        ranker, served, CascadeClicks(user, 3 if highest < 3 else 5, stop_after), impressions, test=measured, k=k,
+        ranker, served, clicks, impressions, test=measured, k=k,
         discount=discount, n_runs=runs, random_state=seed, verbose=sys.stderr.isatty(),
     )  # fmt: skip
     rows = zip(

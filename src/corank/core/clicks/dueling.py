@@ -1,14 +1,14 @@
 # mypy: disable-error-code="no-untyped-call"
 """
-Dueling bandits: a linear ranker goes towards those of its neighbours that users seem to prefer.
+Dueling bandit gradient descent for linear rankers.
 
-For each list, directions u_j of length 1 are drawn; w and the candidates w + δ u_j each rank the rows, the rankings
-are blended into one list by chance (`corank.core.clicks.interleaving.blend_by_chance`), and
+For each list, directions u_j of length 1 are drawn. w and the candidates w + δ u_j each rank the rows, the rankings are
+interleaved (`corank.core.clicks.interleaving.interleave_probabilistic`), and
 
     w ← w + η mean {u_j: E sign(clicks of candidate j − clicks of w) > 0}.
 
 One candidate: dueling bandit gradient descent (Yue and Joachims, 2009); several: multileave gradient descent (Schuth et
-al., 2016), mean-winner. The expectation is over who contributed the clicked rows, and exact.
+al., 2016), mean-winner. The expectation is over which ranking contributed the clicked rows, and exact.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.core.clicks.interleaving import blend_by_chance, expected_sign, share_clicks
+from corank.core.clicks.interleaving import assign_clicks, expected_sign, interleave_probabilistic
 from corank.core.clicks.policies import best_first, shuffle
 from corank.core.jit import jit
 from corank.core.random import random_uniform
 from corank.core.rows.access import dot
 
 
-class DuelPlan(NamedTuple):
+class DuelSettings(NamedTuple):
     """
-    The numbers that stay fixed during duels.
+    Constants of a dueling bandit.
 
-    eta0, decay: the step after n lists is eta0 · decay^n.
-    delta: how far candidates are away.
-    tau: chances fall as rank^−τ.
+    eta0, decay: the step length after n lists is eta0 · decay^n.
+    delta: distance of the candidates from w.
+    tau: a ranking contributes rows in proportion to rank^−τ.
     """
 
     eta0: float
@@ -41,23 +41,23 @@ class DuelPlan(NamedTuple):
     tau: float
 
 
-class DuelRoom(NamedTuple):
+class DuelScratch(NamedTuple):
     """
-    Room for one list of k of n rows, drawn from m rankings.
+    One list of k of n rows, drawn from m rankings, and working memory.
 
     directions (m − 1, d): u_j.
-    ranks (m, n): of each row, 0 for the best; the first line is that of w.
-    worth (n,): rank^−τ.
-    known (n,): scores of w.
-    scores (n,), order (n,), left (n,), won (m,), shares (k, m), law, new (2 k + 1,): scratch.
-    shown, log_chances, grades, clicks (k,): the list.
+    ranks (m, n): rank of each row, 0 for the best; the first line is that of w.
+    softmax (n,): rank^−τ.
+    scores (n,): of w.
+    candidate_scores (n,), order (n,), left (n,), won (m,), shares (k, m), law, new (2 k + 1,): working memory.
+    shown, log_propensities, grades, clicks (k,): the list.
     """
 
     directions: NDArray[np.float64]
     ranks: NDArray[np.int64]
+    candidate_scores: NDArray[np.float64]
     scores: NDArray[np.float64]
-    known: NDArray[np.float64]
-    worth: NDArray[np.float64]
+    softmax: NDArray[np.float64]
     order: NDArray[np.int64]
     left: NDArray[np.bool_]
     won: NDArray[np.bool_]
@@ -65,16 +65,16 @@ class DuelRoom(NamedTuple):
     law: NDArray[np.float64]
     new: NDArray[np.float64]
     shown: NDArray[np.int64]
-    log_chances: NDArray[np.float64]
+    log_propensities: NDArray[np.float64]
     grades: NDArray[np.int64]
     clicks: NDArray[np.bool_]
 
 
-def room_for_duel(n: int, k: int, n_candidates: int, d: int, tau: float) -> DuelRoom:
-    """Make room for lists of up to k of n rows."""
+def duel_scratch(n: int, k: int, n_candidates: int, d: int, tau: float) -> DuelScratch:
+    """Allocate memory for lists of up to k of n rows."""
     k, m = min(n, k), n_candidates + 1
     whole, flags = np.int64, np.bool_
-    return DuelRoom(
+    return DuelScratch(
         np.zeros((n_candidates, d)), np.zeros((m, n), dtype=whole), np.zeros(n), np.zeros(n),
         np.arange(1, n + 1, dtype=np.float64) ** -tau, np.zeros(n, dtype=whole), np.zeros(n, dtype=flags),
         np.zeros(m, dtype=flags), np.zeros((k, m)), np.zeros(2 * k + 1), np.zeros(2 * k + 1),
@@ -84,7 +84,7 @@ def room_for_duel(n: int, k: int, n_candidates: int, d: int, tau: float) -> Duel
 
 @jit
 def draw_directions(rng_state, U):  # type: ignore[no-untyped-def]
-    """Write directions, all alike: Gaussian numbers (Marsaglia's polar method), brought to length 1."""
+    """Write uniform directions: Gaussian vectors (Marsaglia's polar method), normalised to length 1."""
     for j in range(len(U)):
         squares = 0.0
         for i in range(0, U.shape[1], 2):
@@ -103,51 +103,54 @@ def draw_directions(rng_state, U):  # type: ignore[no-untyped-def]
 
 
 @jit
-def show_duel(rows, members, prior, w, plan, rng_state, k, room):  # type: ignore[no-untyped-def]
-    """Draw candidates and the list that compares them with w, and return its length."""
+def show_duel(rows, members, prior, w, settings, rng_state, k, scratch):  # type: ignore[no-untyped-def]
+    """Draw candidates and the interleaved list that compares them with w; return its length."""
     n = len(members)
-    scores, known, order, ranks = room.scores[:n], room.known[:n], room.order[:n], room.ranks[:, :n]
-    draw_directions(rng_state, room.directions)
+    scores, candidate_scores = scratch.scores[:n], scratch.candidate_scores[:n]
+    order, ranks = scratch.order[:n], scratch.ranks[:, :n]
+    draw_directions(rng_state, scratch.directions)
     for i in range(n):
-        known[i] = dot(rows, np.uint64(members[i]), w) + (prior[members[i]] if len(prior) > 0 else 0.0)
+        scores[i] = dot(rows, np.uint64(members[i]), w) + (prior[members[i]] if len(prior) > 0 else 0.0)
         order[i] = i
-    # rows that a ranking does not tell apart stand in one random order, the same for all rankings
+    # tied rows get one random order, the same for all rankings
     shuffle(order, rng_state)
     tied = order.copy()
     for j in range(len(ranks)):
         for i in range(n):
-            scores[i] = known[i]
+            candidate_scores[i] = scores[i]
             if j > 0:
-                scores[i] += plan.delta * dot(rows, np.uint64(members[i]), room.directions[j - 1])
+                candidate_scores[i] += settings.delta * dot(rows, np.uint64(members[i]), scratch.directions[j - 1])
         order[:] = tied
-        best_first(scores, order, n)
+        best_first(candidate_scores, order, n)
         for rank in range(n):
             ranks[j, order[rank]] = rank
     length = min(n, k)
-    blend_by_chance(ranks, room.worth, rng_state, room.shown[:length], room.log_chances[:length], room.left[:n])
+    interleave_probabilistic(
+        ranks, scratch.softmax, rng_state, scratch.shown[:length], scratch.log_propensities[:length], scratch.left[:n]
+    )
     return length
 
 
 @jit
-def learn_duel(w, plan, n_learnt, n, length, room):  # type: ignore[no-untyped-def]
+def learn_duel(w, settings, n_learnt, n, length, scratch):  # type: ignore[no-untyped-def]
     """
-    Go towards the candidates that won.
+    Move w towards the mean of the winning candidates.
 
-    n_learnt: lists learnt from when this one was drawn.
+    n_learnt: lists learnt when this one was drawn.
     n, length: rows of the query, and ranks of the list.
     """
-    ranks, shown, clicks = room.ranks[:, :n], room.shown[:length], room.clicks[:length]
-    n_clicks = share_clicks(ranks, room.worth, shown, clicks, room.left[:n], room.shares)
+    ranks, shown, clicks = scratch.ranks[:, :n], scratch.shown[:length], scratch.clicks[:length]
+    n_clicks = assign_clicks(ranks, scratch.softmax, shown, clicks, scratch.left[:n], scratch.shares)
     if n_clicks == 0:
         return
     n_winners = 0
     for j in range(1, len(ranks)):
-        room.won[j] = expected_sign(room.shares, n_clicks, j, 0, room.law, room.new) > 0.0
-        n_winners += room.won[j]
+        scratch.won[j] = expected_sign(scratch.shares, n_clicks, j, 0, scratch.law, scratch.new) > 0.0
+        n_winners += scratch.won[j]
     if n_winners == 0:
         return
-    eta = plan.eta0 * plan.decay**n_learnt / n_winners
+    eta = settings.eta0 * settings.decay**n_learnt / n_winners
     for j in range(1, len(ranks)):
-        if room.won[j]:
+        if scratch.won[j]:
             for i in range(len(w)):
-                w[i] += eta * room.directions[j - 1, i]
+                w[i] += eta * scratch.directions[j - 1, i]

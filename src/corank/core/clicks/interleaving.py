@@ -1,9 +1,8 @@
 # mypy: disable-error-code="no-untyped-call"
 """
-One list out of several rankings, and whose rows the clicks on it speak for.
+Interleave m rankings of n rows into one list of k rows, and credit the clicks on it to the rankings.
 
-A ranking is a line of row numbers, best first; ranks are the same turned around, 0 for the best. m rankings, n rows,
-k ranks of the list.
+A ranking is an array of row numbers, best first; ranks are its inverse, 0 for the best.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from corank.core.clicks.policies import shuffle
-from corank.core.clicks.updates import passed_over
+from corank.core.clicks.updates import n_examined
 from corank.core.jit import jit
 from corank.core.random import random_below, random_uniform
 
@@ -35,11 +34,11 @@ def _is_among(row, rows, n):  # type: ignore[no-untyped-def]
 
 
 @jit
-def draft_teams(rankings, rng_state, shown, teams):  # type: ignore[no-untyped-def]
+def interleave_team_draft(rankings, rng_state, shown, teams):  # type: ignore[no-untyped-def]
     """
-    Let rankings choose in turns, in a new order each round, and write whose choice each row was.
+    Let rankings choose rows in turns, in a new random order each round, and write which ranking chose each row.
 
-    What all rankings begin with is nobody's choice: a click there says nothing of any of them.
+    A common prefix of all rankings belongs to no team: a click there does not distinguish them.
     """
     m, n = rankings.shape
     k, at = len(shown), 0
@@ -68,51 +67,12 @@ def draft_teams(rankings, rng_state, shown, teams):  # type: ignore[no-untyped-d
 
 
 @jit
-def merge_two(rankings, rng_state, shown):  # type: ignore[no-untyped-def]
-    """Merge two rankings so that any beginning of the list holds as many of the best of one as of the other, or one
-    more; a coin decides which is ahead."""
-    k, at = len(shown), 0
-    ahead = np.int64(random_below(rng_state, 2))
-    places = np.zeros(2, dtype=np.int64)
-    while at < k:
-        j = ahead if places[ahead] <= places[1 - ahead] else 1 - ahead
-        row = rankings[j, places[j]]
-        places[j] += 1
-        if not _is_among(row, shown, at):
-            shown[at] = row
-            at += 1
-
-
-@jit
-def credit_two(rankings, shown, clicks, out):  # type: ignore[no-untyped-def]
+def interleave_probabilistic(ranks, softmax, rng_state, shown, log_propensities, left):  # type: ignore[no-untyped-def]
     """
-    Count the clicked rows among the best κ of each of two rankings (Joachims, 2003).
+    Draw each row from a ranking chosen at random, with probability proportional to softmax[rank] over the rows left.
 
-    κ is where the lowest clicked row stands in the ranking that has it higher.
-    """
-    out[:] = 0.0
-    lowest = -1
-    for rank in range(len(clicks)):
-        if clicks[rank]:
-            lowest = rank
-    if lowest < 0:
-        return
-    depth = 0
-    while rankings[0, depth] != shown[lowest] and rankings[1, depth] != shown[lowest]:
-        depth += 1
-    for j in range(2):
-        for rank in range(len(clicks)):
-            if clicks[rank] and _is_among(shown[rank], rankings[j], depth + 1):
-                out[j] += 1.0
-
-
-@jit
-def blend_by_chance(ranks, worth, rng_state, shown, log_chances, left):  # type: ignore[no-untyped-def]
-    """
-    Draw each row from a ranking chosen at random, with chances in proportion to worth[rank] over the rows left.
-
-    worth (n,): (rank + 1)^−τ.
-    left (n,): scratch.
+    softmax (n,): (rank + 1)^−τ.
+    left (n,): working memory.
     """
     m, n = ranks.shape
     left[:] = True
@@ -121,48 +81,48 @@ def blend_by_chance(ranks, worth, rng_state, shown, log_chances, left):  # type:
         total = 0.0
         for row in range(n):
             if left[row]:
-                total += worth[ranks[j, row]]
+                total += softmax[ranks[j, row]]
         aim = random_uniform(rng_state) * total
         chosen = -1
         for row in range(n):
             if left[row]:
                 chosen = row
-                aim -= worth[ranks[j, row]]
+                aim -= softmax[ranks[j, row]]
                 if aim < 0.0:
                     break
         shown[at] = chosen
         left[chosen] = False
-    log_chances[:] = 0.0
+    log_propensities[:] = 0.0
     for of_ranking in ranks:
-        of_left = _worth_left(of_ranking, worth, left)
+        of_left = _sum_left(of_ranking, softmax, left)
         for at in range(len(shown) - 1, -1, -1):
-            own = worth[of_ranking[shown[at]]]
+            own = softmax[of_ranking[shown[at]]]
             of_left += own
-            log_chances[at] += own / of_left
-    log_chances[:] = np.log(log_chances / m)
+            log_propensities[at] += own / of_left
+    log_propensities[:] = np.log(log_propensities / m)
 
 
 @jit
-def _worth_left(ranks, worth, left):  # type: ignore[no-untyped-def]
+def _sum_left(ranks, softmax, left):  # type: ignore[no-untyped-def]
     """
-    Return Σ worth over the rows that are left.
+    Return Σ softmax over the rows left.
 
-    Sums grow from the end of a list to its beginning; from the other end, differences would cancel.
+    Callers add the rows of a list from its end to its beginning; subtracting from the other end would cancel.
     """
     total = 0.0
     for row in range(len(ranks)):
         if left[row]:
-            total += worth[ranks[row]]
+            total += softmax[ranks[row]]
     return total
 
 
 @jit
-def share_clicks(ranks, worth, shown, clicks, left, shares):  # type: ignore[no-untyped-def]
+def assign_clicks(ranks, softmax, shown, clicks, left, shares):  # type: ignore[no-untyped-def]
     """
-    Write, for each click, the chance that its row came from each ranking; return the number of clicks.
+    Write, for each click, the probability that each ranking contributed its row; return the number of clicks.
 
-    left (n,): scratch.
-    shares (k, m): one line a click.
+    left (n,): working memory.
+    shares (k, m): one line per click.
     """
     n_clicks = 0
     for at in range(len(shown)):
@@ -173,10 +133,10 @@ def share_clicks(ranks, worth, shown, clicks, left, shares):  # type: ignore[no-
     for at in range(len(shown)):
         left[shown[at]] = False
     for j in range(len(ranks)):
-        of_left = _worth_left(ranks[j], worth, left)
+        of_left = _sum_left(ranks[j], softmax, left)
         line = n_clicks
         for at in range(len(shown) - 1, -1, -1):
-            own = worth[ranks[j, shown[at]]]
+            own = softmax[ranks[j, shown[at]]]
             of_left += own
             if clicks[at]:
                 line -= 1
@@ -193,11 +153,11 @@ def share_clicks(ranks, worth, shown, clicks, left, shares):  # type: ignore[no-
 @jit
 def expected_sign(shares, n_clicks, i, j, law, new):  # type: ignore[no-untyped-def]
     """
-    Return E sign(clicks of ranking i − clicks of ranking j), each click given to one ranking by its shares.
+    Return E sign(clicks of ranking i − clicks of ranking j), each click assigned to a ranking by its shares.
 
-    The difference is a walk of n_clicks steps of −1, 0 or 1, whose law is carried along exactly.
+    The difference is a random walk of n_clicks steps of −1, 0 or 1; its distribution is updated exactly.
 
-    law, new (2 k + 1,): scratch.
+    law, new (2 k + 1,): working memory.
     """
     c = n_clicks
     law[: 2 * c + 1] = 0.0
@@ -211,7 +171,7 @@ def expected_sign(shares, n_clicks, i, j, law, new):  # type: ignore[no-untyped-
                 moved = up * law[at - 1]
             if at < 2 * c:
                 moved += down * law[at + 1]
-            # in this order the law of two that share alike is symmetric to the last bit, and the sign exactly 0
+            # in this order the law of rankings with equal shares is symmetric to the last bit: the sign is exactly 0
             new[at] = stay * law[at] + moved
         for at in range(c - click - 1, c + click + 2):
             law[at] = new[at]
@@ -222,8 +182,8 @@ def expected_sign(shares, n_clicks, i, j, law, new):  # type: ignore[no-untyped-
 
 
 @jit
-def blend_by_union(rankings, rng_state, shown):  # type: ignore[no-untyped-def]
-    """Draw rank r from the rows that some ranking has among its best r, and that are not shown yet, all alike."""
+def interleave_pairwise(rankings, rng_state, shown):  # type: ignore[no-untyped-def]
+    """Draw rank r uniformly from the rows that some ranking has among its best r and that are not shown yet."""
     m = len(rankings)
     choices = np.empty(m * len(shown), dtype=np.int64)
     for at in range(len(shown)):
@@ -233,7 +193,7 @@ def blend_by_union(rankings, rng_state, shown):  # type: ignore[no-untyped-def]
 
 @jit
 def list_choices(rankings, shown, at, choices):  # type: ignore[no-untyped-def]
-    """Write the rows that may stand at rank `at` of such a list, and return how many they are."""
+    """Write the rows that may be drawn at rank `at`, and return their number."""
     n_choices = 0
     for rank in range(at + 1):
         for j in range(len(rankings)):
@@ -245,18 +205,18 @@ def list_choices(rankings, shown, at, choices):  # type: ignore[no-untyped-def]
 
 
 @jit
-def credit_pairs(rankings, ranks, shown, clicks, out):  # type: ignore[no-untyped-def]
+def credit_pairwise(rankings, ranks, shown, clicks, out):  # type: ignore[no-untyped-def]
     """
-    Give each ranking, for every clicked row that it prefers to one passed over, or the other way round, ± a weight.
+    Credit each ranking with ± a weight for every pair of a clicked and a skipped row, by its order of the two.
 
-    A pair counts where both rows could have stood at the higher of their two ranks, and so in either order, alike. The
-    weight is the inverse of the chance that the row that could be chosen earlier was not, before both could (Oosterhuis
-    and de Rijke, 2017).
+    A pair counts if both rows could have been drawn at the higher of their two ranks, so that both orders were equally
+    likely. The weight is the inverse probability that the row available earlier was not drawn before both were
+    available (Oosterhuis and de Rijke, 2017).
     """
     m, k = len(rankings), len(shown)
     out[:] = 0.0
-    seen = passed_over(clicks)
-    if seen == 0:
+    examined = n_examined(clicks)
+    if examined == 0:
         return
     choices = np.empty(m * k, dtype=np.int64)
     stays, first = np.empty(k), np.empty(k, dtype=np.int64)
@@ -265,17 +225,17 @@ def credit_pairs(rankings, ranks, shown, clicks, out):  # type: ignore[no-untype
         first[at] = k
         for j in range(m):
             first[at] = min(first[at], ranks[j, shown[at]])
-    for a in range(seen):
+    for a in range(examined):
         if not clicks[a]:
             continue
-        for b in range(seen):
+        for b in range(examined):
             if clicks[b]:
                 continue
             early, late = min(first[a], first[b]), max(first[a], first[b])
             if late > min(a, b):
                 continue
-            chance = 1.0
+            probability = 1.0
             for at in range(early, late):
-                chance *= stays[at]
+                probability *= stays[at]
             for j in range(m):
-                out[j] += 1.0 / chance if ranks[j, shown[a]] < ranks[j, shown[b]] else -1.0 / chance
+                out[j] += 1.0 / probability if ranks[j, shown[a]] < ranks[j, shown[b]] else -1.0 / probability

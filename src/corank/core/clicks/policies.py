@@ -1,10 +1,10 @@
 # mypy: disable-error-code="no-untyped-call"
 """
-Policies: lists of k rows drawn from scores, each row with the logarithm of its chance given the rows above it.
+Policies that draw lists of k rows from scores, with the log-propensity of each row given the rows above it.
 
-Plackett–Luce draws rank by rank in proportion to e^score: the k largest of score + Gumbel noise, in order (Yellott,
-1977), without an exponential that could overflow. ε-greedy takes, at each rank, the best row that is left (of equal
-ones, any) or, with chance ε, any row.
+Plackett–Luce draws each rank in proportion to e^score: the k largest of score + Gumbel noise, in order (Yellott, 1977),
+without an exponential that could overflow. ε-greedy takes, at each rank, the best row left (ties at random) or, with
+probability ε, any row.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ def log_add(a, b):  # type: ignore[no-untyped-def]
 
 @jit
 def best_first(scores, order, k):  # type: ignore[no-untyped-def]
-    """Move the k best of the rows in `order` to its front, best first; of equal ones the earlier comes first."""
+    """Move the k best of the rows in `order` to its front, best first; ties keep their order."""
     n = len(order)
     for at in range(1, n):
         row = order[at]
         score = scores[row]
-        # beyond rank k nothing need be in order
+        # rows beyond rank k need no order
         place = min(at, k)
         if place == k and not score > scores[order[k - 1]]:
             continue
         while place > 0 and scores[order[place - 1]] < score:
             place -= 1
-        # rows from `place` on move down by one; the one that falls out of the front takes the place of the newcomer
+        # rows from `place` on move down by one; the one that leaves the front takes the place of the new row
         if at > k:
             order[at] = order[k - 1]
             last = k - 1
@@ -54,18 +54,18 @@ def best_first(scores, order, k):  # type: ignore[no-untyped-def]
 
 @jit
 def shuffle(order, rng_state):  # type: ignore[no-untyped-def]
-    """Bring numbers into a random order."""
+    """Shuffle numbers in place."""
     for i in range(len(order) - 1, 0, -1):
         j = np.int64(random_below(rng_state, i + 1))
         order[i], order[j] = order[j], order[i]
 
 
 @jit
-def draw_list(policy, epsilon, scores, rng_state, shown, log_chances, noisy, order):  # type: ignore[no-untyped-def]
+def draw_list(policy, epsilon, scores, rng_state, shown, log_propensities, noisy, order):  # type: ignore[no-untyped-def]
     """
-    Draw a list of len(shown) rows, with the log-chance of each given those above it.
+    Draw a list of len(shown) rows, with the log-propensity of each given those above it.
 
-    noisy, order: room for one number and one row number of each row.
+    noisy, order: working memory, one entry per row.
     """
     n, k = len(scores), len(shown)
     for i in range(n):
@@ -75,11 +75,11 @@ def draw_list(policy, epsilon, scores, rng_state, shown, log_chances, noisy, ord
             noisy[i] = scores[i] - math.log(max(-math.log1p(-random_uniform(rng_state)), _TINY))
         best_first(noisy, order, k)
         shown[:] = order[:k]
-        log_chances[:] = scores[shown]
+        log_propensities[:] = scores[shown]
         log_left = log_rest(scores, order, k)
         for rank in range(k - 1, -1, -1):
             log_left = log_add(log_left, scores[shown[rank]])
-            log_chances[rank] -= log_left
+            log_propensities[rank] -= log_left
         return
     shuffle(order, rng_state)
     best_first(scores, order, n)
@@ -88,21 +88,21 @@ def draw_list(policy, epsilon, scores, rng_state, shown, log_chances, noisy, ord
         explores = random_uniform(rng_state) < epsilon
         at = rank + np.int64(random_below(rng_state, left)) if explores else np.int64(rank)
         row, best = order[at], scores[order[rank]]
-        chance = epsilon / left
+        probability = epsilon / left
         if scores[row] == best:
             n_best = 1
             while rank + n_best < n and scores[order[rank + n_best]] == best:
                 n_best += 1
-            chance += (1.0 - epsilon) / n_best
+            probability += (1.0 - epsilon) / n_best
         for i in range(at, rank, -1):
             order[i] = order[i - 1]
         order[rank] = row
-        shown[rank], log_chances[rank] = row, math.log(chance)
+        shown[rank], log_propensities[rank] = row, math.log(probability)
 
 
 @jit
 def log_rest(scores, order, k):  # type: ignore[no-untyped-def]
-    """Return log Σ e^score over the rows in `order` from place k on; −∞ where there is none."""
+    """Return log Σ e^score over the rows in `order` from position k on; −∞ without any."""
     highest = -math.inf
     for i in range(k, len(order)):
         highest = max(highest, scores[order[i]])

@@ -1,5 +1,10 @@
 # mypy: disable-error-code="no-untyped-call"
-"""Sessions of simulated users, list after list, in one compiled loop: show, click, learn."""
+"""
+Simulated sessions, in one compiled loop: show a list, draw the user's clicks, learn.
+
+The loop covers users whose behaviour is a table of probabilities (`ClickProbabilities`); other click models run in
+Python, see `corank.clicks.ranker`.
+"""
 
 from __future__ import annotations
 
@@ -8,21 +13,35 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.core.clicks.click_models import list_worth, read_list
 from corank.core.clicks.dueling import learn_duel, show_duel
 from corank.core.clicks.updates import learn_list, show_list
 from corank.core.jit import jit
-from corank.core.random import random_below
+from corank.core.random import random_below, random_uniform
 
 
-class Collected(NamedTuple):
+class ClickProbabilities(NamedTuple):
     """
-    Queries with grades, as sessions see them.
+    Parameters of a user who examines a list from the top.
+
+    click, stop (n_grades,): probabilities that an examined row of each grade is clicked, and ends the session.
+    eta: rank r is examined with probability r^−eta, if it is reached.
+    needs_click: whether only a clicked row may end the session.
+    """
+
+    click: NDArray[np.float64]
+    stop: NDArray[np.float64]
+    eta: float
+    needs_click: bool
+
+
+class JudgedQueries(NamedTuple):
+    """
+    Queries with grades.
 
     order (n_rows,), starts (n_queries + 1,): query q has the rows ``order[starts[q]:starts[q + 1]]``.
     grades (n_rows,): whole numbers from 0, in that order.
     gains (n_rows,): 2^grade − 1, in that order.
-    ideals (n_queries,): Σ gain/discount of the best list of k rows.
+    ideals (n_queries,): DCG of the best list of k rows.
     prior (n_rows,) or (0,): scores before learning, by row number.
     """
 
@@ -35,40 +54,71 @@ class Collected(NamedTuple):
 
 
 @jit
-def _read(habits, collected, first, length, rng_state, room):  # type: ignore[no-untyped-def]
+def draw_clicks(user, grades, rng_state, clicks):  # type: ignore[no-untyped-def]
+    """
+    Write which of the rows with these grades are clicked, and return how many ranks were reached.
+
+    Two random numbers are drawn for every rank, reached or not, so that those of a rank do not depend on the ranks
+    above.
+    """
+    reached = len(grades)
+    for rank in range(len(grades)):
+        for_click, for_stop = random_uniform(rng_state), random_uniform(rng_state)
+        clicks[rank] = False
+        if rank >= reached:
+            continue
+        grade = grades[rank]
+        examined = (rank + 1.0) ** -user.eta
+        clicks[rank] = for_click < examined * user.click[grade]
+        if (clicks[rank] or not user.needs_click) and for_stop < user.stop[grade]:
+            reached = rank + 1
+    return reached
+
+
+@jit
+def list_ndcg(gains, shown, ideal):  # type: ignore[no-untyped-def]
+    """Return nDCG of a list, Σ gain of rank r / log2(r + 1) over the ideal; 0 for a query without gains."""
+    total = 0.0
+    for rank in range(len(shown)):
+        total += gains[shown[rank]] / np.log2(rank + 2.0)
+    return total / ideal if ideal > 0.0 else 0.0
+
+
+@jit
+def _click(user, queries, first, length, rng_state, scratch):  # type: ignore[no-untyped-def]
     for rank in range(length):
-        room.grades[rank] = collected.grades[first + room.shown[rank]]
-    read_list(habits, room.grades[:length], rng_state, room.clicks[:length])
+        scratch.grades[rank] = queries.grades[first + scratch.shown[rank]]
+    draw_clicks(user, scratch.grades[:length], rng_state, scratch.clicks[:length])
 
 
 @jit
-def run_lists(rows, collected, habits, plan, W, sees, ranker_state, rng_state, k, n_learnt, worth, room):  # type: ignore[no-untyped-def]
+def run_lists(rows, queries, user, settings, w, own_rng, rngs, k, n_learnt, ndcg, scratch):  # type: ignore[no-untyped-def]
     """
-    Let a linear ranker serve and learn from len(worth) lists; `worth` receives nDCG of each.
+    Let a linear ranker serve and learn from len(ndcg) lists; `ndcg` receives nDCG of each.
 
-    ranker_state: random state of the ranker; rng_state (2, 4): that of the choice of queries, and that of the user.
-    n_learnt: lists it has learnt from already.
+    own_rng: state of the ranker's generator; rngs (2, 4): those that draw queries and clicks.
+    n_learnt: lists learnt before.
     """
-    n_queries = len(collected.ideals)
-    for t in range(len(worth)):
-        q = np.int64(random_below(rng_state[0], n_queries))
-        first, last = collected.starts[q], collected.starts[q + 1]
-        members = collected.order[first:last]
-        length = show_list(rows, members, collected.prior, W, plan, ranker_state, k, room)
-        worth[t] = list_worth(collected.gains[first:last], room.shown[:length], collected.ideals[q])
-        _read(habits, collected, first, length, rng_state[1], room)
-        learn_list(rows, members, collected.prior, W, sees, plan, n_learnt + t, length, room)
+    n_queries = len(queries.ideals)
+    for t in range(len(ndcg)):
+        q = np.int64(random_below(rngs[0], n_queries))
+        first, last = queries.starts[q], queries.starts[q + 1]
+        members = queries.order[first:last]
+        length = show_list(rows, members, queries.prior, w, settings, own_rng, k, scratch)
+        ndcg[t] = list_ndcg(queries.gains[first:last], scratch.shown[:length], queries.ideals[q])
+        _click(user, queries, first, length, rngs[1], scratch)
+        learn_list(rows, members, queries.prior, w, settings, n_learnt + t, length, scratch)
 
 
 @jit
-def run_duels(rows, collected, habits, plan, w, ranker_state, rng_state, k, n_learnt, worth, room):  # type: ignore[no-untyped-def]
-    """Let a dueling bandit serve and learn from len(worth) lists; as `run_lists`."""
-    n_queries = len(collected.ideals)
-    for t in range(len(worth)):
-        q = np.int64(random_below(rng_state[0], n_queries))
-        first, last = collected.starts[q], collected.starts[q + 1]
-        members = collected.order[first:last]
-        length = show_duel(rows, members, collected.prior, w, plan, ranker_state, k, room)
-        worth[t] = list_worth(collected.gains[first:last], room.shown[:length], collected.ideals[q])
-        _read(habits, collected, first, length, rng_state[1], room)
-        learn_duel(w, plan, n_learnt + t, last - first, length, room)
+def run_duels(rows, queries, user, settings, w, own_rng, rngs, k, n_learnt, ndcg, scratch):  # type: ignore[no-untyped-def]
+    """Let a dueling bandit serve and learn from len(ndcg) lists; parameters as in `run_lists`."""
+    n_queries = len(queries.ideals)
+    for t in range(len(ndcg)):
+        q = np.int64(random_below(rngs[0], n_queries))
+        first, last = queries.starts[q], queries.starts[q + 1]
+        members = queries.order[first:last]
+        length = show_duel(rows, members, queries.prior, w, settings, own_rng, k, scratch)
+        ndcg[t] = list_ndcg(queries.gains[first:last], scratch.shown[:length], queries.ideals[q])
+        _click(user, queries, first, length, rngs[1], scratch)
+        learn_duel(w, settings, n_learnt + t, last - first, length, scratch)

@@ -1,28 +1,23 @@
 # mypy: disable-error-code="no-untyped-call"
 """
-What one list with its clicks teaches linear rankers of one or more views.
+Online updates of a linear ranker from one list and its clicks.
 
-Every clicked row a is preferred to every row b that was passed over: not clicked, at or above the rank after the last
-click. With f the scores the list was drawn by and m_v = f_v(a) − f_v(b) the margin of view v,
+Every clicked row a is preferred to every skipped row b: not clicked, and at or above the rank after the last click.
+With f the scores from which the list was drawn and m = f(a) − f(b),
 
-    PDGD           w_v ← w_v + η Σ_ab ρ_ab σ(m_v) σ(−m_v) (a − b)_v,    ρ_ab = P(R*) / (P(R) + P(R*)),
+    PDGD           w ← w + η Σ_ab ρ_ab σ(m) σ(−m) (a − b),    ρ_ab = P(R*) / (P(R) + P(R*)),
 
 R the list, R* the list with a and b exchanged (equations 9 and 10 of Oosterhuis and de Rijke, 2018). Between ranks
-i < j of the two, both chances have the same numerators, so that with D_r the sum of e^f over the rows not above rank r
+i < j of the two, both probabilities have the same numerators, so that with D_r the sum of e^f over the rows not above
+rank r
 
-    log P(R*)/P(R) = Σ_{r = i+1..j} log D_r − log D*_r,    D*_r = D_r − e^{f of rank j} + e^{f of rank i},
+    log P(R*)/P(R) = Σ_{r = i+1..j} log D_r − log D*_r,    D*_r = D_r − e^{f of rank j} + e^{f of rank i}.
 
-a sum without the row of rank j, never a difference: all in logarithms. m_v and ρ are those of the moment when the list
-was drawn, so that a step depends on its impression alone, and steps may come in any order.
+D* is computed as a sum without the row of rank j, never as a difference, and everything in logarithms. m and ρ are
+those
+at the time the list was drawn: a step depends on its impression alone, and steps may be applied in any order.
 
-    pairs          w_v ← w_v + η Σ_ab g(m_v) (a − b)_v,    g = −ℓ', at the weights of today,
-
-and, for either, agreement of M views on the rows U without a click, over all pairs p of them:
-
-    w_v ← w_v − 4 coupling η mean_p Σ_{u≠v} (m_v − m_u) p_v,
-
-as in `corank.core.pairs.coupled_descent`, at the weights after the step of the clicks. It needs no pair, since
-mean_p (g_a − g_b)(a − b) = 2/(n − 1) Σ_a (g_a − ḡ) a; a step beyond 1/(M mean_p ‖p‖²), which would overshoot, is cut.
+    pairs          w ← w + η Σ_ab g(m) (a − b),    g = −ℓ', at the current weights.
 """
 
 from __future__ import annotations
@@ -39,14 +34,13 @@ from corank.core.pairs.losses import negative_gradient
 from corank.core.rows.access import add_scaled, dot
 
 
-class ClickPlan(NamedTuple):
+class UpdateSettings(NamedTuple):
     """
-    The numbers that stay fixed while a linear ranker learns from clicks.
+    Constants of a ranker's updates.
 
-    policy, loss: codes of `corank.core.clicks.policies` and `corank.core.pairs.losses`; a loss is read with ε-greedy
-    lists only. epsilon: share of exploration.
-    eta0, decay: the step after n lists is eta0 · decay^n.
-    coupling: weight of the views' agreement.
+    policy, loss: codes of `corank.core.clicks.policies` and `corank.core.pairs.losses`; the loss is used with ε-greedy
+    lists only. epsilon: probability of exploration.
+    eta0, decay: the learning rate after n lists is eta0 · decay^n.
     """
 
     policy: int
@@ -54,73 +48,60 @@ class ClickPlan(NamedTuple):
     epsilon: float
     eta0: float
     decay: float
-    coupling: float
 
 
-class Room(NamedTuple):
+class ListScratch(NamedTuple):
     """
-    Room for one list: of n rows, k of them shown, M views.
+    One list of k out of n rows, and working memory.
 
-    of_views (n, M): f_v of each row, on top of the prior.
-    scores (n,): their mean.
-    noisy (n + 1,), order (n,), change, own (d,): scratch.
-    shown, log_chances, grades, clicks (k,): the list.
-    pulls (n, M): what each row's features are added with.
+    scores (n,): f of each row, prior included.
+    noisy (n + 1,), order (n,): working memory.
+    shown, log_propensities, grades, clicks (k,): the list.
+    row_weights (n,): factor of each row's features in the gradient.
     """
 
-    of_views: NDArray[np.float64]
     scores: NDArray[np.float64]
     noisy: NDArray[np.float64]
     order: NDArray[np.int64]
     shown: NDArray[np.int64]
-    log_chances: NDArray[np.float64]
+    log_propensities: NDArray[np.float64]
     grades: NDArray[np.int64]
     clicks: NDArray[np.bool_]
-    pulls: NDArray[np.float64]
-    change: NDArray[np.float64]
-    own: NDArray[np.float64]
+    row_weights: NDArray[np.float64]
 
 
-def room_for(n: int, k: int, n_views: int, d: int) -> Room:
-    """Make room for lists of up to k of n rows."""
+def list_scratch(n: int, k: int) -> ListScratch:
+    """Allocate memory for lists of up to k of n rows."""
     k = min(n, k)
-    ints = [np.zeros(size, dtype=np.int64) for size in (n, k, k)]
-    return Room(
-        np.zeros((n, n_views)), np.zeros(n), np.zeros(n + 1), ints[0], ints[1], np.zeros(k), ints[2],
-        np.zeros(k, dtype=np.bool_), np.zeros((n, n_views)), np.zeros(d), np.zeros(d),
-    )  # fmt: skip
+    order, shown, grades = (np.zeros(size, dtype=np.int64) for size in (n, k, k))
+    clicks = np.zeros(k, dtype=np.bool_)
+    return ListScratch(np.zeros(n), np.zeros(n + 1), order, shown, np.zeros(k), grades, clicks, np.zeros(n))
 
 
 @jit
-def score_rows(rows, members, prior, W, of_views, scores):  # type: ignore[no-untyped-def]
-    """Write f_v of each member on top of its prior (empty: none), and the mean over views."""
-    M = len(W)
+def score_rows(rows, members, prior, w, scores):  # type: ignore[no-untyped-def]
+    """Write w · x plus the prior (empty: none) of each member."""
     for i in range(len(members)):
         row = np.uint64(members[i])
-        known = prior[members[i]] if len(prior) > 0 else 0.0
-        total = 0.0
-        for v in range(M):
-            of_views[i, v] = dot(rows, row, W[v]) + known
-            total += of_views[i, v]
-        scores[i] = total / M
+        scores[i] = dot(rows, row, w) + (prior[members[i]] if len(prior) > 0 else 0.0)
 
 
 @jit
-def show_list(rows, members, prior, W, plan, rng_state, k, room):  # type: ignore[no-untyped-def]
+def show_list(rows, members, prior, w, settings, rng_state, k, scratch):  # type: ignore[no-untyped-def]
     """Score the members of a query, draw a list of up to k of them, and return its length."""
     n = len(members)
-    score_rows(rows, members, prior, W, room.of_views, room.scores)
+    score_rows(rows, members, prior, w, scratch.scores)
     length = min(n, k)
     draw_list(
-        plan.policy, plan.epsilon, room.scores[:n], rng_state, room.shown[:length], room.log_chances[:length],
-        room.noisy, room.order[:n],
+        settings.policy, settings.epsilon, scratch.scores[:n], rng_state, scratch.shown[:length],
+        scratch.log_propensities[:length], scratch.noisy, scratch.order[:n],
     )  # fmt: skip
     return length
 
 
 @jit
-def passed_over(clicks):  # type: ignore[no-untyped-def]
-    """Return how many ranks, from the top, count as seen: those down to the one after the last click; 0 without any."""
+def n_examined(clicks):  # type: ignore[no-untyped-def]
+    """Return how many ranks are assumed to be examined: down to the one after the last click; 0 without clicks."""
     for rank in range(len(clicks) - 1, -1, -1):
         if clicks[rank]:
             return min(rank + 2, len(clicks))
@@ -128,22 +109,22 @@ def passed_over(clicks):  # type: ignore[no-untyped-def]
 
 
 @inline
-def _logistic_slope(margin):  # type: ignore[no-untyped-def]
+def _logistic_derivative(margin):  # type: ignore[no-untyped-def]
     """Return σ(m) σ(−m)."""
     e = math.exp(-abs(margin))
     return e / ((1.0 + e) * (1.0 + e))
 
 
 @jit
-def flipped_share(scores, log_tails, i, j):  # type: ignore[no-untyped-def]
+def exchange_probability(scores, log_tails, i, j):  # type: ignore[no-untyped-def]
     """
-    Return P(R*) / (P(R) + P(R*)) for the list and the list with ranks i < j exchanged.
+    Return P(R*) / (P(R) + P(R*)), where R* is the list with ranks i < j exchanged.
 
     scores (k,): f of the rows shown, by rank.
-    log_tails (k + 1,): log D_r; the last is that of the rows not shown.
+    log_tails (k + 1,): log D_r; the last entry is that of the rows not shown.
     """
     log_ratio = 0.0
-    # log of the sum over rows from rank r on, without rank j and with rank i
+    # log of the sum over rows from rank r on, with rank i instead of rank j
     log_left = log_add(log_tails[j + 1], scores[i])
     for r in range(j, i, -1):
         if r < j:
@@ -154,84 +135,79 @@ def flipped_share(scores, log_tails, i, j):  # type: ignore[no-untyped-def]
 
 
 @jit
-def pull_pdgd(scores, of_views, shown, log_unshown, clicks, log_tails, pulls):  # type: ignore[no-untyped-def]
+def pdgd_gradient(scores, shown, log_unshown, clicks, log_tails, row_weights):  # type: ignore[no-untyped-def]
     """
-    Write, for each rank and view, what its row is added with in a step of PDGD of rate 1; return whether any is.
+    Write the factor of each shown row in the PDGD gradient; return whether there is any preference.
 
-    scores (n,), of_views (n, M): f and f_v of the rows of the query.
+    scores (n,): f of the rows of the query.
     log_unshown: log Σ e^f over the rows that were not shown.
-    log_tails (k + 1 or more,): scratch.
+    log_tails (k + 1 or more,): working memory.
     """
-    k, seen = len(shown), passed_over(clicks)
-    pulls[:k] = 0.0
-    if seen == 0:
+    k, examined = len(shown), n_examined(clicks)
+    row_weights[:k] = 0.0
+    if examined == 0:
         return False
     f = scores[shown]
     log_tails[k] = log_unshown
     for r in range(k - 1, -1, -1):
         log_tails[r] = log_add(log_tails[r + 1], f[r])
-    any_pull = False
-    for a in range(seen):
+    any_pair = False
+    for a in range(examined):
         if not clicks[a]:
             continue
-        for b in range(seen):
+        for b in range(examined):
             if clicks[b]:
                 continue
-            any_pull = True
-            share = flipped_share(f, log_tails, min(a, b), max(a, b))
-            for v in range(of_views.shape[1]):
-                g = share * _logistic_slope(of_views[shown[a], v] - of_views[shown[b], v])
-                pulls[a, v] += g
-                pulls[b, v] -= g
-    return any_pull
+            any_pair = True
+            rho = exchange_probability(f, log_tails, min(a, b), max(a, b))
+            g = rho * _logistic_derivative(f[a] - f[b])
+            row_weights[a] += g
+            row_weights[b] -= g
+    return any_pair
 
 
 @jit
-def pull_pairs(loss, of_views, shown, clicks, pulls):  # type: ignore[no-untyped-def]
-    """Write, for each rank and view, what its row is added with in a step of rate 1 on all pairs; whether any is."""
-    k, seen = len(shown), passed_over(clicks)
-    pulls[:k] = 0.0
-    any_pull = False
-    for a in range(seen):
+def pairwise_gradient(loss, scores, shown, clicks, row_weights):  # type: ignore[no-untyped-def]
+    """Write the factor of each shown row in the gradient of all pairs; return whether any is not zero."""
+    k, examined = len(shown), n_examined(clicks)
+    row_weights[:k] = 0.0
+    is_nonzero = False
+    for a in range(examined):
         if not clicks[a]:
             continue
-        for b in range(seen):
+        for b in range(examined):
             if clicks[b]:
                 continue
-            for v in range(of_views.shape[1]):
-                g = negative_gradient(loss, 1.0, of_views[shown[a], v] - of_views[shown[b], v])
-                any_pull |= g != 0.0
-                pulls[a, v] += g
-                pulls[b, v] -= g
-    return any_pull
+            g = negative_gradient(loss, 1.0, scores[shown[a]] - scores[shown[b]])
+            is_nonzero |= g != 0.0
+            row_weights[a] += g
+            row_weights[b] -= g
+    return is_nonzero
 
 
 @jit
-def learn_list(rows, members, prior, W, sees, plan, n_learnt, length, room):  # type: ignore[no-untyped-def]
+def learn_list(rows, members, prior, w, settings, n_learnt, length, scratch):  # type: ignore[no-untyped-def]
     """
-    Take the step that the list in `room` and its clicks ask for.
+    Update w in place from the list in `scratch` and its clicks.
 
     rows, members, prior: as in `show_list`.
-    W (M, d): changed in place.
-    sees (M, d): 1 where a view sees a column, else 0; (1, 0) for a single view of all columns.
-    n_learnt: lists learnt from when this one was drawn, which decides the rate.
+    n_learnt: lists learnt when this one was drawn; it sets the learning rate.
     length: ranks of the list.
     """
     n = len(members)
-    shown, clicks, pulls = room.shown[:length], room.clicks[:length], room.pulls
-    eta = plan.eta0 * plan.decay**n_learnt
-    if plan.policy == PLACKETT_LUCE:
-        _unshown_last(shown, n, room.order)
-        unshown = log_rest(room.scores, room.order[:n], length)
-        moves = pull_pdgd(room.scores, room.of_views, shown, unshown, clicks, room.noisy, pulls)
+    shown, clicks, row_weights = scratch.shown[:length], scratch.clicks[:length], scratch.row_weights
+    eta = settings.eta0 * settings.decay**n_learnt
+    if settings.policy == PLACKETT_LUCE:
+        _unshown_last(shown, n, scratch.order)
+        unshown = log_rest(scratch.scores, scratch.order[:n], length)
+        moves = pdgd_gradient(scratch.scores, shown, unshown, clicks, scratch.noisy, row_weights)
     else:
-        score_rows(rows, members, prior, W, room.of_views, room.scores)
-        moves = pull_pairs(plan.loss, room.of_views, shown, clicks, pulls)
+        score_rows(rows, members, prior, w, scratch.scores)
+        moves = pairwise_gradient(settings.loss, scratch.scores, shown, clicks, row_weights)
     if moves:
-        for v in range(len(W)):
-            _add(rows, members, shown, eta, pulls, v, W, sees, room.change)
-    if plan.coupling > 0.0 and len(W) > 1:
-        _agree(rows, members, W, sees, 4.0 * plan.coupling * eta, shown, clicks, room)
+        for rank in range(length):
+            if row_weights[rank] != 0.0:
+                add_scaled(rows, np.uint64(members[shown[rank]]), eta * row_weights[rank], w)
 
 
 @jit
@@ -247,65 +223,3 @@ def _unshown_last(shown, n, order):  # type: ignore[no-untyped-def]
         if not is_shown:
             order[at] = row
             at += 1
-
-
-@jit
-def _add(rows, members, some, eta, pulls, v, W, sees, change):  # type: ignore[no-untyped-def]
-    """Add η Σ_i pulls[i, v] x_i, i over `some` members, to the columns that view v sees."""
-    if sees.shape[1] == 0:
-        for i in range(len(some)):
-            if pulls[i, v] != 0.0:
-                add_scaled(rows, np.uint64(members[some[i]]), eta * pulls[i, v], W[v])
-        return
-    change[:] = 0.0
-    for i in range(len(some)):
-        if pulls[i, v] != 0.0:
-            add_scaled(rows, np.uint64(members[some[i]]), eta * pulls[i, v], change)
-    for j in range(len(change)):
-        W[v, j] += change[j] * sees[v, j]
-
-
-@jit
-def _agree(rows, members, W, sees, weight, shown, clicks, room):  # type: ignore[no-untyped-def]
-    """Bring views nearer to each other on the rows without a click."""
-    n, M, others = len(members), len(W), room.order
-    m = 0
-    for i in range(n):
-        is_clicked = False
-        for rank in range(len(shown)):
-            is_clicked |= clicks[rank] and shown[rank] == i
-        if not is_clicked:
-            others[m] = i
-            m += 1
-    if m < 2:
-        return
-    of_views, gaps, change, own = room.of_views, room.pulls, room.change, room.own
-    # mean_p ‖p‖² = 2/(m − 1) (Σ ‖x‖² − m ‖x̄‖²), of all columns: an upper bound for every view
-    change[:] = 0.0
-    squares = 0.0
-    for i in range(m):
-        row = np.uint64(members[others[i]])
-        add_scaled(rows, row, 1.0 / m, change)
-        # own stays zero between rows: x − x is exact
-        add_scaled(rows, row, 1.0, own)
-        squares += dot(rows, row, own)
-        add_scaled(rows, row, -1.0, own)
-        for v in range(M):
-            of_views[i, v] = dot(rows, row, W[v])
-    mean_square = 0.0
-    for j in range(len(change)):
-        mean_square += change[j] * change[j]
-    spread = 2.0 / (m - 1) * (squares - m * mean_square)
-    if not spread > 0.0:
-        return
-    weight = min(weight, 1.0 / (M * spread))
-    for v in range(M):
-        mean = of_views[:m, v].sum() / m
-        for i in range(m):
-            of_views[i, v] -= mean
-    for i in range(m):
-        total = of_views[i].sum()
-        for v in range(M):
-            gaps[i, v] = -2.0 / (m - 1) * (M * of_views[i, v] - total)
-    for v in range(M):
-        _add(rows, members, others[:m], weight, gaps, v, W, sees, change)

@@ -1,4 +1,4 @@
-"""Blends against enumeration: who gets which row, and no favour from users who cannot tell rankings apart."""
+"""Interleaving against enumeration of all lists, assignments and clicks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 
-from corank.core.clicks import interleaving as blends
+from corank.core.clicks import interleaving as kernels
 from corank.core.random import seed_state
 
 TWO = np.array([[0, 1, 2, 3], [0, 3, 1, 2]])
@@ -16,7 +16,7 @@ THREE = np.array([[0, 1, 2, 3], [3, 1, 0, 2], [1, 0, 3, 2]])
 
 def ranks_of(rankings):
     ranks = np.empty_like(rankings)
-    blends.invert(rankings, ranks)
+    kernels.invert(rankings, ranks)
     return ranks
 
 
@@ -47,11 +47,11 @@ def drafts(rankings, k):
 
 @pytest.mark.parametrize("rankings", [TWO, THREE], ids=["two", "three"])
 @pytest.mark.parametrize("k", [2, 4])
-def test_teams_are_drafted_as_told(rankings, k):
+def test_teams_are_drafted_in_random_rounds(rankings, k):
     n, rng_state, counts = 20_000, seed_state(np.random.default_rng(0)), {}
     shown, teams = np.zeros(k, dtype=np.int64), np.zeros(k, dtype=np.int64)
     for _ in range(n):
-        blends.draft_teams(rankings, rng_state, shown, teams)
+        kernels.interleave_team_draft(rankings, rng_state, shown, teams)
         key = tuple(shown.tolist()), tuple(teams.tolist())
         counts[key] = counts.get(key, 0) + 1
     wanted = drafts(rankings, k)
@@ -61,42 +61,22 @@ def test_teams_are_drafted_as_told(rankings, k):
         assert abs(count - n * p) <= 5.0 * np.sqrt(n * p * (1.0 - p)) + 1e-9
 
 
-def test_two_rankings_are_merged_fairly():
-    lists = set()
-    for seed in range(20):
-        shown = np.zeros(4, dtype=np.int64)
-        blends.merge_two(np.array([[0, 1, 2, 3], [1, 2, 0, 3]]), seed_state(np.random.default_rng(seed)), shown)
-        lists.add(tuple(shown.tolist()))
-    # the first is ahead: 0 | 1 | 1→2: by hand; and the second is ahead
-    assert lists == {(0, 1, 2, 3), (1, 0, 2, 3)}
-
-
-def test_balanced_credit_counts_clicks_as_deep_as_the_lowest_one():
-    rankings, out = np.array([[0, 1, 2, 3], [2, 1, 3, 0]]), np.zeros(2)
-    blends.credit_two(rankings, np.array([0, 2, 1]), np.array([False, True, False]), out)
-    assert out.tolist() == [0.0, 1.0]  # row 2 is the first of the second ranking
-    blends.credit_two(rankings, np.array([0, 2, 1]), np.array([True, False, True]), out)
-    assert out.tolist() == [2.0, 1.0]  # row 1 is second in both: depth 2 holds rows 0, 1 and 2, 1
-    blends.credit_two(rankings, np.array([0, 2, 1]), np.zeros(3, dtype=bool), out)
-    assert out.tolist() == [0.0, 0.0]
-
-
 def chances_of(rankings, rows, tau):
-    """Probability of each row of a list blended by chance, ranking by ranking."""
+    """Probability of each row of a probabilistic list."""
     ranks, left, chances = np.argsort(rankings, axis=1), list(range(rankings.shape[1])), []
     for row in rows:
-        worth = (ranks[:, left] + 1.0) ** -tau
-        chances.append(((ranks[:, row] + 1.0) ** -tau / worth.sum(axis=1)).mean())
+        softmax = (ranks[:, left] + 1.0) ** -tau
+        chances.append(((ranks[:, row] + 1.0) ** -tau / softmax.sum(axis=1)).mean())
         left.remove(row)
     return np.array(chances)
 
 
 @pytest.mark.parametrize("k", [2, 4])
-def test_lists_blended_by_chance_have_their_chances(k):
-    n, rng_state, counts, worth = 20_000, seed_state(np.random.default_rng(0)), {}, np.arange(1.0, 5.0) ** -2.0
+def test_probabilistic_lists_have_their_probabilities(k):
+    n, rng_state, counts, softmax = 20_000, seed_state(np.random.default_rng(0)), {}, np.arange(1.0, 5.0) ** -2.0
     shown, chances, left, ranks = np.zeros(k, dtype=np.int64), np.zeros(k), np.zeros(4, dtype=bool), ranks_of(THREE)
     for _ in range(n):
-        blends.blend_by_chance(ranks, worth, rng_state, shown, chances, left)
+        kernels.interleave_probabilistic(ranks, softmax, rng_state, shown, chances, left)
         rows = tuple(shown.tolist())
         if rows not in counts:
             np.testing.assert_allclose(np.exp(chances), chances_of(THREE, rows, 2.0), rtol=1e-12)
@@ -121,7 +101,7 @@ def unions(rankings, k):
 def test_lists_are_drawn_from_the_union_of_the_best():
     n, rng_state, counts, shown = 20_000, seed_state(np.random.default_rng(0)), {}, np.zeros(3, dtype=np.int64)
     for _ in range(n):
-        blends.blend_by_union(THREE, rng_state, shown)
+        kernels.interleave_pairwise(THREE, rng_state, shown)
         counts[tuple(shown.tolist())] = counts.get(tuple(shown.tolist()), 0) + 1
     wanted = dict(unions(THREE, 3))
     assert sum(wanted.values()) == pytest.approx(1.0)
@@ -146,7 +126,7 @@ def blind(pattern, click, stop):
 def test_users_who_click_on_anything_prefer_no_ranking(rankings, k):
     """Every list and every pattern of clicks: credits are equal in expectation for all rankings."""
     ranks, m = ranks_of(rankings), len(rankings)
-    worth, left = np.arange(1.0, 5.0) ** -3.0, np.zeros(4, dtype=bool)
+    softmax, left = np.arange(1.0, 5.0) ** -3.0, np.zeros(4, dtype=bool)
     by_team, by_chance, by_pairs = np.zeros(m), np.zeros(m), np.zeros(m)
     credit, shares = np.zeros(m), np.zeros((k, m))
     lists = [(rows, float(chances_of(rankings, rows, 3.0).prod())) for rows in permutations(range(4), k)]
@@ -156,10 +136,10 @@ def test_users_who_click_on_anything_prefer_no_ranking(rankings, k):
             chosen = np.array(teams)[clicks]
             by_team += p * of_clicks * np.bincount(chosen[chosen >= 0], minlength=m)
         for rows, p in lists:
-            n_clicks = blends.share_clicks(ranks, worth, np.array(rows), clicks, left, shares)
+            n_clicks = kernels.assign_clicks(ranks, softmax, np.array(rows), clicks, left, shares)
             by_chance += p * of_clicks * shares[:n_clicks].sum(axis=0)
         for rows, p in unions(rankings, k):
-            blends.credit_pairs(rankings, ranks, np.array(rows), clicks, credit)
+            kernels.credit_pairwise(rankings, ranks, np.array(rows), clicks, credit)
             by_pairs += p * of_clicks * credit
     np.testing.assert_allclose(by_chance, by_chance[0], rtol=1e-12)
     np.testing.assert_allclose(by_pairs, 0.0, atol=1e-12)
@@ -169,27 +149,15 @@ def test_users_who_click_on_anything_prefer_no_ranking(rankings, k):
 
 def test_users_who_click_on_the_better_row_prefer_the_ranking_that_has_it_higher():
     """Row 3 is the only good one: the second ranking has it second, the first last."""
-    ranks, worth, left = ranks_of(TWO), np.arange(1.0, 5.0) ** -3.0, np.zeros(4, dtype=bool)
+    ranks, softmax, left = ranks_of(TWO), np.arange(1.0, 5.0) ** -3.0, np.zeros(4, dtype=bool)
     earned, credit, shares = np.zeros((3, 2)), np.zeros(2), np.zeros((3, 2))
     for (rows, teams), p in drafts(TWO, 3).items():
         chosen = np.array(teams)[np.array(rows) == 3]
         earned[0] += p * np.bincount(chosen[chosen >= 0], minlength=2)
     for rows in permutations(range(4), 3):
-        n = blends.share_clicks(ranks, worth, np.array(rows), np.array(rows) == 3, left, shares)
+        n = kernels.assign_clicks(ranks, softmax, np.array(rows), np.array(rows) == 3, left, shares)
         earned[1] += chances_of(TWO, rows, 3.0).prod() * shares[:n].sum(axis=0)
     for rows, p in unions(TWO, 3):
-        blends.credit_pairs(TWO, ranks, np.array(rows), np.array(rows) == 3, credit)
+        kernels.credit_pairwise(TWO, ranks, np.array(rows), np.array(rows) == 3, credit)
         earned[2] += p * credit
     assert (earned[:, 1] > earned[:, 0]).all()
-
-
-def test_balanced_interleaving_prefers_a_ranking_that_moves_one_row_to_the_end():
-    """One click anywhere: the known bias of the method (Radlinski et al., 2008), which is why it is not the default."""
-    rankings, total = np.array([[0, 1, 2, 3], [1, 2, 3, 0]]), np.zeros(2)
-    for seed in range(40):
-        shown, out = np.zeros(4, dtype=np.int64), np.zeros(2)
-        blends.merge_two(rankings, seed_state(np.random.default_rng(seed)), shown)
-        for rank in range(4):
-            blends.credit_two(rankings, shown, np.arange(4) == rank, out)
-            total += np.sign(out - out[::-1])
-    assert total[1] > total[0] + 20

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import inspect
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from corank.clicks import CascadeClicks, PositionClicks
-from corank.clicks.click_models import TABLES, as_user
+from corank.cli.search.simulate_clicks import simulate_clicks
+from corank.clicks import CLICK_MODELS, CascadeClicks, PositionClicks
+from corank.clicks.click_models import TABLES, as_click_model, is_compiled
 from corank.errors import InputError
 
 
@@ -25,7 +29,7 @@ def rates(user, grades, n=20_000):
     return np.mean([user.clicks(grades, rng) for _ in range(n)], axis=0)
 
 
-def test_who_stops_after_any_row_reads_less():
+def test_users_who_stop_after_any_row_examine_less():
     """Two rows of grade 0: the second is reached unless the first ended the reading."""
     after_click = rates(CascadeClicks("navigational", stop_after="click"), [0, 0])
     after_any = rates(CascadeClicks("navigational", stop_after="any"), [0, 0])
@@ -38,7 +42,7 @@ def test_attention_fades_with_the_rank():
     assert PositionClicks(0.0).clicks([2, 2, 0], np.random.default_rng(0)).tolist() == [True, True, False]
 
 
-def test_tables_of_ones_own():
+def test_own_tables():
     user = CascadeClicks(click=[0.0, 1.0], stop=[0.0, 1.0])
     assert user.grades == 2
     assert user.clicks([0, 1, 1], np.random.default_rng(0)).tolist() == [False, True, False]
@@ -46,23 +50,23 @@ def test_tables_of_ones_own():
     assert CascadeClicks() == CascadeClicks("perfect", 3, "click")
 
 
-def test_a_name_stands_for_a_user_of_as_many_grades_as_there_are():
-    assert as_user("navigational", 2) == CascadeClicks("navigational", 3)
-    assert as_user("navigational", 4) == CascadeClicks("navigational", 5)
+def test_a_name_gives_the_model_for_the_grades_of_the_data():
+    assert as_click_model("navigational", 2) == CascadeClicks("navigational", 3)
+    assert as_click_model("navigational", 4) == CascadeClicks("navigational", 5)
 
 
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
-        (lambda: CascadeClicks("navigation"), "no user 'navigation'; did you mean 'navigational'"),
+        (lambda: CascadeClicks("navigation"), "unknown kind of user 'navigation'; did you mean 'navigational'"),
         (lambda: CascadeClicks(grades=4), "grades is 4, but there are tables for 3 and 5; pass click and stop"),
         (lambda: CascadeClicks(stop_after="never"), "stop_after is 'never'; pass 'click' or 'any'"),
-        (lambda: CascadeClicks(click=[0.1]), "pass both, or neither"),
-        (lambda: CascadeClicks(click=[0.1, 2.0], stop=[0, 0]), "a chance between 0 and 1 for each grade"),
-        (lambda: CascadeClicks(click=[0.1], stop=[0, 0]), "a chance between 0 and 1 for each grade"),
+        (lambda: CascadeClicks(click=[0.1]), "pass both or neither"),
+        (lambda: CascadeClicks(click=[0.1, 2.0], stop=[0, 0]), "a probability between 0 and 1 for each grade"),
+        (lambda: CascadeClicks(click=[0.1], stop=[0, 0]), "a probability between 0 and 1 for each grade"),
         (lambda: PositionClicks(-1.0), "eta is -1.0; pass a finite number of at least 0"),
-        (lambda: as_user("nobody", 2), "no user 'nobody'"),
-        (lambda: as_user(3, 2), "user is 3; pass CascadeClicks"),
+        (lambda: as_click_model("nobody", 2), "unknown click model 'nobody'"),
+        (lambda: as_click_model(3, 2), r"user is 3; pass one of .*, or an object with a method clicks\(grades, rng\)"),
         (lambda: CascadeClicks().clicks([0, 3], np.random.default_rng(0)), "the grade of row 1 is 3, but .* 0 to 2"),
         (lambda: CascadeClicks().clicks([0, np.nan], np.random.default_rng(0)), "the grade of row 1 is nan"),
         (lambda: CascadeClicks().clicks([0.5], np.random.default_rng(0)), "the grade of row 0 is 0.5"),
@@ -75,3 +79,21 @@ def test_bad_users_get_one_sentence(make, sentence):
 
 def test_an_empty_list_has_no_clicks():
     assert CascadeClicks().clicks([], np.random.default_rng(0)).tolist() == []
+
+
+def test_the_command_line_and_the_guide_list_the_registry():
+    names = list(CLICK_MODELS)
+    parameter = inspect.signature(simulate_clicks, eval_str=True).parameters["user"]
+    assert parameter.annotation.__metadata__[0].help == f"Click model: {', '.join(names)}."
+    guide = (Path(__file__).parents[2] / "docs/guide/clicks.md").read_text(encoding="utf-8")
+    assert ", ".join(f"`{name}`" for name in names) in guide
+
+
+@pytest.mark.parametrize("name", CLICK_MODELS)
+@pytest.mark.parametrize("grades", [3, 5])
+def test_every_registered_model_clicks_on_lists_of_its_grades(name, grades):
+    model = CLICK_MODELS[name](grades)
+    clicks = model.clicks(np.arange(grades), np.random.default_rng(0))
+    assert clicks.shape == (grades,)
+    assert clicks.dtype == bool
+    assert is_compiled(model)
