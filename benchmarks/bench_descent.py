@@ -32,9 +32,8 @@ from corank.core.pairs.steps import PEGASOS, DescentPlan
 from corank.core.rows.scaled import ScaledRows
 from corank.data.problem.column_scales import column_factors
 from corank.data.problem.queries import Queries
-from corank.linear.objective import Objective
-from corank.linear.runs import Runs
-from corank.linear.task import Task, columns_of_views
+from corank.linear.descent import ParallelDescent
+from corank.linear.objective import DescentProblem, Objective, columns_of_views
 from corank.pairwise.losses import Loss
 
 FIRST_FIT = """
@@ -71,9 +70,9 @@ class Descent:
     def __init__(self, data: RankingData, alpha: float, n_runs: int = 1) -> None:
         d = data.n_features
         columns = columns_of_views(data.X, [np.arange(d)])
-        self.task = Task.of(data, Objective(Loss.of("hinge"), alpha), columns, np.random.default_rng(0))
+        self.task = DescentProblem.of(data, Objective(Loss.of("hinge"), alpha), columns, np.random.default_rng(0))
         plan = DescentPlan(HINGE, PEGASOS, alpha, 0.0, 1 / alpha, 0.0, 0.0, 1, 1, False, False, False)
-        self.runs = Runs.start(plan, n_runs, np.zeros(d), np.zeros(1), np.random.default_rng(1))
+        self.runs = ParallelDescent.start(plan, n_runs, np.zeros(d), np.zeros(1), np.random.default_rng(1))
         self.runs.advance(self.task, 1000)
 
     def seconds(self, n: int, clock: Callable[[], float]) -> float:

@@ -31,7 +31,7 @@ from pyarrow import parquet
 
 from corank import RankRLS, evaluate, read
 from corank.distributed import Parts, fit_parts
-from corank.distributed.ready import ready
+from corank.distributed.engine import ready
 
 COLUMNS, ROWS_PER_QUERY = 46, 100
 

@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 
 import distributed
-from corank.distributed import Dask
+from corank.distributed import DaskEngine
 
 
 def die(marker, function, *arguments):
@@ -33,7 +33,7 @@ def hold(function, *arguments):
     return function(*arguments)
 
 
-class Dying(Dask):
+class Dying(DaskEngine):
     """A cluster of which a worker is killed in the middle of a pass."""
 
     def __init__(self, client, name, marker=None):
@@ -46,7 +46,7 @@ class Dying(Dask):
         return super().map(function, *columns, name=name)
 
 
-class Held(Dask):
+class Held(DaskEngine):
     """A cluster whose sums are held up until `GO_ON` is set."""
 
     def map(self, function, *columns, name):

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
 from corank import SPD, CoRankRLS, Landmarks, QueryScaler, RankRLS, make_ranking, mask_scores, write_store
-from corank.distributed import Dask, Parts, convert_parts, fit_parts, fit_trees, summarise
+from corank.distributed import DaskEngine, Parts, convert_parts, fit_parts, fit_trees, summarise
 from corank.errors import InputError
 from dying import GO_ON, HELD, Dying, Held
 
@@ -142,7 +142,7 @@ def test_a_cluster_without_workers_gets_one_sentence():
     with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
         model = RankRLS()
         with pytest.raises(InputError, match="no worker for 1 seconds"):
-            fit_parts(model, cut(305), Dask(client, patience=1))
+            fit_parts(model, cut(305), DaskEngine(client, patience=1))
         assert not hasattr(model, "coef_")
 
 

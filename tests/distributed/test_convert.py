@@ -7,7 +7,7 @@ import pytest
 
 from corank import RankRLS, make_ranking, mask_scores, read
 from corank.data.formats.frames import write_parquet
-from corank.distributed import Here, Parts, convert_parts, fit_parts
+from corank.distributed import LocalEngine, Parts, convert_parts, fit_parts
 from corank.errors import InputError, MissingExtra
 
 PROBLEM = make_ranking(20, 6, random_state=0)
@@ -86,7 +86,7 @@ def test_nothing_appears_where_a_part_cannot_be_written(tmp_path):
 
 
 def test_a_task_that_runs_twice_leaves_one_file(tmp_path):
-    class Twice(Here):
+    class Twice(LocalEngine):
         def map(self, function, *columns, name):
             if name == "files":
                 super().map(function, *columns, name=name)

@@ -25,8 +25,8 @@ from corank import (
 )
 from corank.data.formats.frames import write_parquet
 from corank.data.problem.column_scales import column_factors
-from corank.distributed import Here, Parts, evaluate_parts, fit_parts, predict_parts, rank_parts, summarise
-from corank.distributed.sums import Wanted, sum_part
+from corank.distributed import LocalEngine, Parts, evaluate_parts, fit_parts, predict_parts, rank_parts, summarise
+from corank.distributed.sums import SumSettings, sum_part
 from corank.errors import InputError
 from corank.pairwise import Moments
 
@@ -42,7 +42,7 @@ def pieces(*places, rows=None):
 
 
 def sums_of(parts, **wanted):
-    wanted = Wanted(**{"unscored": True, "origin": np.ones(X.shape[1]), **wanted})
+    wanted = SumSettings(**{"unscored": True, "origin": np.ones(X.shape[1]), **wanted})
     sums = parts.summed(sum_part, wanted, "sums")
     return [one.value.tobytes() for one in (sums.pair, sums.plain, sums.unscored, sums.weights, sums.spread.sums)], sums
 
@@ -80,7 +80,7 @@ def test_a_query_longer_than_a_block_is_summed_from_its_beginning():
     long, d = 3 * (1 << 18) // 4, 3
     Z, y = rng.normal(size=(long + 100, d)), rng.integers(0, 3, long + 100).astype(float)
     qid = np.repeat([5, 7], [100, long])
-    wanted = Wanted(origin=np.zeros(d))
+    wanted = SumSettings(origin=np.zeros(d))
     found = []
     for rows in (slice(None), np.roll(np.arange(len(y)), -100)):
         sums = Parts([(Z[rows], y[rows], qid[rows])]).summed(sum_part, wanted, "sums")
@@ -288,7 +288,7 @@ def test_lazy_parts_are_computed_one_at_a_time():
 
 
 def test_an_engine_is_three_methods():
-    class Counting(Here):
+    class Counting(LocalEngine):
         names: list[str] = []  # noqa: RUF012
 
         def map(self, function, *columns, name):

@@ -104,7 +104,7 @@ def test_a_descent_goes_on_with_the_range_that_it_began_with():
     twice = crr(**how).fit(X, y, qid=QID).partial_fit(X, y, qid=QID)
     np.testing.assert_array_equal(twice.coef_, once.coef_)
     low, high = twice.score_range_
-    with pytest.raises(InputError, match=f"beyond the {low:g} to {high:g} that this model was begun with; bring"):
+    with pytest.raises(InputError, match=f"but this model was started with scores from {low:g} to {high:g}; scale"):
         twice.partial_fit(X, 2 * y, qid=QID)
     # early stopping judges shares by shares
     stopped = crr(**{**how, "mix": 1.0, "early_stopping": True}).fit(X, y, qid=QID)

@@ -133,7 +133,7 @@ def test_views_may_be_written_in_several_ways():
         lcra(views=21).fit(X, Y, qid=QID)
     with pytest.raises(InputError, match="views is 0; pass a whole number of at least 1, or a list"):
         lcra(views=0).fit(X, Y, qid=QID)
-    with pytest.raises(InputError, match="LCRA is linear in each view's columns"):
+    with pytest.raises(InputError, match="LCRA supports only linear views"):
         lcra(views=[View(kernel="gaussian"), [0]]).fit(X, Y, qid=QID)
     with pytest.raises(InputError, match="a view sees column 50, but X has columns 0 to 19"):
         lcra(views=[[50], [0]]).fit(X, Y, qid=QID)

@@ -7,7 +7,7 @@ from scipy import sparse
 
 from corank.data.problem.ranking import RankingData
 from corank.data.problem.synthetic import make_ranking
-from corank.linear import solvers
+from corank.linear import base as solvers
 from corank.pairwise.losses import Loss
 
 MADE = make_ranking(5, 6, random_state=0)

@@ -12,7 +12,7 @@ from corank import SPD, PairSampler, RankingData
 from corank.data.problem.column_scales import column_factors
 from corank.data.problem.synthetic import make_ranking
 from corank.errors import InputError
-from corank.linear.runs import Runs
+from corank.linear.descent import ParallelDescent
 from corank.solvers.penalty import default_alpha
 
 PROBLEM = make_ranking(30, (2, 12), random_state=0)
@@ -143,7 +143,7 @@ def test_two_runs_are_averaged_and_repeatable():
     assert one.run_["steps"].tolist() == [[1000], [1000]]
     of_runs = one.run_["weights"] * one.run_["ledger"][:, :, 0]
     np.testing.assert_allclose(one.coef_, of_runs.mean(axis=0) * one.column_scale_)
-    with pytest.raises(InputError, match="n_jobs is 3, but this model was begun with 2 runs; set n_jobs=2"):
+    with pytest.raises(InputError, match="n_jobs is 3, but this model was started with 2 runs; set n_jobs=2"):
         one.set_params(n_jobs=3).partial_fit(X, Y, qid=QID)
 
 
@@ -200,9 +200,9 @@ def test_a_memory_mapped_problem_is_read_row_by_row(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"rate": "adagrad", "average": True}, "rate='adagrad' already averages pulls"),
-        ({"l1": 0.1, "average": True}, "l1 asks for exact zeros, which average and project would undo"),
-        ({"project": True, "alpha": 0.0}, "project needs alpha above 0"),
+        ({"rate": "adagrad", "average": True}, "rate='adagrad' already averages gradients"),
+        ({"l1": 0.1, "average": True}, "l1 gives exact zeros, which average and project would undo"),
+        ({"project": True, "alpha": 0.0}, "alpha is 0, but project needs a ball"),
         ({"n_jobs": -2}, "n_jobs is -2; pass a number of threads, -1 for every processor, or None"),
         ({"n_jobs": 0}, "n_jobs is 0; pass a number of threads, -1 for every processor, or None"),
         ({"draw": "rows", "query_weight": "equal"}, "draw='rows' knows no weights of queries, but query_weight is"),
@@ -210,8 +210,8 @@ def test_a_memory_mapped_problem_is_read_row_by_row(tmp_path):
         ({"solver": "exact", "loss": "squared", "early_stopping": True}, "set l1=0, early_stopping=False and draw="),
         ({"solver": "exact", "loss": "squared", "l1": 0.1}, "solver='exact' minimises the mean over all pairs"),
         ({"solver": "exact"}, "solver='exact' is not available for SPD with the hinge loss"),
-        ({"rate": "constant", "eta0": 10.0, "alpha": 0.2}, "eta0 · alpha is 2, so a step would wipe out the weights"),
-        ({"loss": "squared", "eta0": 1e3, "rate": "constant", "alpha": 0.0}, "overflowed with a first rate of 1000"),
+        ({"rate": "constant", "eta0": 10.0, "alpha": 0.2}, "eta0 · alpha is 2, so one step would"),
+        ({"loss": "squared", "eta0": 1e3, "rate": "constant", "alpha": 0.0}, "a first learning rate of 1000"),
         ({"loss": "squared", "eta0": 1e3, "rate": "constant", "alpha": 0.0, "early_stopping": True}, "overflowed with"),
     ],
 )  # fmt: skip
@@ -246,7 +246,7 @@ def test_names_of_columns_outlast_rows_that_have_none():
 
 def test_a_rate_is_held_against_a_new_alpha():
     model = spd(rate="constant").fit(X, Y, qid=QID).set_params(alpha=1e6)
-    with pytest.raises(InputError, match="so a step would wipe out the weights"):
+    with pytest.raises(InputError, match="so one step would shrink the weights to zero"):
         model.partial_fit(X, Y, qid=QID)
 
 
@@ -255,7 +255,7 @@ def test_partial_fit_checks_columns_and_solver():
     with pytest.raises(ValueError, match="X has 3 features, but SPD is expecting 20 features as input"):
         model.partial_fit(X[:, :3], Y, qid=QID)
     assert model.predict(X).shape == Y.shape
-    with pytest.raises(InputError, match="partial_fit takes stochastic steps, but solver is 'exact'"):
+    with pytest.raises(InputError, match="solver is 'exact', but partial_fit takes stochastic steps"):
         spd(solver="exact", loss="squared").partial_fit(X, Y, qid=QID)
     with pytest.raises(NotFittedError):
         spd().predict(X)
@@ -264,12 +264,12 @@ def test_partial_fit_checks_columns_and_solver():
 @pytest.mark.parametrize(
     ("before", "after", "sentence"),
     [
-        ({"average": False}, {"average": True}, "begun with plain weights and cannot go on with averaged ones"),
-        ({"l1": 0.1}, {"l1": 0.0}, "begun with L1-penalised weights and cannot go on with averaged ones"),
-        ({"rate": "adagrad"}, {"rate": "sqrt"}, "begun with AdaGrad weights and cannot go on with averaged ones"),
-        ({}, {"project": True}, "averaged weights and cannot go on with averaged and projected ones"),
-        ({}, {"scale": False}, "scale is False, but this model was begun with True; fit it anew"),
-        ({"scale": False}, {"scale": True}, "scale is True, but this model was begun with False; fit it anew"),
+        ({"average": False}, {"average": True}, "started with plain weights and cannot continue with averaged ones"),
+        ({"l1": 0.1}, {"l1": 0.0}, "started with L1-penalised weights and cannot continue with averaged ones"),
+        ({"rate": "adagrad"}, {"rate": "sqrt"}, "started with AdaGrad weights and cannot continue with averaged ones"),
+        ({}, {"project": True}, "averaged weights and cannot continue with averaged and projected ones"),
+        ({}, {"scale": False}, "scale is False, but this model was started with True; fit it again"),
+        ({"scale": False}, {"scale": True}, "scale is True, but this model was started with False; fit it again"),
     ],
 )
 def test_weights_of_another_kind_cannot_go_on(before, after, sentence):
@@ -304,7 +304,7 @@ def test_a_warm_start_with_the_exact_solver_solves():
 
 @pytest.mark.parametrize("changes", [{}, {"n_jobs": 2}, {"l1": 1e-3}, {"early_stopping": True}], ids=str)
 def test_an_interrupt_keeps_the_steps_taken_so_far(monkeypatch, changes):
-    advance, calls = Runs.advance, []
+    advance, calls = ParallelDescent.advance, []
 
     def interrupted(runs, task, n):
         calls.append(n)
@@ -313,11 +313,11 @@ def test_an_interrupt_keeps_the_steps_taken_so_far(monkeypatch, changes):
         advance(runs, task, n)
 
     whole = spd(**changes)
-    monkeypatch.setattr(Runs, "advance", interrupted)
+    monkeypatch.setattr(ParallelDescent, "advance", interrupted)
     model = spd(**changes)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, Y, qid=QID)
-    monkeypatch.setattr(Runs, "advance", advance)
+    monkeypatch.setattr(ParallelDescent, "advance", advance)
     assert 0 < model.n_iter_ <= 300
     if "early_stopping" not in changes:
         whole.set_params(n_steps=300).fit(X, Y, qid=QID)
@@ -333,7 +333,7 @@ def test_an_interrupt_before_the_first_step_leaves_the_model_as_it_was(monkeypat
 
     model, fresh = spd().fit(X, Y, qid=QID), spd()
     before = dict(vars(model))
-    monkeypatch.setattr(Runs, "advance", interrupted)
+    monkeypatch.setattr(ParallelDescent, "advance", interrupted)
     for estimator in (model, fresh):
         with pytest.raises(KeyboardInterrupt):
             estimator.fit(X[:, :5], Y, qid=QID)
@@ -393,5 +393,5 @@ def test_an_exact_model_goes_on_from_its_weights():
     before = exact.coef_.copy()
     exact.set_params(n_steps=1, eta0=1e-9).partial_fit(X, Y, qid=QID)
     np.testing.assert_allclose(exact.coef_, before, atol=1e-5)
-    with pytest.raises(InputError, match="from where AdaGrad cannot go on"):
+    with pytest.raises(InputError, match="cannot continue from an exactly solved model"):
         spd(loss="squared", solver="auto").fit(X, Y, qid=QID).set_params(rate="adagrad").partial_fit(X, Y, qid=QID)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corank.data.problem.ranking import RankingData
-from corank.linear.support import active_partners
+from corank.linear.ranksvm import active_partners
 
 
 @settings(max_examples=50, deadline=None)

@@ -16,7 +16,7 @@ from corank.data.letor.writer import write_letor
 from corank.data.store.store import write_store
 from corank.distributed.parts import Parts
 from corank.distributed.sources import Rows
-from corank.distributed.whole import Parcel, Problem, joined
+from corank.distributed.tasks import NumberedRows, WholeQueries, joined
 from corank.errors import InputError, import_extra
 
 _SUFFIXES = {"store": ".store", "parquet": ".parquet", "letor": ".txt"}
@@ -108,13 +108,13 @@ def _require_parts_only(place: Path) -> None:
             raise InputError(f"{place} holds {entry.name}, which is no part, and is left alone; choose another name.")
 
 
-def _write_part(problems: Iterator[Problem], told: _Target) -> tuple[int, str] | None:
+def _write_part(problems: Iterator[WholeQueries], told: _Target) -> tuple[int, str] | None:
     """Write the queries of a part; return the number of its first row and the name of the file, None without any."""
     found = []
     for problem in problems:
         data = problem.data
         assert data.y is not None
-        found.append(Parcel(Rows(data.X, data.y, data.queries.ids[data.queries.codes]), problem.numbers))
+        found.append(NumberedRows(Rows(data.X, data.y, data.queries.ids[data.queries.codes]), problem.numbers))
     if not found:
         return None
     whole = joined(found) if len(found) > 1 else found[0]

@@ -2,41 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from corank.core.rows.scaled import ScaledRows
 from corank.data.problem.weights import require_weight
-from corank.distributed.averaged import average_runs
 from corank.distributed.newton import PartLoss, limits_of, minimise_parts
 from corank.distributed.parts import Parts
-from corank.distributed.sums import Sums, Wanted, sum_part
+from corank.distributed.sums import Sums, SumSettings, sum_part
+from corank.distributed.tasks import WholeQueries
 from corank.errors import InputError
 from corank.estimator.advice import warn_of_useless_coupling
 from corank.kernels.views import View
-from corank.linear.fitted import Fitted
-from corank.linear.lcra import LCRA, FittedViews
+from corank.linear.base import LinearModel
+from corank.linear.lcra import LCRA, LinearViewsModel
 from corank.pairwise import Moments
 from corank.pairwise.losses import Loss
 from corank.parameters import rng_of
 from corank.solvers import squared_views
 from corank.solvers.penalty import alpha_of
 from corank.solvers.solution import Solution, require_numbers, require_products
-from corank.solvers.targets import Range
+from corank.solvers.targets import Range, in_unit
 
 Floats = NDArray[np.float64]
 
 
-def fit_linear(model: Any, parts: Parts) -> tuple[Fitted, Floats | None]:
+def fit_linear(model: Any, parts: Parts) -> tuple[LinearModel, Floats | None]:
     """Return the fitted record of a linear ranker and its column factors."""
     loss = Loss.of(model.loss)
     _require_exact(model, loss)
     d, views = parts.n_features, _views(model, parts.n_features)
     sums: Sums = parts.summed(
         sum_part,
-        Wanted(model.query_weight, False, isinstance(model, LCRA), origin := _origin(model, parts, loss)),
+        SumSettings(model.query_weight, False, isinstance(model, LCRA), origin := _origin(model, parts, loss)),
         "sums",
     )
     if model.mix == 1.0 and not sums.n_scored:
@@ -68,10 +71,10 @@ def fit_linear(model: Any, parts: Parts) -> tuple[Fitted, Floats | None]:
         "n_skipped_queries": sums.n_skipped if model.mix < 1.0 else 0,
         "score_range": None if limits is None else np.array(limits),
     }  # fmt: skip
-    fitted = Fitted(**facts)
+    fitted = LinearModel(**facts)
     if isinstance(model, LCRA):
         gap = _gap(unscored, W)
-        fitted = FittedViews(**facts, views=[View(one) for one in views], view_coefs=W * factors, view_gap=gap)
+        fitted = LinearViewsModel(**facts, views=[View(one) for one in views], view_coefs=W * factors, view_gap=gap)
     return fitted, factors if model.scale else None
 
 
@@ -181,3 +184,58 @@ def warn_of_no_agreement(unscored: Moments | None, coupling: float) -> None:
     """Warn if no part has unscored pairs for the views to agree on."""
     if coupling > 0.0 and (unscored is None or not unscored.pair_weight > 0.0):
         warn_of_useless_coupling(coupling)
+
+
+@dataclass(frozen=True, eq=False)
+class AveragedRuns:
+    """
+    Sums over runs, each times the weight of its examples.
+
+    weight: of all of them.
+    coefs: weights of the scaled columns, of each view where there are some, times those.
+    intercept, objective: the same of these.
+    n_iter: steps.
+    """
+
+    weight: float
+    coefs: Floats
+    intercept: float
+    objective: float
+    n_iter: int
+
+    def __add__(self, other: AveragedRuns) -> AveragedRuns:
+        return AveragedRuns(
+            self.weight + other.weight, self.coefs + other.coefs, self.intercept + other.intercept,
+            self.objective + other.objective, self.n_iter + other.n_iter,
+        )  # fmt: skip
+
+
+def average_runs(parts: Parts, model: Any, seed: int, factors: Floats, limits: Range | None) -> AveragedRuns | None:
+    """
+    Descend in every part.
+
+    model: with alpha and views given.
+    seed: beside which the number of a part's first row seeds its run.
+    Returns: sums over the runs; None where no part has an example.
+    """
+    model = clone(model).set_params(scale=False)
+    found: AveragedRuns | None = parts.summed(_descend_part, (model, seed, factors, limits), "descent")
+    return found
+
+
+def _descend_part(problems: Iterator[WholeQueries], told: tuple[Any, int, Floats, Range | None]) -> AveragedRuns | None:
+    model, seed, factors, limits = told
+    total = None
+    for problem in problems:
+        data = problem.data if limits is None else in_unit(problem.data, limits)
+        weight = float(data.n_pairs if model.mix < 1.0 else data.n_scored)
+        if not weight:
+            continue
+        dice = int(np.random.default_rng([seed, int(problem.numbers.min())]).integers(2**31))
+        run = clone(model).set_params(random_state=dice)
+        run.fit(replace(data, X=ScaledRows(data.X, factors)))
+        # a model has the weights of columns as they were given
+        coefs = np.atleast_2d(getattr(run, "view_coefs_", run.coef_)) / factors
+        own = AveragedRuns(weight, weight * coefs, weight * run.intercept_, weight * run.objective_, run.n_iter_)
+        total = own if total is None else total + own
+    return total

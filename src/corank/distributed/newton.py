@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from corank.core.rows.scaled import ScaledRows
 from corank.data.problem.ranking import RankingData
 from corank.distributed.parts import Parts
-from corank.distributed.whole import Problem
+from corank.distributed.tasks import WholeQueries
 from corank.pairwise import Moments, weigh_queries
 from corank.pairwise.losses import Loss
 from corank.progress import progress
@@ -128,7 +128,7 @@ class _PartsObjective(SmoothObjective):
         return Point(theta, value, found.vector + self.penalty * theta, hessian_product, line)
 
 
-def _limits_part(problems: Iterator[Problem], rows: bool) -> Limits | None:
+def _limits_part(problems: Iterator[WholeQueries], rows: bool) -> Limits | None:
     total = None
     for problem in problems:
         if len(problem.data.scored_rows):
@@ -137,7 +137,7 @@ def _limits_part(problems: Iterator[Problem], rows: bool) -> Limits | None:
     return total
 
 
-def _evaluate_part(problems: Iterator[Problem], loss: PartLoss) -> PartGradient:
+def _evaluate_part(problems: Iterator[WholeQueries], loss: PartLoss) -> PartGradient:
     """Sum the loss and its gradient, or a Hessian product, over the queries of a part."""
     total = PartGradient(0.0, np.zeros(len(loss.theta)))
     for problem in problems:

@@ -19,12 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from corank.distributed.engine import Engine, Here
-from corank.distributed.on_dask import Dask
+from corank.distributed.engine import DaskEngine, Engine, LocalEngine
 from corank.distributed.sources import Reader, described, kind_of_ids, sources_of
-from corank.distributed.whole import (
-    Census,
-    Share,
+from corank.distributed.tasks import (
+    QueryCounts,
+    Routing,
     count,
     hold,
     over_held,
@@ -116,14 +115,14 @@ class Parts:
         if isinstance(self.client, Engine):
             self.engine = self.client
         else:
-            self.engine = Here(self.verbose) if self.client is None else Dask(self.client, self.verbose)
+            self.engine = LocalEngine(self.verbose) if self.client is None else DaskEngine(self.client, self.verbose)
 
     @cached_property
-    def census(self) -> list[Census]:
+    def census(self) -> list[QueryCounts]:
         """Query ids of each part: the first pass."""
         began, reader = time.perf_counter(), Reader(self.unscored, self.y, self.qid)
         handles = self.engine.map(count, self.sources, [reader] * len(self.sources), name="query ids")
-        found: list[Census] = self.engine.gather(handles)
+        found: list[QueryCounts] = self.engine.gather(handles)
         self._require_alike(found)
         self.passes.append(Pass("query ids", len(found), time.perf_counter() - began))
         return found
@@ -217,7 +216,7 @@ class Parts:
         Parameters
         ----------
         function : callable
-            Takes an iterator of `Problem` and `settings`.
+            Takes an iterator of `WholeQueries` and `settings`.
         settings : object
             What all tasks are told.
         name : str
@@ -301,7 +300,7 @@ class Parts:
             [self._arrivals[at] for at in places], [function] * n, [settings] * n, name=name,
         )  # fmt: skip
 
-    def _require_alike(self, found: list[Census]) -> None:
+    def _require_alike(self, found: list[QueryCounts]) -> None:
         """Raise one sentence where parts differ in columns or in the kind of their query ids."""
         seen: dict[str, tuple[int, Any]] = {}
         is_open = all(one.found.is_open for one in found if one.n_rows)
@@ -351,7 +350,7 @@ class Parts:
         return np.where(np.bincount(codes, minlength=len(ids)) > 1, homes, -1)
 
     @cached_property
-    def _shares(self) -> list[Share]:
+    def _shares(self) -> list[Routing]:
         homes, codes = self._homes, self._ids[1]
         if self.split == "refuse" and self.n_straddling:
             at = int(np.flatnonzero(homes >= 0)[0])
@@ -364,7 +363,7 @@ class Parts:
         for at, one in enumerate(self.census):
             own = homes[codes[begin : begin + len(one.ids)]] if one.n_rows else np.empty(0, dtype=np.int64)
             begin += len(own)
-            shares.append(Share(first_row, one.ids[: len(own)][own >= 0], own[own >= 0], at))
+            shares.append(Routing(first_row, one.ids[: len(own)][own >= 0], own[own >= 0], at))
             first_row += one.n_rows
         return shares
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from corank.data.problem.routing import predict_with_qid
 from corank.distributed.parts import Parts
-from corank.distributed.whole import Problem, laid_out_for
+from corank.distributed.tasks import WholeQueries, laid_out_for
 from corank.metrics import Convention, Evaluation, Result, evaluate
 
 Floats = NDArray[np.float64]
@@ -113,15 +113,15 @@ def _in_order(model: Any, parts: Any, client: Any, task: Any, name: str, dtype: 
     return out
 
 
-def _scores_part(problems: Iterator[Problem], model: Any) -> list[tuple[Integers, Floats]]:
+def _scores_part(problems: Iterator[WholeQueries], model: Any) -> list[tuple[Integers, Floats]]:
     return [(problem.numbers, _scores(model, problem)) for problem in problems]
 
 
-def _ranks_part(problems: Iterator[Problem], model: Any) -> list[tuple[Integers, Integers]]:
+def _ranks_part(problems: Iterator[WholeQueries], model: Any) -> list[tuple[Integers, Integers]]:
     return [(problem.numbers, problem.data.queries.ranks(_scores(model, problem))) for problem in problems]
 
 
-def _evaluate_part(problems: Iterator[Problem], told: tuple[Any, tuple[str, ...], Any]) -> list[Evaluation]:
+def _evaluate_part(problems: Iterator[WholeQueries], told: tuple[Any, tuple[str, ...], Any]) -> list[Evaluation]:
     model, names, convention = told
     found = []
     for problem in problems:
@@ -132,7 +132,7 @@ def _evaluate_part(problems: Iterator[Problem], told: tuple[Any, tuple[str, ...]
     return found
 
 
-def _scores(model: Any, problem: Problem) -> Floats:
+def _scores(model: Any, problem: WholeQueries) -> Floats:
     return predict_with_qid(model, laid_out_for(model, problem.data.X), problem.data.queries.codes)
 
 

@@ -48,7 +48,7 @@ class Rows(NamedTuple):
         return int(size + self.y.nbytes + self.qid.nbytes)
 
 
-class Found(NamedTuple):
+class PartInfo(NamedTuple):
     """
     What a first look at a part finds.
 
@@ -80,23 +80,23 @@ class Reader:
     qid: str | None = None
     n_features: int | None = None
 
-    def look(self, source: Any) -> Found:
+    def look(self, source: Any) -> PartInfo:
         """Read the query ids of a part, and as little else as its format allows."""
         if not isinstance(source, str):
             rows, names = self._given(source)
             width = rows.X.shape[1] if rows.X.ndim == 2 else None
-            return Found(rows.qid, width, names and tuple(map(str, names)), feature_names=names)
+            return PartInfo(rows.qid, width, names and tuple(map(str, names)), feature_names=names)
         with fetched(source) as path:
             kind = None if _is_empty(path) else detect_format(path)
             if kind == "csv" and _has_no_rows(path):
                 kind = None
             if kind is None:
-                return Found(np.empty(0, dtype=np.int64), None)
+                return PartInfo(np.empty(0, dtype=np.int64), None)
             if kind == "parquet":
                 return self._look_into_parquet(path)
             rows = self._read(path)
             names = None if rows.names is None else tuple(rows.names)
-            return Found(_ids(rows.qid, source), rows.X.shape[1], names, kind == "text")
+            return PartInfo(_ids(rows.qid, source), rows.X.shape[1], names, kind == "text")
 
     def rows(self, source: Any) -> Rows:
         """Read a part."""
@@ -139,7 +139,7 @@ class Reader:
             raise InputError(f"qid has {len(ids)} values for {X.shape[0]} rows of a part; pass one query id per row.")
         return Rows(X, y if self.unscored is None else np.where(y == self.unscored, np.nan, y), ids), names
 
-    def _look_into_parquet(self, path: Path) -> Found:
+    def _look_into_parquet(self, path: Path) -> PartInfo:
         parquet = import_extra("pyarrow.parquet", "frames")
         name = self.qid or "qid"
         try:
@@ -151,7 +151,7 @@ class Reader:
         except (import_extra("pyarrow", "frames").ArrowException, OSError) as error:
             raise InputError(f"{path} is not a readable Parquet file ({reason(error)}); check what it is.") from error
         features = tuple(one for one in columns if one not in (name, self.y or "label", "docid"))
-        return Found(np.asarray(ids), len(features), features)
+        return PartInfo(np.asarray(ids), len(features), features)
 
 
 def sources_of(parts: Any) -> list[Any]:

@@ -19,8 +19,8 @@ from corank.core.rows.scaled import ScaledRows
 from corank.core.sums.bins import ExactSum
 from corank.data.problem.ranking import RankingData
 from corank.distributed.parts import Parts
-from corank.distributed.sums import Spread, Sums, Wanted, spread_part, sum_part
-from corank.distributed.whole import Problem
+from corank.distributed.sums import Spread, Sums, SumSettings, spread_part, sum_part
+from corank.distributed.tasks import WholeQueries
 from corank.errors import InputError
 from corank.kernels import FeatureMap, beside
 from corank.pairwise import Moments
@@ -69,7 +69,8 @@ def summarise_parts(parts: Parts, model: LeastSquares) -> Summarised:
     rng = rng_of(model.random_state).spawn(2)[1]
     seen = _Seen(rows_of_parts(parts, factors), parts.n_features, np.sort(names.unscored))
     maps = model._maps(seen, names.frame, rng)  # type: ignore[arg-type]
-    return _summed(parts, maps, Wanted(model.query_weight, model.ties, len(maps) > 1, None, maps, factors), factors)
+    settings = SumSettings(model.query_weight, model.ties, len(maps) > 1, None, maps, factors)
+    return _summed(parts, maps, settings, factors)
 
 
 def summarise_maps(
@@ -78,8 +79,8 @@ def summarise_maps(
     """Sum over parts for given features; of columns, which may be scaled by what the same pass finds."""
     are_columns = all(phi.basis is None for phi in maps)
     if not are_columns:
-        return _summed(parts, maps, Wanted(query_weight, ties, len(maps) > 1, None, maps), None)
-    sums: Sums = parts.summed(sum_part, Wanted(query_weight, ties, len(maps) > 1), "sums")
+        return _summed(parts, maps, SumSettings(query_weight, ties, len(maps) > 1, None, maps), None)
+    sums: Sums = parts.summed(sum_part, SumSettings(query_weight, ties, len(maps) > 1), "sums")
     factors = sums.spread.factors if scale else None
     chosen = [np.arange(parts.n_features) if phi.view.columns is None else phi.view.columns for phi in maps]
     slots = np.append(np.concatenate(chosen), parts.n_features)
@@ -184,7 +185,7 @@ class _Compared:
     n_queries: int
 
 
-def _names_part(problems: Iterator[Problem], settings: tuple[str, bool]) -> _Names | None:
+def _names_part(problems: Iterator[WholeQueries], settings: tuple[str, bool]) -> _Names | None:
     total = None
     for problem in problems:
         data, numbers = problem.data, problem.numbers
@@ -195,7 +196,7 @@ def _names_part(problems: Iterator[Problem], settings: tuple[str, bool]) -> _Nam
     return total
 
 
-def _summed(parts: Parts, maps: tuple[FeatureMap, ...], wanted: Wanted, factors: Floats | None) -> Summarised:
+def _summed(parts: Parts, maps: tuple[FeatureMap, ...], wanted: SumSettings, factors: Floats | None) -> Summarised:
     sums: Sums = parts.summed(sum_part, wanted, "sums")
     return _summary(parts, maps, sums, *sums.moments(), factors, wanted.query_weight, wanted.ties)
 
@@ -236,7 +237,7 @@ def _sizes(found: Summarised) -> Sizes:
     )  # fmt: skip
 
 
-def _judge_part(problems: Iterator[Problem], told: _Judging) -> ExactSum | None:
+def _judge_part(problems: Iterator[WholeQueries], told: _Judging) -> ExactSum | None:
     """Add up a metric over the queries of a part, and how many have one, for each coupling and alpha."""
     total = None
     for problem in problems:

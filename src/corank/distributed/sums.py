@@ -27,7 +27,7 @@ from corank.core.threads import cut, n_threads, spread
 from corank.data.problem.column_scales import factors_of_spread
 from corank.data.problem.inputs import require_squares
 from corank.data.problem.ranking import RankingData
-from corank.distributed.whole import Problem
+from corank.distributed.tasks import WholeQueries
 from corank.kernels import FeatureMap, beside
 from corank.pairwise import Moments, query_factors
 from corank.pairwise.moment_blocks import RowWalk, dense, take, walk_over
@@ -40,7 +40,7 @@ _FEW = 1 << 14
 
 
 @dataclass(frozen=True, eq=False)
-class Wanted:
+class SumSettings:
     """
     What is summed.
 
@@ -118,7 +118,7 @@ class Sums:
         return Moments(square(self.pair.value), plain, float(weights[0])), unscored
 
 
-def sum_part(problems: Iterator[Problem], wanted: Wanted) -> Sums | None:
+def sum_part(problems: Iterator[WholeQueries], wanted: SumSettings) -> Sums | None:
     """Sum over the queries of a part; None where it has none."""
     total = None
     for problem in problems:
@@ -127,7 +127,7 @@ def sum_part(problems: Iterator[Problem], wanted: Wanted) -> Sums | None:
     return total
 
 
-def spread_part(problems: Iterator[Problem], settings: None) -> Spread | None:
+def spread_part(problems: Iterator[WholeQueries], settings: None) -> Spread | None:
     """Sum what columns are scaled by, over the queries of a part; None where it has none."""
     total = None
     for problem in problems:
@@ -136,7 +136,7 @@ def spread_part(problems: Iterator[Problem], settings: None) -> Spread | None:
     return total
 
 
-def _sums(data: RankingData, wanted: Wanted) -> Sums:
+def _sums(data: RankingData, wanted: SumSettings) -> Sums:
     assert data.y is not None
     require_squares(data.y)
     scores = data.y[data.is_scored]

@@ -1,42 +1,146 @@
-"""LinearDescent: what SPD, CRR and LCRA share, from checking parameters to predicting."""
+"""LinearDescent, the common base of SPD, CRR and LCRA, and the choice between exact solvers and descent."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 
+from corank import solvers as exact
 from corank.core.pairs.coupled_descent import Columns
 from corank.core.pairs.steps import DescentPlan
+from corank.core.rows.scaled import factors_of, plain
 from corank.core.threads import n_threads
 from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
 from corank.estimator.base import Interrupted, Ranker
 from corank.estimator.held_out import HeldOut
-from corank.linear.fitted import Fitted, factors, judge_of
-from corank.linear.objective import Objective
-from corank.linear.runs import Runs, require_stored
-from corank.linear.solvers import Found, can_solve, solve
-from corank.linear.task import RATES, Task, columns_of_views
-from corank.linear.training import train
+from corank.linear.descent import Judge, ParallelDescent, require_stored, train
+from corank.linear.objective import RATES, DescentProblem, Objective, ObjectiveSample, columns_of_views
 from corank.pairwise.losses import LOSSES, Loss
 from corank.pairwise.sampling import DRAWS, QUERY_WEIGHTS
 from corank.parameters import Rules, boolean, n_jobs, none, number, one_of, seed, whole
+from corank.solvers.least_squares import MAX_DENSE, MAX_SUMS
 from corank.solvers.penalty import default_alpha
 from corank.solvers.targets import Range, unit_range
 
 Floats = NDArray[np.float64]
 
+MAX_NUMBERS = 10**9
+MAX_PAIRS = 2 * 10**6
+
+
+class ViewWeights(NamedTuple):
+    """
+    Weights of the views, by an exact solver or by descent.
+
+    W (n_views, n_features): weights of each view.
+    biases (n,): biases of the views, or their mean.
+    objective: value of the objective.
+    n_iter: number of steps.
+    """
+
+    W: Floats
+    biases: Floats
+    objective: float
+    n_iter: int
+
+
+def can_solve(data: RankingData, loss: Loss) -> bool:
+    """
+    Return whether ``solver="auto"`` uses an exact solver, because it is cheaper than stochastic steps.
+
+    It does so for alpha > 0 and without l1, early stopping, warm starts or ``draw="rows"``:
+
+    * squared loss: at most 4000 columns and n d² ≤ 10¹² (one pass over the rows);
+    * squared hinge: at most 10⁹ numbers stored in X (some tens of passes);
+    * logistic loss, and others that visit every pair: at most 2·10⁶ pairs, and 10⁹ numbers stored in X;
+    * hinge: never.
+    """
+    n, d, X = data.n_rows, data.n_features, plain(data.X)
+    if loss.exact == "system":
+        return d <= MAX_DENSE and n * d * d <= MAX_SUMS
+    is_small = bool((X.nnz if sparse.issparse(X) else n * d) <= MAX_NUMBERS)
+    return is_small and (loss.exact == "sorted" or (loss.exact == "pairs" and data.n_pairs <= MAX_PAIRS))
+
+
+def solve(data: RankingData, objective: Objective, views: list[NDArray[np.int64]], **newton: Any) -> ViewWeights:
+    """
+    Minimise exactly; several views need the squared loss.
+
+    views: columns of each view.
+    newton: `tol`, `max_iter` and `verbose` of Newton's method, see `corank.solvers.smooth_loss`.
+    Returns: the optimum, with the mean of the biases.
+    """
+    o = objective
+    how: dict[str, Any] = {
+        "mix": o.mix, "alpha": o.alpha, "fit_intercept": o.fit_intercept, "query_weight": o.query_weight,
+    }  # fmt: skip
+    if o.loss.exact == "system":
+        solution = exact.squared_views(data, views, coupling=o.coupling, **how)
+    else:
+        solution = exact.smooth_loss(data, o.loss.name, **newton, **how)
+    W = np.zeros((len(views), data.n_features))
+    for w, columns, coef in zip(W, views, solution.view_coefs or (solution.coef,), strict=True):
+        w[columns] = coef
+    return ViewWeights(W, np.array([solution.intercept]), solution.objective, solution.n_iter)
+
+
+@dataclass(frozen=True, eq=False)
+class LinearModel:
+    """
+    A fitted linear model, see the attributes of `corank.SPD`.
+
+    score_range (2,): only of a model that learns shares.
+    eta0, objective_trace, validation_errors, run: only after stochastic descent.
+    """
+
+    coef: Floats
+    intercept: float
+    alpha: float
+    alpha_from: str
+    objective: float
+    n_iter: int
+    n_skipped_queries: int
+    score_range: Floats | None = None
+    eta0: float | None = None
+    objective_trace: Floats | None = None
+    validation_errors: Floats | None = None
+    run: dict[str, Any] | None = None
+
+
+def factors(data: RankingData) -> Floats | float:
+    """Return the factors that turn weights of scaled columns into weights of the columns as given."""
+    scaled = factors_of(data.X)
+    return 1.0 if scaled is None else scaled
+
+
+def judge_of(held: HeldOut, loss: str) -> Judge:
+    """Return the held-out error as a function of weights and biases."""
+    rows = held.test.X[held.rows]
+
+    def error(W: Floats, biases: Floats) -> float:
+        # a logistic margin predicts a probability
+        return held.error(rows @ W.mean(axis=0) + biases.mean(), logistic if loss == "logistic" else None)
+
+    return error
+
+
+def logistic(margins: Floats) -> Floats:
+    """Return σ(m) = (1 + tanh(m/2))/2, which does not overflow."""
+    return 0.5 * (1.0 + np.tanh(0.5 * margins))
+
 
 class LinearDescent(Ranker):
-    """A linear ranker learnt by stochastic descent, or exactly where that is cheaper; the base of SPD, CRR and LCRA."""
+    """Linear ranker learnt by stochastic descent, or by an exact solver where that is cheaper."""
 
     __metadata_request__partial_fit: ClassVar[dict[str, bool]] = {"qid": True, "prior": True}
 
-    # a ranker without these parameters learns from pairs only, and by no Newton steps
+    # defaults for a ranker without these parameters
     mix: float = 0.0
     fit_intercept: bool = False
     tol: float = 1e-10
@@ -89,9 +193,9 @@ class LinearDescent(Ranker):
         """
         Take `n_steps` further stochastic steps, on the same or on other rows.
 
-        Without early stopping, k steps and then m steps on the same data give, bit for bit, what k + m steps give, also
-        when the model was saved and loaded in between. A model that was solved exactly goes on from its weights. What
-        columns are divided by, and alpha where it was chosen, stay those of the first call.
+        Without early stopping, k steps followed by m steps on the same data give the same bits as k + m steps, also if
+        the model is saved and loaded in between. A model from an exact solver continues from its weights. The scale of
+        columns and an automatically chosen alpha remain those of the first call.
 
         Parameters
         ----------
@@ -104,7 +208,7 @@ class LinearDescent(Ranker):
             The fitted ranker.
         """
         if self.solver == "exact":
-            raise InputError("partial_fit takes stochastic steps, but solver is 'exact'; set solver='sgd' or 'auto'.")
+            raise InputError("solver is 'exact', but partial_fit takes stochastic steps; set solver='sgd' or 'auto'.")
         continues = hasattr(self, "coef_")
         if continues:
             self._require_same_scale()
@@ -134,11 +238,11 @@ class LinearDescent(Ranker):
 
     def _check_combinations(self) -> None:
         if self.rate == "adagrad" and (self.average or self.project):
-            raise InputError("rate='adagrad' already averages pulls; leave average and project False.")
+            raise InputError("rate='adagrad' already averages gradients; set average=False and project=False.")
         if self.l1 > 0.0 and (self.average or self.project):
-            raise InputError("l1 asks for exact zeros, which average and project would undo; leave both False.")
+            raise InputError("l1 gives exact zeros, which average and project would undo; set both to False.")
         if self.project and self.alpha == 0.0:
-            raise InputError("project needs alpha above 0, since the ball has radius 1/√alpha; set project=False.")
+            raise InputError("alpha is 0, but project needs a ball of radius 1/√alpha; set project=False.")
         if self._continues:
             self._require_same_scale()
         if self.solver != "exact":
@@ -156,80 +260,88 @@ class LinearDescent(Ranker):
 
     @property
     def _has_optimum(self) -> bool:
-        """Whether the optimum can be computed."""
+        """Whether the loss has an exact solver."""
         return Loss.of(self.loss).exact is not None
 
     def _require_same_scale(self) -> None:
-        """Raise one sentence where a fitted model saw columns otherwise than it would now."""
+        """Raise if `scale` was changed since the first fit."""
         if hasattr(self, "column_scale_") != bool(self.scale):
-            raise InputError(f"scale is {self.scale}, but this model was begun with {not self.scale}; fit it anew.")
+            raise InputError(f"scale is {self.scale}, but this model was started with {not self.scale}; fit it again.")
 
     def _check_state(self) -> None:
-        """Raise where what `partial_fit` goes on from is not what a descent, or an exact solver, leaves behind."""
+        """Raise if the attributes from which `partial_fit` continues are not valid."""
         if not all(number(0).allows(amount) for amount in (self.alpha_, getattr(self, "eta0_", 0.0))):
-            raise InputError("alpha_ or eta0_ is no finite number from 0")
+            raise InputError("alpha_ or eta0_ is not a finite number from 0")
         if not isinstance(self.alpha_from_, str):
-            raise InputError("alpha_from_ is no text")
+            raise InputError("alpha_from_ is not a string")
         low, high = map(float, getattr(self, "score_range_", (0.0, 0.0)))
         if not -np.inf < low <= high < np.inf:
             raise InputError(f"score_range_ is from {low:g} to {high:g}")
         if hasattr(self, "run_"):
             require_stored(self.run_, self.objective_trace_)
 
-    def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> Fitted:
-        is_quick = self.l1 == 0.0 and self.alpha != 0.0 and self.draw == "pairs" and self._has_optimum
-        is_quick = is_quick and held is None and not self.warm_start and can_solve(data, Loss.of(self.loss))
-        if self._continues or self.solver == "sgd" or (self.solver == "auto" and not is_quick):
+    def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> LinearModel:
+        is_cheap = self.l1 == 0.0 and self.alpha != 0.0 and self.draw == "pairs" and self._has_optimum
+        is_cheap = is_cheap and held is None and not self.warm_start and can_solve(data, Loss.of(self.loss))
+        if self._continues or self.solver == "sgd" or (self.solver == "auto" and not is_cheap):
             return self._descend(data, held, rng, self._continues)
         columns, objective = self._layout(data, rng.spawn(1)[0]), self._objective(data)
         newton = {"tol": self.tol, "max_iter": self.max_iter, "verbose": self.verbose}
-        found = solve(objective.targets(data), objective, columns.of_views, **newton)
-        return self._fitted(data, objective, columns, found)
+        weights = solve(objective.targets(data), objective, columns.of_views, **newton)
+        return self._fitted(data, objective, columns, weights)
 
-    def _descend(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator, continues: bool) -> Fitted:
-        """Take stochastic steps, from where the fitted model ended where it `continues`."""
+    def _descend(
+        self, data: RankingData, held: HeldOut | None, rng: np.random.Generator, continues: bool
+    ) -> LinearModel:
+        """Take stochastic steps, from zero or from the fitted model."""
         data = data if held is None else held.train
-        # each question its own generator, so that a resumed run samples what the first one did
-        for_views, for_sample, for_dice = rng.spawn(3)
+        # separate generators, so that a resumed run draws the same sample as the first one
+        for_views, for_sample, for_steps = rng.spawn(3)
         objective = self._objective(data, continues)
         data = objective.targets(data)
-        task = Task.of(data, objective, self._layout(data, for_views, continues), for_sample)
+        problem = DescentProblem.of(data, objective, self._layout(data, for_views, continues), for_sample)
         resumes = continues and hasattr(self, "run_")
-        runs = self._resumed(task) if resumes else self._started(task, data, for_dice, continues)
+        runs = self._resumed(problem) if resumes else self._started(problem, data, for_steps, continues)
         judge = None if held is None else judge_of(replace(held, test=objective.targets(held.test)), self.loss)
-        went = train(runs, task, self.n_steps, judge, self.n_iter_no_change, self.verbose)
-        if went.interrupted and went.runs.n_steps == 0:
+        result = train(runs, problem, self.n_steps, judge, self.n_iter_no_change, self.verbose)
+        n_steps = result.runs.n_steps
+        if result.interrupted and n_steps == 0:
             raise KeyboardInterrupt
-        W, biases = went.runs.weights(task.columns)
-        found = Found(W, biases, task.sample.objective(objective, W, biases), went.runs.n_steps)
+        W, biases = result.runs.weights(problem.columns)
+        weights = ViewWeights(W, biases, problem.sample.objective(objective, W, biases), n_steps)
         fitted = replace(
-            self._fitted(data, objective, task.columns, found, task),
+            self._fitted(data, objective, problem.columns, weights, problem.sample),
             eta0=runs.plan.eta0,
-            objective_trace=np.concatenate([self.objective_trace_, went.trace[1:]]) if resumes else went.trace,
-            validation_errors=None if held is None else went.errors,
-            run=went.runs.stored(),
+            objective_trace=np.concatenate([self.objective_trace_, result.trace[1:]]) if resumes else result.trace,
+            validation_errors=None if held is None else result.errors,
+            run=result.runs.stored(),
         )
-        if went.interrupted:
+        if result.interrupted:
             raise Interrupted(fitted)
         return fitted
 
     def _fitted(
-        self, data: RankingData, objective: Objective, columns: Columns, found: Found, task: Task | None = None
-    ) -> Fitted:
-        """Return the model of weights that were found for the columns as `_fit` saw them; a descent adds its task."""
-        return Fitted(
-            coef=found.W.mean(axis=0) * factors(data),
-            intercept=float(found.biases.mean()),
+        self,
+        data: RankingData,
+        objective: Objective,
+        columns: Columns,
+        weights: ViewWeights,
+        sample: ObjectiveSample | None = None,
+    ) -> LinearModel:
+        """Return the model of given weights of the scaled columns; `sample` is that of a descent."""
+        return LinearModel(
+            coef=weights.W.mean(axis=0) * factors(data),
+            intercept=float(weights.biases.mean()),
             alpha=objective.alpha,
             alpha_from=objective.alpha_from,
-            objective=float(found.objective),
-            n_iter=int(found.n_iter),
+            objective=float(weights.objective),
+            n_iter=int(weights.n_iter),
             n_skipped_queries=len(data.single_grade_queries) if self._needs_pairs else 0,
             score_range=None if objective.score_range is None else np.array(objective.score_range),
         )
 
     def _objective(self, data: RankingData, continues: bool = False) -> Objective:
-        """Return what is minimised; what was chosen from the data, a model that goes on keeps."""
+        """Return the objective; `continues` keeps what the fitted model chose from its data."""
         if self.alpha is not None:
             alpha, source = self.alpha, "given"
         elif continues:
@@ -251,44 +363,46 @@ class LinearDescent(Ranker):
         kept = (float(self.score_range_[0]), float(self.score_range_[1]))
         if low < kept[0] or high > kept[1]:
             raise InputError(
-                f"y runs from {low:g} to {high:g}, beyond the {kept[0]:g} to {kept[1]:g} that this model was begun "
-                "with; bring the scores of all parts into [0, 1] alike, or fit it anew."
+                f"y ranges from {low:g} to {high:g}, but this model was started with scores from {kept[0]:g} to "
+                f"{kept[1]:g}; scale the scores of all parts to [0, 1], or fit it again."
             )
         return kept
 
     def _layout(self, data: RankingData, rng: np.random.Generator, continues: bool = False) -> Columns:
-        """Return which views see which columns: here, one view sees all."""
+        """Return the columns of each view: by default, one view of all columns."""
         return columns_of_views(data.X, [np.arange(data.n_features)])
 
-    def _started(self, task: Task, data: RankingData, rng: np.random.Generator, solved: bool) -> Runs:
-        columns = task.columns
-        plan = self._plan(task.objective, task.first_rate(self.rate, self.eta0))
+    def _started(
+        self, problem: DescentProblem, data: RankingData, rng: np.random.Generator, solved: bool
+    ) -> ParallelDescent:
+        columns = problem.columns
+        plan = self._plan(problem.objective, problem.first_rate(self.rate, self.eta0))
         weights, biases = np.zeros(len(columns.views)), np.zeros(len(columns.of_views))
         if solved and self.rate == "adagrad":
-            raise InputError("this model was solved exactly, from where AdaGrad cannot go on; choose another rate.")
+            raise InputError("rate='adagrad' cannot continue from an exactly solved model; choose another rate.")
         if solved:
             with np.errstate(over="ignore"):
                 W = np.atleast_2d(getattr(self, "view_coefs_", self.coef_)) / factors(data)
             if not np.isfinite(W).all():
-                raise InputError("the weights of this model are too large to go on from; fit it anew.")
+                raise InputError("the weights of this model are too large to continue from; fit it again.")
             weights, biases = W[columns.views, columns.of_slots], biases + self.intercept_
-        return Runs.start(plan, 1 if self.n_jobs is None else n_threads(self.n_jobs), weights, biases, rng)
+        return ParallelDescent.start(plan, 1 if self.n_jobs is None else n_threads(self.n_jobs), weights, biases, rng)
 
-    def _resumed(self, task: Task) -> Runs:
+    def _resumed(self, problem: DescentProblem) -> ParallelDescent:
         n_runs = len(self.run_["steps"])
-        plan = self._plan(task.objective, task.first_rate(self.rate, self.eta0_))
+        plan = self._plan(problem.objective, problem.first_rate(self.rate, self.eta0_))
         if self.n_jobs is not None and n_threads(self.n_jobs) != n_runs:
             raise InputError(
-                f"n_jobs is {self.n_jobs}, but this model was begun with {n_runs} runs; "
-                f"set n_jobs={n_runs}, or fit it anew."
+                f"n_jobs is {self.n_jobs}, but this model was started with {n_runs} runs; "
+                f"set n_jobs={n_runs}, or fit it again."
             )
         if plan.kind != self.run_["kind"]:
             raise InputError(
-                f"this model was begun with {self.run_['kind']} weights and cannot go on with {plan.kind} ones; "
-                "keep rate, average, project and whether l1 is zero as they were, or fit it anew."
+                f"this model was started with {self.run_['kind']} weights and cannot continue with {plan.kind} ones; "
+                "keep rate, average, project and whether l1 is zero unchanged, or fit it again."
             )
-        runs = Runs.resume(plan, self.run_)
-        runs.require_room(task.columns)
+        runs = ParallelDescent.resume(plan, self.run_)
+        runs.require_room(problem.columns)
         return runs
 
     def _plan(self, objective: Objective, eta0: float) -> DescentPlan:

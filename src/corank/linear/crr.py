@@ -3,9 +3,9 @@ CRR: combined regression and ranking (Sculley, 2010).
 
     min_{w,b} mix · mean_D ℓ(y, w · x + b) + (1 − mix) · mean_P ℓ(t(y_a − y_b), w · (a − b)) + alpha/2 ‖w‖² + l1 ‖w‖₁
 
-over the scored rows D and the pairs P of rows of one query with different scores. Each step looks at a row with
-probability `mix` and at a pair otherwise (algorithm 1), and costs O(nnz) at any number of rows. mix=0 is SPD; mix=1 is
-ridge or logistic regression or a support vector machine. D. Sculley, Combined Regression and Ranking, KDD 2010.
+over the scored rows D and the pairs P of rows of one query with different scores. Each step uses a row with probability
+`mix` and a pair otherwise (algorithm 1), and costs O(nnz) for any number of rows. mix=0 is SPD; mix=1 is ridge
+regression, logistic regression or a support vector machine. D. Sculley, Combined Regression and Ranking, KDD 2010.
 """
 
 from __future__ import annotations
@@ -16,33 +16,32 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.metaestimators import available_if
 
-from corank.linear.base import LinearDescent
-from corank.linear.fitted import logistic
+from corank.linear.base import LinearDescent, logistic
 from corank.parameters import Rules, boolean, number
 
 
 def _is_logistic(model: CRR) -> bool:
     if hasattr(model, "score_range_") or (model.loss == "logistic" and not hasattr(model, "coef_")):
         return True
-    raise AttributeError("predict_proba needs a model of loss='logistic'; use predict")
+    raise AttributeError("predict_proba needs loss='logistic'; use predict")
 
 
 class CRR(LinearDescent):
     """
-    Linear model that orders rows well and predicts their scores well.
+    Linear model that both ranks rows and predicts their scores.
 
     Parameters
     ----------
     loss : {"squared", "logistic", "hinge", "squared_hinge"}
-        ℓ, see `corank.pairwise.losses.Loss`; ``"logistic"`` learns shares: scores in [0, 1] as they are, others from
-        the lowest (0) to the highest (1). The hinges need scores −1 and 1.
+        ℓ, see `corank.pairwise.losses.Loss`. ``"logistic"`` learns shares: scores in [0, 1] as they are; others are
+        mapped from the lowest (0) to the highest (1). The hinges need scores −1 and 1.
     mix : float
         Share of regression, between 0 and 1 (the paper's α).
     alpha : float, optional
-        Weight of ½‖w‖² beside the mean loss (the paper's λ). None chooses, from the size and number of the
+        Weight of ½‖w‖², relative to the mean loss (the paper's λ). None chooses it from the size and number of the
         differences of rows, see `corank.solvers.penalty`.
     fit_intercept : bool
-        Whether to learn a bias b, from the regression part only and without penalty.
+        Whether to learn a bias b, from the regression part and without penalty.
     solver : {"auto", "sgd", "exact"}
         ``"exact"`` finds the optimum for every loss but the hinge; ``"auto"`` as in `corank.SPD`.
     l1, query_weight, draw, scale, tol, max_iter, rate, eta0, n_steps, average, project, warm_start
@@ -57,7 +56,7 @@ class CRR(LinearDescent):
     intercept_ : float
         Bias; 0 without `fit_intercept` or with mix=0.
     score_range_ : array of shape (2,)
-        Scores that the logistic loss takes for 0 and for 1; with mix=0, as in `corank.SPD`.
+        Scores that are mapped to 0 and 1 (logistic loss only); with mix=0, as in `corank.SPD`.
     alpha_, alpha_from_, objective_, n_iter_, n_skipped_queries_
         As in `corank.SPD`.
     column_scale_, objective_trace_, validation_errors_, eta0_, run_
@@ -128,7 +127,7 @@ class CRR(LinearDescent):
     @available_if(_is_logistic)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any, *, prior: ArrayLike | None = None) -> NDArray[np.float64]:
         """
-        Expected scores of rows as shares of the way from the lowest to the highest; for the logistic loss.
+        Return expected scores of rows as shares between the lowest and the highest score; for the logistic loss.
 
         Parameters
         ----------
@@ -140,7 +139,7 @@ class CRR(LinearDescent):
         Returns
         -------
         array of shape (n_rows, 2)
-            1 − p and p = σ(w · x + b): where between the two numbers of `score_range_` the score is expected.
+            1 − p and p = σ(w · x + b): the position of the expected score between the two numbers of `score_range_`.
         """
         p = logistic(self.predict(X, prior=prior))
         return np.column_stack([1.0 - p, p])

@@ -1,17 +1,18 @@
 """
 LCRA: large-scale co-regularised ranking (Tsivtsivadze, Hofmann and Heskes, 2012).
 
-M views of the columns, one weight vector each, must agree on the unscored rows. With p = a − b as seen by each view,
+M views of the columns, one weight vector each, are coupled on the unscored rows. With p_v the columns of p = a − b in
+view v,
 
     min Σ_v [mean_P ℓ(t, w_v · p_v) + alpha/2 ‖w_v‖² + l1 ‖w_v‖₁] + coupling · Σ_{v,u} mean_P̂ (w_v · p_v − w_u · p_u)²
 
 over scored pairs P and unscored pairs P̂ (two unscored rows of one query, drawn independently). A step draws `batch`
-pairs of P and `unscored_batch` of P̂ and takes means over them, where the paper takes sums, so that `coupling` keeps its
-meaning when they change. It costs O((batch + unscored_batch) · nnz(p)), at any number of rows. coupling=0 is the
-paper's SPD-MV. With the squared loss, corank's default, the optimum is one linear system, without a stochastic step.
+pairs of P and `unscored_batch` of P̂ and takes means over them. The paper takes sums; with means, `coupling` does not
+depend on the batch sizes. A step costs O((batch + unscored_batch) · nnz(p)) for any number of rows. coupling=0 is the
+paper's SPD-MV. With the squared loss, the default, the optimum is the solution of one linear system.
 
-mix > 0 puts mix · mean_D ℓ(y, w_v · x_v + b_v) + (1 − mix) · mean_P ℓ in place of mean_P ℓ: combined regression and
-ranking with agreeing views. No paper has it; it is corank's own.
+mix > 0 replaces mean_P ℓ by mix · mean_D ℓ(y, w_v · x_v + b_v) + (1 − mix) · mean_P ℓ: combined regression and ranking
+with coupled views. This is not in the paper.
 """
 
 from __future__ import annotations
@@ -27,11 +28,8 @@ from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
 from corank.estimator.advice import warn_of_no_agreement
 from corank.kernels.views import View, as_views
-from corank.linear.base import LinearDescent
-from corank.linear.fitted import Fitted, factors
-from corank.linear.objective import Objective
-from corank.linear.solvers import Found
-from corank.linear.task import Task, columns_of_views
+from corank.linear.base import LinearDescent, LinearModel, ViewWeights, factors
+from corank.linear.objective import Objective, ObjectiveSample, columns_of_views
 from corank.pairwise import Laplacian, query_factors
 from corank.parameters import Rules, boolean, is_whole, items, number, whole
 
@@ -39,11 +37,11 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class FittedViews(Fitted):
+class LinearViewsModel(LinearModel):
     """
     A linear model of several views, see the attributes of `LCRA`.
 
-    views, view_coefs, view_gap: what each view sees, its weights, and how far views are apart.
+    view_gap: mean squared disagreement of the views.
     """
 
     views: list[View]
@@ -53,29 +51,29 @@ class FittedViews(Fitted):
 
 class LCRA(LinearDescent):
     """
-    Linear rankers on several views that agree on unscored rows; the prediction is their mean.
+    Linear rankers on several views, coupled on unscored rows; the prediction is their mean.
 
     Parameters
     ----------
     views : int or list
-        Number of views that the columns are dealt to at random, or the columns of each (see
+        Number of views, to which the columns are assigned at random, or the columns of each view (see
         `corank.kernels.views.as_views`).
     coupling : float
         Weight of the disagreement on unscored pairs (the paper's μ).
     loss : {"squared", "hinge", "logistic", "squared_hinge"}
-        ℓ, see `corank.pairwise.losses.Loss`; scores for ``"logistic"`` as in `corank.SPD` (in `corank.CRR`, with mix >
-        0).
+        ℓ, see `corank.pairwise.losses.Loss`. Scores for ``"logistic"`` as in `corank.SPD`; with mix > 0, as in
+        `corank.CRR`.
     mix : float
         Share of regression, between 0 and 1.
     alpha : float, optional
-        Weight of ½‖w_v‖² beside the mean loss (the paper's λ). None chooses, from the size and number of the
+        Weight of ½‖w_v‖², relative to the mean loss (the paper's λ). None chooses it from the size and number of the
         differences of rows, see `corank.solvers.penalty`.
     batch : int
-        Scored examples of a step (the paper's k).
+        Number of scored examples of a step (the paper's k).
     unscored_batch : int
-        Unscored pairs of a step (the paper's l).
+        Number of unscored pairs of a step (the paper's l).
     fit_intercept : bool
-        Whether each view has a bias, learnt from the regression part only.
+        Whether each view has a bias, learnt from the regression part.
     solver : {"auto", "sgd", "exact"}
         ``"exact"`` finds the optimum for the squared loss; ``"auto"`` as in `corank.SPD`.
     l1, query_weight, draw, scale, rate, eta0, n_steps, average, project, warm_start
@@ -86,13 +84,13 @@ class LCRA(LinearDescent):
     Attributes
     ----------
     coef_ : array of shape (n_features,)
-        Weights of the columns as given, the mean of the views'.
+        Weights of the columns as given; the mean over views.
     intercept_ : float
-        Bias; the mean of the views' biases, 0 with mix=0.
+        Bias; the mean over views, 0 with mix=0.
     views_ : list of View
         The columns of each view.
     view_coefs_ : array of shape (n_views, n_features)
-        Weights of each view, zero where it does not see a column.
+        Weights of each view, zero for columns outside the view.
     score_range_ : array of shape (2,)
         As in `corank.CRR`.
     view_gap_ : float
@@ -195,7 +193,7 @@ class LCRA(LinearDescent):
         Returns
         -------
         array of shape (n_rows, n_views)
-            One column of scores for each view, with the bias that they share; their mean is what ``predict`` gives.
+            One column of scores for each view, with the common bias; their mean is the result of ``predict``.
         """
         scores = np.asarray(self._checked_rows(X) @ self.view_coefs_.T + self.intercept_, dtype=np.float64)
         return self._add_prior(scores, prior)
@@ -212,13 +210,13 @@ class LCRA(LinearDescent):
             )
         views = self.views_ if continues else as_views(self.views, d, rng)
         if not all(view.kernel.is_linear for view in views):
-            raise InputError("LCRA is linear in each view's columns; put Landmarks before it, or use linear views.")
+            raise InputError("LCRA supports only linear views; put Landmarks before it, or use linear views.")
         return columns_of_views(data.X, [np.arange(d) if view.columns is None else view.columns for view in views])
 
     def _objective(self, data: RankingData, continues: bool = False) -> Objective:
         warn_of_no_agreement(data, self.coupling)
-        # a row drawn twice differs from itself by nothing: P̂ has such pairs, so that a row of weight 2 is worth the row
-        # written twice; they are not drawn, but counted
+        # P̂ includes pairs of a row with itself, so that a row of weight 2 equals the row written twice; their
+        # difference is zero, so they are counted but not drawn
         distinct, drawn = _unscored_weight(data, self.query_weight)
         coupling = self.coupling * distinct / drawn if distinct > 0.0 else 0.0
         return replace(
@@ -227,12 +225,17 @@ class LCRA(LinearDescent):
         )  # fmt: skip
 
     def _fitted(
-        self, data: RankingData, objective: Objective, columns: Columns, found: Found, task: Task | None = None
-    ) -> FittedViews:
-        W = found.W
-        gap = _view_gap(data, objective.query_weight, W) if task is None else task.sample.view_gap(W)
-        return FittedViews(
-            **vars(super()._fitted(data, objective, columns, found, task)),
+        self,
+        data: RankingData,
+        objective: Objective,
+        columns: Columns,
+        weights: ViewWeights,
+        sample: ObjectiveSample | None = None,
+    ) -> LinearViewsModel:
+        W = weights.W
+        gap = _view_gap(data, objective.query_weight, W) if sample is None else sample.view_gap(W)
+        return LinearViewsModel(
+            **vars(super()._fitted(data, objective, columns, weights, sample)),
             views=[View(chosen) for chosen in columns.of_views],
             view_coefs=W * factors(data),
             view_gap=gap,
@@ -241,15 +244,14 @@ class LCRA(LinearDescent):
 
 def _unscored_weight(data: RankingData, query_weight: str) -> tuple[float, float]:
     """
-    Weight of the pairs of unscored rows of one query, each pair twice, and the same with each row beside itself.
-
-    The second is Σ_q c_q W_q², the first Σ_q c_q (W_q² − Σ w²).
+    Return Σ_q c_q (W_q² − Σ w²), the weight of ordered pairs of distinct unscored rows of one query, and Σ_q c_q W_q²,
+    which includes pairs of a row with itself.
     """
     rows = data.unscored_rows
     w, codes = data.weight_of(rows), data.queries.codes[rows]
     W_q = np.bincount(codes, weights=w)
     distinct = W_q**2 - np.bincount(codes, weights=w**2)
-    # a row alone is two copies of itself of half the weight: it counts among rows, though it makes no pair
+    # a single row counts among the rows, although it forms no pair
     c = 1.0 / np.where(W_q > 0.0, W_q, 1.0) if query_weight == "rows" else query_factors(W_q, query_weight, distinct)
     return float(c @ distinct), float(c @ W_q**2)
 
@@ -259,6 +261,6 @@ def _view_gap(data: RankingData, query_weight: str, W: Floats) -> float:
     if len(W) < 2 or distinct == 0.0:
         return float("nan")
     # Σ_{v<u} (m_v − m_u)² = M Σ_v (m_v − their mean)²
-    apart = np.asarray(data.X @ (W - W.mean(axis=0)).T)
-    squares = np.trace(Laplacian.per_query(data, query_weight, "unscored").quad(apart))
+    deviations = np.asarray(data.X @ (W - W.mean(axis=0)).T)
+    squares = np.trace(Laplacian.per_query(data, query_weight, "unscored").quad(deviations))
     return 2.0 / (len(W) - 1) * float(squares) / (0.5 * distinct)

@@ -1,4 +1,4 @@
-"""What a descent minimises, and a sample of examples to estimate it by."""
+"""The objective of SPD, CRR and LCRA, a sample that estimates it, and the problem indexed for compiled descent."""
 
 from __future__ import annotations
 
@@ -9,8 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from corank.core.pairs import steps as sgd_parts
+from corank.core.pairs.coupled_descent import Columns
+from corank.core.pairs.steps import Examples, RowIndex
+from corank.core.random import alias_table
+from corank.core.rows.access import as_core_rows
+from corank.core.rows.scaled import plain
 from corank.data.problem.ranking import RankingData
+from corank.errors import InputError
 from corank.pairwise.losses import Loss
+from corank.pairwise.sampling import NO_PAIRS, PairSampler
 from corank.solvers.solution import require_products
 from corank.solvers.targets import Range, in_unit, ordered
 
@@ -22,13 +30,12 @@ class Objective:
     """
     Σ_v [mix · mean_D ℓ + (1 − mix) · mean_P ℓ + alpha/2 ‖w_v‖² + l1 ‖w_v‖₁] + coupling · Σ_{v,u} mean_P̂ (m_v − m_u)².
 
-    alpha: as in the formula.
-    alpha_from: what alpha was chosen from.
-    l1, mix, coupling: as in the formula.
+    alpha, l1, mix, coupling: as in the formula.
+    alpha_from: how alpha was chosen.
     fit_intercept: whether the regression part has a bias.
-    query_weight, draw: the law of the pairs, see `corank.PairSampler`.
-    score_range: scores that stand for 0 and 1 where the loss learns shares.
-    batch, unscored_batch: examples and unscored pairs whose means stand for those of the formula in a stochastic step.
+    query_weight, draw: distribution of the pairs, see `corank.PairSampler`.
+    score_range: scores that are mapped to 0 and 1, for a loss that learns shares.
+    batch, unscored_batch: number of examples and of unscored pairs of a stochastic step.
     """
 
     loss: Loss
@@ -45,26 +52,26 @@ class Objective:
     score_range: Range | None = None
 
     def targets(self, data: RankingData) -> RankingData:
-        """Return a problem with its scores as this objective sees them."""
+        """Return the problem with scores transformed to the targets of this objective."""
         if self.score_range is not None:
             return in_unit(data, self.score_range)
         return ordered(data) if self.loss.scores == "signs" and self.mix == 0.0 else data
 
     def require_scores(self, data: RankingData) -> None:
-        """Raise one sentence where a problem's scores are not what this objective can learn from."""
+        """Raise if the loss cannot learn from the scores of the problem."""
         if data.y is not None:
             rows = data.scored_rows
             self.loss.require_scores(data.y[rows], data.queries.codes[rows], self.mix > 0.0)
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
+class ObjectiveSample:
     """
-    Examples drawn once, by which a model is judged while it learns.
+    Examples, drawn once, on which the objective is estimated.
 
     pairs, rows, unscored (n, n_features): differences of scored pairs, single rows, differences of unscored pairs.
     pair_targets, row_targets (n,): targets of the first two.
-    pair_priors, row_priors (n,): their margins before learning.
+    pair_priors, row_priors (n,): their margins at zero weights.
     """
 
     pairs: Any
@@ -78,9 +85,8 @@ class Sample:
     @np.errstate(over="ignore", invalid="ignore")
     def objective(self, objective: Objective, W: Floats, biases: Floats) -> float:
         """
-        Estimate the objective; of weights beyond all measure it is infinite, or NaN.
+        Estimate the objective; infinite or NaN if the weights are too large.
 
-        objective: what is minimised.
         W (n_views, n_features): weights of each view.
         biases (n_views,): bias of each view.
         """
@@ -98,24 +104,21 @@ class Sample:
 
     def view_gap(self, W: Floats) -> float:
         """
-        Estimate how far views are apart.
+        Estimate the mean over unscored pairs and pairs of views of (m_v − m_u)².
 
-        W (n_views, n_features): weights of each view.
-        Returns: mean over unscored pairs and pairs of views of (m_v − m_u)²; NaN where nothing was sampled, or of one
-            view.
+        Returns: NaN without unscored pairs, or with a single view.
         """
         if len(W) < 2 or not self.unscored.shape[0]:
             return float("nan")
         # Σ_{v<u} (m_v − m_u)² = M Σ_v (m_v − their mean)²
-        apart = self.unscored @ (W - W.mean(axis=0)).T
-        return 2.0 / (len(W) - 1) * float(np.mean(np.sum(apart**2, axis=1)))
+        deviations = self.unscored @ (W - W.mean(axis=0)).T
+        return 2.0 / (len(W) - 1) * float(np.mean(np.sum(deviations**2, axis=1)))
 
     def curvature(self, objective: Objective, n_views: int) -> float:
         """
-        Bound how fast a slope of the objective can turn along one sampled example: ℓ'' ‖p‖² + 4 coupling M ‖p̂‖².
+        Bound the curvature of the objective along one sampled example: ℓ'' ‖p‖² + 4 coupling M ‖p̂‖².
 
-        objective: what is minimised.
-        Returns: the bound, 1 where all examples are zero.
+        Returns: the bound; 1 if all examples are zero.
         """
         loss = objective.loss.curvature if np.isfinite(objective.loss.curvature) else 1.0
         single = _largest_square(self.rows) + (1.0 if objective.mix > 0.0 and objective.fit_intercept else 0.0)
@@ -130,3 +133,92 @@ def _largest_square(rows: Any) -> float:
     with np.errstate(over="ignore"):
         squares = rows.multiply(rows) if sparse.issparse(rows) else rows * rows
         return float(np.asarray(squares.sum(axis=1)).max(initial=0.0))
+
+
+RATES = {
+    "pegasos": sgd_parts.PEGASOS,
+    "constant": sgd_parts.CONSTANT,
+    "sqrt": sgd_parts.SQRT,
+    "adagrad": sgd_parts.ADAGRAD,
+}
+
+# size of the sample for the first rate and the trace of the objective, and the most numbers it may hold
+_SAMPLE = 1000
+_SAMPLE_NUMBERS = 2**23
+
+
+@dataclass(frozen=True, eq=False)
+class DescentProblem:
+    """
+    A problem indexed for compiled descent; X is neither copied nor read as a whole.
+
+    rows: the rows of X.
+    columns: the columns of each view.
+    sample: examples on which the objective is estimated.
+    """
+
+    objective: Objective
+    rows: Any
+    examples: Examples
+    columns: Columns
+    sample: ObjectiveSample
+
+    @classmethod
+    def of(cls, data: RankingData, objective: Objective, columns: Columns, rng: np.random.Generator) -> DescentProblem:
+        """Index a problem; `rng` draws the sample."""
+        n = int(np.clip(_SAMPLE_NUMBERS // data.n_features, 1, _SAMPLE))
+        y = np.empty(0) if data.y is None else data.y
+        pairs = free = NO_PAIRS
+        drawn = unscored = np.empty((0, 2), dtype=np.int64)
+        rows = single = np.empty(0, dtype=np.int64)
+        if objective.mix < 1.0:
+            sampler = PairSampler.of(data, objective.query_weight, objective.draw)
+            pairs, drawn = sampler.index, sampler.draw(n, rng)
+        if objective.coupling > 0.0:
+            sampler = PairSampler.of(data, objective.query_weight, unscored=True)
+            free, unscored = sampler.index, sampler.draw(n, rng)
+        if objective.mix > 0.0:
+            rows = data.scored_rows
+            w = data.weight_of(rows)
+            single = rng.choice(rows, n, p=w / w.sum())
+        table = alias_table(data.weight_of(rows)) if len(rows) else np.empty((0, 2), dtype=np.uint64)
+        gaps = y[drawn[:, 0]] - y[drawn[:, 1]] if len(y) else np.ones(len(drawn))
+        sample = ObjectiveSample(
+            _differences(data.X, drawn), objective.loss.pair_target(gaps), data.prior_gap(drawn),
+            data.X[single], y[single], data.prior_of(single), _differences(data.X, unscored),
+        )  # fmt: skip
+        examples = Examples(y, data.prior, pairs, free, RowIndex(table, rows.astype(np.uint32)))
+        return cls(objective, as_core_rows(data.X), examples, columns, sample)
+
+    def first_rate(self, rate: str, eta0: float | None) -> float:
+        """Return the first learning rate, chosen here if `eta0` is None; `rate` is one of `RATES`."""
+        alpha, chosen = self.objective.alpha, eta0
+        if chosen is None:
+            curvature = self.sample.curvature(self.objective, len(self.columns.of_views))
+            # AdaGrad divides by the size of the gradients, so its rate has the unit of a weight
+            chosen = curvature**-0.5 if rate == "adagrad" else 1.0 / curvature
+        if rate == "pegasos" and alpha > 0.0:
+            return min(float(chosen), 1.0 / alpha)
+        if rate != "adagrad" and chosen * alpha >= 1.0:
+            if eta0 is None:
+                return 0.5 / alpha
+            raise InputError(
+                f"eta0 · alpha is {eta0 * alpha:g}, so one step would shrink the weights to zero; keep the product "
+                "below 1."
+            )
+        return float(chosen)
+
+
+def columns_of_views(X: Any, views: list[NDArray[np.int64]]) -> Columns:
+    """Index the columns of each view."""
+    rows, d = plain(X), X.shape[1]
+    width = int(min(d, 2 * np.diff(rows.indptr).max(initial=0))) if sparse.issparse(rows) else d
+    columns = np.concatenate(views)
+    slots = np.argsort(columns, kind="stable")
+    starts = np.searchsorted(columns[slots], np.arange(d + 1))
+    view = np.repeat(np.arange(len(views)), [len(v) for v in views])[slots]
+    return Columns(starts.astype(np.uint64), view.astype(np.uint64), width)
+
+
+def _differences(X: Any, pairs: NDArray[np.int64]) -> Any:
+    return X[pairs[:, 0]] - X[pairs[:, 1]]

@@ -1,13 +1,13 @@
 """
-RankSVM with the squared hinge, exactly, linear or with a kernel.
+RankSVM with the squared hinge loss, linear or with a kernel, solved exactly.
 
 Minimises  mean_P ½ max(0, 1 − (f(a) − f(b)))² + alpha/2 ‖f‖²  over the pairs P of rows of one query, a with the
 higher score, or over given preferences of a to b. Linear: f(x) = w·x, by truncated Newton on w, O(n d + n log n) a
-product, whatever the number of pairs. With a kernel: f(x) = Σ_j c_j k(x, z_j) over r basis rows z, where ‖f‖² = cᵀK̂c,
-K̂ the Gram matrix of the basis. With K̂ = VΛVᵀ and Φ = K̄VΛ^(−½), that is the linear problem on the rows of Φ:
-O(n r² + r³) once, then the same Newton. All scored rows as the basis lose nothing (the representer theorem).
+product for any number of pairs. With a kernel: f(x) = Σ_j c_j k(x, z_j) over r basis rows z, where ‖f‖² = cᵀK̂c,
+K̂ the Gram matrix of the basis. With K̂ = VΛVᵀ and Φ = K̄VΛ^(−½), this is the linear problem on the rows of Φ:
+O(n r² + r³) once, then the same Newton method. With all scored rows as the basis it is exact (representer theorem).
 
-The plain hinge is the descent room's: ``SPD(loss="hinge")``.
+For the plain hinge loss use ``SPD(loss="hinge")``.
 
 References: Herbrich, Graepel and Obermayer, Large margin rank boundaries for ordinal regression, 2000; Lee and Lin,
 Large-scale linear RankSVM, 2014.
@@ -22,24 +22,55 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank import solvers as exact
+from corank.core.pairs.squared_hinge import squared_hinge_loss
 from corank.core.rows.scaled import factors_of
+from corank.core.threads import cut, n_threads, spread
 from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
 from corank.estimator.base import Ranker
+from corank.estimator.docs import shared_parameters
 from corank.estimator.held_out import HeldOut
 from corank.kernels import Basis, FeatureMap, Kernel, as_kernel, choose_basis, require_choice
 from corank.kernels.views import View
-from corank.linear.support import active_partners
 from corank.pairwise import QUERY_WEIGHTS
 from corank.parameters import Rules, boolean, kernel, listing, none, number, one_of, seed, text, whole
 from corank.solvers.penalty import default_alpha
+from corank.solvers.smooth_losses import block_of
 
 Floats = NDArray[np.float64]
 
 
+def active_partners(data: RankingData, scores: Floats) -> NDArray[np.int64]:
+    """
+    Count for each row the rows it is compared with at a margin below 1, in O(n log n).
+
+    data: the problem; rows and preferences of weight zero are ignored.
+    scores (n_rows,): scores by a model.
+    Returns: number of active partners; each active pair is counted at both rows.
+
+    >>> data = RankingData.of([[0.0], [1.0], [2.0]], [0, 1, 2])
+    >>> active_partners(data, np.array([0.0, 0.5, 3.0])).tolist()
+    [1, 1, 0]
+    """
+    out = np.zeros(data.n_rows, dtype=np.int64)
+    if data.pairs is not None:
+        winners, losers = data.pairs.T
+        active = (scores[winners] - scores[losers] < 1.0) & (data.pair_weight > 0.0)
+        np.add.at(out, data.pairs[active].ravel(), 1)
+        return out
+    # with weights 0 and 1, the weight of the partners is their number
+    counted = data if data.weights is None else replace(data, weights=(data.weights > 0.0).astype(np.float64))
+    rows, (block, _) = data.order[data.is_scored[data.order]], block_of(counted)
+    order, gradient, degree = np.empty(len(rows), dtype=np.int64), np.empty(len(rows)), np.empty(len(rows))
+    s, runs = scores[rows], cut(block.starts, n_threads())
+    spread(lambda first, last: squared_hinge_loss(block, s, first, last, order, gradient, degree), runs)
+    out[rows] = np.rint(degree).astype(np.int64)
+    return out
+
+
 @dataclass(frozen=True, eq=False)
-class _Margin:
-    """What a fit leaves behind; see the attributes of `RankSVM`."""
+class RankSVMModel:
+    """A fitted model; see the attributes of `RankSVM`."""
 
     alpha: float
     alpha_from: str
@@ -53,6 +84,7 @@ class _Margin:
     n_iter: int
 
 
+@shared_parameters
 class RankSVM(Ranker):
     """
     Large-margin ranker.
@@ -60,50 +92,40 @@ class RankSVM(Ranker):
     Parameters
     ----------
     alpha : float, optional
-        Weight of ½‖f‖², above zero; None chooses one from the size and number of the differences that are compared,
-        see `corank.solvers.penalty`. The C of the papers, a weight of the summed loss, is 1 / (alpha · number of
-        pairs).
+        Weight of ½‖f‖², above zero. None chooses it from the size and number of the differences of rows, see
+        `corank.solvers.penalty`. The C of the papers, a weight of the summed loss, is 1 / (alpha · number of pairs).
     kernel : str, Kernel or callable
-        ``"linear"`` learns weights of columns; any other kernel learns coefficients of basis rows. A function takes
-        two sequences of rows and returns their Gram matrix; rows may then be any objects.
-    query_weight : {"pairs", "equal", "rows"}
-        How much a query counts: every pair the same, every query, or every row.
+        ``"linear"`` learns weights of columns; any other kernel learns coefficients of basis rows. A callable takes
+        two sequences of rows, which may be any objects, and returns their Gram matrix.
+    {query_weight}
     n_basis : int, optional
-        Number of basis rows of a kernel; all rows to learn from by default, which lose nothing.
-    basis : {"random", "kmeans++"} or array-like of int
-        How basis rows are chosen among those to learn from, or which rows they are.
-    scale : bool
-        Whether columns are divided by their deviation inside queries before learning; `coef_` is that of the columns as
-        given.
-    tol : float
-        Newton's method stops where the objective is above its minimum by at most `tol` times its value, or times what
-        was gained since all weights were 0, where that is less.
-    max_iter : int
-        Most Newton steps; a `ConvergenceWarning` says where they did not suffice.
-    random_state : int, RandomState or None
-        Seed of the basis and of the kernel's "median".
-    verbose : bool
-        Whether to show a progress bar, on a terminal or in a notebook.
+        Number of basis rows of a kernel. None takes all scored rows, which is exact.
+    {basis}
+    {scale}
+    tol, max_iter
+        As in `corank.SPD`.
+    {random_state}
+    {verbose}
 
     Attributes
     ----------
     alpha_ : float
-        The weight of the penalty that was used.
+        Weight of the penalty.
     alpha_from_ : str
-        What it was chosen from: "given" or "pair differences".
+        How alpha was chosen: "given" or "pair differences".
     coef_ : array of shape (n_features,)
         Weights; linear kernel only.
     dual_coef_ : array of shape (r,)
         Coefficients of the basis rows; other kernels only.
     basis_ : Basis
-        The basis rows, which predictions compare with; other kernels only.
+        The basis rows; other kernels only.
     kernel_ : Kernel
-        The kernel with numbers only.
+        The kernel with its chosen parameters.
     support_ : array of int64
-        Rows that take part in a pair inside the margin. The others pull at nothing; without them the same
-        model takes a larger `alpha`, since the loss is a mean over pairs.
+        Rows of at least one pair inside the margin. The other rows do not affect the model, except through the number
+        of pairs over which the loss is averaged.
     n_support_pairs_ : int
-        Pairs inside the margin.
+        Number of pairs inside the margin.
     objective_ : float
         Value of the objective.
     n_iter_ : int
@@ -168,17 +190,17 @@ class RankSVM(Ranker):
             return
         for name, value in (("n_basis", self.n_basis), ("basis", None if isinstance(self.basis, str) else self.basis)):
             if value is not None:
-                raise InputError(f"{name} is {value}, but a linear kernel has no basis; leave it out.")
+                raise InputError(f"{name} is {value}, but a linear kernel has no basis; remove {name}.")
 
-    def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> _Margin:
+    def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> RankSVMModel:
         kernel, problem, phi = as_kernel(self.kernel), data, None
         if not kernel.is_linear:
             phi = self._features(kernel, data, rng)
-            problem, kernel = _seen_by(phi, data), phi.view.kernel
+            problem, kernel = _on_features(phi, data), phi.view.kernel
         alpha = self.alpha
         if alpha is None:
             alpha = default_alpha(problem, self.query_weight, n_columns=None if phi is None else 0)
-        found = exact.smooth_loss(
+        solution = exact.smooth_loss(
             problem,
             "squared_hinge",
             alpha=float(alpha),
@@ -187,15 +209,16 @@ class RankSVM(Ranker):
             max_iter=self.max_iter,
             verbose=self.verbose,
         )
-        scores = data.prior_of(np.arange(data.n_rows)) + np.asarray(problem.X @ found.coef, dtype=np.float64)
+        scores = data.prior_of(np.arange(data.n_rows)) + np.asarray(problem.X @ solution.coef, dtype=np.float64)
         partners = active_partners(data, scores)
         factors = factors_of(problem.X)
-        return _Margin(
+        return RankSVMModel(
             alpha=float(alpha), alpha_from="pair differences" if self.alpha is None else "given", kernel=kernel,
-            coef=None if phi is not None else found.coef if factors is None else factors * found.coef,
-            dual_coef=None if phi is None else phi.coefficients(found.coef), basis=None if phi is None else phi.basis,
+            coef=None if phi is not None else solution.coef if factors is None else factors * solution.coef,
+            dual_coef=None if phi is None else phi.coefficients(solution.coef),
+            basis=None if phi is None else phi.basis,
             support=np.flatnonzero(partners > 0), n_support_pairs=int(partners.sum()) // 2,
-            objective=found.objective, n_iter=found.n_iter,
+            objective=solution.objective, n_iter=solution.n_iter,
         )  # fmt: skip
 
     def _features(self, kernel: Kernel, data: RankingData, rng: np.random.Generator) -> FeatureMap:
@@ -207,14 +230,14 @@ class RankSVM(Ranker):
     def _score_rows(self, X: Any) -> Floats:
         """Return f(x)."""
         rows = self._checked_rows(X)
-        # by what was fitted: parameters may have been set since
+        # by fitted attributes: parameters may have changed since
         if hasattr(self, "basis_"):
             return self.basis_.score(self._scale_rows(rows), self.dual_coef_)
         return np.asarray(rows @ self.coef_, dtype=np.float64)
 
 
-def _seen_by(phi: FeatureMap, data: RankingData) -> RankingData:
-    """The same problem on the rows of Φ; rows that are not learnt from stay zero."""
+def _on_features(phi: FeatureMap, data: RankingData) -> RankingData:
+    """Return the same problem on the rows of Φ; unscored rows are zero."""
     assert phi.basis is not None
     assert phi.T is not None
     features, numbers = np.zeros((data.n_rows, phi.n_features)), data.scored_rows

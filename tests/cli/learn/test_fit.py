@@ -15,7 +15,7 @@ from corank.data.store.store import write_store
 from corank.errors import InputError
 from corank.lambdarank import LambdaRank
 from corank.linear import CRR, LCRA, SPD
-from corank.linear.training import Runs
+from corank.linear.descent import Runs
 
 
 @pytest.mark.parametrize(

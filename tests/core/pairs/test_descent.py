@@ -27,9 +27,8 @@ from corank.core.rows.scaled import ScaledRows
 from corank.data.problem.ranking import RankingData
 from corank.data.problem.splits import mask_scores
 from corank.data.problem.synthetic import make_ranking
-from corank.linear.objective import Objective
-from corank.linear.runs import Runs
-from corank.linear.task import Task, columns_of_views
+from corank.linear.descent import ParallelDescent
+from corank.linear.objective import DescentProblem, Objective, columns_of_views
 from corank.pairwise.losses import LOSSES
 
 PROBLEM = make_ranking(15, (2, 8), random_state=1)
@@ -51,12 +50,12 @@ def plan(**changes):
 def task(p, views=None, data=DATA):
     loss = next(loss for loss in LOSSES.values() if loss.code == p.loss)
     objective = Objective(loss, p.alpha, l1=p.l1, mix=p.mix, coupling=p.coupling, fit_intercept=True)
-    return Task.of(data, objective, columns_of_views(data.X, views or ONE), np.random.default_rng(5))
+    return DescentProblem.of(data, objective, columns_of_views(data.X, views or ONE), np.random.default_rng(5))
 
 
 def started(p, t, seed=3):
     n_views = len(t.columns.of_views)
-    return Runs.start(p, 1, np.zeros(len(t.columns.views)), np.zeros(n_views), np.random.default_rng(seed))
+    return ParallelDescent.start(p, 1, np.zeros(len(t.columns.views)), np.zeros(n_views), np.random.default_rng(seed))
 
 
 def draws(t, p, n):

@@ -14,15 +14,15 @@ from sklearn.utils import get_tags
 from corank.data.problem.queries import Queries
 from corank.data.problem.ranking import RankingData
 from corank.data.problem.rows import as_rows
-from corank.distributed.sources import Found, Reader, Rows, kind_of_ids
+from corank.distributed.sources import PartInfo, Reader, Rows, kind_of_ids
 from corank.estimator.query_scaler import QueryScaler
 
 Integers = NDArray[np.int64]
-Parcels = dict[int, "Parcel"]
+Parcels = dict[int, "NumberedRows"]
 
 
 @dataclass(frozen=True, eq=False)
-class Census:
+class QueryCounts:
     """
     The query ids of a part, each once.
 
@@ -33,7 +33,7 @@ class Census:
     ids: NDArray[Any]
     counts: Integers
     firsts: Integers
-    found: Found
+    found: PartInfo
 
     @property
     def n_rows(self) -> int:
@@ -42,7 +42,7 @@ class Census:
 
 
 @dataclass(frozen=True, eq=False)
-class Share:
+class Routing:
     """
     What a part has to do with straddling queries.
 
@@ -59,7 +59,7 @@ class Share:
 
 
 @dataclass(frozen=True, eq=False)
-class Parcel:
+class NumberedRows:
     """
     Rows of several queries, such as straddling ones on their way.
 
@@ -71,7 +71,7 @@ class Parcel:
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class WholeQueries:
     """
     Whole queries of a part.
 
@@ -91,34 +91,34 @@ def sum_up(parts: Sequence[Any]) -> Any:
     return total
 
 
-def count(source: Any, reader: Reader) -> Census:
+def count(source: Any, reader: Reader) -> QueryCounts:
     """Count the rows of each query of a part."""
     found = reader.look(source)
     queries = Queries.of(found.qid, len(found.qid))
     kind_of_ids(queries.ids)
     ids = queries.ids.astype(np.str_) if queries.ids.dtype.kind in "OT" and len(queries) else queries.ids
-    return Census(ids, queries.sizes, queries.order[queries.starts[:-1]], found._replace(qid=ids[:0]))
+    return QueryCounts(ids, queries.sizes, queries.order[queries.starts[:-1]], found._replace(qid=ids[:0]))
 
 
 def _is_among(qid: NDArray[Any], ids: NDArray[Any]) -> NDArray[np.bool_]:
     return np.isin(qid.astype(np.str_) if qid.dtype.kind in "OT" else qid, ids)
 
 
-def send(source: Any, reader: Reader, share: Share) -> Parcels:
+def send(source: Any, reader: Reader, share: Routing) -> Parcels:
     """Read the rows of a part that move, each for its home."""
     rows, parcels = reader.rows(source), {}
     for home in np.unique(share.homes[share.homes != share.here]):
         at = np.flatnonzero(_is_among(rows.qid, share.straddling[share.homes == home]))
-        parcels[int(home)] = Parcel(rows.take(at), share.first_row + at)
+        parcels[int(home)] = NumberedRows(rows.take(at), share.first_row + at)
     return parcels
 
 
-def pick(parcels: Parcels, home: int) -> Parcel:
+def pick(parcels: Parcels, home: int) -> NumberedRows:
     """Take the rows for one home."""
     return parcels[home]
 
 
-def weigh(parcel: Parcel) -> int:
+def weigh(parcel: NumberedRows) -> int:
     """Return the bytes of rows that move."""
     return parcel.rows.nbytes
 
@@ -129,23 +129,23 @@ def rows_of(source: Any, reader: Reader, numbers: Integers) -> Any:
     return X if sparse.issparse(X) else np.ascontiguousarray(X)
 
 
-def hold(problems: Iterator[Problem], settings: None) -> list[Problem]:
+def hold(problems: Iterator[WholeQueries], settings: None) -> list[WholeQueries]:
     """Read the queries of a part, to be kept."""
     return list(problems)
 
 
-def over_held(held: list[Problem], function: Callable[..., Any], settings: Any) -> Any:
+def over_held(held: list[WholeQueries], function: Callable[..., Any], settings: Any) -> Any:
     """Run a task over queries that were kept."""
     return function(iter(held), settings)
 
 
-def over_steps(problems: Iterator[Problem], told: tuple[tuple[Any, ...], Callable[..., Any], Any]) -> Any:
+def over_steps(problems: Iterator[WholeQueries], told: tuple[tuple[Any, ...], Callable[..., Any], Any]) -> Any:
     """Run a task over queries as fitted transformers show them."""
     steps, function, settings = told
     return function((_through(problem, steps) for problem in problems), settings)
 
 
-def _through(problem: Problem, steps: tuple[Any, ...]) -> Problem:
+def _through(problem: WholeQueries, steps: tuple[Any, ...]) -> WholeQueries:
     X, codes = problem.data.X, problem.data.queries.codes
     for step in steps:
         of_queries = {"qid": codes} if isinstance(step, QueryScaler) else {}
@@ -158,7 +158,7 @@ def laid_out_for(model: Any, X: Any) -> Any:
     return X.toarray() if sparse.issparse(X) and not get_tags(model).input_tags.sparse else X
 
 
-def take_rows(problems: Iterator[Problem], wanted: Integers) -> list[tuple[Integers, Any]]:
+def take_rows(problems: Iterator[WholeQueries], wanted: Integers) -> list[tuple[Integers, Any]]:
     """Return those of some rows that are seen here, and their numbers."""
     found = []
     for problem in problems:
@@ -168,41 +168,46 @@ def take_rows(problems: Iterator[Problem], wanted: Integers) -> list[tuple[Integ
 
 
 def over_whole(
-    source: Any, reader: Reader, share: Share, arrivals: list[Parcel], function: Callable[..., Any], settings: Any
+    source: Any,
+    reader: Reader,
+    share: Routing,
+    arrivals: list[NumberedRows],
+    function: Callable[..., Any],
+    settings: Any,
 ) -> Any:
     """Run a task over the queries that are whole in a part."""
     return function(_problems(source, reader, share, arrivals), settings)
 
 
-def _problems(source: Any, reader: Reader, share: Share, arrivals: list[Parcel]) -> Iterator[Problem]:
+def _problems(source: Any, reader: Reader, share: Routing, arrivals: list[NumberedRows]) -> Iterator[WholeQueries]:
     """Yield the queries that stand here alone, and those that straddle and have their home here."""
     rows = reader.rows(source)
     if not len(share.straddling):
-        yield _problem(Parcel(rows, share.first_row + np.arange(len(rows.y))))
+        yield _problem(NumberedRows(rows, share.first_row + np.arange(len(rows.y))))
         return
     alone = np.flatnonzero(~_is_among(rows.qid, share.straddling))
     if len(alone):
         # a run of neighbours is a window on X, not a copy
         is_run = alone[-1] - alone[0] == len(alone) - 1
         chosen = slice(alone[0], alone[-1] + 1) if is_run else alone
-        yield _problem(Parcel(rows.take(chosen), share.first_row + alone))
+        yield _problem(NumberedRows(rows.take(chosen), share.first_row + alone))
     homed = share.straddling[share.homes == share.here]
     if len(homed):
         at = np.flatnonzero(_is_among(rows.qid, homed))
-        yield _problem(joined([Parcel(rows.take(at), share.first_row + at), *arrivals]))
+        yield _problem(joined([NumberedRows(rows.take(at), share.first_row + at), *arrivals]))
 
 
-def joined(parcels: list[Parcel]) -> Parcel:
+def joined(parcels: list[NumberedRows]) -> NumberedRows:
     """Put rows together in the order of their numbers."""
     numbers = np.concatenate([one.numbers for one in parcels])
     order = np.argsort(numbers)
     X = [one.rows.X for one in parcels]
     stacked = sparse.vstack(X).tocsr() if any(map(sparse.issparse, X)) else np.concatenate(X)
     y, qid = (np.concatenate([one.rows[k] for one in parcels])[order] for k in (1, 2))
-    return Parcel(Rows(stacked[order], y, qid), numbers[order])
+    return NumberedRows(Rows(stacked[order], y, qid), numbers[order])
 
 
-def _problem(parcel: Parcel) -> Problem:
+def _problem(parcel: NumberedRows) -> WholeQueries:
     rows = parcel.rows
     queries = Queries.of(rows.qid, len(rows.y))
-    return Problem(RankingData.of_checked(rows.X, rows.y, queries), parcel.numbers)
+    return WholeQueries(RankingData.of_checked(rows.X, rows.y, queries), parcel.numbers)
