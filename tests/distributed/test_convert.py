@@ -101,7 +101,7 @@ def test_only_parquet_needs_pyarrow(tmp_path, monkeypatch):
     def missing(name, extra):
         raise MissingExtra(f"{name} is not installed; run: pip install 'corank[{extra}]'")
 
-    monkeypatch.setattr("corank.distributed.convert.need", missing)
+    monkeypatch.setattr("corank.distributed.convert.import_extra", missing)
     assert convert_parts(pieces(), tmp_path / "store", "store")
     with pytest.raises(MissingExtra, match="pyarrow is not installed"):
         convert_parts(pieces(), tmp_path / "parquet", "parquet")
