@@ -1,4 +1,4 @@
-"""Names of a package that are imported when they are first used."""
+"""Lazy imports: names of a package that are imported on first use."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 def lazy(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """
-    Return ``__getattr__`` and ``__dir__`` of a package.
+    Return ``__getattr__`` and ``__dir__`` for a package.
 
-    package: its name.
-    homes: each public name and the module that defines it; the name of a submodule maps to the package itself.
+    package: name of the package.
+    homes: the module that defines each public name; a submodule maps to the package itself.
     """
 
     def getattribute(name: str) -> Any:

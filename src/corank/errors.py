@@ -1,4 +1,4 @@
-"""What corank raises: one sentence that says what came, what was wanted and what to do."""
+"""Errors and warnings: what was found, what is expected, what to do, in one or two sentences."""
 
 from __future__ import annotations
 
@@ -10,34 +10,39 @@ from types import ModuleType
 
 
 class InputError(ValueError):
-    """Bad input from the user; the command line prints its sentence and exits with 1."""
+    """
+    Invalid input. The command line prints the message and exits with status 1.
+
+    The message states the value that was found, what is expected, and what to do: "alpha is -1.0; pass a number above
+    0."
+    """
 
 
 class InputTypeError(InputError, TypeError):
-    """Bad input of a type that scikit-learn's contract answers with a TypeError."""
+    """Invalid input for which scikit-learn's estimator checks require a TypeError."""
 
 
 class UsageWarning(UserWarning):
-    """What was given can be learnt from, but is probably not what was meant."""
+    """The input is valid but probably not what the user intended."""
 
 
 class MissingExtra(ImportError):
-    """An optional dependency is absent; the message carries the command that installs it."""
+    """An optional dependency is not installed. The message contains the command that installs it."""
 
 
 def reason(error: Exception) -> str:
     """
-    Return the first sentence of another library's message, to stand in brackets inside one of ours.
+    Return the first sentence of another library's error, to quote it in brackets.
 
     Parameters
     ----------
     error : Exception
-        What it raised.
+        The error.
 
     Returns
     -------
     str
-        Without a full stop; the name of the error where it has no message.
+        The sentence without its full stop, or the name of the class if the error has no message.
 
     Examples
     --------
@@ -48,68 +53,68 @@ def reason(error: Exception) -> str:
     return lines[0].split(". ")[0].rstrip(".")
 
 
-def closest(wrong: str, right: Iterable[str]) -> str | None:
+def closest(name: str, names: Iterable[str]) -> str | None:
     """
-    Find the name that is spelled most like what came, in any case.
+    Find the valid name with the most similar spelling, ignoring case.
 
     Parameters
     ----------
-    wrong : str
-        What came.
-    right : iterable of str
-        The known names.
+    name : str
+        An unknown name.
+    names : iterable of str
+        The valid names.
 
     Returns
     -------
     str or None
-        One of them, or None where none is near.
+        A valid name, or None if none is similar.
     """
     import difflib
 
-    folded = {name.casefold(): name for name in right}
-    near = difflib.get_close_matches(wrong.casefold(), folded, n=1)
+    folded = {valid.casefold(): valid for valid in names}
+    near = difflib.get_close_matches(name.casefold(), folded, n=1)
     return folded[near[0]] if near else None
 
 
-def suggest_names(wrong: str, right: Mapping[str, str] | Iterable[str], guess: str | None = None) -> str:
+def suggest_names(name: str, names: Mapping[str, str] | Iterable[str], guess: str | None = None) -> str:
     """
-    Say which names are known, and which one was probably meant.
+    Return the end of an error message about an unknown name: the most similar valid name, and all valid names.
 
     Parameters
     ----------
-    wrong : str
-        What came.
-    right : mapping of str to str, or iterable of str
-        The known names; a mapping also says how to list each, once if several are listed alike.
+    name : str
+        The unknown name.
+    names : mapping of str to str, or iterable of str
+        The valid names. A mapping also gives the text that is listed for each of them; equal texts are listed once.
     guess : str, optional
-        What was meant, where more than the spelling tells it.
+        The name that was probably meant; by default the one with the most similar spelling.
 
     Returns
     -------
     str
-        The second half of an error message, without a full stop.
+        The text after "... is unknown;", without a full stop.
 
     Examples
     --------
     >>> suggest_names("lcar", ["spd", "lcra"])
     "did you mean 'lcra'? Choose one of spd, lcra"
     """
-    shown = right if isinstance(right, Mapping) else {name: name for name in right}
-    guess = guess or closest(wrong, shown)
-    names = ", ".join(dict.fromkeys(shown.values()))
-    return f"did you mean {guess!r}? Choose one of {names}" if guess else f"choose one of {names}"
+    shown = names if isinstance(names, Mapping) else {valid: valid for valid in names}
+    guess = guess or closest(name, shown)
+    listed = ", ".join(dict.fromkeys(shown.values()))
+    return f"did you mean {guess!r}? Choose one of {listed}" if guess else f"choose one of {listed}"
 
 
 def warn(message: str, category: type[Warning] = UsageWarning) -> None:
     """
-    Warn at the line of the user's that called corank or scikit-learn, however deep inside them this is said.
+    Issue a warning that points to the user's code: the line that called corank or scikit-learn.
 
     Parameters
     ----------
     message : str
-        One sentence.
+        One or two sentences, written like an error message.
     category : type
-        Kind of the warning.
+        Class of the warning.
     """
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(("corank.", "sklearn.")):
@@ -119,14 +124,14 @@ def warn(message: str, category: type[Warning] = UsageWarning) -> None:
 
 def import_extra(module: str, extra: str) -> ModuleType:
     """
-    Import an optional dependency, or say in one sentence how to install it.
+    Import an optional dependency, or raise `MissingExtra` with the command that installs it.
 
     Parameters
     ----------
     module : str
-        Dotted name of the module to import.
+        Dotted name of the module.
     extra : str
-        The extra of corank that brings it.
+        The extra of corank that contains it.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""A progress bar on a terminal and in a notebook, and silence elsewhere."""
+"""Progress bar on a terminal or in a notebook; no output elsewhere."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 @contextmanager
 def progress(total: int, what: str, verbose: bool = True) -> Iterator[Callable[[int], Any]]:
     """
-    Show how far long work has come.
+    Show the progress of a long computation.
 
-    total: how much there is to do.
-    what: what is counted.
-    verbose: whether to show anything.
-    Yields: takes what was done since the last call.
+    total: number of steps.
+    what: description of the work.
+    verbose: whether to show the bar.
+    Yields: a function to call with the number of steps done since the last call.
     """
     if not verbose:
         yield lambda done: None
@@ -34,14 +34,14 @@ def progress(total: int, what: str, verbose: bool = True) -> Iterator[Callable[[
 
 
 def _in_notebook(total: int, what: str) -> Iterator[Callable[[int], Any]]:
-    """Yield once, as `progress` does; the bar is HTML, which needs no widgets, and is drawn anew at each percent."""
+    """Yield once, as `progress` does; the bar is plain HTML, updated at each percent."""
     from IPython.display import display
 
-    def shown(percent: int) -> dict[str, str]:
+    def render(percent: int) -> dict[str, str]:
         bar = f'<progress max="100" value="{percent}"></progress> {escape(what)} {percent} %'
         return {"text/plain": f"{what} {percent} %", "text/html": bar}
 
-    handle = display(shown(0), raw=True, display_id=True)
+    handle = display(render(0), raw=True, display_id=True)
     done, percent = 0, 0
 
     def advance(more: int) -> None:
@@ -50,7 +50,7 @@ def _in_notebook(total: int, what: str) -> Iterator[Callable[[int], Any]]:
         now = min(100, 100 * done // max(total, 1))
         if now > percent:
             percent = now
-            handle.update(shown(percent), raw=True)
+            handle.update(render(percent), raw=True)
 
     try:
         yield advance

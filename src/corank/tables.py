@@ -1,4 +1,4 @@
-"""ReportTable: rows of cells with a title, shown as Markdown, HTML, LaTeX or a DataFrame."""
+"""ReportTable: a table with a title, as Markdown, HTML, LaTeX or a DataFrame."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ _LATEX = str.maketrans(
 @dataclass(frozen=True)
 class ReportTable:
     """
-    One table.
+    A table with a title and a note.
 
     Parameters
     ----------
     title : str
-        What it shows.
+        Title.
     columns : tuple of str
         Names of the columns.
     rows : tuple of tuples
-        Cells: text, numbers, or None where there is no value.
+        Cells: text, numbers, or None for an empty cell.
     digits : int
-        Decimals of floats.
+        Number of decimals of floats.
     note : str
-        What a reader has to know, below the table.
+        Note below the table.
     formats : tuple of str
-        How floats of each column are shown instead, such as ``".2g"``; "" for `digits` decimals.
+        Format of the floats of each column, such as ``".2g"``; "" for `digits` decimals.
 
     Examples
     --------
@@ -67,7 +67,7 @@ class ReportTable:
 
     def text(self, cell: Cell, column: int | None = None) -> str:
         """
-        Show one cell.
+        Format one cell.
 
         Parameters
         ----------
@@ -79,18 +79,18 @@ class ReportTable:
         Returns
         -------
         str
-            How tables print it; nothing for None and NaN.
+            The text; empty for None and NaN.
         """
         if cell is None or (isinstance(cell, float) and math.isnan(cell)):
             return ""
         if not isinstance(cell, float):
             return str(cell)
-        own = self.formats[column] if self.formats and column is not None else ""
-        return format(cell, own or f".{self.digits}f")
+        form = self.formats[column] if self.formats and column is not None else ""
+        return format(cell, form or f".{self.digits}f")
 
     def texts(self, row: tuple[Cell, ...]) -> list[str]:
         """
-        Show the cells of one row.
+        Format the cells of one row.
 
         Parameters
         ----------
@@ -100,23 +100,23 @@ class ReportTable:
         Returns
         -------
         list of str
-            How tables print them.
+            Their texts.
         """
         return [self.text(cell, column) for column, cell in enumerate(row)]
 
     def is_number(self, column: int) -> bool:
         """
-        Say whether a column holds no text.
+        Return whether a column is numeric.
 
         Parameters
         ----------
         column : int
-            Its place.
+            Index of the column.
 
         Returns
         -------
         bool
-            True for numbers and cells without a value only.
+            True if all its cells are numbers or empty.
         """
         return all(not isinstance(row[column], str) for row in self.rows)
 
@@ -145,8 +145,8 @@ class ReportTable:
         Returns
         -------
         str
-            A ``table`` with its title as caption and the first cell of each row as its heading, in a ``div`` that
-            scrolls where the window is narrow; the note as a paragraph.
+            A ``table`` with its title as caption and the first cell of each row as row header, in a ``div`` that
+            scrolls in narrow windows; the note as a paragraph.
         """
 
         def cell(tag: str, scope: str, at: int, value: Cell) -> str:
@@ -171,7 +171,7 @@ class ReportTable:
 
     def to_latex(self) -> str:
         """
-        Return the table as LaTeX; the rules are those of the package ``booktabs``.
+        Return the table as LaTeX with the rules of the package ``booktabs``.
 
         Returns
         -------
@@ -204,22 +204,22 @@ class ReportTable:
 
     def to_frame(self) -> Any:
         """
-        Return the table as a pandas DataFrame, with its numbers unrounded.
+        Return the table as a pandas DataFrame with unrounded numbers.
 
         Returns
         -------
         DataFrame
-            The columns as they are named, NaN where a number is missing.
+            The same columns; NaN for missing numbers.
         """
         pandas = import_extra("pandas", "frames")
-        # a column at a time, so that one of numbers alone is one of numbers there too
+        # column by column, so that numeric columns get a numeric dtype
         columns = [[row[at] for row in self.rows] for at in range(len(self.columns))]
         frame = pandas.DataFrame({at: pandas.Series(values).infer_objects() for at, values in enumerate(columns)})
         frame.columns = pandas.Index(self.columns)
         return frame
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows."""
+        """Return the HTML that a notebook shows."""
         return self.html()
 
 

@@ -50,7 +50,7 @@ def test_undo_of_nothing_is_said_with_the_record_that_stays(here):
 
 def test_a_wrong_number_of_columns_is_one_sentence_of_ours():
     X, y = np.eye(4), [1, 2, 3, 4]
-    sentence = r"^X has 3 features, but \w+ is expecting 4 features as input; pass the columns that it was fitted on\.$"
+    sentence = r"^X has 3 features, but \w+ is expecting 4 features as input; pass the columns that were used in fit\.$"
     for fitted in (corank.SPD(n_steps=10).fit(X, y), corank.RankRLS().fit(X, y)):
         with pytest.raises(InputError, match=sentence):
             fitted.predict(X[:, :3])

@@ -70,7 +70,7 @@ def test_rows_that_are_also_columns_are_chosen_with_the_folds():
 def test_what_is_missing_is_said():
     with pytest.raises(NotFittedError):
         QuerySearchCV(PIPELINE, GRID).predict(X, qid=QID)
-    with pytest.raises(InputError, match="QueryKFold splits queries but qid is missing"):
+    with pytest.raises(InputError, match="QueryKFold needs query ids, but qid is missing"):
         QuerySearchCV(PIPELINE, GRID).fit(X, Y)
     with pytest.raises(InputError, match=r"X is a RankingData, .* pass its X, y and qid"):
         QuerySearchCV(PIPELINE, GRID).fit(RankingData.of(X, Y, QID))
@@ -92,5 +92,5 @@ def test_a_damaged_matrix_is_refused_before_folds_are_cut_from_it():
 
     rows = sparse.csr_matrix(X)
     rows.indptr[3] = 10**6
-    with pytest.raises(InputError, match="X is a damaged CSR matrix: row 2"):
+    with pytest.raises(InputError, match="X is an invalid CSR matrix: row 2"):
         QuerySearchCV(RankRLS(), {"alpha": [1.0]}, cv=NoFolds(2)).fit(rows, Y, qid=QID)

@@ -130,7 +130,7 @@ def test_rows_that_no_pair_names_are_no_basis():
     assert model.basis_.numbers.tolist() == np.unique(pairs).tolist()
     alone = RankSVM(0.1, KERNEL, scale=False).fit(X[::2], pairs=pairs // 2, qid=QID[::2])
     np.testing.assert_allclose(model.predict(X), alone.predict(X), atol=1e-8)
-    with pytest.raises(InputError, match="the weights leave no pair of positive weight"):
+    with pytest.raises(InputError, match="no pair has a positive weight"):
         RankSVM(0.1, KERNEL).fit(RankingData.of_pairs(X, pairs, QID), sample_weight=np.arange(len(Y)) % 2)
 
 

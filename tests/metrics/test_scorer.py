@@ -116,7 +116,9 @@ def test_a_search_that_cannot_hand_on_qid_says_so(problem):
     with pytest.warns(UserWarning, match=r"AP took all rows as one query.*enable_metadata_routing=True.*QuerySearchCV"):
         search.fit(X, y, qid=qid)
     search.set_params(cv=QueryKFold(3))
-    with pytest.raises(InputError, match=r"QueryKFold splits queries but qid is missing.*enable_metadata_routing=True"):
+    with pytest.raises(
+        InputError, match=r"QueryKFold needs query ids, but qid is missing.*enable_metadata_routing=True"
+    ):
         search.fit(X, y, qid=qid)
 
 

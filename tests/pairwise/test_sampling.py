@@ -206,7 +206,7 @@ def test_bad_input_is_refused_in_a_sentence(options, message):
 def test_a_problem_without_pairs_is_refused():
     with pytest.raises(InputError, match="no two of the 2 scored rows"):
         PairSampler.of(problem(np.array([1.0, 1.0]), np.array([0, 0])))
-    with pytest.raises(InputError, match="the weights leave no pair of positive weight"):
+    with pytest.raises(InputError, match="no pair has a positive weight"):
         PairSampler.of(problem(w=(QID == 2) * 1.0))
     with pytest.raises(InputError, match="none of the 3 queries with candidate rows holds a pair"):
         PairSampler.of(problem(w=(QID == 2) * 1.0), unscored=True)

@@ -217,7 +217,7 @@ for path in sorted(Path(sys.argv[1]).iterdir()):
         corank.load(path).predict(np.zeros((5, 10)))
         print("taken", path)
     except InputError as error:
-        print("refused" if "damaged CSR matrix" in str(error) else error)
+        print("refused" if "invalid CSR matrix" in str(error) else error)
 """
     ran = subprocess.run(
         [sys.executable, "-c", child, str(tmp_path)], capture_output=True, text=True, timeout=600, check=False

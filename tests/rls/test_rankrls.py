@@ -152,7 +152,7 @@ def test_a_path_and_a_sparse_model_are_saved(tmp_path):
         ({"kernel": "cubic"}, {}, "kernel is 'cubic'; choose one of linear"),
         ({"alpha": 1.0, "alphas": [1.0]}, {}, "alpha came beside alphas"),
         ({}, {"pairs": [[0, 1]]}, "y came beside pairs; pass scores or preferences"),
-        ({}, {"sample_weight": np.eye(1, len(Y))[0]}, "the weights leave no pair of positive weight"),
+        ({}, {"sample_weight": np.eye(1, len(Y))[0]}, "no pair has a positive weight"),
         ({"basis": "first"}, {}, "basis is 'first'; choose random"),
         ({"alphas": ["small"]}, {}, r"alphas is \['small'\]; pass a list of one or more finite numbers"),
         ({"alphas": [1.0]}, {"qid": None, "y": np.eye(len(Y))[0]}, "disagreement is defined for no query"),
@@ -216,7 +216,7 @@ def test_a_summary_is_solved_for_what_it_was_summed_for():
 
 @pytest.mark.parametrize("make", [lambda: RankRLS(kernel=GAUSSIAN), lambda: CoRankRLS(2, random_state=0)])
 def test_weights_too_different_to_compare_get_one_sentence(make):
-    with pytest.raises(InputError, match="the weights leave no pair of positive weight"):
+    with pytest.raises(InputError, match="no pair has a positive weight"):
         make().fit(X[:2], [0, 1], sample_weight=[1e10, 1e-9])
 
 

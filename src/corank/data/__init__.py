@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from corank.data.letor.reader import read_letor as read_letor
     from corank.data.letor.writer import write_letor as write_letor
     from corank.data.problem.collection import Collection as Collection
-    from corank.data.problem.presumed import presumed_negatives as presumed_negatives
+    from corank.data.problem.splits import presumed_negatives as presumed_negatives
     from corank.data.problem.ranking import RankingData as RankingData
     from corank.data.problem.splits import (
         QueryKFold as QueryKFold,
@@ -67,7 +67,7 @@ _HOMES = {
     "load_review": "corank.data.records.review",
     "make_ranking": "corank.data.problem.synthetic",
     "open_store": "corank.data.store.store",
-    "presumed_negatives": "corank.data.problem.presumed",
+    "presumed_negatives": "corank.data.problem.splits",
     "read": "corank.data.formats.read",
     "read_choices": "corank.data.formats.items",
     "read_clicks": "corank.data.formats.click_files",

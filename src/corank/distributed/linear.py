@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from corank.core.rows.scaled import ScaledRows
-from corank.data.problem.weights import require_weight
+from corank.data.problem.inputs import require_weight
 from corank.distributed.newton import PartLoss, limits_of, minimise_parts
 from corank.distributed.parts import Parts
 from corank.distributed.sums import Sums, SumSettings, sum_part

@@ -164,7 +164,7 @@ class Basis:
 
     def is_like(self, other: Basis) -> bool:
         """
-        Tell whether another basis stands for the same rows, also when it was made elsewhere.
+        Return whether another basis stands for the same rows, also when it was made elsewhere.
 
         Parameters
         ----------

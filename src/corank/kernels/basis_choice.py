@@ -34,7 +34,7 @@ def choose_basis(
     basis : {"random", "kmeans++"} or array-like of int
         Uniformly without replacement; far from each other in the view's columns; or these rows.
     rng : numpy.random.Generator
-        Dice.
+        Random generator.
 
     Returns
     -------
@@ -69,7 +69,7 @@ def choose_basis(
 
 def require_choice(basis: Any) -> None:
     """
-    Raise one sentence for the name of a way to choose that does not exist.
+    Raise `InputError` for the name of a way to choose that does not exist.
 
     Parameters
     ----------

@@ -113,7 +113,7 @@ class FeatureMap:
 
     def is_like(self, other: FeatureMap) -> bool:
         """
-        Tell whether another map gives the same features, also when it was made elsewhere.
+        Return whether another map gives the same features, also when it was made elsewhere.
 
         Parameters
         ----------

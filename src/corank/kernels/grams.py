@@ -23,7 +23,7 @@ _BLOCK = 256
 
 def is_precomputed(kernel: Any) -> bool:
     """
-    Tell whether a user means similarities by the rows of X.
+    Return whether a user means similarities by the rows of X.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def is_precomputed(kernel: Any) -> bool:
 
 def require_similarities(K: Gram, kernel: Kernel) -> None:
     """
-    Raise one sentence where a kernel gave what is no number.
+    Raise `InputError` if a kernel gave what is no number.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def require_similarities(K: Gram, kernel: Kernel) -> None:
 
 def require_inner_product(K: NDArray[np.float64], kernel: Kernel) -> None:
     """
-    Raise one sentence unless a Gram matrix is finite, symmetric and positive semidefinite.
+    Raise `InputError` unless a Gram matrix is finite, symmetric and positive semidefinite.
 
     The kernels of corank are symmetric and definite by their formulas; those a user brings are looked at, in O(r³).
 

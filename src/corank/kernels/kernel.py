@@ -151,7 +151,7 @@ class Kernel(ABC):
 
 def require_positive(value: Any, name: str, otherwise: str = "") -> None:
     """
-    Raise one sentence unless a parameter is a positive number.
+    Raise `InputError` unless a parameter is a positive number.
 
     value: what came.
     otherwise: what else may come, for the message.

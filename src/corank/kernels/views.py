@@ -74,7 +74,7 @@ class View:
 
     def is_like(self, other: View) -> bool:
         """
-        Tell whether another view sees the same: its columns and kernel.
+        Return whether another view sees the same: its columns and kernel.
 
         Parameters
         ----------
@@ -111,7 +111,7 @@ class View:
 
     def require_columns(self, n_features: int) -> None:
         """
-        Raise one sentence where the view sees a column that X lacks.
+        Raise `InputError` if the view sees a column that X lacks.
 
         Parameters
         ----------

@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import clone
 
-from corank.data.problem.weights import as_weights
+from corank.data.problem.inputs import as_weights
 from corank.errors import InputError
 from corank.estimator.contract import note_columns
 from corank.label_ranking.batch import Constraint, Found, descend, newton

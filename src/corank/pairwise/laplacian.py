@@ -9,15 +9,83 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from corank.data.problem.inputs import as_weights
 from corank.data.problem.queries import Queries
 from corank.data.problem.ranking import RankingData
-from corank.data.problem.weights import as_weights
 from corank.errors import InputError
-from corank.pairwise.operands import Array, as_edges, as_ends
 
 if TYPE_CHECKING:
-    from corank.pairwise.pair_graph import PairLaplacian
     from corank.pairwise.query_graph import QueryLaplacian
+from dataclasses import dataclass
+
+Array = NDArray[Any]
+
+# weights that differ by less, relative to the largest, were rounded differently
+_SYMMETRIC = 1e-12
+
+
+def operands(V: Any, out: Array | None, shape: tuple[int, int]) -> tuple[Array, Array]:
+    """Check V (shape[1] rows) and `out` (shape[0] rows, made where None); float32 stays float32."""
+    if sparse.issparse(V):
+        raise InputError("the operand is a sparse matrix, whose product is dense; multiply it first: L @ (X @ v).")
+    block = np.asarray(V)
+    block = np.ascontiguousarray(block, dtype=np.float32 if block.dtype == np.float32 else np.float64)
+    if block.ndim not in (1, 2) or block.shape[0] != shape[1]:
+        raise InputError(f"the operand has shape {block.shape}; pass a vector or block of {shape[1]} rows.")
+    wanted = (shape[0], *block.shape[1:])
+    if out is None:
+        return block, np.empty(wanted, dtype=block.dtype)
+    if out.shape != wanted or out.dtype != block.dtype or not out.flags.c_contiguous:
+        raise InputError(f"out has shape {out.shape} and type {out.dtype}; pass a C-ordered {block.dtype} {wanted}.")
+    return block, out
+
+
+def as_columns(V: Any, n: int) -> Any:
+    """Return a vector as one column, and a block, dense or CSR, as it is."""
+    block = V.tocsr() if sparse.issparse(V) else np.asarray(V)
+    if block.ndim not in (1, 2) or block.shape[0] != n:
+        raise InputError(f"the operand has shape {block.shape}; pass a vector or block of {n} rows.")
+    return block[:, None] if block.ndim == 1 else block
+
+
+def as_given(total: NDArray[np.float64], U: Any, V: Any) -> Any:
+    """Drop the axes of operands that were vectors."""
+    total = total[0] if np.ndim(U) == 1 and not sparse.issparse(U) else total
+    total = total[..., 0] if np.ndim(V) == 1 and not sparse.issparse(V) else total
+    return float(total) if total.ndim == 0 else total
+
+
+def as_dense(block: Any) -> NDArray[np.float64]:
+    """Return a block, dense or CSR, as a dense float64 array."""
+    return np.asarray(block.toarray() if sparse.issparse(block) else block, dtype=np.float64)
+
+
+def as_ends(pairs: ArrayLike, n: int) -> NDArray[np.int64]:
+    """Check pairs of row numbers below n, and return a copy of them."""
+    ends = np.asarray(pairs)
+    if ends.ndim != 2 or ends.shape[1] != 2 or ends.dtype.kind not in "iu":
+        raise InputError(f"pairs has shape {ends.shape} and type {ends.dtype}; pass integers of shape (n_pairs, 2).")
+    if ends.size and (ends.min() < 0 or ends.max() >= n):
+        worst = ends.min() if ends.min() < 0 else ends.max()
+        raise InputError(f"pairs names row {worst}, but there are rows 0 to {n - 1}; pass row numbers.")
+    return ends.astype(np.int64)
+
+
+def as_edges(W: Any) -> tuple[NDArray[np.int64], NDArray[np.float64], int]:
+    """Check a symmetric graph and return its edges, their weights and the number of rows."""
+    graph = sparse.csr_array(W, dtype=np.float64)
+    if graph.ndim != 2 or graph.shape[0] != graph.shape[1]:
+        raise InputError(f"the graph has shape {graph.shape}; pass a square matrix of weights.")
+    if not (np.isfinite(graph.data) & (graph.data >= 0)).all():
+        raise InputError("the graph has a negative or infinite weight or NaN; pass finite weights of at least 0.")
+    asymmetry = abs(graph - graph.T)
+    if asymmetry.nnz and asymmetry.max() > _SYMMETRIC * graph.max():
+        raise InputError("the graph is not symmetric; pass W with W[i, j] = W[j, i], such as (W + W.T) / 2.")
+    edges = sparse.triu(graph, k=1, format="coo")
+    linked = edges.data > 0
+    ends = np.stack([edges.row[linked], edges.col[linked]], axis=1).astype(np.int64)
+    return ends, edges.data[linked], graph.shape[0]
+
 
 ROWS = ("all", "scored", "unscored")
 
@@ -134,7 +202,6 @@ class Laplacian(ABC):
             Of shape (n, n), applied in O(m).
         """
         # its file imports this one
-        from corank.pairwise.pair_graph import PairLaplacian
 
         ends = as_ends(pairs, n)
         m = len(ends)
@@ -252,3 +319,48 @@ class Laplacian(ABC):
             L.
         """
         return self.apply(np.eye(self.n))
+
+
+@dataclass(frozen=True, eq=False)
+class PairLaplacian(Laplacian):
+    """
+    Given pairs or the edges of a graph, as sparse matrices: L = BᵀB, H = B (see `Laplacian.from_pairs`).
+
+    Attributes
+    ----------
+    n : int
+        Number of rows.
+    B : CSR array, shape (m, n)
+        √w_k (e_a − e_b) for each pair.
+    L : CSR array, shape (n, n)
+        BᵀB.
+    """
+
+    n: int
+    B: Any
+    L: Any
+
+    def apply(self, V: Array, out: Array | None = None) -> Array:
+        """Return L V for a vector or block V, in `out` (which may be V) where given."""
+        return self._product(self.L, V, out)
+
+    def half(self, V: Array, out: Array | None = None) -> Array:
+        """Return H V, one row for each pair, where HᵀH = L."""
+        return self._product(self.B, V, out)
+
+    def half_t(self, V: Array, out: Array | None = None) -> Array:
+        """Return Hᵀ V."""
+        return self._product(self.B.T, V, out)
+
+    def quad(self, U: Any, V: Any = None) -> Any:
+        """Return UᵀLV in float64 (V = U by default); U and V may be vectors, blocks or CSR matrices."""
+        left = as_columns(U, self.n)
+        right = left if V is None else as_columns(V, self.n)
+        total = as_dense(left.T @ (self.L @ right))
+        return as_given((total + total.T) / 2 if V is None else total, U, U if V is None else V)
+
+    @staticmethod
+    def _product(matrix: Any, V: Array, out: Array | None) -> Array:
+        block, result = operands(V, out, matrix.shape)
+        result[...] = matrix @ block
+        return result

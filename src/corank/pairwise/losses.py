@@ -148,7 +148,7 @@ class Loss:
 
     def require_scores(self, y: Floats, codes: NDArray[np.int64], rows: bool) -> None:
         """
-        Raise one sentence where scores are not what this loss can learn from.
+        Raise `InputError` if scores are not what this loss can learn from.
 
         Parameters
         ----------

@@ -13,8 +13,7 @@ from scipy import sparse
 from corank.core.rows.centre import FULL, HALF, HALF_T, INVERSE, centre_blocks
 from corank.core.threads import cut, spread, threads_for
 from corank.pairwise.factors import query_factors
-from corank.pairwise.laplacian import Laplacian
-from corank.pairwise.operands import Array, as_columns, as_dense, as_given, operands
+from corank.pairwise.laplacian import Array, Laplacian, as_columns, as_dense, as_given, operands
 
 # the share of a query's squared weight that its pairs must have, or rounding made them
 _LEAST = 1e-12

@@ -28,8 +28,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from corank.core.rows.scaled import factors_of
+from corank.data.problem.inputs import require_weight
 from corank.data.problem.ranking import RankingData
-from corank.data.problem.weights import require_weight
 from corank.errors import InputError
 from corank.estimator.held_out import HeldOut
 from corank.kernels import Basis, FeatureMap, Kernel, score_columns

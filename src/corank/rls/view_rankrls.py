@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.core.rows.scaled import ScaledRows, factors_of, plain
+from corank.data.problem.inputs import require_weight
 from corank.data.problem.ranking import RankingData
-from corank.data.problem.weights import require_weight
 from corank.errors import InputError
 from corank.estimator.held_out import HeldOut
 from corank.kernels import FeatureMap, SumKernel

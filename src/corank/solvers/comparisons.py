@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from corank.data.problem.inputs import require_weight
 from corank.data.problem.queries import Queries
 from corank.data.problem.ranking import RankingData
-from corank.data.problem.weights import require_weight
 from corank.errors import warn
 from corank.pairwise import Laplacian, weigh_queries
 from corank.solvers.linear_map import LinearMap, conjugate_gradients

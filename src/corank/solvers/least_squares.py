@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from corank.core.rows.scaled import factors_of, plain
+from corank.data.problem.inputs import require_weight
 from corank.data.problem.ranking import RankingData
-from corank.data.problem.weights import require_weight
 from corank.errors import InputError
 from corank.pairwise import Moments, dense
 from corank.solvers.comparisons import solve_by_products

@@ -95,7 +95,7 @@ def test_files_that_are_no_parquet_are_named(tmp_path: Path) -> None:
     [
         ({"X": sparse.csr_matrix([[1.0], [0.0]])}, "X is sparse, but Parquet tables are dense"),
         ({"docids": ["a"]}, r"docids has shape \(1,\), but X has 2 rows"),
-        ({"qid": [(1, 2), (3, 4)]}, "qid holds ids that a Parquet column cannot keep"),
+        ({"qid": [(1, 2), (3, 4)]}, "qid holds ids that a Parquet column cannot store"),
         ({"qid": ["a", "\udce9"]}, r"qid is not valid UTF-8 at row 1 \(.*\), as Parquet requires"),
         ({"docids": ["\udce9", "b"]}, "docids is not valid UTF-8 at row 0"),
         ({"names": ["label"]}, "expected 1 different names, none of them in"),

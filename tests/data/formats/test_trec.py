@@ -132,7 +132,7 @@ def test_faults_of_qrels_are_named(tmp_path: Path) -> None:
     [
         ((["1"], ["a b"], [1.0]), "docids is 'a b' at row 0.*write 'a_b'"),
         ((["x y"], ["a"], [1.0]), "qid is 'x y' at row 0"),
-        (([1, "1"], ["a", "a"], [1.0, 2.0]), "qid holds ids that a TREC file cannot keep"),
+        (([1, "1"], ["a", "a"], [1.0, 2.0]), "qid holds ids that a TREC file cannot store"),
         ((["1"], ["a"], [np.nan]), "scores is NaN at row 0"),
         ((["1"], ["a"], [1.0, 2.0]), "y has 2 scores for 1 rows"),
         ((["1"], ["a"], [1.0], "my tag"), "tag is 'my tag'"),

@@ -52,8 +52,8 @@ def test_what_text_cannot_hold_is_refused_and_nothing_is_written(tmp_path: Path,
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"qid": [0, "0"]}, "qid holds ids that LETOR text cannot keep"),
-        ({"qid": [b"a", b"b"]}, "qid holds ids that LETOR text cannot keep"),
+        ({"qid": [0, "0"]}, "qid holds ids that LETOR text cannot store"),
+        ({"qid": [b"a", b"b"]}, "qid holds ids that LETOR text cannot store"),
         (
             {"y": [-1, np.nan], "unscored": -1},
             "unscored is -1, which is also the label of row 0; choose a label that no judged row has",

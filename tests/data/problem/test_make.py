@@ -50,7 +50,7 @@ def test_bad_settings_get_one_sentence():
     with pytest.raises(InputError, match="n_grades is 1"):
         make_ranking(n_grades=1)
     for wrong in ({"n_queries": 0}, {"rows_per_query": 0}, {"rows_per_query": (5, 3)}, {"n_views": 0}):
-        with pytest.raises(InputError, match=r"pass a whole number of at least 1|a range that rises"):
+        with pytest.raises(InputError, match=r"pass a whole number of at least 1|an ascending range"):
             make_ranking(**wrong)
 
 

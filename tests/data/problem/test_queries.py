@@ -89,5 +89,5 @@ def test_plain_ids_are_the_ids(qid):
 
 @pytest.mark.parametrize("qid", [[1, "1"], [b"a", b"b"], [(1, 2), (3, 4)], ["a", "a\0"], [2**70, 1], [2**53 + 1, 0.5]])
 def test_ids_that_a_file_would_change_are_refused(qid):
-    with pytest.raises(InputError, match="qid holds ids that a store cannot keep; use numbers or strings"):
+    with pytest.raises(InputError, match="qid holds ids that a store cannot store; use numbers or strings"):
         Queries.of(qid, 2).plain_ids("a store")

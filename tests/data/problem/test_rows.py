@@ -78,10 +78,10 @@ def test_a_memory_map_is_not_copied(tmp_path):
         ([1, 2], r"X has shape \(2,\); pass a table of shape \(n_rows, n_features\)"),
         (np.zeros((0, 2)), r"X is empty: .*shape=\(0, 2\)"),
         ([["a", "b"]], r"X cannot be read as a table of numbers \(could not convert string to float: 'a'\); convert"),
-        (np.array([[1j]]), r"\(Complex data not supported\); convert or drop what is not a number\.$"),
+        (np.array([[1j]]), r"\(Complex data not supported\); convert or drop values that are not numbers\.$"),
         (pd.DataFrame({"a": [1, pd.NA]}, dtype=object), r"X cannot be read as a table of numbers \(.*NAType"),
         (pd.DataFrame({"a": [1, None]}, dtype="Int64"), "X contains NaN at row 1, column 0; pass finite numbers"),
-        (pl.LazyFrame({"a": [1.0]}), r"X is a LazyFrame, a plan that holds no rows yet; pass X.collect\(\)\.$"),
+        (pl.LazyFrame({"a": [1.0]}), r"X is a LazyFrame, which has not been evaluated; pass X.collect\(\)\.$"),
         (pl.DataFrame({"a": [1.0, None]}), "X contains NaN at row 1, column 0"),
         (sparse.csr_matrix([[1.0, 0.0], [0.0, np.inf]]), "X contains infinity at row 1, column 1"),
     ],
@@ -107,18 +107,18 @@ def damaged(kind: str, part: str, at: int, value: int):
 @pytest.mark.parametrize(
     ("part", "at", "value", "fault"),
     [
-        ("indices", 3, 2**30, "names a (column|row) that is none of its"),
-        ("indices", 0, -1, "names a (column|row) that is none of its"),
-        ("indices", -1, 40, "names a (column|row) that is none of its"),
-        ("indptr", 2, 2**30, "does not end among its entries"),
-        ("indptr", 0, 1, "does not end among its entries"),
-        ("indptr", -1, 10**6, "does not end among its entries"),
-        ("indptr", 3, 0, "does not end among its entries"),
+        ("indices", 3, 2**30, "has a (column|row) index outside 0 to"),
+        ("indices", 0, -1, "has a (column|row) index outside 0 to"),
+        ("indices", -1, 40, "has a (column|row) index outside 0 to"),
+        ("indptr", 2, 2**30, "has an invalid pointer"),
+        ("indptr", 0, 1, "has an invalid pointer"),
+        ("indptr", -1, 10**6, "has an invalid pointer"),
+        ("indptr", 3, 0, "has an invalid pointer"),
     ],
 )
 def test_a_matrix_that_points_out_of_itself_is_refused(kind, part, at, value, fault):
     X = damaged(kind, part, at, value)
-    with pytest.raises(InputError, match=f"X is a damaged {kind.upper()} matrix: (row|column) [0-9]+ {fault}"):
+    with pytest.raises(InputError, match=f"X is an invalid {kind.upper()} matrix: (row|column) [0-9]+ {fault}"):
         as_rows(X)
 
 
@@ -136,7 +136,7 @@ def test_a_matrix_that_points_out_of_itself_is_refused(kind, part, at, value, fa
 def test_a_matrix_of_other_arrays_is_refused(change):
     X = damaged("csr", "indices", 0, 0)
     change(X)
-    with pytest.raises(InputError, match="X is a damaged CSR matrix"):
+    with pytest.raises(InputError, match="X is an invalid CSR matrix"):
         as_rows(X)
 
 
@@ -161,7 +161,9 @@ def test_a_file_that_was_cut_is_not_read(tmp_path):
     assert as_rows(X[1:]).shape == (999, 4)
     os.truncate(tmp_path / "x", 100)
     for rows in (X, X[1:], np.asarray(X)[:, :2], np.asarray(X).T):
-        with pytest.raises(InputError, match="was cut from 32000 to 100 bytes since it was opened; write it again"):
+        with pytest.raises(
+            InputError, match="was truncated from 32000 to 100 bytes after it was opened; write the file"
+        ):
             as_rows(rows)
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from corank.data.problem.inputs import as_weights, require_weight
 from corank.data.problem.ranking import RankingData
-from corank.data.problem.weights import as_weights, require_weight
 from corank.errors import InputError
 
 
@@ -51,7 +51,7 @@ def test_rows_that_count_are_scored_or_in_a_pair_that_counts(weights):
 
 def test_weights_that_leave_nothing_are_refused_in_a_sentence():
     require_weight(0.5, "pair")
-    with pytest.raises(InputError, match="the weights leave no pair of positive weight; give some rows more than zero"):
+    with pytest.raises(InputError, match="no pair has a positive weight; give some rows a weight above zero"):
         require_weight(0.0, "pair")
 
 
@@ -59,8 +59,8 @@ def test_weights_that_leave_nothing_are_refused_in_a_sentence():
 def test_weights_whose_products_would_be_lost_are_named(extreme):
     X = np.arange(4.0)[:, None]
     with pytest.raises(
-        InputError, match=r"sample_weight is 1e.\d+ at row 1, too large or too small .* 1e-40 and 1e\+40"
+        InputError, match=r"sample_weight is 1e.\d+ at row 1, which could overflow or underflow .* 1e-40 and 1e\+40"
     ):
         RankingData.of(X, [0, 1, 2, 3], weights=[0.0, extreme, 1.0, 1.0])
-    with pytest.raises(InputError, match=r"pair_weight is 1e.\d+ at pair 0, too large or too small"):
+    with pytest.raises(InputError, match=r"pair_weight is 1e.\d+ at pair 0, which could overflow or underflow"):
         RankingData.of_pairs(X, [[1, 0], [2, 1]], pair_weights=[extreme, 1.0])

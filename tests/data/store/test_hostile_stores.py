@@ -211,7 +211,7 @@ for use in (
         use()
         print("taken")
     except InputError as error:
-        print("refused" if "cut from" in str(error) or "bytes, expected" in str(error) else error)
+        print("refused" if "truncated from" in str(error) or "bytes, expected" in str(error) else error)
 """
     ran = subprocess.run([sys.executable, "-c", child], capture_output=True, text=True, timeout=600, check=False)
     assert ran.returncode == 0, (ran.returncode, ran.stderr[-2000:])

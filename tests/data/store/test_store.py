@@ -118,7 +118,7 @@ def test_only_a_store_is_overwritten_and_only_on_request(tmp_path: Path) -> None
     ("arguments", "message"),
     [
         ({"docids": ["a"]}, r"docids has shape \(1,\), but X has 2 rows"),
-        ({"qid": [(1, 2), (3, 4)]}, "qid holds ids that a store cannot keep"),
+        ({"qid": [(1, 2), (3, 4)]}, "qid holds ids that a store cannot store"),
         ({"X": [[np.nan], [1.0]]}, "X contains NaN"),
     ],
 )

@@ -222,7 +222,7 @@ def test_what_orders_nothing_gets_one_sentence():
         OrdinalGP().fit(np.ones((4, 2)), [1, 2, 3, 1], qid=np.zeros(4))
     with pytest.raises(InputError, match="no two of the 3 scored rows share a query and differ in score"):
         OrdinalGP().fit(X[:4], [2, 2, np.nan, 2], qid=np.zeros(4))
-    with pytest.raises(InputError, match="the weights leave no pair of positive weight"):
+    with pytest.raises(InputError, match="no pair has a positive weight"):
         OrdinalGP().fit(X[:4], [2, 2, 1, 2], qid=np.zeros(4), sample_weight=[1, 1, 0, 1])
     with pytest.raises(InputError, match="y is NaN for all 4 rows"):
         OrdinalGP().fit(X[:4], [np.nan] * 4, qid=np.zeros(4))

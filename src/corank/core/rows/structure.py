@@ -35,7 +35,7 @@ SOUND = -1
 
 def csr_structure(indptr: NDArray[Any], indices: NDArray[Any], n_columns: int) -> tuple[int, int]:
     """
-    Say whether a CSR matrix can be followed.
+    Return whether a CSR matrix can be followed.
 
     indptr (n_rows + 1,), indices: signed integers.
     Returns: `ASCENDING` (columns rise inside rows, each once), `IN_BOUNDS` (they do not), `BAD_POINTERS` or
@@ -52,7 +52,7 @@ def csr_structure(indptr: NDArray[Any], indices: NDArray[Any], n_columns: int) -
 
 def all_finite(values: NDArray[Any]) -> bool:
     """
-    Say whether there is no NaN or infinity among float32 or float64 numbers.
+    Return whether there is no NaN or infinity among float32 or float64 numbers.
 
     >>> all_finite(np.array([1.0, 1e300])), all_finite(np.array([1.0, np.nan], dtype=np.float32))
     (True, False)

@@ -1,4 +1,4 @@
-"""Collection: rows with their scores, queries and documents, as a file gives them; what every reader returns."""
+"""Collection: rows with scores, query ids and document ids, as returned by the readers of files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from corank.data.problem.queries import Queries
 from corank.data.problem.ranking import RankingData
 
 LONG, MANY = 64, 1 << 24
-"""Characters of a name, and of all names at that length, from which numpy's text wastes memory."""
+"""Length of a name, and total number of characters, above which numpy's fixed-width strings waste memory."""
 
 
 def _nothing() -> None:
@@ -23,7 +23,7 @@ def _nothing() -> None:
 
 def as_names(names: list[str]) -> NDArray[Any]:
     """
-    Make an array of text.
+    Make an array of strings.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ def as_names(names: list[str]) -> NDArray[Any]:
     Returns
     -------
     ndarray
-        Of numpy's text, or of objects where one long name would widen all, or a NUL at the end would be lost.
+        Fixed-width strings; objects if a name is very long or ends with a NUL, which numpy would drop.
     """
     distinct = set(names)
     longest = max(map(len, distinct), default=0)
@@ -45,7 +45,7 @@ def as_names(names: list[str]) -> NDArray[Any]:
 
 def as_texts(names: list[str]) -> NDArray[np.object_]:
     """
-    Make an array of text of any length.
+    Make an array of string objects.
 
     Parameters
     ----------
@@ -65,9 +65,9 @@ def as_texts(names: list[str]) -> NDArray[np.object_]:
 @dataclass(frozen=True, eq=False, repr=False)
 class Collection:
     """
-    Rows with their scores, queries and documents.
+    Rows with scores, query ids and document ids.
 
-    What takes work (the index in `data`, the strings of `docids`) is made when it is first asked for.
+    `data`, `qid`, `docids` and `comments` are computed on first access.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ class Collection:
     y : array of float64, shape (n_rows,)
         Scores; NaN marks an unscored row.
     names : list of str or None
-        Names of the features, where the file has them.
+        Names of the features, if the file has them.
     """
 
     X: Any
@@ -93,17 +93,17 @@ class Collection:
 
     @cached_property
     def qid(self) -> NDArray[Any] | None:
-        """Query id of each row, integers where all of them are, or None where the rows came without."""
+        """Query id of each row (integers if all ids are), or None if there are no query ids."""
         return self._qid()
 
     @cached_property
     def docids(self) -> NDArray[np.object_] | None:
-        """Document of each row, a string, or None where the rows came without."""
+        """Document id of each row, a string, or None if there are no document ids."""
         return self._docids()
 
     @cached_property
     def comments(self) -> NDArray[np.object_] | None:
-        """What LETOR text has behind ``#`` in each row ("" where nothing stands there), or None without any."""
+        """Text after ``#`` in each row of a LETOR file ("" if there is none), or None without comments."""
         return self._comments()
 
     @cached_property
@@ -114,7 +114,7 @@ class Collection:
 
     def revised(self, X: Any, y: NDArray[np.float64], *, one_query: bool) -> Collection:
         """
-        Make a collection of the same rows in other numbers.
+        Replace rows and scores, and keep the ids.
 
         Parameters
         ----------
@@ -128,7 +128,7 @@ class Collection:
         Returns
         -------
         Collection
-            With the same documents and names.
+            With the same document ids and feature names.
         """
 
         def data() -> RankingData:

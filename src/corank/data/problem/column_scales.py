@@ -1,4 +1,4 @@
-"""How much each column varies inside queries, and what columns of very different size are divided by."""
+"""Column scales: divide columns by their standard deviation within queries."""
 
 from __future__ import annotations
 
@@ -14,21 +14,20 @@ from corank.data.problem.ranking import RankingData
 
 Floats = NDArray[np.float64]
 
-# queries are summed in a fixed number of pieces, so that sums do not depend on the number of threads
+# a fixed number of pieces, so that sums do not depend on the number of threads
 _PIECES = 16
-# share of rows that a column must say something about to be measured by itself
+# smallest share of non-zero rows for a column to have its own scale
 _OFTEN = 0.2
 
 
 def column_factors(data: RankingData) -> Floats:
     """
-    Return what each column is multiplied by before learning, so that none counts by its unit alone.
+    Return the factors that bring columns to a common scale.
 
-    A column is divided by its deviation inside queries, √(Σ_i w_i (x_i − mean of its query)² / Σ_i w_i) over all rows,
-    scored or not. Columns that are zero in more than four rows of five (words of a text, rare flags) share one divisor,
-    √(Σ squared deviations / Σ shares of rows where they are not zero): one by one, the rarest would be blown up most.
+    A column is divided by its standard deviation within queries, √(Σ_i w_i (x_i − mean of its query)² / Σ_i w_i), over
+    scored and unscored rows. Columns that are zero in more than 80 % of the rows (words, rare flags) share one divisor,
+    √(Σ squared deviations / Σ shares of non-zero rows); otherwise the rarest columns would get the largest factors.
 
-    data: the problem; its rows are read once.
     Returns: the factors; 1 for a column that is constant in every query.
 
     >>> data = RankingData.of([[1.0, 5.0], [3.0, 5.0], [7.0, 9.0], [7.0, 9.0]], [0, 1, 0, 1], qid=[1, 1, 2, 2])
@@ -50,9 +49,9 @@ def column_factors(data: RankingData) -> Floats:
 
 def factors_of_spread(spread: Floats) -> Floats:
     """
-    Return what columns are multiplied by, from sums over the rows.
+    Return the factors of columns from their mean squared deviations within queries and shares of non-zero rows.
 
-    spread (2, n_features): means over rows of squared deviations inside queries, and of what is not zero.
+    spread (2, n_features): these two, one per row.
     """
     squares, filled = spread
     varies = squares > 0.0

@@ -1,4 +1,4 @@
-"""Scores and preferences as users give them, checked."""
+"""Inputs: check scores, priors, weights and preference pairs."""
 
 from __future__ import annotations
 
@@ -9,16 +9,66 @@ from corank.data.problem.queries import is_missing
 from corank.data.problem.rows import require_whole
 from corank.errors import InputError, reason
 
-# squares of such scores, summed over all pairs there may be, can still be held
+LARGEST = 1e40
+"""Largest weight, and the inverse of the smallest: squared products of three weights must not overflow."""
+
+
+def as_weights(weights: ArrayLike, n: int, what: str = "row", name: str = "weights") -> NDArray[np.float64]:
+    """
+    Check weights.
+
+    weights (n,): the weights; a number is used for all.
+    n: the expected number.
+    what, name: what is weighted, and the name of the argument, for error messages.
+
+    >>> as_weights([1, -2], 2)
+    Traceback (most recent call last):
+    corank.errors.InputError: weights is -2.0 at row 1; pass finite weights of at least 0.
+    """
+    try:
+        w = np.asarray(weights, dtype=np.float64)
+        w = np.full(n, w) if w.ndim == 0 else w
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} must hold numbers, one per {what} ({error}).") from error
+    if w.shape != (n,):
+        raise InputError(f"{name} has shape {w.shape} for {n} {what}s; pass one weight per {what}, a 1D array.")
+    bad = np.flatnonzero(~(np.isfinite(w) & (w >= 0)))
+    if len(bad):
+        raise InputError(f"{name} is {w[bad[0]]} at {what} {bad[0]}; pass finite weights of at least 0.")
+    if n and not w.any():
+        raise InputError(f"{name} is zero for all {n} {what}s; give some of them a positive weight.")
+    return w
+
+
+def require_moderate(w: NDArray[np.float64], what: str, name: str) -> None:
+    """
+    Raise `InputError` if products of the weights could overflow or underflow; `what` and `name` as in `as_weights`.
+    """
+    bad = np.flatnonzero((w > LARGEST) | ((w > 0.0) & (w < 1.0 / LARGEST)))
+    if len(bad):
+        raise InputError(
+            f"{name} is {w[bad[0]]:g} at {what} {bad[0]}, which could overflow or underflow in products; keep "
+            f"weights between {1.0 / LARGEST:g} and {LARGEST:g}, or 0."
+        )
+
+
+def require_weight(total: float, what: str) -> None:
+    """
+    Raise `InputError` if no weight is positive.
+
+    total: sum of the weights, or number of positive ones.
+    what: what is weighted.
+    """
+    if not total > 0.0:
+        raise InputError(f"no {what} has a positive weight; give some rows a weight above zero.")
+
+
+# the squares of smaller scores can be summed over all pairs without overflow
 _LARGEST = 1e130
 
 
 def as_scores(y: ArrayLike, n_rows: int) -> NDArray[np.float64]:
-    """
-    Check scores: a vector of numbers, one per row, NaN for unscored rows.
-
-    n_rows: number of rows of X.
-    """
+    """Check scores: a vector of numbers, one per row, NaN for unscored rows."""
     if y is None:
         raise InputError(
             "ranking requires y to be passed, but the target y is None; pass one score per row, NaN where unscored."
@@ -34,21 +84,20 @@ def as_scores(y: ArrayLike, n_rows: int) -> NDArray[np.float64]:
 
 def as_numbers(values: ArrayLike, name: str, what: str) -> NDArray[np.float64]:
     """
-    Check a vector of numbers, one per row; what is missing (None, NaN, pandas.NA) is NaN.
+    Check a vector of numbers, one per row; missing values (None, NaN, pandas.NA) become NaN.
 
-    values: A vector, or a table of one column.
-    name: how the caller calls it, for the message.
-    what: what one number is, for the message.
+    values: a vector, or a table with one column.
+    name, what: the name of the argument, and what one number is, for error messages.
     """
     require_whole(values)
     try:
-        given = np.asarray(values)
-        if given.dtype.kind in "cmM":
-            raise TypeError(f"they are of type {given.dtype}")
-        if given.dtype.kind in "OTU":
-            given = given.astype(object)
-            given = np.where(np.asarray(np.frompyfunc(is_missing, 1, 1)(given), dtype=bool), np.nan, given)
-        numbers = given.astype(np.float64, copy=False)
+        array = np.asarray(values)
+        if array.dtype.kind in "cmM":
+            raise TypeError(f"they are of type {array.dtype}")
+        if array.dtype.kind in "OTU":
+            array = array.astype(object)
+            array = np.where(np.asarray(np.frompyfunc(is_missing, 1, 1)(array), dtype=bool), np.nan, array)
+        numbers = array.astype(np.float64, copy=False)
     except (TypeError, ValueError) as error:
         raise InputError(f"{name} cannot be read as numbers ({reason(error)}); pass one {what} per row.") from error
     if numbers.ndim == 2 and numbers.shape[1] == 1:
@@ -59,11 +108,7 @@ def as_numbers(values: ArrayLike, name: str, what: str) -> NDArray[np.float64]:
 
 
 def as_prior(prior: ArrayLike, n_rows: int) -> NDArray[np.float64]:
-    """
-    Check scores known before learning: a finite number for every row, scored or not.
-
-    n_rows: number of rows of X.
-    """
+    """Check prior scores: a finite number for every row."""
     scores = as_numbers(prior, "prior", "score")
     if len(scores) != n_rows:
         raise InputError(f"prior has {len(scores)} scores for {n_rows} rows of X; pass one score per row.")
@@ -76,9 +121,9 @@ def as_prior(prior: ArrayLike, n_rows: int) -> NDArray[np.float64]:
 
 def require_squares(s: NDArray[np.float64]) -> None:
     """
-    Raise one sentence where scores cannot be squared and summed.
+    Raise `InputError` if sums of squared scores could overflow or underflow.
 
-    s: scores, or their distances from a mean; NaN does not count.
+    s: scores, or their differences from a mean; NaN is ignored.
     """
     largest = float(np.max(np.abs(s), where=~np.isnan(s), initial=0.0))
     if largest > 0.0 and not 1.0 / _LARGEST < largest < _LARGEST:
@@ -90,7 +135,7 @@ def require_squares(s: NDArray[np.float64]) -> None:
 
 def as_pairs(pairs: ArrayLike, codes: NDArray[np.int64]) -> NDArray[np.int64]:
     """
-    Check preferences: row numbers, the preferred row first, both of one query.
+    Check preferences: pairs of row numbers of the same query, the preferred row first.
 
     codes (n_rows,): query of each row.
     """

@@ -1,4 +1,4 @@
-"""Which row belongs to which query: ids of any hashable type, in any order, grouped once."""
+"""Queries: rows grouped by query id."""
 
 from __future__ import annotations
 
@@ -72,20 +72,19 @@ class Queries:
 
     def plain_ids(self, place: str) -> NDArray[Any]:
         """
-        Return the ids as a file can keep them: an array of numbers or strings.
+        Return the ids as an array of numbers or strings, which files can store.
 
-        place: what shall keep them, for the message.
-        Returns: equal to `ids`.
+        place: where the ids are stored, for the error message.
         """
         plain = self.ids
         if plain.dtype.kind == "O":
             names = plain.tolist()
             kinds = (str,) if any(isinstance(name, str) for name in names) else (int, float)
             plain = np.array(names) if all(isinstance(name, kinds) for name in names) else plain
-            # numpy drops NULs at the end of text and rounds large integers beside floats
+            # numpy drops trailing NULs of strings and rounds large integers in arrays of floats
             plain = plain if plain.tolist() == names else self.ids
         if plain.dtype.kind not in "iufUb" or (plain.dtype.kind == "f" and plain.itemsize > 8):
-            raise InputError(f"qid holds ids that {place} cannot keep; use numbers or strings.")
+            raise InputError(f"qid holds ids that {place} cannot store; use numbers or strings.")
         return plain
 
     @property
@@ -95,22 +94,17 @@ class Queries:
 
 
 def is_missing(value: Any) -> bool:
-    """
-    Say whether a value of a column stands for no value: None, NaN, NaT or pandas.NA.
-
-    value: A value, of any type.
-    Returns: true where there is no value.
-    """
+    """Return whether a value is missing: None, NaN, NaT or pandas.NA."""
     try:
         return value is None or bool(value != value)
-    except TypeError:  # pandas.NA is not even unequal to itself
+    except TypeError:  # comparing pandas.NA gives pandas.NA
         return True
     except ValueError:  # an array has no truth value
         return False
 
 
 def _one_id_per_row(qid: ArrayLike, n_rows: int) -> NDArray[Any]:
-    values = _as_given(qid) if isinstance(qid, list | tuple) else np.asarray(qid)
+    values = _as_array(qid) if isinstance(qid, list | tuple) else np.asarray(qid)
     if values.ndim != 1:
         raise InputError(f"qid has shape {values.shape}; pass one query id per row, a vector of {n_rows} ids.")
     if len(values) != n_rows:
@@ -124,11 +118,11 @@ def _one_id_per_row(qid: ArrayLike, n_rows: int) -> NDArray[Any]:
     return values.astype(object) if values.dtype.kind == "T" else values
 
 
-def _as_given(qid: list[Any] | tuple[Any, ...]) -> NDArray[Any]:
-    """Return ids as an array in which two ids are equal only where the user's are."""
+def _as_array(qid: list[Any] | tuple[Any, ...]) -> NDArray[Any]:
+    """Return ids as an array without merging distinct ids."""
     kinds = set(map(type, qid))
     kind = kinds.pop() if len(kinds) == 1 else object
-    # numpy turns mixed ids into text or floats, takes tuples for rows, and drops NULs at the end
+    # numpy converts mixed ids to strings or floats, reads tuples as rows, and drops trailing NULs
     if kind is object or issubclass(kind, list | tuple):
         return _as_objects(qid)
     if issubclass(kind, str | bytes) and any(name[-1:] in ("\0", b"\0") for name in qid):
@@ -157,14 +151,14 @@ def _block_starts(values: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def _first_appearance(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Distinct values in order of first appearance, and the code of each value."""
+    """Return the distinct values in order of first appearance, and the code of each value."""
     if values.dtype.kind == "O":
         try:
-            seen: dict[Any, int] = {}
-            codes = np.array([seen.setdefault(v, len(seen)) for v in values], dtype=np.int64)
+            code_of: dict[Any, int] = {}
+            codes = np.array([code_of.setdefault(v, len(code_of)) for v in values], dtype=np.int64)
         except TypeError as error:
             raise InputError(f"qid holds a value that cannot be hashed ({error}); use numbers or strings.") from error
-        return _as_objects(seen), codes
+        return _as_objects(code_of), codes
     ids, first, codes = np.unique(values, return_index=True, return_inverse=True)
     by_appearance = np.argsort(first, kind="stable")
     rank = np.empty_like(by_appearance)

@@ -1,4 +1,4 @@
-"""RankingData: rows, scores and queries (or preference pairs), checked and indexed once, then frozen."""
+"""RankingData: a checked ranking problem, rows with scores or preference pairs grouped by query."""
 
 from __future__ import annotations
 
@@ -11,20 +11,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from corank.core.rows.blocks import sort_blocks
 from corank.core.threads import cut, n_threads, spread, threads_for
-from corank.data.problem.inputs import as_pairs, as_prior, as_scores
+from corank.data.problem.inputs import as_pairs, as_prior, as_scores, as_weights, require_moderate
 from corank.data.problem.queries import Queries
 from corank.data.problem.rows import as_rows, require_whole
-from corank.data.problem.weights import as_weights, require_moderate
 from corank.errors import InputError
 
 
 @dataclass(frozen=True, eq=False)
 class RankingData:
     """
-    A ranking problem: who is compared with whom, and which rows are unscored.
+    A checked ranking problem: rows with scores or preference pairs, grouped by query.
 
-    Make one with `of` (scores) or `of_pairs` (preferences). X is never copied when it is already a float
-    array or CSR matrix.
+    Create one with `of` (scores) or `of_pairs` (preferences). X is not copied if it is a float array or CSR matrix.
 
     Attributes
     ----------
@@ -45,11 +43,11 @@ class RankingData:
     pairs : array of int64, shape (n_pairs, 2), or None
         Preferences, winner first.
     weights : array of float64, shape (n_rows,), or None
-        Row weights; None where all rows weigh 1. A row of weight 0 is as if it were not there.
+        Row weights; None where all rows weigh 1. A row of weight 0 is ignored.
     pair_weights : array of float64, shape (n_pairs,), or None
-        Weights of the preferences themselves, see `pair_weight`; None where all weigh 1.
+        Weights of the preferences, see `pair_weight`; None where all weigh 1.
     prior : array of float64, shape (n_rows,), or None
-        Scores s₀ known before learning: a ranker learns g, and f = s₀ + g is judged. None where all are 0.
+        Scores s₀ known before learning: a ranker learns g, and the loss is that of f = s₀ + g. None where all are 0.
 
     Examples
     --------
@@ -133,7 +131,7 @@ class RankingData:
     @classmethod
     def of_checked_pairs(cls, X: Any, pairs: ArrayLike, queries: Queries) -> RankingData:
         """
-        Index preferences among rows that were checked before.
+        Index preferences between rows that were already checked.
 
         Parameters
         ----------
@@ -158,7 +156,7 @@ class RankingData:
         cls, X: Any, y: NDArray[np.float64], queries: Queries, weights: NDArray[np.float64] | None = None
     ) -> RankingData:
         """
-        Index rows that were checked before (a store, an estimator's validated input).
+        Index rows that were already checked (by a store or an estimator).
 
         Parameters
         ----------
@@ -223,17 +221,17 @@ class RankingData:
 
     def on_top_of(self, prior: ArrayLike | None) -> RankingData:
         """
-        Give rows scores that are known before learning.
+        Add prior scores.
 
         Parameters
         ----------
         prior : array-like of shape (n_rows,), optional
-            Finite scores, higher is better; None leaves them as they are.
+            Finite scores, higher is better; None changes nothing.
 
         Returns
         -------
         RankingData
-            The problem of what is left to learn.
+            The problem with the prior.
 
         Examples
         --------
@@ -263,7 +261,7 @@ class RankingData:
 
     @cached_property
     def is_scored(self) -> NDArray[np.bool_]:
-        """Whether each row carries a score; beside preferences, whether one of positive weight names it."""
+        """Whether each row has a score or, with preferences, is in a pair of positive weight."""
         if self.y is not None:
             return ~np.isnan(self.y)
         named = np.zeros(self.n_rows, dtype=bool)
@@ -290,18 +288,18 @@ class RankingData:
 
     @property
     def targets(self) -> NDArray[np.float64] | None:
-        """What squared losses ask of g, row by row: y − s₀; None where the problem is given by pairs."""
+        """Targets of g under a squared loss: y − s₀ per row; None if the problem is given by pairs."""
         return self.y if self.y is None or self.prior is None else self.y - self.prior
 
     @property
     def pair_targets(self) -> NDArray[np.float64]:
-        """What squared losses ask of g for each preference of a to b: 1 − (s₀_a − s₀_b)."""
+        """Targets of g under a squared loss: 1 − (s₀_a − s₀_b) for each preference of a to b."""
         assert self.pairs is not None
         return 1.0 - self.prior_gap(self.pairs)
 
     def prior_of(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
         """
-        Return what is known of some rows before learning.
+        Return the prior scores of some rows.
 
         Parameters
         ----------
@@ -311,13 +309,13 @@ class RankingData:
         Returns
         -------
         array of float64
-            s₀, 0 where nothing is known.
+            s₀; 0 without a prior.
         """
         return np.zeros(len(rows)) if self.prior is None else self.prior[rows]
 
     def prior_gap(self, pairs: NDArray[np.int64]) -> NDArray[np.float64]:
         """
-        Return by how much rows are known to be better than others before learning.
+        Return the differences of prior scores of pairs.
 
         Parameters
         ----------
@@ -343,7 +341,7 @@ class RankingData:
         Returns
         -------
         array of float64
-            Their weights, 1 where rows carry none.
+            Their weights; 1 if no weights were given.
         """
         return np.ones(len(rows)) if self.weights is None else self.weights[rows]
 
@@ -354,7 +352,7 @@ class RankingData:
 
     @cached_property
     def pairs_per_query(self) -> NDArray[np.int64]:
-        """Number of comparable pairs of each query: (n_q² − Σ_g n_qg²)/2, in 64 bits, without building one."""
+        """Number of comparable pairs of each query: (n_q² − Σ_g n_qg²)/2, computed without listing them."""
         if self.pairs is not None:
             return np.bincount(self.queries.codes[self.pairs[:, 0]], minlength=len(self.queries)).astype(np.int64)
         n_q = self.scored_stops - self.starts[:-1]
@@ -369,30 +367,30 @@ class RankingData:
 
     @property
     def single_grade_queries(self) -> NDArray[np.int64]:
-        """Queries with scored rows but no pair to learn from, because all their scores are equal."""
+        """Queries whose scored rows all have the same score, so that they contain no pair."""
         has_rows = self.scored_stops > self.starts[:-1]
         return np.flatnonzero(has_rows & (self.pairs_per_query == 0)).astype(np.int64)
 
     def require_pairs(self) -> None:
-        """Raise one sentence when there is nothing to learn an order from."""
+        """Raise `InputError` if no pair of rows can be compared."""
         if self.n_rows == 1:
-            raise InputError("X has 1 sample, which compares with nothing; pass at least two rows of one query.")
+            raise InputError("X has 1 sample, which cannot be compared; pass at least two rows of one query.")
         if self.y is not None and self.n_scored == 0:
             raise InputError(f"y is NaN for all {self.n_rows} rows; score at least two rows of one query.")
         if self.n_pairs == 0:
             raise InputError(
                 f"no two of the {self.n_scored} scored rows share a query and differ in score, so there is no pair "
-                "to learn from; check qid, or score more rows."
+                "to learn from; check qid or score more rows."
             )
-        if not self._has_weighty_pair:
-            raise InputError("the weights leave no pair of positive weight; give some rows more than zero.")
+        if not self._has_weighted_pair:
+            raise InputError("no pair has a positive weight; give some rows a weight above zero.")
 
     def require_whole(self) -> None:
-        """Raise one sentence where a file that the problem is mapped from was cut since it was opened."""
+        """Raise `InputError` if a memory-mapped file of the problem was truncated after it was opened."""
         require_whole(*vars(self).values(), *vars(self.queries).values())
 
     @property
-    def _has_weighty_pair(self) -> bool:
+    def _has_weighted_pair(self) -> bool:
         if self.pairs is not None:
             return bool(self.pair_weight.any())
         if self.y is None or self.weights is None or self.weights.all():

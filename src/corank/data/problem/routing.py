@@ -1,4 +1,4 @@
-"""How query ids travel through scikit-learn's tools, and what to say where they did not arrive."""
+"""Metadata routing: pass query ids through pipelines, searches and scorers of scikit-learn."""
 
 from __future__ import annotations
 
@@ -10,93 +10,75 @@ from numpy.typing import ArrayLike, NDArray
 
 
 def how_to_pass_qid() -> str:
-    """
-    Say how query ids reach the steps of a pipeline, a splitter or a scorer.
-
-    Returns: the last part of a message, without a full stop.
-    """
+    """Return the end of an error message that explains how to pass query ids, without a full stop."""
     import sklearn
 
     if sklearn.get_config()["enable_metadata_routing"]:
         return "pass qid, one query id per row"
     return (
-        "pass qid, one query id per row; pipelines, searches and cross-validation hand it on only after "
-        "sklearn.set_config(enable_metadata_routing=True), and corank.QuerySearchCV always"
+        "pass qid, one query id per row; pipelines, searches and cross-validation pass it on only after "
+        "sklearn.set_config(enable_metadata_routing=True), corank.QuerySearchCV always"
     )
 
 
 def fit_with_qid(estimator: Any, X: Any, y: ArrayLike, qid: ArrayLike | None) -> Any:
-    """
-    Fit a clone of an estimator, handing query ids to whatever inside it asks for them.
-
-    estimator: A ranker, regressor, pipeline of them, or search over them.
-    Returns: the fitted clone.
-    """
+    """Fit a clone of a ranker, regressor, pipeline or search, and pass `qid` to the steps that request it."""
     from sklearn import clone, config_context
     from sklearn.utils.metadata_routing import get_routing_for_object
 
     with config_context(enable_metadata_routing=True):
-        asks = qid is not None and get_routing_for_object(estimator).consumes("fit", ["qid"])
-        return clone(estimator).fit(X, y, **({"qid": qid} if asks else {}))
+        uses_qid = qid is not None and get_routing_for_object(estimator).consumes("fit", ["qid"])
+        return clone(estimator).fit(X, y, **({"qid": qid} if uses_qid else {}))
 
 
 def transform_with_qid(steps: Any, X: Any, qid: ArrayLike | None) -> Any:
-    """
-    Transform rows, handing query ids to whatever among the steps asks for them.
-
-    steps: A fitted transformer, or pipeline of them.
-    """
+    """Transform rows with a fitted transformer or pipeline, and pass `qid` to the steps that request it."""
     from sklearn import config_context
     from sklearn.utils.metadata_routing import get_routing_for_object
 
     with config_context(enable_metadata_routing=True):
-        asks = qid is not None and get_routing_for_object(steps).consumes("transform", ["qid"])
-        return steps.transform(X, **({"qid": qid} if asks else {}))
+        uses_qid = qid is not None and get_routing_for_object(steps).consumes("transform", ["qid"])
+        return steps.transform(X, **({"qid": qid} if uses_qid else {}))
 
 
 def predict_with_qid(
     estimator: Any, X: Any, qid: ArrayLike | None, prior: ArrayLike | None = None
 ) -> NDArray[np.float64]:
     """
-    Predict, handing query ids, and a prior, to whatever inside an estimator asks for them.
+    Predict, and pass `qid` and `prior` to the steps that request them.
 
-    Most rankers' ``predict`` takes no query ids; a pipeline with a `QueryScaler` needs query ids. Metadata routing is
-    switched on for the time of the call.
+    Most rankers do not need query ids to predict; a pipeline with a `QueryScaler` does. Metadata routing is enabled
+    during the call.
 
-    estimator: A fitted ranker, regressor, pipeline of them, or search over them.
+    estimator: a fitted ranker, regressor, pipeline or search.
     qid (n_rows,): one query id per row.
-    prior (n_rows,): scores known before learning.
+    prior (n_rows,): prior scores.
     """
-    given = {name: value for name, value in (("qid", qid), ("prior", prior)) if value is not None}
-    if not given:
+    metadata = {name: value for name, value in (("qid", qid), ("prior", prior)) if value is not None}
+    if not metadata:
         return np.asarray(estimator.predict(X))
-    # slow to import, and most users of metrics never need it
+    # slow to import, and rarely needed by users of metrics
     import sklearn
 
     with sklearn.config_context(enable_metadata_routing=True):
-        model, asks = _asks(estimator, given)
-        found = model.predict(X, **{name: given[name] for name in asks})
-    return np.asarray(found)
+        model, names = _requested(estimator, metadata)
+        scores = model.predict(X, **{name: metadata[name] for name in names})
+    return np.asarray(scores)
 
 
 def predicts_by_qid(estimator: Any) -> bool:
-    """
-    Say whether the scores of rows depend on the other rows of their queries.
-
-    estimator: as in `predict_with_qid`.
-    Returns: false where rows may be scored one by one.
-    """
+    """Return whether ``predict`` uses query ids; otherwise rows can be scored one by one."""
     import sklearn
 
     with sklearn.config_context(enable_metadata_routing=True):
-        return "qid" in _asks(estimator, ["qid"])[1]
+        return "qid" in _requested(estimator, ["qid"])[1]
 
 
-def _asks(estimator: Any, given: Iterable[str]) -> tuple[Any, set[str]]:
-    """What predicts, and which of the given it asks for."""
+def _requested(estimator: Any, names: Iterable[str]) -> tuple[Any, set[str]]:
+    """Return the estimator that predicts, and which of the names its ``predict`` requests."""
     from sklearn.utils.metadata_routing import get_routing_for_object
 
-    # scikit-learn's searches predict by their best estimator, but take no qid
+    # searches of scikit-learn predict with their best estimator, but do not take qid
     while hasattr(estimator, "best_estimator_"):
         estimator = estimator.best_estimator_
-    return estimator, set(get_routing_for_object(estimator).consumes("predict", given))
+    return estimator, set(get_routing_for_object(estimator).consumes("predict", names))

@@ -1,4 +1,4 @@
-"""Rows as learners want them: a float array or CSR matrix of finite numbers, or any objects."""
+"""Rows: check X and convert it to a float array, a CSR matrix or an array of objects."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from corank.errors import InputError, InputTypeError, reason
 
 def as_rows(X: Any) -> Any:
     """
-    Check rows and return them as a C-ordered float32/float64 array or a CSR matrix, each entry stored once.
+    Check rows and return them as a C-ordered float32/float64 array or a CSR matrix in canonical format.
 
-    Returns: X itself when it already has the wanted form.
+    Returns: X itself if it already has this form.
     """
     require_whole(X)
     rises = sparse.issparse(X) and require_structure(X)
@@ -32,9 +32,9 @@ def as_rows(X: Any) -> Any:
         kind = InputTypeError if isinstance(error, TypeError) else InputError
         raise kind(_one_sentence(X, error)) from error
     if sparse.issparse(rows) and not (rises if X.format == "csr" else rows.has_canonical_format):
-        # norms of rows would be wrong where an entry is stored in two parts
+        # duplicate entries would give wrong norms
         rows = rows.copy()
-        rows.has_canonical_format = rows.has_sorted_indices = False  # whatever was said of it
+        rows.has_canonical_format = rows.has_sorted_indices = False  # do not trust flags set by the caller
         rows.sum_duplicates()
     require_finite(rows)
     return rows
@@ -42,10 +42,9 @@ def as_rows(X: Any) -> Any:
 
 def is_table(X: Any) -> bool:
     """
-    Tell a table of numbers from a sequence of objects.
+    Return whether X is a sparse matrix, a data frame, or a two-dimensional array or nested list of numbers.
 
-    X: what the user gave as rows.
-    Returns: whether X is a sparse matrix, a data frame, or an array or nested list of numbers in two dimensions.
+    Otherwise X is treated as a sequence of objects.
     """
     if sparse.issparse(X) or hasattr(X, "columns"):
         return True
@@ -57,9 +56,9 @@ def is_table(X: Any) -> bool:
 
 
 def as_objects(X: Any) -> NDArray[np.object_]:
-    """Return a sequence of objects as an array with one object a row."""
+    """Return a sequence of objects as an array with one object per row."""
     if not isinstance(X, Iterable):
-        raise InputError(f"X is of type {type(X).__name__}; pass a sequence with one object a row.")
+        raise InputError(f"X is of type {type(X).__name__}; pass a sequence with one object per row.")
     items = list(X)
     rows = np.empty(len(items), dtype=object)
     for i, item in enumerate(items):
@@ -69,21 +68,20 @@ def as_objects(X: Any) -> NDArray[np.object_]:
 
 def columns_of(X: Any, rows: Any) -> Any:
     """
-    Choose what scikit-learn should read column names and their number from.
+    Return the object from which scikit-learn reads the column names: the frame itself, otherwise `rows`.
 
     X: rows as the user gave them.
-    rows: what `as_rows` made of them.
-    Returns: the frame itself where X is one, else `rows`.
+    rows: the result of `as_rows`.
     """
     return X if hasattr(X, "columns") else rows
 
 
 def take_rows(X: Any, rows: NDArray[np.int64]) -> Any:
     """
-    Return some rows of X, in the form of X.
+    Return some rows of X, with the type of X.
 
     X: array, sparse matrix, pandas or polars frame or series, or sequence.
-    rows: their numbers.
+    rows: row numbers.
     """
     if hasattr(X, "iloc"):
         return X.iloc[rows]
@@ -94,27 +92,27 @@ def take_rows(X: Any, rows: NDArray[np.int64]) -> Any:
 
 def require_columns(estimator: Any, X: Any, rows: Any) -> None:
     """
-    Raise one sentence where rows have another number of columns than those of ``fit``; a frame is known by its names.
+    Raise `InputError` if the number of columns differs from that in ``fit``; frames are checked by their names.
 
     estimator: fitted.
     X, rows: as in `columns_of`.
     """
     wanted, found = estimator.n_features_in_, rows.shape[1]
     if found != wanted and not hasattr(X, "columns"):
-        # the first words are those of scikit-learn, whose contract asks for them
+        # scikit-learn's estimator checks require the first words
         raise InputError(
             f"X has {found} features, but {type(estimator).__name__} is expecting {wanted} features as input; pass the "
-            "columns that it was fitted on."
+            "columns that were used in fit."
         )
 
 
 def require_structure(X: Any, name: str = "X") -> bool:
     """
-    Raise one sentence where a sparse matrix names rows or columns that it does not have.
+    Raise `InputError` if a CSR or CSC matrix has invalid pointers or indices, which scipy does not check.
 
-    X: of any format; scipy follows CSR and CSC without a look, and checks others as they are made.
-    name: how the user calls it.
-    Returns: whether it is CSR with columns that rise inside rows, each once.
+    X: a sparse matrix of any format.
+    name: its name in the error message.
+    Returns: whether X is CSR with strictly ascending columns in each row.
     """
     if X.format not in ("csr", "csc") or X.ndim != 2:
         return False
@@ -125,8 +123,8 @@ def require_structure(X: Any, name: str = "X") -> bool:
     if are_vectors and len(X.data) == len(X.indices) and len(X.indptr) == n + 1 and _are_signed(X.indices, X.indptr):
         kind, at = csr_structure(X.indptr, X.indices, d)
     if kind in (BAD_POINTERS, BAD_COLUMN):
-        fault = "does not end among its entries" if kind == BAD_POINTERS else f"names a {cross} that is none of its {d}"
-        raise InputError(f"{name} is a damaged {X.format.upper()} matrix: {line} {at} {fault}; build it anew.")
+        fault = "has an invalid pointer" if kind == BAD_POINTERS else f"has a {cross} index outside 0 to {d - 1}"
+        raise InputError(f"{name} is an invalid {X.format.upper()} matrix: {line} {at} {fault}; rebuild the matrix.")
     return is_csr and kind == ASCENDING
 
 
@@ -136,9 +134,9 @@ def _are_signed(*arrays: NDArray[Any]) -> bool:
 
 def require_whole(*arrays: Any) -> None:
     """
-    Raise one sentence where an array is mapped from a file that was cut since: to read it would end the process.
+    Raise `InputError` if the file of a memory-mapped array was truncated; reading it would crash the process.
 
-    arrays: arrays or sparse matrices; anything else is passed over.
+    arrays: arrays or sparse matrices; other objects are ignored.
     """
     for array in arrays:
         is_compressed = sparse.issparse(array) and array.format in ("csr", "csc")
@@ -147,21 +145,21 @@ def require_whole(*arrays: Any) -> None:
                 part = getattr(part, "base", None)
             if part is not None and (size := _file_size(part)) < len(part):
                 raise InputError(
-                    f"a file that rows are read from was cut from {len(part)} to {size} bytes since it was opened; "
-                    "write it again and open it anew."
+                    f"a data file was truncated from {len(part)} to {size} bytes after it was opened; write the file "
+                    "again and reopen it."
                 )
 
 
 def _file_size(part: mmap) -> int:
     try:
         return part.size()
-    except (OSError, ValueError):  # memory of no file
+    except (OSError, ValueError):  # anonymous memory
         return len(part)
 
 
 def require_finite(X: Any) -> None:
-    """Raise one sentence that names the first NaN or infinity of X."""
-    # a CSR matrix may have room behind its last entry
+    """Raise `InputError` with the position of the first NaN or infinity of X."""
+    # the arrays of a CSR matrix may be longer than its last pointer
     values = X.data[: X.indptr[-1]] if sparse.issparse(X) else X
     if all_finite(values):
         return
@@ -173,7 +171,7 @@ def require_finite(X: Any) -> None:
 
 
 def _first_bad(X: Any) -> tuple[int, int, float]:
-    """Row, column and value of the first NaN or infinity; read as it stands, since a sum of some NaN warns."""
+    """Return row, column and value of the first NaN or infinity."""
     if not sparse.issparse(X):
         row = int(np.flatnonzero(~np.isfinite(X).all(axis=1))[0])
         column = int(np.flatnonzero(~np.isfinite(X[row]))[0])
@@ -188,10 +186,10 @@ def _one_sentence(X: Any, error: Exception) -> str:
     except ValueError:
         return "X has rows of different lengths; pass a table of shape (n_rows, n_features)."
     if hasattr(X, "collect"):
-        return f"X is a {type(X).__name__}, a plan that holds no rows yet; pass X.collect()."
+        return f"X is a {type(X).__name__}, which has not been evaluated; pass X.collect()."
     if len(shape) != 2:
-        # the last words are those that scikit-learn's contract asks for
+        # scikit-learn's estimator checks require the last words
         return f"X has shape {shape}; pass a table of shape (n_rows, n_features). Reshape your data."
     if 0 in shape:
         return f"X is empty: {error}"
-    return f"X cannot be read as a table of numbers ({reason(error)}); convert or drop what is not a number."
+    return f"X cannot be read as a table of numbers ({reason(error)}); convert or drop values that are not numbers."

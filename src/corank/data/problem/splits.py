@@ -1,4 +1,4 @@
-"""Splits that keep a query whole, and hiding scores to simulate unjudged data."""
+"""Splits by query, masked scores and presumed negatives."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from corank.data.problem.queries import Queries
 from corank.data.problem.ranking import RankingData
 from corank.data.problem.routing import how_to_pass_qid
 from corank.errors import InputError
-from corank.parameters import check_values, number, whole
+from corank.parameters import Rules, check_values, number, rng_of, seed, whole
 
 Fold = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 class _QuerySplit(BaseCrossValidator):
     """
-    What the splitters of whole queries share.
+    Base class of splitters that keep queries whole.
 
-    ``split`` takes the query ids as `qid` (metadata routing hands them on without any request) or as the third
-    positional argument `groups`, as scikit-learn's functions do where routing is off.
+    ``split`` takes the query ids as `qid` (metadata routing passes it without a request) or as the third positional
+    argument `groups`, which scikit-learn uses when routing is off.
     """
 
     __metadata_request__split: ClassVar[dict[str, bool]] = {"qid": True}
@@ -39,13 +39,13 @@ class _QuerySplit(BaseCrossValidator):
         Yield row numbers of training and test rows; no query is in both.
 
         X: the rows; only their number is used.
-        groups (n_rows,): query ids where metadata routing is off.
+        groups (n_rows,): query ids, if metadata routing is off.
         qid (n_rows,): query ids.
         Yields: row numbers, ascending.
         """
         ids = groups if qid is None else qid
         if ids is None:
-            raise InputError(f"{type(self).__name__} splits queries but qid is missing; {how_to_pass_qid()}.")
+            raise InputError(f"{type(self).__name__} needs query ids, but qid is missing; {how_to_pass_qid()}.")
         n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
         queries = Queries.of(ids, n_rows)
         for test_queries in self._test_queries(len(queries)):
@@ -55,11 +55,7 @@ class _QuerySplit(BaseCrossValidator):
             yield np.flatnonzero(~test), np.flatnonzero(test)
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None, *, qid: Any = None) -> int:
-        """
-        Return the number of splits.
-
-        Returns: the number of splits.
-        """
+        """Return the number of splits."""
         return self.n_splits
 
     @abstractmethod
@@ -69,16 +65,16 @@ class _QuerySplit(BaseCrossValidator):
 
 class QueryKFold(_QuerySplit):
     """
-    K folds of whole queries, in order of first appearance or shuffled.
+    K-fold cross-validation that keeps queries whole.
 
     Parameters
     ----------
     n_splits : int
         Number of folds, at least 2.
     shuffle : bool
-        Whether queries are shuffled before they are dealt to folds.
+        Whether to shuffle the queries before they are split. Otherwise they are in order of first appearance.
     random_state : int, optional
-        Seed of the shuffle.
+        Random seed.
 
     Examples
     --------
@@ -97,10 +93,10 @@ class QueryKFold(_QuerySplit):
     def _test_queries(self, n_queries: int) -> Iterator[NDArray[np.int64]]:
         if n_queries < self.n_splits:
             raise InputError(f"{n_queries} queries cannot make {self.n_splits} folds; use at most {n_queries}.")
-        dealt = np.arange(n_queries)
+        order = np.arange(n_queries)
         if self.shuffle:
-            dealt = np.random.default_rng(self.random_state).permutation(n_queries)
-        yield from np.array_split(dealt, self.n_splits)
+            order = np.random.default_rng(self.random_state).permutation(n_queries)
+        yield from np.array_split(order, self.n_splits)
 
 
 class QueryShuffleSplit(_QuerySplit):
@@ -114,7 +110,7 @@ class QueryShuffleSplit(_QuerySplit):
     test_size : float
         Share of the queries in the test part, between 0 and 1.
     random_state : int, optional
-        Seed.
+        Random seed.
 
     Examples
     --------
@@ -153,25 +149,25 @@ def mask_scores(
     random_state: int | None = None,
 ) -> NDArray[np.float64]:
     """
-    Hide a share of the scores, as if those rows had never been judged.
+    Replace a share of the scores by NaN, to simulate unjudged rows.
 
     Parameters
     ----------
     y : array-like of shape (n_rows,)
-        Scores; rows that are NaN already stay so.
+        Scores; NaN marks an unscored row.
     qid : array-like of shape (n_rows,), optional
         Query ids; needed for ``by="query"``.
     fraction : float
-        Share of the scored rows (or of the queries that have any) to hide, between 0 and 1.
+        Share of the scored rows (or of the queries with scores) to mask, between 0 and 1.
     by : {"row", "query"}
-        Hide single rows, or all the scores of whole queries.
+        Mask single rows, or all scores of a query.
     random_state : int, optional
-        Seed.
+        Random seed.
 
     Returns
     -------
     array of float64
-        A copy of y with NaN where a score was hidden.
+        A copy of y with NaN where a score was masked.
 
     Examples
     --------
@@ -180,33 +176,33 @@ def mask_scores(
     3
     """
     check_values({"fraction": fraction}, {"fraction": number(0, 1)})
-    hidden = as_numbers(y, "y", "score").copy()
+    masked = as_numbers(y, "y", "score").copy()
     rng = np.random.default_rng(random_state)
-    scored = np.flatnonzero(~np.isnan(hidden))
+    scored = np.flatnonzero(~np.isnan(masked))
     if by == "row":
-        hidden[rng.permutation(scored)[: round(fraction * len(scored))]] = np.nan
-        return hidden
+        masked[rng.permutation(scored)[: round(fraction * len(scored))]] = np.nan
+        return masked
     if by != "query":
         raise InputError(f"by is {by!r}; choose 'row' or 'query'.")
     if qid is None:
-        raise InputError("by='query' hides whole queries but qid is missing; pass one query id per row.")
-    codes = Queries.of(qid, len(hidden)).codes
+        raise InputError("by='query' masks whole queries, but qid is missing; pass one query id per row.")
+    codes = Queries.of(qid, len(masked)).codes
     judged = np.unique(codes[scored])
     chosen = rng.permutation(judged)[: round(fraction * len(judged))]
-    hidden[np.isin(codes, chosen)] = np.nan
-    return hidden
+    masked[np.isin(codes, chosen)] = np.nan
+    return masked
 
 
 def keep_scores(data: RankingData, kept: NDArray[np.bool_]) -> RankingData:
     """
-    Hide all other scores of a problem; its rows are not copied.
+    Keep the scores of some rows of a problem and mask the others; X is not copied.
 
     Parameters
     ----------
     data : RankingData
         A problem given by scores.
     kept : array of bool, shape (n_rows,)
-        Rows whose scores, if any, stay.
+        Rows that keep their score.
 
     Returns
     -------
@@ -220,5 +216,77 @@ def keep_scores(data: RankingData, kept: NDArray[np.bool_]) -> RankingData:
     [0.0, nan, 2.0]
     """
     assert data.y is not None
-    hidden = RankingData.of_checked(data.X, np.where(kept, data.y, np.nan), data.queries, data.weights)
-    return hidden.on_top_of(data.prior)
+    masked = RankingData.of_checked(data.X, np.where(kept, data.y, np.nan), data.queries, data.weights)
+    return masked.on_top_of(data.prior)
+
+
+_RULES: Rules = {"n": whole(1), "weight": number(0, inside="()"), "score": number(), "random_state": seed}
+
+
+def presumed_negatives(
+    y: ArrayLike,
+    qid: ArrayLike | None = None,
+    *,
+    n: int = 100,
+    weight: float = 0.1,
+    score: float = 0.0,
+    random_state: int | None = None,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """
+    Treat some random unscored rows as negatives with a small weight.
+
+    If all judged rows are relevant, no pair differs and a pairwise ranker cannot learn. Nearly all unjudged rows of
+    such a search are irrelevant, so that a random sample of them can serve as negatives. The weight of a pair is the
+    product of the weights of its rows: a pair of judged rows counts 1 / `weight` times a pair with a presumed row.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_rows,)
+        Scores; NaN marks an unscored row.
+    qid : array-like of shape (n_rows,), optional
+        One query id per row; None means one query.
+    n : int
+        Number of presumed negatives per query with a scored row (all its unscored rows if they are fewer). Queries
+        without scores are not changed.
+    weight : float
+        Weight of a presumed negative, relative to a judged row.
+    score : float
+        Score of presumed negatives.
+    random_state : int, optional
+        Random seed.
+
+    Returns
+    -------
+    y : array of shape (n_rows,)
+        The scores, with `score` for presumed negatives.
+    sample_weight : array of shape (n_rows,)
+        Weights for ``fit``: `weight` for presumed negatives, 1 for all other rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from corank import RankRLS, presumed_negatives
+    >>> X, y = np.array([[3.0], [2.0], [0.0], [1.0]]), np.array([1, 1, np.nan, np.nan])
+    >>> scores, weights = presumed_negatives(y, n=1, random_state=0)
+    >>> scores.tolist(), weights.tolist()
+    ([1.0, 1.0, 0.0, nan], [1.0, 1.0, 0.1, 1.0])
+    >>> bool(RankRLS().fit(X, scores, sample_weight=weights).coef_[0] > 0)
+    True
+    """
+    check_values({"n": n, "weight": weight, "score": score, "random_state": random_state}, _RULES)
+    scores = as_numbers(y, "y", "score").copy()
+    scored = ~np.isnan(scores)
+    if not (scores[scored] > score).any():
+        raise InputError(
+            f"no judged row has a score above {score:g}, the score of presumed negatives; judge a relevant row or pass "
+            "a lower score."
+        )
+    queries, rng, weights = Queries.of(qid, len(scores)), rng_of(random_state), np.ones(len(scores))
+    has_score = np.bincount(queries.codes[scored], minlength=len(queries)) > 0
+    # sort rows in random order by query and take the first n of each
+    free = rng.permutation(np.flatnonzero(~scored & has_score[queries.codes]))
+    free = free[np.argsort(queries.codes[free], kind="stable")]
+    codes = queries.codes[free]
+    drawn = free[np.arange(len(free)) - np.searchsorted(codes, codes) < n]
+    scores[drawn], weights[drawn] = score, weight
+    return scores, weights

@@ -1,4 +1,4 @@
-"""Synthetic ranking problems with redundant views, graded labels, noise, and a best ranker that is known."""
+"""Synthetic ranking problems with redundant views, graded labels, noise and a known best ranker."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ROWS = whole(1) | Rule(
 @dataclass(frozen=True, eq=False)
 class SyntheticRanking:
     """
-    A ranking problem whose answer is known.
+    A synthetic ranking problem with its true utilities and best weights.
 
     Attributes
     ----------
@@ -30,11 +30,11 @@ class SyntheticRanking:
     qid : array of int64, shape (n_rows,)
         Query of each row.
     utility : array of float64, shape (n_rows,)
-        The hidden quality that the grades are cut from.
+        The latent utility; grades are its noisy discretisation.
     views : tuple of int arrays
         The columns of each view.
     best : array of float64, shape (n_features,)
-        No scorer orders two rows of a query by utility more often rightly than ``X @ best``.
+        Weights of the Bayes-optimal ranker: no scorer orders more pairs correctly than ``X @ best``.
     """
 
     X: NDArray[np.float64]
@@ -62,13 +62,13 @@ def make_ranking(
     random_state: int | None = None,
 ) -> SyntheticRanking:
     r"""
-    Make a problem in which every view alone could rank, were it not for its noise.
+    Make a ranking problem with redundant noisy views.
 
     A row has latent ``z ~ N(0, I)`` and utility ``u = θᵀz`` with ``‖θ‖ = 1``. View v shows
     ``x_v = A_vᵀ(z + c_q) + τ ε`` where the rows of ``A_v`` are orthonormal, ``c_q`` shifts a whole query and τ is
     `view_noise`. The grade is the number of thresholds below ``u + ν η``, ν being `label_noise`; the thresholds are
     such that a row has grade at least g with probability 2⁻ᵍ. Given all V views, the posterior mean of u is
-    ``θᵀA x/(τ² + V)`` up to a constant of the query, with a variance that no row escapes: that is the best ranker.
+    ``θᵀA x/(τ² + V)`` up to a constant of the query, with the same variance for all rows: this is the best ranker.
 
     Parameters
     ----------
@@ -89,14 +89,14 @@ def make_ranking(
     label_noise : float
         ν, the noise of the judgements.
     query_shift : float
-        Deviation of ``c_q``: what one query's rows share and no judgement depends on.
+        Standard deviation of ``c_q``, the shift of a query, which does not affect its grades.
     random_state : int, optional
-        Seed.
+        Random seed.
 
     Returns
     -------
     SyntheticRanking
-        The problem and its answer.
+        The problem.
 
     Examples
     --------
@@ -115,7 +115,7 @@ def make_ranking(
         )
     low, high = rows_per_query if isinstance(rows_per_query, tuple) else (rows_per_query, rows_per_query)
     if high < low:
-        raise InputError(f"rows_per_query is {rows_per_query}; pass a number of rows, or a range that rises.")
+        raise InputError(f"rows_per_query is {rows_per_query}; pass a number of rows or an ascending range.")
     rng = np.random.default_rng(random_state)
     qid = np.repeat(np.arange(n_queries), rng.integers(low, high, size=n_queries, endpoint=True))
     n_rows, n_features = len(qid), n_views * features_per_view

@@ -24,9 +24,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from corank.data.problem.inputs import as_pairs
+from corank.data.problem.inputs import as_pairs, as_weights
 from corank.data.problem.ranking import RankingData
-from corank.data.problem.weights import as_weights
 from corank.errors import InputError
 from corank.estimator.contract import check_parameters, install, kept_columns
 from corank.estimator.docs import shared_parameters
