@@ -17,7 +17,7 @@ import numpy as np
 from corank import RankRLS, judging_curve
 from experiments.few_judgements.problems import LEAST_TEST, reuters
 
-RULES = ("top", "uncertain", "representative", "random")
+STRATEGIES = ("top", "uncertain", "representative", "random")
 
 
 def main(n_topics: int, n_repeats: int) -> None:
@@ -29,15 +29,15 @@ def main(n_topics: int, n_repeats: int) -> None:
         for topic in topics:
             y = pool.about[topic]
             curve = judging_curve(
-                RankRLS(scale=False), X[~out], y[~out], by=RULES, n_repeats=n_repeats, test=(X[out], y[out]),
+                RankRLS(scale=False), X[~out], y[~out], strategy=STRATEGIES, n_repeats=n_repeats, test=(X[out], y[out]),
                 similar=similar, random_state=0,
             )  # fmt: skip
             curves.append(curve.mean)
         values = np.array(curves)
-        for at, rule in enumerate(RULES):
+        for at, strategy in enumerate(STRATEGIES):
             gap = values[:, at] - values[:, 0]
             figure = {
-                "bench": "judging", "rule": rule, "near": similar > 1.0, "topics": len(topics),
+                "bench": "judging", "strategy": strategy, "near": similar > 1.0, "topics": len(topics),
                 "n_judged": curve.n_judged.tolist(), "AP": rounded(values[:, at].mean(axis=0)),
                 "over_top": rounded(gap.mean(axis=0)),
                 "over_top_error": rounded(gap.std(axis=0, ddof=1) / np.sqrt(len(topics))),

@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 
 from corank.data.records.records import Records
 from corank.judging.screening import make_views
-from corank.judging.screening.model import Model
+from corank.judging.screening.model import ScreeningModel
 from experiments.datasets.reuters import read_modapte
 from experiments.screening.order import linear_svm
 
@@ -53,7 +53,7 @@ def refits(n: int, judged: tuple[int, ...], repeats: int) -> None:
     prepare, views = timed(lambda: make_views(records))
     found, others = np.flatnonzero(y), np.flatnonzero(~y)
     order = [int(found[at // 5]) if at % 5 == 0 else int(others[at]) for at in range(max(judged) + repeats + 1)]
-    model = Model(views)
+    model = ScreeningModel(views)
 
     def ours(rows: list[int]) -> object:
         return int(np.argmax(model.scores(rows, y[rows])))

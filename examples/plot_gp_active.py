@@ -35,7 +35,7 @@ for user in range(USERS):
     rng = np.random.default_rng(user)
     X = rng.uniform(-2.0, 2.0, (N, 2))
     taste = np.linalg.cholesky(KERNEL(X) + 1e-9 * np.eye(N)) @ rng.normal(size=N)
-    for by, curve in errors.items():
+    for strategy, curve in errors.items():
         model = PreferenceGP(KERNEL, SIGMA, learn=False, scale=False).fit(
             X, pairs=answer(np.array([[0, 1]]), taste, rng)
         )
@@ -43,7 +43,7 @@ for user in range(USERS):
             scores = model.predict(X)
             wrong = (scores[every[:, 0]] > scores[every[:, 1]]) != (taste[every[:, 0]] > taste[every[:, 1]])
             curve[user, n] = wrong.mean()
-            model.partial_fit(pairs=answer(suggest_pairs(model, strategy=by, random_state=n), taste, rng))
+            model.partial_fit(pairs=answer(suggest_pairs(model, strategy=strategy, random_state=n), taste, rng))
     new = every[rng.permutation(len(every))[:400]]
     p = model.predict_pair(X, new)
     told.append(np.concatenate([p, 1.0 - p]))
@@ -51,10 +51,10 @@ for user in range(USERS):
     came_true.append(np.concatenate([won, ~won]))
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9.5, 4), layout="constrained")
-for by, curve in errors.items():
+for strategy, curve in errors.items():
     n, mean, spread = np.arange(1, QUESTIONS + 1), curve.mean(axis=0), curve.std(axis=0)
     left.fill_between(n, mean - spread, mean + spread, alpha=0.2, linewidth=0)
-    left.plot(n, mean, label=by)
+    left.plot(n, mean, label=strategy)
 left.set(xlabel="answers", ylabel="pairs ordered wrongly", title="which pair to ask next")
 left.legend()
 p, won = np.concatenate(told), np.concatenate(came_true)

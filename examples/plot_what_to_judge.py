@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from corank import RankRLS, judging_curve, suggest
-from corank.data.records.review import load_review
+from corank.data import load_review
 
 records = load_review()
 texts = [f"{title} {abstract}" for title, abstract in zip(records.titles, records.abstracts, strict=True)]
@@ -36,7 +36,7 @@ for row in suggest(model, X, judged, n=3):
 
 # %%
 # What each rule would have brought, five starts each:
-curve = judging_curve(model, X, y, by=("uncertain", "top", "random"), steps=6, n_repeats=5, random_state=0)
+curve = judging_curve(model, X, y, strategy=("uncertain", "top", "random"), steps=6, n_repeats=5, random_state=0)
 figure, panel = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
 curve.plot(panel)
 if len(sys.argv) > 1:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import errno
 import json
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from corank._version import __version__
-from corank.data.durable.atomic import naming_faults, require_place
-from corank.data.durable.locks import lock
+from corank.data.durable.atomic import explain_write_errors, require_place
+from corank.data.durable.json_lines import JsonLines, complete_lines
 from corank.errors import InputError
 
 
@@ -49,7 +47,7 @@ class ExperimentOptions:
     def __post_init__(self) -> None:
         if self.repeats is not None and self.repeats < 1:
             raise InputError(f"repeats is {self.repeats}; at least 1 is needed.")
-        with naming_faults(self.folder):
+        with explain_write_errors(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
         require_place(self._log, overwrite=True)
 
@@ -63,28 +61,14 @@ class ExperimentOptions:
         """
         name = json.dumps({**key, "seed": self.seed, "corank": __version__}, sort_keys=True)
         if name not in self._known:
-            line = json.dumps({"key": name, "value": compute()})
-            self._append(f"{line}\n".encode())
-            self._known[name] = json.loads(line)["value"]
+            entry = {"key": name, "value": compute()}
+            with JsonLines(self._log, wait=True) as log:  # another run may write here too
+                log.append(entry)
+                self._known[name] = json.loads(log.lines[-1])["value"]
         if name not in self._told:
             self._told.add(name)
             self.tell(" ".join(map(str, key.values())))
         return self._known[name]
-
-    def _append(self, line: bytes) -> None:
-        """Write a line at the end, whole or not at all, in the place of one that a crash cut off."""
-        with naming_faults(self._log), self._log.open("ab+", buffering=0) as log:
-            lock(log.fileno(), wait=True)  # another run may keep its results here too
-            log.seek(0)
-            end = log.read().rfind(b"\n") + 1
-            log.truncate(end)
-            try:
-                if log.write(line) < len(line):
-                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-                os.fsync(log.fileno())
-            except BaseException:
-                log.truncate(end)
-                raise
 
     @property
     def _log(self) -> Path:
@@ -96,12 +80,11 @@ class ExperimentOptions:
 
     @cached_property
     def _known(self) -> dict[str, Any]:
-        """What earlier runs finished; a last line that a crash cut off is passed over, the rest must be whole."""
+        """Results of earlier runs; an incomplete last line is ignored."""
         if not self._log.exists():
             return {}
-        text = self._log.read_bytes()
         try:
-            entries = [json.loads(line) for line in text[: text.rfind(b"\n") + 1].splitlines()]
+            entries = [json.loads(line) for line in complete_lines(self._log)]
             return {entry["key"]: entry["value"] for entry in entries}
         except (ValueError, TypeError, KeyError) as error:
             raise InputError(f"{self._log} is damaged ({error}); remove it and run the experiment again.") from error

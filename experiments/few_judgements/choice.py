@@ -138,7 +138,7 @@ def _replay(options: ExperimentOptions, pool: TopicPool, topic: str, learner: st
     X, y, out = (pool.text if features == "text" else pool.smooth), pool.about[topic], pool.is_test
     began = process_time()
     curve = judging_curve(
-        estimator, X[~out], y[~out], by=RULES, start=START, steps=STEPS, batch=BATCH, n_repeats=1,
+        estimator, X[~out], y[~out], strategy=RULES, start=START, steps=STEPS, batch=BATCH, n_repeats=1,
         test=(X[out], y[out]) if place == "test" else None, random_state=1000 * options.seed + repeat,
     )  # fmt: skip
     seconds = (process_time() - began) / curve.values.size

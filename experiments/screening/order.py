@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.svm import LinearSVC
 
 from corank.data.records.records import Records
-from corank.judging.screening import Replay, Screening
+from corank.judging.screening import Screening, ScreeningReplay
 from corank.judging.screening.simulate import start_pair
 from corank.judging.screening.views import Views
 
@@ -62,10 +62,10 @@ def read_in_order(way: str, given: Collection, seed: int, n_read: int | None = N
     return {"found": "".join("01"[int(given.y[number])] for number in order), "cpu": round(cpu, 4)}
 
 
-def replay_of(outcome: dict[str, Any], seed: int) -> Replay:
+def replay_of(outcome: dict[str, Any], seed: int) -> ScreeningReplay:
     """Return what was read to the end as a replay, for its measures; no rule stopped it."""
     found = flags(outcome["found"])
-    return Replay(seed, np.arange(len(found)), found, outcome["cpu"], len(found), 1.0)
+    return ScreeningReplay(seed, np.arange(len(found)), found, outcome["cpu"], len(found), 1.0)
 
 
 def flags(found: str) -> Flags:

@@ -1,11 +1,11 @@
 """
-What another program found on the same reviews and starts, from a file of JSON lines:
+Results of another program on the same reviews and starts, from a file of JSON lines:
 
     {"records": "Donners_2021.csv.gz", "start": 0, "atd": 0.0926, "wss95": 0.5711, "recall10": 0.6429, "last": 0.3789}
 
-One line a replay; `records` is the file of the review, `start` the seed of its pair of records (see
-`corank.judging.screening.simulate`), the measures are those of `corank.judging.screening.Replay`, and `last` is the
-share of the records that was read when the last relevant one was found. Other keys are passed over.
+One line per replay. `records` is the file of the review, `start` the seed of its pair of records (see
+`corank.judging.screening.simulate`); the measures are those of `corank.judging.screening.ScreeningReplay`, and `last`
+is the share of records read when the last relevant one is found. Other keys are ignored.
 """
 
 from __future__ import annotations

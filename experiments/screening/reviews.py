@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.data.records.records import read_records
-from corank.judging.screening import Replay, Screening, make_views
-from corank.judging.screening.simulate import stopped
-from corank.judging.screening.stopping import RULES, Rule
+from corank.judging.screening import STOPPING_RULES, Screening, ScreeningReplay, make_views
+from corank.judging.screening.stopping import stopping_rule
 from corank.metrics import wilcoxon
 from corank.tables import Cell, ReportTable
 from experiments.datasets.catalog import dataset
@@ -32,7 +31,7 @@ TITLES = {
 }
 """Each review, and its title."""
 
-MEASURES: dict[str, Callable[[Replay], float]] = {
+MEASURES: dict[str, Callable[[ScreeningReplay], float]] = {
     "ATD": lambda replay: replay.atd,
     "WSS@95": lambda replay: replay.wss95,
     "recall@10 %": lambda replay: replay.recall10,
@@ -87,11 +86,11 @@ class Reviews:
         replays = [replay_of(self._outcome(name, seed, CORANK), seed) for name in TITLES for seed in range(self.starts)]
         ideal = float(np.mean([replay.at(0.95) / len(replay.found) for replay in replays]))
         rows: list[tuple[Cell, ...]] = []
-        for rule in RULES:
+        for rule in STOPPING_RULES:
             recalls, reads = [], []
             for replay in replays:
                 n = len(replay.found)
-                read, known = stopped(replay.found, Rule(rule, n), np.random.default_rng(replay.start))
+                read, known = stopping_rule(rule, n).replay(replay.found, np.random.default_rng(replay.start))
                 recalls.append(known / (1 + int(replay.found.sum())))
                 reads.append(read / n)
             reached = f"{sum(recall >= 0.95 - 1e-12 for recall in recalls)} of {len(replays)}"

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     )
     from corank.collaborative import Collaborative as Collaborative, ItemMean as ItemMean
     from corank.data import (
-        Choices as Choices,
+        Items as Items,
         ClickLog as ClickLog,
         Collection as Collection,
         QueryKFold as QueryKFold,
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
         open_store as open_store,
         presumed_negatives as presumed_negatives,
         read as read,
-        read_choices as read_choices,
+        read_items as read_items,
         read_clicks as read_clicks,
         read_letor as read_letor,
         read_records as read_records,
@@ -86,7 +86,7 @@ if TYPE_CHECKING:
         PreferenceGP as PreferenceGP,
         suggest_pairs as suggest_pairs,
     )
-    from corank.judging.preferences import Asking as Asking
+    from corank.judging.preferences import PreferenceSession as PreferenceSession
     from corank.judging.screening import Screening as Screening
     from corank.judging.suggestions import (
         JudgingCurve as JudgingCurve,
@@ -121,12 +121,12 @@ if TYPE_CHECKING:
 
 # each public name and the module that defines it, which is imported when the name is first used
 _HOMES = {
-    "Asking": "corank.judging.preferences",
+    "PreferenceSession": "corank.judging.preferences",
     "BM25": "corank.text",
     "CRR": "corank.linear",
     "Calibrated": "corank.estimator",
     "CalibratedLabelRanker": "corank.label_ranking",
-    "Choices": "corank.data",
+    "Items": "corank.data",
     "ClickLog": "corank.data",
     "CoRankRLS": "corank.rls",
     "CoRankingPursuit": "corank.pursuit",
@@ -191,7 +191,7 @@ _HOMES = {
     "potential": "corank.lambdarank",
     "presumed_negatives": "corank.data",
     "read": "corank.data",
-    "read_choices": "corank.data",
+    "read_items": "corank.data",
     "read_clicks": "corank.data",
     "read_letor": "corank.data",
     "read_records": "corank.data",

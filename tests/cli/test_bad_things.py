@@ -20,10 +20,10 @@ import pytest
 from cli.some_files import files
 from corank import cli
 from corank.cli.examples import EXAMPLES
-from corank.data.formats.items import read_choices
+from corank.data.formats.items import read_items
 from corank.data.records.records import read_records
-from corank.judging.preferences import Asking, Journal
-from corank.judging.screening.journal import Journal as Screenings
+from corank.judging.preferences import PreferenceJournal, PreferenceSession
+from corank.judging.screening.answers import ScreeningJournal
 from corank.judging.screening.screening import Screening
 from faults.limits import small_files, without_rights
 
@@ -193,12 +193,12 @@ def test_a_place_that_cannot_be_written(command, where, here, run):
 def write_journal(folder, source):
     """Answers that can be exported."""
     if source == "records.csv":
-        with Screenings(Screenings.place(folder / source, "me")) as journal:
+        with ScreeningJournal(ScreeningJournal.path_for(folder / source, "me")) as journal:
             Screening(read_records(folder / source), known=["0"], journal=journal).answer(1, True)
         return
-    with Journal(Journal.place(folder / source, "me")) as journal:
-        asking = Asking(read_choices(folder / source, name=None, features=None)[0], journal=journal)
-        asking.answer(asking.next(), "left")
+    with PreferenceJournal(PreferenceJournal.path_for(folder / source, "me")) as journal:
+        session = PreferenceSession(read_items(folder / source, name=None, features=None)[0], journal=journal)
+        session.answer(session.next(), "left")
 
 
 class Calls:

@@ -29,8 +29,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from corank.data.durable.atomic import folder_stands
-from corank.data.durable.renames import _rename
+from corank.data.durable.atomic import folder_exists
+from corank.data.durable.system import _rename
 from faults.writers import COMMANDS, EXPERIMENT, FUNCTIONS, Writer, tree
 
 CHANGES = {
@@ -141,7 +141,7 @@ def kill(writer: Writer, kills: int, rng: random.Random) -> dict[str, Any]:
         after = rng.random() * seconds if last is None else None
         code = killed(writer, folder, bool(has_old), last, after)
         outcome["killed"] += code == -signal.SIGKILL
-        folder_stands(folder / writer.target)  # as every reader of a folder asks
+        folder_exists(folder / writer.target)  # as every reader of a folder asks
         found, expected = tree(folder), (tree(old) if has_old else {}, tree(new))
         outcome["new" if found == expected[1] else "old" if found == expected[0] else "between"] += 1
         if code not in (0, -signal.SIGKILL):

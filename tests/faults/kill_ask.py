@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from corank.cli import app
-from corank.judging.preferences.journal import Journal, Line
+from corank.judging.preferences.answers import PreferenceEntry, PreferenceJournal
 from faults.sessions import Session, main
 
 
@@ -32,14 +32,14 @@ class Ask(Session):
         with open(theirs) as sys.stdin, (self.folder / "shown").open("w") as sys.stdout:
             app(["ask", str(self.path), "--repeat", "0.3"], standalone_mode=False)
 
-    def lines(self) -> list[Line]:
-        return next((lines for _, lines in Journal.read_all(self.path)), [])
+    def lines(self) -> list[PreferenceEntry]:
+        return next((lines for _, lines in PreferenceJournal.read_all(self.path)), [])
 
     def journals(self) -> Path:
-        return Journal.place(self.path, "me").parent
+        return PreferenceJournal.path_for(self.path, "me").parent
 
-    def fault_of_lines(self, lines: list[Line]) -> str:
-        kept: list[Line] = []
+    def fault_of_lines(self, lines: list[PreferenceEntry]) -> str:
+        kept: list[PreferenceEntry] = []
         for line in lines:
             if line.action == "undo":
                 if (line.left, line.right) != (kept[-1].left, kept[-1].right):

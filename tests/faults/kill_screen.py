@@ -9,8 +9,7 @@ from typing import ClassVar
 
 from corank.cli import app
 from corank.data.records.records import read_records
-from corank.judging.screening.answers import Answers
-from corank.judging.screening.journal import Journal, Line
+from corank.judging.screening.answers import ScreeningAnswers, ScreeningEntry, ScreeningJournal
 from faults.sessions import Session, main
 
 FILL = [f"word{k}" for k in range(30)]
@@ -37,22 +36,22 @@ class Screen(Session):
         with typed.open() as sys.stdin, (self.folder / "shown").open("w") as sys.stdout:
             app(["screen", str(self.path), "--known", "w0"], standalone_mode=False)
 
-    def all_lines(self) -> list[Line]:
-        return next((lines for _, lines in Journal.read_all(self.path)), [])
+    def all_lines(self) -> list[ScreeningEntry]:
+        return next((lines for _, lines in ScreeningJournal.read_all(self.path)), [])
 
-    def lines(self) -> list[Line]:
+    def lines(self) -> list[ScreeningEntry]:
         return [line for line in self.all_lines() if line.by != "known"]
 
     def journals(self) -> Path:
-        return Journal.place(self.path, "me").parent
+        return ScreeningJournal.path_for(self.path, "me").parent
 
-    def fault_of_lines(self, lines: list[Line]) -> str:
+    def fault_of_lines(self, lines: list[ScreeningEntry]) -> str:
         records = read_records(self.path)
-        answers = Answers(records)
+        answers = ScreeningAnswers(records)
         for line in self.all_lines():
             if line.action in ("relevant", "not") and records.number[line.id] in answers.relevant:
                 return f"{line.id} is answered twice"
-            answers.take(line)
+            answers.add(line)
         return ""
 
 

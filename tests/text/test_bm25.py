@@ -23,14 +23,14 @@ QUERIES = ["tin prices", "wheat wheat corn", "unheard words", "", "grösse", "th
 
 def by_hand(texts, query, k1, b, idf):
     """Words as `Words` makes them, without stemming and stop words."""
-    from corank.text.words import folded
+    from corank.data.tokens import fold
 
-    docs = [[w for w in folded(text).replace(",", " ").split() if len(w) > 1] for text in texts]
+    docs = [[w for w in fold(text).replace(",", " ").split() if len(w) > 1] for text in texts]
     mean, n = sum(map(len, docs)) / len(docs), len(docs)
     scores = []
     for doc in docs:
         tf, score = Counter(doc), 0.0
-        for word in [w for w in folded(query).split() if len(w) > 1]:
+        for word in [w for w in fold(query).split() if len(w) > 1]:
             df = sum(word in other for other in docs)
             if not tf[word]:
                 continue

@@ -24,6 +24,7 @@ from corank.data.problem.ranking import RankingData
 from corank.errors import InputError, import_extra
 from corank.estimator.contract import check_parameters
 from corank.metrics import evaluate
+from corank.metrics.chance import standard_error
 from corank.parameters import check_values, number, rng_of, seed, whole
 from corank.progress import progress
 
@@ -99,7 +100,7 @@ class ClickCurve:
         array of shape (n_points,)
             NaN for a single run.
         """
-        return _error(self._values(kind))
+        return standard_error(self._values(kind))
 
     def gain(self, over: ClickCurve, kind: Kind = "offline") -> tuple[Floats, Floats]:
         """
@@ -124,7 +125,7 @@ class ClickCurve:
                 "the two curves differ in their runs or points; simulate both with the same n_runs and at."
             )
         difference = self._values(kind) - over._values(kind)
-        return np.asarray(difference.mean(axis=0)), _error(difference)
+        return np.asarray(difference.mean(axis=0)), standard_error(difference)
 
     def plot(self, ax: Any = None, kind: Kind = "offline") -> Any:
         """
@@ -164,11 +165,6 @@ class ClickCurve:
         if kind not in ("offline", "online"):
             raise InputError(f"kind is {kind!r}; pass 'offline' or 'online'.")
         return self.offline if kind == "offline" else self.online
-
-
-def _error(values: Floats) -> Floats:
-    n = len(values)
-    return values.std(axis=0, ddof=1) / np.sqrt(n) if n > 1 else np.full(values.shape[1], np.nan)
 
 
 def simulate(

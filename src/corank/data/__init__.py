@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from corank.data.formats.click_files import read_clicks as read_clicks, write_clicks as write_clicks
     from corank.data.formats.click_log import ClickLog as ClickLog
     from corank.data.formats.frames import read_csv as read_csv, read_parquet as read_parquet
-    from corank.data.formats.items import Choices as Choices, read_choices as read_choices
+    from corank.data.formats.items import Items as Items, read_items as read_items
     from corank.data.formats.read import read as read
     from corank.data.formats.trec import (
         JudgedRun as JudgedRun,
@@ -37,8 +37,7 @@ if TYPE_CHECKING:
         keep_scores as keep_scores,
     )
     from corank.data.problem.synthetic import SyntheticRanking as SyntheticRanking, make_ranking as make_ranking
-    from corank.data.records.records import Records as Records, read_records as read_records
-    from corank.data.records.review import load_review as load_review
+    from corank.data.records.records import Records as Records, load_review as load_review, read_records as read_records
     from corank.data.store.store import (
         Store as Store,
         open_store as open_store,
@@ -49,7 +48,7 @@ if TYPE_CHECKING:
 
 # each public name and the module that defines it, which is imported when the name is first used
 _HOMES = {
-    "Choices": "corank.data.formats.items",
+    "Items": "corank.data.formats.items",
     "ClickLog": "corank.data.formats.click_log",
     "Collection": "corank.data.problem.collection",
     "JudgedRun": "corank.data.formats.trec",
@@ -64,12 +63,12 @@ _HOMES = {
     "mask_scores": "corank.data.problem.splits",
     "join_run": "corank.data.formats.trec",
     "keep_scores": "corank.data.problem.splits",
-    "load_review": "corank.data.records.review",
+    "load_review": "corank.data.records.records",
     "make_ranking": "corank.data.problem.synthetic",
     "open_store": "corank.data.store.store",
     "presumed_negatives": "corank.data.problem.splits",
     "read": "corank.data.formats.read",
-    "read_choices": "corank.data.formats.items",
+    "read_items": "corank.data.formats.items",
     "read_clicks": "corank.data.formats.click_files",
     "read_csv": "corank.data.formats.frames",
     "read_letor": "corank.data.letor.reader",

@@ -1,4 +1,4 @@
-"""What chance explains: a signed-rank test, a correction for several tests, and a bootstrap interval of a mean."""
+"""Statistics of differences: signed-rank test, correction for several tests, bootstrap interval, standard error."""
 
 from __future__ import annotations
 
@@ -119,3 +119,31 @@ def bootstrap_interval(
         block[:] = drawn[rng.integers(len(drawn), size=(len(block), len(drawn)))].mean(axis=1)
     low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
+
+
+def standard_error(values: ArrayLike, axis: int = 0) -> Floats:
+    """
+    Return the standard error of the mean over repeats.
+
+    Parameters
+    ----------
+    values : array-like
+        One value per repeat, and perhaps per further axis.
+    axis : int
+        Axis of the repeats.
+
+    Returns
+    -------
+    array
+        Without that axis; NaN for a single repeat.
+
+    Examples
+    --------
+    >>> standard_error([[1.0, 2.0], [3.0, 2.0]]).tolist()
+    [1.0, 0.0]
+    """
+    values = np.asarray(values, dtype=np.float64)
+    n = values.shape[axis]
+    if n < 2:
+        return np.full(np.delete(values.shape, axis), np.nan)
+    return np.asarray(values.std(axis=axis, ddof=1) / np.sqrt(n))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
@@ -14,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.core.text.postings import NO_TERM, Bags, count_words
+from corank.data.tokens import fold, split_words
 from corank.errors import InputError, import_extra, suggest_names
-
-_cut = re.compile(r"\w\w+").findall
 
 # words that are counted at a time
 _BATCH = 1 << 21
@@ -66,7 +63,7 @@ class Words:
             chosen = frozenset(stop_words or ())
         if not all(isinstance(word, str) for word in chosen):
             raise InputError("stop_words holds what is no text; pass a list of words.")
-        words = cls(language, tuple(sorted(map(folded, chosen))))
+        words = cls(language, tuple(sorted(map(fold, chosen))))
         words.stemmer()
         return words
 
@@ -89,13 +86,6 @@ class Words:
         make = library.Stemmer if hasattr(library, "Stemmer") else library.stemmer
         stem: Callable[[list[str]], list[str]] = make(self.language).stemWords
         return stem
-
-
-def folded(text: str) -> str:
-    """Return a text in lower case and in one Unicode form."""
-    if text.isascii():
-        return text.lower()
-    return (text if unicodedata.is_normalized("NFKC", text) else unicodedata.normalize("NFKC", text)).casefold()
 
 
 class Numbers(dict[str, int]):
@@ -127,7 +117,7 @@ class Counter:
         number, tokens, sizes, size = self._seen.__getitem__, [], [], 0
         for text in texts:
             # at C's speed: a Python loop over words would take three times as long
-            found = np.fromiter(map(number, _cut(folded(text))), np.uint32)
+            found = np.fromiter(map(number, split_words(fold(text))), np.uint32)
             tokens.append(found)
             sizes.append(len(found))
             size += len(found)

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from corank.cli import app
 from corank.errors import InputError
-from corank.judging.preferences.journal import Journal, Line
+from corank.judging.preferences.answers import PreferenceEntry, PreferenceJournal
 from on_terminal import OnTerminal
 
 on_posix = pytest.mark.skipif(os.name == "nt", reason="needs a pseudo-terminal")
@@ -46,11 +46,11 @@ def test_a_session_by_keys_fits_the_terminal_and_is_kept(things, columns, lines)
         terminal.type(key)
         terminal.wait_for(b"q quit")
     terminal.type(b"\x1b[3~x")  # a key that is passed over, and one that is none
-    terminal.wait_for(b"'x' is no key")
+    terminal.wait_for(b"'x' is not a key")
     terminal.type(b"q")
-    terminal.wait_for(b"goes on")
+    terminal.wait_for(b"to continue")
     terminal.close()
-    journal = Journal.place(things, "me").read_text().splitlines()
+    journal = PreferenceJournal.path_for(things, "me").read_text().splitlines()
     assert [json.loads(line)["action"] for line in journal] == list(keys.values())
     text = terminal.text
     assert "5 answers (2 equal)" in text
@@ -64,7 +64,7 @@ def test_a_session_by_keys_fits_the_terminal_and_is_kept(things, columns, lines)
     again = OnTerminal("ask", things, columns=columns, lines=lines)
     again.wait_for(b"q quit")
     again.type(b"\x04")
-    again.wait_for(b"goes on")
+    again.wait_for(b"to continue")
     again.close()
     left = [shown.splitlines()[1] for shown in (screens[-1], re.split(r"(?=question \d)", again.text)[1])]
     assert left[0] == left[1]
@@ -77,30 +77,30 @@ def test_it_says_when_there_is_nothing_to_undo_and_when_all_was_asked(tmp_path):
     terminal = OnTerminal("ask", path)
     terminal.wait_for(b"q quit")
     terminal.type(b"u")
-    terminal.wait_for(b"nothing was answered yet")
+    terminal.wait_for(b"There is no answer to undo")
     terminal.type(b"rrr")  # typed ahead
-    terminal.wait_for(b"goes on")
+    terminal.wait_for(b"to continue")
     terminal.close()
-    assert "every pair was asked." in terminal.text
+    assert "All pairs were asked." in terminal.text
     assert b"a\x1b[2J" not in terminal.said
 
 
 def test_no_terminal_is_one_sentence(things):
-    with pytest.raises(InputError, match="standard input is no terminal; start it in one, or replay"):
+    with pytest.raises(InputError, match="standard input is not a terminal; run it in a terminal, or replay"):
         runs(things)
     assert os.listdir(things.parent) == ["things.csv"]
 
 
 def answer(path, judge, pairs):
-    with Journal(Journal.place(path, judge)) as journal:
+    with PreferenceJournal(PreferenceJournal.path_for(path, judge)) as journal:
         for left, right in pairs:
-            journal.append(Line("left", f"thing {left}", f"thing {right}", "model"))
+            journal.append(PreferenceEntry("left", f"thing {left}", f"thing {right}", "model"))
 
 
 def test_the_order_of_all_judges_is_written_once(things):
     answer(things, "ann", [(at + 1, at) for at in range(7)])
     out = things.parent / "order.csv"
-    assert "8 things by 7 answers; about" in runs(things, "--export", out)
+    assert "8 items ranked by 7 answers; about" in runs(things, "--export", out)
     rows = list(csv.DictReader(out.read_text().splitlines()))
     assert list(rows[0]) == ["rank", "name", "score", "std"]
     assert [row["rank"] for row in rows] == [str(at) for at in range(1, 9)]
@@ -129,8 +129,8 @@ def test_a_replay_prints_pairs_asked_against_disagreement(things):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--simulate", "worth", "--export", "a.csv"], "do different things"),
-        (["--export", "a.txt"], r"end it with \.csv"),
+        (["--simulate", "worth", "--export", "a.csv"], "cannot be combined"),
+        (["--export", "a.txt"], r"choose a name that ends in \.csv"),
         (["--export", "a.csv"], "no answers for .* yet"),
         (["--simulate", "wort"], "no column 'wort' .*did you mean 'worth'"),
         (["--simulate", "story"], "column 'story' does not hold numbers"),

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from corank.cli.judge.curve import HEIGHT, MARGIN, recall_curve
-from corank.judging.screening import Replay
+from corank.judging.screening import ScreeningReplay
 
 
 def replay(found):
     found = np.array(found, dtype=bool)
-    return Replay(0, np.arange(len(found)), found, 0.0, len(found), 1.0)
+    return ScreeningReplay(0, np.arange(len(found)), found, 0.0, len(found), 1.0)
 
 
 @pytest.mark.parametrize("width", [20, 40, 80, 200])

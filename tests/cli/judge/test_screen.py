@@ -44,7 +44,7 @@ def test_a_whole_screening_by_keys(works):
     assert len(records) == 8
     assert records[3] == records[5]  # put off, then taken back
     assert "found 3, read 6 of 60." in said
-    assert "same command goes on" in said
+    assert "Run the same command to continue" in said
     # it goes on with the record that was left, and knows what was said
     again = types(works, "", "--known", known)
     assert shown(again) == [records[-1]]
@@ -63,7 +63,7 @@ def test_judges_who_disagree_leave_the_record_open(works):
     record = shown(types(works, "r\n", "--known", first[0]))[0]
     assert shown(types(works, "n\n", "--known", first[0], "--judge", "bob"))[0] == record
     out = works.parent / "out.ris"
-    assert "1 on which judges disagree" in types(works, "", "--export", out)
+    assert "1 on which the judges disagree" in types(works, "", "--export", out)
     labels = dict(zip(RECORDS.ids, read_records(out).labels, strict=True))
     assert labels[first[0]] == 1.0
     assert labels[record] != labels[record]
@@ -71,8 +71,8 @@ def test_judges_who_disagree_leave_the_record_open(works):
 
 def test_nothing_to_undo_and_everything_read(works):
     said = types(works, "u\n" + "n\n" * 60)
-    assert "nothing was answered yet" in said
-    assert "every record is read." in said
+    assert "There is no answer to undo" in said
+    assert "All records are read." in said
     assert "you may stop" in said
 
 
@@ -93,9 +93,9 @@ def test_a_replay_prints_its_measures_and_writes_them(works):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--simulate", "--export", "a.csv"], "do different things"),
+        (["--simulate", "--export", "a.csv"], "cannot be combined"),
         (["--output", "a"], "pass --simulate too"),
-        (["--export", "a.txt"], r"end it with \.csv or \.ris"),
+        (["--export", "a.txt"], r"choose a name that ends in \.csv or \.ris"),
         (["--export", "a.csv"], "no answers for .* yet"),
         (["--judge", "a/b"], "judge is 'a/b'"),
         (["--known", "r99"], "there is no record 'r99'"),
@@ -135,11 +135,11 @@ def test_single_keys_on_a_terminal_of_80_columns(works):
     terminal.type(b"n")
     terminal.wait_for(b"q quit")
     terminal.type(b"q")
-    terminal.wait_for(b"goes on from here")
+    terminal.wait_for(b"to continue")
     terminal.close()
     text = terminal.text
     assert "found 2, read 4 of 60" in text
-    assert max(map(len, text.splitlines())) <= 80 or "answers are in" in text
+    assert max(map(len, text.splitlines())) <= 80 or "answers are saved in" in text
     journal = (works.parent / "works.csv.answers" / "me.jsonl").read_text().splitlines()
     assert [re.search(r'"action": "(\w+)"', line)[1] for line in journal] == [
         "relevant", "relevant", "not", "later", "undo", "note", "not",
@@ -163,9 +163,9 @@ def test_killed_screenings_lose_and_double_nothing():
 def test_it_starts_without_what_takes_long_to_import():
     """Each of these takes longer than a thousand abstracts."""
     code = (
-        "import sys; from corank.cli import app; from corank.data.records.review import load_review; "
+        "import sys; from corank.cli import app; from corank.data import load_review; "
         "from corank.judging.screening import simulate; import corank.cli.judge.curve, corank.cli.tables; "
-        "import corank.cli.judge.reading; "
+        "import corank.cli.judge.screen_terminal; "
         "simulate(load_review(), 1); print([name for name in ('sklearn', 'scipy.stats', 'numba', 'pandas', "
         "'matplotlib') if name in sys.modules])"
     )

@@ -22,12 +22,14 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.parametrize("by", ["uncertain", "top", "representative", "random"])
-def test_rows_are_those_of_the_library(here, says, by):
+@pytest.mark.parametrize("strategy", ["uncertain", "top", "representative", "random"])
+def test_rows_are_those_of_the_library(here, says, strategy):
     rows = corank.read("train.txt", unscored=-1)
     model = corank.load("model.safetensors")
-    expected = corank.suggest(model, rows.X, rows.y, rows.qid, n=7, by=by, random_state=0)
-    lines = says("suggest", "model.safetensors", "train.txt", "--unscored", "-1", "-n", 7, "--by", by).splitlines()
+    expected = corank.suggest(model, rows.X, rows.y, rows.qid, n=7, strategy=strategy, random_state=0)
+    lines = says(
+        "suggest", "model.safetensors", "train.txt", "--unscored", "-1", "-n", 7, "--strategy", strategy
+    ).splitlines()
     scores = model.predict(rows.X)
     assert [line.split()[:2] for line in lines] == [[str(rows.qid[row]), rows.docids[row]] for row in expected]
     assert [float(line.split()[2]) for line in lines] == pytest.approx(scores[expected].tolist())
@@ -35,7 +37,18 @@ def test_rows_are_those_of_the_library(here, says, by):
 
 
 def test_so_many_rows_of_every_query(here, says):
-    words = ("suggest", "model.safetensors", "train.txt", "--unscored", "-1", "--by", "top", "--per-query", "-n", 2)
+    words = (
+        "suggest",
+        "model.safetensors",
+        "train.txt",
+        "--unscored",
+        "-1",
+        "--strategy",
+        "top",
+        "--per-query",
+        "-n",
+        2,
+    )
     rows = corank.read("train.txt", unscored=-1)
     found = json.loads(says(*words, "--json"))
     queries = [query for query, _, _ in found["rows"]]
@@ -56,7 +69,7 @@ def test_names_with_blanks_and_tables_with_string_ids(here, says, tmp_path):
         for at, (q, y, x) in enumerate(zip(rows.qid, rows.y, rows.X.tolist(), strict=True))
     ]
     (tmp_path / "rows.csv").write_text(header + "".join(lines))
-    with pytest.raises(InputError, match=r"the name 'doc \d+' has blanks.*--format csv"):
+    with pytest.raises(InputError, match=r"the name 'doc \d+' contains blanks.*--format csv"):
         says("suggest", "model.safetensors", "rows.csv", "-o", "next.txt")
     assert not (tmp_path / "next.txt").exists()
     said = says("suggest", "model.safetensors", "rows.csv", "--format", "csv", "-o", "next.csv", "-n", 3)
@@ -75,11 +88,11 @@ def test_pairs_of_a_preference_model(here, says, tmp_path):
         found = json.loads(says("suggest", "gp", "items.csv", "-n", 4, "--json", *words))
         assert found["columns"] == ["first", "second"]
         assert found["rows"] == [[f"thing {a}", f"thing {b}"] for a, b in expected.tolist()]
-    with pytest.raises(InputError, match="suggests rows to grade; for pairs to compare, fit --model preference-gp"):
+    with pytest.raises(InputError, match="suggests rows to grade; leave --pairs out, or fit --model preference-gp"):
         says("suggest", "model.safetensors", "train.txt", "--pairs", "pairs.csv")
 
 
 def test_nothing_to_suggest_is_said(here):
     said = CliRunner().invoke(app, ["suggest", "model.safetensors", "test.txt"])
     assert (said.exit_code, said.stdout) == (0, "")
-    assert "all 160 rows are judged, so there is nothing to suggest (name the label" in said.stderr
+    assert "all 160 rows are judged, so there is nothing to suggest (pass the label" in said.stderr

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from corank.data.durable import atomic
-from corank.data.durable.atomic import atomic_file, atomic_folder, folder_stands, naming_faults, require_place
+from corank.data.durable.atomic import atomic_file, atomic_folder, explain_write_errors, folder_exists, require_place
 from corank.errors import InputError
 
 
@@ -52,7 +52,7 @@ def test_a_file_is_replaced_on_request_only_and_at_the_end(tmp_path: Path) -> No
 @pytest.mark.parametrize("atomic_flag", [True, False])
 def test_what_appears_while_a_file_or_folder_is_written_is_not_lost(tmp_path: Path, monkeypatch, atomic_flag) -> None:
     if not atomic_flag:
-        monkeypatch.setattr("corank.data.durable.renames._rename", lambda source, place, how: False)
+        monkeypatch.setattr("corank.data.durable.system._rename", lambda source, place, how: False)
 
     def write_file() -> None:
         with atomic_file(tmp_path / "a.txt") as scratch:
@@ -198,11 +198,11 @@ def move_aside(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_folder_that_was_moved_aside_is_put_back_by_who_asks_for_it(tmp_path: Path, store: Path, monkeypatch) -> None:
     move_aside(store, monkeypatch)
-    assert folder_stands(store)
+    assert folder_exists(store)
     assert listing(store) == ["old"]
     assert listing(tmp_path) == ["store"]
-    assert not folder_stands(tmp_path / "none")
-    assert not folder_stands(tmp_path / "none" / "none")
+    assert not folder_exists(tmp_path / "none")
+    assert not folder_exists(tmp_path / "none" / "none")
 
 
 def test_a_folder_that_was_moved_aside_stands_in_the_way_of_a_new_one(tmp_path: Path, store: Path, monkeypatch) -> None:
@@ -222,8 +222,8 @@ def test_a_folder_that_was_moved_aside_is_kept_while_it_cannot_be_put_back(store
     move_aside(store, monkeypatch)
     with monkeypatch.context() as patch:
         patch.setattr("corank.data.durable.scratch.rename_new", refuse)
-        assert not folder_stands(store)
-    assert folder_stands(store)
+        assert not folder_exists(store)
+    assert folder_exists(store)
     assert listing(store) == ["old"]
 
 
@@ -232,8 +232,8 @@ def test_places_that_cannot_be_written_are_named(tmp_path: Path) -> None:
     for path, folder, message in (
         (tmp_path / "none" / "a", False, "there is no folder"),
         (tmp_path / "none" / "a", True, "there is no folder"),
-        (tmp_path, False, "is a folder; name a file"),
-        (tmp_path / "file", True, "is a file, and a folder is to be written"),
+        (tmp_path, False, "is a folder; pass the name of a file"),
+        (tmp_path / "file", True, "is a file, but a folder is to be written"),
     ):
         with pytest.raises(InputError, match=message):
             require_place(path, overwrite=True, folder=folder)
@@ -277,5 +277,8 @@ def test_a_full_disk_is_one_sentence_that_names_the_target(tmp_path: Path, numbe
 def test_other_faults_of_the_block_are_its_own(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError), atomic_file(tmp_path / "a.txt"):
         (tmp_path / "source").read_bytes()
-    with pytest.raises(InputError, match=r"log cannot be written \(odd\); choose another place"), naming_faults("log"):
+    with (
+        pytest.raises(InputError, match=r"log cannot be written \(odd\); choose another place"),
+        explain_write_errors("log"),
+    ):
         raise OSError("odd")

@@ -116,10 +116,10 @@ def test_what_was_written_is_read_again(source, target, tmp_path):
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("a.txt", "title\nTin\n", r"does not say what it is; records are read from \.csv"),
-        ("a.csv", "name,text\nTin,x\n", "has columns name, text, but neither title nor abstract"),
+        ("a.txt", "title\nTin\n", r"has an unknown suffix; records are read from \.csv"),
+        ("a.csv", "name,text\nTin,x\n", "has the columns name, text; name at least one of them title or abstract"),
         ("a.csv", "title,abstract\n,\n ,\n", "neither titles nor abstracts"),
-        ("a.csv", "title,abstract\n", "holds no record"),
+        ("a.csv", "title,abstract\n", "contains no records"),
         ("a.csv", "title,abstract\nTin\n", "line 2: found 1 cells, expected 2"),
         ("a.csv", "title,included\nTin,maybe\n", "line 2: the judgement is 'maybe'; expected 1"),
         ("a.csv", "id,title\nW1,Tin\nW2,Ore\nW1,Gold\n", "records 1 and 3 have the same id 'W1'"),
@@ -183,7 +183,7 @@ def test_damaged_files_are_read_or_refused_in_a_sentence(tmp_path_factory, suffi
 def test_records_of_columns_that_differ_in_length_are_refused():
     with pytest.raises(InputError, match="titles has 1 values for 2 ids"):
         Records(["a", "b"], ["x"], ["", ""])
-    with pytest.raises(InputError, match=r"labels has 2; pass 1 for relevant"):
+    with pytest.raises(InputError, match=r"labels contains 2; pass 1"):
         Records(["a"], ["x"], [""], labels=[2])
     with pytest.raises(InputError, match="there are no records"):
         Records([], [], [])

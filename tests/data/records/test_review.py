@@ -5,8 +5,7 @@ from importlib import resources
 import numpy as np
 import pytest
 
-from corank.data.records.records import read_records
-from corank.data.records.review import CITED, NAME, load_review, review_text
+from corank.data.records.records import REVIEW, REVIEW_CITATION, load_review, read_records, review_text
 from experiments.datasets.catalog import data_root
 
 
@@ -17,13 +16,13 @@ def test_the_review_is_judged_throughout_and_says_whom_to_thank():
     attribution = (
         resources.files("corank.data.records").joinpath("reviews", "ATTRIBUTION.md").read_text(encoding="utf-8")
     )
-    for words in (NAME, "CC0 1.0", "10.34894/HE6NAQ", "Donners", "OpenAlex"):
+    for words in (REVIEW, "CC0 1.0", "10.34894/HE6NAQ", "Donners", "OpenAlex"):
         assert words in attribution
-    assert "10.34894/HE6NAQ" in CITED
+    assert "10.34894/HE6NAQ" in REVIEW_CITATION
 
 
 def test_nothing_was_changed():
-    original = data_root() / "synergy_reviews" / f"{NAME}.gz"
+    original = data_root() / "synergy_reviews" / f"{REVIEW}.gz"
     if not original.exists():
         pytest.skip("needs synergy_reviews under CORANK_DATA")
     ours, theirs = load_review(), read_records(original)

@@ -22,7 +22,7 @@ def test_a_value_is_the_mean_of_curves_judged_on_the_pool(pool, curves):
     X, y = pool.text, pool.about["gold"]
     found = [
         judging_curve(
-            RankRLS(scale=False), X[~out], y[~out], by="top", steps=4, test=(X[out], y[out]), n_repeats=1,
+            RankRLS(scale=False), X[~out], y[~out], strategy="top", steps=4, test=(X[out], y[out]), n_repeats=1,
             random_state=seed,
         ).values[0, 0]
         for seed in (0, 1)

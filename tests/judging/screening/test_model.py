@@ -9,7 +9,7 @@ from sklearn.svm import LinearSVC
 
 from corank.errors import InputError
 from corank.judging.screening import model, views
-from corank.judging.screening.model import Model, weights
+from corank.judging.screening.model import ScreeningModel, weights
 from corank.judging.screening.views import make_views, reference_views
 from some_records import collection
 
@@ -60,7 +60,7 @@ def test_scores_are_those_of_an_explicit_solve(whole, n_relevant, monkeypatch):
         w = np.where(relevant, 10.0 / n_relevant, 1.0 / (12 - n_relevant))
         w *= 12 / w.sum()
     a = np.linalg.solve(kernel[np.ix_(judged, judged)] + 4.0 * np.diag(1 / w), t)
-    found = Model(made).scores(judged.tolist(), relevant.tolist())
+    found = ScreeningModel(made).scores(judged.tolist(), relevant.tolist())
     np.testing.assert_allclose(found, kernel[:, judged] @ a, atol=2e-4)
 
 
@@ -69,10 +69,10 @@ def test_a_model_that_went_another_way_says_the_same(whole, monkeypatch):
     """Answers one by one, some taken back and given again in another order."""
     monkeypatch.setattr(model, "TOLERANCE", 1e-6)
     made = make_views(RECORDS, whole=whole)
-    wandering = Model(made)
+    wandering = ScreeningModel(made)
     for judged in ([3], [3, 5], [3, 5, 9], [3, 7], [3, 7, 9, 5, 20]):
         found = wandering.scores(judged, [number % 3 == 0 for number in judged])
-        fresh = Model(made).scores(judged, [number % 3 == 0 for number in judged])
+        fresh = ScreeningModel(made).scores(judged, [number % 3 == 0 for number in judged])
         np.testing.assert_allclose(found, fresh, atol=1e-4)
 
 
@@ -87,7 +87,7 @@ def test_least_squares_this_penalised_is_a_squared_hinge_that_nothing_passes():
     svm = LinearSVC(C=1 / (2 * 4.0), loss="squared_hinge", fit_intercept=False, tol=1e-8, max_iter=100_000)
     expected = svm.fit(features, y, sample_weight=w).decision_function(features)
     assert (np.where(y, expected, -expected) < 1).mean() > 0.9
-    found = Model(made).scores(range(40), y)
+    found = ScreeningModel(made).scores(range(40), y)
     assert np.corrcoef(found, expected)[0, 1] > 0.99
 
 
@@ -126,6 +126,6 @@ def test_tiny_collections_have_views(n):
 
 
 @pytest.mark.parametrize("titles", [["tin mine"], ["", ""], ["a", "b"], ["tin", "tin"]])
-def test_records_without_words_to_tell_them_apart_are_refused(titles):
-    with pytest.raises(InputError, match="no word that tells them apart"):
+def test_records_without_words_that_distinguish_them_are_refused(titles):
+    with pytest.raises(InputError, match="no word that distinguishes them"):
         make_views(views.Records([*"ab"[: len(titles)]], titles, [""] * len(titles)))

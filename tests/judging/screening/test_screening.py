@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from corank.errors import InputError
-from corank.judging.screening import Journal, Screening, make_views
-from corank.judging.screening.model import Model
+from corank.judging.screening import Screening, ScreeningJournal, make_views
+from corank.judging.screening.model import ScreeningModel
 from some_records import collection
 
 RECORDS = collection()
@@ -30,7 +30,7 @@ def read_on(screening, n):
 def test_the_highest_score_is_read_next_and_each_record_once():
     screening, judged = start(), [int(np.flatnonzero(Y)[0]), int(np.flatnonzero(~Y)[0])]
     for _ in range(20):
-        scores = Model(VIEWS).scores(judged, Y[judged])
+        scores = ScreeningModel(VIEWS).scores(judged, Y[judged])
         scores[judged] = -np.inf
         record = screening.next()
         assert scores[record] >= scores.max() - 2e-3  # conjugate gradients stop early
@@ -89,25 +89,28 @@ def test_a_record_put_off_comes_last_and_its_putting_off_can_be_taken_back():
 def test_a_journal_goes_on_where_it_ended(tmp_path):
     through = start()
     expected = read_on(through, 20)
-    with Journal(tmp_path / "me.jsonl") as journal:
+    with ScreeningJournal(tmp_path / "me.jsonl") as journal:
         screening = start(journal=journal, topic="topic1")
         shown = read_on(screening, 8)
         screening.later(screening.next())
         screening.undo()
         screening.note(shown[2], "a note")
         seen = screening.answers
-    with Journal(tmp_path / "me.jsonl") as journal:
+    with ScreeningJournal(tmp_path / "me.jsonl") as journal:
         again = start(journal=journal, topic="topic1")
         assert list(again.answers.items()) == list(seen.items())
         assert again.notes == {shown[2]: "a note"}
-        assert len(journal.lines) == 8 + 2 + 4  # known and rejected and the topic are not noted twice
+        assert len(journal.entries) == 8 + 2 + 4  # known and rejected and the topic are not noted twice
         assert [*shown, *read_on(again, 12)] == expected
 
 
 def test_a_journal_of_other_records_is_refused(tmp_path):
-    with Journal(tmp_path / "me.jsonl") as journal:
+    with ScreeningJournal(tmp_path / "me.jsonl") as journal:
         Screening(RECORDS, known=["r59"], journal=journal, views=VIEWS)
-    with Journal(tmp_path / "me.jsonl") as journal, pytest.raises(InputError, match="speaks of a record 'r59'"):
+    with (
+        ScreeningJournal(tmp_path / "me.jsonl") as journal,
+        pytest.raises(InputError, match="has an answer about record 'r59'"),
+    ):
         Screening(collection(20), journal=journal)
 
 
@@ -115,7 +118,7 @@ def test_what_cannot_be_answered_is_refused():
     screening = start()
     record = screening.next()
     screening.answer(record, True)
-    with pytest.raises(InputError, match=r"was answered; take that back first"):
+    with pytest.raises(InputError, match=r"is answered; withdraw the answer first"):
         screening.answer(record, False)
     for number in (-1, 60, 1.5, True):
         with pytest.raises(InputError, match=f"record is {number}; pass a number from 0 to 59"):
@@ -197,9 +200,9 @@ def test_a_sample_is_resumed_and_records_put_off_stay_in_it(tmp_path):
     expected = read(whole)
     shown = []
     while len(shown) < len(expected):
-        with Journal(tmp_path / "me.jsonl") as journal:
+        with ScreeningJournal(tmp_path / "me.jsonl") as journal:
             shown += read(Screening(records, journal=journal, **words), 37)
-            ways = [line.by for line in journal.lines]
+            ways = [line.by for line in journal.entries]
     assert shown == expected
     n_ranked = ways.index("sample") - 1  # the first line is the known record
     assert n_ranked < len(expected)

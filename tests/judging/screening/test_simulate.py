@@ -5,13 +5,13 @@ import pytest
 
 from corank.data.records.records import Records
 from corank.errors import InputError
-from corank.judging.screening import Replay, simulate
-from corank.judging.screening.plot import plot_recall
+from corank.judging.screening import ScreeningReplay, simulate
+from corank.judging.screening.simulate import plot_recall
 from some_records import collection
 
 
 def replay(found):
-    return Replay(0, np.arange(len(found)), np.array(found, dtype=bool), 0.0, len(found), 1.0)
+    return ScreeningReplay(0, np.arange(len(found)), np.array(found, dtype=bool), 0.0, len(found), 1.0)
 
 
 def test_measures_by_hand():

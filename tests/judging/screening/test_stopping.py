@@ -9,8 +9,7 @@ from scipy.stats import hypergeom
 
 from corank.errors import InputError
 from corank.judging.screening import stopping
-from corank.judging.screening.simulate import stopped
-from corank.judging.screening.stopping import Decline, Plan, Rule, missing_allowed
+from corank.judging.screening.stopping import DecliningRate, SamplePlan, missing_allowed, stopping_rule
 
 
 def posterior(n, shapes, slopes, background, finds, read):
@@ -31,7 +30,7 @@ def posterior(n, shapes, slopes, background, finds, read):
 @pytest.mark.parametrize(("shapes", "background"), [((1.0,), 0.0), ((0.3, 1.0), 0.02)])
 def test_the_estimate_is_the_posterior_summed_term_by_term(shapes, background):
     n, read, finds, slopes = 60, 30, [1, 2, 3, 5, 8, 13], np.array([0.0, 2.0, 9.0])
-    found = Decline(n, shapes, slopes, background).estimate(finds, read, 1, 0.8)
+    found = DecliningRate(n, shapes, slopes, background).estimate(finds, read, 1, 0.8)
     mass = posterior(n, shapes, slopes, background, finds, read)
     assert found.chance == pytest.approx(mass[: missing_allowed(7, 0.8) + 1].sum(), abs=1e-6)
     cumulated = mass.cumsum()
@@ -42,22 +41,22 @@ def test_the_estimate_is_the_posterior_summed_term_by_term(shapes, background):
 
 def test_places_in_bins_are_near_to_places_one_by_one(monkeypatch):
     finds = [1, 2, 4, 7, 20, 90, 300]
-    rule = Decline(3000, (0.3, 1.0), np.array([0.0, 3.0, 40.0]), 0.02)
+    rule = DecliningRate(3000, (0.3, 1.0), np.array([0.0, 3.0, 40.0]), 0.02)
     coarse = rule.estimate(finds, 700, 1, 0.95)
     monkeypatch.setattr("corank.judging.screening.stopping.PLACES", 10**6)
-    fine = Decline(3000, (0.3, 1.0), np.array([0.0, 3.0, 40.0]), 0.02).estimate(finds, 700, 1, 0.95)
+    fine = DecliningRate(3000, (0.3, 1.0), np.array([0.0, 3.0, 40.0]), 0.02).estimate(finds, 700, 1, 0.95)
     assert coarse.chance == pytest.approx(fine.chance, abs=2e-3)
     assert coarse.expected == pytest.approx(fine.expected, rel=2e-2)
 
 
 def test_expected_finds_are_those_of_an_even_process():
     """With no decline at all, finds come at the rate seen so far."""
-    found = Decline(1000, (1.0,), np.array([0.0]), 0.0).estimate(list(range(10, 201, 10)), 200, 0, 0.95)
+    found = DecliningRate(1000, (1.0,), np.array([0.0]), 0.0).estimate(list(range(10, 201, 10)), 200, 0, 0.95)
     assert found.expected == pytest.approx(10.0)
 
 
 def test_nothing_is_estimated_from_few_finds_and_everything_read_is_known():
-    rule = Rule("decline", 100)
+    rule = stopping_rule("decline", 100)
     assert rule.estimate([1, 2, 3, 4], 50, 1) is None
     assert not rule.advises([1, 2, 3, 4], 50, 1)
     done = rule.estimate([1, 2, 3, 4, 5], 100, 1)
@@ -66,15 +65,15 @@ def test_nothing_is_estimated_from_few_finds_and_everything_read_is_known():
 
 
 def test_a_rule_is_looked_at_now_and_then():
-    rule = Rule("poisson", 1000)
+    rule = stopping_rule("poisson", 1000)
     finds = list(range(1, 21))
     first = next(read for read in range(1001) if rule.advises([f for f in finds if f <= read], read, 1))
     assert first in rule.looks
     # a find behind the last look changes nothing before the next one
     assert rule.advises([*finds, first + 1], first + 1, 1)
-    assert [read for read in (9, 10) if read in Rule("decline", 12).looks] == [10]
-    assert not Rule("decline", 5).advises([1, 2], 4, 0)
-    assert Rule("decline", 5).advises([1, 2], 5, 0)
+    assert [read for read in (9, 10) if read in stopping_rule("decline", 12).looks] == [10]
+    assert not stopping_rule("decline", 5).advises([1, 2], 4, 0)
+    assert stopping_rule("decline", 5).advises([1, 2], 5, 0)
 
 
 def test_missing_records_that_the_target_allows():
@@ -85,7 +84,7 @@ def test_missing_records_that_the_target_allows():
 
 
 def test_a_sample_without_finds_is_as_large_as_it_must_be():
-    plan = Plan(200, 40)
+    plan = SamplePlan(200, 40)
     first = plan.sizes[0]
     chance = [math.comb(200 - s, 3) / math.comb(200, 3) for s in (first, first - 1)]  # none of 3 relevant is drawn
     assert chance[0] <= 0.025 < chance[1]
@@ -101,7 +100,7 @@ def test_the_plan_errs_no_more_often_than_it_says(unread, found, hidden):
     wrong = total = 0
     for places in itertools.combinations(range(unread), hidden):
         labels = [place in places for place in range(unread)]
-        plan = Plan(unread, found, 0.8, 0.6)
+        plan = SamplePlan(unread, found, 0.8, 0.6)
         size = next(size for size in plan.sizes if plan.proves(labels[:size]))
         seen = found + sum(labels[:size])
         wrong += seen < 0.8 * (found + hidden) - 1e-9
@@ -110,7 +109,7 @@ def test_the_plan_errs_no_more_often_than_it_says(unread, found, hidden):
 
 
 def test_one_look_is_the_exact_test():
-    plan = Plan(500, 100)
+    plan = SamplePlan(500, 100)
     size = plan.sizes[1]
     for finds in range(6):
         labels = [True] * finds + [False] * (size - finds)
@@ -125,19 +124,21 @@ def test_one_look_is_the_exact_test():
 
 
 def test_nothing_unread_or_no_more_than_may_be_missing_is_a_proof():
-    assert Plan(0, 3).proves([])
-    assert Plan(5, 95).proves([])
-    assert not Plan(6, 95).proves([])
+    assert SamplePlan(0, 3).proves([])
+    assert SamplePlan(5, 95).proves([])
+    assert not SamplePlan(6, 95).proves([])
 
 
 def test_a_replayed_rule_counts_what_was_read_and_known():
     found = np.zeros(400, dtype=bool)
     found[:30:2] = True
     for name in ("decline", "poisson", "sample"):
-        read, known = stopped(found, Rule(name, 400), np.random.default_rng(0))
+        read, known = stopping_rule(name, 400).replay(found, np.random.default_rng(0))
         assert 30 <= read <= 400
         assert known == 16
-    reads = [stopped(found, Rule(name, 400), np.random.default_rng(0))[0] for name in ("poisson", "decline", "sample")]
+    reads = [
+        stopping_rule(name, 400).replay(found, np.random.default_rng(0))[0] for name in ("poisson", "decline", "sample")
+    ]
     assert reads == sorted(reads)
 
 
@@ -151,7 +152,7 @@ def test_a_replayed_rule_counts_what_was_read_and_known():
 )
 def test_what_cannot_be_a_rule_is_refused(words, message):
     with pytest.raises(InputError, match=message):
-        Rule(n=10, **words)
+        stopping_rule(n=10, **words)
 
 
 @pytest.mark.parametrize("n", [1, 7, 40, 5000])

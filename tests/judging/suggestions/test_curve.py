@@ -23,15 +23,25 @@ def test_every_step_is_fit_measure_suggest_judge():
     one = DATA.qid == DATA.qid[0]
     X, y = DATA.X[one], DATA.y[one]
     curve = judging_curve(
-        MODEL, X, y, by=[first, "top"], start=3, steps=3, batch=2, metric="nDCG", n_repeats=2, similar=2, random_state=0
+        MODEL,
+        X,
+        y,
+        strategy=[first, "top"],
+        start=3,
+        steps=3,
+        batch=2,
+        metric="nDCG",
+        n_repeats=2,
+        similar=2,
+        random_state=0,
     )
-    assert curve.rules == ("first", "top")
+    assert curve.strategies == ("first", "top")
     assert curve.n_judged.tolist() == [3, 5, 7, 9]
     assert [judged.sum() for judged in starts] == [3, 5, 7] * 2
     for repeat in range(2):
         begun = starts[3 * repeat]
         assert len(set(y[begun])) > 1
-        for at, by in enumerate(curve.rules):
+        for at, strategy in enumerate(curve.strategies):
             now = np.where(begun, y, np.nan)
             for step in range(4):
                 model = clone(MODEL).fit(X, now)
@@ -39,8 +49,8 @@ def test_every_step_is_fit_measure_suggest_judge():
                 assert curve.values[at, repeat, step] == pytest.approx(value, abs=1e-12)
                 rows = (
                     np.flatnonzero(np.isnan(now))[:2]
-                    if by == "first"
-                    else suggest(model, X, now, n=2, by=by, similar=2)
+                    if strategy == "first"
+                    else suggest(model, X, now, n=2, strategy=strategy, similar=2)
                 )
                 now[rows] = y[rows]
     np.testing.assert_array_equal(curve.values[0, :, 0], curve.values[1, :, 0])
@@ -52,8 +62,8 @@ def test_all_judged_in_the_end_is_the_supervised_model():
     names = np.array([f"q{q}" for q in DATA.qid])
     kept = ~np.isnan(y)
     curve = judging_curve(
-        MODEL, DATA.X, y, names, by=("uncertain", "random"), start=2, steps=3, batch=60, n_repeats=2, metric="nDCG@5",
-        random_state=1,
+        MODEL, DATA.X, y, names, strategy=("uncertain", "random"), start=2, steps=3, batch=60, n_repeats=2,
+        metric="nDCG@5", random_state=1,
     )  # fmt: skip
     assert curve.n_judged.tolist() == [12, 72, kept.sum(), kept.sum()]
     full = MODEL.fit(DATA.X, y, qid=names)
@@ -67,7 +77,7 @@ def test_it_is_measured_on_other_rows_and_repeats_with_its_seed():
     test = (DATA.X[~train], DATA.y[~train], DATA.qid[~train])
     curves = [
         judging_curve(
-            MODEL, DATA.X[train], DATA.y[train], DATA.qid[train], by="random", steps=1, metric="nDCG", test=test,
+            MODEL, DATA.X[train], DATA.y[train], DATA.qid[train], strategy="random", steps=1, metric="nDCG", test=test,
             n_repeats=2, random_state=seed,
         )
         for seed in (0, 0, 1)
@@ -94,14 +104,14 @@ def test_differences_are_paired_and_drawn():
     alone = JudgingCurve(("top",), np.array([5]), values[:1, :1, :1], "AP", "all rows")
     assert np.isnan(alone.error).all()
     alone.plot(ax)
-    with pytest.raises(InputError, match="'tpo' is no rule of this curve; did you mean 'top'"):
+    with pytest.raises(InputError, match="'tpo' is not a strategy of this curve; did you mean 'top'"):
         curve.gain("tpo", "random")
 
 
 def test_bad_input():
     with pytest.raises(InputError, match="start is 1; pass a whole number of at least 2"):
         judging_curve(MODEL, DATA.X, DATA.y, DATA.qid, start=1)
-    with pytest.raises(InputError, match="each of another name"):
-        judging_curve(MODEL, DATA.X, DATA.y, DATA.qid, by=("top", "top"))
-    with pytest.raises(InputError, match="by is 'best'"):
-        judging_curve(MODEL, DATA.X, DATA.y, DATA.qid, by="best")
+    with pytest.raises(InputError, match="strategy lists top, top; pass one or more, each once"):
+        judging_curve(MODEL, DATA.X, DATA.y, DATA.qid, strategy=("top", "top"))
+    with pytest.raises(InputError, match="strategy is 'best'"):
+        judging_curve(MODEL, DATA.X, DATA.y, DATA.qid, strategy="best")

@@ -53,23 +53,25 @@ def test_rules_by_hand(n, similar):
     t = (f[y == 1].mean() + f[y == 0].mean()) / 2
     U, judged = unit(X), ~np.isnan(y)
     density = np.array([np.mean([u @ v for v in U]) - np.mean([u @ v for v in U[judged]]) for u in U])
-    for by, values in {"uncertain": -np.abs(f - t), "top": f, "representative": density}.items():
-        found = suggest(Known(), X, y, n=n, by=by, similar=similar)
+    for strategy, values in {"uncertain": -np.abs(f - t), "top": f, "representative": density}.items():
+        found = suggest(Known(), X, y, n=n, strategy=strategy, similar=similar)
         assert found.tolist() == greedy(values, X, y, n, similar)
         assert found.dtype == np.int64
-    found = suggest(Known(), X, y, n=n, by="random", random_state=3, similar=similar)
+    found = suggest(Known(), X, y, n=n, strategy="random", random_state=3, similar=similar)
     assert np.isnan(y[found]).all()
     assert len(set(found)) == min(n, np.isnan(y).sum())
-    np.testing.assert_array_equal(found, suggest(Known(), X, y, n=n, by="random", random_state=3, similar=similar))
+    np.testing.assert_array_equal(
+        found, suggest(Known(), X, y, n=n, strategy="random", random_state=3, similar=similar)
+    )
 
 
 def test_near_duplicates_come_last_and_only_inside_their_query():
     X = np.array([[5.0, 1], [4.9, 1], [4.0, -3], [3.0, 2], [-9.0, 0], [-9.0, -1]])
     y = np.array([NAN, NAN, NAN, NAN, 0, 1])
-    assert suggest(Known(), X, y, n=4, by="top", similar=0.99).tolist() == [0, 2, 3, 1]
-    assert suggest(Known(), X, y, n=4, by="top", similar=2).tolist() == [0, 1, 2, 3]
+    assert suggest(Known(), X, y, n=4, strategy="top", similar=0.99).tolist() == [0, 2, 3, 1]
+    assert suggest(Known(), X, y, n=4, strategy="top", similar=2).tolist() == [0, 1, 2, 3]
     twice, y2, qid = np.vstack([X, X]), np.concatenate([y, y]), np.repeat(["a", "b"], 6)
-    assert suggest(Known(), twice, y2, qid, n=2, by="top", similar=0.99).tolist() == [0, 6]
+    assert suggest(Known(), twice, y2, qid, n=2, strategy="top", similar=0.99).tolist() == [0, 6]
 
 
 def test_grades_are_cut_in_the_middle():
@@ -94,10 +96,10 @@ def test_nothing_judged_and_nothing_left_to_judge():
     X, _ = problem()
     nothing = np.full(len(X), NAN)
     want = greedy(np.array([np.mean(unit(X) @ u) for u in unit(X)]), X, nothing, 5, 0.9)
-    for by in ("uncertain", "top", "representative"):
-        assert suggest(None, X, nothing, n=5, by=by).tolist() == want
+    for strategy in ("uncertain", "top", "representative"):
+        assert suggest(None, X, nothing, n=5, strategy=strategy).tolist() == want
     # a ranker that needs no judgement has a top before the first
-    assert suggest(Known(), X, nothing, n=1, by="top").tolist() == [X[:, 0].argmax()]
+    assert suggest(Known(), X, nothing, n=1, strategy="top").tolist() == [X[:, 0].argmax()]
     assert suggest(Known(), X, np.zeros(len(X))).tolist() == []
 
 
@@ -109,7 +111,7 @@ def test_which_query_needs_a_judgement_most():
     y = np.where(rng.random(len(qid)) < 0.3, 1.0, NAN)
     y[-1] = NAN
     X = rng.normal(size=(len(qid), 3))
-    found = suggest(Known(), X, y, qid.tolist(), n=100, by="top")
+    found = suggest(Known(), X, y, qid.tolist(), n=100, strategy="top")
     appears = list(dict.fromkeys(qid))
     now = y.copy()
     for row in found:
@@ -132,7 +134,7 @@ def test_a_rule_of_ones_own_and_a_posterior():
     judged = ~np.isnan(y)
     model = GaussianProcessRegressor(RBF(1.0), alpha=0.1).fit(X[judged], y[judged])
     mean, std = model.predict(X, return_std=True)
-    assert suggest(model, X, y, n=5, by=widest).tolist() == greedy(std, X, y, 5, 0.9)
+    assert suggest(model, X, y, n=5, strategy=widest).tolist() == greedy(std, X, y, 5, 0.9)
     t = (mean[y == 1].mean() + mean[y == 0].mean()) / 2
     assert suggest(model, X, y, n=5).tolist() == greedy(-np.abs(mean - t) / std, X, y, 5, 0.9)
     np.testing.assert_array_equal(seen[0].scores, mean)
@@ -149,8 +151,8 @@ def test_a_pipeline_is_compared_in_the_space_of_its_last_step():
     search = QuerySearchCV(model, {"rankrls__alpha": [0.1, 1.0]}, cv=2).fit(X, y, qid=qid)
     scaled = QueryScaler("zscore").fit_transform(X, qid=qid)
     last = search.best_estimator_[-1]
-    found = suggest(search, X, y, qid, n=8, by="top", similar=0.5)
-    np.testing.assert_array_equal(found, suggest(last, scaled, y, qid, n=8, by="top", similar=0.5))
+    found = suggest(search, X, y, qid, n=8, strategy="top", similar=0.5)
+    np.testing.assert_array_equal(found, suggest(last, scaled, y, qid, n=8, strategy="top", similar=0.5))
 
 
 def test_sparse_text_in_float32():
@@ -167,15 +169,15 @@ def test_sparse_text_in_float32():
 
 def test_bad_input():
     X, y = problem()
-    with pytest.raises(InputError, match="by is 'uncertian'; did you mean 'uncertain'"):
-        suggest(Known(), X, y, by="uncertian")
+    with pytest.raises(InputError, match="strategy is 'uncertian'; did you mean 'uncertain'"):
+        suggest(Known(), X, y, strategy="uncertian")
     with pytest.raises(InputError, match="n is -1; pass a whole number of at least 0"):
         suggest(Known(), X, y, n=-1)
-    with pytest.raises(InputError, match="by='top' needs scores, but model is None"):
-        suggest(None, X, y, by="top")
-    with pytest.raises(InputError, match=r"<lambda> gave values of shape \(2,\) for 60 rows"):
-        suggest(Known(), X, y, by=lambda pool: [1.0, 2.0])
-    with pytest.raises(InputError, match="gave NaN for a row to be judged"):
-        suggest(Known(), X, y, by=lambda pool: np.full(60, NAN))
+    with pytest.raises(InputError, match="strategy='top' needs scores, but model is None"):
+        suggest(None, X, y, strategy="top")
+    with pytest.raises(InputError, match=r"<lambda> returned values of shape \(2,\) for 60 rows"):
+        suggest(Known(), X, y, strategy=lambda pool: [1.0, 2.0])
+    with pytest.raises(InputError, match="returned NaN for an unjudged row"):
+        suggest(Known(), X, y, strategy=lambda pool: np.full(60, NAN))
     with pytest.raises(InputError, match="y has 3 scores for 60 rows"):
         suggest(Known(), X, [1, 0, NAN])

@@ -15,7 +15,7 @@ from corank.errors import InputError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from corank.judging.screening.simulate import Replay
+    from corank.judging.screening.simulate import ScreeningReplay
     from corank.tables import ReportTable
 
 STARTS = 10
@@ -44,7 +44,7 @@ def _screen_review(output: Path, console: Console) -> None:
     from corank.cli.judge.curve import recall_curve
     from corank.cli.tables import show
     from corank.data.durable.atomic import atomic_file
-    from corank.data.records.review import CITED, NAME, load_review, review_text
+    from corank.data.records.records import REVIEW, REVIEW_CITATION, load_review, review_text
     from corank.judging.screening.simulate import simulate
 
     began = time.perf_counter()
@@ -52,12 +52,12 @@ def _screen_review(output: Path, console: Console) -> None:
     replays = simulate(records, STARTS)
     console.print("A review, screened again", style="bold")
     console.print(
-        f"{len(records)} records, {int(records.labels.sum())} of them relevant: {CITED}. Each start knows one relevant "
-        "and one other record, reads what is most likely relevant next, and learns every answer."
+        f"{len(records)} records, {int(records.labels.sum())} of them relevant: {REVIEW_CITATION}. Each start knows "
+        "one relevant and one other record, reads what is most likely relevant next, and learns every answer."
     )
     console.print(recall_curve(replays, console.width))
     show(_reading(replays), console)
-    path = output / NAME
+    path = output / REVIEW
     is_own = path.exists() and path.read_bytes() != review_text()
     if not is_own:
         with atomic_file(path, overwrite=True) as scratch:
@@ -66,12 +66,11 @@ def _screen_review(output: Path, console: Console) -> None:
     typer.echo(f"{did} {path}; {time.perf_counter() - began:.1f} s\nread it yourself: corank screen {path}")
 
 
-def _reading(replays: list[Replay]) -> ReportTable:
+def _reading(replays: list[ScreeningReplay]) -> ReportTable:
     """How much was read when enough was found, and when rules that cannot know it said so."""
     import numpy as np
 
-    from corank.judging.screening.simulate import stopped
-    from corank.judging.screening.stopping import Rule
+    from corank.judging.screening.stopping import stopping_rule
     from corank.tables import ReportTable
 
     n, n_relevant = len(replays[0].found), int(replays[0].found.sum())
@@ -82,7 +81,7 @@ def _reading(replays: list[Replay]) -> ReportTable:
         ("by corank, until 95 % are found", _mean([replay.at(0.95) for replay in replays]), wanted / n_relevant)
     )
     for name, rule in (("cheap", "poisson"), ("careful", "decline")):
-        stops = [stopped(replay.found, Rule(rule, n), np.random.default_rng(replay.start)) for replay in replays]
+        stops = [stopping_rule(rule, n).replay(replay.found, np.random.default_rng(replay.start)) for replay in replays]
         found = _mean([known - 1 for _, known in stops]) / n_relevant
         rows.append((f"by corank, until the {name} rule stops", _mean([read for read, _ in stops]), found))
     cells = tuple((name, round(read), f"{found:.0%}", f"{1 - read / n:.0%}") for name, read, found in rows)

@@ -1,4 +1,4 @@
-"""`corank ask`: order things by asking which of two is better, and say how sure the order is."""
+"""`corank ask`: rank items by asking which of two is better."""
 
 from __future__ import annotations
 
@@ -7,154 +7,178 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from corank.cli.judge import PAIR_STRATEGIES
 from corank.cli.output import Json, emit, print_json, table_fields
 from corank.errors import InputError
 
 if TYPE_CHECKING:
-    from corank.judging.preferences.answers import Told
+    from collections.abc import Sequence
+
+    from corank.data.formats.items import Items
+    from corank.judging.preferences import PairwiseAnswer, PreferenceReplay, Ranking
+    from corank.tables import ReportTable
 
 
 def ask(
-    items: Annotated[Path, typer.Argument(help="Things to order: .csv, .tsv, .jsonl (perhaps packed) or .parquet.")],
+    items: Annotated[Path, typer.Argument(help="Items to rank: .csv, .tsv, .jsonl (compressed or not) or .parquet.")],
     name: Annotated[
-        str | None, typer.Option(help="Column of names; else name, title, item, id, or the first.", show_default=False)
+        str | None,
+        typer.Option(help="Column of names; default name, title, item, id or the first.", show_default=False),
     ] = None,
     features: Annotated[
         str | None,
         typer.Option(
-            help="Columns of numbers to compare by, with commas; all by default, '' for none.", show_default=False
+            help="Numeric columns to learn from, separated by commas; default all, '' for none.", show_default=False
         ),
     ] = None,
-    judge: Annotated[str, typer.Option(help="Who answers; each judge has answers of their own.")] = "me",
-    repeat: Annotated[float, typer.Option(help="Share of questions that are asked again.")] = 0.1,
-    tol: Annotated[float, typer.Option(help="Stop when no answer is expected to tell so much, in nats.")] = 0.03,
+    judge: Annotated[str, typer.Option(help="Name of the judge; each judge has a file of answers.")] = "me",
+    strategy: Annotated[str, typer.Option(help=f"How to choose questions: {PAIR_STRATEGIES}.")] = "bald",
+    repeat: Annotated[float, typer.Option(help="Share of repeated questions.")] = 0.1,
+    tol: Annotated[float, typer.Option(help="Stop when no answer is expected to give this information (nats).")] = 0.03,
     export: Annotated[
         Path | None,
-        typer.Option(help="Write the order by all judges' answers to this .csv, and ask nothing.", show_default=False),
+        typer.Option(help="Write the ranking by all judges' answers to this .csv, and exit.", show_default=False),
     ] = None,
     simulate: Annotated[
-        str | None, typer.Option(help="Replay with this judged column as the judge.", show_default=False)
+        str | None, typer.Option(help="Replay sessions, with this column of grades as the judge.", show_default=False)
     ] = None,
-    starts: Annotated[int, typer.Option(min=1, help="Replays, each with a seed of its own.")] = 5,
-    questions: Annotated[int, typer.Option(min=1, help="Most questions of a replay.")] = 200,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of sides, repetitions and the first question.")] = 0,
+    starts: Annotated[int, typer.Option(min=1, help="Number of replays, each with another seed.")] = 5,
+    questions: Annotated[int, typer.Option(min=1, help="Maximum number of questions of a replay.")] = 200,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of sides, repetitions and the first question.")] = 0,
     as_json: Json = False,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
-    """Order things: say which of two is better with a key; the most telling two are asked next."""
+    """Rank items: compare two at a time with a key. The most informative pair is asked next."""
     if simulate is not None and export is not None:
-        raise InputError("--simulate and --export do different things; pass one of them.")
+        raise InputError("--simulate and --export cannot be combined; pass one of them.")
     if as_json and simulate is None and export is None:
-        raise InputError("--json is for --simulate and --export; leave it out to answer.")
+        raise InputError("--json works with --simulate or --export only; leave it out to answer questions.")
     if str(items) == "-":
-        raise InputError("- is standard input, where keys come from, and answers stand beside ITEMS; name a file.")
+        raise InputError("ITEMS is - (standard input), which is needed for the keys; pass the name of a file.")
     columns = None if features is None else [one.strip() for one in features.split(",") if one.strip()]
     if simulate is not None:
-        _simulate(items, name, columns, simulate, starts, questions, tol, as_json)
-        return
-    if export is not None:
+        _simulate(items, name, columns, simulate, starts, questions, strategy, tol, as_json)
+    elif export is not None:
         _export(items, name, columns, export, force, as_json)
-        return
-
-    from corank.cli.judge.asking import ask_all, require_terminal
-    from corank.cli.tables import screen
-    from corank.data.formats.items import read_choices
-    from corank.judging.preferences import Asking, Journal
-
-    choices, _ = read_choices(items, name=name, features=columns)
-    require_terminal()
-    path = Journal.place(items, judge)
-    with Journal(path) as journal:
-        ask_all(Asking(choices, journal=journal, repeat=repeat, tol=tol, random_state=seed))
-    screen().print(f"answers are in {path}; the same command goes on from here, --export FILE.csv writes the order.")
+    else:
+        _ask(items, name, columns, judge, strategy, repeat, tol, seed)
 
 
-def _export(
-    items: Path, name: str | None, features: list[str] | None, target: Path, force: bool, as_json: bool
+def _ask(
+    path: Path,
+    name: str | None,
+    features: list[str] | None,
+    judge: str,
+    strategy: str,
+    repeat: float,
+    tol: float,
+    seed: int,
 ) -> None:
+    from corank.cli.judge.ask_terminal import ask_all, require_terminal
+    from corank.cli.tables import screen
+    from corank.data.formats.items import read_items
+    from corank.judging.preferences import PreferenceJournal, PreferenceSession
+
+    items, _ = read_items(path, name=name, features=features)
+    require_terminal()
+    answers = PreferenceJournal.path_for(path, judge)
+    with PreferenceJournal(answers) as journal:
+        options = {"strategy": strategy, "repeat": repeat, "tol": tol, "random_state": seed}
+        ask_all(PreferenceSession(items, journal=journal, **options))  # type: ignore[arg-type]
+    screen().print(
+        f"Your answers are saved in {answers}. Run the same command to continue; --export FILE.csv writes the ranking."
+    )
+
+
+def _export(path: Path, name: str | None, features: list[str] | None, target: Path, force: bool, as_json: bool) -> None:
     from corank.data.formats.compressed import require_text_place
-    from corank.data.formats.items import read_choices
+    from corank.data.formats.items import read_items
     from corank.data.formats.table_text import suffix_of
-    from corank.judging.preferences import Journal, Ranking
-    from corank.judging.preferences.answers import Answers
-    from corank.judging.preferences.export import agreement, write_order
-    from corank.judging.preferences.model import Model
+    from corank.judging.preferences import PreferenceJournal
+    from corank.judging.preferences.answers import PreferenceAnswers
+    from corank.judging.preferences.ranking import agreement, write_ranking
 
     if suffix_of(target) != ".csv":
-        raise InputError(f"{target} does not say what to write; end it with .csv.")
+        raise InputError(f"{target} has an unknown suffix; choose a name that ends in .csv.")
     require_text_place(target, overwrite=force)
-    choices, _ = read_choices(items, name=name, features=features)
-    judges = {judge: Answers(choices, lines).told for judge, lines in Journal.read_all(items)}
-    judges = {judge: told for judge, told in judges.items() if told}
+    items, _ = read_items(path, name=name, features=features)
+    judges = {judge: PreferenceAnswers(items, entries).pairwise for judge, entries in PreferenceJournal.read_all(path)}
+    judges = {judge: answers for judge, answers in judges.items() if answers}
     if not judges:
-        raise InputError(f"there are no answers for {items} yet; run corank ask {items} first.")
-
-    def ranked(told: list[Told]) -> Ranking:
-        return Ranking.of(Model(choices.X).learn(told).posterior())
-
-    ranking = ranked([one for told in judges.values() for one in told])
-    each = {judge: ranked(told) for judge, told in judges.items()} if len(judges) > 1 else {}
-    write_order(target, choices, ranking, each, overwrite=force)
+        raise InputError(f"there are no answers for {path} yet; run corank ask {path} first.")
+    ranking = _ranking(items, [answer for answers in judges.values() for answer in answers])
+    by_judge = {judge: _ranking(items, answers) for judge, answers in judges.items()} if len(judges) > 1 else {}
+    write_ranking(target, items, ranking, by_judge, overwrite=force)
     n_answers = sum(map(len, judges.values()))
-    fields = {"output": target, "n_things": len(choices), "n_answers": n_answers, "doubt": ranking.doubt}
-    said = f"wrote {target}: {len(choices)} things by {n_answers} answers"
-    if each:
+    fields = {"output": target, "n_items": len(items), "n_answers": n_answers, "doubt": ranking.doubt}
+    sentence = f"wrote {target}: {len(items)} items ranked by {n_answers} answers"
+    if by_judge:
         same, both = agreement(judges)
         fields |= {"n_judges": len(judges), "n_same": same, "n_both": both}
-        said += f" of {len(judges)} judges, who agree on {same} of {both} pairs that two of them answered"
-    emit(as_json, "ask", fields, f"{said}; about {100 * ranking.doubt:.0f} % of all pairs in the wrong order")
+        sentence += f" of {len(judges)} judges, who agree on {same} of {both} pairs that two of them answered"
+    emit(as_json, "ask", fields, f"{sentence}; about {100 * ranking.doubt:.0f} % of all pairs expected in wrong order")
+
+
+def _ranking(items: Items, answers: Sequence[PairwiseAnswer]) -> Ranking:
+    from corank.judging.preferences import Ranking
+    from corank.judging.preferences.model import PreferenceModel
+
+    return Ranking.of(PreferenceModel(items.X).learn(answers).posterior())
 
 
 def _simulate(
-    items: Path,
+    path: Path,
     name: str | None,
     features: list[str] | None,
     judged: str,
     starts: int,
     questions: int,
+    strategy: str,
     tol: float,
     as_json: bool,
 ) -> None:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from corank.cli.tables import screen, show
-    from corank.data.formats.items import read_choices
+    from corank.data.formats.items import read_items
     from corank.judging.preferences import simulate
     from corank.progress import progress
-    from corank.tables import ReportTable
 
-    choices, y = read_choices(items, name=name, features=features, judged=judged)
+    items, y = read_items(path, name=name, features=features, judged=judged)
     with progress(2 * starts * questions, "questions") as advance:
-        chosen = simulate(choices, y, starts, tol=tol, n_questions=questions, advance=advance)
+        options = {"strategy": strategy, "tol": tol, "n_questions": questions}
+        chosen = simulate(items, y, starts, advance=advance, **options)  # type: ignore[arg-type]
         most = max(map(len, chosen))
-        chance = simulate(choices, y, starts, by="random", n_questions=most, advance=advance)
-    marks = [mark for power in range(6) for mark in (10**power, 2 * 10**power, 5 * 10**power) if mark < most]
-
-    def mean(values: list[NDArray[np.float64]], at: int) -> float:
-        return float(np.mean([one[min(at, len(one)) - 1] for one in values]))
-
-    rows = tuple(
-        (
-            mark,
-            mean([replay.disagreement for replay in chosen], mark),
-            mean([replay.disagreement for replay in chance], mark),
-            mean([replay.doubt for replay in chosen], mark),
-        )
-        for mark in (*marks, most)
-    )
-    n, stops = len(choices), [len(replay) for replay in chosen]
-    table = ReportTable(
-        f"{items.name}: {n} things, {n * (n - 1) // 2} pairs, judged by {judged}",
-        ("pairs asked", "disagreement", "asked at random", "expected"),
-        rows,
-        digits=3,
-        note=(
-            f"Shares of all pairs in the wrong order, means of {starts} replays, which stopped after {min(stops)} to "
-            f"{max(stops)} questions; expected is what the model said of its own order."
-        ),
-    )
+        random = simulate(items, y, starts, strategy="random", n_questions=most, advance=advance)
+    n = len(items)
+    table = _replay_table(f"{path.name}: {n} items, {n * (n - 1) // 2} pairs, judged by {judged}", chosen, random)
     if as_json:
         print_json("ask", {"table": table_fields(table)})
     else:
         show(table, screen())
+
+
+def _replay_table(title: str, chosen: list[PreferenceReplay], random: list[PreferenceReplay]) -> ReportTable:
+    """Disagreement after 1, 2, 5, 10, ... questions, means over the replays."""
+    import numpy as np
+
+    from corank.tables import ReportTable
+
+    stops = [len(replay) for replay in chosen]
+    marks = [mark for power in range(6) for mark in (10**power, 2 * 10**power, 5 * 10**power) if mark < max(stops)]
+
+    def mean(replays: list[PreferenceReplay], curve: str, at: int) -> float:
+        return float(np.mean([getattr(replay, curve)[min(at, len(replay)) - 1] for replay in replays]))
+
+    rows = tuple(
+        (mark, mean(chosen, "disagreement", mark), mean(random, "disagreement", mark), mean(chosen, "doubt", mark))
+        for mark in (*marks, max(stops))
+    )
+    return ReportTable(
+        title,
+        ("questions", "disagreement", "random questions", "expected"),
+        rows,
+        digits=3,
+        note=(
+            f"Shares of all pairs in the wrong order, means of {len(chosen)} replays, which stopped after {min(stops)} "
+            f"to {max(stops)} questions; expected is the model's own estimate."
+        ),
+    )

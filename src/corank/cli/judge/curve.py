@@ -1,4 +1,4 @@
-"""Recall against reading, drawn in letters for a terminal."""
+"""Recall against records read, as a text plot for a terminal."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from corank.judging.screening.simulate import Replay
+    from corank.judging.screening.simulate import ScreeningReplay
 
 HEIGHT, MARGIN, WIDEST = 11, 7, 80
 
 
-def recall_curve(replays: Sequence[Replay], width: int = WIDEST) -> str:
+def recall_curve(replays: Sequence[ScreeningReplay], width: int = WIDEST) -> str:
     """
-    Draw the mean recall of replays of one collection as stars, and reading at random as points.
+    Plot the mean recall of replays of one collection as stars, and random reading as points.
 
     replays: at least one.
-    width: columns of the terminal; no more than 80 are used.
-    Returns: lines.
+    width: columns of the terminal; at most 80 are used.
+    Returns: lines of text.
     """
     import numpy as np
 
@@ -25,14 +25,14 @@ def recall_curve(replays: Sequence[Replay], width: int = WIDEST) -> str:
     n = len(replays[0].found)
     mean = np.r_[0.0, np.mean([replay.curve for replay in replays], axis=0)]
     shares = np.linspace(0, 1, n_columns)
-    # the last record that is read by then
+    # position of the last record read
     recall = mean[np.floor(shares * n + 1e-9).astype(int)]
     levels = np.rint(recall * (HEIGHT - 1)).astype(int)
     grid = np.full((HEIGHT, n_columns), " ")
     grid[np.rint(shares * (HEIGHT - 1)).astype(int), np.arange(n_columns)] = "."
     below = 0
     for column, level in enumerate(levels):
-        grid[min(below + 1, level) : level + 1, column] = "*"  # a jump is a line, not a gap
+        grid[min(below + 1, level) : level + 1, column] = "*"  # connect jumps
         below = level
     names = {0: "0 %", HEIGHT // 2: "50 %", HEIGHT - 1: "100 %"}
     lines = [f"{names.get(row, ''):>{MARGIN - 1}} |{''.join(grid[row]).rstrip()}" for row in reversed(range(HEIGHT))]

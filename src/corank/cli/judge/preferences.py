@@ -1,4 +1,4 @@
-"""Preferences from a file: a table of winners and losers, and what the rows of another file are called."""
+"""Read preferences (winners and losers) from a table, and rows with their names."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from corank.data.problem.collection import Collection
 from corank.errors import InputError, suggest_names
 
 IDS = ("docid", "id", "name")
-"""What the column that names rows may be called, the first that there is."""
+"""Names of the column that names rows; the first that is present is used."""
 
 
 def read_named(
@@ -33,12 +33,12 @@ def read_named(
     layout: Literal["auto", "dense"] = "auto",
 ) -> Collection:
     """
-    Read rows, with their names where a table has a column of them.
+    Read rows, and their names if a table has a column of names.
 
     data: a table, LETOR text, or a store.
     qid, y, unscored, n_features, layout: as in `corank.read`; a qid of "none" ignores query ids.
-    id_column: column of a table that names its rows; by default one of `IDS`, unless it is one of `n_features`.
-    Returns: the rows; the column stands for their documents.
+    id_column: column of names; by default one of `IDS`, unless it is one of `n_features` columns.
+    Returns: the rows, with the names as document ids.
     """
     sources = [open_source(one) for one in data]
     kind, source = common_format(sources), sources[0]
@@ -54,17 +54,17 @@ def read_named(
         roles = {"y": y, "qid": None if is_one else qid}
         rows: Collection = reader(table, docid=id_column, **roles)
         if not was_named and id_column not in (None, "docid") and rows.X.shape[1] + 1 == n_features:
-            rows = reader(table, **roles)  # a column of numbers that the model learnt from
+            rows = reader(table, **roles)  # this column is a feature of the model
         scores = rows.y if unscored is None else np.where(rows.y == unscored, np.nan, rows.y)
         return rows.revised(rows.X, scores, one_query=is_one)
     if id_column is not None:
-        raise InputError(f"--id names a column, but {source} is no table; leave it out.")
+        raise InputError(f"--id names a column, but {source} is not a table; leave --id out.")
     column: str | Literal[False] | None = False if qid == "none" else qid
     return read(sources, y=y, qid=column, unscored=unscored, n_features=n_features, layout=layout)
 
 
 def names_of(rows: Collection) -> list[str]:
-    """Return what rows are called: documents, or numbers from 1 where their file has none."""
+    """Return the names of rows: document ids, or numbers from 1 if the file has none."""
     if rows.docids is None:
         return [str(number) for number in range(1, len(rows.y) + 1)]
     return [str(name) for name in rows.docids.tolist()]
@@ -72,17 +72,17 @@ def names_of(rows: Collection) -> list[str]:
 
 def read_preferences(path: Path, names: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:
     """
-    Read a table with the columns ``winner`` and ``loser``, and perhaps ``weight``.
+    Read a table with the columns ``winner`` and ``loser``, and optionally ``weight``.
 
-    names: what the rows are called.
-    Returns: row numbers, winners first, and the weights; None without that column.
+    names: names of the rows.
+    Returns: pairs of row numbers, winners first, and the weights; None without that column.
     """
     columns, lines = csv_rows(read_utf8(path), str(path))
     for wanted in ("winner", "loser"):
         if wanted not in columns:
-            raise InputError(f"{path} has no column {wanted!r}; write a first line winner,loser (and perhaps ,weight).")
+            raise InputError(f"{path} has no column {wanted!r}; expected a header winner,loser or winner,loser,weight.")
     if not lines:
-        raise InputError(f"{path} has no preferences, only names of columns; write a winner and a loser a line.")
+        raise InputError(f"{path} has a header but no preferences; write a winner and a loser on each line.")
     numbers: dict[str, int] = {}
     for at, name in enumerate(names):
         numbers.setdefault(name, at)
@@ -92,10 +92,10 @@ def read_preferences(path: Path, names: Sequence[str]) -> tuple[NDArray[np.int64
         for side, column in enumerate(("winner", "loser")):
             name = cells[column].strip()
             if name not in numbers:
-                raise InputError(f"{where}: there is no row called {name!r}; {_near(name, numbers)}")
+                raise InputError(f"{where}: there is no row named {name!r}; {_near(name, numbers)}")
             pairs[at, side] = numbers[name]
         if pairs[at, 0] == pairs[at, 1]:
-            raise InputError(f"{where}: {cells['winner']!r} is preferred to itself; name two rows.")
+            raise InputError(f"{where}: {cells['winner']!r} is preferred to itself; expected two different rows.")
         if "weight" in columns:
             weights[at] = _weight(cells["weight"], where)
     return pairs, weights if "weight" in columns else None
@@ -103,7 +103,7 @@ def read_preferences(path: Path, names: Sequence[str]) -> tuple[NDArray[np.int64
 
 def _near(name: str, numbers: dict[str, int]) -> str:
     if len(numbers) > 20:
-        return f"rows are called by documents or by numbers from 1, such as {next(iter(numbers))!r}."
+        return f"rows are named by document ids or by numbers from 1, such as {next(iter(numbers))!r}."
     return f"{suggest_names(name, list(numbers))}."
 
 
@@ -113,5 +113,5 @@ def _weight(cell: str, where: str) -> float:
     except ValueError:
         weight = math.nan
     if not (math.isfinite(weight) and weight >= 0.0):
-        raise InputError(f"{where}: the weight is {cell!r}; write a number of at least 0.")
+        raise InputError(f"{where}: the weight is {cell!r}; expected a number of at least 0.")
     return weight

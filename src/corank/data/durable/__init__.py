@@ -1,1 +1,1 @@
-"""Atomic files, locks and journals."""
+"""Atomic files, file locks and durable JSON lines."""

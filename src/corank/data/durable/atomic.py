@@ -1,10 +1,10 @@
 """
-Files and folders that appear whole or not at all: written beside their place, flushed, then renamed.
+Atomic files and folders: they are written to a scratch folder, flushed to disk, then renamed.
 
-Nothing that stands is replaced unless that was asked for. A folder is replaced by one exchange of names; where the
-system or the file system has none (not Linux or macOS; NFS and a few others), the old one first moves into the scratch
-folder (`corank.data.durable.scratch`), and whoever reads or writes there after a kill between the two renames puts it
-back.
+Existing files are only replaced with ``overwrite=True``. A folder is replaced by one exchange of names. If the system
+or the file system has no such call (other systems than Linux and macOS; NFS and a few others), the old folder first
+moves into the scratch folder (`corank.data.durable.scratch`). After a kill between the two renames, the next reader or
+writer moves it back.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from corank.data.durable.renames import exchange, rename_new
 from corank.data.durable.scratch import OLD, mode_of_new_file, scratch_folder, sweep
+from corank.data.durable.system import exchange, rename_new
 from corank.errors import InputError, reason
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -25,11 +25,11 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 @contextmanager
 def atomic_file(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterator[Path]:
     """
-    Write a file so that a reader sees the old one or the whole new one, never a part.
+    Write a file so that readers see the old one or the complete new one, never a part.
 
-    path: where the file shall stand; a link is followed.
-    overwrite: whether a file that stands there is replaced; the new one gets its permissions.
-    Yields: A name to write to. It takes the place of `path` when the block ends well and is removed when it raises.
+    path: the file; links are followed.
+    overwrite: whether an existing file is replaced; the new one gets its permissions.
+    Yields: a scratch file to write. It is renamed to `path` when the block ends, and removed if the block raises.
 
     >>> import tempfile
     >>> target = Path(tempfile.mkdtemp(), "scores.txt")
@@ -39,10 +39,10 @@ def atomic_file(path: str | os.PathLike[str], *, overwrite: bool = False) -> Ite
     ('0.5', ['scores.txt'])
     """
     place = _file_place(path, overwrite)
-    with _beside(path, place) as folder:
+    with _scratch_for(path, place) as folder:
         scratch = folder / "new"
         yield scratch
-        with naming_faults(path):
+        with explain_write_errors(path):
             _flush(scratch)
             _set_mode(scratch, _mode(place) if place.exists() else mode_of_new_file(folder))
             try:
@@ -55,19 +55,19 @@ def atomic_file(path: str | os.PathLike[str], *, overwrite: bool = False) -> Ite
 @contextmanager
 def atomic_folder(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterator[Path]:
     """
-    Write a folder so that it appears with all its files or not at all.
+    Write a folder that appears with all its files or not at all.
 
-    path: where the folder shall stand; an empty one that stands there is always replaced.
-    overwrite: whether another folder that stands there is replaced; the new one gets its permissions.
-    Yields: A new, empty folder to write into. It takes the place of `path` when the block ends well and is removed,
-        with all it holds, when the block raises.
+    path: the folder; an existing empty one is always replaced.
+    overwrite: whether an existing non-empty folder is replaced; the new one gets its permissions.
+    Yields: a new, empty folder to write into. It is renamed to `path` when the block ends, and removed with its
+        content if the block raises.
     """
     place = _folder_place(path, overwrite)
-    with _beside(path, place) as folder:
+    with _scratch_for(path, place) as folder:
         scratch = folder / "new"
         scratch.mkdir()
         yield scratch
-        with naming_faults(path):
+        with explain_write_errors(path):
             for entry in scratch.rglob("*"):
                 if entry.is_file():
                     _flush(entry)
@@ -75,7 +75,7 @@ def atomic_folder(path: str | os.PathLike[str], *, overwrite: bool = False) -> I
             if place.exists():
                 _set_mode(scratch, _mode(place))
             try:
-                os.rename(scratch, place)  # in the place of nothing, or of an empty folder
+                os.rename(scratch, place)  # replaces nothing, or an empty folder
             except OSError as error:
                 if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                     raise
@@ -87,21 +87,19 @@ def atomic_folder(path: str | os.PathLike[str], *, overwrite: bool = False) -> I
 
 def require_place(path: str | os.PathLike[str], *, overwrite: bool, folder: bool = False) -> None:
     """
-    Refuse, before any work is done, what could not be written after it; one sentence says why.
+    Raise `InputError` if a file or folder could not be written later; call it before long work.
 
-    path: where it shall stand.
-    overwrite: whether what stands there may be replaced.
-    folder: whether it is to be a folder.
+    path: the file or folder.
+    overwrite: whether an existing one may be replaced.
+    folder: whether it is a folder.
     """
-    with _beside(path, (_folder_place if folder else _file_place)(path, overwrite)):
+    with _scratch_for(path, (_folder_place if folder else _file_place)(path, overwrite)):
         pass
 
 
-def folder_stands(path: Path) -> bool:
+def folder_exists(path: Path) -> bool:
     """
-    Say whether there is a folder, and first put back one that a killed writer had moved aside.
-
-    Returns: true where there is.
+    Return whether a folder exists, after moving back one that a killed writer had moved aside.
     """
     if not os.path.lexists(path):
         sweep(Path(os.path.realpath(path)))
@@ -109,12 +107,12 @@ def folder_stands(path: Path) -> bool:
 
 
 @contextmanager
-def naming_faults(path: str | os.PathLike[str], numbers: tuple[int, ...] | None = None) -> Iterator[None]:
+def explain_write_errors(path: str | os.PathLike[str], numbers: tuple[int, ...] | None = None) -> Iterator[None]:
     """
-    Turn what the system answers to a write into a sentence that names the file.
+    Turn an `OSError` of a write into an `InputError` that names the file.
 
-    path: the file as the user knows it.
-    numbers: error numbers that are meant; all of them by default.
+    path: the file, as the user wrote it.
+    numbers: error numbers to turn; all by default.
     """
     try:
         yield
@@ -128,7 +126,7 @@ def naming_faults(path: str | os.PathLike[str], numbers: tuple[int, ...] | None 
 
 def _place(path: str | os.PathLike[str]) -> Path:
     if os.fspath(path) == "-":
-        raise InputError("- is standard output, which takes text only; name a file to write.")
+        raise InputError("- is standard output, which accepts text only; pass the name of a file.")
     place = Path(os.path.realpath(path))
     if not place.parent.is_dir():
         raise InputError(f"{path} cannot be written: there is no folder {place.parent}; create it first.")
@@ -138,9 +136,9 @@ def _place(path: str | os.PathLike[str]) -> Path:
 def _file_place(path: str | os.PathLike[str], overwrite: bool) -> Path:
     place = _place(path)
     if place.is_dir():
-        raise InputError(f"{path} is a folder; name a file to write.")
+        raise InputError(f"{path} is a folder; pass the name of a file.")
     if place.exists() and not place.is_file():
-        raise InputError(f"{path} is a device or a pipe, which cannot be replaced whole; name a file to write.")
+        raise InputError(f"{path} is a device or a pipe, which cannot be replaced; pass the name of a file.")
     if place.exists() and not overwrite:
         raise _taken(path)
     return place
@@ -148,10 +146,10 @@ def _file_place(path: str | os.PathLike[str], overwrite: bool) -> Path:
 
 def _folder_place(path: str | os.PathLike[str], overwrite: bool) -> Path:
     place = _place(path)
-    stands = folder_stands(place)
-    if os.path.lexists(place) and not stands:
-        raise InputError(f"{path} is a file, and a folder is to be written; choose another name.")
-    if not overwrite and stands and any(place.iterdir()):
+    exists = folder_exists(place)
+    if os.path.lexists(place) and not exists:
+        raise InputError(f"{path} is a file, but a folder is to be written; choose another name.")
+    if not overwrite and exists and any(place.iterdir()):
         raise _taken(path)
     return place
 
@@ -161,17 +159,17 @@ def _taken(path: str | os.PathLike[str]) -> InputError:
 
 
 @contextmanager
-def _beside(path: str | os.PathLike[str], place: Path) -> Iterator[Path]:
-    """A folder to write in, and a sentence where it cannot be made or the disk is full."""
-    with ExitStack() as leaving:
-        with naming_faults(path):
-            folder = leaving.enter_context(scratch_folder(place))
-        with naming_faults(path, _FULL):
+def _scratch_for(path: str | os.PathLike[str], place: Path) -> Iterator[Path]:
+    """A scratch folder; errors that it cannot be made or that the disk is full name the file."""
+    with ExitStack() as stack:
+        with explain_write_errors(path):
+            folder = stack.enter_context(scratch_folder(place))
+        with explain_write_errors(path, _FULL):
             yield folder
 
 
 def _replace(scratch: Path, place: Path, old: Path) -> None:
-    """Put a folder where another stands, which comes back when that fails or is interrupted."""
+    """Replace a folder; the old one is moved back if that fails or is interrupted."""
     if exchange(scratch, place):
         return
     try:
@@ -198,7 +196,7 @@ def _flush(path: Path) -> None:
 
 
 def _flush_folder(path: Path) -> None:
-    if os.name == "nt":  # a folder cannot be opened there
+    if os.name == "nt":  # Windows cannot open a folder
         return
     handle = os.open(path, os.O_RDONLY)
     try:

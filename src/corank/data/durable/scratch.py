@@ -1,11 +1,10 @@
 """
-A folder beside a target to write in, and what becomes of it when its writer is killed.
+Scratch folders next to a target, and their removal after a writer was killed.
 
-A writer of ``NAME`` works in ``.NAME.HOST-TOKEN.part`` and holds a lock on the file ``lock`` in it. The lock ends with
-the process, however that ends. The next writer of ``NAME`` takes the lock of every such folder that it can, and clears
-it away: that is a dead writer's. What was begun on another machine, whose locks a network file system may not show, and
-where there are no locks at all (Windows, some network file systems), is cleared only when nothing in it was touched for
-a day.
+A writer of ``NAME`` works in ``.NAME.HOST-TOKEN.part`` and locks the file ``lock`` in it. The lock ends with the
+process. The next writer of ``NAME`` tries to lock every such folder; if that succeeds, its writer is dead and the
+folder is removed. A folder from another machine, whose locks a network file system may not show, and a folder on a
+system without locks (Windows, some network file systems) is removed only if it was not touched for a day.
 """
 
 from __future__ import annotations
@@ -22,11 +21,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from corank.data.durable.locks import lock
-from corank.data.durable.renames import rename_new
+from corank.data.durable.system import lock, rename_new
 
 OLD = "old"
-"""Name inside a scratch folder of a folder that was moved aside to be replaced."""
+"""Name, inside a scratch folder, of a folder that was moved aside to be replaced."""
 
 _LOCK = "lock"
 _DAY = 86_400.0
@@ -35,9 +33,9 @@ _DAY = 86_400.0
 @contextmanager
 def scratch_folder(place: Path) -> Iterator[Path]:
     """
-    Clear what dead writers of `place` left, and make an empty folder beside it to write in.
+    Remove scratch folders of dead writers of `place`, and make a new one next to it.
 
-    Yields: the folder, which is removed with all it holds when the block ends.
+    Yields: the folder, which is removed with its content when the block ends.
     """
     sweep(place)
     folder, handle = _claim(place)
@@ -50,11 +48,11 @@ def scratch_folder(place: Path) -> Iterator[Path]:
 
 
 def sweep(place: Path) -> None:
-    """Clear what dead writers of `place` left; a folder that one moved aside and did not replace is put back."""
+    """Remove scratch folders of dead writers of `place`; a folder moved aside and not replaced is moved back."""
     for folder in _leftovers(place):
         try:
             handle = _lock(folder)
-        except OSError:  # its writer lives, or it is gone, or it is not ours to touch
+        except OSError:  # its writer is alive, it is gone, or access is denied
             continue
         try:
             is_surely_dead = handle is not None and f".{_host()}-" in folder.name
@@ -68,25 +66,25 @@ def sweep(place: Path) -> None:
 def _clear(folder: Path, place: Path) -> None:
     try:
         rename_new(folder / OLD, place)
-    except (FileNotFoundError, FileExistsError):  # nothing was moved aside, or something stands there again
+    except (FileNotFoundError, FileExistsError):  # there is no old folder, or a new one exists
         pass
-    except OSError:  # it may be the only one, and stays where it is
+    except OSError:  # this may be the only copy: keep it
         return
     shutil.rmtree(folder, ignore_errors=True)
 
 
 def mode_of_new_file(folder: Path) -> int:
-    """Permissions that the umask (or the folder's own rules) gave to a file made in a scratch folder."""
+    """Permissions of a new file in a scratch folder, by the umask or the folder's rules."""
     return (folder / _LOCK).stat().st_mode & 0o777
 
 
 def _claim(place: Path) -> tuple[Path, int | None]:
     while True:
         folder = place.with_name(f".{_label(place)}.{_host()}-{uuid.uuid4().hex[:12]}.part")
-        folder.mkdir(mode=0o700)  # what is unfinished, or shall be private, is nobody else's to read
+        folder.mkdir(mode=0o700)  # unfinished files are private
         try:
             return folder, _lock(folder)
-        except (BlockingIOError, FileNotFoundError):  # swept before it was locked
+        except (BlockingIOError, FileNotFoundError):  # removed before it was locked
             continue
 
 
@@ -94,13 +92,13 @@ def _lock(folder: Path) -> int | None:
     """
     Lock a scratch folder.
 
-    Returns: a handle that holds the lock, None where there are no locks; raises where another holds it or it is gone.
+    Returns: a handle that holds the lock; None if the system has no locks. Raises if it is locked or gone.
     """
     handle = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
     try:
         is_locked = lock(handle, wait=False)
         if is_locked and not os.path.samestat(os.fstat(handle), os.stat(folder / _LOCK)):
-            raise FileNotFoundError(errno.ENOENT, "it was cleared away before it was locked", str(folder))
+            raise FileNotFoundError(errno.ENOENT, "it was removed before it was locked", str(folder))
     except OSError:
         os.close(handle)
         raise
@@ -124,7 +122,7 @@ def _leftovers(place: Path) -> list[Path]:
 
 
 def _label(place: Path) -> str:
-    """As much of a name as leaves room for the rest: names may have 255 bytes."""
+    """The start of a name, short enough for the limit of 255 bytes."""
     return place.name.encode(errors="ignore")[:200].decode(errors="ignore")
 
 

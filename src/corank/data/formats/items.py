@@ -1,4 +1,4 @@
-"""Choices: things that somebody chooses between: a name each, what is shown of it, and numbers it is compared by."""
+"""Items to rank by pairwise comparison: names, displayed fields and numeric features."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ from corank.errors import InputError, suggest_names
 
 TEXTS = {".csv": csv_rows, ".tsv": csv_rows, ".jsonl": jsonl_rows, ".ndjson": jsonl_rows}
 NAMES = ("name", "title", "item", "id")
-"""What the column of names may be called, first name first."""
+"""Names of the column of names; the first that is present is used."""
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Choices:
+class Items:
     """
-    Things to choose between, in the order of their file.
+    Items to rank, in the order of their file.
 
     Attributes
     ----------
     names : sequence of str
-        One for each, all different.
+        One per item, all different.
     X : array of shape (n, n_features)
-        Numbers that they are compared by; none by default.
+        Numeric features; none by default.
     fields : sequence of mappings of str to str
-        What else is shown of each, by column; nothing by default.
+        Displayed text of each item, by column; empty by default.
     columns : sequence of str
         Names of the columns of X.
 
     Examples
     --------
-    >>> Choices(["tea", "coffee", "milk"])
-    <Choices: 3, compared by 0 columns>
+    >>> Items(["tea", "coffee", "milk"])
+    <Items: 3 items, 0 features>
     """
 
     names: Sequence[str]
@@ -56,61 +56,60 @@ class Choices:
         object.__setattr__(self, "X", X if X.size else np.empty((n, 0)))
         object.__setattr__(self, "fields", self.fields or [{}] * n)
         if n < 2:
-            raise InputError(f"there are {n} things to choose between; pass at least two.")
+            raise InputError(f"names has {n} items; pass at least two.")
         if self.X.ndim != 2 or len(self.X) != n or not np.isfinite(self.X).all():
-            raise InputError(f"X has shape {self.X.shape} for {n} names; pass one row of finite numbers for each.")
+            raise InputError(f"X has shape {self.X.shape} for {n} names; pass one row of finite numbers per name.")
         if len(self.fields) != n:
-            raise InputError(f"fields has {len(self.fields)} values for {n} names; pass one for each.")
+            raise InputError(f"fields has {len(self.fields)} values for {n} names; pass one per name.")
         if len(self.number) < n:
             twice = next(one for at, one in enumerate(self.names) if self.number[one] != at)
-            raise InputError(f"two rows are called {twice!r}; give each a name of its own.")
+            raise InputError(f"two rows have the name {twice!r}; names must be different.")
 
     def __len__(self) -> int:
         return len(self.names)
 
     def __repr__(self) -> str:
-        return f"<Choices: {len(self)}, compared by {self.X.shape[1]} columns>"
+        return f"<Items: {len(self)} items, {self.X.shape[1]} features>"
 
     @cached_property
     def number(self) -> dict[str, int]:
-        """Number of each, from 0, by its name."""
+        """Number of each item, from 0, by name."""
         return {one: at for at, one in enumerate(self.names)}
 
 
-def read_choices(
+def read_items(
     path: str | os.PathLike[str],
     *,
     name: str | None = None,
     features: Sequence[str] | None = None,
     judged: str | None = None,
-) -> tuple[Choices, Floats]:
+) -> tuple[Items, Floats]:
     """
-    Read things to choose between from CSV, JSON lines (packed or not) or Parquet.
+    Read items from CSV, JSON lines (compressed or not) or Parquet.
 
-    Every column is shown; columns of numbers are what things are compared by. Texts are shown, and not learnt from.
+    Every column is displayed. Numeric columns are features; text is displayed, but not used by the model.
 
     Parameters
     ----------
     path : path
-        Ends in .csv, .tsv, .jsonl or .parquet.
+        A name that ends in .csv, .tsv, .jsonl or .parquet.
     name : str, optional
-        Column of names, all different; by default the one called ``name``, ``title``, ``item`` or ``id``, else the
-        first.
+        Column of names, which must be different; by default ``name``, ``title``, ``item`` or ``id``, else the first.
     features : sequence of str, optional
-        Columns of numbers to compare by; by default all of them but one called ``id``, an empty list none.
+        Numeric columns to use as features; by default all except ``id``; an empty list means none.
     judged : str, optional
-        Column of numbers that says how good each is, for replays; it is neither shown nor learnt from.
+        Column of grades for replays; it is neither displayed nor a feature.
 
     Returns
     -------
-    choices : Choices
-        One for each row.
+    items : Items
+        One item per row.
     y : array of shape (n,)
-        The judged column; empty where none was named.
+        The grades; empty if `judged` is None.
     """
     columns, rows = _rows(path)
     if not rows:
-        raise InputError(f"{path} has no rows; expected a name a row, at least two.")
+        raise InputError(f"{path} has no rows; expected at least two items, one per row.")
     folded = {column.casefold(): column for column in reversed(columns)}
     usual = next((folded[one] for one in NAMES if one in folded), columns[0])
     for option, wanted in (("name", name), ("judged", judged), *(("features", one) for one in features or ())):
@@ -118,11 +117,13 @@ def read_choices(
             raise InputError(f"{path} has no column {wanted!r} for {option}=; {suggest_names(wanted, columns)}.")
     called = name or usual
     if judged is not None and judged in (called, *(features or ())):
-        what = "holds the names" if judged == called else "is to be compared by"
-        raise InputError(f"{path}: column {judged!r} {what}, and cannot be the judge too; choose another.")
+        what = "holds the names" if judged == called else "is a feature"
+        raise InputError(f"{path}: column {judged!r} {what}, so it cannot hold the grades; choose another column.")
     names = [_text(row.get(called)).strip() for _, row in rows]
     if "" in names:
-        raise InputError(f"{rows[names.index('')][0]}: column {called!r} is empty; name every row, or choose name=.")
+        raise InputError(
+            f"{rows[names.index('')][0]}: column {called!r} is empty; fill it, or choose another column with name=."
+        )
     numbers = {column: _numbers([row.get(column) for _, row in rows]) for column in columns if column != called}
     y = np.empty(0) if judged is None else _whole(numbers.pop(judged), judged, rows)
     if features is None:
@@ -133,7 +134,7 @@ def read_choices(
         for _, row in rows
     ]
     try:
-        return Choices(names, np.column_stack(compared) if compared else np.empty((0, 0)), shown, list(features)), y
+        return Items(names, np.column_stack(compared) if compared else np.empty((0, 0)), shown, list(features)), y
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
 
@@ -143,12 +144,12 @@ def _rows(path: str | os.PathLike[str]) -> tuple[list[str], Rows]:
     if suffix == ".parquet":
         return parquet_rows(path)
     if suffix not in TEXTS:
-        raise InputError(f"{path} does not say what it is; things are read from {', '.join((*TEXTS, '.parquet'))}.")
+        raise InputError(f"{path} has an unknown suffix; items are read from {', '.join((*TEXTS, '.parquet'))} files.")
     return TEXTS[suffix](read_utf8(path), str(path))
 
 
 def _numbers(cells: list[Any]) -> Floats | None:
-    """A column of numbers, NaN where a cell is empty; None where one is something else, or all are empty."""
+    """A numeric column, NaN for empty cells; None if a cell is not a number, or all are empty."""
     found = np.full(len(cells), np.nan)
     for at, cell in enumerate(cells):
         if cell is None or (isinstance(cell, str) and not cell.strip()):
@@ -162,7 +163,7 @@ def _numbers(cells: list[Any]) -> Floats | None:
 
 def _whole(values: Floats | None, column: str, rows: Rows) -> Floats:
     if values is None:
-        raise InputError(f"{rows[0][0]}: column {column!r} does not hold numbers; choose columns that do.")
+        raise InputError(f"{rows[0][0]}: column {column!r} does not hold numbers; choose a numeric column.")
     missing = np.flatnonzero(~np.isfinite(values))
     if len(missing):
         what = "infinite" if np.isinf(values[missing[0]]) else "empty"

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy import sparse
 
-from corank.data.durable.atomic import folder_stands
+from corank.data.durable.atomic import folder_exists
 from corank.data.formats.compressed import SUFFIXES
 from corank.data.formats.frames import read_csv, read_parquet
 from corank.data.formats.text import Source, TextFile, as_sources, open_text
@@ -94,7 +94,7 @@ def read(
 
 def open_source(source: Source) -> TextFile | Path:
     """Open a file, pipe or standard input ("-"), so that its format can be detected before reading; keep a folder."""
-    if isinstance(source, TextFile) or not folder_stands(Path(source)):
+    if isinstance(source, TextFile) or not folder_exists(Path(source)):
         return open_text(source)
     return Path(source)
 

@@ -18,7 +18,7 @@ from typing import IO, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.data.durable.atomic import folder_stands
+from corank.data.durable.atomic import folder_exists
 from corank.data.formats.compressed import PIECE, STANDARD, packing_of, unpack
 from corank.errors import InputError
 
@@ -165,7 +165,7 @@ def as_sources(path: Source | Sequence[Source]) -> list[Source]:
 
 def require_exists(path: Path) -> None:
     """Raise the error of `open_text` for a missing file early, before slow imports."""
-    if str(path) != STANDARD and not folder_stands(path):
+    if str(path) != STANDARD and not folder_exists(path):
         with _naming_file(str(path)):
             path.stat()
 

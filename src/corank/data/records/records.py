@@ -1,4 +1,4 @@
-"""Records: works with title, abstract and references, some of them judged; what a screening reads."""
+"""Bibliographic records with title, abstract, references and judgements, and the review of the package."""
 
 from __future__ import annotations
 
@@ -6,37 +6,49 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib import resources
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from corank.data.formats.table_text import read_utf8, suffix_of
-from corank.data.records.text import Entry, parse_csv, parse_jsonl, parse_ris
+from corank.data.formats.text import open_text
+from corank.data.records.text import ParsedRecord, parse_csv, parse_jsonl, parse_ris
 from corank.errors import InputError, closest
 
 KINDS = {".csv": parse_csv, ".tsv": parse_csv, ".ris": parse_ris, ".jsonl": parse_jsonl, ".ndjson": parse_jsonl}
+"""Readers by suffix."""
+
+REVIEW = "Donners_2021.csv"
+REVIEW_CITATION = (
+    "Donners et al., Pharmacokinetics and Associated Efficacy of Emicizumab in Humans: A Systematic Review (2021), "
+    "from SYNERGY (De Bruin et al. 2023, doi 10.34894/HE6NAQ, CC0)"
+)
+"""The review that comes with the package, and how to cite it; see reviews/ATTRIBUTION.md."""
+
+_REVIEW_FILE = resources.files("corank.data.records").joinpath("reviews", f"{REVIEW}.xz")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Records:
     """
-    Works to be screened, in the order of their file.
+    Records to screen, in the order of their file.
 
     Attributes
     ----------
     ids : sequence of str
-        One for each record, all different.
+        One per record, all different.
     titles : sequence of str
         May be empty.
     abstracts : sequence of str
         May be empty.
     references : sequence of sequences of str, optional
-        Ids of the works that each record cites, inside the collection or not; none by default.
+        Ids of the works that each record cites, in the collection or not; none by default.
     labels : array of float64, optional
-        1 for a relevant record, 0 for one that is not, NaN for one that is not judged; all NaN by default.
+        1 for relevant, 0 for irrelevant, NaN for not judged; all NaN by default.
     fields : sequence of mappings of str to list of str, optional
-        What else the file holds, by column or tag, for whoever writes the records again.
+        Other columns or tags of the file, which are kept for export.
 
     Examples
     --------
@@ -61,19 +73,19 @@ class Records:
             if len(getattr(self, name)) != n:
                 raise InputError(f"{name} has {len(getattr(self, name))} values for {n} ids; pass one for each record.")
         if n == 0:
-            raise InputError("there are no records; pass at least one.")
+            raise InputError("records are empty; pass at least one record.")
         known = (self.labels == 0) | (self.labels == 1) | np.isnan(self.labels)
         if not known.all():
             raise InputError(
-                f"labels has {self.labels[~known][0]:g}; pass 1 for relevant, 0 for not, NaN for not judged."
+                f"labels contains {self.labels[~known][0]:g}; pass 1 (relevant), 0 (irrelevant) or NaN (not judged)."
             )
         if len(self.number) < n:
             first: dict[str, int] = {}
             for at, one in enumerate(self.ids):
                 if first.setdefault(one, at) != at:
                     raise InputError(
-                        f"records {first[one] + 1} and {at + 1} have the same id {one!r}; remove one of them, or give "
-                        "each an id of its own."
+                        f"records {first[one] + 1} and {at + 1} have the same id {one!r}; remove one of them, or "
+                        "change one id."
                     )
 
     def __len__(self) -> int:
@@ -88,22 +100,22 @@ class Records:
 
     @cached_property
     def number(self) -> dict[str, int]:
-        """Number of each record, from 0, by its id."""
+        """Number of each record, from 0, by id."""
         return {one: at for at, one in enumerate(self.ids)}
 
     def numbers_of(self, ids: Iterable[str]) -> list[int]:
         """
-        Find records.
+        Find records by id.
 
         Parameters
         ----------
         ids : iterable of str
-            Their ids.
+            Ids.
 
         Returns
         -------
         list of int
-            Their numbers, from 0.
+            Numbers of the records, from 0.
         """
         wanted = list(ids)
         for one in wanted:
@@ -117,34 +129,68 @@ class Records:
 
 def read_records(path: str | os.PathLike[str]) -> Records:
     """
-    Read works from CSV, RIS or JSON lines, packed or not.
+    Read records from CSV, RIS or JSON lines, compressed or not.
 
-    Columns are found by name in any case: ``title``, ``abstract``, ``references``, ``id``, and one of ``included``,
-    ``label_included``, ``relevant`` and the like for judgements. Records without an id are numbered from 1.
+    Columns are found by name, in any case: ``title``, ``abstract``, ``references``, ``id``, and for judgements
+    ``included``, ``label_included``, ``relevant`` or similar names. Records without an id are numbered from 1.
 
     Parameters
     ----------
     path : path
-        Ends in .csv, .tsv, .ris or .jsonl, and perhaps in .gz, .xz or .zst.
+        A name that ends in .csv, .tsv, .ris or .jsonl, with or without .gz, .xz or .zst.
 
     Returns
     -------
     Records
-        One for each row.
+        One record per row.
     """
     suffix = suffix_of(path)
     if suffix not in KINDS:
-        raise InputError(f"{path} does not say what it is; records are read from {', '.join(KINDS)}.")
+        raise InputError(f"{path} has an unknown suffix; records are read from {', '.join(KINDS)} files.")
     entries = KINDS[suffix](read_utf8(path), str(path))
     if not entries:
-        raise InputError(f"{path} holds no record; expected at least one.")
+        raise InputError(f"{path} contains no records; expected at least one.")
     return _of_entries(entries, str(path))
 
 
-def _of_entries(entries: list[Entry], name: str) -> Records:
+def load_review() -> Records:
+    """
+    Load a small, fully judged review: 258 records on emicizumab, of which 15 were included.
+
+    The review is Donners et al., Pharmacokinetics and Associated Efficacy of Emicizumab in Humans: A Systematic Review,
+    2021, from SYNERGY (De Bruin et al. 2023, doi 10.34894/HE6NAQ, CC0). Please cite both.
+
+    Returns
+    -------
+    Records
+        With abstracts, references and labels.
+
+    Examples
+    --------
+    >>> load_review()
+    <Records: 258 works, 250 with abstract, 154 with references; 15 relevant, 243 not>
+    """
+    with resources.as_file(_REVIEW_FILE) as path:
+        return read_records(path)
+
+
+def review_text() -> bytes:
+    """
+    Return the review of the package as CSV.
+
+    Returns
+    -------
+    bytes
+        The text, in UTF-8.
+    """
+    with resources.as_file(_REVIEW_FILE) as path:
+        return open_text(path).read().tobytes()
+
+
+def _of_entries(entries: list[ParsedRecord], name: str) -> Records:
     if not any(entry.title or entry.abstract for entry in entries):
         raise InputError(f"{name} has neither titles nor abstracts; name the columns title and abstract.")
-    # a file of which some records have no id is numbered too, beside the ids that are there
+    # records without an id get their position, even if others have ids
     ids = [entry.id or str(at) for at, entry in enumerate(entries, 1)]
     columns: dict[str, Any] = {
         "titles": [entry.title for entry in entries],

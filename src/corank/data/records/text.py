@@ -1,4 +1,4 @@
-"""Records as text: CSV, RIS and JSON lines to entries; columns are found by name in any case."""
+"""Parse records from CSV, RIS and JSON lines; columns are found by name, in any case."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ COLUMNS = {
         "included_flag", "include",
     ),
 }  # fmt: skip
-"""What a column may be called, first name first."""
+"""Names of each column; the first that is present is used."""
 
 TAGS = {"id": ("ID", "AN"), "title": ("TI", "T1"), "abstract": ("AB", "N2"), "references": ("CR",)}
-"""The same in RIS, of which the first tag that stands in a record counts."""
+"""Tags in RIS; the first that is present in a record is used."""
 
 YES, NO = ("1", "1.0", "true", "yes", "y", "relevant", "included"), ("0", "0.0", "false", "no", "n", "irrelevant")
 UNJUDGED = ("", "-1", "-1.0", "nan", "none", "null", "na")
 MARKS = {"asreview_relevant": 1.0, "asreview_irrelevant": 0.0, "asreview_not_relevant": 0.0}
-"""Judgements in notes of RIS, as ASReview writes and reads them."""
+"""Judgements in RIS notes, in ASReview's format."""
 
 _TAG = re.compile(r"([A-Z][A-Z0-9])  -(?: (.*))?$", re.DOTALL)
 _BETWEEN = re.compile(r"[\s|]+")
 
 
 @dataclass(frozen=True)
-class Entry:
-    """One record as a file has it; `label` is NaN where it is not judged."""
+class ParsedRecord:
+    """One record of a file; `label` is NaN if it is not judged."""
 
     id: str = ""
     title: str = ""
@@ -48,21 +48,21 @@ class Entry:
     fields: Mapping[str, list[str]] = field(default_factory=dict)
 
 
-def parse_csv(text: str, name: str) -> list[Entry]:
+def parse_csv(text: str, name: str) -> list[ParsedRecord]:
     """
-    Parse a table with a line of names; cells are parted by commas, semicolons or tabs, as that line has them.
+    Parse a table with a header; cells are separated by commas, semicolons or tabs, as in the header.
 
-    text: the file.
-    name: what it is called in messages.
+    text: content of the file.
+    name: name of the file, for messages.
     """
     header, rows = csv_rows(text, name)
     columns = _columns(header, name) if header else {}
     return [_entry(row, columns, where) for where, row in rows]
 
 
-def parse_jsonl(text: str, name: str) -> list[Entry]:
+def parse_jsonl(text: str, name: str) -> list[ParsedRecord]:
     """
-    Parse one JSON object a line; references are a list or text.
+    Parse one JSON object per line; references are a list or text.
 
     text, name: as in `parse_csv`.
     """
@@ -71,9 +71,9 @@ def parse_jsonl(text: str, name: str) -> list[Entry]:
     return [_entry(row, columns, where) for where, row in rows]
 
 
-def parse_ris(text: str, name: str) -> list[Entry]:
+def parse_ris(text: str, name: str) -> list[ParsedRecord]:
     """
-    Parse RIS: lines of a tag and a value, a record ends with ``ER``; judgements are notes, as ASReview writes them.
+    Parse RIS: lines of a tag and a value; a record ends with ``ER``. Judgements are notes in ASReview's format.
 
     text, name: as in `parse_csv`.
     """
@@ -85,7 +85,7 @@ def parse_ris(text: str, name: str) -> list[Entry]:
         marks = [MARKS[mark] for note in lines.get("N1", ()) if (mark := note.strip().lower()) in MARKS]
         lines["N1"] = [note for note in lines.get("N1", ()) if not note.strip().lower().startswith("asreview_")]
         entries.append(
-            Entry(
+            ParsedRecord(
                 " ".join(values["id"]).strip(), " ".join(values["title"]), "\n".join(values["abstract"]),
                 tuple(values["references"]), marks[-1] if marks else math.nan,
                 {tag: found for tag, found in lines.items() if found and tag != "ER"},
@@ -103,10 +103,10 @@ def _ris_records(text: str, name: str) -> Iterator[dict[str, list[str]]]:
             last = found[1]
             lines.setdefault(last, []).append((found[2] or "").strip())
         elif line.strip() and last:
-            lines[last][-1] += " " + line.strip()  # a long value goes on
+            lines[last][-1] += " " + line.strip()  # continuation of a long value
         elif line.strip():
             raise InputError(
-                f"{name}, line {at}: expected a tag such as 'TY  - ', found {line[:40]!r}; check that it is RIS."
+                f"{name}, line {at}: expected a tag such as 'TY  - ', found {line[:40]!r}; check that the file is RIS."
             )
         if last == "ER":
             yield lines
@@ -116,7 +116,7 @@ def _ris_records(text: str, name: str) -> Iterator[dict[str, list[str]]]:
 
 
 def _columns(names: list[str], name: str) -> dict[str, str]:
-    """Which column of the file each of ours is; a column that is not there is left out."""
+    """Map our fields to the columns of the file; absent columns are left out."""
     folded = {one.strip().lower(): one for one in reversed(names)}
     found = {
         field: folded[spelled]
@@ -124,19 +124,21 @@ def _columns(names: list[str], name: str) -> dict[str, str]:
         if (spelled := next((spelling for spelling in spellings if spelling in folded), None)) is not None
     }
     if "title" not in found and "abstract" not in found:
-        raise InputError(f"{name} has columns {', '.join(names)[:200]}, but neither title nor abstract; name them so.")
+        raise InputError(
+            f"{name} has the columns {', '.join(names)[:200]}; name at least one of them title or abstract."
+        )
     return found
 
 
-def _entry(row: Mapping[str, Any], columns: Mapping[str, str], where: str) -> Entry:
+def _entry(row: Mapping[str, Any], columns: Mapping[str, str], where: str) -> ParsedRecord:
     values = {field: row.get(column) for field, column in columns.items()}
     references = values.get("references") or ()
     if isinstance(references, str):
         references = _BETWEEN.split(references)
     elif not isinstance(references, list | tuple):
-        raise InputError(f"{where}: references are {references!r}; expected ids, as text or as a list.")
+        raise InputError(f"{where}: references are {references!r}; expected ids as text or as a list.")
     used = set(columns.values())
-    return Entry(
+    return ParsedRecord(
         id=_text(values.get("id")).strip(),
         title=_text(values.get("title")).strip(),
         abstract=_text(values.get("abstract")).strip(),
@@ -147,7 +149,7 @@ def _entry(row: Mapping[str, Any], columns: Mapping[str, str], where: str) -> En
 
 
 def _text(value: Any) -> str:
-    """Text as it stands, else JSON; half a letter, which JSON can spell and no file can hold, is a question mark."""
+    """Text unchanged, other values as JSON; lone surrogates, which UTF-8 cannot encode, become question marks."""
     text = "" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return text.encode("utf-8", "replace").decode()
 
@@ -157,5 +159,7 @@ def _label(value: str, where: str) -> float:
     if folded in UNJUDGED:
         return math.nan
     if folded not in (*YES, *NO):
-        raise InputError(f"{where}: the judgement is {value!r}; expected 1 (relevant), 0 (not), or nothing.")
+        raise InputError(
+            f"{where}: the judgement is {value!r}; expected 1 (relevant), 0 (not relevant), or an empty cell."
+        )
     return float(folded in YES)

@@ -1,4 +1,4 @@
-"""Records with what was decided of them, written as CSV or RIS."""
+"""Write records with their judgements as CSV or RIS."""
 
 from __future__ import annotations
 
@@ -18,20 +18,17 @@ from corank.errors import InputError
 
 TAGS = {"year": "PY", "authors": "AU", "author": "AU", "doi": "DO", "url": "UR", "journal": "JO", "keywords": "KW"}
 OURS = ("ID", "TI", "AB", "CR", "ER")
-"""Tags that say what a record is, or end it; another column of that name is a note."""
+"""Tags that corank writes itself; another column of that name becomes a note."""
 _TAG = re.compile(r"[A-Z][A-Z0-9]")
 
 
 def require_records_suffix(path: str | os.PathLike[str]) -> str:
     """
-    Say what a name asks for.
-
-    path: the name.
-    Returns: ``.csv`` or ``.ris``.
+    Return the suffix of a name, ``.csv`` or ``.ris``; raise if it has another one.
     """
     suffix = suffix_of(path)
     if suffix not in (".csv", ".ris"):
-        raise InputError(f"{path} does not say what to write; end it with .csv or .ris.")
+        raise InputError(f"{path} has an unknown suffix; choose a name that ends in .csv or .ris.")
     return suffix
 
 
@@ -46,10 +43,10 @@ def write_records(
     """
     Write records with their judgements.
 
-    path: .csv or .ris, perhaps packed.
+    path: .csv or .ris, compressed or not.
     labels: 1, 0 or NaN for each record.
-    more: further columns, such as notes, one text a record.
-    overwrite: whether a file that stands there is replaced.
+    more: further columns, such as notes, with one text per record.
+    overwrite: whether an existing file is replaced.
     """
     form = _csv if require_records_suffix(path) == ".csv" else _ris
     with write_text(path, overwrite=overwrite) as stream:

@@ -14,7 +14,7 @@ from pathlib import Path
 from reprlib import repr as short
 from typing import Any
 
-from corank.data.durable.atomic import folder_stands
+from corank.data.durable.atomic import folder_exists
 from corank.errors import InputError
 
 FORMAT = "corank store"
@@ -72,7 +72,7 @@ def header_text(content: dict[str, Any]) -> str:
 
 def read_header(place: Path) -> dict[str, Any]:
     """Read and validate the header of a store; return its facts and its arrays with types, shapes and checksums."""
-    if not folder_stands(place):
+    if not folder_exists(place):
         raise InputError(f"there is no store {place}; create one with: corank convert SOURCE {place}.")
     header = _parsed(place)
     if header is None:

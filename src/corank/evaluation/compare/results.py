@@ -16,7 +16,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from corank._version import __version__
-from corank.data.durable.atomic import atomic_file, naming_faults
+from corank.data.durable.atomic import atomic_file, explain_write_errors
 from corank.errors import InputError
 from corank.evaluation.compare.fold import Settings
 from corank.evaluation.compare.methods import Method
@@ -119,7 +119,7 @@ def model_file(result: Path) -> Path:
 def write_result(result: TaskResult, path: Path) -> None:
     """Write a result atomically."""
     about = {key: value for key, value in vars(result).items() if key != "scores"}
-    with naming_faults(path), atomic_file(path, overwrite=True) as scratch:
+    with explain_write_errors(path), atomic_file(path, overwrite=True) as scratch:
         save_file({"scores": np.asarray(result.scores, np.float64)}, scratch, metadata={"result": json.dumps(about)})
 
 
@@ -154,7 +154,7 @@ def prepare(folder: Path, fingerprint: str, overwrite: bool) -> None:
     """
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file, not a folder; choose another name.")
-    with naming_faults(folder):
+    with explain_write_errors(folder):
         (folder / RESULTS).mkdir(parents=True, exist_ok=True)
     if overwrite:
         return
@@ -173,14 +173,14 @@ def prepare(folder: Path, fingerprint: str, overwrite: bool) -> None:
 
 def write_study(study: Study, folder: Path) -> Path:
     """Write ``study.json``; return its path."""
-    with naming_faults(folder / STUDY), atomic_file(folder / STUDY, overwrite=True) as scratch:
+    with explain_write_errors(folder / STUDY), atomic_file(folder / STUDY, overwrite=True) as scratch:
         scratch.write_text(json.dumps(study_record(study), indent=1, allow_nan=False) + "\n", encoding="utf-8")
     return folder / STUDY
 
 
 def keep_model(source: Path, folder: Path) -> Path:
     """Copy the winner's model into the folder of a study; return its path."""
-    with naming_faults(folder / MODEL), atomic_file(folder / MODEL, overwrite=True) as scratch:
+    with explain_write_errors(folder / MODEL), atomic_file(folder / MODEL, overwrite=True) as scratch:
         shutil.copyfile(source, scratch)
     return folder / MODEL
 

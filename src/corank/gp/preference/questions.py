@@ -7,6 +7,7 @@ replaced by its expectation after the answer, which avoids redundant pairs. Pair
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,8 +25,30 @@ from corank.parameters import check_values, number, rng_of, seed, whole
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-STRATEGIES = {"entropy": ENTROPY, "bald": BALD, "uncertainty": UNCERTAINTY, "random": -1}
-"""Names of the strategies, and their codes in the kernel."""
+
+@dataclass(frozen=True)
+class PairStrategy:
+    """
+    How pairs are valued; the pair with the highest value is asked first.
+
+    summary: one line for documentation.
+    code: the number by which the kernels choose the formula; None draws pairs at random.
+    has_gain: whether values are expected gains in nats, which `tol` applies to.
+    """
+
+    summary: str
+    code: int | None
+    has_gain: bool = False
+
+
+PAIR_STRATEGIES = {
+    "entropy": PairStrategy("Largest expected decrease of the entropy of f.", ENTROPY, has_gain=True),
+    "bald": PairStrategy("Largest mutual information of the answer and f.", BALD, has_gain=True),
+    "uncertainty": PairStrategy("Most uncertain order.", UNCERTAINTY),
+    "random": PairStrategy("Random pairs.", None),
+}
+"""Strategies by name."""
+
 # largest number of pairs that are valued; if there are more, this many are drawn at random
 MAX_PAIRS = 2_000_000
 
@@ -84,8 +107,8 @@ def suggest_pairs(
     """
     values = {"n": n, "tol": tol, "random_state": random_state}
     check_values(values, {"n": whole(0), "tol": number(0), "random_state": seed})
-    if strategy not in STRATEGIES:
-        raise InputError(f"strategy is {strategy!r}; {suggest_names(str(strategy), list(STRATEGIES))}.")
+    if strategy not in PAIR_STRATEGIES:
+        raise InputError(f"strategy is {strategy!r}; {suggest_names(str(strategy), list(PAIR_STRATEGIES))}.")
     if not hasattr(model, "posterior") or not hasattr(model, "answered"):
         raise InputError(f"model is a {type(model).__name__}; pass a fitted PreferenceGP, not a pipeline.")
     posterior, rng = model.posterior(X, prior=prior), rng_of(random_state)
@@ -93,7 +116,7 @@ def suggest_pairs(
         asked = model.answered() if X is None else []
     done = as_pairs(asked, np.zeros(len(posterior), dtype=np.int64)) if np.size(asked) else np.empty((0, 2), np.int64)
     pairs = _candidates(len(posterior), candidates, done, rng)
-    if strategy == "random":
+    if PAIR_STRATEGIES[strategy].code is None:
         return pairs[rng.permutation(len(pairs))[:n]]
     return _chosen(posterior, pairs, n, strategy, tol, 2.0 * model.sigma_**2)
 
@@ -121,11 +144,11 @@ def gains(posterior: Posterior, noise: float, strategy: str = "entropy", pairs: 
     if pairs is None:
         n = len(posterior)
         out = np.empty(n * (n - 1) // 2)
-        kernels.worth_of_all(STRATEGIES[strategy], posterior.mean, posterior.covariance, noise, out)
+        kernels.worth_of_all(PAIR_STRATEGIES[strategy].code, posterior.mean, posterior.covariance, noise, out)
         return out
     means, variances = posterior.differences(pairs)
     out = np.empty(len(means))
-    kernels.worth_of_some(STRATEGIES[strategy], means, variances, noise, out)
+    kernels.worth_of_some(PAIR_STRATEGIES[strategy].code, means, variances, noise, out)
     return out
 
 
@@ -135,7 +158,7 @@ def _chosen(posterior: Posterior, pairs: Integers, n: int, strategy: str, tol: f
     for _ in range(min(n, len(pairs))):
         values = np.where(left, gains(posterior, noise, strategy, pairs), -np.inf)
         best = int(values.argmax())
-        if strategy != "uncertainty" and not values[best] >= tol:
+        if PAIR_STRATEGIES[strategy].has_gain and not values[best] >= tol:
             break
         chosen.append(pairs[best])
         left[best] = False

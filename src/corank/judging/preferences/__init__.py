@@ -1,22 +1,22 @@
-"""Order things by asking which of two is better: what to ask next, the journal of answers, how sure the order is."""
+"""Rank items by asking which of two is better: questions, journal of answers, ranking with uncertainty."""
 
 from __future__ import annotations
 
-from corank.data.formats.items import Choices, read_choices
-from corank.judging.preferences.journal import Journal
-from corank.judging.preferences.question import Question
+from corank.data.formats.items import Items, read_items
+from corank.judging.preferences.answers import PairwiseAnswer, PreferenceJournal, Question
 from corank.judging.preferences.ranking import Ranking
-from corank.judging.preferences.session import Asking, Progress
-from corank.judging.preferences.simulate import Replay, simulate
+from corank.judging.preferences.session import PreferenceProgress, PreferenceSession
+from corank.judging.preferences.simulate import PreferenceReplay, simulate
 
 __all__ = [
-    "Asking",
-    "Choices",
-    "Journal",
-    "Progress",
+    "Items",
+    "PairwiseAnswer",
+    "PreferenceJournal",
+    "PreferenceProgress",
+    "PreferenceReplay",
+    "PreferenceSession",
     "Question",
     "Ranking",
-    "Replay",
-    "read_choices",
+    "read_items",
     "simulate",
 ]

@@ -1,60 +1,134 @@
-"""Answers: what the lines of a journal amount to, one after the other."""
+"""Questions about two items, the journal of answers, and what the answers amount to."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
 
-from corank.data.formats.items import Choices
+from corank.data.formats.items import Items
 from corank.errors import InputError
-from corank.judging.preferences.journal import Line
-from corank.judging.preferences.question import Question
+from corank.judging.sessions.journal import Journal, JournalEntry
 
-# answers that lie between a question and its repetition, so that nobody answers from memory
+# answers between a question and its repetition, so that the judge does not answer from memory
 _APART = 4
 
 
-class Told(NamedTuple):
-    """An answer: the better of two, by number; where they are equal, in any order."""
+class Question(NamedTuple):
+    """
+    Two items to compare, by number.
+
+    Attributes
+    ----------
+    left, right : int
+        The items on the left and on the right.
+    chosen_by : {"start", "model", "repeat"}
+        How the pair was chosen: at random before the first answer, by the strategy, or as a repetition.
+    """
+
+    left: int
+    right: int
+    chosen_by: str = "model"
+
+
+class PairwiseAnswer(NamedTuple):
+    """
+    The better and the worse of two items, by number; if they are equal, in any order.
+
+    Attributes
+    ----------
+    better, worse : int
+        The items.
+    is_equal : bool
+        Whether the judge finds them equal.
+    """
 
     better: int
     worse: int
     is_equal: bool = False
 
 
-class Answers:
+@dataclass(frozen=True)
+class PreferenceEntry(JournalEntry):
     """
-    What was answered so far.
+    One line of a journal of preferences.
 
-    choices: what the lines speak of.
-    lines: those of a journal.
-
-    n_lines: how many lines there were, those that were taken back and those that take back among them.
+    action {"left", "right", "equal", "skip", "undo"}: which item is better; "skip" gives no answer, "undo" withdraws
+        the last entry.
+    left, right: names of the items.
+    by {"start", "model", "repeat"}: see `Question.chosen_by`.
     """
 
-    def __init__(self, choices: Choices, lines: Iterable[Line] = ()) -> None:
-        self._choices = choices
+    ACTIONS: ClassVar[tuple[str, ...]] = ("left", "right", "equal", "skip", "undo")
+
+    left: str = ""
+    right: str = ""
+    by: str = ""
+
+
+class PreferenceJournal(Journal[PreferenceEntry]):
+    """
+    The answers of one judge, one JSON line each, in a file that is locked while it is open.
+
+    Parameters
+    ----------
+    path : path
+        The file; it is created, with its folder, if it does not exist.
+
+    Attributes
+    ----------
+    path : Path
+        The file.
+    entries : list of PreferenceEntry
+        The entries so far.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "me.jsonl")
+    >>> with PreferenceJournal(path) as journal:
+    ...     journal.append(PreferenceEntry("left", "tea", "milk", "model"))
+    >>> path.read_text()
+    '{"action": "left", "left": "tea", "right": "milk", "by": "model"}\\n'
+    """
+
+    entry = PreferenceEntry
+    folder = "preferences"
+
+
+class PreferenceAnswers:
+    """
+    The answers so far.
+
+    items: the items that entries name.
+    entries: entries of a journal.
+
+    n_entries: number of entries, including withdrawn ones.
+    """
+
+    def __init__(self, items: Items, entries: Iterable[PreferenceEntry] = ()) -> None:
+        self._items = items
         self._kept: list[tuple[str, Question]] = []
-        self.n_lines = 0
-        for line in lines:
-            self.take(line)
+        self.n_entries = 0
+        for entry in entries:
+            self.add(entry)
 
-    def take(self, line: Line) -> None:
-        """Take one line."""
-        self.n_lines += 1
-        if line.action == "undo":
+    def add(self, entry: PreferenceEntry) -> None:
+        """Apply one entry."""
+        self.n_entries += 1
+        if entry.action == "undo":
             if self._kept:
                 self._kept.pop()
             return
-        for name in (line.left, line.right):
-            if name not in self._choices.number:
+        number = self._items.number
+        for name in (entry.left, entry.right):
+            if name not in number:
                 raise InputError(
-                    f"the journal speaks of {name!r}, which is not among the {len(self._choices)} things to choose "
-                    "between; open the file that it was begun with."
+                    f"the journal has an answer about {name!r}, which is not one of the {len(self._items)} items; open "
+                    "the file that the journal was started with."
                 )
-        number = self._choices.number
-        self._kept.append((line.action, Question(number[line.left], number[line.right], line.by)))
+        self._kept.append((entry.action, Question(number[entry.left], number[entry.right], entry.by)))
 
     @property
     def last(self) -> Question | None:
@@ -62,49 +136,48 @@ class Answers:
         return self._kept[-1][1] if self._kept else None
 
     @property
-    def told(self) -> list[Told]:
-        """What was answered, in the order of answering."""
-        return [_told(action, question) for action, question in self._kept if action != "skip"]
+    def pairwise(self) -> list[PairwiseAnswer]:
+        """The answers, in the order of answering."""
+        return [_answer(action, question) for action, question in self._kept if action != "skip"]
 
     @property
     def asked(self) -> list[tuple[int, int]]:
-        """What was asked, skipped or not; each pair once."""
+        """Pairs that were answered or skipped, each once."""
         return list(dict.fromkeys(_pair(question) for _, question in self._kept))
 
     @property
     def n_skipped(self) -> int:
-        """Number of questions that were skipped."""
+        """Number of skipped questions."""
         return sum(action == "skip" for action, _ in self._kept)
 
     @property
     def repeatable(self) -> list[tuple[int, int]]:
-        """Pairs that were asked once, answered, and not just now."""
+        """Pairs that were asked once, answered, and not recently."""
         times = Counter(_pair(question) for _, question in self._kept)
         earlier = self._kept[: max(len(self._kept) - _APART, 0)]
         return [_pair(question) for action, question in earlier if action != "skip" and times[_pair(question)] == 1]
 
     @property
     def repeats(self) -> list[bool]:
-        """Of every question that was answered again: whether as before."""
+        """For each repeated question, whether it was answered as before."""
         before: dict[tuple[int, int], int] = {}
-        found = []
+        is_same = []
         for action, question in self._kept:
             if action == "skip":
                 continue
-            pair, answer = _pair(question), _told(action, question)
-            # the better one, or -1
-            said = -1 if answer.is_equal else answer.better
-            if question.by == "repeat" and pair in before:
-                found.append(said == before[pair])
-            before[pair] = said
-        return found
+            pair, answer = _pair(question), _answer(action, question)
+            better = -1 if answer.is_equal else answer.better
+            if question.chosen_by == "repeat" and pair in before:
+                is_same.append(better == before[pair])
+            before[pair] = better
+        return is_same
 
 
 def _pair(question: Question) -> tuple[int, int]:
     return min(question[:2]), max(question[:2])
 
 
-def _told(action: str, question: Question) -> Told:
+def _answer(action: str, question: Question) -> PairwiseAnswer:
     if action == "right":
-        return Told(question.right, question.left)
-    return Told(question.left, question.right, action == "equal")
+        return PairwiseAnswer(question.right, question.left)
+    return PairwiseAnswer(question.left, question.right, action == "equal")

@@ -1,17 +1,17 @@
 """
-Model: a Gaussian process over the things, which learns every answer.
+The Gaussian process that learns from pairwise answers.
 
-A thing is its numbers and itself: rows are [z, √(s d) e_i], z the d columns divided by their deviations, and e_i a
-column of its own, so that a Gaussian kernel of them is
+An item is represented by its features and by its identity: rows are [z, √(s d) e_i], where z holds the d standardised
+columns and e_i is an indicator of item i. A Gaussian kernel of these rows is
 
     k(i, j) = exp(−gamma |z_i − z_j|²) · exp(−2 gamma s d)   (i ≠ j),   k(i, i) = 1:
 
-what is alike in its columns is probably about as good, and yet two things of equal columns may differ. Without columns
-k is the identity. A tie is half an answer each way.
+items with similar features have similar values, and items with equal features may still differ. Without features k is
+the identity. A tie is half an answer in each direction.
 
-The noise and the width gamma maximise the evidence, anew whenever a third more has been answered; where the identity
-has more evidence than the columns, these are noise, and are left out. Between, answers are added to what is there. The
-model is a function of the list of answers alone, however it was come by.
+The noise and gamma maximise the evidence. They are learnt again whenever the number of answers has grown by a third.
+If the identity kernel has more evidence than the features, the features are dropped. Between these updates, answers are
+added to the fitted process. The model depends only on the list of answers, not on the calls that led to it.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from scipy import sparse
 
 from corank.errors import UsageWarning
 from corank.gp import PreferenceGP
-from corank.judging.preferences.answers import Told
+from corank.judging.preferences.answers import PairwiseAnswer
 
 Floats = NDArray[np.float64]
 
-# s: how far two things of equal columns are apart, as a share of the distance of two random ones
+# s: distance of two items with equal features, as a share of the distance of two random items
 OWN = 0.3
-# noise until there are answers to learn it from: as many as things, no fewer and no more than these
+# noise before it is learnt; it is learnt from as many answers as there are items, within these bounds
 SIGMA, FEWEST, ENOUGH = 0.3, 6, 20
-# how soon it is learnt anew
-FURTHER = 4 / 3
+# growth of the number of answers after which noise and gamma are learnt again
+GROWTH = 4 / 3
 
 
-class Model:
+class PreferenceModel:
     """
-    What answers say of all things.
+    Gaussian process over the items, updated with every answer.
 
-    X (n, n_columns): their numbers.
+    X (n, n_columns): features of the items.
     """
 
     def __init__(self, X: Floats) -> None:
@@ -52,55 +52,56 @@ class Model:
         z = (X[:, varies] - X[:, varies].mean(axis=0)) / deviation[varies]
         d = z.shape[1]
         own = sparse.eye_array(n, format="csr")
-        self._ways: list[tuple[str, Any]] = [("linear", sparse.csr_matrix(own))]
+        self._candidates: list[tuple[str, Any]] = [("linear", sparse.csr_matrix(own))]
         if d:
-            self._ways.insert(0, ("gaussian", sparse.csr_matrix(sparse.hstack([z, np.sqrt(OWN * d) * own]))))
+            self._candidates.insert(0, ("gaussian", sparse.csr_matrix(sparse.hstack([z, np.sqrt(OWN * d) * own]))))
         self._first = min(max(n, FEWEST), ENOUGH)
-        self._told: list[Told] = []
+        self._answers: list[PairwiseAnswer] = []
         self._gp: PreferenceGP | None = None
 
-    def learn(self, told: Sequence[Told]) -> PreferenceGP:
+    def learn(self, answers: Sequence[PairwiseAnswer]) -> PreferenceGP:
         """
-        Learn answers; cheap where they begin as in the last call.
+        Fit the process to answers; fast if they extend those of the last call.
 
-        told: at least one.
+        answers: at least one.
         """
-        old, n_learnt = len(self._told), self._learnt_from(len(told))
-        is_further = self._gp is not None and list(told[:old]) == self._told and n_learnt == self._learnt_from(old)
+        old, n_used = len(self._answers), self._n_for_evidence(len(answers))
+        is_extension = (
+            self._gp is not None and list(answers[:old]) == self._answers and n_used == self._n_for_evidence(old)
+        )
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UsageWarning)  # few answers are what this is for
-            if self._gp is None or not is_further:
-                self._gp = self._fitted(told[: n_learnt or len(told)], is_learnt=n_learnt > 0)
-                old = n_learnt or len(told)
-            if len(told) > old:
-                pairs, weight = _pairs(told[old:])
+            warnings.simplefilter("ignore", UsageWarning)  # few answers are expected here
+            if self._gp is None or not is_extension:
+                self._gp = self._fitted(answers[: n_used or len(answers)], learn=n_used > 0)
+                old = n_used or len(answers)
+            if len(answers) > old:
+                pairs, weight = _weighted_pairs(answers[old:])
                 self._gp.partial_fit(pairs=pairs, pair_weight=weight)
-        self._told = list(told)
+        self._answers = list(answers)
         return self._gp
 
-    def _learnt_from(self, n_told: int) -> int:
-        """The number of first answers that noise and width are learnt from; 0 where there are too few."""
-        found, at = 0, self._first
-        while at <= n_told:
-            found, at = at, int(np.ceil(at * FURTHER))
-        return found
+    def _n_for_evidence(self, n_answers: int) -> int:
+        """Number of first answers from which noise and gamma are learnt; 0 if there are too few."""
+        used, at = 0, self._first
+        while at <= n_answers:
+            used, at = at, int(np.ceil(at * GROWTH))
+        return used
 
-    def _fitted(self, told: Sequence[Told], *, is_learnt: bool) -> PreferenceGP:
-        pairs, weight = _pairs(told)
-        sigma = None if is_learnt else SIGMA
+    def _fitted(self, answers: Sequence[PairwiseAnswer], *, learn: bool) -> PreferenceGP:
+        pairs, weight = _weighted_pairs(answers)
+        sigma = None if learn else SIGMA
         fitted = [
-            PreferenceGP(kernel, sigma, learn=is_learnt, scale=False, random_state=0).fit(
+            PreferenceGP(kernel, sigma, learn=learn, scale=False, random_state=0).fit(
                 rows, pairs=pairs, pair_weight=weight
             )
-            for kernel, rows in (self._ways if is_learnt else self._ways[:1])
+            for kernel, rows in (self._candidates if learn else self._candidates[:1])
         ]
         return max(fitted, key=lambda gp: gp.log_evidence_)
 
 
-def _pairs(told: Sequence[Told]) -> tuple[Any, Floats]:
-    """Preferences, and their weights."""
+def _weighted_pairs(answers: Sequence[PairwiseAnswer]) -> tuple[Any, Floats]:
     pairs, weight = [], []
-    for better, worse, is_equal in told:
+    for better, worse, is_equal in answers:
         pairs += [(better, worse), (worse, better)] if is_equal else [(better, worse)]
         weight += [0.5, 0.5] if is_equal else [1.0]
     return np.array(pairs), np.array(weight)

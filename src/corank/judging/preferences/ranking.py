@@ -1,14 +1,22 @@
-"""Ranking: things in order, each with a score and how unsure it is, and how much of the order is in doubt."""
+"""The ranking of items by pairwise answers, with uncertainties; how judges agree; the ranking as a CSV file."""
 
 from __future__ import annotations
 
+import csv
+import io
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from corank.data.formats.compressed import write_text
+from corank.data.formats.items import Items
 from corank.gp import Posterior
+from corank.judging.preferences.answers import PairwiseAnswer
 
 Floats = NDArray[np.float64]
 
@@ -16,17 +24,17 @@ Floats = NDArray[np.float64]
 @dataclass(frozen=True, eq=False)
 class Ranking:
     """
-    What is known of the order.
+    Items in order, with scores and their uncertainty.
 
     Attributes
     ----------
     order : array of int
-        Numbers of the things, the best first.
+        Numbers of the items, the best first.
     score, std : arrays of float
-        Expected value of each thing, and its standard deviation, less the mean value of all: what all have in common,
-        answers do not tell.
+        Posterior mean of each item's value and its standard deviation, both relative to the mean value of all items,
+        which pairwise answers do not determine.
     doubt : float
-        Share of all pairs that are expected to stand in the wrong order: ½ where nothing is known.
+        Expected share of all pairs in the wrong order; ½ without any information.
     """
 
     order: NDArray[np.intp]
@@ -37,17 +45,17 @@ class Ranking:
     @classmethod
     def of(cls, posterior: Posterior) -> Ranking:
         """
-        Rank by the expected value.
+        Rank by the posterior mean.
 
         Parameters
         ----------
         posterior : Posterior
-            Of the values of all things.
+            Posterior of the values of all items.
 
         Returns
         -------
         Ranking
-            Equal ones stay in the order of their numbers.
+            Items with equal scores keep the order of their numbers.
         """
         n, A = len(posterior), posterior.covariance
         score = posterior.mean - posterior.mean.mean()
@@ -57,3 +65,42 @@ class Ranking:
         with np.errstate(divide="ignore", invalid="ignore"):
             wrong = np.where(var > 0.0, ndtr(-np.abs(mean) / np.sqrt(var)), np.where(mean == 0.0, 0.5, 0.0))
         return cls(np.argsort(-score, kind="stable"), score, std, float(wrong.mean()))
+
+
+def agreement(judges: Mapping[str, Sequence[PairwiseAnswer]]) -> tuple[int, int]:
+    """
+    Compare the last answers of all pairs of judges.
+
+    Returns: the number of item pairs on which two judges agree, and the number that two judges answered.
+    """
+    last = [
+        {frozenset(answer[:2]): None if answer.is_equal else answer.better for answer in answers}
+        for answers in judges.values()
+    ]
+    agrees = [first[pair] == second[pair] for first, second in combinations(last, 2) for pair in first.keys() & second]
+    return sum(agrees), len(agrees)
+
+
+def write_ranking(
+    path: str | os.PathLike[str],
+    items: Items,
+    ranking: Ranking,
+    judges: Mapping[str, Ranking],
+    *,
+    overwrite: bool = False,
+) -> None:
+    """
+    Write the items with score and standard deviation, the best first.
+
+    path: .csv, compressed or not.
+    judges: rankings of single judges, whose scores are further columns.
+    overwrite: whether an existing file is replaced.
+    """
+    out = io.StringIO(newline="")
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["rank", "name", "score", "std", *(f"score_{judge}" for judge in judges)])
+    for rank, item in enumerate(ranking.order.tolist(), 1):
+        scores = (ranking.score[item], ranking.std[item], *(one.score[item] for one in judges.values()))
+        writer.writerow([rank, items.names[item], *(f"{score:.6g}" for score in scores)])
+    with write_text(path, overwrite=overwrite) as stream:
+        stream.write(out.getvalue().encode())

@@ -1,44 +1,42 @@
-"""Asking: which two things to ask about next, what was answered, and what order that makes."""
+"""A session of pairwise comparisons: the next question, the answers, and the ranking."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from corank.data.formats.items import Choices
+from corank.data.formats.items import Items
 from corank.errors import InputError
 from corank.gp import gains, suggest_pairs
-from corank.judging.preferences.answers import Answers
-from corank.judging.preferences.journal import Journal, Line
-from corank.judging.preferences.model import Model
-from corank.judging.preferences.question import Question
+from corank.gp.preference.questions import PAIR_STRATEGIES
+from corank.judging.preferences.answers import PreferenceAnswers, PreferenceEntry, PreferenceJournal, Question
+from corank.judging.preferences.model import PreferenceModel
 from corank.judging.preferences.ranking import Ranking
 from corank.parameters import check_values, number, one_of, whole
 
 TOL = 0.03
 REPEAT = 0.1
 _RULES = {
-    "by": one_of("bald", "entropy", "uncertainty", "random"), "repeat": number(0, 1, inside="[)"), "tol": number(0),
+    "strategy": one_of(*PAIR_STRATEGIES), "repeat": number(0, 1, inside="[)"), "tol": number(0),
     "random_state": whole(0),
 }  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Progress:
+class PreferenceProgress:
     """
-    How far an asking has come.
+    State of a session.
 
     Attributes
     ----------
     answered, equal, skipped : int
-        Questions that were answered, ties among these, and questions that were skipped.
+        Number of answered questions, of ties among them, and of skipped questions.
     repeated, same : int
-        Questions that were answered again, and those of them that were answered as before.
+        Number of repeated questions, and of those answered as before.
     gain : float or None
-        What the next answer is expected to tell, in nats; None before the first answer, and where nothing is asked.
+        Expected information gain of the next answer in nats; None before the first answer, and without a question.
     is_complete : bool
         Whether every pair was asked.
     """
@@ -52,168 +50,169 @@ class Progress:
     is_complete: bool
 
 
-class Asking:
+class PreferenceSession:
     """
-    Order things by asking which of two is better, the most telling two first.
+    Rank items by asking which of two is better, the most informative pair first.
 
-    Every answer teaches a Gaussian process (see `corank.judging.preferences.model`). Answers may contradict each
-    other. A share of the questions was asked before: how often the answer is the same tells how much answers can be
-    trusted. Which thing stands left is chance.
+    A Gaussian process learns from every answer (see `corank.judging.preferences.model`). Answers may contradict each
+    other. A share of the questions is repeated: the share answered as before shows how reliable the answers are. The
+    sides are random.
 
     Parameters
     ----------
-    choices : Choices
-        What to order.
-    journal : Journal, optional
-        Where answers are kept; those that it holds are taken up.
-    by : {"bald", "entropy", "uncertainty", "random"}
-        What is worth asking, see `corank.suggest_pairs`.
+    items : Items
+        Items to rank.
+    journal : PreferenceJournal, optional
+        Journal that keeps the answers; answers in it are used.
+    strategy : {"bald", "entropy", "uncertainty", "random"}
+        How to choose pairs, see `corank.suggest_pairs`.
     repeat : float
-        Share of the questions that were asked before.
+        Share of repeated questions.
     tol : float
-        What an answer must be expected to tell, in nats, to be worth asking for, once there are as many answers as
-        things; an answer tells log 2 at most.
+        Stop when no answer has an expected information gain of `tol` nats, once there are as many answers as items. An
+        answer gains log 2 at most.
     random_state : int
-        Seed of sides, repetitions and the first question.
+        Random seed of sides, repetitions and the first question.
 
     Examples
     --------
-    >>> from corank.judging.preferences import Asking, Choices
-    >>> asking = Asking(Choices(["tea", "coffee", "milk"]), repeat=0.0)
-    >>> while (question := asking.next()) is not None:
-    ...     asking.answer(question, "left" if question.left < question.right else "right")
-    >>> asking.ranking().order.tolist(), asking.progress().answered
+    >>> from corank.judging.preferences import Items, PreferenceSession
+    >>> session = PreferenceSession(Items(["tea", "coffee", "milk"]), repeat=0.0)
+    >>> while (question := session.next()) is not None:
+    ...     session.answer(question, "left" if question.left < question.right else "right")
+    >>> session.ranking().order.tolist(), session.progress().answered
     ([0, 1, 2], 3)
     """
 
     def __init__(
         self,
-        choices: Choices,
+        items: Items,
         *,
-        journal: Journal | None = None,
-        by: str = "bald",
+        journal: PreferenceJournal | None = None,
+        strategy: str = "bald",
         repeat: float = REPEAT,
         tol: float = TOL,
         random_state: int = 0,
     ) -> None:
-        check_values({"by": by, "repeat": repeat, "tol": tol, "random_state": random_state}, _RULES)
-        self.choices = choices
+        values = {"strategy": strategy, "repeat": repeat, "tol": tol, "random_state": random_state}
+        check_values(values, _RULES)
+        self.items = items
         self.tol = tol
-        self._by, self._repeat, self._seed = by, repeat, random_state
+        self._strategy, self._repeat, self._seed = strategy, repeat, random_state
         self._journal = journal
-        self._answers = Answers(choices, journal.lines if journal else ())
-        self._model = Model(choices.X)
+        self._answers = PreferenceAnswers(items, journal.entries if journal else ())
+        self._model = PreferenceModel(items.X)
         self._next: tuple[Question | None, float | None] | None = None
 
     def next(self) -> Question | None:
         """
-        Choose the two things to ask about next.
+        Choose the next question.
 
         Returns
         -------
         Question or None
-            The same until it is answered, also after a break; None where no question is worth asking.
+            The same until it is answered, also in a later session; None if no question is informative enough.
         """
         if self._next is None:
-            # dice of this question alone: whoever goes on later is asked the same
-            self._next = self._chosen(np.random.default_rng([self._seed, self._answers.n_lines]))
+            # the seed depends only on the number of entries: a later session asks the same question
+            self._next = self._choose(np.random.default_rng([self._seed, self._answers.n_entries]))
         return self._next[0]
 
     def answer(self, question: Question, answer: str) -> None:
         """
-        Take an answer; it is on the disk when this returns, where there is a journal.
+        Record an answer. If there is a journal, the answer is on the disk when this returns.
 
         Parameters
         ----------
         question : Question
-            What was asked.
+            The question.
         answer : {"left", "right", "equal", "skip"}
-            Which is better; to skip is to say nothing, and not to be asked again.
+            The better side; "skip" gives no answer, and the pair is not asked again.
         """
-        if answer not in Line.ACTIONS[:-1]:
-            raise InputError(f"answer is {answer!r}; pass one of {', '.join(Line.ACTIONS[:-1])}.")
-        self._note(answer, question)
+        if answer not in PreferenceEntry.ACTIONS[:-1]:
+            raise InputError(f"answer is {answer!r}; pass one of {', '.join(PreferenceEntry.ACTIONS[:-1])}.")
+        self._record(answer, question)
 
     def undo(self) -> Question | None:
         """
-        Take the last answer, or the last skipping, back.
+        Withdraw the last answer or skip.
 
         Returns
         -------
         Question or None
-            What is asked again; None where nothing was answered.
+            The question, which is asked again; None if there is no answer.
         """
         last = self._answers.last
         if last is not None:
-            self._note("undo", last)
+            self._record("undo", last)
             self._next = (last, None)
         return last
 
     def ranking(self) -> Ranking | None:
         """
-        Order the things by what was answered.
+        Rank the items by the answers so far.
 
         Returns
         -------
         Ranking or None
-            None where nothing was answered.
+            None before the first answer.
         """
-        told = self._answers.told
-        return Ranking.of(self._model.learn(told).posterior()) if told else None
+        answers = self._answers.pairwise
+        return Ranking.of(self._model.learn(answers).posterior()) if answers else None
 
-    def progress(self) -> Progress:
+    def progress(self) -> PreferenceProgress:
         """
-        Say how far it has come.
+        Return the state of the session.
 
         Returns
         -------
-        Progress
-            With what the next answer is expected to tell.
+        PreferenceProgress
+            Counts of answers, and the expected information gain of the next one.
         """
-        answers = self._answers
-        told, repeats, n = answers.told, answers.repeats, len(self.choices)
-        return Progress(
-            answered=len(told), equal=sum(one.is_equal for one in told), skipped=answers.n_skipped,
+        answers, repeats, n = self._answers.pairwise, self._answers.repeats, len(self.items)
+        return PreferenceProgress(
+            answered=len(answers), equal=sum(one.is_equal for one in answers), skipped=self._answers.n_skipped,
             repeated=len(repeats), same=sum(repeats), gain=self._next[1] if self._next else None,
-            is_complete=len(answers.asked) == n * (n - 1) // 2,
+            is_complete=len(self._answers.asked) == n * (n - 1) // 2,
         )  # fmt: skip
 
-    def _note(self, action: str, question: Question) -> None:
-        names = self.choices.names
-        line = Line(action, names[question.left], names[question.right], question.by)
+    def _record(self, action: str, question: Question) -> None:
+        names = self.items.names
+        entry = PreferenceEntry(action, names[question.left], names[question.right], question.chosen_by)
         if self._journal is not None:
-            self._journal.append(line)
-        self._answers.take(line)
+            self._journal.append(entry)
+        self._answers.add(entry)
         self._next = None
 
-    def _chosen(self, rng: np.random.Generator) -> tuple[Question | None, float | None]:
-        told, asked = self._answers.told, self._answers.asked
+    def _choose(self, rng: np.random.Generator) -> tuple[Question | None, float | None]:
+        """The next question, and its expected information gain."""
+        answers, asked = self._answers.pairwise, self._answers.asked
         is_swapped, is_repeat = rng.random() < 0.5, rng.random() < self._repeat
         gain = None
-        if told:
-            gp = self._model.learn(told)
-            # what an answer tells depends on the noise, which few answers say little of
-            tol = self.tol if len(told) >= len(self.choices) else 0.0
-            how: dict[str, Any] = {"strategy": self._by, "asked": np.array(asked), "tol": tol}
-            found = suggest_pairs(gp, random_state=int(rng.integers(2**31)), **how)
-            if not len(found):
+        if answers:
+            gp = self._model.learn(answers)
+            # the gain depends on the noise, which is uncertain with few answers
+            tol = self.tol if len(answers) >= len(self.items) else 0.0
+            seed = int(rng.integers(2**31))
+            best = suggest_pairs(gp, strategy=self._strategy, asked=np.array(asked), tol=tol, random_state=seed)
+            if not len(best):
                 return None, None
             repeatable = self._answers.repeatable
             is_repeat &= len(repeatable) > 0
-            pair = repeatable[rng.integers(len(repeatable))] if is_repeat else tuple(found[0].tolist())
-            by = "repeat" if is_repeat else "model"
+            pair = repeatable[rng.integers(len(repeatable))] if is_repeat else tuple(best[0].tolist())
+            chosen_by = "repeat" if is_repeat else "model"
             (gain,) = gains(gp.posterior(), 2.0 * gp.sigma_**2, "bald", [pair]).tolist()
         else:
-            pairs = sorted(set(_all_pairs(len(self.choices), rng)) - set(asked))
+            pairs = sorted(set(_some_pairs(len(self.items), rng)) - set(asked))
             if not pairs:
                 return None, None
-            pair, by = pairs[rng.integers(len(pairs))], "start"
+            pair, chosen_by = pairs[rng.integers(len(pairs))], "start"
         left, right = reversed(pair) if is_swapped else pair
-        return Question(left, right, by), gain
+        return Question(left, right, chosen_by), gain
 
 
-def _all_pairs(n: int, rng: np.random.Generator) -> Iterable[tuple[int, int]]:
-    """Every pair of few things, some of many."""
+def _some_pairs(n: int, rng: np.random.Generator) -> Iterable[tuple[int, int]]:
+    """All pairs of up to 100 items, else 1,000 random pairs."""
     if n <= 100:
         return [(a, b) for a in range(n) for b in range(a + 1, n)]
     a = rng.integers(0, n, 1000)

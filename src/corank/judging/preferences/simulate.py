@@ -1,4 +1,4 @@
-"""Replays with a judged column: how soon the order is right when questions are chosen, and when they are not."""
+"""Replays with a simulated judge: how fast the ranking becomes right, for a strategy and for random questions."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.data.formats.items import Choices
+from corank.data.formats.items import Items
 from corank.errors import InputError
-from corank.judging.preferences.session import TOL, Asking
+from corank.judging.preferences.session import TOL, PreferenceSession
 from corank.metrics import disagreement_error
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Replay:
+class PreferenceReplay:
     """
-    One replay.
+    One replay of a session.
 
     Attributes
     ----------
     start : int
-        Its seed.
+        Random seed.
     disagreement : array of float
-        Share of all pairs that stand in the wrong order, after each question.
+        Share of all pairs in the wrong order, after each question.
     doubt : array of float
-        What the model took it for.
+        The model's estimate of this share.
     """
 
     start: int
@@ -41,57 +41,58 @@ class Replay:
 
 
 def simulate(
-    choices: Choices,
+    items: Items,
     y: NDArray[Any],
     starts: int = 5,
     *,
-    by: str = "bald",
+    strategy: str = "bald",
     tol: float = TOL,
     n_questions: int = 200,
     advance: Callable[[int], Any] | None = None,
-) -> list[Replay]:
+) -> list[PreferenceReplay]:
     """
-    Ask a judge who always answers by the judged column, and says of equal ones that they are.
+    Replay sessions with a judge who answers by a column of grades, ties included.
 
     Parameters
     ----------
-    choices : Choices
-        What to order.
+    items : Items
+        Items to rank.
     y : array of shape (n,)
-        How good each is.
+        Grade of each item.
     starts : int
-        Number of replays, each with a seed of its own.
-    by : {"bald", "entropy", "uncertainty", "random"}
-        What is worth asking.
+        Number of replays, with seeds 0, 1, ...
+    strategy : {"bald", "entropy", "uncertainty", "random"}
+        How to choose pairs, see `corank.suggest_pairs`.
     tol : float
-        What an answer must be expected to tell; a replay ends where none does.
+        Expected information gain below which a replay stops, see `PreferenceSession`.
     n_questions : int
-        Most questions of a replay.
+        Maximum number of questions of a replay.
     advance : callable, optional
-        Told of each question.
+        Called with 1 after each question, for a progress bar.
 
     Returns
     -------
-    list of Replay
-        One for each start.
+    list of PreferenceReplay
+        One per start.
     """
     y = np.asarray(y, dtype=np.float64)
     if len(np.unique(y)) < 2:
-        raise InputError("the judged column says the same of all; a replay needs one that says which are better.")
-    return [_replay(choices, y, start, by, tol, n_questions, advance or (lambda done: None)) for start in range(starts)]
+        raise InputError("all items have the same grade; a replay needs a column of at least two different grades.")
+    done = advance or (lambda n: None)
+    return [_replay(items, y, start, strategy, tol, n_questions, done) for start in range(starts)]
 
 
 def _replay(
-    choices: Choices, y: Floats, start: int, by: str, tol: float, most: int, advance: Callable[[int], Any]
-) -> Replay:
-    asking = Asking(choices, by=by, repeat=0.0, tol=tol, random_state=start)
-    found: list[tuple[float, float]] = []
-    while len(found) < most and (question := asking.next()) is not None:
+    items: Items, y: Floats, start: int, strategy: str, tol: float, most: int, advance: Callable[[int], Any]
+) -> PreferenceReplay:
+    session = PreferenceSession(items, strategy=strategy, repeat=0.0, tol=tol, random_state=start)
+    curve: list[tuple[float, float]] = []
+    while len(curve) < most and (question := session.next()) is not None:
         left, right = y[question.left], y[question.right]
-        asking.answer(question, "equal" if left == right else "left" if left > right else "right")
-        ranking = asking.ranking()
+        session.answer(question, "equal" if left == right else "left" if left > right else "right")
+        ranking = session.ranking()
         assert ranking is not None
-        found.append((float(disagreement_error(y, ranking.score)), ranking.doubt))
+        curve.append((float(disagreement_error(y, ranking.score)), ranking.doubt))
         advance(1)
-    disagreement, doubt = np.array(found).T
-    return Replay(start, disagreement, doubt)
+    disagreement, doubt = np.array(curve).T
+    return PreferenceReplay(start, disagreement, doubt)

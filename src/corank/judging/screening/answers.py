@@ -1,68 +1,119 @@
-"""Answers: what the lines of a journal amount to, one after the other."""
+"""The journal of a screening, and what its entries amount to."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar
 
 from corank.data.records.records import Records
 from corank.errors import InputError
-from corank.judging.screening.journal import Line
+from corank.judging.sessions.journal import Journal, JournalEntry
 
 
-class Answers:
+@dataclass(frozen=True)
+class ScreeningEntry(JournalEntry):
     """
-    What was answered so far.
+    One line of a screening journal.
 
-    records: what the lines speak of.
-    lines: those of a journal.
-
-    relevant: the answer for each record, by number, in the order of answering; `by` says how each was chosen.
-    later, notes, topic: what was put off, noted, and looked for.
+    action {"relevant", "not", "later", "undo", "note", "topic"}: what the judge did.
+    id: the record; empty for a topic.
+    by {"start", "model", "sample", "known"}: how the record was chosen; empty if that does not matter.
+    text: text of a note or topic.
     """
 
-    def __init__(self, records: Records, lines: Iterable[Line] = ()) -> None:
+    ACTIONS: ClassVar[tuple[str, ...]] = ("relevant", "not", "later", "undo", "note", "topic")
+
+    id: str = ""
+    by: str = ""
+    text: str = ""
+
+
+class ScreeningJournal(Journal[ScreeningEntry]):
+    """
+    The answers of one judge, one JSON line each, in a file that is locked while it is open.
+
+    Parameters
+    ----------
+    path : path
+        The file; it is created, with its folder, if it does not exist.
+
+    Attributes
+    ----------
+    path : Path
+        The file.
+    entries : list of ScreeningEntry
+        The entries so far.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "me.jsonl")
+    >>> with ScreeningJournal(path) as journal:
+    ...     journal.append(ScreeningEntry("relevant", "W1"))
+    >>> path.read_text()
+    '{"action": "relevant", "id": "W1"}\\n'
+    """
+
+    entry = ScreeningEntry
+    folder = "answers"
+
+
+class ScreeningAnswers:
+    """
+    The answers so far.
+
+    records: the records that entries name.
+    entries: entries of a journal.
+
+    relevant: the answer to each record, by number, in the order of answering.
+    chosen_by: how each of these records was chosen.
+    later, notes, topic: postponed records, notes and the topic.
+    """
+
+    def __init__(self, records: Records, entries: Iterable[ScreeningEntry] = ()) -> None:
         self._records = records
         self.relevant: dict[int, bool] = {}
-        self.by: dict[int, str] = {}
+        self.chosen_by: dict[int, str] = {}
         self.later: dict[int, None] = {}
         self.notes: dict[int, str] = {}
         self.topic = ""
-        self._done: list[int] = []
-        for line in lines:
-            self.take(line)
+        self._history: list[int] = []
+        for entry in entries:
+            self.add(entry)
 
-    def take(self, line: Line) -> None:
-        """Take one line."""
-        if line.action == "topic":
-            self.topic = line.text
+    def add(self, entry: ScreeningEntry) -> None:
+        """Apply one entry."""
+        if entry.action == "topic":
+            self.topic = entry.text
             return
-        if line.id not in self._records.number:
+        if entry.id not in self._records.number:
             raise InputError(
-                f"the journal speaks of a record {line.id!r}, which is not among the {len(self._records)} records; "
-                "open the file that it was begun with."
+                f"the journal has an answer about record {entry.id!r}, which is not one of the {len(self._records)} "
+                "records; open the file that the journal was started with."
             )
-        number = self._records.number[line.id]
-        if line.action == "note":
-            self.notes[number] = line.text
-        elif line.action == "undo":
+        number = self._records.number[entry.id]
+        if entry.action == "note":
+            self.notes[number] = entry.text
+        elif entry.action == "undo":
             self.relevant.pop(number, None)
-            self.by.pop(number, None)
+            self.chosen_by.pop(number, None)
             self.later.pop(number, None)
-            self._done = [one for one in self._done if one != number]
-        elif line.action == "later":
+            self._history = [one for one in self._history if one != number]
+        elif entry.action == "later":
             self.later[number] = None
-            self._done.append(number)
+            self._history.append(number)
         else:
             self.later.pop(number, None)
-            self.relevant[number] = line.action == "relevant"
-            self.by[number] = line.by
-            if line.by != "known":
-                self._done.append(number)
+            self.relevant[number] = entry.action == "relevant"
+            self.chosen_by[number] = entry.by
+            if entry.by != "known":
+                self._history.append(number)
 
     @property
     def last(self) -> int | None:
-        """The record that was answered or put off last."""
-        return self._done[-1] if self._done else None
+        """The record that was answered or postponed last."""
+        return self._history[-1] if self._history else None
 
     @property
     def n_found(self) -> int:
@@ -71,36 +122,36 @@ class Answers:
 
     @property
     def has_found(self) -> bool:
-        """Whether one is known."""
+        """Whether a relevant record is known."""
         return any(self.relevant.values())
 
     @property
     def beforehand(self) -> list[int]:
-        """Records that were known before reading began."""
-        return [number for number, by in self.by.items() if by == "known"]
+        """Records whose answer was known before the screening."""
+        return [number for number, way in self.chosen_by.items() if way == "known"]
 
     @property
     def n_known(self) -> int:
-        """Number of relevant ones among these."""
+        """Number of relevant records among these."""
         return sum(self.relevant[number] for number in self.beforehand)
 
     @property
     def is_sampled(self) -> bool:
-        """Whether random sampling began."""
-        return "sample" in self.by.values()
+        """Whether random sampling has begun."""
+        return "sample" in self.chosen_by.values()
 
     @property
     def before_sample(self) -> list[int]:
-        """Records that were answered when random sampling began; all of them where it did not."""
-        numbers, ways = [*self.by], [*self.by.values()]
+        """Records answered before random sampling began; all answered records if it has not."""
+        numbers, ways = [*self.chosen_by], [*self.chosen_by.values()]
         return numbers[: ways.index("sample")] if self.is_sampled else numbers
 
     @property
-    def ordered(self) -> list[int]:
-        """Records that were read in the order of the ranking, or before there was one, up to any sample."""
-        return [number for number in self.before_sample if self.by[number] != "known"]
+    def ranked(self) -> list[int]:
+        """Records read before any sample, in the order of reading; those known beforehand are left out."""
+        return [number for number in self.before_sample if self.chosen_by[number] != "known"]
 
     @property
     def finds(self) -> list[int]:
-        """Places of relevant records among these, from 1."""
-        return [place for place, number in enumerate(self.ordered, 1) if self.relevant[number]]
+        """Positions of the relevant records in `ranked`, from 1."""
+        return [place for place, number in enumerate(self.ranked, 1) if self.relevant[number]]

@@ -1,13 +1,14 @@
 """
-Model: weighted kernel least squares on the judged records, refitted after every answer.
+Weighted kernel least squares on the judged records, refitted after every answer.
 
-With t = ±1, weights w that sum to the number judged and let all relevant records together weigh ten times the others,
+With t = ±1 and weights w that sum to the number of judged records and give all relevant records together ten times the
+weight of the others,
 
     (K_JJ + λ diag(1/w)) a = t,    f = K_{·J} a.
 
-Solved by conjugate gradients from the last coefficients on I + S K_JJ S, S = diag(√(w/λ)): three steps as a rule. All
-weights change with every answer, so that a decomposition could not be updated. O(m² + n m) with the whole kernel, else
-O(non-zeros) a step: no m × m matrix is ever held.
+Conjugate gradients start from the last coefficients and solve with I + S K_JJ S, S = diag(√(w/λ)), usually in three
+steps. All weights change with every answer, so that a factorisation could not be updated. Cost: O(m² + n m) with the
+full kernel, else O(non-zeros) per step; no m × m matrix is built then.
 """
 
 from __future__ import annotations
@@ -27,26 +28,26 @@ Floats = NDArray[np.float64]
 Product = Callable[[Floats], NDArray[np.floating[Any]]]
 
 
-class Model:
+class ScreeningModel:
     """
-    What the answers so far say of every record.
+    Scores of all records by the answers so far.
 
-    views: the records.
+    views: views of the records.
     """
 
     def __init__(self, views: Views) -> None:
         self.views = views
         n = len(views)
-        self._a = np.zeros(n)  # of all records, 0 where not judged
-        self._rows: list[int] = []  # whose similarities the corner below holds, in this order
+        self._a = np.zeros(n)  # one per record, 0 if not judged
+        self._rows: list[int] = []  # records of the rows of _corner, in this order
         self._corner = np.empty((n, n), np.float32) if views.whole is not None else None
 
     def scores(self, judged: Sequence[int], relevant: Sequence[bool]) -> NDArray[np.float32]:
         """
         Refit, and score every record.
 
-        judged: numbers of the judged records; cheap where it begins as in the last call.
-        relevant: the answer for each.
+        judged: numbers of the judged records; fast if they extend those of the last call.
+        relevant: the answer to each.
         """
         rows, target, views = np.array(judged, dtype=np.intp), np.where(relevant, 1.0, -1.0), self.views
         ridge, start = PENALTY / weights(target), self._a[rows]
@@ -58,9 +59,9 @@ class Model:
         few = views.take(rows)
         a = solve(lambda x: few.times(few, x) + few.own * x, ridge, target, start)
         self._a[rows] = a
-        found = views.times(few, a)
-        found[rows] += few.own * a.astype(np.float32)
-        return found
+        scores = views.times(few, a)
+        scores[rows] += few.own * a.astype(np.float32)
+        return scores
 
     def _corner_of(self, rows: NDArray[np.intp]) -> NDArray[np.float32]:
         assert self._corner is not None
@@ -80,15 +81,15 @@ class Model:
 
 def weights(target: Floats) -> Floats:
     """
-    Weigh the judged records: relevant ones together ten times the others, which sums to their number.
+    Weight the judged records: the relevant ones together ten times the others; weights sum to their number.
 
-    target: ±1; where all are alike, all weigh 1.
+    target: ±1; if all are equal, all weights are 1.
     """
     relevant = target > 0
-    found, others = np.count_nonzero(relevant), np.count_nonzero(~relevant)
-    if not (found and others):
+    n_relevant, n_others = np.count_nonzero(relevant), np.count_nonzero(~relevant)
+    if not (n_relevant and n_others):
         return np.ones(len(target))
-    weight = np.where(relevant, 1.0, found / (BALANCE * others))
+    weight = np.where(relevant, 1.0, n_relevant / (BALANCE * n_others))
     return np.asarray(weight * (len(target) / weight.sum()))
 
 
@@ -96,8 +97,8 @@ def solve(product: Product, ridge: Floats, target: Floats, start: Floats) -> Flo
     """
     Solve (K + diag(ridge)) a = target by conjugate gradients.
 
-    product: multiplies by K.
-    start: where to begin.
+    product: multiplies a vector by K.
+    start: initial value.
     """
     scale = 1.0 / np.sqrt(ridge)
 
@@ -107,9 +108,9 @@ def solve(product: Product, ridge: Floats, target: Floats, start: Floats) -> Flo
     b = start / scale
     residual = scale * target - apply(b)
     direction, size = residual.copy(), residual @ residual
-    enough = TOLERANCE**2 * ((scale * target) @ (scale * target))
+    tolerance = TOLERANCE**2 * ((scale * target) @ (scale * target))
     for _ in range(MOST_STEPS):
-        if size <= enough:
+        if size <= tolerance:
             break
         image = apply(direction)
         step = size / (direction @ image)

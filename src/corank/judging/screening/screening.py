@@ -1,54 +1,47 @@
-"""Screening: which record to read next, what was answered, and how much is probably still to be found."""
+"""A screening session: the next record to read, the answers, and an estimate of the recall."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from corank.data.records.records import Records
 from corank.errors import InputError
-from corank.judging.screening.answers import Answers
-from corank.judging.screening.journal import Line
-from corank.judging.screening.model import Model
-from corank.judging.screening.sample import Sample
-from corank.judging.screening.start import choose_first
-from corank.judging.screening.stopping import Estimate, Rule
+from corank.judging.screening.answers import ScreeningAnswers, ScreeningEntry, ScreeningJournal
+from corank.judging.screening.model import ScreeningModel
+from corank.judging.screening.stopping import RandomSample, RecallEstimate, stopping_rule
 from corank.judging.screening.views import Views, make_views
 from corank.parameters import is_whole
 
-if TYPE_CHECKING:
-    from corank.judging.screening.journal import Journal
-
 
 @dataclass(frozen=True)
-class Progress:
+class ScreeningProgress:
     """
-    How far a screening has come.
+    State of a screening.
 
     Attributes
     ----------
     n : int
         Number of records.
     read : int
-        Records that were answered, those known beforehand among them.
+        Number of answered records, including those known beforehand.
     found : int
-        Relevant ones among them.
-    estimate : Estimate or None
-        What is probably still unread, by the model of finds; None before five finds, and once a random sample began.
+        Number of relevant records among them.
+    estimate : RecallEstimate or None
+        Estimate of the recall; None before five finds, and once a random sample has begun.
     may_stop : bool
-        Whether the rule says that the target is reached.
+        Whether the stopping rule says that the target is reached.
     to_sample : int
-        With the rule ``"sample"``, records of the random sample up to its next test, if sampling began or begins now.
+        With the rule ``"sample"``, number of records of the random sample up to its next test.
     """
 
     n: int
     read: int
     found: int
-    estimate: Estimate | None
+    estimate: RecallEstimate | None
     may_stop: bool
     to_sample: int
 
@@ -57,31 +50,33 @@ class Screening:
     """
     Find nearly all relevant records while reading few.
 
-    The record with the highest score is read next; every answer refits the model (see
-    `corank.judging.screening.model`). Until the first relevant record is known, records are chosen in turn by likeness
-    to the topic, by how many others they resemble, and at random.
+    The record with the highest score is read next, and every answer refits the model (see
+    `corank.judging.screening.model`). Until the first relevant record is found, three ways of choosing take turns: the
+    record most similar to the topic, the record most similar to all others, and a random record.
 
     Parameters
     ----------
     records : Records
-        What to screen; labels are not looked at.
+        Records to screen; their labels are not used.
     topic : str, optional
-        What relevant records are about; used until the first is found.
+        Description of relevant records; used until the first one is found.
     known : iterable of str
-        Ids of records that are known to be relevant.
+        Ids of records known to be relevant.
     rejected : iterable of str
-        Ids of records that are known not to be.
-    journal : Journal, optional
-        Where answers are kept; those that it holds are taken up.
+        Ids of records known to be irrelevant.
+    journal : ScreeningJournal, optional
+        Journal that keeps the answers; answers in it are used.
     rule : {"decline", "poisson", "sample"}
-        When reading may stop: a careful model of finds, a cheap one, or the cheap one and then a random sample of the
-        unread that proves the target (see `corank.judging.screening.stopping`).
-    target, confidence : float
-        The recall that is wanted, and how sure of it one must be.
+        When reading may stop: by a careful model of the finds, by a cheap model, or by the cheap model and a random
+        sample of the unread as proof (see `corank.judging.screening.stopping`).
+    target : float
+        Recall to reach.
+    confidence : float
+        Required probability that the target is reached.
     random_state : int
-        Seed of the records that are chosen at random.
+        Random seed.
     views : Views, optional
-        Made from the same records before.
+        Views of the same records, made before.
 
     Examples
     --------
@@ -100,7 +95,7 @@ class Screening:
         topic: str | None = None,
         known: Iterable[str] = (),
         rejected: Iterable[str] = (),
-        journal: Journal | None = None,
+        journal: ScreeningJournal | None = None,
         rule: str = "decline",
         target: float = 0.95,
         confidence: float = 0.95,
@@ -110,18 +105,18 @@ class Screening:
         self.records = records
         self._seed = random_state
         self._journal = journal
-        self._answers = Answers(records, journal.lines if journal else ())
+        self._answers = ScreeningAnswers(records, journal.entries if journal else ())
         start = dict.fromkeys(records.numbers_of(known), "relevant")
         start |= dict.fromkeys(records.numbers_of(rejected), "not")
         start = {number: action for number, action in start.items() if number not in self._answers.relevant}
         n_known = len(start) + len(self._answers.beforehand)
-        self._rule = Rule(rule, len(records) - n_known, target, confidence)
+        self._rule = stopping_rule(rule, len(records) - n_known, target, confidence)
         self._views = views if views is not None else make_views(records)
-        self._model = Model(self._views)
+        self._model = ScreeningModel(self._views)
         for number, action in start.items():
-            self._note(Line(action, records.ids[number], "known"))
+            self._record(ScreeningEntry(action, records.ids[number], "known"))
         if topic and topic != self._answers.topic:
-            self._note(Line("topic", text=topic))
+            self._record(ScreeningEntry("topic", text=topic))
         self._scores: NDArray[np.float32] | None = None
         self._foreseen: tuple[int, dict[bool, NDArray[np.float32]]] | None = None
 
@@ -132,35 +127,35 @@ class Screening:
         Returns
         -------
         int or None
-            Its number, from 0; None where every record was answered. Records put off come when no other is left.
+            Its number, from 0; None if every record is answered. Postponed records come when no other is left.
         """
         unread = self._unread()
         return None if not len(unread) else int(self._choose(unread))
 
     def answer(self, record: int, relevant: bool) -> None:
         """
-        Take an answer; it is on the disk when this returns, where there is a journal.
+        Record an answer. If there is a journal, the answer is on the disk when this returns.
 
         Parameters
         ----------
         record : int
-            Number of the record; any that is not answered.
+            Number of the record, which must not be answered yet.
         relevant : bool
             Whether it is relevant.
         """
         self._require(record)
         if record in self._answers.relevant:
-            raise InputError(f"record {self.records.ids[record]!r} was answered; take that back first with undo().")
+            raise InputError(f"record {self.records.ids[record]!r} is answered; withdraw the answer first with undo().")
         sample = self._sample()
-        is_sampled = sample is not None and record in sample.left
-        by = "sample" if is_sampled else "model" if self._answers.has_found else "start"
-        self._note(Line("relevant" if relevant else "not", self.records.ids[record], by))
+        is_in_sample = sample is not None and record in sample.left
+        chosen_by = "sample" if is_in_sample else "model" if self._answers.has_found else "start"
+        self._record(ScreeningEntry("relevant" if relevant else "not", self.records.ids[record], chosen_by))
         foreseen, self._foreseen = self._foreseen, None
         self._scores = foreseen[1].get(relevant) if foreseen is not None and foreseen[0] == record else None
 
     def later(self, record: int) -> None:
         """
-        Put a record off until no other is left.
+        Postpone a record until no other is left.
 
         Parameters
         ----------
@@ -168,90 +163,93 @@ class Screening:
             Number of the record.
         """
         self._require(record)
-        self._note(Line("later", self.records.ids[record]))
+        self._record(ScreeningEntry("later", self.records.ids[record]))
 
     def note(self, record: int, text: str) -> None:
         """
-        Keep a note with a record.
+        Attach a note to a record.
 
         Parameters
         ----------
         record : int
             Number of the record.
         text : str
-            The note; it takes the place of an older one.
+            The note; it replaces an older one.
         """
         self._require(record)
-        self._note(Line("note", self.records.ids[record], text=text))
+        self._record(ScreeningEntry("note", self.records.ids[record], text=text))
 
     def undo(self) -> int | None:
         """
-        Take the last answer, or the last putting off, back.
+        Withdraw the last answer or postponement.
 
         Returns
         -------
         int or None
-            Number of the record, which is to be answered again; None where nothing was answered.
+            Number of the record, which is to be answered again; None if there is no answer.
         """
         last = self._answers.last
         if last is None:
             return None
-        self._note(Line("undo", self.records.ids[last]))
+        self._record(ScreeningEntry("undo", self.records.ids[last]))
         self._scores = self._foreseen = None
         return last
 
     def foresee(self, record: int) -> None:
         """
-        Learn both answers to a record while it is being read, so that the next one is known at once.
+        Fit the model for both answers to a record while it is being read, so that `next` returns at once.
 
         Parameters
         ----------
         record : int
-            Number of the record that is being read.
+            Number of the record.
         """
         self._require(record)
         judged, self._foreseen = self._answers.relevant, None
         if record not in judged:
-            learns = (False, True) if self._answers.has_found else (True,)
+            possible = (False, True) if self._answers.has_found else (True,)
             numbers, answers = [*judged, record], [*judged.values()]
-            self._foreseen = (record, {answer: self._model.scores(numbers, [*answers, answer]) for answer in learns})
+            self._foreseen = (record, {answer: self._model.scores(numbers, [*answers, answer]) for answer in possible})
 
-    def progress(self) -> Progress:
+    def progress(self) -> ScreeningProgress:
         """
-        Say how far it has come.
+        Return the state of the screening.
 
         Returns
         -------
-        Progress
-            With an estimate of the recall.
+        ScreeningProgress
+            Counts, an estimate of the recall, and whether reading may stop.
         """
-        answers, rule = self._answers, self._rule
-        finds, read = answers.finds, len(answers.ordered)
-        estimate = None if answers.is_sampled else rule.estimate(finds, read, answers.n_known)
+        answers = self._answers
+        estimate = None
+        if not answers.is_sampled:
+            estimate = self._rule.estimate(answers.finds, len(answers.ranked), answers.n_known)
         sample = self._sample()
         to_sample = len(sample.left) if sample is not None else 0
         may_stop = self.unread == 0 or (self._may_stop() and not to_sample)
-        return Progress(len(self.records), len(answers.relevant), answers.n_found, estimate, may_stop, to_sample)
+        return ScreeningProgress(
+            len(self.records), len(answers.relevant), answers.n_found, estimate, may_stop, to_sample
+        )
 
     @property
     def answers(self) -> dict[int, bool]:
-        """What was answered, by the number of the record, in the order of answering."""
+        """The answers by record number, in the order of answering."""
         return dict(self._answers.relevant)
 
     @property
     def notes(self) -> dict[int, str]:
-        """Notes, by the number of the record."""
+        """The notes by record number."""
         return dict(self._answers.notes)
 
     @property
     def unread(self) -> int:
-        """Number of records that are not answered."""
+        """Number of records without an answer."""
         return len(self.records) - len(self._answers.relevant)
 
-    def _note(self, line: Line) -> None:
+    def _record(self, entry: ScreeningEntry) -> None:
         if self._journal is not None:
-            self._journal.append(line)
-        self._answers.take(line)
+            self._journal.append(entry)
+        self._answers.add(entry)
 
     def _require(self, record: int) -> None:
         if not (is_whole(record) and 0 <= record < len(self.records)):
@@ -275,14 +273,42 @@ class Screening:
         return int(unread[np.argmax(self._scores[unread])])
 
     def _may_stop(self) -> bool:
-        """Whether ranked reading may stop; once a sample was begun, it did."""
+        """Whether ranked reading may stop; it did if a sample has begun."""
         answers = self._answers
-        if self._rule.name == "sample" and answers.is_sampled:
+        if self._rule.needs_sample and answers.is_sampled:
             return True
-        return self._rule.advises(answers.finds, len(answers.ordered), answers.n_known)
+        return self._rule.advises(answers.finds, len(answers.ranked), answers.n_known)
 
-    def _sample(self) -> Sample | None:
-        """The random sample, where the rule asks for one and it began or is to begin; None in ranked reading."""
-        if self._rule.name != "sample" or not self._may_stop():
+    def _sample(self) -> RandomSample | None:
+        """The random sample, if the rule needs one and ranked reading may stop."""
+        if not (self._rule.needs_sample and self._may_stop()):
             return None
-        return Sample(self._answers, len(self.records), self._rule, self._seed)
+        return RandomSample(self._answers, len(self.records), self._rule, self._seed)
+
+
+def choose_first(
+    views: Views, unread: NDArray[np.intp], rejected: Iterable[int], *, topic: str = "", seed: int = 0
+) -> int:
+    """
+    Choose a record while no relevant one is known: most similar to the topic, most typical, and random, in turn.
+
+    A typical record is similar to many records and to few rejected ones. The topic is not used as a relevant record: it
+    has no citations, and the model would learn that.
+
+    unread: numbers of the records to choose from.
+    rejected: numbers of the records found irrelevant.
+    topic: description of relevant records; without it the other two ways take turns.
+    seed: random seed.
+    """
+    irrelevant = np.array([*rejected], dtype=np.intp)
+    ways = ["topic", "typical", "random"] if topic else ["typical", "random"]
+    way = ways[len(irrelevant) % len(ways)]
+    if way == "random":
+        return int(np.random.default_rng([seed, len(irrelevant)]).choice(unread))
+    if way == "topic":
+        scores = views.likeness(topic)
+    else:
+        scores = views.typical
+        if len(irrelevant):
+            scores = scores - views.times(views.take(irrelevant), np.full(len(irrelevant), 1 / len(irrelevant)))
+    return int(unread[np.argmax(scores[unread])])

@@ -1,40 +1,42 @@
-"""Replays of judged records: how soon the relevant ones are found, and what a stopping rule would have cost."""
+"""Replays of judged records: how fast the relevant ones are found, and where a stopping rule stops."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from corank.data.durable.atomic import atomic_file
 from corank.data.records.records import Records
-from corank.errors import InputError
+from corank.errors import InputError, import_extra
 from corank.judging.screening.screening import Screening
-from corank.judging.screening.stopping import Plan, Rule
+from corank.judging.screening.stopping import StoppingRule, stopping_rule
 from corank.judging.screening.views import Views, make_views
 
 
 @dataclass(frozen=True, eq=False)
-class Replay:
+class ScreeningReplay:
     """
-    One replay, from one relevant and one other record on; all shares are of the records without these two.
+    One replay, which starts from one relevant and one irrelevant record; all shares leave these two out.
 
     Attributes
     ----------
     start : int
         Seed that chose the two records.
     order : array of int
-        Numbers of the records, as they were read.
+        Numbers of the records, in the order of reading.
     found : array of bool
         Which of them are relevant.
     seconds : float
-        Time for all of it.
+        Time of the replay.
     stop : int
-        Records read when the stopping rule said so.
+        Number of records read when the stopping rule stopped.
     stop_recall : float
-        Share of all relevant records that was known then, that of the start among them.
+        Recall at that point, including the record of the start.
     """
 
     start: int
@@ -51,32 +53,32 @@ class Replay:
 
     @property
     def atd(self) -> float:
-        """Average time to discovery: mean place of the relevant records, as a share."""
+        """Average time to discovery: mean position of the relevant records, as a share of the records."""
         return float((np.flatnonzero(self.found) + 1).mean() / len(self.found))
 
     @property
     def wss95(self) -> float:
-        """Work saved over sampling: the share that is unread when 95 % are found, less 5 %."""
+        """Work saved over sampling: share of unread records when 95 % are found, minus 5 %."""
         return 1 - self.at(0.95) / len(self.found) - 0.05
 
     @property
     def recall10(self) -> float:
-        """Recall after a tenth of the records."""
+        """Recall after 10 % of the records."""
         return float(self.curve[int(np.ceil(0.1 * len(self.found))) - 1])
 
     def at(self, recall: float) -> int:
         """
-        Say when a recall was reached.
+        Return when a recall is reached.
 
         Parameters
         ----------
         recall : float
-            A share of the relevant records.
+            Share of the relevant records.
 
         Returns
         -------
         int
-            Number of records read by then.
+            Number of records read until then.
         """
         return int(np.argmax(self.curve >= recall - 1e-12)) + 1
 
@@ -89,49 +91,49 @@ def simulate(
     target: float = 0.95,
     confidence: float = 0.95,
     views: Views | None = None,
-) -> list[Replay]:
+) -> list[ScreeningReplay]:
     """
-    Replay a collection that is judged throughout, from several starts.
+    Replay a fully judged collection from several starts.
 
-    A start is one relevant and one other record; ``numpy.random.default_rng(seed)`` chooses first among the relevant
-    ones, then among the others.
+    A start is one relevant and one irrelevant record; ``numpy.random.default_rng(seed)`` draws the relevant one first.
 
     Parameters
     ----------
     records : Records
-        With a label for every record.
+        Records with a label each.
     starts : int or iterable of int
         Number of starts, or their seeds.
     rule : {"decline", "poisson", "sample"}
-        When reading would have stopped; it is replayed to the end all the same.
+        Stopping rule; the replay itself continues to the end.
     target, confidence : float
-        What the rule aims at.
+        Recall to reach, and the required probability that it is reached.
     views : Views, optional
-        Made from the same records before.
+        Views of the same records, made before.
 
     Returns
     -------
-    list of Replay
-        One for each start.
+    list of ScreeningReplay
+        One per start.
     """
     unjudged = int(np.isnan(records.labels).sum())
     if unjudged:
         raise InputError(
-            f"{unjudged} of {len(records)} records are not judged; a replay needs an answer for each, 1 or 0 in a "
-            "column such as included."
+            f"{unjudged} of {len(records)} records are not judged; a replay needs 1 or 0 for each record, in a column "
+            "such as included."
         )
     y = records.labels == 1
     if y.sum() < 2 or y.all():
         raise InputError(
-            f"{int(y.sum())} of {len(records)} records are relevant; a replay needs two relevant ones and one other."
+            f"{int(y.sum())} of {len(records)} records are relevant; a replay needs two relevant records and one "
+            "irrelevant record."
         )
     seeds = list(range(starts)) if isinstance(starts, int) else list(starts)
-    stopping = Rule(rule, len(records) - 2, target, confidence)
+    stopping = stopping_rule(rule, len(records) - 2, target, confidence)
     made = make_views(records) if views is None else views
     return [_replay(records, y, seed, stopping, made) for seed in seeds]
 
 
-def _replay(records: Records, y: NDArray[np.bool_], seed: int, rule: Rule, views: Views) -> Replay:
+def _replay(records: Records, y: NDArray[np.bool_], seed: int, rule: StoppingRule, views: Views) -> ScreeningReplay:
     began = time.perf_counter()
     known, rejected = (records.ids[number] for number in start_pair(y, seed))
     screening = Screening(records, known=[known], rejected=[rejected], views=views)
@@ -141,32 +143,40 @@ def _replay(records: Records, y: NDArray[np.bool_], seed: int, rule: Rule, views
         order.append(record)
     seconds = time.perf_counter() - began
     found = y[order]
-    stop, n_found = stopped(found, rule, np.random.default_rng(seed))
-    return Replay(seed, np.array(order), found, seconds, stop, n_found / int(y.sum()))
+    stop, n_known = rule.replay(found, np.random.default_rng(seed))
+    return ScreeningReplay(seed, np.array(order), found, seconds, stop, n_known / int(y.sum()))
 
 
 def start_pair(y: NDArray[np.bool_], seed: int) -> tuple[int, int]:
-    """Choose a relevant record, then another one."""
+    """Draw a relevant record, then an irrelevant one."""
     rng = np.random.default_rng(seed)
     return int(rng.choice(np.flatnonzero(y))), int(rng.choice(np.flatnonzero(~y)))
 
 
-def stopped(found: NDArray[np.bool_], rule: Rule, rng: np.random.Generator) -> tuple[int, int]:
+def plot_recall(replays: Sequence[ScreeningReplay], path: Path, *, title: str = "", overwrite: bool = False) -> None:
     """
-    Replay a stopping rule.
+    Plot the recall of each replay against the share of records read, with the diagonal of random reading.
 
-    found: whether each record is relevant, in the order of reading; one more relevant record is known.
-    rng: draws the sample, where the rule has one.
-    Returns: the number of records read, and of relevant ones known.
+    path: the PNG file to write.
+    overwrite: whether an existing file is replaced.
     """
-    finds = (np.flatnonzero(found) + 1).tolist()
-    read = next(
-        (look for look in rule.looks if rule.advises([place for place in finds if place <= look], look, 1)), len(found)
-    )
-    known = 1 + int(found[:read].sum())
-    if rule.name != "sample":
-        return read, known
-    rest = found[read:]
-    plan, labels = Plan(len(rest), known, rule.target, rule.confidence), rest[rng.permutation(len(rest))].tolist()
-    sample = next(size for size in [0, *plan.sizes] if plan.proves(labels[:size]))
-    return read + sample, known + sum(labels[:sample])
+    import_extra("matplotlib", "report")
+    # no window and no global state of pyplot
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6.4, 4.4), layout="constrained")
+    FigureCanvasAgg(figure)
+    panel = figure.subplots()
+    panel.plot([0, 1], [0, 1], color="0.7", linestyle="--", linewidth=0.8, label="at random")
+    panel.axhline(0.95, color="0.8", linewidth=0.8)
+    for replay in replays:
+        n = len(replay.found)
+        shares, recall = np.arange(n + 1) / n, np.r_[0.0, replay.curve]
+        label = "replays; dots: the stopping rule stops" if replay is replays[0] else None
+        panel.step(shares, recall, where="post", color="C0", alpha=0.5, linewidth=1, label=label)
+        panel.plot(replay.stop / n, recall[min(replay.stop, n)], marker="o", color="C0", markersize=4)
+    panel.set(xlabel="share of records read", ylabel="recall", title=title, xlim=(0, 1), ylim=(0, 1.02))
+    panel.legend(loc="lower right", frameon=False)
+    with atomic_file(path, overwrite=overwrite) as scratch:
+        figure.savefig(scratch, format="png", dpi=130)

@@ -1,57 +1,56 @@
 """
-When to stop: what the finds so far say of those that are still unread, and a sample that proves it.
+Stopping rules: estimate from the finds so far how many relevant records are still unread.
 
-Finds are taken for a Poisson process over the order of reading whose rate falls: at place i of n it is in proportion to
+Finds are modelled as a Poisson process over the order of reading, with a declining rate. At position i of n it is
+proportional to
 
     h(i) = (1 − ε) e^(−b (i/n)^c) / Σ + ε / n.
 
-With b and c on a grid (equal prior), the number of relevant records among the unread is negative binomial for each of
-them; their average says how probable the target is. Two such rules are offered, and one that assumes no model:
-
-* ``"decline"``: c of .3 to 1 and ε = .02, a fiftieth of the relevant records spread evenly, which no ranking finds.
-* ``"poisson"``, the cheap one: c = 1, ε = 0, asked to be 99 % sure because its model is too simple. Its misses end a
-  few percent below the target.
-* ``"sample"``: read as the cheap rule says, then a random sample of the unread on a plan that is fixed beforehand.
-  Exact tests share the allowed error (half, a quarter, ...), so that the stated confidence holds whatever the ranking
-  did, if every answer is right. Below a hundred relevant records it costs most of the reading.
+b and c lie on a grid with a uniform prior. For each of them the number of relevant records among the unread is negative
+binomial; the mixture gives the probability that the target recall is reached. To add a rule, write a subclass of
+`StoppingRule` and list it in `STOPPING_RULES`.
 """
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc, gammaln
 
 from corank.errors import InputError, suggest_names
+from corank.judging.screening.answers import ScreeningAnswers
 
 LEAST_FOUND = 5
-"""Finds without which nothing is estimated."""
+"""Number of finds below which no estimate is made."""
 PLACES = 2000
-"""Places that cumulated rates are tabulated at, at most; between them they are interpolated."""
+"""Maximum number of positions at which cumulated rates are tabulated; they are interpolated in between."""
 GROWTH = 1.25
-"""By how much each sample is larger than the last one."""
+"""Ratio of successive sample sizes."""
 
 Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Estimate:
+class RecallEstimate:
     """
-    What is probably still unread.
+    Estimate of the recall reached so far.
 
     Attributes
     ----------
     recall : float
-        Share of the relevant records that was found, its median.
+        Posterior median of the recall.
     low, high : float
-        The middle 95 % of it.
+        Central 95 % interval of the recall.
     expected : float
-        Relevant records among the next 100 that are read.
+        Expected number of relevant records among the next 100.
     chance : float
         Probability that the target is reached.
     """
@@ -64,11 +63,11 @@ class Estimate:
 
 
 @dataclass(frozen=True, eq=False)
-class Decline:
+class DecliningRate:
     """
-    Rates that fall along the reading.
+    Poisson process with a declining rate.
 
-    n: number of records that are read in order, from first to last.
+    n: number of records that are read in the order of the ranking.
     shapes: values of c.
     slopes: values of b.
     background: ε.
@@ -79,26 +78,27 @@ class Decline:
     slopes: Floats
     background: float
 
-    def estimate(self, finds: Sequence[int], read: int, known: int, target: float) -> Estimate | None:
+    def estimate(self, finds: Sequence[int], read: int, known: int, target: float) -> RecallEstimate | None:
         """
-        Estimate what is unread.
+        Estimate the recall.
 
-        finds: places of the relevant records that were read in order, from 1.
-        read: number of records read in order.
-        known: relevant records that were known beforehand.
-        target: the recall that is wanted.
-        Returns: None where too little was found.
+        finds: positions of the relevant records in the order of reading, from 1.
+        read: number of records read.
+        known: number of relevant records known beforehand.
+        target: the recall to be reached.
+        Returns: None with fewer than `LEAST_FOUND` finds.
         """
         if len(finds) < LEAST_FOUND:
             return None
-        at_most, belief = self._missing(finds, read)
+        at_most, posterior = self._missing(finds, read)
         most, found = self.n - read, len(finds) + known
         middle, low, high = (found / (found + _quantile(at_most, level, most)) for level in (0.5, 0.975, 0.025))
         soon = self._cumulated(min(read + 100, self.n)) / self._cumulated(read) - 1
-        return Estimate(middle, low, high, float(len(finds) * belief @ soon), self.chance(finds, read, known, target))
+        expected = float(len(finds) * posterior @ soon)
+        return RecallEstimate(middle, low, high, expected, self.chance(finds, read, known, target))
 
     def chance(self, finds: Sequence[int], read: int, known: int, target: float) -> float:
-        """Say how probable it is that the target is reached; 0 where too little was found. See `estimate`."""
+        """Return the probability that the target is reached; 0 with fewer than `LEAST_FOUND` finds."""
         allowed = missing_allowed(len(finds) + known, target)
         if len(finds) < LEAST_FOUND or allowed >= self.n - read:
             return float(len(finds) >= LEAST_FOUND)
@@ -106,16 +106,15 @@ class Decline:
 
     def _missing(self, finds: Sequence[int], read: int) -> tuple[Callable[[int], float], Floats]:
         """
-        Return the distribution of the number of relevant records among the unread, and the belief in each rate.
-
-        Where a share of the finds is seen, the unseen ones are negative binomial, whose sum is a beta integral.
+        Return the distribution function of the number of relevant records among the unread, and the posterior of the
+        rates. Given the share of the rate that was read, that number is negative binomial; its sum is a beta integral.
         """
         r, seen = len(finds), self._cumulated(read)
         evidence = self._log_rates(np.array(finds)).sum(axis=1) - r * np.log(seen)
-        belief = np.exp(evidence - evidence.max())
-        belief /= belief.sum()
+        posterior = np.exp(evidence - evidence.max())
+        posterior /= posterior.sum()
         share = np.minimum(seen / self._cumulated(self.n), 1.0)
-        return lambda missing: float(belief @ betainc(r, missing + 1, share)), belief
+        return lambda missing: float(posterior @ betainc(r, missing + 1, share)), posterior
 
     @cached_property
     def _grid(self) -> tuple[Floats, Floats]:
@@ -124,8 +123,8 @@ class Decline:
 
     @cached_property
     def _table(self) -> tuple[Floats, Floats]:
-        """Places, and for each b and c the rates summed up to them."""
-        begin = np.arange(min(self.n, PLACES // 2))  # where rates fall fast, place by place
+        """Positions, and for each b and c the cumulated rate up to them."""
+        begin = np.arange(min(self.n, PLACES // 2))  # every position where rates decline fast
         edges = np.unique(np.r_[begin, np.linspace(len(begin), self.n, min(self.n, PLACES) + 1).round()])
         middles, widths = (edges[1:] + edges[:-1] + 1) / 2, np.diff(edges)
         b, c = self._grid
@@ -146,73 +145,143 @@ class Decline:
         return np.log(np.maximum((1 - self.background) * falling + self.background / self.n, 1e-300))
 
 
-RULES = ("decline", "poisson", "sample")
 SLOPES = np.r_[0.0, np.geomspace(0.5, 200, 40)]
 
 
 @dataclass(frozen=True)
-class Rule:
+class StoppingRule(ABC):
     """
-    When reading may stop.
+    When ranked reading may stop.
 
-    name {"decline", "poisson", "sample"}: as above.
-    n: number of records that are read in order.
-    target, confidence: the recall that is wanted, and how sure of it one must be.
+    n: number of records that are read in the order of the ranking.
+    target: the recall to be reached.
+    confidence: required probability that it is reached.
     """
 
-    name: str
+    needs_sample: ClassVar[bool] = False
+    """Whether a random sample of the unread must confirm the target."""
+
     n: int
     target: float = 0.95
     confidence: float = 0.95
 
     def __post_init__(self) -> None:
-        if self.name not in RULES:
-            raise InputError(f"rule is {self.name!r}; {suggest_names(self.name, RULES)}.")
         for name in ("target", "confidence"):
             if not 0.0 < getattr(self, name) < 1.0:
                 raise InputError(f"{name} is {getattr(self, name)!r}; pass a number above 0 and below 1, such as 0.95.")
 
-    def estimate(self, finds: Sequence[int], read: int, known: int) -> Estimate | None:
-        """Estimate what is unread after so many records; see `Decline.estimate`."""
-        return self._careful.estimate(finds, read, known, self.target)
+    @abstractmethod
+    def is_reached(self, finds: Sequence[int], read: int, known: int) -> bool:
+        """Decide at one look; parameters as in `DecliningRate.estimate`."""
 
     def advises(self, finds: Sequence[int], read: int, known: int) -> bool:
         """
-        Say whether reading may stop; ``"sample"`` says whether sampling may begin.
+        Return whether ranked reading may stop; if the rule needs a sample, whether sampling may begin.
 
-        finds, read, known: as in `Decline.estimate`; what came after the last look is not considered.
+        finds, read, known: as in `DecliningRate.estimate`; finds after the last look are ignored.
         """
-        passed = len(range(self.looks.start, min(read, self.n) + 1, self.looks.step))
-        looked = self.looks[min(passed, len(self.looks)) - 1] if passed and self.looks else 0
-        if read >= self.n or not looked:
+        n_looks = len(range(self.looks.start, min(read, self.n) + 1, self.looks.step))
+        look = self.looks[min(n_looks, len(self.looks)) - 1] if n_looks and self.looks else 0
+        if read >= self.n or not look:
             return read >= self.n
-        past = [place for place in finds if place <= looked]
-        model, level = (self._careful, self.confidence)
-        if self.name != "decline":
-            model, level = self._cheap, 1 - (1 - self.confidence) / 5
-        return model.chance(past, looked, known, self.target) >= level
+        return self.is_reached([place for place in finds if place <= look], look, known)
+
+    def estimate(self, finds: Sequence[int], read: int, known: int) -> RecallEstimate | None:
+        """Estimate the recall, with the careful model for every rule; see `DecliningRate.estimate`."""
+        return self._careful.estimate(finds, read, known, self.target)
+
+    def replay(self, found: Flags, rng: np.random.Generator) -> tuple[int, int]:
+        """
+        Apply the rule to a finished reading.
+
+        found: whether each record is relevant, in the order of reading; one more relevant record was known beforehand.
+        rng: draws the sample, if the rule needs one.
+        Returns: the number of records read, and the number of relevant ones known then.
+        """
+        finds = (np.flatnonzero(found) + 1).tolist()
+        stops = (look for look in self.looks if self.advises([place for place in finds if place <= look], look, 1))
+        read = next(stops, len(found))
+        n_known = 1 + int(found[:read].sum())
+        if not self.needs_sample:
+            return read, n_known
+        rest = found[read:]
+        labels = rest[rng.permutation(len(rest))].tolist()
+        plan = SamplePlan(len(rest), n_known, self.target, self.confidence)
+        size = next(size for size in [0, *plan.sizes] if plan.proves(labels[:size]))
+        return read + size, n_known + sum(labels[:size])
 
     @property
     def looks(self) -> range:
-        """Numbers of records read at which the rule is looked at; each look is a chance to err, so they are few."""
+        """Numbers of records read at which the rule decides. Each look may err, so there are few."""
         return range(max(10, int(0.02 * self.n)), self.n, max(1, int(0.01 * self.n)))
 
     @cached_property
-    def _careful(self) -> Decline:
-        return Decline(max(self.n, 1), (0.3, 0.5, 0.7, 1.0), SLOPES, 0.02)
+    def _careful(self) -> DecliningRate:
+        return DecliningRate(max(self.n, 1), (0.3, 0.5, 0.7, 1.0), SLOPES, 0.02)
+
+
+class DeclineRule(StoppingRule):
+    """
+    Careful model: the rate declines like a stretched exponential, and 2 % of the relevant records lie anywhere.
+
+    c ranges from .3 to 1, and ε = .02: a fiftieth of the relevant records is spread evenly, where no ranking finds it.
+    """
+
+    def is_reached(self, finds: Sequence[int], read: int, known: int) -> bool:
+        """Decide by the careful model."""
+        return self._careful.chance(finds, read, known, self.target) >= self.confidence
+
+
+class PoissonRule(StoppingRule):
+    """
+    Cheap model: the rate declines exponentially.
+
+    c = 1 and ε = 0. This model is too simple, so it must be five times as sure (99 % for a confidence of 95 %). When it
+    misses the target, it ends a few percent below.
+    """
+
+    def is_reached(self, finds: Sequence[int], read: int, known: int) -> bool:
+        """Decide by the cheap model."""
+        return self._cheap.chance(finds, read, known, self.target) >= 1 - (1 - self.confidence) / 5
 
     @cached_property
-    def _cheap(self) -> Decline:
-        return Decline(max(self.n, 1), (1.0,), np.linspace(0, 60, 81), 0.0)
+    def _cheap(self) -> DecliningRate:
+        return DecliningRate(max(self.n, 1), (1.0,), np.linspace(0, 60, 81), 0.0)
+
+
+class SampleRule(PoissonRule):
+    """
+    Proof by sampling: when the cheap model would stop, a random sample of the unread must confirm the target.
+
+    The plan of the sample is fixed beforehand. Exact tests share the allowed error (a half, a quarter, ...), so that
+    the confidence holds for any ranking, if every answer is right. With less than a hundred relevant records most
+    records must be read.
+    """
+
+    needs_sample = True
+
+
+STOPPING_RULES: dict[str, type[StoppingRule]] = {
+    "decline": DeclineRule, "poisson": PoissonRule, "sample": SampleRule,
+}  # fmt: skip
+"""Stopping rules by name."""
+
+
+def stopping_rule(name: str, n: int, target: float = 0.95, confidence: float = 0.95) -> StoppingRule:
+    """Make a stopping rule by its name; see `StoppingRule`."""
+    if name not in STOPPING_RULES:
+        raise InputError(f"rule is {name!r}; {suggest_names(name, list(STOPPING_RULES))}.")
+    return STOPPING_RULES[name](n, target, confidence)
 
 
 @dataclass(frozen=True)
-class Plan:
+class SamplePlan:
     """
-    A random sample of the unread that proves the target, or says that it is not reached.
+    Sizes and tests of a random sample of the unread records.
 
-    unread: records that were unread when it was planned.
-    found: relevant records that were known then.
+    unread: number of unread records when the plan is made.
+    found: number of relevant records known then.
+    target, confidence: see `StoppingRule`.
     """
 
     unread: int
@@ -222,7 +291,7 @@ class Plan:
 
     @cached_property
     def sizes(self) -> list[int]:
-        """Sample sizes after which is looked; the last one is everything."""
+        """Sample sizes at which a test is made; the last one is all unread records."""
         error, missing = (1 - self.confidence) / 2, missing_allowed(self.found, self.target) + 1
         low, high = 1, self.unread
         while low < high:
@@ -238,9 +307,9 @@ class Plan:
 
     def proves(self, labels: Sequence[bool]) -> bool:
         """
-        Say whether some look so far proved the target.
+        Return whether one of the tests so far proved the target.
 
-        labels: the answers to the sample so far, look by look.
+        labels: the answers to the sample so far, in the order of the sample.
         """
         if missing_allowed(self.found, self.target) >= self.unread:
             return True
@@ -248,7 +317,7 @@ class Plan:
             if size > len(labels):
                 return False
             finds = int(np.count_nonzero(labels[:size]))
-            # the fewest relevant records among the unread with which the target would be missed now
+            # fewest relevant records among the unread for which the target would be missed now
             missed = missing_allowed(self.found + finds, self.target) + finds + 1
             error = (1 - self.confidence) / 2 ** (look + 1)
             if missed > self.unread or _at_most(finds, self.unread, missed, size) <= error:
@@ -256,9 +325,56 @@ class Plan:
         return True
 
 
+@dataclass(frozen=True, eq=False)
+class RandomSample:
+    """
+    State of a random sample. It follows from the answers alone, so that a later session continues it.
+
+    answers: all answers so far; records answered before sampling are not sampled.
+    n: number of records.
+    rule: gives target and confidence.
+    seed: random seed of the order.
+    """
+
+    answers: ScreeningAnswers
+    n: int
+    rule: StoppingRule
+    seed: int
+
+    @cached_property
+    def plan(self) -> SamplePlan:
+        """Sizes and tests."""
+        before = self.answers.before_sample
+        found = sum(self.answers.relevant[number] for number in before)
+        return SamplePlan(self.n - len(before), found, self.rule.target, self.rule.confidence)
+
+    @cached_property
+    def drawn(self) -> list[int]:
+        """The unread records in random order."""
+        before = np.array(self.answers.before_sample, dtype=np.intp)
+        rng = np.random.default_rng([self.seed, len(before)])
+        return [int(number) for number in rng.permutation(np.setdiff1d(np.arange(self.n), before))]
+
+    @cached_property
+    def left(self) -> list[int]:
+        """Records to answer before the next test; none if the target is proved."""
+        answered = self.answers.relevant
+        for size in self.plan.sizes:
+            if left := [number for number in self.drawn[:size] if number not in answered]:
+                return [] if self.plan.proves([]) else left
+            if self.plan.proves([answered[number] for number in self.drawn[:size]]):
+                return []
+        return []
+
+    @property
+    def next(self) -> int | None:
+        """The record to read next; a postponed one only if no other is left before the test."""
+        return next((number for number in self.left if number not in self.answers.later), next(iter(self.left), None))
+
+
 def missing_allowed(found: int, target: float) -> int:
     """
-    Say how many relevant records may be missing at the target.
+    Return how many relevant records may be missing at the target.
 
     >>> missing_allowed(95, 0.95), missing_allowed(18, 0.95)
     (5, 0)
@@ -267,7 +383,7 @@ def missing_allowed(found: int, target: float) -> int:
 
 
 def _at_most(finds: int, n: int, relevant: int, size: int) -> float:
-    """Probability of at most so many finds in a random sample of `size` of n records, of which some are relevant."""
+    """Probability of at most `finds` relevant records in a random sample of `size` of n records."""
     k = np.arange(max(0, size - (n - relevant)), min(finds, relevant, size) + 1)
     chances = _log_choose(relevant, k) + _log_choose(n - relevant, size - k) - _log_choose(n, np.array(size))
     return min(float(np.exp(chances).sum()), 1.0)
@@ -278,7 +394,7 @@ def _log_choose(n: int, k: NDArray[np.int64]) -> Floats:
 
 
 def _quantile(at_most: Callable[[int], float], level: float, most: int) -> int:
-    """The smallest number up to `most` of which at least `level` of the probability is no larger."""
+    """The smallest number up to `most` whose probability of not being exceeded is at least `level`."""
     low, high = 0, most
     while low < high:
         middle = (low + high) // 2

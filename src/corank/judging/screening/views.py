@@ -1,9 +1,12 @@
 """
-Views of a record as rows whose products are similarities: text, citations inside the collection, all references.
+Views of records as rows whose products are similarities: text, citations within the collection, and all references.
 
-Each row of a view has norm 1, or 0 where the record lacks the view, which is then silent. With their weights they make
-one kernel, K = .7 text + .2 links + .1 references + 1; the 1 is a penalised level. Where no record has references, text
-weighs 1. The weights were chosen on reviews (docs/experiments/screening.md).
+Rows have norm 1, or 0 if a record lacks the view, which then contributes nothing. The kernel is
+
+    K = .7 text + .2 links + .1 references + 1,
+
+where 1 is a penalised intercept. If no record has references, the text has weight 1. The weights were chosen on reviews
+(docs/experiments/screening.md).
 """
 
 from __future__ import annotations
@@ -18,24 +21,24 @@ from scipy import sparse
 
 from corank.data.records.records import Records
 from corank.errors import InputError
-from corank.judging.screening.words import Words, unit_rows
+from corank.judging.screening.tfidf import TfidfVocabulary, unit_rows
 
 TEXT, LINKS, REFERENCES, LEVEL = 0.7, 0.2, 0.1, 1.0
-"""What each view weighs in the kernel, and the level that all records share."""
+"""Weights of the views in the kernel, and the intercept."""
 
 WHOLE = 3000
-"""Records up to which the whole kernel is held (36 MB)."""
+"""Number of records up to which the full kernel is stored (36 MB)."""
 
 Rows = NDArray[np.float32]
 
 
 @dataclass(frozen=True, eq=False)
-class Features:
+class RecordRows:
     """
     Records as rows whose products are their similarities.
 
-    sparse: columns of text, links and references that at least two records have, times the roots of the weights.
-    own: what the columns of one record only add to its similarity with itself; they touch nothing else.
+    sparse: columns of text, links and references that occur in at least two records, times the roots of the weights.
+    own: contribution of the other columns to the similarity of a record with itself.
     """
 
     sparse: Any
@@ -44,34 +47,35 @@ class Features:
     def __len__(self) -> int:
         return len(self.own)
 
-    def take(self, rows: NDArray[np.intp]) -> Features:
-        """Return a few of the records, by their numbers."""
-        return Features(self.sparse[rows], self.own[rows])
+    def take(self, rows: NDArray[np.intp]) -> RecordRows:
+        """Return some of the records, by number."""
+        return RecordRows(self.sparse[rows], self.own[rows])
 
-    def times(self, few: Features, a: NDArray[Any]) -> Rows:
+    def times(self, few: RecordRows, a: NDArray[Any]) -> Rows:
         """
-        Multiply the similarities of these records to a few, `own` left out, with coefficients of the few.
+        Multiply the kernel of these records and a few others by a vector, without `own`.
 
-        few: other records of the collection, or the same.
+        few: records of the collection.
         a: one coefficient for each of them.
         """
         a = a.astype(np.float32)
         level = np.float32(LEVEL) * a.sum()
-        found: Rows = self.sparse @ (few.sparse.T @ a) + level
-        return found
+        product: Rows = self.sparse @ (few.sparse.T @ a) + level
+        return product
 
 
 @dataclass(frozen=True, eq=False)
-class Views(Features):
+class Views(RecordRows):
     """
     All records of a collection.
 
-    text: rows of words and pairs of words, and `words`, which makes them.
-    whole: the kernel of all records, or None where they are too many.
+    text: tf-idf rows of words and word pairs.
+    vocabulary: makes such rows of other texts.
+    whole: the kernel of all records, or None if they are too many.
     """
 
     text: Any
-    words: Words
+    vocabulary: TfidfVocabulary
     whole: Rows | None
 
     @cached_property
@@ -84,33 +88,33 @@ class Views(Features):
         Compare a description with every record.
 
         topic: free text.
-        Returns: cosines of the text; all 0 where no word is shared.
+        Returns: cosines of the text rows; all 0 if no word is shared.
         """
-        found: Rows = (self.text @ self.words.rows([topic]).T).toarray().ravel()
-        return found
+        cosines: Rows = (self.text @ self.vocabulary.rows([topic]).T).toarray().ravel()
+        return cosines
 
 
 def make_views(records: Records, *, whole: int = WHOLE) -> Views:
     """
-    Make the views of a collection, which screenings and replays of the same records may share.
+    Make the views of a collection. Screenings and replays of the same records can share them.
 
     Parameters
     ----------
     records : Records
         The collection.
     whole : int
-        Number of records up to which the whole kernel is held.
+        Number of records up to which the full kernel is stored.
 
     Returns
     -------
     Views
-        Features of all records, and their kernel.
+        Rows of all records, and their kernel.
     """
     both = [f"{title} {abstract}" for title, abstract in zip(records.titles, records.abstracts, strict=True)]
-    words, text = Words.learn(both)
+    vocabulary, text = TfidfVocabulary.learn(both)
     if not text.nnz:
         raise InputError(
-            f"the titles and abstracts of the {len(records)} records have no word that tells them apart; check the "
+            f"the titles and abstracts of the {len(records)} records have no word that distinguishes them; check the "
             "columns, or pass more records."
         )
     together = text
@@ -122,19 +126,19 @@ def make_views(records: Records, *, whole: int = WHOLE) -> Views:
     if len(records) <= whole:
         kernel = (shared @ shared.T).toarray() + np.float32(LEVEL)
         kernel[np.diag_indices(len(records))] += own
-    return Views(shared, own, text, words, kernel)
+    return Views(shared, own, text, vocabulary, kernel)
 
 
 def reference_views(records: Records) -> tuple[Any, Any]:
     """
-    See each record by who it cites and who cites it.
+    Make the views of citations.
 
-    Returns: rows over the collection (itself, what it cites there, what cites it there: a direct citation, a shared
-        reference and a shared citation all count), and rows over all cited works (itself and its references). Rare
-        works weigh more. A record without any has an empty row.
+    Returns: rows over the collection (the record, what it cites there and what cites it there, so that direct
+        citations, shared references and shared citations all count), and rows over all cited works (the record and its
+        references). Rare works weigh more. A record without citations has an empty row.
     """
     n = len(records)
-    number = dict(records.number)  # works outside the collection come behind it
+    number = dict(records.number)  # works outside the collection follow
     cites = [(at, number.setdefault(work, len(number))) for at, of in enumerate(records.references) for work in set(of)]
     rows, columns = np.array(cites).T
     cited = sparse.csr_matrix((np.ones(len(cites), np.float32), (rows, columns)), shape=(n, len(number)))
@@ -147,16 +151,16 @@ def reference_views(records: Records) -> tuple[Any, Any]:
 
 
 def _weighted(counts: Any) -> Any:
-    """Rows of norm 1 in which a column weighs by how rare it is, however often it was counted."""
+    """Rows of norm 1, weighted by the inverse document frequency of their columns; counts are ignored."""
     counts = counts.tocsr()
     counts.data[:] = 1.0
-    shown = np.bincount(counts.indices, minlength=counts.shape[1])
-    rarity = np.log((1 + counts.shape[0]) / (1 + shown)) + 1
-    return unit_rows((counts @ sparse.diags(rarity.astype(np.float32))).tocsr())
+    frequency = np.bincount(counts.indices, minlength=counts.shape[1])
+    idf = np.log((1 + counts.shape[0]) / (1 + frequency)) + 1
+    return unit_rows((counts @ sparse.diags(idf.astype(np.float32))).tocsr())
 
 
 def _shared(features: Any) -> tuple[Any, Rows]:
-    """Columns of at least two records, and the squares of the others, summed for each record."""
-    shown = np.bincount(features.indices, minlength=features.shape[1])
-    own = features.multiply(features) @ (shown < 2).astype(np.float32)
-    return features[:, shown >= 2].tocsr(), np.asarray(own, dtype=np.float32).ravel()
+    """Columns that occur in at least two records, and per record the sum of squares of the others."""
+    frequency = np.bincount(features.indices, minlength=features.shape[1])
+    own = features.multiply(features) @ (frequency < 2).astype(np.float32)
+    return features[:, frequency >= 2].tocsr(), np.asarray(own, dtype=np.float32).ravel()

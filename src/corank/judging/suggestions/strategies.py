@@ -1,4 +1,4 @@
-"""Rules of what to judge next: each values the rows of one query, the highest to be judged first."""
+"""Strategies that choose the rows to judge next: each values the rows of one query, the highest is judged first."""
 
 from __future__ import annotations
 
@@ -17,23 +17,24 @@ Floats = NDArray[np.float64]
 @dataclass(frozen=True, eq=False)
 class Pool:
     """
-    One query as a rule sees it; a rule is a function of it that returns one value a row, the highest to judge next.
+    The rows of one query, as a strategy receives them.
 
-    Values of judged rows are not looked at, and those of two queries are never compared.
+    A strategy is a function of a `Pool` that returns one value per row. Values of judged rows are ignored, and values
+    of different queries are never compared.
 
     Attributes
     ----------
     X : ndarray or CSR matrix, shape (n_rows, n_features)
-        The rows as the model's last step sees them, of norm 1; the columns of a dense table are centred and divided
-        by their deviation before.
+        The rows as the model's last step receives them, scaled to norm 1. Columns of a dense table are standardised
+        first.
     y : array of shape (n_rows,)
-        Judgements, NaN where there is none.
+        Judgements; NaN marks an unjudged row.
     scores : array of shape (n_rows,) or None
-        What the model predicts; None without a model.
+        Predicted scores; None without a model.
     std : array of shape (n_rows,) or None
-        Its standard deviation, where ``predict`` takes ``return_std``.
+        Standard deviations of the scores, if ``predict`` takes ``return_std``.
     rng : numpy.random.Generator
-        Dice.
+        Random generator.
     """
 
     X: Any
@@ -48,16 +49,16 @@ class Pool:
         return ~np.isnan(self.y)
 
 
-Rule = Callable[[Pool], Any]
+Strategy = Callable[[Pool], Any]
 
 
 def uncertain(pool: Pool) -> Floats:
     """
-    Value rows by −|f − t|, over the standard deviation of f where the model knows it.
+    Rows whose score is nearest to the border between good and bad.
 
-    t is halfway between the mean scores of rows judged good and of rows judged bad, which are those above and not above
-    the middle of the judged grades. Where all judged grades agree, unjudged rows stand for the other side; where none
-    is judged, rows are valued as `representative` does.
+    The value is −|f − t|, divided by the standard deviation of f if the model returns one. t is halfway between the
+    mean scores of rows judged good and bad, i.e. above the middle of the judged grades or not. If all judged grades
+    are equal, the unjudged rows take the other side. If no row is judged, rows are valued as by `representative`.
     """
     judged = pool.is_judged
     if not judged.any():
@@ -75,14 +76,14 @@ def uncertain(pool: Pool) -> Floats:
 
 
 def top(pool: Pool) -> Floats:
-    """Value rows by their score; where there is neither a model nor a judgement, as `representative` does."""
+    """Rows with the highest score; without a model and judgements, as `representative`."""
     if pool.scores is None and not pool.is_judged.any():
         return representative(pool)
     return _scores(pool, "top")
 
 
 def representative(pool: Pool) -> Floats:
-    """Value rows by their mean similarity to all rows of the query, less that to the judged rows."""
+    """Rows with the highest mean similarity to the rows of the query, minus that to the judged rows."""
     judged = pool.is_judged
     centre = np.asarray(pool.X.mean(axis=0)).ravel()
     if judged.any():
@@ -91,33 +92,39 @@ def representative(pool: Pool) -> Floats:
 
 
 def random(pool: Pool) -> Floats:
-    """Value rows by chance."""
+    """Random rows."""
     return pool.rng.random(len(pool.y))
 
 
-RULES: dict[str, Rule] = {"uncertain": uncertain, "top": top, "representative": representative, "random": random}
+STRATEGIES: dict[str, Strategy] = {
+    "uncertain": uncertain, "top": top, "representative": representative, "random": random,
+}  # fmt: skip
+"""Strategies by name."""
 
 
-def find_rule(by: Any) -> tuple[str, Rule]:
-    """Return the name of a rule, and the rule; `by` is a name, or a function of a `Pool`."""
-    if callable(by):
-        return getattr(by, "__name__", type(by).__name__), by
-    if not (isinstance(by, str) and by in RULES):
-        raise InputError(f"by is {by!r}; {suggest_names(str(by), list(RULES))}, or a function of a Pool.")
-    return by, RULES[by]
+def find_strategy(strategy: Any) -> tuple[str, Strategy]:
+    """Return the name of a strategy, and its function; `strategy` is either of them."""
+    if callable(strategy):
+        return getattr(strategy, "__name__", type(strategy).__name__), strategy
+    if not (isinstance(strategy, str) and strategy in STRATEGIES):
+        names = suggest_names(str(strategy), list(STRATEGIES))
+        raise InputError(f"strategy is {strategy!r}; {names}, or pass a function of a Pool.")
+    return strategy, STRATEGIES[strategy]
 
 
-def values_of(rule: Rule, name: str, pool: Pool) -> Floats:
-    """Ask a rule, and check its answer."""
-    values = np.asarray(rule(pool), dtype=np.float64)
+def values_of(strategy: Strategy, name: str, pool: Pool) -> Floats:
+    """Evaluate a strategy, and check the values."""
+    values = np.asarray(strategy(pool), dtype=np.float64)
     if values.shape != pool.y.shape:
-        raise InputError(f"{name} gave values of shape {values.shape} for {len(pool.y)} rows; return one value a row.")
+        raise InputError(
+            f"{name} returned values of shape {values.shape} for {len(pool.y)} rows; return one value per row."
+        )
     if np.isnan(values[~pool.is_judged]).any():
-        raise InputError(f"{name} gave NaN for a row to be judged; return numbers.")
+        raise InputError(f"{name} returned NaN for an unjudged row; return numbers.")
     return values
 
 
 def _scores(pool: Pool, name: str) -> Floats:
     if pool.scores is None:
-        raise InputError(f"by={name!r} needs scores, but model is None; pass a fitted model.")
+        raise InputError(f"strategy={name!r} needs scores, but model is None; pass a fitted model.")
     return pool.scores

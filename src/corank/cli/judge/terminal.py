@@ -1,4 +1,4 @@
-"""Keys of a terminal, one at a time, and text of strangers that a terminal must not obey."""
+"""Read single keys from a terminal, and remove control characters from text."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ END = "\x04"
 ARROWS = {"\x1b[D": "left", "\x1bOD": "left", "\x1b[C": "right", "\x1bOC": "right"}
 _SEQUENCE = re.compile(r"\x1b(?:\[[0-9;]*[A-Za-z~]|O[A-Za-z]|)")
 _MOMENT = 0.05
-"""Seconds in which the rest of a function key follows its beginning."""
+"""Seconds to wait for the rest of an escape sequence."""
 
 
 def plain(text: str) -> str:
-    """Text of a stranger's file without what a terminal would obey."""
+    """Replace control characters, which a terminal would execute, by blanks."""
     return "".join(letter if letter.isprintable() or letter == "\n" else " " for letter in text)
 
 
 @contextmanager
 def lines() -> Iterator[Callable[[bool], str]]:
-    """Yield what reads a line; the end is quitting."""
+    """Yield a function that reads a line; the end of the input quits."""
     yield lambda is_note: sys.stdin.readline() or ("" if is_note else "quit")
 
 
 @contextmanager
 def terminal(named: Mapping[str, str] | None = None) -> Iterator[Callable[[bool], str]]:
     """
-    Yield what reads a key, or a line for a note, from a terminal that keeps what is typed ahead.
+    Yield a function that reads a key, or a line for a note; keys typed ahead are kept.
 
-    named: names of arrows and function keys that are asked for; others are passed over: their letters are no answers.
+    named: names of arrow and function keys; other escape sequences are ignored, since their letters are not answers.
     """
     names = named or {}
     if sys.platform == "win32":
@@ -57,7 +57,7 @@ def terminal(named: Mapping[str, str] | None = None) -> Iterator[Callable[[bool]
             termios.tcsetattr(handle, termios.TCSADRAIN, as_before)
             try:
                 return input("note: ")
-            except (KeyboardInterrupt, EOFError):  # no note after all
+            except (KeyboardInterrupt, EOFError):  # the note is cancelled
                 return ""
             finally:
                 tty.setcbreak(handle, termios.TCSADRAIN)

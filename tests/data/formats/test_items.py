@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from corank.data.formats.items import Choices, read_choices
+from corank.data.formats.items import Items, read_items
 from corank.errors import InputError
 
 ROWS = [
@@ -33,60 +33,60 @@ def written(folder, form):
 
 @pytest.mark.parametrize("form", ["csv", "csv.gz", "jsonl", "parquet"])
 def test_every_format_is_the_same_things(form, tmp_path):
-    choices, y = read_choices(written(tmp_path, form), judged="good")
-    assert choices.names == ["tea", "milk", 'ü, "water"']
-    assert choices.columns == ["price"]  # an id is no number, a text with one is none, the judged column is not seen
-    np.testing.assert_array_equal(choices.X, [[1.5], [1.0], [0.0]])
+    items, y = read_items(written(tmp_path, form), judged="good")
+    assert items.names == ["tea", "milk", 'ü, "water"']
+    assert items.columns == ["price"]  # an id is no number, a text with one is none, the judged column is not seen
+    np.testing.assert_array_equal(items.X, [[1.5], [1.0], [0.0]])
     np.testing.assert_array_equal(y, [2.0, 1.0, 3.0])
-    assert list(choices.fields[0]) == ["id", "price", "story"]
-    assert "story" not in choices.fields[1]
+    assert list(items.fields[0]) == ["id", "price", "story"]
+    assert "story" not in items.fields[1]
 
 
 def test_columns_are_chosen_by_name(tmp_path):
     path = written(tmp_path, "csv")
-    assert read_choices(path, name="id")[0].names == ["7", "8", "9"]
-    assert read_choices(path, features=["good", "id"])[0].X.tolist() == [[2, 7], [1, 8], [3, 9]]
-    assert read_choices(path, features=[])[0].X.shape == (3, 0)
+    assert read_items(path, name="id")[0].names == ["7", "8", "9"]
+    assert read_items(path, features=["good", "id"])[0].X.tolist() == [[2, 7], [1, 8], [3, 9]]
+    assert read_items(path, features=[])[0].X.shape == (3, 0)
     (tmp_path / "bare.csv").write_text("what\na\nb\n")
-    assert read_choices(tmp_path / "bare.csv")[0].names == ["a", "b"]
+    assert read_items(tmp_path / "bare.csv")[0].names == ["a", "b"]
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("name\n", "has no rows"),
-        ("name\na\n", "1 things to choose between; pass at least two"),
-        ("name,x\na,1\na,2\n", "two rows are called 'a'"),
+        ("name\na\n", "names has 1 items; pass at least two"),
+        ("name,x\na,1\na,2\n", "two rows have the name 'a'"),
         ("name,x\na,1\n,2\n", "line 3: column 'name' is empty"),
         ("name,x\na,1\nb,\n", "line 3: column 'x' is empty; fill it, or choose other columns with features="),
         ("name,name\na,1\n", "two columns named 'name'"),
     ],
 )
-def test_what_is_no_list_of_things_is_one_sentence(text, message, tmp_path):
+def test_a_bad_list_of_items_is_one_sentence(text, message, tmp_path):
     path = tmp_path / "things.csv"
     path.write_text(text)
     with pytest.raises(InputError, match=message):
-        read_choices(path)
+        read_items(path)
 
 
 def test_a_name_that_says_nothing_and_columns_that_are_not_there(tmp_path):
-    with pytest.raises(InputError, match="does not say what it is"):
-        read_choices(tmp_path / "things.txt")
+    with pytest.raises(InputError, match="has an unknown suffix"):
+        read_items(tmp_path / "things.txt")
     with pytest.raises(InputError, match="no column 'nam' for name=; did you mean 'name'"):
-        read_choices(written(tmp_path, "csv"), name="nam")
-    with pytest.raises(InputError, match="one row of finite numbers for each"):
-        Choices(["a", "b"], [[1.0], [np.nan]])
+        read_items(written(tmp_path, "csv"), name="nam")
+    with pytest.raises(InputError, match="one row of finite numbers per name"):
+        Items(["a", "b"], [[1.0], [np.nan]])
     with pytest.raises(InputError, match="there is no file"):
-        read_choices(tmp_path / "none.parquet")
+        read_items(tmp_path / "none.parquet")
 
 
 def test_a_column_has_one_part_only(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("name,size,age\na,1,2\nb,2,3\n")
-    with pytest.raises(InputError, match="column 'name' holds the names, and cannot be the judge too"):
-        read_choices(path, judged="name")
-    with pytest.raises(InputError, match="column 'size' is to be compared by, and cannot be the judge too"):
-        read_choices(path, features=["size"], judged="size")
+    with pytest.raises(InputError, match="column 'name' holds the names, so it cannot hold the grades"):
+        read_items(path, judged="name")
+    with pytest.raises(InputError, match="column 'size' is a feature, so it cannot hold the grades"):
+        read_items(path, features=["size"], judged="size")
     path.write_text("name,size\na,1\nb,inf\nc,3\n")
     with pytest.raises(InputError, match="line 3: column 'size' is infinite"):
-        read_choices(path)
+        read_items(path)

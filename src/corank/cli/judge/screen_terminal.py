@@ -1,4 +1,4 @@
-"""The reader's side of a screening: one record at a time, one key an answer."""
+"""A screening session on a terminal: one record at a time, one key per answer."""
 
 from __future__ import annotations
 
@@ -7,56 +7,56 @@ from collections.abc import Callable
 from threading import Thread
 from typing import TYPE_CHECKING
 
-from corank.cli.judge.keys import lines, plain, terminal
+from corank.cli.judge.terminal import lines, plain, terminal
 from corank.cli.tables import screen
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from corank.judging.screening.screening import Progress, Screening
+    from corank.judging.screening import Screening, ScreeningProgress
 
 KEYS = {"r": "relevant", "n": "not", "l": "later", "u": "undo", "o": "note", "q": "quit"}
-HELP = "r relevant   n not   l later   u undo   o note   q quit"
+HELP = "r relevant   n not relevant   l later   u undo   o note   q quit"
 ROOM = 8
-"""Lines of a screen that an abstract leaves for title, progress and keys."""
+"""Lines of the screen for title, progress and keys."""
 
 
 def read_all(screening: Screening) -> None:
     """
-    Show records and take answers until all are read or the reader quits.
+    Show records and record answers until all are read or the reader quits.
 
-    A record is shown when the last answer is on the disk. While it is read, both answers to it are learnt, so that
-    the next one shows at once. Where standard input is no terminal, each line of it is a key or its word, and a note
-    is ``note`` with its text behind it.
+    A record is shown when the last answer is on the disk. While it is read, the model is fitted for both answers, so
+    that the next one shows at once. If standard input is not a terminal, each of its lines is a key or its word, and
+    ``note TEXT`` adds a note.
     """
-    console, said = screen(), ""
+    console, message = screen(), ""
     with terminal() if sys.stdin.isatty() else lines() as ask:
         record = screening.next()
         while record is not None:
-            show_record(screening, record, console, said)
+            show_record(screening, record, console, message)
             learning = Thread(target=screening.foresee, args=(record,))
             if sys.stdin.isatty():
                 learning.start()
             action, text = _action(ask, console)
             while action == "note":  # the record stays
                 screening.note(record, text)
-                console.print("the note is kept.")
+                console.print("The note is saved.")
                 action, text = _action(ask, console)
             if sys.stdin.isatty():
                 learning.join()
             if action == "quit":
                 break
-            record, said = _take(screening, record, action)
+            record, message = _apply(screening, record, action)
         else:
-            console.print("every record is read.")
+            console.print("All records are read.")
     console.print(summary(screening.progress()))
 
 
-def _take(screening: Screening, record: int, action: str) -> tuple[int | None, str]:
-    """Do what a key asks for, and return what to show next: a record, and a line above the keys."""
+def _apply(screening: Screening, record: int, action: str) -> tuple[int | None, str]:
+    """Apply an action; return the record to show next and a message."""
     if action == "undo":
         last = screening.undo()
-        return (record, "nothing was answered yet.") if last is None else (last, "")
+        return (record, "There is no answer to undo.") if last is None else (last, "")
     if action == "later":
         screening.later(record)
     else:
@@ -64,12 +64,8 @@ def _take(screening: Screening, record: int, action: str) -> tuple[int | None, s
     return screening.next(), ""
 
 
-def show_record(screening: Screening, record: int, console: Console, said: str = "") -> None:
-    """
-    Print a record, how far the screening has come, and the keys.
-
-    said: a line above the keys.
-    """
+def show_record(screening: Screening, record: int, console: Console, message: str = "") -> None:
+    """Print a record, the progress, a message and the keys."""
     records, name = screening.records, f"record {screening.records.ids[record]}"
     if console.is_terminal:
         console.clear()
@@ -82,32 +78,32 @@ def show_record(screening: Screening, record: int, console: Console, said: str =
         console.print(f"note: {plain(screening.notes[record])}", style="italic")
     console.print()
     if console.is_terminal and len(console.render_lines(plain(records.abstracts[record]))) > console.height - ROOM:
-        # the top has left the screen
+        # the title has scrolled off the screen
         console.print(plain(records.titles[record]), style="bold")
     console.print(summary(screening.progress()))
-    if said:
-        console.print(said)
+    if message:
+        console.print(message)
     console.print(HELP, style="dim")
 
 
-def summary(progress: Progress) -> str:
-    """Say in a line or two how far a screening has come."""
-    said = f"found {progress.found}, read {progress.read} of {progress.n}"
+def summary(progress: ScreeningProgress) -> str:
+    """Describe the progress in a line or two."""
+    text = f"found {progress.found}, read {progress.read} of {progress.n}"
     estimate = progress.estimate
     if estimate is not None:
-        said += (
-            f"; recall about {estimate.recall:.0%} ({estimate.low:.0%} to {estimate.high:.0%}), "
-            f"about {estimate.expected:.1f} more in the next 100"
+        text += (
+            f"; recall about {estimate.recall:.0%} (95 % interval {estimate.low:.0%} to {estimate.high:.0%}), about "
+            f"{estimate.expected:.1f} more relevant records expected in the next 100"
         )
     if progress.may_stop:
-        said += "; you may stop: the target is reached, says the rule"
+        text += "; you may stop: the stopping rule says that the target is reached"
     elif progress.to_sample:
-        said += f"; {progress.to_sample} records drawn at random until the next test"
-    return said + "."
+        text += f"; {progress.to_sample} random records to read until the next test"
+    return text + "."
 
 
 def _action(ask: Callable[[bool], str], console: Console) -> tuple[str, str]:
-    """Ask until a key is known; a note comes with its text."""
+    """Read keys until one is valid; return the action, and the text of a note."""
     while True:
         word, _, text = ask(False).strip().partition(" ")
         action = KEYS.get(word.lower(), word.lower())
@@ -115,4 +111,5 @@ def _action(ask: Callable[[bool], str], console: Console) -> tuple[str, str]:
             return action, text
         if action in KEYS.values() and action != "note":
             return action, ""
-        console.print(f"{'no note' if action == 'note' else repr(word) + ' is no key'}; {HELP}")
+        problem = "The note is empty" if action == "note" else f"{word!r} is not a key"
+        console.print(f"{problem}. Keys: {HELP}")

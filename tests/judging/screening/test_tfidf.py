@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from corank.judging.screening.words import Words
+from corank.judging.screening.tfidf import TfidfVocabulary
 
 OTHERS = ["tin gold", "gold tin", "silver", "", "tin unknown gold", "mine mine mine", "Tin, gold"]
 
@@ -17,9 +17,9 @@ def held_against(texts, others):
     try:
         expected = vectorizer.fit_transform(texts)
     except ValueError:
-        assert Words.learn(texts)[1].nnz == 0
+        assert TfidfVocabulary.learn(texts)[1].nnz == 0
         return
-    words, rows = Words.learn(texts)
+    words, rows = TfidfVocabulary.learn(texts)
     assert rows.dtype == np.float32
     assert rows.nnz == expected.nnz
     np.testing.assert_allclose((rows @ rows.T).toarray(), (expected @ expected.T).toarray(), atol=1e-5)

@@ -6,63 +6,63 @@ import os
 import pytest
 
 from corank.errors import InputError
-from corank.judging.screening.journal import Journal, Line
+from corank.judging.screening.answers import ScreeningEntry, ScreeningJournal
 from faults.test_rules import small_files
 
-ONE, TWO = Line("relevant", "W1", "model"), Line("not", "Wü 2", "model")
+ONE, TWO = ScreeningEntry("relevant", "W1", "model"), ScreeningEntry("not", "Wü 2", "model")
 
 
 def test_lines_come_back_as_they_were_written(tmp_path):
     path = tmp_path / "new" / "me.jsonl"
-    with Journal(path) as journal:
+    with ScreeningJournal(path) as journal:
         journal.append(ONE)
         journal.append(TWO)
-        journal.append(Line("note", "W1", text='two\nlines, "quoted"'))
-    with Journal(path) as journal:
-        assert journal.lines == [ONE, TWO, Line("note", "W1", text='two\nlines, "quoted"')]
+        journal.append(ScreeningEntry("note", "W1", text='two\nlines, "quoted"'))
+    with ScreeningJournal(path) as journal:
+        assert journal.entries == [ONE, TWO, ScreeningEntry("note", "W1", text='two\nlines, "quoted"')]
     assert [json.loads(line)["action"] for line in path.read_text().splitlines()] == ["relevant", "not", "note"]
 
 
 @pytest.mark.parametrize("cut", range(1, len('{"action": "not", "id": "W2"}\n')))
 def test_a_line_that_was_cut_off_is_cleared_and_the_next_one_follows(cut, tmp_path):
     path = tmp_path / "me.jsonl"
-    with Journal(path) as journal:
+    with ScreeningJournal(path) as journal:
         journal.append(ONE)
     whole = path.read_bytes()
     path.write_bytes(whole + b'{"action": "not", "id": "W2"}\n'[:cut])
-    with Journal(path) as journal:
-        assert journal.lines == [ONE]
+    with ScreeningJournal(path) as journal:
+        assert journal.entries == [ONE]
         journal.append(TWO)
     assert path.read_bytes().startswith(whole)
-    with Journal(path) as journal:
-        assert journal.lines == [ONE, TWO]
+    with ScreeningJournal(path) as journal:
+        assert journal.entries == [ONE, TWO]
 
 
 def test_two_writers_of_one_judge_are_refused_and_readers_are_not(tmp_path):
     records = tmp_path / "works.csv"
-    path = Journal.place(records, "ann b.")
-    with Journal(path) as journal:
+    path = ScreeningJournal.path_for(records, "ann b.")
+    with ScreeningJournal(path) as journal:
         journal.append(ONE)
         with pytest.raises(InputError, match=r"in use by another process; .*another name with judge="):
-            Journal(path)
-        with Journal(Journal.place(records, "bob")) as other:
+            ScreeningJournal(path)
+        with ScreeningJournal(ScreeningJournal.path_for(records, "bob")) as other:
             other.append(TWO)
-        assert dict(Journal.read_all(records)) == {"ann b.": [ONE], "bob": [TWO]}
-    Journal(path).close()
+        assert dict(ScreeningJournal.read_all(records)) == {"ann b.": [ONE], "bob": [TWO]}
+    ScreeningJournal(path).close()
 
 
 def test_a_full_disk_keeps_what_was_there_and_says_so(tmp_path):
     path = tmp_path / "me.jsonl"
-    with Journal(path) as journal:
+    with ScreeningJournal(path) as journal:
         journal.append(ONE)
         before = path.read_bytes()
         with small_files(len(before) + 10), pytest.raises(InputError, match=r"me\.jsonl cannot be written"):
             journal.append(TWO)
         assert path.read_bytes() == before
-        assert journal.lines == [ONE]
+        assert journal.entries == [ONE]
         journal.append(TWO)
-    with Journal(path) as journal:
-        assert journal.lines == [ONE, TWO]
+    with ScreeningJournal(path) as journal:
+        assert journal.entries == [ONE, TWO]
 
 
 @pytest.mark.parametrize(
@@ -71,18 +71,18 @@ def test_a_full_disk_keeps_what_was_there_and_says_so(tmp_path):
 def test_a_line_that_is_no_answer_is_named(line, tmp_path):
     path = tmp_path / "me.jsonl"
     path.write_text('{"action": "not", "id": "W1"}\n' + line + "\n")
-    with pytest.raises(InputError, match=r"me\.jsonl, line 2: .* is no answer"):
-        Journal(path)
+    with pytest.raises(InputError, match=r"me\.jsonl, line 2: .* is not an answer"):
+        ScreeningJournal(path)
     assert os.listdir(tmp_path) == ["me.jsonl"]
 
 
 @pytest.mark.parametrize("judge", ["", "a/b", "..", "x" * 65, "a\nb"])
 def test_a_judge_has_a_name_that_a_file_may_have(judge):
     with pytest.raises(InputError, match=r"judge is .*; pass a name"):
-        Journal.place("works.csv", judge)
+        ScreeningJournal.path_for("works.csv", judge)
 
 
 def test_no_right_to_write_is_one_sentence(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="cannot be written"):
-        Journal(tmp_path / "file" / "me.jsonl")
+        ScreeningJournal(tmp_path / "file" / "me.jsonl")

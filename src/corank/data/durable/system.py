@@ -1,4 +1,4 @@
-"""Renames that `os` lacks: two names exchanged in one step, and a name that is taken only while it is free."""
+"""System calls that `os` lacks: exchange of two names, rename without replacement, and file locks."""
 
 from __future__ import annotations
 
@@ -9,27 +9,30 @@ import sys
 from functools import cache
 from pathlib import Path
 
+if sys.platform != "win32":
+    import fcntl
+
 # flags of renameat2 on Linux, and of renamex_np on macOS
 _FLAGS = {"exchange": {"linux": 2, "darwin": 2}, "new": {"linux": 1, "darwin": 4}}
 _AT_FDCWD = -100
-# what a system or a file system answers that does not know the flag
+# errors of systems and file systems that do not know the flag
 _UNKNOWN = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP}
 
 
 def exchange(one: Path, other: Path) -> bool:
     """
-    Let two files or folders change places in one step, so that nobody ever sees a name without its content.
+    Exchange the names of two files or folders in one step.
 
-    Returns: false, and nothing is changed, where the system or the file system cannot.
+    Returns: false, without any change, if the system or the file system cannot do that.
     """
     return _rename(one, other, "exchange")
 
 
 def rename_new(source: Path, place: Path) -> None:
     """
-    Rename where nothing stands yet; `FileExistsError` where something does.
+    Rename to a name that does not exist; raise `FileExistsError` if it does.
 
-    Where the file system cannot do both in one step, a file that appears in between is replaced.
+    If the file system cannot check and rename in one step, a file that appears in between is replaced.
     """
     if not _rename(source, place, "new"):
         if os.path.lexists(place):
@@ -47,7 +50,7 @@ def _rename(source: Path, place: Path, how: str) -> bool:
             code = _libc().renamex_np(*names, flag)
         else:
             code = _libc().renameat2(_AT_FDCWD, names[0], _AT_FDCWD, names[1], flag)
-    except AttributeError:  # a C library from before these calls
+    except AttributeError:  # an old C library without these calls
         return False
     if code == 0:
         return True
@@ -60,3 +63,21 @@ def _rename(source: Path, place: Path, how: str) -> bool:
 @cache
 def _libc() -> ctypes.CDLL:
     return ctypes.CDLL(None, use_errno=True)
+
+
+def lock(handle: int, *, wait: bool) -> bool:
+    """
+    Lock an open file until it is closed or the process ends.
+
+    wait: wait while another process holds the lock, instead of raising `BlockingIOError`.
+    Returns: false if the system or the file system has no locks.
+    """
+    if sys.platform == "win32":
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise
+    except OSError:
+        return False
+    return True

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from corank.data.durable import renames
-from corank.data.durable.renames import exchange, rename_new
+from corank.data.durable import system
+from corank.data.durable.system import exchange, rename_new
 
 
 @pytest.mark.skipif(sys.platform not in ("linux", "darwin"), reason="this system exchanges no names")
@@ -34,7 +34,7 @@ def test_a_name_is_taken_while_it_is_free(tmp_path: Path, monkeypatch, system: s
 
 def test_a_system_without_the_call_says_so_and_changes_nothing(tmp_path: Path, monkeypatch) -> None:
     (tmp_path / "a").write_text("a")
-    monkeypatch.setattr(renames, "_libc", object)
+    monkeypatch.setattr(system, "_libc", object)
     assert not exchange(tmp_path / "a", tmp_path / "a")
     monkeypatch.setattr(sys, "platform", "another")
     assert not exchange(tmp_path / "a", tmp_path / "a")

@@ -1,0 +1,90 @@
+"""A file of JSON lines to which lines are appended durably."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Self
+
+from corank.data.durable.atomic import atomic_file, explain_write_errors
+from corank.data.durable.system import lock
+from corank.errors import InputError
+
+
+class JsonLines:
+    """
+    A locked file of JSON lines, which only grows.
+
+    `append` returns when the line is on the disk. A kill or a full disk may leave part of a line at the end; this part
+    was never acknowledged, is not read, and is cut off by the next `append`.
+
+    path: the file; it is created, with its folder, if it does not exist.
+    wait: wait for another process that has the file open, instead of raising `BlockingIOError`.
+
+    lines: the complete lines.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp(), "results.jsonl")
+    >>> with JsonLines(path) as file:
+    ...     file.append({"n": 1})
+    >>> complete_lines(path)
+    [b'{"n": 1}']
+    """
+
+    lines: list[bytes]
+
+    def __init__(self, path: str | os.PathLike[str], *, wait: bool = False) -> None:
+        self.path = Path(path)
+        with explain_write_errors(path):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            if not self.path.exists():
+                # two processes may start at once: the second opens the file of the first
+                with suppress(InputError), atomic_file(self.path) as scratch:
+                    scratch.touch()
+            self._file = open(self.path, "rb+", buffering=0)  # noqa: SIM115
+        try:
+            lock(self._file.fileno(), wait=wait)
+            self.lines, self._end = _split(self._file.read())
+        except BaseException:
+            self.close()
+            raise
+
+    def append(self, value: Any) -> None:
+        """Append a JSON value. When this returns, its line is on the disk; when it raises, the file is unchanged."""
+        line = json.dumps(value).encode()
+        with explain_write_errors(self.path):
+            self._file.truncate(self._end)  # an incomplete line
+            self._file.seek(self._end)
+            try:
+                if self._file.write(line + b"\n") <= len(line):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                os.fsync(self._file.fileno())
+            except BaseException:
+                self._file.truncate(self._end)
+                raise
+        self._end += len(line) + 1
+        self.lines.append(line)
+
+    def close(self) -> None:
+        """Close and unlock the file."""
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def complete_lines(path: Path) -> list[bytes]:
+    """Read the complete lines of a file that another process may have open."""
+    return _split(path.read_bytes())[0]
+
+
+def _split(content: bytes) -> tuple[list[bytes], int]:
+    """Complete lines, and the offset of their end."""
+    end = content.rfind(b"\n") + 1
+    return content[:end].splitlines(), end

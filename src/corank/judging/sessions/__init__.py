@@ -1,0 +1,1 @@
+"""What sessions with people share: the journal of answers."""

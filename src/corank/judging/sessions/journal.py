@@ -1,0 +1,147 @@
+"""
+Journals: the answers of one judge, one JSON line each.
+
+An answer is on the disk before the next question appears. Entries are only appended: an answer is withdrawn by another
+entry. A journal is locked while it is open. Each kind of session has its own kind of entry.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Generic, Self, TypeVar
+
+from corank.data.durable.json_lines import JsonLines, complete_lines
+from corank.errors import InputError
+
+_JUDGE = re.compile(r"[\w][\w .@-]{0,63}")
+
+
+@dataclass(frozen=True)
+class JournalEntry:
+    """
+    One line of a journal. Subclasses add text fields and list their actions.
+
+    action: what the judge did.
+    """
+
+    ACTIONS: ClassVar[tuple[str, ...]] = ()
+
+    action: str
+
+
+E = TypeVar("E", bound=JournalEntry)
+
+
+class Journal(Generic[E]):
+    """
+    The answers of one judge.
+
+    path: the file; it is created, with its folder, if it does not exist.
+
+    entries: the entries so far.
+    """
+
+    entry: ClassVar[type[Any]]
+    """Class of the entries."""
+    folder: ClassVar[str]
+    """Suffix of the folder that holds the journals of all judges."""
+
+    entries: list[E]
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        try:
+            self._file = JsonLines(path)
+        except BlockingIOError:
+            raise InputError(
+                f"{path} is in use by another process; end that process, or use another name with judge=."
+            ) from None
+        try:
+            self.entries = self._parse(self._file.lines, self.path)
+        except BaseException:
+            self.close()
+            raise
+
+    def append(self, entry: E) -> None:
+        """
+        Append an entry. When this returns, it is on the disk; when it raises, the file is unchanged.
+
+        Parameters
+        ----------
+        entry : JournalEntry
+            The entry; empty fields are not written.
+        """
+        self._file.append({key: value for key, value in asdict(entry).items() if value})
+        self.entries.append(entry)
+
+    def close(self) -> None:
+        """Close and unlock the file."""
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @classmethod
+    def path_for(cls, file: str | os.PathLike[str], judge: str) -> Path:
+        """
+        Return the path of a judge's journal, in a folder next to the judged file.
+
+        Parameters
+        ----------
+        file : path
+            The judged file.
+        judge : str
+            Name of the judge.
+
+        Returns
+        -------
+        Path
+            Path of the journal, which need not exist.
+        """
+        if not _JUDGE.fullmatch(judge):
+            raise InputError(
+                f"judge is {judge!r}; pass a name of up to 64 letters, digits, blanks and the characters . _ @ -."
+            )
+        return Path(f"{os.fspath(file)}.{cls.folder}") / f"{judge}.jsonl"
+
+    @classmethod
+    def read_all(cls, file: str | os.PathLike[str]) -> Iterator[tuple[str, list[E]]]:
+        """
+        Read the journals of all judges, open or not.
+
+        Parameters
+        ----------
+        file : path
+            The judged file.
+
+        Yields
+        ------
+        judge : str
+            Name of a judge.
+        entries : list
+            The entries of the journal.
+        """
+        for path in sorted(Path(f"{os.fspath(file)}.{cls.folder}").glob("*.jsonl")):
+            yield path.stem, cls._parse(complete_lines(path), path)
+
+    @classmethod
+    def _parse(cls, lines: list[bytes], path: Path) -> list[E]:
+        return [cls._entry(line, f"{path}, line {number}") for number, line in enumerate(lines, 1)]
+
+    @classmethod
+    def _entry(cls, line: bytes, where: str) -> E:
+        try:
+            entry: E = cls.entry(**json.loads(line))
+            if entry.action in cls.entry.ACTIONS and all(isinstance(value, str) for value in asdict(entry).values()):
+                return entry
+        except (ValueError, TypeError):
+            pass
+        raise InputError(f"{where}: {line[:60]!r} is not an answer; restore the file, or remove this line.")
