@@ -62,8 +62,8 @@ def test_items_with_names_are_ranked_by_what_was_learnt_of_them(here, says):
         ("winner,loser\nt0,t9\n", r"pairs.csv, line 2: there is no row named 't9'; choose one of t0"),
         ("winner,loser\nt0,t1\nt2,t2\n", r"pairs.csv, line 3: 't2' is preferred to itself"),
         ("winner,loser,weight\nt0,t1,-1\n", r"pairs.csv, line 2: the weight is '-1'"),
-        ("better,worse\nt0,t1\n", r"pairs.csv has no column 'winner'; write a first line winner,loser"),
-        ("winner,loser\n", r"pairs.csv has no preferences"),
+        ("better,worse\nt0,t1\n", r"pairs.csv has no column 'winner'; expected a header winner,loser"),
+        ("winner,loser\n", r"pairs.csv has a header but no preferences"),
         ("winner,loser\nt0\n", r"pairs.csv, line 2: found 1 cells, expected 2"),
     ],
 )
