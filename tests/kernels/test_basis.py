@@ -46,7 +46,7 @@ def test_columns_functions_and_given_similarities_agree():
         assert found.flags.c_contiguous
         np.testing.assert_allclose(found, K[np.ix_(ROWS, ROWS)], atol=1e-7)
         np.testing.assert_allclose(basis.similarities(rows), K[:, ROWS], atol=1e-7)
-        smaller = basis.chosen(np.array([3, 1, 3]))
+        smaller = basis.subset(np.array([3, 1, 3]))
         assert (len(smaller), smaller.numbers.tolist()) == (2, [2, 6])
         np.testing.assert_allclose(smaller.similarities(rows), K[:, [2, 6]], atol=1e-7)
 
@@ -71,7 +71,7 @@ def test_scores_come_in_blocks(monkeypatch):
     np.testing.assert_allclose(np.vstack([K for _, K in basis.blocks(X, ROWS)]), basis.gram(X))
     np.testing.assert_allclose(score_columns(X, a[:3]), X @ a[:3])
     np.testing.assert_allclose(score_columns(sparse.csr_array(X), a[:3, 0]), X @ a[:3, 0])
-    assert not basis.chosen(np.arange(0)).score(X, np.empty(0)).any()
+    assert not basis.subset(np.arange(0)).score(X, np.empty(0)).any()
 
 
 def test_blocks_of_a_large_basis_are_of_few_rows():
@@ -97,7 +97,7 @@ def test_every_ranker_judges_a_kernel_alike(ranker, fault):
         ranker(**how).fit(X, y)
     K = -np.eye(20) if "definite" in fault else np.triu(np.ones((20, 20)))
     how = {"views": [View(None, "precomputed")] * 2} if "views" in how else {"kernel": "precomputed"}
-    with pytest.raises(InputError, match=r"the kernel is not (symmetric|positive semidefinite); use one"):
+    with pytest.raises(InputError, match=r"the kernel is not (symmetric|positive semidefinite); use a kernel"):
         ranker(**how).fit(K, y)
 
 
@@ -105,7 +105,7 @@ def test_a_large_basis_is_judged_by_some_of_its_rows():
     seen = []
     kernel = CallableKernel(lambda A, B: seen.append(len(A)) or A @ B.T)
     rows = np.ones((1000, 1))
-    Basis.of(View(None, kernel), rows, np.arange(1000)).judge(rows)
+    Basis.of(View(None, kernel), rows, np.arange(1000)).check(rows)
     assert seen == [512]
 
 
@@ -121,7 +121,7 @@ def test_a_matrix_that_is_not_symmetric_is_refused(monkeypatch, block, at):
     K = GAUSSIAN(X[ROWS])
     K[at] += 1e-6
     for kernel in (CallableKernel(lambda A, B: K), PrecomputedKernel()):
-        with pytest.raises(InputError, match="the kernel is not symmetric; use one with"):
+        with pytest.raises(InputError, match="the kernel is not symmetric; use a kernel with"):
             gram(kernel, K, np.arange(10))
     K[at] -= 1e-6 - 1e-9
     found = gram(PrecomputedKernel(), K, np.arange(10))
@@ -132,8 +132,11 @@ def test_a_matrix_that_is_not_symmetric_is_refused(monkeypatch, block, at):
 @pytest.mark.parametrize(
     ("function", "sentence"),
     [
-        (lambda A, B: A @ B.T + A[:, :1], "the kernel is not symmetric; use one with k"),
-        (lambda A, B: GAUSSIAN(A, B) - 0.5 * (A @ B.T), "the kernel is not positive semidefinite; use one that is an"),
+        (lambda A, B: A @ B.T + A[:, :1], "the kernel is not symmetric; use a kernel with k"),
+        (
+            lambda A, B: GAUSSIAN(A, B) - 0.5 * (A @ B.T),
+            "the kernel is not positive semidefinite; use a kernel",
+        ),
         (lambda A, B: np.full((len(A), len(B)), np.nan), "the kernel function returned NaN or infinity"),
     ],
 )
@@ -146,7 +149,7 @@ def test_a_bad_kernel_gets_one_sentence_whoever_meets_it(how, function, sentence
 
 
 def test_numbers_beyond_float64_are_refused():
-    with pytest.raises(InputError, match="exceed what float64 holds; scale the columns"):
+    with pytest.raises(InputError, match="overflow float64; rescale the columns"):
         gram(PolynomialKernel(3), X * 1e110)
 
 
@@ -168,7 +171,7 @@ def test_a_basis_made_elsewhere_is_known_again_and_saved(rows):
     assert not basis.is_like(Basis.of(View([0, 1], GAUSSIAN), rows, ROWS))
     assert not basis.is_like(Basis.of(View([0, 2], GaussianKernel(0.3)), rows, ROWS))
     assert not basis.is_like(Basis.of(View([0, 2], GAUSSIAN), rows, ROWS + 1))
-    assert not basis.is_like(basis.chosen(np.arange(3)))
+    assert not basis.is_like(basis.subset(np.arange(3)))
     tensors = {}
     again = decode(encode(basis, "basis", tensors), tensors)
     assert basis.is_like(again)

@@ -63,7 +63,7 @@ def test_given_rows_and_a_view_of_its_own_go_first():
 @pytest.mark.parametrize(
     ("basis", "sentence"),
     [
-        ("best", "basis is 'best'; choose random, kmeans\\+\\+, or pass row numbers"),
+        ("best", "basis is 'best'; choose one of random, kmeans\\+\\+, or pass row numbers"),
         ([50], "basis names row 50, but X has rows 0 to 49"),
         ([-1, 3], "basis names row -1"),
         ([0.5], "pass 'random', 'kmeans\\+\\+' or a list of row numbers"),
@@ -76,9 +76,9 @@ def test_bad_bases_get_one_sentence(basis, sentence):
 
 
 def test_kmeans_needs_columns_and_sees_them_scaled():
-    with pytest.raises(InputError, match="use 'random'"):
+    with pytest.raises(InputError, match="use basis='random'"):
         choose(basis="kmeans++", view=View(None, "precomputed"))
-    with pytest.raises(InputError, match="use 'random'"):
+    with pytest.raises(InputError, match="use basis='random'"):
         choose(basis="kmeans++", view=View(None, len), rows=np.full(50, "word", dtype=object))
     factors = np.array([1e-6, 1.0, 1e3])
     np.testing.assert_array_equal(

@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from corank.errors import InputError
-from corank.kernels import Basis, FeatureMap, GaussianKernel, LinearKernel, PrecomputedKernel, beside
+from corank.kernels import Basis, FeatureMap, GaussianKernel, LinearKernel, PrecomputedKernel, stack_features
 from corank.kernels.views import View
 
 X = np.random.default_rng(2).normal(size=(30, 4))
@@ -63,8 +63,8 @@ def test_a_precomputed_kernel_keeps_numbers_of_rows():
 
 def test_views_stand_side_by_side():
     maps = (on_basis(View(None, GaussianKernel(0.2))), FeatureMap.of_columns(View([1, 3]), 2))
-    np.testing.assert_array_equal(beside(maps)(X), np.hstack([maps[0](X), X[:, [1, 3]]]))
-    with pytest.raises(InputError, match="X has 4 columns, but the system is of 2"):
+    np.testing.assert_array_equal(stack_features(maps)(X), np.hstack([maps[0](X), X[:, [1, 3]]]))
+    with pytest.raises(InputError, match="X has 4 columns, but the model expects 2"):
         FeatureMap.of_columns(View(), 2)(X)
 
 

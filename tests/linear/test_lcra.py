@@ -129,13 +129,13 @@ def test_views_may_be_written_in_several_ways():
     assert [view.columns.tolist() for view in model.views_] == [list(range(10)), list(range(10, 20))]
     parts = lcra(views=3).fit(X, Y, qid=QID).views_
     assert sorted(np.concatenate([view.columns for view in parts]).tolist()) == list(range(20))
-    with pytest.raises(InputError, match="views=21 needs a column for each, but X has n_features = 20"):
+    with pytest.raises(InputError, match="views=21 needs one column per view, but X has n_features = 20"):
         lcra(views=21).fit(X, Y, qid=QID)
     with pytest.raises(InputError, match="views is 0; pass a whole number of at least 1, or a list"):
         lcra(views=0).fit(X, Y, qid=QID)
     with pytest.raises(InputError, match="LCRA supports only linear views"):
         lcra(views=[View(kernel="gaussian"), [0]]).fit(X, Y, qid=QID)
-    with pytest.raises(InputError, match="a view sees column 50, but X has columns 0 to 19"):
+    with pytest.raises(InputError, match="a view has column 50, but X has columns 0 to 19"):
         lcra(views=[[50], [0]]).fit(X, Y, qid=QID)
 
 

@@ -120,7 +120,7 @@ def test_a_basis_needs_a_kernel():
         RankSVM(n_basis=5).fit(X, Y, qid=QID)
     with pytest.raises(InputError, match=r"basis is \[1, 2\], but a linear kernel has no basis"):
         RankSVM(basis=[1, 2]).fit(X, Y, qid=QID)
-    with pytest.raises(InputError, match="choose random, kmeans"):
+    with pytest.raises(InputError, match="choose one of random, kmeans"):
         RankSVM(0.1, KERNEL, basis="best").fit(X, Y, qid=QID)
 
 
@@ -154,8 +154,8 @@ def test_a_kernel_of_whole_numbers_is_that_of_floats():
     ("kernel", "factor", "sentence"),
     [
         (lambda A, B: np.full((len(A), len(B)), np.nan), 1.0, "the kernel function returned NaN or infinity"),
-        ("polynomial", 1e200, "exceed what float64 holds; scale the columns"),
-        (lambda A, B: -A @ B.T, 1.0, "the kernel is not positive semidefinite; use one that is an inner product"),
+        ("polynomial", 1e200, "overflow float64; rescale the columns"),
+        (lambda A, B: -A @ B.T, 1.0, "the kernel is not positive semidefinite; use a kernel that is an inner product"),
         (lambda A, B: np.tanh(A @ B.T - 1.0), 1.0, "the kernel is not positive semidefinite"),
         (lambda A, B: A @ B.T * 1j, 1.0, "the kernel function returned values of type complex128; return real"),
     ],

@@ -124,7 +124,7 @@ def test_arrays_that_do_not_fit_together_are_refused(tmp_path, name):
         (lambda s: s.update(x_={"slice": [1, 2, 3, 4]}), "describes a value wrongly"),
         (lambda s: s.update(x_={"float": [1]}), "describes a value wrongly"),
         (lambda s: s.update(x_=noun("View", columns={"slice": [0, 10**11, None]})), "describes a value wrongly"),
-        (lambda s: s.update(x_=noun("View", columns=[-1])), "describes a value wrongly .columns names column -1"),
+        (lambda s: s.update(x_=noun("View", columns=[-1])), "describes a value wrongly .columns contains column -1"),
         (lambda s: s.update(x_=noun("PolynomialKernel", degree={"float": "inf"})), "describes a value wrongly"),
         (lambda s: s.update(x_=noun("Path")), "describes a value wrongly"),
         (lambda s: s.update(x_={"noun": []}), "describes a value wrongly"),

@@ -205,7 +205,7 @@ def test_without_unscored_rows_coupling_changes_nothing():
 @pytest.mark.parametrize(
     ("parameters", "sentence"),
     [
-        ({"views": 30}, "views=30 needs a column for each, but X has n_features = 20"),
+        ({"views": 30}, "views=30 needs one column per view, but X has n_features = 20"),
         ({"views": 400, "split": "dictionary"}, r"views=400 needs a row for each, but the dictionary has \d+ rows"),
         (
             {"views": KERNELS, "split": "dictionary"},

@@ -71,8 +71,8 @@ def test_mixed_views_are_saved(tmp_path):
 @pytest.mark.parametrize(
     ("params", "qid", "sentence"),
     [
-        ({"views": 9}, QID, "views=9 needs a column for each, but X has n_features = 8; pass 1 to 8"),
-        ({"views": [[0], [8]]}, QID, "a view sees column 8, but X has columns 0 to 7"),
+        ({"views": 9}, QID, "views=9 needs one column per view, but X has n_features = 8; pass 1 to 8"),
+        ({"views": [[0], [8]]}, QID, "a view has column 8, but X has columns 0 to 7"),
         ({"couplings": [1.0, np.inf]}, QID, "couplings is .*; pass a list of one or more finite numbers"),
         ({"views": [PrecomputedKernel()] * 2}, QID, "needs the Gram matrix of the training rows, but X has shape"),
         ({"alphas": [1.0, 2.0]}, np.zeros(len(Y)), "only one has scored rows to compare; pass alpha and coupling"),

@@ -98,7 +98,7 @@ def test_a_second_fit_forgets_the_first():
         ({"kernel": "cubic"}, {}, "kernel is 'cubic'"),
         ({"kernel": lambda A, B: A[:, :1] + 0 * B[:, 0]}, {}, "the kernel is not symmetric"),
         ({"kernel": lambda A, B: -A @ B.T}, {}, "the kernel is not positive semidefinite"),
-        ({}, {"X": X[:, :3] * 1e200}, "exceed what float64 holds"),
+        ({}, {"X": X[:, :3] * 1e200}, "overflow float64"),
         ({}, {"y": np.zeros(len(Y))}, "no two of the"),
         ({"alphas": [1.0], "metric": "nDCG"}, {"qid": np.zeros(len(Y))}, "one query cannot be left out"),
     ],
@@ -153,7 +153,7 @@ def test_a_path_and_a_sparse_model_are_saved(tmp_path):
         ({"alpha": 1.0, "alphas": [1.0]}, {}, "alpha came beside alphas"),
         ({}, {"pairs": [[0, 1]]}, "y came beside pairs; pass scores or preferences"),
         ({}, {"sample_weight": np.eye(1, len(Y))[0]}, "no pair has a positive weight"),
-        ({"basis": "first"}, {}, "basis is 'first'; choose random"),
+        ({"basis": "first"}, {}, "basis is 'first'; choose one of random"),
         ({"alphas": ["small"]}, {}, r"alphas is \['small'\]; pass a list of one or more finite numbers"),
         ({"alphas": [1.0]}, {"qid": None, "y": np.eye(len(Y))[0]}, "disagreement is defined for no query"),
     ],
@@ -192,7 +192,7 @@ def test_alphas_keep_their_order_and_may_repeat():
 
 @pytest.mark.parametrize("alphas", [None, [0.0, 1.0]], ids=["one", "path"])
 def test_rows_too_large_to_square_get_one_sentence(alphas):
-    with pytest.raises(InputError, match="exceed what float64 holds; scale the columns"):
+    with pytest.raises(InputError, match="overflow float64; rescale the columns"):
         RankRLS(alphas=alphas, scale=False).fit(X * 1e200, Y, qid=QID)
 
 

@@ -61,9 +61,9 @@ def test_a_negative_matrix_comes_to_an_end(alpha):
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_sums_beyond_float64_are_refused(bad):
     for A, b in ((np.diag([1.0, bad]), np.ones(2)), (np.eye(2), np.array([1.0, bad]))):
-        with pytest.raises(InputError, match="exceed what float64 holds; scale the columns"):
+        with pytest.raises(InputError, match="overflow float64; rescale the columns"):
             solve_one(equations(A, b), 0.0)
-        with pytest.raises(InputError, match="exceed what float64 holds; scale the columns"):
+        with pytest.raises(InputError, match="overflow float64; rescale the columns"):
             ridge_of(equations(A, b), np.ones(1))
 
 

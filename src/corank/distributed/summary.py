@@ -22,7 +22,7 @@ from corank.distributed.parts import Parts
 from corank.distributed.sums import Spread, Sums, SumSettings, spread_part, sum_part
 from corank.distributed.tasks import WholeQueries
 from corank.errors import InputError
-from corank.kernels import FeatureMap, beside
+from corank.kernels import FeatureMap, stack_features
 from corank.pairwise import Moments
 from corank.parameters import rng_of
 from corank.rls.accuracy import Held, Sizes
@@ -230,7 +230,7 @@ def _sizes(found: Summarised) -> Sizes:
     """What rounding errors are relative to, as `corank.rls.systems.FeatureSystem` has it."""
     summary, compared = found.summary, found.sums.weights.value[4]
     bases = [phi.basis for phi in summary.maps if phi.basis is not None]
-    length = sum(float(np.mean(basis.lengths(basis.rows))) for basis in bases)
+    length = sum(float(np.mean(basis.diagonal(basis.rows))) for basis in bases)
     return Sizes(
         float(np.sqrt(summary.scored.pair[-1, -1] / summary.weights[0])), float(compared / summary.weights[0]) * length,
         max(phi.inflation for phi in summary.maps),
@@ -254,7 +254,7 @@ def _values(data: RankingData, told: _Judging) -> Floats:
     X = data.X if summary.factors is None else ScaledRows(data.X, summary.factors)
     pieces = [
         views_out(told.ridges, Z, t, starts, frame.shares[some], summary.blocks, alphas, told.sizes)
-        for some, starts, Z, t in frame.designs(X, beside(summary.maps))
+        for some, starts, Z, t in frame.designs(X, stack_features(summary.maps))
     ]
     n_candidates = len(told.ridges) * len(alphas)
     if not pieces:

@@ -28,7 +28,7 @@ from corank.data.problem.column_scales import factors_of_spread
 from corank.data.problem.inputs import require_squares
 from corank.data.problem.ranking import RankingData
 from corank.distributed.tasks import WholeQueries
-from corank.kernels import FeatureMap, beside
+from corank.kernels import FeatureMap, stack_features
 from corank.pairwise import Moments, query_factors
 from corank.pairwise.moment_blocks import RowWalk, dense, take, walk_over
 from corank.solvers.penalty import Freedom, freedom
@@ -141,7 +141,7 @@ def _sums(data: RankingData, wanted: SumSettings) -> Sums:
     require_squares(data.y)
     scores = data.y[data.is_scored]
     seen = data if wanted.factors is None else replace(data, X=ScaledRows(data.X, wanted.factors))
-    features = None if wanted.maps is None else beside(wanted.maps)
+    features = None if wanted.maps is None else stack_features(wanted.maps)
     how: tuple[Any, ...] = (wanted.ties, wanted.query_weight)
     scored = walk_over(seen, features, "scored", *how)
     assert isinstance(scored, RowWalk)

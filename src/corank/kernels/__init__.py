@@ -2,7 +2,7 @@
 
 from corank.kernels.basis import Basis, Terms, as_doubles, score_columns
 from corank.kernels.basis_choice import choose_basis, require_choice
-from corank.kernels.features import FeatureMap, beside
+from corank.kernels.features import FeatureMap, stack_features
 from corank.kernels.grams import (
     INDEFINITE,
     RANK_TOLERANCE,
@@ -41,7 +41,6 @@ __all__ = [
     "View",
     "as_doubles",
     "as_kernel",
-    "beside",
     "choose_basis",
     "indefinite",
     "inverse_root",
@@ -50,4 +49,5 @@ __all__ = [
     "require_inner_product",
     "require_similarities",
     "score_columns",
+    "stack_features",
 ]

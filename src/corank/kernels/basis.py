@@ -1,4 +1,4 @@
-"""Basis: training rows that stand for all, as one view sees them, and the checked similarities to them."""
+"""Basis: training rows to which other rows are compared; Terms: the summands of a score."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from corank.kernels.views import View
 @dataclass(frozen=True, eq=False)
 class Terms:
     """
-    Scores of rows as sums: Σ_t weights[t] values[row, t], beside what is the same for all rows.
+    Scores of rows as sums Σ_t weights[t] values[row, t], up to a constant.
 
     Attributes
     ----------
     kind : {"column", "row", "prior"}
-        What terms stand for: columns of X, similarities to training rows, or scores known before learning.
+        Columns of X, similarities to training rows, or prior scores.
     numbers : array of int64, shape (n_terms,)
-        Which columns or training rows.
+        Numbers of the columns or training rows.
     weights : array of shape (n_terms,)
         Weights of columns, or coefficients of training rows.
     values : array of shape (n_rows, n_terms)
-        What is weighted.
+        Values of the columns, similarities, or prior scores.
     view : int or None
-        The view in which training rows are seen, where there are several.
+        Number of the view, if there are several.
 
     Examples
     --------
@@ -49,19 +49,19 @@ class Terms:
     @classmethod
     def of_columns(cls, rows: Any, weights: Floats) -> Terms:
         """
-        Take every column as a term.
+        Make one term per column.
 
         Parameters
         ----------
         rows : ndarray or CSR matrix, shape (n_rows, n_columns)
-            A few rows.
+            Rows.
         weights : array of shape (n_columns,)
             Weights of the columns.
 
         Returns
         -------
         Terms
-            One for each column.
+            One per column.
         """
         values = np.asarray(rows.toarray() if sparse.issparse(rows) else rows, dtype=np.float64)
         return cls("column", np.arange(len(weights)), np.asarray(weights, dtype=np.float64), values)
@@ -69,7 +69,7 @@ class Terms:
     @classmethod
     def of_prior(cls, scores: Floats) -> Terms:
         """
-        Take scores known before learning as one term.
+        Make one term of the prior scores.
 
         Parameters
         ----------
@@ -86,25 +86,25 @@ class Terms:
 
 Floats = NDArray[np.float64]
 
-# rows that a user's kernel is judged by where no learner needs the similarities of all of them
-_JUDGED = 512
-# most rows, and similarities, that are held in memory at a time: 16 MiB of float64
+# rows for which a user's kernel is checked if the learner does not need the whole Gram matrix
+_CHECKED = 512
+# largest number of rows, and of similarities (16 MiB), in memory at once
 _ROWS, _ENTRIES = 4096, 1 << 21
 
 
 @dataclass(frozen=True, eq=False)
 class Basis:
     """
-    Rows that others are compared with.
+    Training rows to which other rows are compared.
 
     Attributes
     ----------
     view : View
-        Columns and a kernel whose parameters are numbers.
+        Columns and a fitted kernel.
     numbers : array of int64, shape (r,)
-        Which training rows they are.
+        Numbers of the training rows.
     rows : ndarray, CSR matrix, or array of objects or of int
-        The rows in the view's columns, in float64; their numbers for a precomputed kernel.
+        The rows in the view's columns as float64; their numbers for a precomputed kernel.
 
     Examples
     --------
@@ -121,7 +121,7 @@ class Basis:
     @classmethod
     def of(cls, view: View, X: Any, numbers: NDArray[np.int64]) -> Basis:
         """
-        Take basis rows from the training rows.
+        Copy basis rows from the training rows.
 
         Parameters
         ----------
@@ -135,7 +135,7 @@ class Basis:
         Returns
         -------
         Basis
-            The rows, copied.
+            The basis.
         """
         if view.kernel.is_precomputed:
             return cls(view, numbers, numbers)
@@ -144,19 +144,19 @@ class Basis:
     def __len__(self) -> int:
         return len(self.numbers)
 
-    def chosen(self, at: NDArray[np.int64]) -> Basis:
+    def subset(self, at: NDArray[np.int64]) -> Basis:
         """
         Keep some of the rows.
 
         Parameters
         ----------
         at : array of int64
-            Where they stand in the basis; a row may be named twice.
+            Their positions in the basis; duplicates are allowed.
 
         Returns
         -------
         Basis
-            The smaller basis, its rows once each and by ascending numbers.
+            The smaller basis, with distinct rows in ascending order.
         """
         at = np.unique(at)
         at = at[np.argsort(self.numbers[at])]
@@ -164,7 +164,7 @@ class Basis:
 
     def is_like(self, other: Basis) -> bool:
         """
-        Return whether another basis stands for the same rows, also when it was made elsewhere.
+        Return whether another basis has the same view and rows.
 
         Parameters
         ----------
@@ -183,34 +183,34 @@ class Basis:
 
     def gram(self, X: Any) -> Floats:
         """
-        Compute the similarities of the basis rows, and judge the kernel by them.
+        Compute the Gram matrix of the basis rows and check the kernel.
 
         Parameters
         ----------
         X : ndarray, CSR matrix, ScaledRows or array of objects
-            All training rows; looked at for a precomputed kernel only.
+            All training rows; used for a precomputed kernel only.
 
         Returns
         -------
         array of float64, shape (r, r)
-            A finite, symmetric, positive semidefinite matrix in C order, the caller's own.
+            A new finite, symmetric, positive semidefinite matrix in C order.
         """
         kernel = self.view.kernel
         with np.errstate(over="ignore", invalid="ignore"):
             K = kernel(X[self.numbers], self.rows) if kernel.is_precomputed else kernel(self.rows)
-        # a function may keep what it returned, and callers overwrite it
+        # the function may keep a reference to its result, and callers overwrite K
         K = np.ascontiguousarray(K.copy() if kernel.is_user_function else K, dtype=np.float64)
         require_inner_product(K, kernel)
         return K
 
-    def lengths(self, X: Any) -> Floats:
+    def diagonal(self, X: Any) -> Floats:
         """
         Compute the similarity of each basis row with itself.
 
         Parameters
         ----------
         X : ndarray, CSR matrix, ScaledRows or array of objects
-            All training rows; looked at for a precomputed kernel only.
+            All training rows; used for a precomputed kernel only.
 
         Returns
         -------
@@ -218,12 +218,12 @@ class Basis:
             The diagonal of `gram`.
         """
         kernel = self.view.kernel
-        own = X[self.numbers, self.numbers] if kernel.is_precomputed else kernel.diag(self.rows)
-        return np.asarray(own, dtype=np.float64)
+        values = X[self.numbers, self.numbers] if kernel.is_precomputed else kernel.diag(self.rows)
+        return np.asarray(values, dtype=np.float64)
 
-    def judge(self, X: Any) -> None:
+    def check(self, X: Any) -> None:
         """
-        Judge a kernel that the user brought as `gram` does, by no more than 512 of the rows.
+        Check a kernel of the user as `gram` does, on at most 512 of the rows.
 
         Parameters
         ----------
@@ -231,16 +231,16 @@ class Basis:
             All training rows.
         """
         if not self.view.kernel.is_positive_definite:
-            self.chosen(np.linspace(0, len(self) - 1, min(len(self), _JUDGED)).astype(np.int64)).gram(X)
+            self.subset(np.linspace(0, len(self) - 1, min(len(self), _CHECKED)).astype(np.int64)).gram(X)
 
     def similarities(self, rows: Any) -> Any:
         """
-        Compare rows with the basis.
+        Compute the similarities of rows to the basis.
 
         Parameters
         ----------
         rows : ndarray, CSR matrix, ScaledRows or array of objects
-            Rows with all columns, as `X` has them.
+            Rows with all columns.
 
         Returns
         -------
@@ -254,7 +254,7 @@ class Basis:
 
     def blocks(self, X: Any, numbers: NDArray[np.int64] | None = None) -> Iterator[tuple[slice, Floats]]:
         """
-        Compare many rows with the basis, some at a time.
+        Compute the similarities of many rows to the basis in blocks.
 
         Parameters
         ----------
@@ -266,7 +266,7 @@ class Basis:
         Yields
         ------
         slice, array of shape (n, r)
-            Where the rows stand among those asked for, and their similarities.
+            Positions of the rows, and their similarities.
         """
         n = X.shape[0] if numbers is None else len(numbers)
         step = min(_ROWS, max(_ENTRIES // max(len(self), 1), 1))
@@ -276,7 +276,7 @@ class Basis:
 
     def column_weights(self, coefficients: Floats) -> Floats:
         """
-        Return the weights of the view's columns that coefficients stand for where the kernel is linear: Rᵀc.
+        Convert coefficients to weights of the view's columns, Rᵀc, for a linear kernel.
 
         Parameters
         ----------
@@ -314,7 +314,7 @@ class Basis:
 
     def terms(self, rows: Any, coefficients: Floats, view: int | None = None) -> Terms:
         """
-        Say what the scores of a few rows are sums of.
+        Split the scores of rows into terms.
 
         Parameters
         ----------
@@ -323,12 +323,12 @@ class Basis:
         coefficients : array of shape (r,)
             c, as in `score`.
         view : int, optional
-            Which of several views this is.
+            Number of the view, if there are several.
 
         Returns
         -------
         Terms
-            One for each basis row.
+            One per basis row.
         """
         K = self.similarities(rows[:]) if len(self) else np.zeros((rows.shape[0], 0))
         return Terms("row", self.numbers, np.asarray(coefficients, dtype=np.float64), np.asarray(K), view)
@@ -336,7 +336,7 @@ class Basis:
 
 def as_doubles(rows: Any) -> Any:
     """
-    Return rows in float64, so that a Gram matrix is not rounded to single precision; objects stay as they are.
+    Convert float32 rows to float64; other rows, and objects, are returned unchanged.
 
     Parameters
     ----------
@@ -346,7 +346,7 @@ def as_doubles(rows: Any) -> Any:
     Returns
     -------
     ndarray or CSR matrix
-        The rows themselves where nothing has to change.
+        The rows.
     """
     rows = rows[:] if isinstance(rows, ScaledRows) else rows
     return rows.astype(np.float64) if rows.dtype == np.float32 else rows
@@ -354,7 +354,7 @@ def as_doubles(rows: Any) -> Any:
 
 def score_columns(rows: Any, coefficients: Floats) -> Floats:
     """
-    Score rows by weights of their columns, in float64, some rows at a time.
+    Score rows by weights of their columns in float64, in blocks.
 
     Parameters
     ----------

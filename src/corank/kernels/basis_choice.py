@@ -1,4 +1,4 @@
-"""Which rows stand for all: random ones, spread ones (k-means++), or chosen ones."""
+"""Choice of basis rows: random rows, rows spread by k-means++, or given rows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.cluster import kmeans_plusplus
 
 from corank.errors import InputError
-from corank.kernels.radial import about, centre_of
+from corank.kernels.radial import centre_of, subtract_centre
 from corank.kernels.views import View
 
 CHOICES = ("random", "kmeans++")
@@ -24,15 +24,15 @@ def choose_basis(
     Parameters
     ----------
     view : View
-        The columns and the kernel; a basis of its own goes before everything else.
+        Columns and kernel; its own basis, if any, takes precedence.
     X : ndarray or CSR matrix
         All training rows.
     candidates : array of int64
         Rows to choose from.
     n_basis : int, optional
-        How many; None takes all candidates, and so does a number above theirs.
+        Number of basis rows; None, or more than there are candidates, takes all.
     basis : {"random", "kmeans++"} or array-like of int
-        Uniformly without replacement; far from each other in the view's columns; or these rows.
+        Uniformly without replacement; spread in the view's columns; or these rows.
     rng : numpy.random.Generator
         Random generator.
 
@@ -53,7 +53,7 @@ def choose_basis(
         chosen = np.unique(chosen)
         if chosen[0] < 0 or chosen[-1] >= X.shape[0]:
             worst = chosen[0] if chosen[0] < 0 else chosen[-1]
-            raise InputError(f"basis names row {worst}, but X has rows 0 to {X.shape[0] - 1}.")
+            raise InputError(f"basis names row {worst}, but X has rows 0 to {X.shape[0] - 1}; pass row numbers of X.")
         return chosen.astype(np.int64)
     require_choice(basis)
     if n_basis is None or n_basis >= len(candidates):
@@ -61,20 +61,20 @@ def choose_basis(
     if basis == "random":
         return np.sort(rng.choice(candidates, n_basis, replace=False))
     if view.kernel.is_precomputed or X.ndim != 2:
-        raise InputError("basis='kmeans++' measures distances of columns, and these rows have none; use 'random'.")
+        raise InputError("basis='kmeans++' needs numeric columns, which these rows do not have; use basis='random'.")
     seed, rows = int(rng.integers(2**31)), view.select(X[candidates])
-    _, at = kmeans_plusplus(about(centre_of(rows), rows), n_basis, random_state=seed)
+    _, at = kmeans_plusplus(subtract_centre(centre_of(rows), rows), n_basis, random_state=seed)
     return np.sort(candidates[np.unique(at)])
 
 
 def require_choice(basis: Any) -> None:
     """
-    Raise `InputError` for the name of a way to choose that does not exist.
+    Raise `InputError` for an unknown name of a choice.
 
     Parameters
     ----------
     basis : object
-        What the user gave; rows are not looked at here.
+        The argument `basis`; row numbers are not checked here.
     """
     if isinstance(basis, str) and basis not in CHOICES:
-        raise InputError(f"basis is {basis!r}; choose {', '.join(CHOICES)}, or pass row numbers.")
+        raise InputError(f"basis is {basis!r}; choose one of {', '.join(CHOICES)}, or pass row numbers.")

@@ -1,10 +1,10 @@
 """
-FeatureMap: a view as plain columns Φ in which the penalty is ‖w‖².
+FeatureMap: explicit features Φ of a view, in which the penalty is ‖w‖² (Nyström approximation).
 
-A linear kernel's features are the view's columns. Any other kernel is seen from r basis rows R: with K̂ = K[R, R] =
-U diag(κ) Uᵀ, Φ(x) = k(x, R) U diag(κ)^{-1/2}, so that f = Φ w has the norm ‖w‖ in the space of the kernel, and the
-coefficients of the paper's sparse form are a = U diag(κ)^{-1/2} w. Directions with κ near zero carry rounding errors
-only and are left out: repeated basis rows are no trouble, and the rank that is left is reported.
+The features of a linear kernel are the view's columns. For other kernels they are computed from r basis rows R: with
+K̂ = K[R, R] = U diag(κ) Uᵀ, Φ(x) = k(x, R) U diag(κ)^{-1/2}, so that f = Φ w has norm ‖w‖ in the kernel's space. The
+coefficients of the paper's sparse form are a = U diag(κ)^{-1/2} w. Directions with κ near zero are dropped, so that
+basis rows may repeat.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ Floats = NDArray[np.float64]
 @dataclass(frozen=True, eq=False)
 class FeatureMap:
     """
-    Rows of X to rows of Φ.
+    Map from rows of X to rows of Φ.
 
     Attributes
     ----------
     view : View
         Columns and a kernel whose parameters are numbers.
     basis : Basis or None
-        The basis rows; None where Φ is the view's columns.
+        The basis rows; None if Φ is the view's columns.
     T : array of shape (r, k), or None
-        U diag(κ)^{-1/2}; None where Φ is the view's columns.
+        U diag(κ)^{-1/2}; None if Φ is the view's columns.
     n_features : int
         k, the number of columns of Φ.
 
@@ -58,14 +58,14 @@ class FeatureMap:
     @classmethod
     def of_columns(cls, view: View, n_columns: int) -> FeatureMap:
         """
-        Take the columns of a linear view as they are.
+        Use the columns of a linear view.
 
         Parameters
         ----------
         view : View
             A view with a linear kernel.
         n_columns : int
-            How many columns it sees.
+            Number of its columns.
 
         Returns
         -------
@@ -77,7 +77,7 @@ class FeatureMap:
     @classmethod
     def on_basis(cls, basis: Basis, X: Any) -> FeatureMap:
         """
-        Look at rows from basis rows, in O(r³).
+        Build the features of basis rows, in O(r³).
 
         Parameters
         ----------
@@ -95,17 +95,19 @@ class FeatureMap:
         return cls(basis.view, basis, T, T.shape[1])
 
     def __call__(self, rows: Any) -> Floats:
-        """Return Φ for rows with all columns; columns keep their precision."""
+        """Return Φ for rows with all columns; plain columns keep their dtype."""
         if self.basis is not None:
             return np.asarray(self.basis.similarities(rows) @ self.T)
         seen = self.view.select(rows)
         if seen.shape[1] != self.n_features:
-            raise InputError(f"X has {seen.shape[1]} columns, but the system is of {self.n_features}; pass as many.")
+            raise InputError(
+                f"X has {seen.shape[1]} columns, but the model expects {self.n_features}; pass the same columns."
+            )
         return np.asarray(seen.toarray() if sparse.issparse(seen) else seen)
 
     @property
     def inflation(self) -> float:
-        """What rounding errors of similarities grow by in Φ: √(Σ κ / least κ); 1 for columns."""
+        """Factor by which rounding errors of similarities grow in Φ: √(Σ κ / min κ); 1 for plain columns."""
         if self.T is None or not self.T.size:
             return 1.0
         kappa = 1.0 / np.sum(self.T**2, axis=0)
@@ -113,7 +115,7 @@ class FeatureMap:
 
     def is_like(self, other: FeatureMap) -> bool:
         """
-        Return whether another map gives the same features, also when it was made elsewhere.
+        Return whether another map gives the same features.
 
         Parameters
         ----------
@@ -134,7 +136,7 @@ class FeatureMap:
 
     def coefficients(self, w: Floats) -> Floats:
         """
-        Turn weights of Φ into coefficients of the view's columns (linear kernel) or of the basis rows.
+        Convert weights of Φ to coefficients of the view's columns (linear kernel) or of the basis rows.
 
         Parameters
         ----------
@@ -152,9 +154,9 @@ class FeatureMap:
         return self.basis.column_weights(a) if self.view.kernel.is_linear else a
 
 
-def beside(maps: tuple[FeatureMap, ...]) -> Callable[[Any], Floats]:
+def stack_features(maps: tuple[FeatureMap, ...]) -> Callable[[Any], Floats]:
     """
-    Put the features of several views side by side.
+    Concatenate the features of several views.
 
     Parameters
     ----------
@@ -164,6 +166,6 @@ def beside(maps: tuple[FeatureMap, ...]) -> Callable[[Any], Floats]:
     Returns
     -------
     callable
-        Rows of X to rows of Φ = [Φ_1 … Φ_M].
+        Maps rows of X to rows of Φ = [Φ_1 … Φ_M].
     """
     return maps[0] if len(maps) == 1 else lambda rows: np.hstack([phi(rows) for phi in maps])

@@ -1,4 +1,4 @@
-"""What learners ask of a Gram matrix: finite numbers, symmetric, those of an inner product; and the root they take."""
+"""Gram matrices: check that they are finite, symmetric and positive semidefinite; their inverse root."""
 
 from __future__ import annotations
 
@@ -11,63 +11,63 @@ from scipy import linalg
 from corank.errors import InputError
 from corank.kernels.kernel import Gram, Kernel
 
-# directions of a Gram matrix below this share of its largest eigenvalue are rounding errors
+# smaller eigenvalues, relative to the largest, are rounding errors
 RANK_TOLERANCE = 1e-12
-# what a negative eigenvalue may be, relative to the whole, before a kernel is called indefinite
+# largest negative eigenvalue, relative to the norm, of a kernel that counts as definite
 INDEFINITE = 1e-6
-# what K and its transpose may differ by, relative to the largest entry
+# largest difference between K and its transpose, relative to the largest entry
 _ASYMMETRIC = 1e-8
-# rows that are compared with columns at a time
+# rows that are compared with columns at once
 _BLOCK = 256
 
 
 def is_precomputed(kernel: Any) -> bool:
     """
-    Return whether a user means similarities by the rows of X.
+    Return whether a `kernel` argument means precomputed similarities.
 
     Parameters
     ----------
     kernel : object
-        What the user gave as a kernel.
+        The argument as the user passed it.
 
     Returns
     -------
     bool
-        Whether it is "precomputed" or a `PrecomputedKernel`.
+        True for "precomputed" and `PrecomputedKernel`.
     """
     return kernel == "precomputed" if isinstance(kernel, str) else getattr(kernel, "is_precomputed", False) is True
 
 
 def require_similarities(K: Gram, kernel: Kernel) -> None:
     """
-    Raise `InputError` if a kernel gave what is no number.
+    Raise `InputError` if similarities are not finite.
 
     Parameters
     ----------
     K : array
         Similarities.
     kernel : Kernel
-        What gave them.
+        The kernel that computed them.
     """
     if np.isfinite(K).all():
         return
     if kernel.is_user_function:
         raise InputError("the kernel function returned NaN or infinity; return finite similarities.")
-    raise InputError("similarities of the rows exceed what float64 holds; scale the columns of X.")
+    raise InputError("similarities of the rows overflow float64; rescale the columns of X.")
 
 
 def require_inner_product(K: NDArray[np.float64], kernel: Kernel) -> None:
     """
     Raise `InputError` unless a Gram matrix is finite, symmetric and positive semidefinite.
 
-    The kernels of corank are symmetric and definite by their formulas; those a user brings are looked at, in O(r³).
+    Kernels with `is_positive_definite` are only checked for finite values; others are checked in O(r³).
 
     Parameters
     ----------
     K : array of shape (r, r)
-        Similarities of rows with themselves; made exactly symmetric.
+        Gram matrix; made exactly symmetric in place.
     kernel : Kernel
-        What gave them.
+        The kernel that computed it.
     """
     require_similarities(K, kernel)
     if kernel.is_positive_definite:
@@ -75,9 +75,9 @@ def require_inner_product(K: NDArray[np.float64], kernel: Kernel) -> None:
     allowed = _ASYMMETRIC * float(max(K.max(initial=0.0), -K.min(initial=0.0)))
     for start in range(0, len(K), _BLOCK):
         rows = slice(start, start + _BLOCK)
-        # columns before the block were compared by earlier blocks
+        # earlier blocks compared the columns before this one
         if (np.abs(K[rows, start:] - K[start:, rows].T) > allowed).any():
-            raise InputError("the kernel is not symmetric; use one with k(a, b) = k(b, a).")
+            raise InputError("the kernel is not symmetric; use a kernel with k(a, b) = k(b, a).")
         mean = (K[rows, start:] + K[start:, rows].T) / 2.0
         K[rows, start:], K[start:, rows] = mean, mean.T
     shifted = K.copy()
@@ -90,29 +90,29 @@ def require_inner_product(K: NDArray[np.float64], kernel: Kernel) -> None:
 
 def indefinite() -> InputError:
     """
-    Return what is raised where similarities are those of no inner product.
+    Return the error for a Gram matrix that is not positive semidefinite.
 
     Returns
     -------
     InputError
-        One sentence.
+        The error to raise.
     """
-    return InputError("the kernel is not positive semidefinite; use one that is an inner product.")
+    return InputError("the kernel is not positive semidefinite; use a kernel that is an inner product.")
 
 
 def inverse_root(K: NDArray[np.float64]) -> NDArray[np.float64]:
     """
-    Return T = U diag(κ)^(−½) of K = U diag(κ) Uᵀ: K T are rows whose products are those of the kernel.
+    Return T = U diag(κ)^(−½) for K = U diag(κ) Uᵀ; the rows of K T have the Gram matrix K.
 
     Parameters
     ----------
     K : array of shape (r, r)
-        Gram matrix, symmetric, finite and positive semidefinite; destroyed.
+        Symmetric, finite, positive semidefinite Gram matrix; overwritten.
 
     Returns
     -------
     array of shape (r, k)
-        T, of the rank k that is left without directions of κ below `RANK_TOLERANCE` times the largest.
+        T; eigenvalues below `RANK_TOLERANCE` times the largest are dropped, k are left.
 
     Examples
     --------

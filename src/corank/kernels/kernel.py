@@ -1,4 +1,4 @@
-"""Kernel: what every similarity of rows promises."""
+"""Kernel: the interface of all kernels."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from corank.errors import InputError
 Gram = NDArray[Any]
 Floats = NDArray[np.float64]
 
-# rows of a block when only the diagonal is wanted
+# rows of a block for the diagonal
 _DIAGONAL_BLOCK = 64
 
 
 @dataclass(frozen=True)
 class Kernel(ABC):
     """
-    A similarity of rows; ``kernel(X, Z)`` is the Gram matrix, kernel(X) that of X with itself.
+    A kernel: ``kernel(X, Z)`` returns a Gram matrix, ``kernel(X)`` that of X with itself.
 
-    float32 rows give a float32 Gram matrix. Kernels are compared by value, and can be saved (see
-    `corank.persist`) unless they hold a function.
+    float32 rows give a float32 Gram matrix. Kernels are compared by value. They can be saved (see `corank.persist`)
+    unless they hold a function.
     """
 
     # whether k(x, z) = x·z: scores are then sums of weighted columns
@@ -114,21 +114,21 @@ class Kernel(ABC):
 
     def fit(self, X: Any, rng: np.random.Generator, weights: NDArray[np.float64] | None = None) -> Kernel:
         """
-        Resolve parameters that depend on data.
+        Compute the parameters that depend on data.
 
         Parameters
         ----------
         X : ndarray or CSR matrix
             Rows.
         rng : numpy.random.Generator
-            Chooses rows to look at, where they are many.
+            Draws a sample of rows if there are many.
         weights : array of shape (n,), optional
-            Row weights; rows of weight zero are not looked at.
+            Row weights; rows of weight zero are ignored.
 
         Returns
         -------
         Kernel
-            A kernel with numbers only; itself where nothing depends on data.
+            A kernel with numeric parameters; itself if no parameter depends on data.
         """
         return self
 
@@ -137,7 +137,7 @@ class Kernel(ABC):
 
     @abstractmethod
     def _gram(self, X: Any, Z: Any) -> Gram:
-        """Gram matrix of checked rows."""
+        """Return the Gram matrix of checked rows."""
 
     def _rows(self, X: Any) -> Any:
         rows = as_rows(X)
@@ -153,8 +153,7 @@ def require_positive(value: Any, name: str, otherwise: str = "") -> None:
     """
     Raise `InputError` unless a parameter is a positive number.
 
-    value: what came.
-    otherwise: what else may come, for the message.
+    otherwise: alternatives that are allowed, for the message.
     """
     if not isinstance(value, Real) or not 0 < float(value) < np.inf:
         raise InputError(f"{name} is {value!r}; pass a positive number{otherwise}.")

@@ -1,4 +1,4 @@
-"""Kernels of products: linear, polynomial, cosine."""
+"""Linear, polynomial and cosine kernels."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ class PolynomialKernel(Kernel):
         if isinstance(self.degree, bool) or int(self.degree) != self.degree or self.degree < 1:
             raise InputError(f"degree is {self.degree}; pass a whole number of at least 1.")
         require_positive(self.gamma, "gamma")
-        given: Any = self.coef0
-        if not (isinstance(given, Real) and 0 <= float(given) < np.inf):
-            raise InputError(f"coef0 is {self.coef0}; pass a number of at least 0, or the kernel is not definite.")
+        coef0: Any = self.coef0
+        if not (isinstance(coef0, Real) and 0 <= float(coef0) < np.inf):
+            raise InputError(f"coef0 is {self.coef0}; pass a number of at least 0, so that the kernel is definite.")
 
     def _gram(self, X: Any, Z: Any) -> Gram:
         return np.asarray(pairwise.polynomial_kernel(X, Z, degree=self.degree, gamma=self.gamma, coef0=self.coef0))
@@ -65,7 +65,7 @@ class PolynomialKernel(Kernel):
 
 @dataclass(frozen=True)
 class CosineKernel(Kernel):
-    """k(x, z) = x·z / (‖x‖ ‖z‖), 0 where a row is zero."""
+    """k(x, z) = x·z / (‖x‖ ‖z‖); 0 if a row is zero."""
 
     scales_columns: ClassVar[bool] = False
 

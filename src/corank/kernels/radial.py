@@ -1,4 +1,4 @@
-"""Kernels of distances: Gaussian, Laplacian, chi-square, with the median heuristic."""
+"""Gaussian, ARD, Laplacian and chi-square kernels, with the median heuristic."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from corank.kernels.kernel import Floats, Gram, Kernel, require_positive
 
 
 def centre_of(Z: Any) -> Any:
-    """Return what rows are seen from: the mean of each column; of a CSR matrix where few of its rows are zero there."""
+    """Return the mean of each column; for a CSR matrix, 0 for columns that are mostly zero."""
     if not sparse.issparse(Z):
         return Z.mean(axis=0, dtype=np.float64)
     is_stored = Z.data != 0.0
@@ -29,8 +29,8 @@ def centre_of(Z: Any) -> Any:
     return sparse.csr_array(np.where(2 * counts > Z.shape[0], means, 0.0)[None, :])
 
 
-def about(centre: Any, rows: Any) -> Any:
-    """Subtract a centre, in float64; the zeros of a CSR matrix stay where that of another is zero."""
+def subtract_centre(centre: Any, rows: Any) -> Any:
+    """Subtract a centre in float64; the result is sparse if both are."""
     if not sparse.issparse(rows):
         return rows - (centre.toarray() if sparse.issparse(centre) else centre)
     if not sparse.issparse(centre):
@@ -42,15 +42,15 @@ def about(centre: Any, rows: Any) -> Any:
     return sparse.csr_array(rows, dtype=np.float64) - sparse.csr_array(repeated, shape=rows.shape)
 
 
-# what a similarity may be wrong by before rows are subtracted one by one
+# largest tolerated error of a similarity before differences are computed row by row
 _VISIBLE = 1e-12
-# pairs of rows whose distances give the median
+# pairs of rows from which the median is computed
 _MEDIAN_PAIRS = 5000
 
 
 @dataclass(frozen=True)
 class _Radial(Kernel):
-    """k(x, z) = exp(−gamma D(x, z)); "median" gamma makes gamma D equal `at_median` for the median pair of rows."""
+    """k(x, z) = exp(−gamma D(x, z)); "median" sets gamma to `at_median` / the median of D."""
 
     gamma: float | str = "median"
 
@@ -61,7 +61,7 @@ class _Radial(Kernel):
             require_positive(self.gamma, "gamma", ' or "median"')
 
     def fit(self, X: Any, rng: np.random.Generator, weights: NDArray[np.float64] | None = None) -> Self:
-        """Replace "median" by ``at_median`` / the median D of pairs of rows that differ: all pairs, or random ones."""
+        """Replace "median" by ``at_median`` / the median D of pairs of different rows (a sample if there are many)."""
         if self.gamma != "median":
             return self
         rows = X if isinstance(X, ScaledRows) else self._rows(X)
@@ -80,7 +80,7 @@ class _Radial(Kernel):
             D = self._distances(A, B)
         share = (D > 0) if weights is None else (D > 0) * weights[a] * weights[b]
         if not share.any():
-            # rows that are all equal are equally similar at any gamma
+            # all rows are equal: any gamma gives the same kernel
             if not abs(A - B).max() > 0.0:
                 return replace(self, gamma=1.0)
             share = np.ones(len(D))
@@ -92,8 +92,7 @@ class _Radial(Kernel):
         if not 0.0 < gamma < np.inf:
             size = "large" if gamma == 0.0 else "small"
             raise InputError(
-                f"X has numbers so {size} that float64 does not hold the distances of its rows; divide the columns by "
-                "their size."
+                f"X has numbers so {size} that distances of rows overflow or underflow in float64; rescale the columns."
             )
         return replace(self, gamma=float(gamma))
 
@@ -117,7 +116,7 @@ class GaussianKernel(_Radial):
     """
     k(x, z) = exp(−gamma ‖x − z‖²); "median" gamma is 1 / (2σ²), σ twice the median distance.
 
-    Distances are computed about the mean of the rows Z, in float64: an offset common to all rows costs no digits.
+    Distances are computed in float64 after subtracting the mean of Z, so that a common offset causes no cancellation.
 
     Parameters
     ----------
@@ -133,7 +132,7 @@ class GaussianKernel(_Radial):
     0.8825
     """
 
-    # with half of σ, rankers of few judgements lost up to .02 in AP against the best width
+    # with half of this σ, rankers with few judgements lost up to 0.02 in AP against the best width
     at_median: ClassVar[float] = 0.125
 
     @property
@@ -181,7 +180,7 @@ class LaplacianKernel(_Radial):
 @dataclass(frozen=True)
 class ChiSquareKernel(_Radial):
     """
-    k(x, z) = exp(−gamma Σ_j (x_j − z_j)²/(x_j + z_j)) of histograms; "median" is 1 / the median of the sum.
+    k(x, z) = exp(−gamma Σ_j (x_j − z_j)²/(x_j + z_j)) for histograms; "median" gamma is 1 / the median sum.
 
     Parameters
     ----------
@@ -204,7 +203,7 @@ class ChiSquareKernel(_Radial):
         if rows.size and rows.min() < 0:
             row, column = np.argwhere(rows < 0)[0]
             raise InputError(
-                f"X is {rows[row, column]} at row {row}, column {column}; the chi-square kernel compares histograms: "
+                f"X is {rows[row, column]} at row {row}, column {column}; the chi-square kernel compares histograms; "
                 "pass counts or shares of at least 0."
             )
         return rows
@@ -212,16 +211,16 @@ class ChiSquareKernel(_Radial):
 
 def _squared_distances(X: Any, Z: Any, allowed: float) -> NDArray[np.float64]:
     """
-    Compute ‖x − z‖² for all pairs of rows, seen from a centre of Z: far from it, products lose what differs.
+    Compute ‖x − z‖² for all pairs of rows, after subtracting a centre of Z to avoid cancellation.
 
-    allowed: what an entry may be wrong by; dense rows that are too far even from the centre are subtracted one by one.
+    allowed: largest tolerated error of an entry; if products could exceed it, differences of dense rows are computed.
     """
     centre = centre_of(Z)
-    right = about(centre, Z)
-    left = right if X is Z else about(centre, X)
+    right = subtract_centre(centre, Z)
+    left = right if X is Z else subtract_centre(centre, X)
     farthest = float(sum(row_norms(rows, squared=True).max(initial=0.0) for rows in (left, right)))
     if not np.isfinite(farthest):
-        # callers say what is wrong with similarities that are no numbers
+        # callers report similarities that are not finite
         return np.full((left.shape[0], right.shape[0]), np.nan)
     are_dense = not (sparse.issparse(left) or sparse.issparse(right))
     if are_dense and np.finfo(np.float64).eps * farthest > allowed:
@@ -232,14 +231,14 @@ def _squared_distances(X: Any, Z: Any, allowed: float) -> NDArray[np.float64]:
 @dataclass(frozen=True)
 class ARDKernel(Kernel):
     """
-    k(x, z) = exp(−Σ_j gamma_j (x_j − z_j)²): automatic relevance determination, a width for each column.
+    k(x, z) = exp(−Σ_j gamma_j (x_j − z_j)²): automatic relevance determination (ARD), one width per column.
 
-    `PreferenceGP` learns the widths; elsewhere "median" gives all columns the one of `GaussianKernel`.
+    `PreferenceGP` learns the widths. In other estimators "median" gives all columns the gamma of `GaussianKernel`.
 
     Parameters
     ----------
     gammas : tuple of float or "median"
-        One positive number a column; "median" is resolved by `fit`.
+        One positive number per column; "median" is resolved by `fit`.
 
     Examples
     --------
@@ -254,7 +253,7 @@ class ARDKernel(Kernel):
     def __post_init__(self) -> None:
         if self.gammas != "median":
             if isinstance(self.gammas, str) or not len(self.gammas):
-                raise InputError(f"gammas is {self.gammas!r}; pass one positive number a column, or 'median'.")
+                raise InputError(f"gammas is {self.gammas!r}; pass one positive number per column, or 'median'.")
             for gamma in self.gammas:
                 require_positive(gamma, "a gamma")
             object.__setattr__(self, "gammas", tuple(map(float, self.gammas)))
@@ -288,7 +287,7 @@ class ARDKernel(Kernel):
         if isinstance(self.gammas, str):
             raise InputError('gammas is "median", which depends on data; call kernel.fit(X, rng) first.')
         if len(self.gammas) != X.shape[1]:
-            raise InputError(f"gammas has {len(self.gammas)} numbers for {X.shape[1]} columns; pass one a column.")
+            raise InputError(f"gammas has {len(self.gammas)} numbers for {X.shape[1]} columns; pass one per column.")
         size = np.sqrt(np.array(self.gammas))
         left = X * size
         return GaussianKernel(1.0)._gram(left, left if Z is X else Z * size)

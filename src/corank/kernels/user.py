@@ -1,4 +1,4 @@
-"""Kernels the user brings: a function, or similarities computed before."""
+"""Kernels of the user: a function, precomputed similarities, or the name of a kernel."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from corank.kernels.radial import ARDKernel, ChiSquareKernel, GaussianKernel, La
 @dataclass(frozen=True)
 class CallableKernel(Kernel):
     """
-    The user's own function.
+    A kernel function of the user, or a kernel of scikit-learn.
 
     Parameters
     ----------
     function : callable
-        Takes X (n × d) and Z (m × d), or two arrays of n and m objects, and returns their n × m Gram matrix; whole
-        numbers become float64.
+        Takes X (n × d) and Z (m × d), or two arrays of n and m objects, and returns their n × m Gram matrix; integers
+        become float64.
 
     Examples
     --------
@@ -75,10 +75,10 @@ class CallableKernel(Kernel):
 @dataclass(frozen=True)
 class PrecomputedKernel(Kernel):
     """
-    The rows are similarities already: X[i, j] is that of row i to training row j.
+    Precomputed similarities: X[i, j] is the similarity of row i to training row j.
 
-    ``kernel(X)`` is X, and so is ``kernel(X, Z)`` for the training rows Z; when Z is a vector of training row
-    numbers (a basis), their columns are taken.
+    ``kernel(X)`` and ``kernel(X, Z)`` return X. If Z is a vector of training row numbers (a basis), ``kernel(X, Z)``
+    returns these columns of X.
     """
 
     is_precomputed: ClassVar[bool] = True
@@ -93,13 +93,13 @@ class PrecomputedKernel(Kernel):
             return self._gram(rows, np.asarray(Z))
         if Z is not None and np.shape(Z)[0] != rows.shape[1]:
             raise InputError(
-                f"X holds similarities to {rows.shape[1]} rows, but Z has {np.shape(Z)[0]}; pass the training rows, "
-                "or the numbers of those that Z stands for."
+                f"X holds similarities to {rows.shape[1]} rows, but Z has {np.shape(Z)[0]}; pass the training rows "
+                "or their numbers."
             )
         return np.asarray(rows)
 
     def diag(self, X: Any) -> Gram:
-        """Read the diagonal of a square X."""
+        """Return the diagonal of a square X."""
         rows = np.asarray(self._rows(X))
         if rows.shape[0] != rows.shape[1]:
             raise InputError(f"X has shape {rows.shape}; only a square Gram matrix has a diagonal.")

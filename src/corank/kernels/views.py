@@ -1,4 +1,4 @@
-"""Views: ways to see a row, each a choice of columns and a kernel."""
+"""Views: subsets of columns with a kernel."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from corank.kernels.user import as_kernel
 @dataclass(frozen=True, eq=False)
 class View:
     """
-    One way to see a row.
+    A view of the rows: a choice of columns and a kernel.
 
     Parameters
     ----------
     columns : slice, array-like of int, or None
-        The columns it sees, kept as numbers; None sees all.
+        Columns of the view, stored as numbers; None for all columns.
     kernel : Kernel, str or callable
-        How similar two rows look (see `corank.kernels.as_kernel`).
+        Kernel of the view (see `corank.kernels.as_kernel`).
     basis : array-like of int, optional
-        Numbers of the training rows whose similarities stand for a row (see `corank.kernels.Basis`).
+        Numbers of the basis rows (see `corank.kernels.Basis`).
 
     Examples
     --------
@@ -42,16 +42,16 @@ class View:
     basis: Any = None
 
     def __post_init__(self) -> None:
-        # a frozen record is settled once, here
+        # normalise the fields of the frozen dataclass
         object.__setattr__(self, "columns", _as_columns(self.columns))
         object.__setattr__(self, "kernel", as_kernel(self.kernel))
         object.__setattr__(self, "basis", None if self.basis is None else _as_numbers(self.basis, "basis", "row"))
         if self.columns is not None and self.kernel.is_precomputed:
-            raise InputError("a view of a precomputed kernel sees similarities, not columns; leave columns out.")
+            raise InputError("a view with a precomputed kernel cannot select columns; leave columns out.")
 
     def select(self, X: Any) -> Any:
         """
-        Choose the view's columns.
+        Select the view's columns.
 
         Parameters
         ----------
@@ -61,7 +61,7 @@ class View:
         Returns
         -------
         ndarray or CSR matrix
-            X itself where the view sees all columns, a window on it where they are neighbours in a dense X.
+            X itself if the view has all columns; a view of the memory for contiguous columns of a dense X.
         """
         if self.columns is None:
             return X
@@ -74,7 +74,7 @@ class View:
 
     def is_like(self, other: View) -> bool:
         """
-        Return whether another view sees the same: its columns and kernel.
+        Return whether another view has the same columns and kernel.
 
         Parameters
         ----------
@@ -84,34 +84,34 @@ class View:
         Returns
         -------
         bool
-            Whether it does; basis rows may differ.
+            Basis rows may differ.
         """
         same_columns = np.array_equal(np.atleast_1d(self.columns), np.atleast_1d(other.columns))
         return bool(self.kernel == other.kernel and same_columns)
 
     def fit(self, X: Any, rng: np.random.Generator, weights: NDArray[np.float64] | None = None) -> View:
         """
-        Resolve what depends on data: the kernel's parameters.
+        Compute the parameters of the kernel that depend on data.
 
         Parameters
         ----------
         X : ndarray or CSR matrix
             Training rows with all columns.
         rng : numpy.random.Generator
-            Chooses rows to look at, where they are many.
+            Draws a sample of rows if there are many.
         weights : array of shape (n,), optional
             Row weights.
 
         Returns
         -------
         View
-            The view with numbers only.
+            The view with a fitted kernel.
         """
         return replace(self, kernel=self.kernel.fit(self.select(X), rng, weights))
 
     def require_columns(self, n_features: int) -> None:
         """
-        Raise `InputError` if the view sees a column that X lacks.
+        Raise `InputError` if X lacks a column of the view.
 
         Parameters
         ----------
@@ -122,12 +122,12 @@ class View:
             return
         last = int(self.columns.max())
         if last >= n_features:
-            raise InputError(f"a view sees column {last}, but X has columns 0 to {n_features - 1}.")
+            raise InputError(f"a view has column {last}, but X has columns 0 to {n_features - 1}; pass columns of X.")
 
 
 def split_columns(n_features: int, n_views: int, rng: np.random.Generator) -> list[NDArray[np.int64]]:
     """
-    Deal the columns at random into parts of about equal size.
+    Split the columns at random into parts of about equal size.
 
     Parameters
     ----------
@@ -141,11 +141,11 @@ def split_columns(n_features: int, n_views: int, rng: np.random.Generator) -> li
     Returns
     -------
     list of array of int64
-        Ascending columns of each part; every column is in exactly one.
+        Ascending columns of each part.
     """
     if not 1 <= n_views <= n_features:
         raise InputError(
-            f"views={n_views} needs a column for each, but X has n_features = {n_features}; pass 1 to {n_features}."
+            f"views={n_views} needs one column per view, but X has n_features = {n_features}; pass 1 to {n_features}."
         )
     return [np.sort(part) for part in np.array_split(rng.permutation(n_features), n_views)]
 
@@ -154,19 +154,19 @@ def as_views(
     views: int | Sequence[Any], n_features: int | None, rng: np.random.Generator | None = None, kernel: Any = "linear"
 ) -> list[View]:
     """
-    Make views from what a user may write.
+    Make views from the argument `views` of an estimator.
 
     Parameters
     ----------
     views : int or sequence
-        A number deals the columns at random into so many views; else one entry per view: a `View`, a column, a
-        slice, a list of columns, or a `Kernel` that sees all columns.
+        A number splits the columns at random into that many views. Otherwise one entry per view: a `View`, a column,
+        a slice, a list of columns, or a `Kernel` on all columns.
     n_features : int or None
-        Number of columns of X; None where rows are objects, which have none.
+        Number of columns of X; None if rows are objects.
     rng : numpy.random.Generator, optional
-        Deals the columns; needed where `views` is a number.
+        Random generator; required if `views` is a number.
     kernel : Kernel, str or callable
-        The kernel of entries that name columns only.
+        The kernel of entries that give columns only.
 
     Returns
     -------
@@ -180,11 +180,11 @@ def as_views(
     """
     if n_features is None:
         if isinstance(views, int | np.integer) or any(_columns_and_kernel(one, kernel)[0] is not None for one in views):
-            raise InputError("rows that are objects have no columns; give each view a function: View(None, f).")
+            raise InputError("X holds objects, which have no columns; give each view a kernel function: View(None, f).")
         return [_as_view(entry, 1, kernel) for entry in views]
     if isinstance(views, int | np.integer):
         if rng is None:
-            raise InputError(f"views is {views}, to be dealt at random; pass rng, or the columns of each view.")
+            raise InputError(f"views is {views}, a random split; pass rng, or the columns of each view.")
         views = split_columns(n_features, int(views), rng)
     if isinstance(views, str) or not hasattr(views, "__len__") or not len(views):
         raise InputError(f"views is {views!r}; pass a number of views, or a list with one entry per view.")
@@ -196,19 +196,19 @@ def as_views(
 
 def kernels_of(views: int | Sequence[Any], kernel: Any) -> list[Any]:
     """
-    Return the kernels that a user named, whatever else the views are.
+    Return the kernel of each view.
 
     Parameters
     ----------
     views : int or sequence
         As in `as_views`.
     kernel : Kernel, str or callable
-        That of views that name none.
+        Kernel of views that do not name one.
 
     Returns
     -------
     list
-        One for each entry; the one kernel where `views` is a number.
+        One per entry; a single kernel if `views` is a number.
     """
     if isinstance(views, int | np.integer):
         return [kernel]
@@ -229,7 +229,7 @@ def _as_view(entry: Any, n_features: int, kernel: Any) -> View:
     if isinstance(columns, slice):
         chosen = range(n_features)[columns]
         if not len(chosen):
-            raise InputError(f"a view's {columns} holds none of the {n_features} columns; pass columns that exist.")
+            raise InputError(f"a view's {columns} selects none of the {n_features} columns; pass existing columns.")
         columns = np.array(chosen)
     elif columns is not None and np.ndim(columns) == 0:
         columns = [columns]
@@ -252,8 +252,8 @@ def _as_numbers(values: ArrayLike, name: str, what: str) -> NDArray[np.int64]:
     if numbers.ndim != 1 or numbers.dtype.kind not in "iu" or not len(numbers):
         raise InputError(f"{name} is {values!r}; pass one or more {what} numbers.")
     if numbers.min() < 0:
-        raise InputError(f"{name} names {what} {numbers.min()}; pass {what} numbers from 0.")
+        raise InputError(f"{name} contains {what} {numbers.min()}; pass {what} numbers of at least 0.")
     distinct, counts = np.unique(numbers, return_counts=True)
     if len(distinct) < len(numbers):
-        raise InputError(f"{name} names {what} {distinct[counts > 1][0]} twice; pass each {what} once.")
+        raise InputError(f"{name} contains {what} {distinct[counts > 1][0]} twice; pass each {what} once.")
     return numbers.astype(np.int64)

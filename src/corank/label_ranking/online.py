@@ -256,7 +256,7 @@ class OnlineLabelRanker(LabelRanker):
         if self.kernel is not None:
             view = View(None, as_kernel(self.kernel)).fit(rows, rng)
             basis, shape = Basis.of(view, rows, np.arange(n)), (n, d)
-            basis.judge(rows)
+            basis.check(rows)
         sums = np.zeros(shape if self.average else (0, 0))
         return StepState(np.zeros(shape), sums, np.zeros(d), np.zeros(d), np.zeros(N_TALLIES)), basis
 

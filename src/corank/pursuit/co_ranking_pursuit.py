@@ -192,7 +192,7 @@ class CoRankingPursuit(Ranker):
             for view, one in zip(dealt, for_kernel.spawn(len(dealt)), strict=True)
         ]
         for basis in views:
-            basis.judge(data.X)
+            basis.check(data.X)
         n_basis, errors = int(self.n_basis), None
         if held is not None:
             watch = self._watched(views, data, held)
@@ -308,6 +308,6 @@ def _found(views: list[Basis], taken: list[Choice], errors: Floats | None) -> _C
         term_coefs=np.array([choice.coefs for choice in taken], dtype=np.float64).reshape(-1, M),
         gains=np.array([choice.gain for choice in taken], dtype=np.float64),
         views=[basis.view for basis in views],
-        view_bases=[basis.chosen(columns[:, v]) for v, basis in enumerate(views)],
+        view_bases=[basis.subset(columns[:, v]) for v, basis in enumerate(views)],
         validation_errors=errors,
     )

@@ -184,7 +184,7 @@ class Candidates:
             return cls(np.arange(data.n_features), None)
         rows = choose_rows(dictionary, data, for_rows)
         basis = Basis.of(View(None, kernel).fit(data.X, for_kernel, data.weights), data.X, rows)
-        basis.judge(data.X)
+        basis.check(data.X)
         return cls(rows, basis)
 
     def over(self, X: Any, rows: NDArray[np.int64]) -> Dictionary:

@@ -245,7 +245,7 @@ class RankingPursuit(Ranker):
         ]
         first, basis = solutions[0], candidates.basis
         if basis is not None:
-            basis = basis.chosen(np.concatenate([path.indices for path in paths]))
+            basis = basis.subset(np.concatenate([path.indices for path in paths]))
         return _Pursued(
             intercept=intercept, solutions=solutions, terms=first["terms"],
             term_coefs=coefs_of(first["path"], len(first["terms"]), len(first["terms"])).copy(), gains=first["gains"],

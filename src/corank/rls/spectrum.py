@@ -41,7 +41,7 @@ class Equations(NamedTuple):
         """Return the least λ of each direction; one sentence where sums overflowed."""
         # |A_ij| is at most the mean of A_ii and A_jj: where anything has overflowed, the diagonal has
         if not (np.isfinite(np.trace(self.A)) and np.isfinite(self.b).all()):
-            raise InputError("the sums over the rows exceed what float64 holds; scale the columns of X or the scores.")
+            raise InputError("the sums over the rows overflow float64; rescale the columns of X or the scores.")
         smallest = self.units[self.units > 0.0].min(initial=np.inf)
         units = np.where(self.units > 0.0, self.units, smallest if np.isfinite(smallest) else 1.0)
         return FLOOR * len(self.A) * units

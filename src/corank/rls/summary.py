@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from corank.core.rows.scaled import factors_of
 from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
-from corank.kernels import FeatureMap, beside
+from corank.kernels import FeatureMap, stack_features
 from corank.pairwise import Moments, drawn_weight
 from corank.rls.spectrum import Equations
 from corank.solvers.penalty import Freedom, alpha_of, freedom
@@ -97,7 +97,7 @@ class Summary:
             The sums.
         """
         are_columns = len(maps) == 1 and maps[0].basis is None and maps[0].view.columns is None
-        how: dict[str, Any] = {"features": None if are_columns else beside(maps), "query_weight": query_weight}
+        how: dict[str, Any] = {"features": None if are_columns else stack_features(maps), "query_weight": query_weight}
         # sums beyond float64 get their sentence when they are solved
         with np.errstate(over="ignore", invalid="ignore"):
             scored = Moments.of(data, ties=ties, **how)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.data.problem.ranking import RankingData
-from corank.kernels import Basis, beside
+from corank.kernels import Basis, stack_features
 from corank.rls.accuracy import Held, Sizes
 from corank.rls.frame import Frame, RowFrame
 from corank.rls.leave_out import Advance, dual_queries_out, rows_out, views_out
@@ -133,7 +133,7 @@ class DenseSystem(System):
     def rows_out(self, ridge: Ridge, rows: Any, alphas: Floats) -> Held:
         """Predict other rows of the one query, up to a constant."""
         seen = self.frame.L.half(np.ascontiguousarray(self.basis.similarities(rows).T)).T
-        length = float(np.mean(self.basis.lengths(self.data.X)))
+        length = float(np.mean(self.basis.diagonal(self.data.X)))
         return rows_out(ridge, ridge.seen(seen), alphas, self._sizes, length, is_dual=True)
 
     def _misfit(self, ridge: Ridge, shift: float) -> tuple[float, float]:
@@ -146,7 +146,7 @@ class DenseSystem(System):
 
     @property
     def _sizes(self) -> Sizes:
-        return self.frame.sizes(self.basis.lengths(self.data.X))
+        return self.frame.sizes(self.basis.diagonal(self.data.X))
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,7 +174,7 @@ class FeatureSystem(System):
     def views_out(self, ridges: list[Ridge], alphas: Floats, advance: Advance) -> list[Held]:
         """Predict each query from all others by the mean of all views, for the system of each coupling."""
         frame, blocks, parts, sizes = self.frame, self.summary.blocks, [], self._sizes
-        for some, starts, Z, t in frame.designs(self.data.X, beside(self.summary.maps)):
+        for some, starts, Z, t in frame.designs(self.data.X, stack_features(self.summary.maps)):
             parts.append(views_out(ridges, Z, t, starts, frame.shares[some], blocks, alphas, sizes))
             advance(len(t))
         return [Held(*map(np.concatenate, zip(*of_one, strict=True))) for of_one in zip(*parts, strict=True)]
@@ -198,7 +198,7 @@ class FeatureSystem(System):
     def _length(self) -> float:
         """Mean k(x, x) over basis rows, summed over the views that have them."""
         bases = [phi.basis for phi in self.summary.maps if phi.basis is not None]
-        return sum(float(np.mean(basis.lengths(self.data.X))) for basis in bases)
+        return sum(float(np.mean(basis.diagonal(self.data.X))) for basis in bases)
 
     @property
     def _sizes(self) -> Sizes:
