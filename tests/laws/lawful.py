@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import pytest
 
-import corank
 from corank.clicks import DBGD, MGD, PDGD, PairwiseEpsilonGreedy
 from corank.estimator import Calibrated, ColumnMean, OnTop
 from corank.estimator.base import Ranker
@@ -110,19 +109,3 @@ def over(condition: Callable[[Ranker], bool] = lambda model: True) -> pytest.Mar
         if condition(make())
     ]
     return pytest.mark.parametrize("make", cases)
-
-
-def exported() -> set[str]:
-    """Names of the rankers of rows that learn from judgements; those of ids have tests/collaborative."""
-    names = set()
-    for name in corank.__all__:
-        thing = getattr(corank, name)
-        if (
-            isinstance(thing, type)
-            and issubclass(thing, Ranker)
-            and thing is not Ranker
-            and thing._needs_judgements
-            and not hasattr(thing, "_reads_ids")
-        ):
-            names.add(name)
-    return names

@@ -1,4 +1,4 @@
-"""What `Ranker` does for every ranker: fits are transactions, preferences teach, columns have no unit."""
+"""What `Ranker` does for every ranker: preferences teach, columns have no unit, unlikely input is warned of."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import warnings
 import numpy as np
 import pytest
 from lawful import LAWFUL, over
-from sklearn.exceptions import NotFittedError
 
 from corank.data.problem.ranking import RankingData
 from corank.data.problem.splits import mask_scores
@@ -24,53 +23,6 @@ PAIRS = np.array([(i, j) for i in range(len(Y)) for j in range(len(Y)) if QID[i]
 
 every = over()
 taking_pairs = over(lambda model: model._learns_from_differences)
-
-
-@every
-def test_a_failed_fit_leaves_the_old_model_as_it_was(make):
-    model = make().fit(X, Y, qid=QID)
-    before, kept = dict(vars(model)), model.predict(X)
-    for bad in (
-        lambda: model.fit(X[:, :7], np.ones(len(Y)), qid=QID),
-        lambda: model.fit(X[:, :7], Y[:-1], qid=QID),
-        lambda: model.fit(X[:, :7], Y, qid=QID, sample_weight=-np.ones(len(Y))),
-    ):
-        with pytest.raises(InputError):
-            bad()
-    assert vars(model).keys() == before.keys()
-    assert all(vars(model)[name] is value for name, value in before.items())
-    np.testing.assert_array_equal(model.predict(X), kept)
-
-
-@every
-def test_a_fit_that_is_broken_off_leaves_the_old_model_as_it_was(make, monkeypatch):
-    model = make().fit(X, Y, qid=QID)
-    kept = model.predict(X)
-
-    def interrupted(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(type(model), "_fit", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        model.fit(X[:, :7], Y, qid=QID)
-    np.testing.assert_array_equal(model.predict(X), kept)
-
-
-@every
-def test_a_first_fit_that_fails_leaves_nothing(make):
-    model = make()
-    with pytest.raises(InputError):
-        model.fit(X, np.ones(len(Y)), qid=QID)
-    with pytest.raises(NotFittedError):
-        model.predict(X)
-    assert not [name for name in vars(model) if name.endswith("_")]
-
-
-@every
-def test_a_second_fit_is_as_good_as_a_first(make):
-    model = make().fit(X[:, ::-1], PROBLEM.y, qid=QID)
-    np.testing.assert_array_equal(model.fit(X, Y, qid=QID).predict(X), make().fit(X, Y, qid=QID).predict(X))
-    assert vars(model).keys() == vars(make().fit(X, Y, qid=QID)).keys()
 
 
 @taking_pairs

@@ -18,6 +18,7 @@ the first ``show`` starts from w = 0. ``fit`` discards what was learnt from clic
 from __future__ import annotations
 
 from abc import abstractmethod
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -217,15 +218,14 @@ class OnlineRanker(Ranker):
         """
         check_values({"k": k}, {"k": whole(1)})
         check_parameters(self)
-        if not hasattr(self, "run_"):
-            self._begin(X, prior)
-        rows = self._checked_rows(X)
-        known = as_prior(prior, rows.shape[0]) if self._check_prior(prior) else None  # type: ignore[arg-type]
-        states = self.run_["rng_state"].copy() if rng is None else np.stack([seed_state(rng), seed_state(rng)])
+        begun = self._started(X, prior)
+        rows = begun._checked_rows(X)
+        known = as_prior(prior, rows.shape[0]) if begun._check_prior(prior) else None  # type: ignore[arg-type]
+        states = begun.run_["rng_state"].copy() if rng is None else np.stack([seed_state(rng), seed_state(rng)])
         identifier = int(next_u64(states[IDS]))
-        drawn = self._draw(rows, known, states[LISTS], k)
-        if rng is None:
-            self.run_ = {**self.run_, "rng_state": states}
+        drawn = begun._draw(rows, known, states[LISTS], k)
+        run = begun.run_ if rng is not None else {**begun.run_, "rng_state": states}
+        self.__dict__ = {**vars(begun), "run_": run}
         return replace(drawn, id=identifier)
 
     def learn(self, impression: Impression, clicks: ArrayLike) -> Self:
@@ -247,25 +247,24 @@ class OnlineRanker(Ranker):
         """
         check_parameters(self)
         clicked = impression.as_clicks(clicks)
-        if not hasattr(self, "run_"):
-            self._begin(impression.X, impression.prior)
-        if impression.X.shape[1] != self.n_features_in_:
+        begun = self._started(impression.X, impression.prior)
+        if impression.X.shape[1] != begun.n_features_in_:
             raise InputError(
-                f"the impression has {impression.X.shape[1]} features, but this ranker has {self.n_features_in_}; pass "
+                f"the impression has {impression.X.shape[1]} features, but this ranker has {begun.n_features_in_}; pass "
                 "an impression that its own show returned."
             )
-        self._check_prior(impression.prior)
+        begun._check_prior(impression.prior)
         identifier = np.uint64(impression.id)
-        if (self.run_["ids"] == identifier).any() or impression.version < self.n_learnt_ - MEMORY:
-            self.n_ignored_ += 1
+        if (begun.run_["ids"] == identifier).any() or impression.version < begun.n_learnt_ - MEMORY:
+            self.__dict__ = {**vars(begun), "n_ignored_": begun.n_ignored_ + 1}
             return self
-        w = self.coef_.copy()
-        self._step(impression, clicked, w)
+        w = begun.coef_.copy()
+        begun._step(impression, clicked, w)
         if not np.isfinite(w).all():
             raise InputError(f"the weights overflow with eta0={self.eta0:g}; scale the columns of X, or lower eta0.")
-        ids = np.append(self.run_["ids"], identifier)[-MEMORY:]
-        learnt = {"coef_": w, "n_learnt_": self.n_learnt_ + 1}
-        self.__dict__ = {**vars(self), **learnt, "run_": {**self.run_, "ids": ids}}
+        ids = np.append(begun.run_["ids"], identifier)[-MEMORY:]
+        learnt = {"coef_": w, "n_learnt_": begun.n_learnt_ + 1}
+        self.__dict__ = {**vars(begun), **learnt, "run_": {**begun.run_, "ids": ids}}
         return self
 
     @abstractmethod
@@ -314,6 +313,14 @@ class OnlineRanker(Ranker):
         problem = in_unit(data, unit_range(data, False))
         solution = smooth_loss(problem, "logistic", alpha=default_alpha(problem), tol=1e-14)
         return _fitted(solution.coef, rng.spawn(2)[1])
+
+    def _started(self, X: Any, prior: Any) -> Self:
+        """Return this ranker, or if it was never fitted a copy that starts from zero."""
+        if hasattr(self, "run_"):
+            return self
+        begun = copy(self)
+        begun._begin(X, prior)
+        return begun
 
     def _begin(self, X: Any, prior: Any) -> None:
         """Start from zero weights, with the columns of X."""

@@ -64,14 +64,14 @@ def fit_steps(steps: Sequence[Any], parts: Parts) -> tuple[list[Any], Parts]:
 
 def _fit_scaler(step: QueryScaler, parts: Parts) -> QueryScaler:
     check_parameters(step)
-    return install(step, None, {**named_columns(parts.n_features, parts.feature_names), "n_queries_": parts.n_queries})
+    return install(step, None, {**named_columns(parts.n_features), "n_queries_": parts.n_queries})
 
 
 def _fit_landmarks(step: Landmarks, parts: Parts) -> Landmarks:
     check_parameters(step)
     factors = _factors(parts) if step.scale and as_kernel(step.kernel).scales_columns else None
     record = step.choose(rows_of_parts(parts, factors), factors)
-    return install(step, record, named_columns(parts.n_features, parts.feature_names))
+    return install(step, record, named_columns(parts.n_features))
 
 
 _FITS: dict[type, Callable[[Any, Parts], Any]] = {QueryScaler: _fit_scaler, Landmarks: _fit_landmarks}
@@ -181,13 +181,14 @@ def fit_parts(
     check_parameters(ranker)
     if not isinstance(parts, Parts):
         parts = Parts(parts, client, split=split, unscored=unscored, y=y, qid=qid, verbose=verbose)
+    named = named_columns(parts.n_features, parts.feature_names)
     fitted, parts = fit_steps(steps, parts)
-    record, scale = fit(ranker, parts)
-    notes = named_columns(parts.n_features, parts.feature_names)
-    # nothing can fail any more
+    record, factors = fit(ranker, parts)
+    notes = named_columns(parts.n_features) if steps else named
+    # only assignments from here on; as in a pipeline on one machine, the first step remembers the names
     for step, new in zip(steps, fitted, strict=True):
-        step.__dict__ = vars(new)
-    install(ranker, record, notes if scale is None else {**notes, "column_scale_": scale})
+        step.__dict__ = {**vars(new), **named} if step is steps[0] else vars(new)
+    install(ranker, record, notes if factors is None else {**notes, "column_scale_": factors})
     return model
 
 

@@ -23,6 +23,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from corank.data.problem.rows import as_rows, columns_of, require_columns
+from corank.errors import InputTypeError
 from corank.parameters import Rules, check_values
 
 COLUMN_NOTES = ("n_features_in_", "feature_names_in_")
@@ -79,15 +80,18 @@ def named_columns(n_features: int, names: Sequence[Any] | None = None) -> Notes:
     """
     Return notes on columns whose number and names are known.
 
-    names: one per column; ignored unless all are strings, as scikit-learn does.
+    names: one per column, all of them strings; labels that are all of other types are ignored, as in scikit-learn.
     Returns: as `note_columns`.
 
     >>> named_columns(2, ["bm25", "length"])["feature_names_in_"].tolist()
     ['bm25', 'length']
     """
     notes: Notes = {"n_features_in_": n_features}
-    if names is not None and len(names) == n_features and all(isinstance(name, str) for name in names):
-        notes["feature_names_in_"] = np.array(list(names), dtype=object)
+    kinds = sorted({type(name).__name__ for name in names or ()})
+    if kinds == ["str"]:
+        notes["feature_names_in_"] = np.array(names, dtype=object)
+    elif "str" in kinds:
+        raise InputTypeError(f"X has column names of types {', '.join(kinds)}; convert them all to strings.")
     return notes
 
 
