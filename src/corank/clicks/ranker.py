@@ -250,8 +250,8 @@ class OnlineRanker(Ranker):
         begun = self._started(impression.X, impression.prior)
         if impression.X.shape[1] != begun.n_features_in_:
             raise InputError(
-                f"the impression has {impression.X.shape[1]} features, but this ranker has {begun.n_features_in_}; pass "
-                "an impression that its own show returned."
+                f"the impression has {impression.X.shape[1]} features, but this ranker has {begun.n_features_in_}; "
+                "pass an impression that its own show returned."
             )
         begun._check_prior(impression.prior)
         identifier = np.uint64(impression.id)
