@@ -20,10 +20,10 @@ import numpy as np
 from corank.kernels import GaussianKernel
 from corank.pairwise import Laplacian
 from corank.pursuit import RankingPursuit, fit_many
-from corank.pursuit.coupled import Coupled
+from corank.pursuit.coupled import CoupledViews
 from corank.pursuit.dictionary import Dictionary
 from corank.pursuit.fits import steps
-from corank.pursuit.inner import Goal, Inner
+from corank.pursuit.inner import InnerProduct, Target
 from corank.pursuit.path import Path
 
 N_STEPS = 30
@@ -46,13 +46,13 @@ def say(figure: str, value: float, **more: object) -> None:
 def bench_steps(n: int, repeats: int) -> None:
     rng = np.random.default_rng(0)
     K, s = rng.normal(size=(n, n)), rng.normal(size=n)
-    inner = Inner(Laplacian.one_query(n), 0.0, np.ones(n))
-    goal = Goal(np.arange(n), inner, inner.apply(s), float(inner.squares(s[:, None])[0]))
+    inner = InnerProduct(Laplacian.one_query(n), 0.0, np.ones(n))
+    target = Target(np.arange(n), inner, inner.apply(s), float(inner.squares(s[:, None])[0]))
     dictionary = Dictionary(K)
     squares = dictionary.squares(inner)
 
     def walk(fitting: str) -> Callable[[], object]:
-        return lambda: Path.follow(steps(dictionary, goal, squares, fitting), N_STEPS, 0.0, lambda i, c: False)
+        return lambda: Path.follow(steps(dictionary, target, squares, fitting), N_STEPS, 0.0, lambda i, c: False)
 
     products, basic, back, pre = alternate(
         repeats, lambda: [K.T @ s for _ in range(N_STEPS)], walk("basic"), walk("back"), walk("pre")
@@ -67,7 +67,7 @@ def bench_joint(N: int, repeats: int) -> None:
     scored = [Dictionary(rng.normal(size=(N, N))) for _ in range(2)]
     unscored = [Dictionary(rng.normal(size=(N, N))) for _ in range(2)]
     L = Laplacian.one_query(N)
-    coupled = Coupled(scored, unscored, Inner(L, 0.0, np.ones(N)), L, 0.1)
+    coupled = CoupledViews(scored, unscored, InnerProduct(L, 0.0, np.ones(N)), L, 0.1)
     v = [rng.normal(size=N)] * 2
     coupled.search(coupled.correlate(v), "joint")
     times = []

@@ -206,15 +206,18 @@ def test_without_unscored_rows_coupling_changes_nothing():
     ("parameters", "sentence"),
     [
         ({"views": 30}, "views=30 needs one column per view, but X has n_features = 20"),
-        ({"views": 400, "split": "dictionary"}, r"views=400 needs a row for each, but the dictionary has \d+ rows"),
+        ({"views": 400, "split": "dictionary"}, r"views=400 requires a row per view, but the dictionary has \d+ rows"),
         (
             {"views": KERNELS, "split": "dictionary"},
-            "deals rows to a number of views, but views is a list of 3; pass a number, or give each View its basis",
+            "requires a number of views, but views is a list of 3; pass a number, or give each View a basis",
         ),
-        ({"views": 2, "split": "dictionary", "search": "shared"}, "search='shared' needs the same rows in all views"),
+        (
+            {"views": 2, "split": "dictionary", "search": "shared"},
+            "search='shared' requires the same rows in all views",
+        ),
         (
             {"views": [View(None, "linear", [0, 1]), View(None, "linear", [2, 3])], "search": "shared"},
-            "search='shared' needs the same basis in all views",
+            "search='shared' requires the same basis in all views",
         ),
     ],
 )
@@ -223,8 +226,8 @@ def test_parameters_that_do_not_fit_each_other(parameters, sentence):
         CoRankingPursuit(3, **{"kernel": "linear", **parameters}).fit(X, Y, qid=QID)
 
 
-def test_similarities_have_no_columns_to_deal():
-    with pytest.raises(InputError, match="leaves no columns to deal to views; set split='dictionary'"):
+def test_similarities_have_no_columns_to_split():
+    with pytest.raises(InputError, match="has no columns to split into views; set split='dictionary'"):
         CoRankingPursuit(3, 2, "precomputed").fit(KERNELS[0](X), Y, qid=QID)
 
 

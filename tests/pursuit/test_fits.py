@@ -12,7 +12,7 @@ from corank.data.problem.ranking import RankingData
 from corank.pairwise import Laplacian
 from corank.pursuit.dictionary import Dictionary
 from corank.pursuit.fits import steps
-from corank.pursuit.inner import Goal
+from corank.pursuit.inner import Target
 from corank.pursuit.path import Path
 
 
@@ -63,10 +63,10 @@ def brute(D, y, A, n_basis, fitting):
 @pytest.mark.parametrize("mix", [0.0, 0.3, 1.0])
 def test_each_fit_is_what_brute_force_finds(fitting, mix):
     D, y, qid = problem(5)
-    goal = Goal.of(RankingData.of(D, y, qid), mix, "pairs")
+    target = Target.of(RankingData.of(D, y, qid), mix, "pairs")
     dictionary = Dictionary(D)
     path = Path.follow(
-        steps(dictionary, goal, dictionary.squares(goal.inner), fitting), 6, 0.0, lambda indices, coefs: False
+        steps(dictionary, target, dictionary.squares(target.inner), fitting), 6, 0.0, lambda indices, coefs: False
     )
     A = dense_form(y, qid, mix)
     indices, coefs = brute(D, y, A, 6, fitting)
@@ -74,7 +74,7 @@ def test_each_fit_is_what_brute_force_finds(fitting, mix):
     for p in range(6):
         np.testing.assert_allclose(path.model(p + 1), coefs[p], rtol=1e-7, atol=1e-9)
         r = y - D[:, indices[: p + 1]] @ coefs[p]
-        assert goal.J - path.gains[: p + 1].sum() == pytest.approx(r @ A @ r)
+        assert target.J - path.gains[: p + 1].sum() == pytest.approx(r @ A @ r)
 
 
 @settings(max_examples=40, deadline=None)
@@ -84,43 +84,43 @@ def test_the_objective_never_rises_and_ends_where_least_squares_does(seed, fitti
     data = RankingData.of(D, y, qid)
     if not data.n_pairs:
         return
-    goal = Goal.of(data, mix, "rows")
+    target = Target.of(data, mix, "rows")
     dictionary = Dictionary(D)
-    squares = dictionary.squares(goal.inner)
-    path = Path.follow(steps(dictionary, goal, squares, fitting), 200, 0.0, lambda indices, coefs: False)
+    squares = dictionary.squares(target.inner)
+    path = Path.follow(steps(dictionary, target, squares, fitting), 200, 0.0, lambda indices, coefs: False)
     A = dense_form(y, qid, mix, "rows")
     r = [y - D[:, path.indices[:p]] @ path.model(p) for p in range(1, len(path.indices) + 1)]
-    J = np.array([goal.J, *(one @ A @ one for one in r)])
-    assert (np.diff(J) <= 1e-9 * goal.J).all()
-    np.testing.assert_allclose(-np.diff(J), path.gains, atol=1e-7 * goal.J)
+    J = np.array([target.J, *(one @ A @ one for one in r)])
+    assert (np.diff(J) <= 1e-9 * target.J).all()
+    np.testing.assert_allclose(-np.diff(J), path.gains, atol=1e-7 * target.J)
     best = np.linalg.lstsq(D.T @ A @ D, D.T @ A @ y, rcond=None)[0]
     least = (y - D @ best) @ A @ (y - D @ best)
-    left = goal.J - path.gains.sum()
-    assert left >= least - 1e-7 * goal.J
+    left = target.J - path.gains.sum()
+    assert left >= least - 1e-7 * target.J
     if fitting != "basic":
         assert len(path.indices) <= D.shape[1]
-        assert left == pytest.approx(least, abs=1e-7 * goal.J)
+        assert left == pytest.approx(least, abs=1e-7 * target.J)
 
 
 def test_a_column_that_is_constant_in_every_query_is_never_chosen():
     D, y, qid = problem(1)
     D[:, 4] = qid * 1e6 + 7.3
-    goal = Goal.of(RankingData.of(D, y, qid), 0.0, "pairs")
+    target = Target.of(RankingData.of(D, y, qid), 0.0, "pairs")
     dictionary = Dictionary(D)
-    squares = dictionary.squares(goal.inner)
+    squares = dictionary.squares(target.inner)
     assert squares[4] == 0.0
     for fitting in ("basic", "back", "pre"):
-        path = Path.follow(steps(dictionary, goal, squares, fitting), 30, 0.0, lambda indices, coefs: False)
+        path = Path.follow(steps(dictionary, target, squares, fitting), 30, 0.0, lambda indices, coefs: False)
         assert 4 not in path.indices
 
 
 def test_a_column_twice_is_chosen_once_where_coefficients_are_solved_again():
     D, y, qid = problem(2)
     D = np.hstack([D, D])
-    goal = Goal.of(RankingData.of(D, y, qid), 0.0, "pairs")
+    target = Target.of(RankingData.of(D, y, qid), 0.0, "pairs")
     dictionary = Dictionary(D)
     for fitting in ("back", "pre"):
-        walk = steps(dictionary, goal, dictionary.squares(goal.inner), fitting)
+        walk = steps(dictionary, target, dictionary.squares(target.inner), fitting)
         path = Path.follow(walk, 30, 0.0, lambda indices, coefs: False)
         assert len(np.unique(path.indices % 9)) == len(path.indices) == 9
         assert np.isfinite(path.coefs).all()
@@ -138,24 +138,24 @@ def test_solving_again_stays_sound_for_wide_kernels_and_equal_rows(fitting, gamm
         data = RankingData.of(D, y, rng.integers(0, 2, n))
         if not data.n_pairs:
             continue
-        goal = Goal.of(data, 0.0, "pairs")
+        target = Target.of(data, 0.0, "pairs")
         dictionary = Dictionary(D)
-        walk = steps(dictionary, goal, dictionary.squares(goal.inner), fitting)
-        path = Path.follow(walk, 30, 1e-10 * goal.J, lambda indices, coefs: False)
+        walk = steps(dictionary, target, dictionary.squares(target.inner), fitting)
+        path = Path.follow(walk, 30, 1e-10 * target.J, lambda indices, coefs: False)
         A = dense_form(y, data.queries.codes, 0.0)
         for p in range(1, len(path.indices) + 1):
             r = y - D[:, path.indices[:p]] @ path.model(p)
-            assert goal.J - path.gains[:p].sum() == pytest.approx(r @ A @ r, abs=1e-5 * goal.J)
+            assert target.J - path.gains[:p].sum() == pytest.approx(r @ A @ r, abs=1e-5 * target.J)
 
 
 def test_a_dictionary_of_float32_is_followed_nearly_as_far():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(300, 8)), rng.normal(size=300)
     D = np.exp(-0.001 * ((X[:, None] - X[None]) ** 2).sum(axis=2))
-    goal = Goal.of(RankingData.of(D, y), 0.0, "pairs")
+    target = Target.of(RankingData.of(D, y), 0.0, "pairs")
     lengths = []
     for dtype in (np.float64, np.float32):
         dictionary = Dictionary(D.astype(dtype))
-        walk = steps(dictionary, goal, dictionary.squares(goal.inner), "back")
+        walk = steps(dictionary, target, dictionary.squares(target.inner), "back")
         lengths.append(len(Path.follow(walk, 100, 0.0, lambda indices, coefs: False).indices))
     assert lengths[1] > 0.3 * lengths[0]

@@ -151,7 +151,7 @@ def test_users_with_nothing_to_learn_from_score_zero():
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda: fit_many(np.eye(3), [0, 5], [1.0, 2.0], [0, 0]), "items names row 5, but X has rows 0 to 2"),
+        (lambda: fit_many(np.eye(3), [0, 5], [1.0, 2.0], [0, 0]), "items contains row 5; pass rows of X, from 0 to 2"),
         (lambda: fit_many(np.eye(3), [0.5], [1.0], [0]), "pass one row of X for each score"),
         (lambda: fit_many(np.eye(3), [], [], []), "items is empty"),
         (lambda: fit_many_views(np.eye(3), [], [], [], coupling=1.0), "items is empty"),
@@ -173,8 +173,8 @@ def test_users_with_nothing_to_learn_from_score_zero():
             r"tol is .*; pass ",
         ),
         (lambda: fit_many(np.eye(2), [0], [1.0], [0], kernel=lambda A, B: np.full((2, 2), np.nan)), "NaN or infinity"),
-        (lambda: fit_many(np.ones((2, 3)), [0, 1], [1.0, 2.0], [0, 0], kernel="precomputed"), "pass a square one"),
-        (lambda: fit_many_views(np.eye(3), [0, 1], [1.0, 2.0], [0, 0], [0, 2], coupling=1.0), "one 0 or 1 for each"),
+        (lambda: fit_many(np.ones((2, 3)), [0, 1], [1.0, 2.0], [0, 0], kernel="precomputed"), "pass a square matrix"),
+        (lambda: fit_many_views(np.eye(3), [0, 1], [1.0, 2.0], [0, 0], [0, 2], coupling=1.0), "pass 0 or 1 for each"),
         (
             lambda: fit_many_views(np.eye(3), [0, 1], [1.0, 2.0], [0, 0], [0, 1], coupling=-1.0),
             r"coupling is .*; pass ",
@@ -190,7 +190,7 @@ def test_users_with_nothing_to_learn_from_score_zero():
         ),
         (
             lambda: fit_many(np.eye(3), [0, 1], [1.0, 2.0], [0, 0]).predict([0], ["x"]),
-            "problem names 'x', for which no model was fitted",
+            "problem contains 'x', which has no fitted model",
         ),
         (lambda: fit_many(np.eye(3), [0, 1], [1.0, 2.0], [0, 0], n_basis=2).predict([0], [0], 3), "n_terms is 3"),
     ],

@@ -47,7 +47,7 @@ def test_the_explanation_adds_up_to_the_score(dictionary):
             pull.contribution for pull in term_contributions
         ]
         assert {pull.chosen for pull in term_contributions} == set(model.terms_.tolist())
-    with pytest.raises(InputError, match="explain one row at a time"):
+    with pytest.raises(InputError, match="has 2 rows; pass one row"):
         model.explain(X[:2])
 
 
@@ -213,8 +213,8 @@ def test_more_terms_order_the_training_rows_better():
 @pytest.mark.parametrize(
     ("parameters", "sentence"),
     [
-        ({"dictionary": [0, 999]}, r"dictionary names row 999, but X has rows 0 to \d+"),
-        ({"dictionary": [1, 1]}, "dictionary names a row twice"),
+        ({"dictionary": [0, 999]}, r"dictionary contains row 999; pass rows of X, from 0 to \d+"),
+        ({"dictionary": [1, 1]}, "dictionary contains a row twice"),
         (
             {"dictionary": [[1]]},
             r"dictionary is \[\[1\]\]; pass 'scored' or 'all' or 'columns', or a whole number",
@@ -233,7 +233,7 @@ def test_lengths_and_solutions_that_are_not_there():
     model = RankingPursuit(5, KERNEL).fit(X, Y, qid=QID)
     with pytest.raises(InputError, match="n_terms is 6; this model has 0 to 5 terms"):
         model.predict(X, n_terms=6)
-    with pytest.raises(InputError, match="solution is 1; this model has solutions 0 to 0"):
+    with pytest.raises(InputError, match="solution is 1; pass one from 0 to 0"):
         model.predict(X, solution=1)
 
 
@@ -269,7 +269,7 @@ def test_a_precomputed_kernel_is_split_by_scikit_learn():
 def test_a_second_fit_forgets_the_first_and_a_failed_one_does_not():
     model = RankingPursuit(5, KERNEL, early_stopping=True, random_state=0).fit(X, Y, qid=QID)
     before = model.predict(X)
-    with pytest.raises(InputError, match="dictionary names a row twice"):
+    with pytest.raises(InputError, match="dictionary contains a row twice"):
         model.set_params(dictionary=[1, 1]).fit(X, Y, qid=QID)
     np.testing.assert_array_equal(model.predict(X), before)
     model.set_params(dictionary="scored", early_stopping=False).fit(X, Y, qid=QID)
@@ -277,7 +277,7 @@ def test_a_second_fit_forgets_the_first_and_a_failed_one_does_not():
 
 
 def test_solutions_end_where_nothing_is_left_to_choose():
-    with pytest.warns(UserWarning, match="n_solutions is 4, but after 2 nothing is left to choose; pass fewer"):
+    with pytest.warns(UserWarning, match="n_solutions is 4, but the dictionary is exhausted after 2; pass fewer"):
         model = RankingPursuit(3, KERNEL, n_solutions=4, fitting="back").fit(X[:4], [0, 3, 1, 2])
     assert [len(solution["terms"]) for solution in model.solutions_] == [3, 1]
     with pytest.raises(InputError, match="solution is 2; this model has solutions 0 to 1"):

@@ -1,4 +1,4 @@
-"""Learn by greedy choice: ranking pursuit, supervised, combined with regression, and semi-supervised."""
+"""Ranking pursuit: sparse models chosen greedily, for ranking, combined with regression, and semi-supervised."""
 
 from corank.pursuit.co_ranking_pursuit import CoRankingPursuit
 from corank.pursuit.many import ManyPursuits, fit_many

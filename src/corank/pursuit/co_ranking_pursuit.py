@@ -1,20 +1,20 @@
 """
-Semi-supervised ranking pursuit: several views that choose terms together and must agree on unscored rows.
+CoRankingPursuit: semi-supervised ranking pursuit, with several views that must agree on unscored rows.
 
 Each step adds one term to every view v = 1..M, so that
 
     J = Σ_v (r − a_v k_v)ᵀ L (r − a_v k_v) + coupling · Σ_{v,u} (a_v k̄_v − a_u k̄_u)ᵀ L̂ (a_v k̄_v − a_u k̄_u)
 
 falls the most, L the Laplacian of the scored and L̂ that of the unscored rows, k̄ a column over the unscored rows. Then
-r ← r − (1/M) Σ_v a_v k_v, and the prediction is the mean of the views. So the paper's algorithm: it asks that the two
-terms of a step agree, not that the views do. With ``residual="separate"`` the paper's objective (3) itself is lowered,
+r ← r − (1/M) Σ_v a_v k_v, and the prediction is the mean of the views. This is the paper's algorithm: the terms of a
+step must agree, not the views. ``residual="separate"`` lowers the paper's objective (3) itself,
 
     J = Σ_v (s − f_v)ᵀ L (s − f_v) + coupling · Σ_{v,u} (f̄_v − f̄_u)ᵀ L̂ (f̄_v − f̄_u),
 
-one term a_v k_v for each f_v at a time: a view that has gone astray on the unscored rows is called back later.
+one term a_v k_v for each f_v at a time, so later steps correct views that disagree on the unscored rows.
 
-Cost a step: O(M n N) and, for two views searched jointly, O(N²) (the cross terms, O(N² l), are computed once); for M
-views O(M² l N) a round of the coordinate search; shared search O(M³ N).
+Cost per step: O(M n N) and, for two views searched jointly, O(N²) (the cross terms, O(N² l), are computed once); for M
+views O(M² l N) per round of coordinate ascent; shared search O(M³ N).
 
 Reference: Tsivtsivadze and Heskes, Semi-supervised ranking pursuit, 2013, section 3.1 and figure 2.
 """
@@ -33,21 +33,22 @@ from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
 from corank.estimator.advice import warn_of_no_agreement
 from corank.estimator.base import Ranker
+from corank.estimator.docs import shared_parameters
 from corank.estimator.held_out import HeldOut
 from corank.kernels import Basis, Terms
 from corank.kernels.views import View, kernels_of
 from corank.parameters import Rules
 from corank.progress import progress
-from corank.pursuit.coupled import Choice, Coupled, couple, side_by_side, walk
-from corank.pursuit.dictionary import choose_rows, deal_views
-from corank.pursuit.inner import Floats, Goal
+from corank.pursuit.coupled import CoupledViews, JointStep, couple_views, coupled_steps, stacked_views
+from corank.pursuit.dictionary import choose_rows, split_views
+from corank.pursuit.inner import Floats, Target
 from corank.pursuit.parameters import CO_PURSUIT
-from corank.pursuit.path import Watch, as_length, sum_terms
+from corank.pursuit.path import PathValidation, as_length, sum_terms
 
 
 @dataclass(frozen=True, eq=False)
-class _CoPursued:
-    """What `CoRankingPursuit` found; see its attributes."""
+class _FittedCoPursuit:
+    """The fitted attributes of `CoRankingPursuit`, without their underscores."""
 
     terms: NDArray[np.int64]
     term_coefs: Floats
@@ -57,52 +58,47 @@ class _CoPursued:
     validation_errors: Floats | None
 
 
+@shared_parameters
 class CoRankingPursuit(Ranker):
     """
-    Rankers of few terms on several views that agree on unscored rows; the prediction is their mean.
+    Sparse rankers on several views that agree on unscored rows; the prediction is their mean.
 
     Parameters
     ----------
     n_basis : int
-        P, the most terms to choose in each view.
+        P, the largest number of terms of each view.
     views : int or list
-        Number of views, or one entry per view (see `corank.kernels.views.as_views`); a `View` may name its `basis`, the
-        rows that its terms may stand for.
+        Number of views, or one entry per view (see `corank.kernels.views.as_views`); the `basis` of a `View` holds the
+        candidates for its terms.
     kernel : str, Kernel or callable
-        Kernel of views that name none.
+        Kernel of views without one.
     coupling : float
-        ν, the weight of the disagreement on unscored rows; more than lets it outweigh the scores 1e8 times counts as
-        that.
+        ν, the weight of the disagreement on unscored rows, limited to 1e8 times the weight of the scores.
     search : {"joint", "shared"}
-        Whether each view chooses its own row (all pairs are tried for two views, a coordinate search is made for
-        more), or all views the same.
+        Whether each view chooses its own row (from all pairs for two views, by coordinate ascent for more), or all
+        views the same row.
     split : {"columns", "dictionary"}
-        What is dealt at random to the views where `views` is a number: the columns of X, or the rows of the
-        dictionary (the paper's experiments, and the way to views of a precomputed kernel).
+        What is split at random into views if `views` is a number: the columns of X, or the rows of the dictionary (as
+        in the paper's experiments; required for a precomputed kernel).
     dictionary : {"scored", "all"}, int or array-like of int
-        Rows that a term may stand for in views without a basis of their own (see `RankingPursuit`); a step compares
-        each with each.
+        Candidates for terms in views without a basis (see `RankingPursuit`); the cost of a step is quadratic in them.
     residual : {"shared", "separate"}
-        Whether all views approximate what their mean leaves over and each step's terms must agree (the paper's
-        algorithm), or each view what it leaves over itself and whole views must agree (the paper's objective, which
-        then never rises).
-    query_weight : {"pairs", "equal", "rows"}
-        How much a query counts, scored and unscored (see `corank.pairwise.query_factors`).
+        Whether all views approximate the residual of their mean and the terms of a step must agree (the paper's
+        algorithm), or each view its own residual and whole views must agree (the paper's objective, which then never
+        increases).
+    {query_weight}
     scale : bool
-        Whether columns are divided by their deviation inside queries before rows are compared.
+        Whether to divide columns by their standard deviation inside queries before learning.
     tol : float
-        Stop when a step lowers J by no more than this share of its first value.
+        Stop when a step lowers J by at most this share of its initial value.
     early_stopping : bool
-        Whether to choose the number of terms by the disagreement error on judgements set aside, and then to learn that
-        many from all.
+        Whether to choose the number of terms by the disagreement error on held-out judgements, and then to learn this
+        number of terms from all judgements.
     validation_fraction : float
-        Share of the queries that hold a pair (of the judgements, where there is one) set aside for early stopping.
-    n_iter_no_change : int
-        Steps without improvement after which early stopping looks no further.
-    random_state : int, RandomState or None
-        Seed.
-    verbose : bool
-        Whether to show a progress bar, on a terminal or in a notebook.
+        Share of the queries with a pair that early stopping holds out; with a single such query, of its judgements.
+    {n_iter_no_change}
+    {random_state}
+    {verbose}
 
     Attributes
     ----------
@@ -111,14 +107,14 @@ class CoRankingPursuit(Ranker):
     term_coefs_ : array of shape (P, M)
         Its coefficient.
     gains_ : array of shape (P,)
-        By how much J of each step is lower with its terms than without. With ``residual="separate"`` they add up to
-        the fall of the paper's objective; with ``"shared"`` each J starts from what the mean of the views left over.
+        Decrease of J at each step. With ``residual="separate"`` their sum is the decrease of the paper's objective;
+        with ``"shared"`` each J starts from the residual of the mean of the views.
     views_ : list of View
-        The views, with kernels of numbers only.
+        The views, with the parameters of their kernels.
     view_bases_ : list of Basis
-        Rows that each view chose, which predictions compare with.
+        Rows that each view chose.
     validation_errors_ : array, early stopping only
-        Error on what was set aside with 0, 1, 2, ... terms.
+        Held-out error with 0, 1, 2, ... terms.
 
     Examples
     --------
@@ -180,64 +176,66 @@ class CoRankingPursuit(Ranker):
 
     def _check_combinations(self) -> None:
         if self.search == "shared" and self.split == "dictionary":
-            raise InputError("search='shared' needs the same rows in all views; set split='columns'.")
+            raise InputError("search='shared' requires the same rows in all views; set split='columns'.")
 
-    def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> _CoPursued:
+    def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> _FittedCoPursuit:
         for_views, for_rows, for_kernel = rng.spawn(3)
         warn_of_no_agreement(data, self.coupling)
-        goal = Goal.of(data, 0.0, self.query_weight)
-        dealt = self._dealt(data, for_views, for_rows)
+        target = Target.of(data, 0.0, self.query_weight)
+        split = self._make_views(data, for_views, for_rows)
         views = [
             Basis.of(view.fit(data.X, one, data.weights), data.X, view.basis)
-            for view, one in zip(dealt, for_kernel.spawn(len(dealt)), strict=True)
+            for view, one in zip(split, for_kernel.spawn(len(split)), strict=True)
         ]
         for basis in views:
             basis.check(data.X)
         n_basis, errors = int(self.n_basis), None
         if held is not None:
-            watch = self._watched(views, data, held)
-            n_basis, errors = max(watch.best_length, 1), np.array(watch.errors)
-        coupled = couple(views, data, goal, self.query_weight, self.coupling)
+            validation = self._validated(views, data, held)
+            n_basis, errors = validation.best_length, validation.errors
+        coupled = couple_views(views, data, target, self.query_weight, self.coupling)
         with progress(n_basis, "terms", self.verbose) as advance:
-            taken = self._pursue(coupled, goal, n_basis, advance=advance)
-        return _found(views, taken, errors)
+            taken = self._pursue(coupled, target, n_basis, advance=advance)
+        return _fitted(views, taken, errors)
 
-    def _dealt(self, data: RankingData, for_views: np.random.Generator, for_rows: np.random.Generator) -> list[View]:
-        """The views, each with a basis."""
+    def _split_views(
+        self, data: RankingData, for_views: np.random.Generator, for_rows: np.random.Generator
+    ) -> list[View]:
+        """The views, each with its dictionary as basis."""
         rows = choose_rows(self.dictionary, data, for_rows)
         n_features = data.n_features if data.X.ndim == 2 else 0
-        views = deal_views(self.views, self.split, rows, n_features, self.kernel, for_views)
+        views = split_views(self.views, self.split, rows, n_features, self.kernel, for_views)
         if self.search == "shared" and any(not np.array_equal(view.basis, views[0].basis) for view in views):
-            raise InputError("search='shared' needs the same basis in all views; leave basis out, or search='joint'.")
+            raise InputError("search='shared' requires the same basis in all views; pass no basis, or search='joint'.")
         return views
 
-    def _watched(self, views: list[Basis], data: RankingData, held: HeldOut) -> Watch:
-        """Errors on what was set aside of every model along the path learnt from the rest."""
-        watch = Watch(side_by_side(views, data.X, held.rows), held, self.n_iter_no_change)
-        goal = Goal.of(held.train, 0.0, self.query_weight)
-        coupled = couple(views, held.train, goal, self.query_weight, self.coupling)
+    def _validated(self, views: list[Basis], data: RankingData, held: HeldOut) -> PathValidation:
+        """Held-out errors along the path that is learnt from the other judgements."""
+        validation = PathValidation(stacked_views(views, data.X, held.rows), held, self.n_iter_no_change)
+        target = Target.of(held.train, 0.0, self.query_weight)
+        coupled = couple_views(views, held.train, target, self.query_weight, self.coupling)
         with progress(int(self.n_basis), "terms tried", self.verbose) as advance:
-            self._pursue(coupled, goal, int(self.n_basis), watch, advance)
-        return watch
+            self._pursue(coupled, target, int(self.n_basis), validation, advance)
+        return validation
 
     def _pursue(
         self,
-        coupled: Coupled,
-        goal: Goal,
+        coupled: CoupledViews,
+        target: Target,
         n_basis: int,
-        watch: Watch | None = None,
+        validation: PathValidation | None = None,
         advance: Callable[[int], object] = id,
-    ) -> list[Choice]:
+    ) -> list[JointStep]:
         begins = np.cumsum([0, *(len(one) for one in coupled.scored[:-1])])
-        taken: list[Choice] = []
-        for choice in islice(walk(coupled, goal.v, self.search, self.residual), n_basis):
-            if not choice.gain > self.tol * len(coupled) * goal.J:
+        taken: list[JointStep] = []
+        for choice in islice(coupled_steps(coupled, target.v, self.search, self.residual), n_basis):
+            if not choice.gain > self.tol * len(coupled) * target.J:
                 break
             taken.append(choice)
             advance(1)
-            if watch is not None:
+            if validation is not None:
                 columns = np.concatenate([begins + one.columns for one in taken])
-                if watch(columns, np.concatenate([one.coefs for one in taken])):
+                if validation(columns, np.concatenate([one.coefs for one in taken])):
                     break
         return taken
 
@@ -250,9 +248,9 @@ class CoRankingPursuit(Ranker):
         X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
             The rows.
         n_terms : int, optional
-            Use the first so many steps; all by default.
+            Number of steps to use; all by default.
         prior : array-like of shape (n_rows,), optional
-            Scores of these rows known before learning; wanted where ``fit`` had a prior, and only there.
+            Prior scores of these rows; required if ``fit`` had a prior, and refused otherwise.
 
         Returns
         -------
@@ -266,14 +264,14 @@ class CoRankingPursuit(Ranker):
 
     def predict_views(self, X: Any, n_terms: int | None = None, *, prior: ArrayLike | None = None) -> Floats:
         """
-        Score rows by each view: the paper's several near-optimal solutions.
+        Score rows by each view; these are the paper's several near-optimal solutions.
 
         Parameters
         ----------
         X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
             The rows.
         n_terms : int, optional
-            Use the first so many steps; all by default.
+            Number of steps to use; all by default.
         prior : array-like of shape (n_rows,), optional
             As in `predict`.
 
@@ -300,10 +298,10 @@ class CoRankingPursuit(Ranker):
         ]
 
 
-def _found(views: list[Basis], taken: list[Choice], errors: Floats | None) -> _CoPursued:
+def _fitted(views: list[Basis], taken: list[JointStep], errors: Floats | None) -> _FittedCoPursuit:
     M = len(views)
     columns = np.array([choice.columns for choice in taken], dtype=np.int64).reshape(-1, M)
-    return _CoPursued(
+    return _FittedCoPursuit(
         terms=np.stack([basis.numbers[columns[:, v]] for v, basis in enumerate(views)], axis=1),
         term_coefs=np.array([choice.coefs for choice in taken], dtype=np.float64).reshape(-1, M),
         gains=np.array([choice.gain for choice in taken], dtype=np.float64),

@@ -1,16 +1,16 @@
 """
-One step of a pursuit in several views that must agree on unscored rows.
+The steps of a pursuit in several views that must agree on unscored rows.
 
 For columns γ = (γ_1..γ_M) of the views the best coefficients solve (B + C) a = e, where e_v = k_vᵀLr_v,
-B = diag(k_vᵀLk_v), C_vv = 2ν(M − 1) k̄_vᵀL̂k̄_v and C_vu = −2ν k̄_vᵀL̂k̄_u, k̄ the column over the unscored rows. Where
-whole views must agree, not steps, e_v = k_vᵀLr_v − 2ν k̄_vᵀL̂ Σ_u (f̄_v − f̄_u), f̄ the view so far over the unscored
-rows. The objective then falls by eᵀ(B + C)⁻¹e, which a search over γ maximises:
+B = diag(k_vᵀLk_v), C_vv = 2ν(M − 1) k̄_vᵀL̂k̄_v and C_vu = −2ν k̄_vᵀL̂k̄_u, k̄ the column over the unscored rows. If whole
+views must agree, not steps, e_v = k_vᵀLr_v − 2ν k̄_vᵀL̂ Σ_u (f̄_v − f̄_u), f̄ the view so far over the unscored rows. The
+objective then falls by eᵀ(B + C)⁻¹e, which a search over γ maximises:
 
-* two views, joint: all N_1 N_2 pairs, by closed form; the cross terms are computed once;
-* shared: γ_v the same in all views, N systems of M × M;
-* any number of views, joint: one view after the other is moved to its best column, the others held, until none
-  moves, from each view's best column alone and from the best shared one. With Schur's complement all columns of a view
-  are tried in one product. That is a local optimum, no worse than the shared choice.
+* two views, joint: all N_1 N_2 pairs, in closed form; the cross terms are computed once;
+* shared: γ_v equal in all views, N systems of size M × M;
+* any number of views, joint: coordinate ascent over the views, started from each view's own best column and from the
+  best shared one. The Schur complement evaluates all columns of a view in one product. The result is a local optimum,
+  not worse than the shared choice.
 """
 
 from __future__ import annotations
@@ -31,23 +31,24 @@ from corank.data.problem.ranking import RankingData
 from corank.kernels import Basis
 from corank.pairwise import Laplacian
 from corank.pursuit.dictionary import Dictionary, kernel_columns
-from corank.pursuit.inner import Floats, Goal, Inner
+from corank.pursuit.inner import Floats, InnerProduct, Target
 
 SEARCHES = ("joint", "shared")
+RESIDUALS = ("shared", "separate")
 
-# rounds over the views after which a coordinate search is content
+# largest number of rounds of coordinate ascent
 _SWEEPS = 20
-# times that agreement may outweigh the scores: half the digits of these are left
-_MOST = 1e8
-# a fixed number of pieces, so that ties do not depend on the number of threads
+# largest ratio of agreement to scores, which keeps half the digits of the scores
+_MAX_RATIO = 1e8
+# a fixed number of parts, so that ties do not depend on the number of threads
 _PIECES = 8
 
 
-class Choice(NamedTuple):
+class JointStep(NamedTuple):
     """
-    A column in each view, their coefficients, and by how much the objective falls.
+    A column of each view, their coefficients, and the decrease of the objective.
 
-    gain: eᵀ(B + C)⁻¹e; 0 where there is nothing to choose.
+    gain: eᵀ(B + C)⁻¹e; 0 if no column can be chosen.
     """
 
     columns: NDArray[np.int64]
@@ -56,23 +57,23 @@ class Choice(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Coupled:
+class CoupledViews:
     """
-    The views of a problem, ready to be searched.
+    The views of a problem, and the search for the next step.
 
-    scored, unscored: the columns of each view over the scored and over the unscored rows.
+    scored, unscored: dictionaries of the views over the scored and over the unscored rows.
     agreement: L̂.
-    asked: ν as the user has it.
+    requested: ν as the user passed it.
     """
 
     scored: list[Dictionary]
     unscored: list[Dictionary]
-    inner: Inner
+    inner: InnerProduct
     agreement: Laplacian
-    asked: float
+    requested: float
 
     def __post_init__(self) -> None:
-        # a view without a usable column adds nothing: a column of zeros stands for it, whose coefficient is 0
+        # a view without a usable column is replaced by a column of zeros, whose coefficient is 0
         for v, norms in enumerate(self._norms):
             if not norms.any():
                 norms[0] = 1.0
@@ -88,7 +89,7 @@ class Coupled:
         Return e_γ of all columns of each view.
 
         v (n,): lr of each view.
-        so_far (l,): f̄ of each view; given where whole views must agree.
+        so_far (l,): f̄ of each view, if whole views must agree.
         """
         e = [dictionary.correlate(one) for dictionary, one in zip(self.scored, v, strict=True)]
         if so_far is None or not self._couples:
@@ -99,13 +100,13 @@ class Coupled:
             for one, dictionary, gap in zip(e, self.unscored, apart, strict=True)
         ]
 
-    def search(self, e: list[Floats], how: str) -> Choice:
+    def search(self, e: list[Floats], how: str) -> JointStep:
         """
         Choose a column in each view.
 
         e: from `correlate`.
-        how {"joint", "shared"}: whether views choose apart or the same column.
-        Returns: the best found: of all there are, unless three or more views are searched jointly.
+        how {"joint", "shared"}: whether each view has its own column, or all the same.
+        Returns: the global optimum, except for three or more views searched jointly.
         """
         if how == "shared":
             return self._shared(e)
@@ -113,18 +114,18 @@ class Coupled:
 
     @property
     def _couples(self) -> bool:
-        return self.asked > 0.0 and len(self) > 1
+        return self.requested > 0.0 and len(self) > 1
 
     @cached_property
     def coupling(self) -> float:
-        """ν, or what lets agreement outweigh the scores `_MOST` times: more would leave nothing of B in B + C."""
-        scores, agreement = (max(float(one.max()) for one in squares) for squares in (self._norms, self._apart))
-        return min(self.asked, _MOST * scores / agreement) if agreement > 0.0 else self.asked
+        """ν, limited so that agreement outweighs the scores at most `_MAX_RATIO` times: B must not vanish in B + C."""
+        scores, agreement = (max(float(one.max()) for one in squares) for squares in (self._norms, self._disagreements))
+        return min(self.requested, _MAX_RATIO * scores / agreement) if agreement > 0.0 else self.requested
 
     @cached_property
-    def _apart(self) -> list[Floats]:
+    def _disagreements(self) -> list[Floats]:
         """k̄ᵀL̂k̄ of all columns of each view."""
-        over = Inner(self.agreement, 0.0, np.ones(self.agreement.n))
+        over = InnerProduct(self.agreement, 0.0, np.ones(self.agreement.n))
         return [np.concatenate([over.squares(block) for _, block in one.blocks()]) for one in self.unscored]
 
     @cached_property
@@ -141,9 +142,9 @@ class Coupled:
         if not self._couples:
             return self._norms
         weight = 2.0 * self.coupling * (len(self) - 1)
-        return [norms + weight * squares for norms, squares in zip(self._norms, self._apart, strict=True)]
+        return [norms + weight * squares for norms, squares in zip(self._norms, self._disagreements, strict=True)]
 
-    def _joint_two(self, e: list[Floats]) -> Choice:
+    def _joint_two(self, e: list[Floats]) -> JointStep:
         one, two = self._usable
         root1, root2 = self._roots
         e1, e2 = e[0][one] / root1, e[1][two] / root2
@@ -153,7 +154,7 @@ class Coupled:
         gain, i, j = max(found, key=lambda best: best[0])
         x = self._cross[i, j]
         a = np.array([(e1[i] - x * e2[j]) / root1[i], (e2[j] - x * e1[i]) / root2[j]]) / (1.0 - x * x)
-        return Choice(np.array([one[i], two[j]]), a, float(gain))
+        return JointStep(np.array([one[i], two[j]]), a, float(gain))
 
     @cached_property
     def _roots(self) -> list[Floats]:
@@ -167,7 +168,7 @@ class Coupled:
         left = self.unscored[0].D[:, one].astype(np.float64) / self._roots[0]
         right = self.agreement @ (self.unscored[1].D[:, two].astype(np.float64) / self._roots[1])
         x = np.asarray(-2.0 * self.coupling * (left.T @ right))
-        # in exact numbers |x|² is no larger than the shares of C in the diagonal, which keeps 1 − x² above 0
+        # in exact arithmetic, |x|² is at most the product of C's shares in the diagonal, so 1 − x² is positive
         bounds = [
             np.sqrt(np.maximum(1.0 - norms[usable] / roots**2, 0.0))
             for norms, usable, roots in zip(self._norms, self._usable, self._roots, strict=True)
@@ -175,15 +176,15 @@ class Coupled:
         most = np.minimum(np.outer(*bounds), 1.0 - np.finfo(np.float64).eps)
         return np.asarray(np.clip(x, -most, most, out=x))
 
-    def _shared(self, e: list[Floats]) -> Choice:
+    def _shared(self, e: list[Floats]) -> JointStep:
         usable = self._usable_in_all
         if not len(usable):
-            return Choice(np.zeros(len(self), dtype=np.int64), np.zeros(len(self)), 0.0)
+            return JointStep(np.zeros(len(self), dtype=np.int64), np.zeros(len(self)), 0.0)
         right = np.stack([one[usable] for one in e], axis=1)
         a = np.linalg.solve(self._shared_systems[usable], right[:, :, None])[:, :, 0]
         gains = np.einsum("gv,gv->g", right, a)
         best = int(np.argmax(gains))
-        return Choice(np.full(len(self), usable[best]), a[best], float(gains[best]))
+        return JointStep(np.full(len(self), usable[best]), a[best], float(gains[best]))
 
     @cached_property
     def _usable_in_all(self) -> NDArray[np.int64]:
@@ -191,7 +192,7 @@ class Coupled:
 
     @cached_property
     def _shared_systems(self) -> Floats:
-        """B + C for every column that is chosen in all views; the identity in place of unusable ones."""
+        """B + C for every column, chosen in all views; the identity for unusable columns."""
         M, N = len(self), len(self.scored[0])
         A = np.zeros((N, M, M))
         for v in range(M):
@@ -208,31 +209,31 @@ class Coupled:
             out[piece] = np.einsum("ij,ij->j", left, self.agreement @ right)
         return out
 
-    def _joint_any(self, e: list[Floats]) -> Choice:
+    def _joint_any(self, e: list[Floats]) -> JointStep:
         alone = [_where(one**2, d, usable) for one, d, usable in zip(e, self._diagonals, self._usable, strict=True)]
         columns = np.array([int(np.argmax(gains)) for gains in alone])
         if not self._couples:
             coefs = np.array([e[v][j] / self._norms[v][j] for v, j in enumerate(columns)])
-            return Choice(columns, coefs, float(sum(gains[j] for gains, j in zip(alone, columns, strict=True))))
+            return JointStep(columns, coefs, float(sum(gains[j] for gains, j in zip(alone, columns, strict=True))))
         starts = [columns]
         if len({len(one) for one in e}) == 1 and len(self._usable_in_all):
             starts.append(self._shared(e).columns)
         return max((self._climb(e, start) for start in starts), key=lambda choice: choice.gain)
 
-    def _climb(self, e: list[Floats], columns: NDArray[np.int64]) -> Choice:
-        """Move one view after the other to its best column until none moves."""
+    def _climb(self, e: list[Floats], columns: NDArray[np.int64]) -> JointStep:
+        """Coordinate ascent over the views, until no column changes."""
         for _ in range(_SWEEPS):
             before = columns.copy()
             for v in range(len(self)):
-                columns[v] = self._best_beside(e, columns, v)
+                columns[v] = self._best_given_others(e, columns, v)
             if (columns == before).all():
                 break
         A, right = self._system(columns), np.array([e[v][j] for v, j in enumerate(columns)])
         a = np.linalg.solve(A, right)
-        return Choice(columns, a, float(right @ a))
+        return JointStep(columns, a, float(right @ a))
 
-    def _best_beside(self, e: list[Floats], columns: NDArray[np.int64], v: int) -> int:
-        """Best column of view v with the others held; one that is no better than the present one is not taken."""
+    def _best_given_others(self, e: list[Floats], columns: NDArray[np.int64], v: int) -> int:
+        """Best column of view v with the other views fixed; the current one in a tie."""
         others = [u for u in range(len(self)) if u != v]
         held = np.stack([self.unscored[u].column(columns[u]) for u in others], axis=1)
         crosses = -2.0 * self.coupling * (self.agreement @ held)
@@ -259,32 +260,31 @@ def _where(top: Floats, under: Floats, usable: NDArray[np.int64]) -> Floats:
     return out
 
 
-def couple(views: list[Basis], data: RankingData, goal: Goal, query_weight: str, coupling: float) -> Coupled:
+def couple_views(
+    views: list[Basis], data: RankingData, target: Target, query_weight: str, coupling: float
+) -> CoupledViews:
     """
-    Make views ready to be searched.
+    Build the dictionaries of all views and their agreement.
 
-    views: the rows that the terms of each view may stand for.
-    data: the problem; unscored rows of weight zero need no agreement.
-    goal: what to approximate.
-    query_weight {"pairs", "equal", "rows"}: how much the unscored rows of a query count.
+    views: the dictionary of each view.
+    data: the problem; unscored rows of weight 0 are ignored.
+    query_weight {"pairs", "equal", "rows"}: weight of the unscored rows of a query.
     """
     rows = data.unscored_rows
     queries = Queries.of(data.queries.codes[rows], len(rows))
-    # rows that are compared with nobody cannot disagree
+    # queries with a single unscored row have no pairs
     couples = bool((queries.sizes > 1).any())
     w = None if data.weights is None or not couples else data.weights[rows]
     agreement = Laplacian.per_query(queries, query_weight, weights=w)
-    scored, unscored = (_columns(views, data.X, one) for one in (goal.rows, rows))
-    return Coupled(scored, unscored, goal.inner, agreement, float(coupling) if couples else 0.0)
+    scored, unscored = (_columns(views, data.X, one) for one in (target.rows, rows))
+    return CoupledViews(scored, unscored, target.inner, agreement, float(coupling) if couples else 0.0)
 
 
-def side_by_side(views: list[Basis], X: Any, rows: NDArray[np.int64]) -> Dictionary:
+def stacked_views(views: list[Basis], X: Any, rows: NDArray[np.int64]) -> Dictionary:
     """
-    Put the dictionaries of all views beside each other, so that one sum over them is the mean of the views.
+    Concatenate the dictionaries of all views, divided by their number, so that sums are means of the views.
 
-    views: the rows that the terms of each view may stand for.
-    rows: those that the columns run over.
-    Returns: columns of the first view, then of the second, ...
+    rows: rows of X that the columns run over.
     """
     return Dictionary(np.hstack([part.D / len(views) for part in _columns(views, X, rows)]))
 
@@ -293,17 +293,13 @@ def _columns(views: list[Basis], X: Any, rows: NDArray[np.int64]) -> list[Dictio
     return [kernel_columns(basis, X, rows) for basis in views]
 
 
-RESIDUALS = ("shared", "separate")
-
-
-def walk(coupled: Coupled, v: Floats, how: str, residual: str) -> Iterator[Choice]:
+def coupled_steps(coupled: CoupledViews, v: Floats, how: str, residual: str) -> Iterator[JointStep]:
     """
-    Yield one choice after another, each made after the earlier ones were taken.
+    Yield steps, each after the earlier ones were applied.
 
-    how {"joint", "shared"}: see `Coupled.search`.
-    residual {"shared", "separate"}: whether all views approximate what their mean leaves over and steps must agree, or
-        each what it leaves over itself and whole views must agree.
-    Yields: the next step.
+    how {"joint", "shared"}: see `CoupledViews.search`.
+    residual {"shared", "separate"}: whether all views approximate the residual of their mean and steps must agree, or
+        each its own residual and whole views must agree.
     """
     M = len(coupled)
     left = [v] * M

@@ -1,4 +1,4 @@
-"""Dictionary: the functions that a pursuit chooses from, as columns over the rows it learns from."""
+"""The dictionary that a pursuit chooses from, as columns over the judged rows, and how views share its rows."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
 from corank.kernels import Basis, is_precomputed
 from corank.kernels.views import View, as_views
-from corank.pursuit.inner import Floats, Inner
+from corank.pursuit.inner import Floats, InnerProduct
 from corank.solvers.solution import require_products
 
 # entries of a block of columns: 16 MiB of float64
 _BLOCK = 1 << 21
-# a norm below this many units of rounding is that of a column which is constant in every query
+# a norm below this many units of rounding counts as 0: the column is constant in every query
 _ROUNDING = 64.0
 
 
 @dataclass(frozen=True, eq=False)
 class Dictionary:
     """
-    N columns over n rows, held once.
+    N columns over n rows.
 
     >>> Dictionary(np.array([[1.0, 0.0], [1.0, 2.0]])).correlate(np.array([1.0, 1.0]))
     array([2., 2.])
@@ -41,10 +41,7 @@ class Dictionary:
 
     def correlate(self, v: Floats) -> Floats:
         """
-        Return Dᵀv, the one product over the dictionary that a step costs.
-
-        v (n,): one number per row.
-        Returns: one number per column.
+        Return Dᵀv, the main cost of a step.
         """
         return np.asarray(self.D.T @ v.astype(self.D.dtype, copy=False), dtype=np.float64)
 
@@ -54,31 +51,23 @@ class Dictionary:
 
     def blocks(self) -> Iterator[tuple[slice, Floats]]:
         """
-        Go through the columns, a few at a time.
-
-        Yields: which columns, and a copy of them.
+        Yield slices of columns, and dense copies of these columns.
         """
         width = max(_BLOCK // max(self.D.shape[0], 1), 1)
         for start in range(0, len(self), width):
             piece = slice(start, min(start + width, len(self)))
             yield piece, _dense(self.D[:, piece])
 
-    def squares(self, inner: Inner) -> Floats:
+    def squares(self, inner: InnerProduct) -> Floats:
         """
         Return kᵀL̃k for each column k; 0 for a column that is constant in every query, up to rounding.
-
-        inner: the inner product.
-        Returns: squared norms.
         """
         out = np.concatenate([np.empty(0), *(inner.squares(block) for _, block in self.blocks())])
         return np.where(out > self.rounding(inner), out, 0.0)
 
-    def rounding(self, inner: Inner) -> Floats:
+    def rounding(self, inner: InnerProduct) -> Floats:
         """
-        Return what kᵀL̃k may amount to by rounding alone.
-
-        inner: the inner product.
-        Returns: one bound per column.
+        Return a bound on the rounding error of kᵀL̃k for each column.
         """
         unit = (_ROUNDING * np.finfo(self.D.dtype).eps) ** 2 * inner.largest
         plain = [np.einsum("ij,ij->j", block, block) for _, block in self.blocks()]
@@ -87,11 +76,9 @@ class Dictionary:
 
 def kernel_columns(basis: Basis, X: Any, rows: NDArray[np.int64]) -> Dictionary:
     """
-    Make a dictionary of similarities, in blocks of rows: one n × N array and little more.
+    Build a dictionary of similarities to the rows of a basis, in blocks of rows and in the precision of X.
 
-    basis: what each column is the similarity to.
-    rows (n,): those that the columns run over.
-    Returns: of len(basis) columns, in the precision of X.
+    rows (n,): rows of X that the columns run over.
     """
     D = np.empty((len(rows), len(basis)), dtype=np.float32 if X.dtype == np.float32 else np.float64)
     for piece, K in basis.blocks(X, rows):
@@ -101,10 +88,9 @@ def kernel_columns(basis: Basis, X: Any, rows: NDArray[np.int64]) -> Dictionary:
 
 def feature_columns(X: Any, rows: NDArray[np.int64]) -> Dictionary:
     """
-    Make a dictionary of the columns of X themselves.
+    Build a dictionary of the columns of X.
 
-    rows (n,): those that the columns run over.
-    Returns: of as many columns as X.
+    rows (n,): rows of X that the columns run over.
     """
     chosen = X[rows]
     with np.errstate(over="ignore"):
@@ -118,12 +104,12 @@ def _dense(block: Any) -> Floats:
 
 def choose_rows(dictionary: Any, data: RankingData, rng: np.random.Generator) -> NDArray[np.int64]:
     """
-    Choose the rows of a dictionary; rows of weight zero are as if they were not there.
+    Choose the rows of a dictionary, ignoring rows of weight 0.
 
-    dictionary {"scored", "all"}: the scored rows (those of pairs, where the problem is given by pairs), all rows, so
-        many random rows, or those named.
-    rng: draws random rows.
-    Returns: row numbers, ascending unless the user named them.
+    dictionary {"scored", "all"}: the scored rows (those of pairs, if the problem has pairs), all rows, a number of
+        random rows, or row numbers.
+    rng: for random rows.
+    Returns: row numbers, ascending unless the user passed them.
 
     >>> data = RankingData.of([[0.0], [1.0], [2.0]], [1, 0, float("nan")])
     >>> choose_rows("scored", data, np.random.default_rng(0)).tolist()
@@ -146,19 +132,19 @@ def choose_rows(dictionary: Any, data: RankingData, rng: np.random.Generator) ->
         )
     if rows.min() < 0 or rows.max() >= data.n_rows:
         worst = rows.min() if rows.min() < 0 else rows.max()
-        raise InputError(f"dictionary names row {worst}, but X has rows 0 to {data.n_rows - 1}.")
+        raise InputError(f"dictionary contains row {worst}; pass rows of X, from 0 to {data.n_rows - 1}.")
     if len(np.unique(rows)) < len(rows):
-        raise InputError("dictionary names a row twice; name each row once.")
+        raise InputError("dictionary contains a row twice; pass each row once.")
     return rows.astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
     """
-    What terms may stand for: rows as a view sees them, or the columns of X themselves.
+    The candidates for terms: rows of X with a kernel, or columns of X.
 
-    numbers (N,): the rows or columns.
-    basis: the rows; None where the columns stand for themselves.
+    numbers (N,): row or column numbers.
+    basis: the rows; None for columns.
     """
 
     numbers: NDArray[np.int64]
@@ -174,11 +160,10 @@ class Candidates:
         for_kernel: np.random.Generator,
     ) -> Candidates:
         """
-        Choose rows and fit the kernel, or take the columns.
+        Choose rows and fit the kernel, or take the columns of X.
 
         dictionary {"scored", "all", "columns"}: see `choose_rows`; or the columns of X.
-        kernel: how rows are compared.
-        for_rows, for_kernel: draw random rows, and resolve the kernel's "median".
+        for_rows, for_kernel: generators for random rows and for the kernel's "median".
         """
         if isinstance(dictionary, str) and dictionary == "columns":
             return cls(np.arange(data.n_features), None)
@@ -189,38 +174,33 @@ class Candidates:
 
     def over(self, X: Any, rows: NDArray[np.int64]) -> Dictionary:
         """
-        Make the dictionary.
-
-        rows: those that its columns run over.
-        Returns: of N columns.
+        Build the dictionary over some rows of X.
         """
         return feature_columns(X, rows) if self.basis is None else kernel_columns(self.basis, X, rows)
 
 
-def deal_views(
+def split_views(
     views: Any, split: str, rows: NDArray[np.int64], n_features: int, kernel: Any, rng: np.random.Generator
 ) -> list[View]:
     """
-    Make the views of a problem, each with its dictionary.
+    Build the views of a problem, each with its dictionary as basis.
 
     views: see `corank.kernels.views.as_views`.
-    split {"columns", "dictionary"}: what is dealt at random where `views` is a number: the columns, or `rows`.
-    rows: from `choose_rows`; the dictionary of views that name no basis.
-    n_features: number of columns.
-    kernel: of views that name none.
-    Returns: the views, each with its basis.
+    split {"columns", "dictionary"}: what to split at random if `views` is a number: the columns, or `rows`.
+    rows: from `choose_rows`; the dictionary of views without a basis.
+    kernel: of views without a kernel.
     """
     if not isinstance(views, Integral):
         if split == "dictionary":
             raise InputError(
-                f"split='dictionary' deals rows to a number of views, but views is a list of {len(views)}; pass a "
-                "number, or give each View its basis and leave split out."
+                f"split='dictionary' requires a number of views, but views is a list of {len(views)}; pass a number, "
+                "or give each View a basis and leave split out."
             )
     elif split == "dictionary":
         if len(rows) < int(views):
-            raise InputError(f"views={views} needs a row for each, but the dictionary has {len(rows)} rows.")
+            raise InputError(f"views={views} requires a row per view, but the dictionary has {len(rows)} rows.")
         return [View(None, kernel, np.sort(part)) for part in np.array_split(rng.permutation(rows), int(views))]
     elif is_precomputed(kernel):
-        raise InputError("kernel='precomputed' leaves no columns to deal to views; set split='dictionary'.")
+        raise InputError("kernel='precomputed' has no columns to split into views; set split='dictionary'.")
     made = as_views(views, n_features, rng, kernel)
     return [replace(view, basis=rows) if view.basis is None else view for view in made]

@@ -1,4 +1,4 @@
-"""The inner product ⟨u, v⟩ = uᵀL̃v of a pursuit, and what is to be approximated in it."""
+"""The inner product ⟨u, v⟩ = uᵀL̃v of a pursuit, and the scores to approximate in it."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Inner:
+class InnerProduct:
     """
-    L̃ = β diag(w) + (1 − β) L over the rows that carry information, applied and never built.
+    L̃ = β diag(w) + (1 − β) L over the judged rows, as an operator.
 
-    L: who is compared with whom.
+    L: Laplacian of the compared pairs.
     mix: β, the share of regression.
 
-    >>> inner = Inner(Laplacian.one_query(3), 0.5, np.ones(3))
+    >>> inner = InnerProduct(Laplacian.one_query(3), 0.5, np.ones(3))
     >>> inner.apply(np.array([0.0, 0.0, 2.0]))
     array([-1., -1.,  3.])
     """
@@ -36,8 +36,7 @@ class Inner:
         """
         Return L̃ V.
 
-        V (n,) or (n, r): A vector or a block of columns.
-        Returns: of the shape of V.
+        V (n,) or (n, r): a vector or a block of columns.
         """
         if self.mix == 0.0:
             return np.asarray(self.L @ V)
@@ -46,9 +45,7 @@ class Inner:
 
     def squares(self, V: Floats) -> Floats:
         """
-        Return vᵀL̃v for each column, as a sum of squares: no difference of large numbers.
-
-        Returns: numbers of at least 0.
+        Return vᵀL̃v for each column, as a sum of squares, without cancellation.
         """
         total = np.zeros(V.shape[1])
         if self.mix > 0.0:
@@ -60,7 +57,7 @@ class Inner:
 
     @property
     def largest(self) -> float:
-        """A bound on the eigenvalues of L̃, to tell a column's norm from rounding."""
+        """An upper bound on the eigenvalues of L̃, for rounding errors of norms."""
         if isinstance(self.L, QueryLaplacian):
             top = float(np.max(self.L.scale, initial=0.0)) * float(np.max(self.L.weights, initial=1.0))
         else:
@@ -70,25 +67,25 @@ class Inner:
 
 
 @dataclass(frozen=True, eq=False)
-class Goal:
+class Target:
     """
-    The scores s as the inner product sees them.
+    The scores s to approximate.
 
-    rows (n,): the rows of X that carry information: scored ones of positive weight, or those of pairs.
+    rows (n,): the judged rows of X: scored ones of positive weight, or those of pairs.
     inner: the inner product over `rows`.
     v (n,): L̃ s.
     J: sᵀL̃s, the objective of the empty model.
     """
 
     rows: NDArray[np.int64]
-    inner: Inner
+    inner: InnerProduct
     v: Floats
     J: float
 
     @classmethod
-    def of(cls, data: RankingData, mix: float, query_weight: str) -> Goal:
+    def of(cls, data: RankingData, mix: float, query_weight: str) -> Target:
         """
-        Read the goal off a problem; a preference asks for a difference of 1.
+        Build the target of a problem; the target of a preference is a difference of 1.
 
         mix: share of regression.
         query_weight {"pairs", "equal", "rows"}: see `corank.pairwise.query_factors`.
@@ -100,31 +97,31 @@ class Goal:
         queries = Queries.of(data.queries.codes[rows], len(rows))
         w = data.weight_of(rows)
         L = Laplacian.per_query(queries, query_weight, weights=None if data.weights is None else w)
-        inner = Inner(L, mix, w)
+        inner = InnerProduct(L, mix, w)
         s = data.targets[rows]
         if mix == 0.0:
-            # the level of a query cancels; subtracting it first keeps the digits that matter
+            # the mean of a query cancels; subtracting it first avoids rounding errors
             s = s - (np.bincount(queries.codes, s) / queries.sizes)[queries.codes]
         return cls(rows, inner, inner.apply(s), float(inner.squares(s[:, None])[0]))
 
     @classmethod
-    def _of_pairs(cls, data: RankingData, mix: float, query_weight: str) -> Goal:
+    def _of_pairs(cls, data: RankingData, mix: float, query_weight: str) -> Target:
         if mix > 0.0:
-            raise InputError(f"mix is {mix}, but preference pairs hold no scores to regress on; pass mix=0 or scores.")
+            raise InputError(f"mix is {mix}, but pairs contain no scores for regression; pass mix=0, or scores.")
         assert data.pairs is not None
         rows, weight = data.scored_rows, weigh_queries(data, query_weight).pair_weight
         kept = weight > 0.0
         pairs, weight, gaps = np.searchsorted(rows, data.pairs[kept]), weight[kept], data.pair_targets[kept]
         L = Laplacian.from_pairs(pairs, len(rows), weight)
-        inner = Inner(L, 0.0, np.ones(len(rows)))
+        inner = InnerProduct(L, 0.0, np.ones(len(rows)))
         return cls(rows, inner, np.asarray(L.half_t(np.sqrt(weight) * gaps)), float(weight @ gaps**2))
 
 
 def without_mean(data: RankingData) -> tuple[float, RankingData]:
     """
-    Take the mean of what is asked of the rows to learn from off all scores.
+    Subtract the mean target of the judged rows from all scores.
 
-    Returns: the mean, and the problem without it; 0 and the problem itself where it has no scores.
+    Returns: the mean, and the centred problem; 0 and the problem itself if it has no scores.
 
     >>> mean, data = without_mean(RankingData.of([[0.0], [1.0], [2.0]], [5.0, 7.0, np.nan]))
     >>> mean, data.y.tolist()

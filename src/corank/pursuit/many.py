@@ -1,4 +1,4 @@
-"""Many small pursuits at once: one model for each user, over one catalogue of items."""
+"""Many small pursuits in compiled loops: one model per user, over one catalogue of items."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from corank.pursuit.path import as_length
 Floats = NDArray[np.float64]
 
 LEAST = np.array([(64.0 * np.finfo(np.float64).eps) ** 2, 1e4 * np.finfo(np.float64).eps])
-"""Norms below these shares are rounding (see `corank.pursuit.dictionary` and `corank.pursuit.fits`)."""
+"""Norms below these shares are rounding errors (see `corank.pursuit.dictionary` and `corank.pursuit.fits`)."""
 
 _FITTINGS = {"basic": BASIC, "back": BACK, "pre": PRE}
 
@@ -44,10 +44,10 @@ class ManyPursuits:
     chosen : array of int64, shape (B, P)
         Items chosen by each model, in order; −1 after its last term.
     path : array of shape (B, P, P), or (B, 1, P)
-        ``path[b, p - 1, :p]`` are the coefficients of the first p terms; a model that ended earlier repeats its last.
-        With ``fitting="basic"`` coefficients stay: ``path[b, 0, :p]``.
+        ``path[b, p - 1, :p]`` are the coefficients of the first p terms; a model with fewer terms repeats its last.
+        With ``fitting="basic"`` coefficients do not change: ``path[b, 0, :p]``.
     levels : array of shape (B,)
-        What is added to the scores of each problem: its mean judgement, or 0.
+        Intercept of each problem: its mean judgement, or 0.
     """
 
     ids: NDArray[Any]
@@ -70,9 +70,9 @@ class ManyPursuits:
         items : array-like of int, shape (m,)
             Rows of the catalogue.
         problem : array-like of shape (m,)
-            Which problem's model scores each.
+            The problem of each item.
         n_terms : int, optional
-            Use so many terms; all by default.
+            Number of terms to use; all by default.
 
         Returns
         -------
@@ -93,7 +93,7 @@ class ManyPursuits:
         items, problem : array-like of shape (m,)
             As in `predict`.
         n_jobs : int, optional
-            Number of threads; every available processor by default.
+            Number of threads; all processors by default.
 
         Returns
         -------
@@ -122,27 +122,26 @@ def fit_many(
     random_state: Any = None,
 ) -> ManyPursuits:
     """
-    Fit one ranking pursuit for each problem, all in compiled loops on threads.
+    Fit one ranking pursuit per problem, in compiled loops and threads.
 
-    Each model is what `RankingPursuit` gives for the rows of its problem as one query, a kernel of numbers only and
-    columns as they are (``scale=False``); a kernel with a width of "median" takes it from the catalogue. A problem with
-    nothing to order scores 0 (with mix > 0 it is a regression). The Gram matrix of the catalogue is computed once,
-    O(N²) memory; a problem of n rows then costs O(n² P).
+    Each model equals that of `RankingPursuit` with ``scale=False`` on the rows of its problem as one query; a width of
+    "median" is computed from the catalogue. A problem without pairs scores 0 (with mix > 0 it is a regression). The
+    Gram matrix of the catalogue is computed once, O(N²) memory; a problem of n rows then costs O(n² P).
 
     Parameters
     ----------
     X : array-like, CSR matrix, or DataFrame, shape (N, d)
         The catalogue; with ``kernel="precomputed"`` its Gram matrix.
     items : array-like of int, shape (m,)
-        The row of X that each judgement is about.
+        The row of X of each judgement.
     y : array-like of shape (m,)
-        The judgements; NaN is left out.
+        The judgements; NaN is ignored.
     problem : array-like of shape (m,)
-        Whose judgement it is; any hashable ids, in any order.
+        The problem (such as the user) of each judgement; any hashable ids, in any order.
     n_basis, kernel, mix, fitting, query_weight, fit_intercept, tol, random_state
         As in `RankingPursuit`.
     n_jobs : int, optional
-        Number of threads; every available processor by default.
+        Number of threads; all processors by default.
 
     Returns
     -------
@@ -156,15 +155,15 @@ def fit_many(
     >>> models.predict([2, 2], ["ann", "bob"])
     array([ 2., -1.])
     """
-    given = {
+    values = {
         "n_basis": n_basis, "kernel": kernel, "mix": mix, "fitting": fitting, "query_weight": query_weight,
         "fit_intercept": fit_intercept, "tol": tol, "random_state": random_state,
     }  # fmt: skip
-    check_values(given, PURSUIT)
+    check_values(values, PURSUIT)
     K = catalogue_gram(X, kernel, random_state)
     rows = as_items(items, len(K))
     if not len(rows):
-        raise InputError("items is empty, so there is nothing to learn from; pass one row of X for each score.")
+        raise InputError("items is empty; pass one row of X for each score.")
     scores = as_scores(y, len(rows))
     require_squares(scores)
     queries = Queries.of(problem, len(rows))
@@ -195,23 +194,18 @@ def catalogue_gram(X: Any, kernel: Any, random_state: Any = None) -> Floats:
 
     kernel: see `corank.kernels.as_kernel`.
     random_state: seed of the kernel's "median".
-    Returns: the Gram matrix.
     """
     view = View(None, as_kernel(kernel)).fit(X, rng_of(random_state))
     K = np.ascontiguousarray(view.kernel(X), dtype=np.float64)
     require_similarities(K, view.kernel)
     if K.shape[0] != K.shape[1]:
-        raise InputError(f"the Gram matrix has shape {K.shape}; pass a square one, one row and column per item.")
+        raise InputError(f"the Gram matrix has shape {K.shape}; pass a square matrix, one row and column per item.")
     return K
 
 
 def as_items(items: ArrayLike, N: int) -> NDArray[np.int64]:
     """
-    Check row numbers of a catalogue.
-
-    items: row numbers.
-    N: number of rows of the catalogue.
-    Returns: the row numbers.
+    Check row numbers of a catalogue of N rows.
     """
     rows = np.asarray(items)
     if not rows.size:
@@ -220,7 +214,7 @@ def as_items(items: ArrayLike, N: int) -> NDArray[np.int64]:
         raise InputError(f"items has shape {rows.shape} and type {rows.dtype}; pass one row of X for each score.")
     if len(rows) and (rows.min() < 0 or rows.max() >= N):
         worst = rows.min() if rows.min() < 0 else rows.max()
-        raise InputError(f"items names row {worst}, but X has rows 0 to {N - 1}.")
+        raise InputError(f"items contains row {worst}; pass rows of X, from 0 to {N - 1}.")
     return rows.astype(np.int64)
 
 
@@ -233,21 +227,21 @@ def scores_by_problem(
     n_jobs: int | None,
 ) -> Floats:
     """
-    Score rows, each by the models of its problem, on threads.
+    Score rows, each by the models of its problem, in threads.
 
-    score: takes rows grouped by problem, where problems begin, an array to write to, and a run of problems.
+    score: takes rows grouped by problem, the problems' first rows, an output array, and a range of problems.
     rows (m,): from `as_items`.
-    ids (B,): problems that have models.
+    ids (B,): problems with models.
     problem (m,): the problem of each row.
-    n_columns: models of each problem.
-    n_jobs: number of threads; every available processor by default.
+    n_columns: number of models of each problem.
+    n_jobs: number of threads; all processors by default.
     Returns: scores in input order.
     """
     asked = Queries.of(problem, len(rows))
     positions = {name: at for at, name in enumerate(ids.tolist())}
     unknown = [name for name in asked.ids.tolist() if name not in positions]
     if unknown:
-        raise InputError(f"problem names {unknown[0]!r}, for which no model was fitted; fit it first.")
+        raise InputError(f"problem contains {unknown[0]!r}, which has no fitted model; pass problems of fit_many.")
     codes = np.array([positions[name] for name in asked.ids.tolist()], dtype=np.int64)[asked.codes]
     starts = np.append(0, np.cumsum(np.bincount(codes, minlength=len(ids)))).astype(np.int64)
     order = np.argsort(codes, kind="stable")

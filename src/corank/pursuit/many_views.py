@@ -1,4 +1,4 @@
-"""Many small pursuits in two views at once: one semi-supervised model for each user, over one catalogue of items."""
+"""Many small pursuits in two views, in compiled loops: one semi-supervised model per user, over one catalogue."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from corank.pursuit.parameters import CO_PURSUIT
 from corank.pursuit.path import as_length
 
 BOTH = 2
-"""In place of a view: both dictionaries hold the row."""
+"""Instead of the number of a view: the row is in both dictionaries."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,9 +60,9 @@ class ManyCoPursuits:
         items : array-like of int, shape (m,)
             Rows of the catalogue.
         problem : array-like of shape (m,)
-            Which problem's model scores each.
+            The problem of each item.
         n_terms : int, optional
-            Use so many steps; all by default.
+            Number of steps to use; all by default.
 
         Returns
         -------
@@ -81,9 +81,9 @@ class ManyCoPursuits:
         items : array-like of int, shape (m,)
             Rows of the catalogue.
         problem : array-like of shape (m,)
-            Which problem's model scores each.
+            The problem of each item.
         n_jobs : int, optional
-            Number of threads; every available processor by default.
+            Number of threads; all processors by default.
 
         Returns
         -------
@@ -112,29 +112,29 @@ def fit_many_views(
     random_state: Any = None,
 ) -> ManyCoPursuits:
     """
-    Fit one semi-supervised pursuit of two views for each problem, all in compiled loops on threads.
+    Fit one semi-supervised pursuit of two views per problem, in compiled loops and threads.
 
-    Each model is what `CoRankingPursuit` gives, searched jointly, for the rows of its problem as one query. Views
-    differ in what they see of an item (`X`), in the rows that their terms may stand for (`view`), or in both.
+    Each model equals that of `CoRankingPursuit` with joint search on the rows of its problem as one query. Views differ
+    in the features of an item (`X`), in the candidates for terms (`view`), or in both.
 
     Parameters
     ----------
     X : array-like, CSR matrix, or DataFrame, shape (N, d), or tuple of two
-        The catalogue, or the catalogue as each view sees it; with ``kernel="precomputed"`` its Gram matrix.
+        The catalogue, or one catalogue per view; with ``kernel="precomputed"`` its Gram matrix.
     items : array-like of int, shape (m,)
         Rows of X.
     y : array-like of shape (m,)
         Their scores; NaN marks an unscored row, on which the views must agree.
     problem : array-like of shape (m,)
-        Whose row it is; any hashable ids, in any order.
+        The problem of each row; any hashable ids, in any order.
     view : array-like of shape (m,), optional
-        0 or 1: the view whose dictionary holds the row; by default both do.
+        0 or 1: the view whose dictionary contains the row; both by default.
     coupling : float
         ν, the weight of the disagreement.
     n_basis, kernel, residual, query_weight, tol, random_state
         As in `CoRankingPursuit`.
     n_jobs : int, optional
-        Number of threads; every available processor by default.
+        Number of threads; all processors by default.
 
     Returns
     -------
@@ -144,25 +144,25 @@ def fit_many_views(
     parts = X if isinstance(X, tuple) else (X, X)
     if len(parts) != 2:
         raise InputError(
-            f"X is a tuple of {len(parts)}; pass one catalogue, or a tuple of two that see the same items."
+            f"X is a tuple of {len(parts)}; pass one catalogue, or a tuple of two catalogues of the same items."
         )
-    given = {
+    values = {
         "n_basis": n_basis, "kernel": kernel, "coupling": coupling, "residual": residual, "query_weight": query_weight,
         "tol": tol, "random_state": random_state,
     }  # fmt: skip
-    check_values(given, CO_PURSUIT)
+    check_values(values, CO_PURSUIT)
     first = catalogue_gram(parts[0], kernel, random_state)
     grams = (first, first if parts[1] is parts[0] else catalogue_gram(parts[1], kernel, random_state))
     if len(grams[0]) != len(grams[1]):
         raise InputError(f"the views have {len(grams[0])} and {len(grams[1])} items; pass the same items in both.")
     rows = as_items(items, len(first))
     if not len(rows):
-        raise InputError("items is empty, so there is nothing to learn from; pass one row of X for each score.")
+        raise InputError("items is empty; pass one row of X for each score.")
     scores = as_scores(y, len(rows))
     require_squares(scores)
     sides = np.full(len(rows), BOTH) if view is None else np.asarray(view)
     if view is not None and (sides.shape != rows.shape or not np.isin(sides, (0, 1)).all()):
-        raise InputError("view must hold one 0 or 1 for each item, the view whose dictionary holds it.")
+        raise InputError("view has other values or another length than items; pass 0 or 1 for each item.")
     queries = Queries.of(problem, len(rows))
     unscored = np.isnan(scores)
     order = queries.order[np.lexsort((unscored[queries.order], queries.codes[queries.order]))]

@@ -1,4 +1,4 @@
-"""What the parameters of pursuits may be."""
+"""Rules of the parameters of pursuits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Path: the terms that a pursuit chose, in order, with the coefficients of every shorter model."""
+"""Path: the terms that a pursuit chose, with the coefficients of every shorter model; validation; contributions."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from scipy import sparse
 from corank.errors import InputError
 from corank.estimator.held_out import HeldOut
 from corank.pursuit.dictionary import Dictionary
+from corank.solvers.early_stopping import EarlyStopping
 
 Floats = NDArray[np.float64]
 
@@ -23,7 +24,7 @@ class Step(NamedTuple):
     One more term.
 
     coefs (p,): coefficients of all p terms so far.
-    gain: by how much the objective fell.
+    gain: decrease of the objective.
     """
 
     chosen: int
@@ -38,7 +39,7 @@ class Path:
 
     indices (P,): columns of the dictionary in the order of choice; basic fitting may choose one twice.
     coefs: the coefficients of all models, see `coefs_of`.
-    gains (P,): by how much the objective fell at each step.
+    gains (P,): decrease of the objective at each step.
     """
 
     indices: NDArray[np.int64]
@@ -47,16 +48,15 @@ class Path:
 
     @classmethod
     def follow(
-        cls, steps: Iterator[Step], n_basis: int, least_gain: float, watch: Callable[[NDArray[np.int64], Floats], bool]
+        cls, steps: Iterator[Step], n_basis: int, least_gain: float, stop: Callable[[NDArray[np.int64], Floats], bool]
     ) -> Path:
         """
-        Take steps until there are `n_basis`, one gains too little, or `watch` has seen enough.
+        Take at most `n_basis` steps, until a gain is too small or `stop` returns true.
 
         steps: from `corank.pursuit.fits`.
-        n_basis: most steps to take.
-        least_gain: A step that gains no more is not taken.
-        watch: takes the indices and coefficients of a model; returns whether to stop.
-        Returns: the steps taken.
+        n_basis: largest number of steps.
+        least_gain: steps with a gain of at most this are not taken.
+        stop: takes the indices and coefficients of a model; returns whether to stop.
         """
         indices: list[int] = []
         gains: list[float] = []
@@ -69,9 +69,9 @@ class Path:
             gains.append(step.gain)
             if stay and not np.array_equal(rows[-1], step.coefs[:-1]):
                 stay, rows = False, [rows[-1][:p] for p in range(1, len(indices))]
-            # while coefficients stay, the last row holds all others
+            # as long as coefficients do not change, the last row contains all others
             rows = [step.coefs] if stay else [*rows, step.coefs]
-            if watch(np.array(indices), step.coefs) or len(indices) == n_basis:
+            if stop(np.array(indices), step.coefs) or len(indices) == n_basis:
                 break
         return cls(np.array(indices, dtype=np.int64), np.concatenate(rows), np.array(gains, dtype=np.float64))
 
@@ -89,8 +89,8 @@ def coefs_of(path: Floats, P: int, p: int) -> Floats:
     """
     Return the coefficients of the first p of P terms.
 
-    path: those of every model: P numbers where no term changes the coefficients before it, else 1, 2, ... and P of
-        them one after the other.
+    path: coefficients of all models: P numbers if no term changes earlier coefficients, else 1, 2, ... and P numbers,
+        concatenated.
 
     >>> coefs_of(np.array([3.0, 4.0, 5.0]), 3, 2), coefs_of(np.array([3.0, 4.0, 5.0]), 2, 2)
     (array([3., 4.]), array([4., 5.]))
@@ -100,7 +100,7 @@ def coefs_of(path: Floats, P: int, p: int) -> Floats:
 
 
 def path_table(path: Floats, P: int) -> Floats:
-    """Return the coefficients of every model in a row of its own, zeros behind them."""
+    """Return a table with the coefficients of one model per row, filled up with zeros."""
     table = np.zeros((P, P))
     for p in range(1, P + 1):
         table[p - 1, :p] = coefs_of(path, P, p)
@@ -109,11 +109,11 @@ def path_table(path: Floats, P: int) -> Floats:
 
 def as_length(n_terms: Any, P: int, what: str) -> int:
     """
-    Check the number of terms that a user asks for.
+    Check a number of terms.
 
-    n_terms: what the user gave; None asks for all.
-    P: the most there are.
-    what: who has them, and the verb, for the message.
+    n_terms: from the user; None means all.
+    P: number of terms of the model.
+    what: subject and verb of the message.
     Returns: from 0 to P.
 
     >>> as_length(None, 5, "this model has"), as_length(np.int64(2), 5, "this model has")
@@ -128,7 +128,7 @@ def as_length(n_terms: Any, P: int, what: str) -> int:
 
 def sum_terms(numbers: NDArray[np.int64], indices: NDArray[np.int64], coefs: Floats) -> Floats:
     """
-    Add up the coefficients of terms that stand for the same row.
+    Sum the coefficients of terms that refer to the same row.
 
     numbers (r,): rows, ascending.
     indices (p,): the row of each term.
@@ -143,41 +143,45 @@ def sum_terms(numbers: NDArray[np.int64], indices: NDArray[np.int64], coefs: Flo
     return out
 
 
-class Watch:
+class PathValidation:
     """
-    Judge each model of a path; true when enough steps went by without improvement.
+    Held-out error of each model of a path, with early stopping; called after each term, it returns whether to stop.
 
-    seen: the dictionary over ``held.rows``.
-    held: what was set aside.
-    patience: steps without improvement.
-    level: what predictions add to the dictionary's terms.
-    errors: error with 0, 1, 2, ... terms.
+    dictionary: over ``held.rows``.
+    patience: number of terms without improvement after which to stop.
+    level: intercept of the predictions.
     """
 
-    def __init__(self, seen: Dictionary, held: HeldOut, patience: int, level: float = 0.0) -> None:
-        self._seen, self._held, self._patience, self._level = seen, held, patience, level
-        self.errors = [held.error(np.full(len(held.rows), level))]
+    def __init__(self, dictionary: Dictionary, held: HeldOut, patience: int, level: float = 0.0) -> None:
+        self._dictionary, self._held, self._level = dictionary, held, level
+        self._stopping = EarlyStopping(patience)
+        self._stopping.record(held.error(np.full(len(held.rows), level)))
 
-    def __call__(self, indices: NDArray[np.int64], coefs: NDArray[np.float64]) -> bool:
-        """Note the error of the model, and say whether to stop."""
-        f = np.asarray(self._seen.D[:, indices] @ coefs, dtype=np.float64)
-        self.errors.append(self._held.error(f + self._level))
-        return len(self.errors) - 1 - self.best_length >= self._patience
+    def __call__(self, indices: NDArray[np.int64], coefs: Floats) -> bool:
+        """Record the error of the model, and return whether to stop."""
+        f = np.asarray(self._dictionary.D[:, indices] @ coefs, dtype=np.float64)
+        self._stopping.record(self._held.error(f + self._level))
+        return self._stopping.is_over
+
+    @property
+    def errors(self) -> Floats:
+        """Errors with 0, 1, 2, ... terms."""
+        return np.array(self._stopping.errors)
 
     @property
     def best_length(self) -> int:
-        """Number of terms of the shortest model among the best."""
-        return int(np.argmin(self.errors))
+        """Number of terms of the best model, at least 1; the shortest one in a tie."""
+        return max(self._stopping.best, 1)
 
 
 class TermContribution(NamedTuple):
     """
-    What one chosen row (or column) does to a score.
+    Contribution of one chosen row (or column) to a score.
 
     chosen: the training row, or the column of X with ``dictionary="columns"``.
     coefficient: its coefficient, summed over the terms that chose it.
-    similarity: how similar the explained row is to it, or its value in that column.
-    contribution: the product: above zero it term_contributions the score up, below zero down.
+    similarity: similarity of the explained row to it, or the row's value in that column.
+    contribution: the product of both.
     """
 
     chosen: int
@@ -188,21 +192,20 @@ class TermContribution(NamedTuple):
 
 def term_contributions(chosen: NDArray[np.int64], coefficients: Floats, similarities: Any) -> list[TermContribution]:
     """
-    List what term_contributions a score up and what term_contributions it down.
+    List the contributions to a score, largest first.
 
     chosen (P,): rows or columns, each once.
-    coefficients (P,): their coefficients; those of zero are left out.
+    coefficients (P,): their coefficients; zeros are left out.
     similarities (1, P): of the explained row to each.
-    Returns: the strongest pull upwards first, the strongest downwards last.
 
     >>> parts = term_contributions(np.array([3, 7, 9]), np.array([-1.0, 0.0, 2.0]), np.ones((1, 3)))
     >>> [part.contribution for part in parts]
     [2.0, -1.0]
     """
     values = np.asarray(similarities.toarray() if sparse.issparse(similarities) else similarities)[0]
-    made = [
+    contributions = [
         TermContribution(int(number), float(a), float(k), float(a * k))
         for number, a, k in zip(chosen, coefficients, values, strict=True)
         if a != 0.0
     ]
-    return sorted(made, key=lambda pull: -pull.contribution)
+    return sorted(contributions, key=lambda one: -one.contribution)

@@ -1,16 +1,16 @@
 """
-Ranking pursuit, kernel matching pursuit, and what lies between (CRRP).
+RankingPursuit: ranking pursuit, kernel matching pursuit, and their combination (CRRP).
 
 From a dictionary of functions k_1..k_N, terms are added one at a time to f_P(x) = Σ_p a_p k_{γ_p}(x), so that
 
     J = (s − f)ᵀ L̃ (s − f),    L̃ = mix · I + (1 − mix) · L
 
 falls the most, L the Laplacian of the compared pairs: mix=0 is ranking pursuit, mix=1 kernel matching pursuit, and
-between lies combined ranking and regression pursuit. L of a query of n_q rows has eigenvalues n_q with
-``query_weight="pairs"``, the paper's form and the default, so that ranking outweighs regression n_q times at mix=0.5;
-with ``query_weight="rows"`` both parts weigh alike, whatever n_q.
+values between are combined ranking and regression pursuit. L of a query of n_q rows has eigenvalues n_q with
+``query_weight="pairs"``, the paper's form and the default, so ranking outweighs regression n_q times at mix=0.5; with
+``query_weight="rows"`` both parts have equal weight for any n_q.
 
-Cost: O(nN) memory and O(nN) time a step, one product over the dictionary, for each of the three fits.
+Cost: O(nN) memory and O(nN) time per step, one product over the dictionary, for each of the three fits.
 
 Reference: Tsivtsivadze and Heskes, Semi-supervised ranking pursuit, 2013, sections 3 and 4.
 """
@@ -27,18 +27,19 @@ from corank.core.rows.scaled import factors_of
 from corank.data.problem.ranking import RankingData
 from corank.errors import InputError, warn
 from corank.estimator.base import Ranker
+from corank.estimator.docs import shared_parameters
 from corank.estimator.held_out import HeldOut
 from corank.kernels import Basis, Kernel, Terms
 from corank.parameters import Rules
 from corank.progress import progress
 from corank.pursuit.dictionary import Candidates
-from corank.pursuit.fits import alternatives, steps
-from corank.pursuit.inner import Floats, Goal, without_mean
+from corank.pursuit.fits import disjoint_paths, steps
+from corank.pursuit.inner import Floats, Target, without_mean
 from corank.pursuit.parameters import PURSUIT
 from corank.pursuit.path import (
     Path,
+    PathValidation,
     TermContribution,
-    Watch,
     as_length,
     coefs_of,
     path_table,
@@ -48,8 +49,8 @@ from corank.pursuit.path import (
 
 
 @dataclass(frozen=True, eq=False)
-class _Pursued:
-    """What `RankingPursuit` found; see its attributes."""
+class _FittedPursuit:
+    """The fitted attributes of `RankingPursuit`, without their underscores."""
 
     intercept: float
     solutions: list[dict[str, Any]]
@@ -62,46 +63,42 @@ class _Pursued:
     validation_errors: Floats | None
 
 
+@shared_parameters
 class RankingPursuit(Ranker):
     """
-    A ranker of few terms, chosen one by one.
+    A sparse ranker, whose terms are chosen greedily.
 
     Parameters
     ----------
     n_basis : int
-        P, the most terms to choose.
-    kernel : str, Kernel or callable
-        Similarity whose columns are the dictionary (see `corank.kernels.as_kernel`).
+        P, the largest number of terms.
+    {kernel}
     mix : float
-        β, the share of regression: 0 ranks, 1 regresses.
+        β, the share of regression: 0 is pure ranking, 1 pure regression.
     fitting : {"basic", "back", "pre"}
-        Whether earlier coefficients stay, are solved for again after each choice, or also before it (see
-        `corank.pursuit.fits`). ``"basic"`` may choose a row twice, the others never do.
+        Whether earlier coefficients do not change, are refitted after each choice, or also in the choice (see
+        `corank.pursuit.fits`). Only ``"basic"`` may choose a row twice.
     dictionary : {"scored", "all", "columns"}, int or array-like of int
-        Rows of X that a term may stand for: the scored ones (those of pairs, where preferences are given), all, so many
-        random ones, or those named; or the columns of X themselves, without a kernel.
-    query_weight : {"pairs", "equal", "rows"}
-        How much a query counts (see `corank.pairwise.query_factors`).
+        Candidates for terms: the scored rows of X (those of pairs, if pairs are passed), all rows, a number of random
+        rows, or row numbers; "columns" are the columns of X, without a kernel.
+    {query_weight}
     scale : bool
-        Whether columns are divided by their deviation inside queries before rows are compared.
+        Whether to divide columns by their standard deviation inside queries before learning.
     fit_intercept : bool
-        Whether the mean score is subtracted before terms are chosen, and added to predictions; with mix=0 the level is
-        free, and stays as the terms have it.
+        Whether to subtract the mean score before terms are chosen and to add it to predictions. It has no effect with
+        mix=0, which does not determine the level of the scores.
     tol : float
-        Stop when a step lowers J by no more than this share of its first value.
+        Stop when a step lowers J by at most this share of its initial value.
     early_stopping : bool
-        Whether to choose the number of terms by the disagreement error (the squared error with mix=1) on judgements set
-        aside, and then to learn that many terms from all.
+        Whether to choose the number of terms by the disagreement error (the squared error with mix=1) on held-out
+        judgements, and then to learn this number of terms from all judgements.
     validation_fraction : float
-        Share of the queries that hold a pair (of the judgements, where there is one) set aside for early stopping.
-    n_iter_no_change : int
-        Steps without improvement after which early stopping looks no further.
+        Share of the queries with a pair that early stopping holds out; with a single such query, of its judgements.
+    {n_iter_no_change}
     n_solutions : int
-        Number of near-optimal models; each may choose only what no earlier one chose.
-    random_state : int, RandomState or None
-        Seed of the random rows of the dictionary, of what is set aside, and of the kernel's "median".
-    verbose : bool
-        Whether to show a progress bar, on a terminal or in a notebook.
+        Number of near-optimal models; each may choose only terms that no earlier one chose.
+    {random_state}
+    {verbose}
 
     Attributes
     ----------
@@ -110,23 +107,23 @@ class RankingPursuit(Ranker):
     terms_ : array of int64, shape (P,)
         Rows (or columns) chosen, in order.
     term_coefs_ : array of shape (P,)
-        Their coefficients; of columns as they were given.
+        Their coefficients; for columns, in the scale of X.
     term_path_ : array of shape (P, P)
-        ``term_path_[p - 1, :p]`` are the coefficients of the model of the first p terms; made when it is asked for.
+        ``term_path_[p - 1, :p]`` are the coefficients of the model of the first p terms; computed on access.
     gains_ : array of shape (P,)
-        By how much J fell at each step.
+        Decrease of J at each step.
     objective_path_ : array of shape (P + 1,)
         J before the first step and after each.
     solutions_ : list of dict
-        ``terms``, ``path`` and ``gains`` of each of `n_solutions` models, or of as many as there was something left
-        to choose for; the first is the one above. ``path`` holds what is not zero of `term_path_`, row after row; of
-        basic fitting, whose coefficients stay, the last row.
+        ``terms``, ``path`` and ``gains`` of each of the `n_solutions` models (fewer if the dictionary is exhausted);
+        the first is the one above. ``path`` holds the lower triangle of `term_path_`, row by row; for basic fitting,
+        only the last row.
     kernel_ : Kernel
-        The kernel with numbers only; not with ``dictionary="columns"``.
+        The kernel with its parameters; not with ``dictionary="columns"``.
     basis_ : Basis
-        All rows that some model chose, which predictions compare with; not with ``dictionary="columns"``.
+        All rows that some model chose; not with ``dictionary="columns"``.
     validation_errors_ : array, early stopping only
-        Error on what was set aside with 0, 1, 2, ... terms.
+        Held-out error with 0, 1, 2, ... terms.
 
     Examples
     --------
@@ -193,47 +190,47 @@ class RankingPursuit(Ranker):
         by_columns = isinstance(self.dictionary, str) and self.dictionary == "columns"
         return [] if by_columns else [self.kernel]
 
-    def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> _Pursued:
+    def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> _FittedPursuit:
         intercept, centred = self._centred(data)
         for_kernel, for_rows = rng.spawn(2)
-        goal = Goal.of(centred, self.mix, self.query_weight)
+        target = Target.of(centred, self.mix, self.query_weight)
         candidates = Candidates.of(self.dictionary, self.kernel, data, for_rows, for_kernel)
         n_basis, errors = int(self.n_basis), None
         if held is not None:
-            watch = self._watched(data, held, candidates)
-            n_basis, errors = max(watch.best_length, 1), np.array(watch.errors)
-        dictionary = candidates.over(data.X, goal.rows)
+            validation = self._validated(data, held, candidates)
+            n_basis, errors = validation.best_length, validation.errors
+        dictionary = candidates.over(data.X, target.rows)
         with progress(n_basis * self.n_solutions, "terms", self.verbose) as advance:
-            paths = alternatives(dictionary, goal, self.fitting, n_basis, self.tol, self.n_solutions, advance)
+            paths = disjoint_paths(dictionary, target, self.fitting, n_basis, self.tol, self.n_solutions, advance)
         if len(paths) < self.n_solutions:
             warn(
-                f"n_solutions is {self.n_solutions}, but after {len(paths)} nothing is left to choose; pass fewer, a "
-                "smaller n_basis, or a larger dictionary."
+                f"n_solutions is {self.n_solutions}, but the dictionary is exhausted after {len(paths)}; pass fewer "
+                "solutions, a smaller n_basis, or a larger dictionary."
             )
-        return self._found(data, goal, candidates, paths, intercept, errors)
+        return self._fitted(data, target, candidates, paths, intercept, errors)
 
     def _centred(self, data: RankingData) -> tuple[float, RankingData]:
         return without_mean(data) if self.fit_intercept and self.mix > 0.0 else (0.0, data)
 
-    def _watched(self, data: RankingData, held: HeldOut, candidates: Candidates) -> Watch:
-        """Errors on what was set aside of every model along the path learnt from the rest."""
+    def _validated(self, data: RankingData, held: HeldOut, candidates: Candidates) -> PathValidation:
+        """Held-out errors along the path that is learnt from the other judgements."""
         level, train = self._centred(held.train)
-        watch = Watch(candidates.over(data.X, held.rows), held, self.n_iter_no_change, level)
-        goal = Goal.of(train, self.mix, self.query_weight)
-        dictionary = candidates.over(data.X, goal.rows)
-        walk = steps(dictionary, goal, dictionary.squares(goal.inner), self.fitting)
-        Path.follow(walk, self.n_basis, self.tol * goal.J, watch)
-        return watch
+        validation = PathValidation(candidates.over(data.X, held.rows), held, self.n_iter_no_change, level)
+        target = Target.of(train, self.mix, self.query_weight)
+        dictionary = candidates.over(data.X, target.rows)
+        path = steps(dictionary, target, dictionary.squares(target.inner), self.fitting)
+        Path.follow(path, self.n_basis, self.tol * target.J, validation)
+        return validation
 
-    def _found(
+    def _fitted(
         self,
         data: RankingData,
-        goal: Goal,
+        target: Target,
         candidates: Candidates,
         paths: list[Path],
         intercept: float,
         errors: Floats | None,
-    ) -> _Pursued:
+    ) -> _FittedPursuit:
         factors = factors_of(data.X) if candidates.basis is None else None
         solutions: list[dict[str, Any]] = [
             {
@@ -246,16 +243,16 @@ class RankingPursuit(Ranker):
         first, basis = solutions[0], candidates.basis
         if basis is not None:
             basis = basis.subset(np.concatenate([path.indices for path in paths]))
-        return _Pursued(
+        return _FittedPursuit(
             intercept=intercept, solutions=solutions, terms=first["terms"],
             term_coefs=coefs_of(first["path"], len(first["terms"]), len(first["terms"])).copy(), gains=first["gains"],
-            objective_path=goal.J - np.append(0.0, np.cumsum(first["gains"])),
+            objective_path=target.J - np.append(0.0, np.cumsum(first["gains"])),
             kernel=None if basis is None else basis.view.kernel, basis=basis, validation_errors=errors,
         )  # fmt: skip
 
     @property
     def term_path_(self) -> Floats:
-        """The coefficients of the model of the first p terms in row p − 1, zeros behind them."""
+        """The coefficients of the model of the first p terms in row p − 1, filled up with zeros."""
         return path_table(self.solutions_[0]["path"], len(self.solutions_[0]["terms"]))
 
     def predict(
@@ -269,11 +266,11 @@ class RankingPursuit(Ranker):
         X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
             The rows.
         n_terms : int, optional
-            Use the model of the first so many terms; all by default.
+            Number of terms to use; all by default.
         solution : int
-            Which of the `n_solutions` models.
+            Index of one of the `n_solutions` models.
         prior : array-like of shape (n_rows,), optional
-            Scores of these rows known before learning; wanted where ``fit`` had a prior, and only there.
+            Prior scores of these rows; required if ``fit`` had a prior, and refused otherwise.
 
         Returns
         -------
@@ -291,7 +288,7 @@ class RankingPursuit(Ranker):
 
     def explain(self, x: ArrayLike, n_terms: int | None = None, solution: int = 0) -> list[TermContribution]:
         """
-        Say which chosen rows pull the score of one row up, and which pull it down.
+        Split the score of one row into the contributions of the chosen rows.
 
         Parameters
         ----------
@@ -303,18 +300,17 @@ class RankingPursuit(Ranker):
         Returns
         -------
         list of TermContribution
-            The strongest pull upwards first, the strongest downwards last; with `intercept_`, and the prior if there is
-            one, the contributions sum to the score.
+            Largest contribution first. With `intercept_`, and the prior if there is one, they sum to the score.
 
         Examples
         --------
         >>> model = RankingPursuit(1, "linear").fit([[0.0], [1.0], [2.0]], [0, 1, 2])
-        >>> [(pull.chosen, round(pull.contribution, 6)) for pull in model.explain([3.0])]
+        >>> [(one.chosen, round(one.contribution, 6)) for one in model.explain([3.0])]
         [(1, 3.0)]
         """
         row = self._checked_rows(x if np.ndim(x) > 1 else [x])
         if row.shape[0] != 1:
-            raise InputError(f"x has {row.shape[0]} rows; explain one row at a time.")
+            raise InputError(f"x has {row.shape[0]} rows; pass one row.")
         terms, coefs = self._model(n_terms, solution)
         if not hasattr(self, "basis_"):
             chosen = np.unique(terms)
@@ -332,9 +328,9 @@ class RankingPursuit(Ranker):
         return [self.basis_.terms(self._scale_rows(chosen), sum_terms(self.basis_.numbers, terms, coefs))]
 
     def _model(self, n_terms: int | None, solution: int) -> tuple[NDArray[np.int64], Floats]:
-        """Terms and coefficients of the model that the user asks for."""
+        """Terms and coefficients of one model."""
         if not 0 <= solution < len(self.solutions_):
-            raise InputError(f"solution is {solution}; this model has solutions 0 to {len(self.solutions_) - 1}.")
+            raise InputError(f"solution is {solution}; pass one from 0 to {len(self.solutions_) - 1}.")
         terms, path = self.solutions_[solution]["terms"], self.solutions_[solution]["path"]
         p = as_length(n_terms, len(terms), "this model has")
         return terms[:p], coefs_of(path, len(terms), p)
