@@ -213,7 +213,7 @@ def test_without_unscored_rows_coupling_changes_nothing():
         ),
         (
             {"views": 2, "split": "dictionary", "search": "shared"},
-            "search='shared' requires the same rows in all views",
+            "search='shared' requires the same rows",
         ),
         (
             {"views": [View(None, "linear", [0, 1]), View(None, "linear", [2, 3])], "search": "shared"},

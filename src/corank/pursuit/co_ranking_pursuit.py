@@ -198,7 +198,7 @@ class CoRankingPursuit(Ranker):
             taken = self._pursue(coupled, target, n_basis, advance=advance)
         return _fitted(views, taken, errors)
 
-    def _split_views(
+    def _make_views(
         self, data: RankingData, for_views: np.random.Generator, for_rows: np.random.Generator
     ) -> list[View]:
         """The views, each with its dictionary as basis."""
