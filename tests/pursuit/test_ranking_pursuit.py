@@ -280,7 +280,7 @@ def test_solutions_end_where_nothing_is_left_to_choose():
     with pytest.warns(UserWarning, match="n_solutions is 4, but the dictionary is exhausted after 2; pass fewer"):
         model = RankingPursuit(3, KERNEL, n_solutions=4, fitting="back").fit(X[:4], [0, 3, 1, 2])
     assert [len(solution["terms"]) for solution in model.solutions_] == [3, 1]
-    with pytest.raises(InputError, match="solution is 2; this model has solutions 0 to 1"):
+    with pytest.raises(InputError, match="solution is 2; pass one from 0 to 1"):
         model.predict(X, solution=2)
 
 
