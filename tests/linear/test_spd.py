@@ -205,7 +205,7 @@ def test_a_memory_mapped_problem_is_read_row_by_row(tmp_path):
         ({"project": True, "alpha": 0.0}, "alpha is 0, but project needs a ball"),
         ({"n_jobs": -2}, "n_jobs is -2; pass a number of threads, -1 for every processor, or None"),
         ({"n_jobs": 0}, "n_jobs is 0; pass a number of threads, -1 for every processor, or None"),
-        ({"draw": "rows", "query_weight": "equal"}, "draw='rows' knows no weights of queries, but query_weight is"),
+        ({"draw": "rows", "query_weight": "equal"}, "draw='rows' does not support query weights, but query_weight is"),
         ({"solver": "exact", "loss": "squared", "draw": "rows"}, "solver='exact' minimises the mean over all pairs"),
         ({"solver": "exact", "loss": "squared", "early_stopping": True}, "set l1=0, early_stopping=False and draw="),
         ({"solver": "exact", "loss": "squared", "l1": 0.1}, "solver='exact' minimises the mean over all pairs"),

@@ -105,7 +105,7 @@ def test_the_weight_of_drawn_pairs_is_that_of_rows_written_twice(query_weight):
             "query_weight is 'pair'; choose one of pairs, equal",
         ),
         (lambda L: Laplacian.per_query(Queries.of(QID, 6), rows="some"), "rows is 'some'; choose one of all, scored"),
-        (lambda L: Laplacian.per_query(Queries.of(QID, 6), rows="scored"), "Queries hold no scores; pass RankingData"),
+        (lambda L: Laplacian.per_query(Queries.of(QID, 6), rows="scored"), "Queries have no scores; pass RankingData"),
         (lambda L: Laplacian.one_query(3, weights=[1, 2]), r"weights has shape \(2,\) for 3 rows"),
         (lambda L: Laplacian.from_pairs([[0, 6]], 6), "pairs names row 6, but there are rows 0 to 5"),
         (lambda L: Laplacian.from_pairs([[-1, 2]], 6), "pairs names row -1"),
@@ -116,7 +116,7 @@ def test_the_weight_of_drawn_pairs_is_that_of_rows_written_twice(query_weight):
         (lambda L: Laplacian.from_graph([[0, -1], [-1, 0]]), "negative"),
         (lambda L: L @ np.zeros(5), r"the operand has shape \(5,\); pass a vector or block of 6 rows"),
         (lambda L: L.quad(np.zeros((5, 2))), r"the operand has shape \(5, 2\)"),
-        (lambda L: L @ sparse.eye_array(6).tocsr(), "sparse matrix"),
+        (lambda L: L @ sparse.eye_array(6).tocsr(), "the operand is sparse"),
         (lambda L: L.apply(np.zeros(6), out=np.zeros(6, dtype=np.float32)), "out has shape"),
     ],
 )

@@ -159,7 +159,7 @@ def test_unknown_loss_gets_one_sentence():
     [
         ("hinge", [0.0, 1.0], True, "hinge loss on single rows needs scores −1 and 1, but y runs from 0 to 1"),
         ("logistic", [0.0, 2.0], True, r"logistic loss needs scores in \[0, 1\], but y runs from 0 to 2"),
-        ("logistic", [5.0, 7.0], False, "differ by at most 1 inside a query, but some differ by 2"),
+        ("logistic", [5.0, 7.0], False, "differ by at most 1 within a query, but some differ by 2"),
     ],
 )
 def test_scores_a_loss_cannot_learn_from(name, y, rows, sentence):

@@ -176,7 +176,7 @@ def of_preferences(X, qid, n):
 def test_leaves_are_whole_queries_and_cover_all_rows(monkeypatch):
     X, y, qid, _ = problem(9, n=200)
     monkeypatch.setattr(walk, "LEAF", 20)
-    passed = walk.walk_over(RankingData.of(X, y, qid), None, "scored", False, "pairs")
+    passed = walk.prepare_pass(RankingData.of(X, y, qid), None, "scored", False, "pairs")
     ends = [end for _, end in passed.leaves]
     assert [0, *ends[:-1]] == [start for start, _ in passed.leaves]
     assert ends[-1] == np.sum(~np.isnan(y))
@@ -262,5 +262,5 @@ def test_bad_settings_get_one_sentence():
     data = RankingData.of(X, y, qid)
     with pytest.raises(InputError, match="query_weight is 'size'; choose one of pairs, equal, rows"):
         Moments.of(data, query_weight="size")
-    with pytest.raises(InputError, match="different features or kinds"):
+    with pytest.raises(InputError, match="moments have different shapes"):
         Moments.of(data) + Moments.of(data, plain=True)

@@ -193,7 +193,7 @@ def test_a_large_query_does_not_overflow():
         ({"draw": "row"}, "draw is 'row'; choose one of pairs, rows"),
         (
             {"draw": "rows", "query_weight": "equal"},
-            "draw='rows' knows no weights of queries, but query_weight is 'equal'",
+            "draw='rows' does not support query weights, but query_weight is 'equal'",
         ),
         ({"unscored": True, "differences": True}, "differences=True needs scores"),
     ],
@@ -208,11 +208,11 @@ def test_a_problem_without_pairs_is_refused():
         PairSampler.of(problem(np.array([1.0, 1.0]), np.array([0, 0])))
     with pytest.raises(InputError, match="no pair has a positive weight"):
         PairSampler.of(problem(w=(QID == 2) * 1.0))
-    with pytest.raises(InputError, match="none of the 3 queries with candidate rows holds a pair"):
+    with pytest.raises(InputError, match="none of the 3 queries with candidate rows has a pair"):
         PairSampler.of(problem(w=(QID == 2) * 1.0), unscored=True)
     with pytest.raises(InputError, match="keep two unscored rows"):
         PairSampler.of(problem(np.array([1.0, NAN]), np.array([0, 0])), unscored=True)
-    with pytest.raises(InputError, match="preference pairs carry none"):
+    with pytest.raises(InputError, match="preference pairs have none"):
         PairSampler.of(RankingData.of_pairs(np.zeros((2, 1)), [[0, 1]]), differences=True)
 
 

@@ -30,7 +30,7 @@ from corank.data.problem.ranking import RankingData
 from corank.distributed.tasks import WholeQueries
 from corank.kernels import FeatureMap, stack_features
 from corank.pairwise import Moments, query_factors
-from corank.pairwise.moment_blocks import RowWalk, dense, take, walk_over
+from corank.pairwise.moment_blocks import RowPass, dense, prepare_pass, take
 from corank.solvers.penalty import Freedom, freedom
 
 Floats = NDArray[np.float64]
@@ -143,15 +143,15 @@ def _sums(data: RankingData, wanted: SumSettings) -> Sums:
     seen = data if wanted.factors is None else replace(data, X=ScaledRows(data.X, wanted.factors))
     features = None if wanted.maps is None else stack_features(wanted.maps)
     how: tuple[Any, ...] = (wanted.ties, wanted.query_weight)
-    scored = walk_over(seen, features, "scored", *how)
-    assert isinstance(scored, RowWalk)
+    scored = prepare_pass(seen, features, "scored", *how)
+    assert isinstance(scored, RowPass)
     pairs, rows = _pair_weights(scored), _row_weights(scored)
     weights = [pairs, _drawn_weights(data, wanted.query_weight, "scored"), *3 * [np.zeros(0)]]
     weights[4] = rows[pairs > 0.0] ** 2
     unscored = None
     if wanted.unscored:
-        walk = walk_over(seen, features, "unscored", *how)
-        assert isinstance(walk, RowWalk)
+        walk = prepare_pass(seen, features, "unscored", *how)
+        assert isinstance(walk, RowPass)
         unscored = _over_runs(walk, _add_pairs, walk.width)
         weights[2:4] = _pair_weights(walk), _drawn_weights(data, wanted.query_weight, "unscored")
     # sums beyond float64 get their sentence when they are solved
@@ -181,7 +181,7 @@ def _both(one: ExactSum | None, other: ExactSum | None) -> ExactSum | None:
     return None if one is None or other is None else one + other
 
 
-def _over_runs(walk: RowWalk, add: Any, d: int) -> ExactSum:
+def _over_runs(walk: RowPass, add: Any, d: int) -> ExactSum:
     """Add up the products of d columns over the rows of a walk, on threads."""
     starts = np.append(np.flatnonzero(np.diff(walk.slots.query, prepend=-1)), len(walk.order))
 
@@ -206,7 +206,7 @@ def _over_runs(walk: RowWalk, add: Any, d: int) -> ExactSum:
     return totals[0]
 
 
-def _add_pairs(walk: RowWalk, first: int, F: Floats, carried: Floats, room: Floats, bins: Bins) -> None:
+def _add_pairs(walk: RowPass, first: int, F: Floats, carried: Floats, room: Floats, bins: Bins) -> None:
     n, d = F.shape
     if d <= MOST_COLUMNS:
         add_pair_products(F, walk.slots, first, carried, room, bins)
@@ -217,7 +217,7 @@ def _add_pairs(walk: RowWalk, first: int, F: Floats, carried: Floats, room: Floa
     add_triangle(Z.T @ Z + P.T @ P - M.T @ M, d, bins)
 
 
-def _add_rows(walk: RowWalk, first: int, F: Floats, carried: Floats, room: Floats, bins: Bins) -> None:
+def _add_rows(walk: RowPass, first: int, F: Floats, carried: Floats, room: Floats, bins: Bins) -> None:
     if F.shape[1] < MOST_COLUMNS:
         add_plain_products(F, walk.slots.query[first : first + len(F)], room, bins)
         return
@@ -243,15 +243,15 @@ def _spread(data: RankingData) -> Spread:
     return Spread(data.n_rows, totals[0])
 
 
-def _pair_weights(walk: RowWalk) -> Floats:
-    """Weight of the pairs of each query, see `corank.pairwise.moment_blocks.RowWalk.pair_weight`."""
+def _pair_weights(walk: RowPass) -> Floats:
+    """Weight of the pairs of each query, see `corank.pairwise.moment_blocks.RowPass.pair_weight`."""
     slots = walk.slots
     own = slots.diagonal - np.where(slots.grade < 0, slots.weight**2, 0.0)
     starts = np.flatnonzero(np.diff(slots.query, prepend=-1))
     return np.add.reduceat(own, starts) / 2 if len(starts) else np.zeros(0)
 
 
-def _row_weights(walk: RowWalk) -> Floats:
+def _row_weights(walk: RowPass) -> Floats:
     """Weight √c_q W_q of the rows of each query."""
     starts = np.flatnonzero(np.diff(walk.slots.query, prepend=-1))
     return np.add.reduceat(walk.slots.weight, starts) if len(starts) else np.zeros(0)

@@ -206,7 +206,7 @@ class LCRA(LinearDescent):
         d = data.n_features
         if is_whole(self.views) and d < self.views:
             raise InputError(
-                f"views={self.views} needs a column for each, but X has n_features = {d}; pass fewer views."
+                f"views={self.views} needs one column per view, but X has n_features = {d}; pass fewer views."
             )
         views = self.views_ if continues else as_views(self.views, d, rng)
         if not all(view.kernel.is_linear for view in views):

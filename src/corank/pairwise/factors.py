@@ -1,4 +1,4 @@
-"""How much each query counts in a Laplacian."""
+"""Query weights: factors of the Laplacians of queries."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ QUERY_WEIGHTS = ("pairs", "equal", "rows")
 
 def query_factors(sizes: ArrayLike, query_weight: str, twice_pairs: ArrayLike | None = None) -> NDArray[np.float64]:
     """
-    Return c_q, what the Laplacian of each query is multiplied by.
+    Return c_q, the factor of the Laplacian of each query.
 
     Parameters
     ----------
     sizes : array-like of shape (n_queries,)
-        n_q, the number of rows that take part; with row weights their sum W_q.
+        n_q, the number of compared rows; with row weights their sum W_q.
     query_weight : {"pairs", "equal", "rows"}
-        c_q = 1, every pair weighs the same; 1 / (n_q (n_q − 1)), every query does; 1 / n_q, every row does.
+        Equal weight of pairs, c_q = 1; of queries, 1 / (n_q (n_q − 1)); or of rows, 1 / n_q.
     twice_pairs : array-like of shape (n_queries,), optional
-        What stands for n_q (n_q − 1) where rows carry weights, W_q² − Σ w², or where equal scores are not compared.
-        Two copies of a row are a pair more than one row of weight 2 is: with "equal" they do not mean quite the same.
+        Replaces n_q (n_q − 1) if rows have weights (W_q² − Σ w²) or if equal scores are not compared. Two copies of a
+        row form a pair, one row of weight 2 does not, so that "equal" treats them slightly differently.
 
     Returns
     -------
     array of float64, shape (n_queries,)
-        c_q; 0 for a query that holds no pair unless all pairs weigh the same.
+        c_q; 0 for a query without pairs, unless `query_weight` is "pairs".
 
     Examples
     --------
@@ -42,7 +42,7 @@ def query_factors(sizes: ArrayLike, query_weight: str, twice_pairs: ArrayLike | 
     if query_weight == "pairs":
         return np.ones_like(n_q)
     pairs = n_q * (n_q - 1) if twice_pairs is None else np.asarray(twice_pairs, dtype=np.float64)
-    # rounding may leave a trace of weight in a query without a pair
+    # rounding may leave a tiny weight in a query without pairs
     return np.divide(
         1.0, pairs if query_weight == "equal" else n_q, out=np.zeros_like(n_q), where=pairs > 1e-12 * n_q**2
     )
@@ -50,23 +50,23 @@ def query_factors(sizes: ArrayLike, query_weight: str, twice_pairs: ArrayLike | 
 
 def weigh_queries(data: RankingData, query_weight: str, *, ties: bool = False, rows: str = "scored") -> RankingData:
     """
-    Fold c_q into the weights of a problem, so that plain sums over its pairs weigh queries as asked.
+    Multiply the weights of a problem by c_q, so that plain sums over its pairs follow `query_weight`.
 
     Parameters
     ----------
     data : RankingData
         The problem.
     query_weight : {"pairs", "equal", "rows"}
-        c_q = 1; one over twice the weight of the query's pairs; or one over the weight of its rows that take part.
+        c_q = 1; 1 / (twice the weight of the query's pairs); or 1 / (the weight of its compared rows).
     ties : bool
-        Whether two rows of equal score make a pair too.
+        Whether rows of equal score are compared.
     rows : {"scored", "unscored"}
-        Whose pairs; preferences are those of scored rows.
+        Rows whose pairs are used; preferences belong to scored rows.
 
     Returns
     -------
     RankingData
-        √c_q times the weights of rows, or c_q times those of preferences, whose rows then weigh 1.
+        Row weights are multiplied by √c_q, or weights of preferences by c_q (and row weights are 1).
 
     Examples
     --------
@@ -99,10 +99,9 @@ def weigh_queries(data: RankingData, query_weight: str, *, ties: bool = False, r
 
 def drawn_weight(data: RankingData, query_weight: str, rows: str = "scored") -> float:
     """
-    Weigh all pairs of rows of one query, each row being a pair with itself too: Σ_q c_q W_q² / 2.
+    Return the total weight of all pairs of rows of one query, including each row with itself: Σ_q c_q W_q² / 2.
 
-    A mean over these does not change when a row of weight 2 is written twice; the pair that the two copies make has
-    been counted.
+    A mean over these pairs does not change if a row of weight 2 is replaced by two copies.
 
     Parameters
     ----------
@@ -111,7 +110,7 @@ def drawn_weight(data: RankingData, query_weight: str, rows: str = "scored") -> 
     query_weight : {"pairs", "equal", "rows"}
         c_q, see `query_factors`.
     rows : {"scored", "unscored"}
-        Whose pairs.
+        Rows whose pairs are used.
 
     Returns
     -------

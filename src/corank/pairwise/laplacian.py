@@ -1,8 +1,9 @@
-"""Laplacian: who is compared with whom as a matrix that is applied and never built."""
+"""Laplacian of compared pairs, applied without building the matrix."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,18 +17,17 @@ from corank.errors import InputError
 
 if TYPE_CHECKING:
     from corank.pairwise.query_graph import QueryLaplacian
-from dataclasses import dataclass
 
 Array = NDArray[Any]
 
-# weights that differ by less, relative to the largest, were rounded differently
+# tolerated asymmetry of weights, relative to the largest
 _SYMMETRIC = 1e-12
 
 
 def operands(V: Any, out: Array | None, shape: tuple[int, int]) -> tuple[Array, Array]:
-    """Check V (shape[1] rows) and `out` (shape[0] rows, made where None); float32 stays float32."""
+    """Check V (shape[1] rows) and `out` (shape[0] rows, created if None); float32 stays float32."""
     if sparse.issparse(V):
-        raise InputError("the operand is a sparse matrix, whose product is dense; multiply it first: L @ (X @ v).")
+        raise InputError("the operand is sparse, but its product would be dense; use L @ (X @ v) instead.")
     block = np.asarray(V)
     block = np.ascontiguousarray(block, dtype=np.float32 if block.dtype == np.float32 else np.float64)
     if block.ndim not in (1, 2) or block.shape[0] != shape[1]:
@@ -41,14 +41,14 @@ def operands(V: Any, out: Array | None, shape: tuple[int, int]) -> tuple[Array, 
 
 
 def as_columns(V: Any, n: int) -> Any:
-    """Return a vector as one column, and a block, dense or CSR, as it is."""
+    """Return a vector as one column, and a dense or CSR block unchanged."""
     block = V.tocsr() if sparse.issparse(V) else np.asarray(V)
     if block.ndim not in (1, 2) or block.shape[0] != n:
         raise InputError(f"the operand has shape {block.shape}; pass a vector or block of {n} rows.")
     return block[:, None] if block.ndim == 1 else block
 
 
-def as_given(total: NDArray[np.float64], U: Any, V: Any) -> Any:
+def drop_axes(total: NDArray[np.float64], U: Any, V: Any) -> Any:
     """Drop the axes of operands that were vectors."""
     total = total[0] if np.ndim(U) == 1 and not sparse.issparse(U) else total
     total = total[..., 0] if np.ndim(V) == 1 and not sparse.issparse(V) else total
@@ -72,7 +72,7 @@ def as_ends(pairs: ArrayLike, n: int) -> NDArray[np.int64]:
 
 
 def as_edges(W: Any) -> tuple[NDArray[np.int64], NDArray[np.float64], int]:
-    """Check a symmetric graph and return its edges, their weights and the number of rows."""
+    """Check a symmetric graph; return its edges, their weights and the number of rows."""
     graph = sparse.csr_array(W, dtype=np.float64)
     if graph.ndim != 2 or graph.shape[0] != graph.shape[1]:
         raise InputError(f"the graph has shape {graph.shape}; pass a square matrix of weights.")
@@ -92,10 +92,10 @@ ROWS = ("all", "scored", "unscored")
 
 class Laplacian(ABC):
     """
-    A symmetric positive semidefinite matrix L with vᵀLv = Σ of w_ij (v_i − v_j)² over the compared pairs.
+    A symmetric positive semidefinite matrix L with vᵀLv = Σ w_ij (v_i − v_j)² over the compared pairs.
 
-    Make one with `per_query`, `one_query`, `from_pairs` or `from_graph`. ``L @ V`` takes a vector or a block of
-    columns; rows that are compared with nobody give zero.
+    Create one with `per_query`, `one_query`, `from_pairs` or `from_graph`. ``L @ V`` takes a vector or a block of
+    columns; the result is zero for rows that are not compared.
 
     Examples
     --------
@@ -116,10 +116,10 @@ class Laplacian(ABC):
         weights: ArrayLike | None = None,
     ) -> QueryLaplacian:
         """
-        Compare the rows of a query with each other: L = ⊕_q c_q (W_q diag(w) − w wᵀ), W_q = Σ w.
+        Compare the rows of each query: L = ⊕_q c_q (W_q diag(w) − w wᵀ), W_q = Σ w.
 
-        Without row weights that is c_q (n_q I − 1 1ᵀ). Scored rows are compared where their scores differ: the same
-        less c_q (W_g diag(w) − w wᵀ) for each grade g of the query.
+        Without row weights this is c_q (n_q I − 1 1ᵀ). Scored rows are compared if their scores differ:
+        c_q (W_g diag(w) − w wᵀ) is then subtracted for each grade g of the query.
 
         Parameters
         ----------
@@ -128,22 +128,22 @@ class Laplacian(ABC):
         query_weight : {"pairs", "equal", "rows"}
             c_q, see `query_factors`.
         rows : {"all", "scored", "unscored"}
-            The rows that take part; the others give zero. Queries know no scores: "all" only.
+            The compared rows. `Queries` have no scores and allow "all" only.
         ties : bool
-            Whether two scored rows of equal score are compared; all other rows are, whatever they are.
+            Whether two scored rows of equal score are compared. Other rows are always compared.
         weights : array-like of shape (n_rows,), optional
-            Row weights w, a pair weighs w_i w_j; those of a RankingData by default.
+            Row weights w (a pair has weight w_i w_j); by default those of a RankingData.
 
         Returns
         -------
         QueryLaplacian
             Of shape (n_rows, n_rows), applied in O(n).
         """
-        # its file imports this one
+        # imported here because of a cycle
         from corank.pairwise.query_graph import QueryLaplacian
 
         if rows not in ROWS or (rows != "all" and isinstance(data, Queries)):
-            known = ROWS if rows not in ROWS else ("all (Queries hold no scores; pass RankingData)",)
+            known = ROWS if rows not in ROWS else ("all (Queries have no scores; pass RankingData)",)
             raise InputError(f"rows is {rows!r}; choose one of {', '.join(known)}.")
         queries = data if isinstance(data, Queries) else data.queries
         n, order, y = len(queries.codes), queries.order, None
@@ -164,7 +164,7 @@ class Laplacian(ABC):
     @staticmethod
     def one_query(n: int, query_weight: str = "pairs", weights: ArrayLike | None = None) -> QueryLaplacian:
         """
-        Compare all of n rows with each other.
+        Compare all pairs of n rows.
 
         Parameters
         ----------
@@ -185,12 +185,12 @@ class Laplacian(ABC):
     @staticmethod
     def from_pairs(pairs: ArrayLike, n: int, weights: ArrayLike | None = None) -> PairLaplacian:
         """
-        Compare the rows of given pairs: L = BᵀB, where row k of B is √w_k (e_a − e_b).
+        Compare given pairs: L = BᵀB, where row k of B is √w_k (e_a − e_b).
 
         Parameters
         ----------
         pairs : array-like of int, shape (m, 2)
-            Row numbers; a pair given twice counts twice.
+            Row numbers; a repeated pair counts repeatedly.
         n : int
             Number of rows.
         weights : array-like of shape (m,), optional
@@ -201,14 +201,14 @@ class Laplacian(ABC):
         PairLaplacian
             Of shape (n, n), applied in O(m).
         """
-        # its file imports this one
+        # imported here because of a cycle
 
         ends = as_ends(pairs, n)
         m = len(ends)
         root = np.sqrt(np.ones(m) if weights is None else as_weights(weights, m, "pair"))
         values = np.stack([root, -root], axis=1).ravel()
         B = sparse.csr_array((values, ends.ravel(), np.arange(0, 2 * m + 1, 2)), shape=(m, n))
-        B.sum_duplicates()  # in place; a row compared with itself is compared with nobody
+        B.sum_duplicates()  # in place; a row compared with itself gives zero
         return PairLaplacian(n, B, (B.T @ B).tocsr())
 
     @staticmethod
@@ -244,7 +244,7 @@ class Laplacian(ABC):
         V : array of shape (n,) or (n, k)
             Vector or block.
         out : array, optional
-            Where to write the result; may be V where the shapes agree.
+            Output array; may be V if the shapes agree.
 
         Returns
         -------
@@ -262,7 +262,7 @@ class Laplacian(ABC):
         V : array of shape (n,) or (n, k)
             Vector or block.
         out : array, optional
-            Where to write the result; may be V where the shapes agree.
+            Output array; may be V if the shapes agree.
 
         Returns
         -------
@@ -278,9 +278,9 @@ class Laplacian(ABC):
         Parameters
         ----------
         V : array of shape (n,) or (n, k)
-            Vector or block; for Hᵀ, with as many rows as H has.
+            Vector or block with the number of rows of H.
         out : array, optional
-            Where to write the result; may be V where the shapes agree.
+            Output array; may be V if the shapes agree.
 
         Returns
         -------
@@ -303,7 +303,7 @@ class Laplacian(ABC):
         Returns
         -------
         float or array
-            The quadratic form; an axis of a vector is dropped.
+            The quadratic form; axes of vectors are dropped.
         """
 
     def __matmul__(self, V: Array) -> Array:
@@ -311,7 +311,7 @@ class Laplacian(ABC):
 
     def toarray(self) -> NDArray[np.float64]:
         """
-        Build L as a dense array of n² numbers, for small n.
+        Return L as a dense array.
 
         Returns
         -------
@@ -324,7 +324,7 @@ class Laplacian(ABC):
 @dataclass(frozen=True, eq=False)
 class PairLaplacian(Laplacian):
     """
-    Given pairs or the edges of a graph, as sparse matrices: L = BᵀB, H = B (see `Laplacian.from_pairs`).
+    Laplacian of given pairs or of the edges of a graph, as sparse matrices: L = BᵀB, H = B.
 
     Attributes
     ----------
@@ -341,11 +341,11 @@ class PairLaplacian(Laplacian):
     L: Any
 
     def apply(self, V: Array, out: Array | None = None) -> Array:
-        """Return L V for a vector or block V, in `out` (which may be V) where given."""
+        """Return L V for a vector or block V, written to `out` if given (which may be V)."""
         return self._product(self.L, V, out)
 
     def half(self, V: Array, out: Array | None = None) -> Array:
-        """Return H V, one row for each pair, where HᵀH = L."""
+        """Return H V, one row per pair, where HᵀH = L."""
         return self._product(self.B, V, out)
 
     def half_t(self, V: Array, out: Array | None = None) -> Array:
@@ -357,7 +357,7 @@ class PairLaplacian(Laplacian):
         left = as_columns(U, self.n)
         right = left if V is None else as_columns(V, self.n)
         total = as_dense(left.T @ (self.L @ right))
-        return as_given((total + total.T) / 2 if V is None else total, U, U if V is None else V)
+        return drop_axes((total + total.T) / 2 if V is None else total, U, U if V is None else V)
 
     @staticmethod
     def _product(matrix: Any, V: Array, out: Array | None) -> Array:

@@ -1,4 +1,4 @@
-"""Loss: what a margin costs and how hard it is pulled; knows one number, not pairs, data or penalties."""
+"""Loss: the loss functions of a margin, with gradient and curvature."""
 
 from __future__ import annotations
 
@@ -28,22 +28,21 @@ class Loss:
     ========================  =================================================  ==============
 
     z = y_a − y_b > 0 is the difference of two scores; for a single row the target is its score. The formulas are in
-    `corank.core.pairs.losses`, one branch a loss; what else has to be known of a loss is its line of `LOSSES`.
+    `corank.core.pairs.losses`, one branch per loss; the other properties of a loss are in its line of `LOSSES`.
 
     Attributes
     ----------
     name : str
-        As in the table.
+        Name, as in the table.
     code : int
-        Its branch in kernels.
+        Code of the loss in kernels.
     curvature : float
-        Upper bound of ∂²ℓ/∂m², infinite where ℓ has corners.
+        Upper bound of ∂²ℓ/∂m²; infinite if ℓ is not differentiable.
     scores : {"any", "signs", "unit"}
-        What it learns from: any scores; single rows of scores −1 and 1; scores in [0, 1] (in pairs, differences of
-        at most 1).
+        Allowed scores: any; −1 and 1 for single rows; or in [0, 1] (for pairs, differences of at most 1).
     exact : {"system", "sorted", "pairs", None}
-        How the optimum over all pairs is found: one linear system; truncated Newton that counts pairs by sorting, or
-        that visits every pair; not at all, where ℓ pulls along a straight line and Newton's method finds no bend.
+        Exact solver over all pairs: a linear system; truncated Newton with sums over pairs by sorting or by visiting
+        every pair; or None if ℓ is piecewise linear, for which Newton's method does not work.
 
     Examples
     --------
@@ -60,7 +59,7 @@ class Loss:
     @classmethod
     def of(cls, name: str) -> Loss:
         """
-        Look a loss up by its name.
+        Return a loss by its name.
 
         Parameters
         ----------
@@ -78,7 +77,7 @@ class Loss:
 
     def pair_target(self, gap: ArrayLike) -> Floats:
         """
-        Target of a pair whose scores differ by `gap`.
+        Return the targets of pairs whose scores differ by `gap`.
 
         Parameters
         ----------
@@ -97,7 +96,7 @@ class Loss:
 
     def value(self, target: ArrayLike, margin: ArrayLike) -> Floats:
         """
-        What margins cost.
+        Return the loss of margins.
 
         Parameters
         ----------
@@ -113,7 +112,7 @@ class Loss:
 
     def negative_gradient(self, target: ArrayLike, margin: ArrayLike) -> Floats:
         """
-        How hard margins are pulled up: −∂ℓ/∂m.
+        Return −∂ℓ/∂m.
 
         Parameters
         ----------
@@ -123,13 +122,13 @@ class Loss:
         Returns
         -------
         array of float64
-            The negative slope at each.
+            −∂ℓ/∂m of each.
         """
         return np.asarray(self.costs(target, margin)[1])
 
     def costs(self, target: ArrayLike, margin: ArrayLike) -> Floats:
         """
-        Value, pull and second derivative, by the same compiled function that the learners use.
+        Return value, negative gradient and second derivative, computed by the kernel that estimators use.
 
         Parameters
         ----------
@@ -148,7 +147,7 @@ class Loss:
 
     def require_scores(self, y: Floats, codes: NDArray[np.int64], rows: bool) -> None:
         """
-        Raise `InputError` if scores are not what this loss can learn from.
+        Raise `InputError` if this loss cannot learn from the scores.
 
         Parameters
         ----------
@@ -157,19 +156,19 @@ class Loss:
         codes : array of int64, shape (n,)
             Query of each.
         rows : bool
-            Whether scores of single rows are learnt too, not only differences inside queries.
+            Whether the scores of single rows are learnt, not only differences within queries.
         """
         if rows and self.scores == "signs" and not np.isin(y, (-1.0, 1.0)).all():
             raise InputError(
                 f"{self.name} loss on single rows needs scores −1 and 1, but y runs from {y.min():g} to {y.max():g}; "
-                'map it, or choose loss="squared".'
+                'map them to −1 and 1, or choose loss="squared".'
             )
         if self.scores != "unit":
             return
         if rows and not ((y >= 0.0) & (y <= 1.0)).all():
             raise InputError(
                 f"{self.name} loss needs scores in [0, 1], but y runs from {y.min():g} to {y.max():g}; "
-                'map it there, or choose loss="squared".'
+                'map them to [0, 1], or choose loss="squared".'
             )
         highest, lowest = np.full(codes.max(initial=0) + 1, -np.inf), np.full(codes.max(initial=0) + 1, np.inf)
         np.maximum.at(highest, codes, y)
@@ -177,8 +176,8 @@ class Loss:
         widest = float((highest - lowest).max())
         if widest > 1.0 + 1e-9:
             raise InputError(
-                f"{self.name} loss needs scores that differ by at most 1 inside a query, but some differ by "
-                f"{widest:g}; divide y by that."
+                f"{self.name} loss needs scores that differ by at most 1 within a query, but some differ by "
+                f"{widest:g}; divide y by {widest:g}."
             )
 
 
@@ -191,4 +190,4 @@ LOSSES = {
         Loss("squared_hinge", kernels.SQUARED_HINGE, 1.0, "signs", "sorted"),
     )
 }
-"""Every loss by its name: what parameters called `loss` may be."""
+"""The losses by name, the valid values of parameters called `loss`."""

@@ -1,4 +1,4 @@
-"""One pass over what is compared, leaf by leaf: blocks of rows whose plain products add up to XᵀLX."""
+"""Iteration through compared rows or preferences, in blocks whose Gram matrices add up to XᵀLX."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from corank.pairwise.factors import weigh_queries
 BLOCK = 1 << 18
 """Entries of a block of rows: 2 MiB of float64."""
 LEAF = 1 << 16
-"""Rows, or preferences, of a leaf."""
+"""Rows or preferences of a leaf, the unit of work of a thread."""
 
 Floats = NDArray[np.float64]
 Rows = Literal["scored", "unscored"]
@@ -31,13 +31,13 @@ Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class RowWalk:
+class RowPass:
     """
-    The pairs of rows of a query that differ in score, or all pairs.
+    One pass through the pairs of rows of each query, of different scores or all.
 
     X, y, features: see `corank.pairwise.Moments.of`.
-    order, slots: the compared rows by (query, grade), and what they weigh.
-    w: what they weigh in sums over rows; None where there are none.
+    order, slots: the compared rows by (query, grade), and their weights.
+    w: weights in sums over rows; None without such sums.
     width, block: columns of [Φ y], and rows of a block.
     """
 
@@ -52,7 +52,7 @@ class RowWalk:
 
     @property
     def pair_weight(self) -> float:
-        """Total weight of the pairs: half the trace of L; of a row alone in its grade, `diagonal` holds c_q w² more."""
+        """Total weight of the pairs: half the trace of L (`diagonal` adds c_q w² for a row alone in its grade)."""
         alone = self.slots.grade < 0
         return float(np.sum(self.slots.diagonal) - np.sum(self.slots.weight[alone] ** 2)) / 2
 
@@ -63,17 +63,13 @@ class RowWalk:
 
     @property
     def leaves(self) -> list[tuple[int, int]]:
-        """Whole queries of about `LEAF` rows, as runs of `order`."""
+        """Groups of whole queries with about `LEAF` rows, as ranges of `order`."""
         starts = np.append(np.flatnonzero(np.diff(self.slots.query, prepend=-1)), len(self.order))
         runs = cut(starts, max(round(len(self.order) / LEAF), 1))
         return [(int(starts[first]), int(starts[last])) for first, last in runs] or [(0, 0)]
 
     def add(self, first: int, last: int, pair: Gram, single: Gram) -> None:
-        """
-        Add the sums of a leaf.
-
-        pair, single: what sums over pairs are added to, and sums over rows.
-        """
+        """Add the sums over pairs of a leaf to `pair`, and those over rows to `single`."""
         block = min(self.block, max(last - first, 1))
         shift, sums = np.empty(self.width), np.empty((2, self.width))
         F, Z, plus, minus = (np.empty((rows, self.width)) for rows in (block, block, block // 2 + 1, block))
@@ -90,7 +86,7 @@ class RowWalk:
 
     def squares(self, first: int, last: int) -> Floats:
         """
-        Return a leaf's part of the diagonal of XᵀLX, without visiting the zeros of a CSR matrix.
+        Return the part of a leaf in the diagonal of XᵀLX, without visiting zeros of a CSR matrix.
 
         Returns: Σ_q W_q Σ_q w (x − mean)² − Σ_g W_g Σ_g w (x − mean)², W the weight of a query or a grade.
         """
@@ -111,13 +107,13 @@ class RowWalk:
 
 
 @dataclass(frozen=True, eq=False)
-class PreferenceWalk:
+class PreferencePass:
     """
-    Given preferences, query by query.
+    One pass through given preferences, query by query.
 
     X, features: see `corank.pairwise.Moments.of`.
     pairs, w (n_pairs, 2): winners and losers, and weights.
-    gaps (n_pairs,): the difference that each asks for.
+    gaps (n_pairs,): target difference of each.
     width, block: columns of [Φ gap], and preferences of a block.
     """
 
@@ -138,16 +134,12 @@ class PreferenceWalk:
 
     @property
     def leaves(self) -> list[tuple[int, int]]:
-        """Runs of `LEAF` preferences."""
+        """Ranges of `LEAF` preferences."""
         n = len(self.pairs)
         return [(first, min(first + LEAF, n)) for first in range(0, n, LEAF)] or [(0, 0)]
 
     def add(self, first: int, last: int, pair: Gram, single: Gram) -> None:
-        """
-        Add the sums of a leaf.
-
-        pair, single: what sums over pairs are added to; sums over rows, of which there are none.
-        """
+        """Add the sums over pairs of a leaf to `pair`; preferences have no sums over rows."""
         D = np.empty((min(self.block, last - first), self.width))
         for begin in range(first, last, self.block):
             end = min(begin + self.block, last)
@@ -160,7 +152,7 @@ class PreferenceWalk:
 
     def squares(self, first: int, last: int) -> Floats:
         """
-        Return a leaf's part of the diagonal of XᵀLX, without visiting the zeros of a CSR matrix.
+        Return the part of a leaf in the diagonal of XᵀLX, without visiting zeros of a CSR matrix.
 
         Returns: Σ w (x_a − x_b)².
         """
@@ -173,7 +165,7 @@ class PreferenceWalk:
         return out
 
 
-def walk_over(
+def prepare_pass(
     data: RankingData,
     features: Features | None,
     rows: Rows,
@@ -182,16 +174,12 @@ def walk_over(
     *,
     plain: bool = False,
     block: int | None = None,
-) -> RowWalk | PreferenceWalk:
+) -> RowPass | PreferencePass:
     """
     Prepare a pass; see `corank.pairwise.Moments.of`.
 
-    features: what is made of rows; None takes the columns as given, before any scaling.
-    rows {"scored", "unscored"}: whose pairs.
-    ties, plain: whether equal scores make a pair; whether rows are summed too.
-    query_weight {"pairs", "equal", "rows"}: how much a query counts.
-    block: rows in memory at a time.
-    Returns: what is walked over.
+    features: feature map; None uses the columns before scaling.
+    plain: whether to sum over rows too.
     """
     data.require_whole()
     X = plain_rows(data.X) if features is None else data.X
@@ -202,20 +190,20 @@ def walk_over(
     if rows == "scored" and data.pairs is not None:
         by_query = np.argsort(data.queries.codes[data.pairs[:, 0]], kind="stable")
         w, gaps = weighed.pair_weight[by_query], data.pair_targets[by_query]
-        return PreferenceWalk(X, features, data.pairs[by_query], w, gaps, width, block)
+        return PreferencePass(X, features, data.pairs[by_query], w, gaps, width, block)
     unscored = rows == "unscored"
-    # where grades do not matter, rows are read in the order they stand in
+    # without grades, rows are read in their original order
     order = data.queries.order if ties or unscored else data.order
     order = order[data.is_scored[order] != unscored]
     targets = None if unscored else data.targets
     by_grade = None if ties or unscored or data.y is None else data.y[order]
     slots = _slots(data.queries.codes[order], by_grade, weighed.weight_of(order))
     y = np.zeros(data.n_rows) if targets is None else targets
-    return RowWalk(X, y, features, order, slots, data.weight_of(order) if plain else None, width, block)
+    return RowPass(X, y, features, order, slots, data.weight_of(order) if plain else None, width, block)
 
 
 def _slots(query: Integers, y: Floats | None, w: Floats) -> Slots:
-    """What rows weigh: of the scores y by grade, or all pairs of a query."""
+    """Return the weights of rows: by grades of the scores y, or for all pairs of a query."""
     W_q = np.bincount(query, weights=w)
     if y is None:
         W_g, grade = np.zeros(len(query)), np.full(len(query), -1)
@@ -229,7 +217,7 @@ def _slots(query: Integers, y: Floats | None, w: Floats) -> Slots:
 
 
 def take(X: Any, rows: Integers) -> Any:
-    """Rows of X; a run of neighbours is a slice, which a memory map reads without copying."""
+    """Return rows of X; contiguous rows as a slice, which does not copy a memory map."""
     if len(rows) and rows[-1] - rows[0] == len(rows) - 1 and (np.diff(rows) == 1).all():
         return X[rows[0] : rows[-1] + 1]
     return X[rows]

@@ -1,4 +1,4 @@
-"""The Laplacian of the pairs inside queries: of all rows, or of rows of different score."""
+"""QueryLaplacian: the Laplacian of pairs within queries, of all rows or of rows with different scores."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from scipy import sparse
 from corank.core.rows.centre import FULL, HALF, HALF_T, INVERSE, centre_blocks
 from corank.core.threads import cut, spread, threads_for
 from corank.pairwise.factors import query_factors
-from corank.pairwise.laplacian import Array, Laplacian, as_columns, as_dense, as_given, operands
+from corank.pairwise.laplacian import Array, Laplacian, as_columns, as_dense, drop_axes, operands
 
-# the share of a query's squared weight that its pairs must have, or rounding made them
+# smallest weight of the pairs of a query, relative to its squared weight, that is not a rounding error
 _LEAST = 1e-12
-# quadratic forms are summed over pieces of about this many entries
+# entries of a piece of a quadratic form
 _PIECE = 1 << 21
 
 
 @dataclass(frozen=True, eq=False)
 class QueryLaplacian(Laplacian):
     """
-    Pairs inside each query, in O(n): subtract means of the query and of its grades, and scale (see `centre_blocks`).
+    Laplacian of the pairs within queries, applied in O(n) by subtracting means of queries and grades.
 
-    H is square, and symmetric where rows carry no weights. A query is cut into runs that are compared with each other,
-    its grades; where all its rows are compared it is one run.
+    See `corank.core.rows.centre.centre_blocks`. H is square, and symmetric without row weights. The grades of a query
+    are runs that are compared with each other; if all its rows are compared, the query is one run.
 
     Attributes
     ----------
@@ -38,15 +38,15 @@ class QueryLaplacian(Laplacian):
     runs : array of int64, shape (n_runs + 1,)
         Where each run begins in `order`.
     keep : array of float64, shape (n_runs,)
-        √(1 − W_g/W_q), W_g the weight of the run; 1 where a query is one run.
+        √(1 − W_g/W_q), W_g the weight of the run; 1 if a query is one run.
     weights : array of float64
-        Row weights in the order of `order`; empty when all are 1.
+        Row weights in the order of `order`; empty if all are 1.
     scale : array of float64
         c_q W_q for each query.
     pair_weight : array of float64
         Weight of all pairs of each query.
     idle : array of int64
-        Rows that are compared with nobody.
+        Rows that are not compared.
     """
 
     n: int
@@ -70,18 +70,18 @@ class QueryLaplacian(Laplacian):
         query_weight: str,
     ) -> QueryLaplacian:
         """
-        Compare rows that stand query by query.
+        Compare rows that are sorted by query.
 
         Parameters
         ----------
         n : int
             Number of all rows.
         order, query : arrays of int64
-            Rows that take part, and the query of each, ascending.
+            Compared rows, and the query of each, ascending.
         w : array of float64
-            Their weights, above zero; empty when all are 1.
+            Their positive weights; empty if all are 1.
         y : array of float64, or None
-            Their scores, ascending in each query, where only different ones are compared.
+            Their scores, ascending in each query, if only different scores are compared.
         query_weight : {"pairs", "equal", "rows"}
             c_q, see `query_factors`.
 
@@ -95,7 +95,7 @@ class QueryLaplacian(Laplacian):
         is_run = is_start if y is None else is_start | (np.diff(y, prepend=np.nan) != 0)
         code, run = np.cumsum(is_start) - 1, np.cumsum(is_run) - 1
         W_q, W_g = np.bincount(code, weight), np.bincount(run, weight)
-        # whose squares are no pairs: rows, or grades
+        # squares that are not pairs: of rows, or of grades
         same = np.bincount(code, weight**2) if y is None else np.bincount(code[is_run], W_g**2)
         twice_pairs = W_q**2 - same
         c = query_factors(W_q, query_weight, twice_pairs)
@@ -119,7 +119,7 @@ class QueryLaplacian(Laplacian):
 
     def of_queries(self, first: int, last: int) -> QueryLaplacian:
         """
-        Take the block of some queries.
+        Return the block of some queries.
 
         Parameters
         ----------
@@ -139,7 +139,7 @@ class QueryLaplacian(Laplacian):
         )  # fmt: skip
 
     def apply(self, V: Array, out: Array | None = None) -> Array:
-        """Return L V for a vector or block V, in `out` (which may be V) where given."""
+        """Return L V for a vector or block V, written to `out` if given (which may be V)."""
         return self._centre(V, out, FULL)
 
     def half(self, V: Array, out: Array | None = None) -> Array:
@@ -152,24 +152,24 @@ class QueryLaplacian(Laplacian):
 
     def half_inverse(self, V: Array, out: Array | None = None) -> Array:
         """
-        Undo `half`, up to the mean of each query, which H does not see.
+        Invert `half`, up to the mean of each query, which H maps to zero.
 
         Parameters
         ----------
         V : array of shape (n,) or (n, k)
             H U.
         out : array, optional
-            Where to write the result; may be V.
+            Output array; may be V.
 
         Returns
         -------
         array
-            U less the weighted mean of each query.
+            U minus the weighted mean of each query.
         """
         return self._centre(V, out, INVERSE)
 
     def quad(self, U: Any, V: Any = None) -> Any:
-        """Return UᵀLV in float64, summed over pieces: no copy of U is made, nor a dense one of a CSR matrix."""
+        """Return UᵀLV in float64, summed in pieces without a (dense) copy of U."""
         if np.ndim(U) == 1 and np.ndim(V) == (V is not None):
             h = self.half(np.asarray(U, dtype=np.float64))
             return float(h @ (h if V is None else self.half(np.asarray(V, dtype=np.float64))))
@@ -199,7 +199,7 @@ class QueryLaplacian(Laplacian):
                     for block, offset in zip(blocks, offsets, strict=True)
                 ]
                 total += H[0].T @ H[-1]
-        return as_given(total, U, U if V is None else V)
+        return drop_axes(total, U, U if V is None else V)
 
     def _centre(self, V: Array, out: Array | None, form: int) -> Array:
         block, result = operands(V, out, (self.n, self.n))

@@ -1,4 +1,4 @@
-"""PairSampler: the probabilities of pairs, and dice for them that a kernel can throw."""
+"""PairSampler: probability distributions over pairs, and how kernels sample from them."""
 
 from __future__ import annotations
 
@@ -24,29 +24,28 @@ Integers = NDArray[np.int64]
 @dataclass(frozen=True, eq=False)
 class PairSampler:
     """
-    A law over comparable pairs; make one with `of`.
+    A probability distribution over comparable pairs; create one with `of`.
 
-    P are the pairs of one query with different scores. With `w` the weights of rows, W_q and W_g their sums over the
-    scored rows of a query and of a grade, a pair {a, b} of query q in P has a probability ∝ c_q w_a w_b, where
+    Comparable pairs are rows of one query with different scores. With row weights `w` and their sums W_q and W_g over
+    the scored rows of a query and of a grade, a pair {a, b} of query q has probability ∝ c_q w_a w_b, where
 
-    * ``query_weight="pairs"``: c_q = 1, so that unweighted pairs are equally likely;
-    * ``"equal"``: c_q = 1 / (W_q² − Σ_g W_g²), so that queries are;
-    * ``"rows"``: c_q = 1 / W_q, so that a query of twice the rows counts twice.
+    * ``query_weight="pairs"``: c_q = 1, all (unweighted) pairs are equally likely;
+    * ``"equal"``: c_q = 1 / (W_q² − Σ_g W_g²), all queries are equally likely;
+    * ``"rows"``: c_q = 1 / W_q, queries are drawn in proportion to their rows.
 
-    ``draw="rows"`` is the law of sofia-ml instead: a row a that has a partner ∝ w_a, then a partner b of another score
-    ∝ w_b, so that {a, b} has a probability ∝ w_a w_b (1/(W_q − W_g(a)) + 1/(W_q − W_g(b))).
+    ``draw="rows"`` is the distribution of sofia-ml: a row a with a partner is drawn ∝ w_a, then a partner b of another
+    score ∝ w_b, so that {a, b} has probability ∝ w_a w_b (1/(W_q − W_g(a)) + 1/(W_q − W_g(b))).
 
     `differences` multiplies the weight of a pair (with ``draw="rows"``: of the partner) by |y_a − y_b|. Preferences are
-    drawn ∝ c_q times their weight, "equal" and "rows" being over the pairs, and the rows, that a query's preferences
-    name. A draw costs O(1), or O(log n_q) with weights of rows or differences. Probabilities are exact up to the
-    rounding of float64.
+    drawn ∝ c_q times their weight; "equal" and "rows" then refer to the preferences of a query and their rows. A draw
+    costs O(1), or O(log n_q) with row weights or differences. Probabilities are exact up to rounding.
 
     Attributes
     ----------
     index : PairIndex
-        What a kernel hands to `corank.core.pairs.sampling.draw_pairs`.
+        Argument of `corank.core.pairs.sampling.draw_pairs`.
     n_skipped_queries : int
-        Queries with candidate rows but no pair: all their scores are equal, or one row stands alone.
+        Queries with candidate rows but no pair.
 
     Examples
     --------
@@ -76,11 +75,11 @@ class PairSampler:
         Parameters
         ----------
         data : RankingData
-            Its scores or preferences, and their weights; X is not looked at, and rows of weight zero are never drawn.
+            Scores or preferences with weights; X is not used. Rows of weight zero are never drawn.
         query_weight : {"pairs", "equal", "rows"}
-            How much a query counts.
+            Weight of a query.
         draw : {"pairs", "rows"}
-            What is drawn first; ``"rows"`` knows no weights of queries.
+            What is drawn first; ``"rows"`` does not support query weights.
         unscored : bool
             Draw any two distinct unscored rows of one query instead of rows of different scores.
         differences : bool
@@ -89,7 +88,7 @@ class PairSampler:
         Returns
         -------
         PairSampler
-            The law.
+            The sampler.
         """
         if query_weight not in QUERY_WEIGHTS:
             raise InputError(f"query_weight is {query_weight!r}; choose one of {', '.join(QUERY_WEIGHTS)}.")
@@ -97,12 +96,12 @@ class PairSampler:
             raise InputError(f"draw is {draw!r}; choose one of {', '.join(DRAWS)}.")
         if draw == "rows" and query_weight != "pairs":
             raise InputError(
-                f"draw='rows' knows no weights of queries, but query_weight is {query_weight!r}; "
+                f"draw='rows' does not support query weights, but query_weight is {query_weight!r}; "
                 "set query_weight='pairs', or draw='pairs'."
             )
         if differences and (unscored or data.y is None):
             kind = "unscored rows" if unscored else "preference pairs"
-            raise InputError(f"differences=True needs scores, but {kind} carry none; leave it False.")
+            raise InputError(f"differences=True needs scores, but {kind} have none; set differences=False.")
         law = "partners" if draw == "rows" else query_weight
         if not unscored:
             data.require_pairs()
@@ -116,14 +115,14 @@ class PairSampler:
 
     def draw(self, n: int, rng: np.random.Generator | NDArray[np.uint64]) -> Integers:
         """
-        Draw pairs, with replacement.
+        Draw pairs with replacement.
 
         Parameters
         ----------
         n : int
             Number of pairs.
         rng : numpy.random.Generator or array of uint64, shape (4,)
-            A generator, or the state of dice (see `corank.core.random.seed_state`), advanced in place.
+            A generator, or a random state from `corank.core.random.seed_state`, advanced in place.
 
         Returns
         -------
@@ -132,23 +131,23 @@ class PairSampler:
         """
         state = seed_state(rng) if isinstance(rng, np.random.Generator) else rng
         if not (isinstance(state, np.ndarray) and state.dtype == np.uint64 and state.shape == (4,)):
-            raise InputError(f"rng is {rng!r}; pass a numpy Generator such as numpy.random.default_rng(0), or dice.")
+            raise InputError(f"rng is {rng!r}; pass a numpy Generator such as numpy.random.default_rng(0).")
         if n < 0:
-            raise InputError(f"n is {n}; draw 0 pairs or more.")
+            raise InputError(f"n is {n}; pass a number of at least 0.")
         out = np.empty((n, 2), dtype=np.int64)
         core.draw_pairs(state, self.index, out.view(np.uint64))
         return out
 
 
 class _Slots(NamedTuple):
-    """Candidate rows sorted by (query, score), cut into groups whose rows are no pair of each other."""
+    """Candidate rows sorted by (query, score), in groups of rows that are not compared with each other."""
 
     rows: Integers
     codes: Integers  # query of each slot
     starts: Integers  # first slot of each query, Q + 1
     groups: Integers  # group of each slot
     group_starts: Integers  # G + 1
-    n_queries: int  # that have a candidate row, be it of weight zero
+    n_queries: int  # with a candidate row, possibly of weight zero
 
 
 def _slots(data: RankingData, unscored: bool, w: Floats | None) -> _Slots:
@@ -168,10 +167,10 @@ def _slots(data: RankingData, unscored: bool, w: Floats | None) -> _Slots:
 
 
 def _spans(slots: _Slots, winners_only: bool) -> tuple[Integers, Integers]:
-    """Members and partners of each group as in `PairIndex`, and the query of each group."""
+    """Return members and partners of each group as in `PairIndex`, and the query of each group."""
     query = slots.codes[slots.group_starts[:-1]]
     start, stop = slots.group_starts[:-1], slots.group_starts[1:]
-    # every pair has one winner: drawing winners only, a loser lies in one range below
+    # if only winners are drawn first, the losers are one range below them
     high = stop if winners_only else slots.starts[query + 1]
     return np.stack([slots.starts[query], start, stop, high], axis=1), query
 
@@ -188,7 +187,7 @@ def _counted(slots: _Slots, law: str, unscored: bool) -> tuple[PairIndex, int]:
 
 def _weighted(slots: _Slots, law: str, unscored: bool, y: Floats | None, w: Floats | None) -> tuple[PairIndex, int]:
     spans, query = _spans(slots, winners_only=law != "partners" and not unscored)
-    # an empty slot after each query, so that the sums before slot STOP exist and stay inside the query
+    # an empty slot after each query, so that running sums at STOP exist and stay inside the query
     n_slots = len(slots.rows) + len(slots.starts) - 1
     at = np.arange(len(slots.rows)) + slots.codes
     own, rows, groups = np.zeros(n_slots), np.zeros(n_slots, dtype=np.int64), np.zeros(n_slots, dtype=np.int64)
@@ -200,7 +199,7 @@ def _weighted(slots: _Slots, law: str, unscored: bool, y: Floats | None, w: Floa
     if y is None:
         sums[:, core.LEVEL] = 1.0
     else:
-        # levels count from the query's lowest score; a power of two changes no digit and keeps sums finite
+        # levels relative to the lowest score of the query; scaling by a power of two is exact and keeps sums finite
         exponent = np.frexp(np.abs(y[slots.rows]).max(initial=1.0))[1]
         scores = np.ldexp(y[slots.rows], -exponent)
         sums[at, core.LEVEL] = scores - scores[slots.starts[slots.codes]]
@@ -216,13 +215,13 @@ def _weighted(slots: _Slots, law: str, unscored: bool, y: Floats | None, w: Floa
 
 
 def _listed(data: RankingData, law: str) -> tuple[PairIndex, int]:
-    """Given pairs: the laws of `PairSampler` with "other scores" read as "listed together"."""
+    """Index given pairs: partners are the rows listed together."""
     assert data.pairs is not None
     pairs, codes, weight = data.pairs, data.queries.codes, data.pair_weight / data.pair_weight.max()
     w = np.where(data.is_scored, data.weight_of(np.arange(data.n_rows)), 0.0)
     W_q = np.bincount(codes, weights=w)
     if law == "partners":
-        # row a ∝ w_a, then each of its pairs ∝ its weight; or the other row first
+        # a row ∝ w_a, then one of its pairs ∝ its weight; either row may come first
         share = np.bincount(pairs.ravel(), weights=np.repeat(weight, 2), minlength=len(w))
         per_weight = np.divide(w, share, out=np.zeros_like(w), where=share > 0)
         weight, law = weight * per_weight[pairs].sum(axis=1), "pairs"
@@ -235,13 +234,13 @@ def _listed(data: RankingData, law: str) -> tuple[PairIndex, int]:
 def _faces(
     law: str, own: Floats, partners: Floats, query: Integers, W_q: NDArray[Any], n_queries: int
 ) -> tuple[Floats, int]:
-    """Weight of each face from its own weight and that of its partners, and the queries left without a pair."""
+    """Return the weight of each face of the alias table, and the number of queries without a pair."""
     weight = own * partners
     in_query = np.bincount(query, weights=weight)
     n_with_pairs = int(np.count_nonzero(in_query))
     if n_with_pairs == 0:
         raise InputError(
-            f"none of the {n_queries} queries with candidate rows holds a pair of positive weight; "
+            f"none of the {n_queries} queries with candidate rows has a pair of positive weight; "
             "score more rows, keep two unscored rows in a query, or check the weights."
         )
     if law == "partners":
@@ -272,11 +271,11 @@ def _index(
 
 
 def _narrow(numbers: Integers) -> NDArray[np.uint32]:
-    """Half the memory that random draws must reach into."""
+    """Convert to uint32, which halves the memory of random accesses."""
     if numbers.max(initial=0) > np.iinfo(np.uint32).max:
-        raise InputError(f"a problem of {numbers.max()} rows is too large to draw from; pass fewer than 2³² rows.")
+        raise InputError(f"the problem has {numbers.max()} rows, too many to sample from; pass fewer than 2³² rows.")
     return numbers.astype(np.uint32)
 
 
 NO_PAIRS = _index(core.LISTED)
-"""The index of no law at all."""
+"""An index without pairs."""

@@ -93,12 +93,12 @@ class Collection:
 
     @cached_property
     def qid(self) -> NDArray[Any] | None:
-        """Query id of each row (integers if all ids are), or None if there are no query ids."""
+        """Query id of each row (integers if all ids are), or None without query ids."""
         return self._qid()
 
     @cached_property
     def docids(self) -> NDArray[np.object_] | None:
-        """Document id of each row, a string, or None if there are no document ids."""
+        """Document id of each row, a string, or None without document ids."""
         return self._docids()
 
     @cached_property

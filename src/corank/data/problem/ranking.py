@@ -379,8 +379,8 @@ class RankingData:
             raise InputError(f"y is NaN for all {self.n_rows} rows; score at least two rows of one query.")
         if self.n_pairs == 0:
             raise InputError(
-                f"no two of the {self.n_scored} scored rows share a query and differ in score, so there is no pair "
-                "to learn from; check qid or score more rows."
+                f"no two of the {self.n_scored} scored rows share a query and differ in score, so that no pair "
+                "can be compared; check qid or score more rows."
             )
         if not self._has_weighted_pair:
             raise InputError("no pair has a positive weight; give some rows a weight above zero.")
