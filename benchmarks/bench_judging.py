@@ -1,10 +1,10 @@
 """
-What the details of choosing are worth on Reuters: representative rows, and near-duplicates inside a batch.
+Strategies on Reuters: representative rows, and near-duplicates within a batch.
 
-Each line of output is one setting as JSON: mean AP on the test stories over topics and repeats, with the standard error
-over topics of the difference to judging the highest scored. Topics have 20 to 100 training stories; RankRLS as it comes
-with `scale=False` on tf-idf; 5 judged stories, then 10 more at a time. `near` lets near-duplicates into a batch. What
-the rules themselves, smoothing and other learners bring is measured by `python -m experiments few-judgements`.
+Each line of output is one setting as JSON: mean AP on the test stories over topics and repeats, and its difference to
+the strategy "top" with the standard error over topics. Topics have 20 to 100 training stories; default RankRLS with
+`scale=False` on tf-idf; 5 judged stories, then 10 more at a time. `near` allows near-duplicates in a batch. The
+experiment `python -m experiments few-judgements` measures strategies, smoothing and other learners.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """
-Screening: the time of a refit, with scores of all records, on stories of Reuters tiled to many records.
+Screening: time of a refit with scores of all records, on stories of Reuters tiled to many records.
 
-Every line is one figure; processor times, one thread, medians. Needs CORANK_DATA (reuters21578). The alternative is
-what ASReview 3.0.8 does by default after each answer: scikit-learn's LinearSVC with squared hinge on tf-idf of words
-and pairs, then scores of all records. What is found, and how soon, is the experiment ``python -m experiments
-screening``. Run: python benchmarks/bench_screening.py [--quick]
+Every line is one figure: median processor time, one thread. Needs CORANK_DATA (reuters21578). The alternative is the
+step of ASReview 3.0.8's default after each answer: scikit-learn's LinearSVC with squared hinge on tf-idf of words and
+pairs, then scores of all records. The experiment ``python -m experiments screening`` measures the finds.
+Run: python benchmarks/bench_screening.py [--quick]
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def timed(work: Callable[[], object]) -> tuple[float, object]:
 
 
 def tiled(n: int) -> tuple[Records, np.ndarray]:
-    """Reuters stories; beyond them, halves of two, so that no rows are equal; three references each, at random."""
+    """Reuters stories, then halves of two stories, so that no rows are equal; three random references each."""
     stories, rng = read_modapte(), np.random.default_rng(0)
     long = [at for at, text in enumerate(stories.texts) if len(text) > 200]
     texts, relevant = [], []

@@ -1,1 +1,1 @@
-"""Screening: records of reviews and stories of one pool, read in the order of corank, of a linear SVM, or at random."""
+"""Screening of reviews and of one large collection, in the order of corank, of a linear SVM, and in random order."""

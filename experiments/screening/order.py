@@ -1,4 +1,4 @@
-"""Order: judged records read one after the other, most likely first, by corank, by a linear SVM, or at random."""
+"""Replay judged records in the order of corank, of a linear SVM, or in random order."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from corank.judging.screening.simulate import start_pair
 from corank.judging.screening.views import Views
 
 C, RATIO = 0.11, 9.8
-"""ASReview's penalty, and how many times all relevant records together outweigh the others (3.0.8, model elas_u4)."""
+"""ASReview's C, and the ratio of the weights of all relevant records and all others (3.0.8, model elas_u4)."""
 
 RANDOM, SVM, CORANK = "at random", "linear SVM", "corank"
 WAYS = (RANDOM, SVM, CORANK)
@@ -28,9 +28,9 @@ Flags = NDArray[np.bool_]
 @dataclass(frozen=True, eq=False)
 class Collection:
     """
-    Records that are judged throughout.
+    Fully judged records.
 
-    views: of the records.
+    views: views of the records.
     y: which of them are relevant.
     """
 
@@ -39,31 +39,31 @@ class Collection:
     y: Flags
 
 
-def read_in_order(way: str, given: Collection, seed: int, n_read: int | None = None) -> dict[str, Any]:
+def read_in_order(way: str, judged: Collection, seed: int, n_read: int | None = None) -> dict[str, Any]:
     """
-    Read from one relevant and one other record on.
+    Replay from one relevant and one irrelevant record.
 
     way: one of `WAYS`.
-    seed: chooses the two records, as `corank.judging.screening.simulate` does.
-    n_read: how many records are read; all by default.
-    Returns: whether each record is relevant, as a string of 0 and 1, and the processor seconds of all choices.
+    seed: draws the two records, as in `corank.judging.screening.simulate`.
+    n_read: number of records to read; all by default.
+    Returns: whether each record is relevant, as a string of 0 and 1, and the processor seconds.
     """
-    n = len(given.y) - 2 if n_read is None else min(n_read, len(given.y) - 2)
-    start = start_pair(given.y, seed)
+    n = len(judged.y) - 2 if n_read is None else min(n_read, len(judged.y) - 2)
+    start = start_pair(judged.y, seed)
     began = time.process_time()
     if way == CORANK:
-        order = _screen(given, start, n)
+        order = _screen(judged, start, n)
     elif way == SVM:
-        order = _follow(lambda rows: linear_svm(given.views.text, rows, given.y[rows]), start, n)
+        order = _follow(lambda rows: linear_svm(judged.views.text, rows, judged.y[rows]), start, n)
     else:
-        dice = np.random.default_rng([seed, 1])
-        order = dice.permutation(np.setdiff1d(np.arange(len(given.y)), start))[:n].tolist()
+        rng = np.random.default_rng([seed, 1])
+        order = rng.permutation(np.setdiff1d(np.arange(len(judged.y)), start))[:n].tolist()
     cpu = time.process_time() - began
-    return {"found": "".join("01"[int(given.y[number])] for number in order), "cpu": round(cpu, 4)}
+    return {"found": "".join("01"[int(judged.y[number])] for number in order), "cpu": round(cpu, 4)}
 
 
 def replay_of(outcome: dict[str, Any], seed: int) -> ScreeningReplay:
-    """Return what was read to the end as a replay, for its measures; no rule stopped it."""
+    """Return a complete reading as a replay, for its measures; without a stopping rule."""
     found = flags(outcome["found"])
     return ScreeningReplay(seed, np.arange(len(found)), found, outcome["cpu"], len(found), 1.0)
 
@@ -75,10 +75,11 @@ def flags(found: str) -> Flags:
 
 def linear_svm(text: Any, rows: Sequence[int], relevant: Flags) -> NDArray[np.float64]:
     """
-    Score all records as ASReview does by default after each answer.
+    Score all records as ASReview's default model does after each answer.
 
-    text: tf-idf rows of words and pairs of words.
-    rows: numbers of the judged records, and whether each is relevant; both kinds are there.
+    text: tf-idf rows of words and word pairs.
+    rows: numbers of the judged records.
+    relevant: whether each is relevant; both kinds must be present.
     """
     weight = np.where(relevant, 1.0, relevant.sum() / (RATIO * (~relevant).sum()))
     svm = LinearSVC(C=C, loss="squared_hinge", random_state=0)
@@ -86,14 +87,14 @@ def linear_svm(text: Any, rows: Sequence[int], relevant: Flags) -> NDArray[np.fl
     return np.asarray(svm.decision_function(text))
 
 
-def _screen(given: Collection, start: tuple[int, int], n: int) -> list[int]:
-    known, rejected = (given.records.ids[number] for number in start)
-    screening = Screening(given.records, known=[known], rejected=[rejected], views=given.views)
-    return screen_on(screening, given.y, n)
+def _screen(judged: Collection, start: tuple[int, int], n: int) -> list[int]:
+    known, rejected = (judged.records.ids[number] for number in start)
+    screening = Screening(judged.records, known=[known], rejected=[rejected], views=judged.views)
+    return screen_on(screening, judged.y, n)
 
 
 def screen_on(screening: Screening, y: Flags, n: int) -> list[int]:
-    """Answer n records as they come, and return their numbers."""
+    """Answer the next n records, and return their numbers."""
     order = []
     for _ in range(n):
         record = screening.next()

@@ -17,7 +17,7 @@ from corank.data.formats.text import open_text
 from corank.errors import InputError
 
 KEYS = {"atd": "ATD", "wss95": "WSS@95", "recall10": "recall@10 %", "last": "last"}
-"""Measures in the file, and what they are called in tables."""
+"""Measures in the file, and their names in tables."""
 
 
 def read_outside(path: Path, reviews: list[str], starts: int) -> dict[tuple[str, int], dict[str, float]]:
@@ -26,7 +26,7 @@ def read_outside(path: Path, reviews: list[str], starts: int) -> dict[tuple[str,
 
     path: the file.
     reviews: names of the reviews.
-    starts: number of starts; all of them must be there.
+    starts: number of starts; all of them must be in the file.
     Returns: measures by review and start.
     """
     found: dict[tuple[str, int], dict[str, float]] = {}
@@ -37,13 +37,13 @@ def read_outside(path: Path, reviews: list[str], starts: int) -> dict[tuple[str,
             found[name, int(given["start"])] = {ours: float(given[key]) for key, ours in KEYS.items()}
         except (ValueError, TypeError, KeyError):
             raise InputError(
-                f"{path}, line {at}: {line[:60]!r} is no replay; expected a JSON object with records, start, "
+                f"{path}, line {at}: {line[:60]!r} is not a replay; expected a JSON object with records, start, "
                 f"{', '.join(KEYS)}."
             ) from None
     missing = [(name, start) for name in reviews for start in range(starts) if (name, start) not in found]
     if missing:
         name, start = missing[0]
         raise InputError(
-            f"{path} has no replay of {name} from start {start}; replay it, or ask for fewer starts (repeats)."
+            f"{path} has no replay of {name} from start {start}; add it, or pass fewer starts with --repeats."
         )
     return found

@@ -1,4 +1,4 @@
-"""One large pool: all stories of Reuters-21578, each topic in its turn what is looked for."""
+"""One large collection: all stories of Reuters-21578, with each topic as the relevant one in turn."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ Floats = NDArray[np.float64]
 
 class Pool:
     """
-    What was found among the stories; every reading is kept.
+    Replays on the stories; each is saved.
 
-    options: quick runs take three topics of each kind, and read 100 stories.
+    options: quick runs use three topics of each kind, and read 100 stories.
     """
 
     def __init__(self, options: ExperimentOptions) -> None:
@@ -42,7 +42,7 @@ class Pool:
         options.expect(len(self.topics) * len(WAYS))
 
     def depth_table(self) -> ReportTable:
-        """Say how much was found after some reading, of what could have been."""
+        """Share of the possible finds after some reading."""
         rows: list[tuple[Cell, ...]] = []
         for kind in KINDS:
             for depth in self.depths:
@@ -52,17 +52,17 @@ class Pool:
         sizes = [int(self._about(name).sum()) for name in self.topics]
         half = len(sizes) // 2
         return ReportTable(
-            f"Reuters-21578 as one pool of {len(read_modapte().texts):,} stories",
+            f"Reuters-21578 as one collection of {len(read_modapte().texts):,} stories",
             ("topics", "read", *WAYS, "ahead", "behind"),
             tuple(rows),
             digits=3,
-            note=f"Found after so many stories, as a share of what could have been found by then; mean of {half} "
-            f"topics a row ({sizes[half - 1]} to {sizes[0]:,} stories, and {sizes[-1]} to {sizes[half]}), one start "
-            "each; on how many of them corank is ahead of the linear SVM, and behind.",
+            note=f"Relevant stories found, as a share of the maximum possible by then; mean of {half} topics per row "
+            f"({sizes[half - 1]} to {sizes[0]:,} stories, and {sizes[-1]} to {sizes[half]}), one start each; ahead and "
+            "behind: number of topics on which corank is ahead of the linear SVM, and behind.",
         )
 
     def topic_table(self) -> ReportTable:
-        """One row a topic."""
+        """One row per topic."""
         depth = self.depths[-1]
         rows: list[tuple[Cell, ...]] = []
         for name in self.topics:
@@ -82,13 +82,13 @@ class Pool:
         for depth in self.depths:
             gain = np.concatenate([self.shares(CORANK, kind, depth) - self.shares(SVM, kind, depth) for kind in KINDS])
             said.append(
-                f"In the pool after {depth} stories corank less the linear SVM is {gain.mean():+.4f} over "
+                f"After {depth} stories of the collection, corank minus the linear SVM is {gain.mean():+.4f} over "
                 f"{len(gain)} topics, Wilcoxon p = {wilcoxon(gain):.2g}."
             )
         return said
 
     def shares(self, way: str, kind: str, depth: int) -> Floats:
-        """Return one number for each topic of a kind."""
+        """Return one share for each topic of a kind."""
         return np.array([self._share(name, way, depth) for name, of in self.topics.items() if of == kind])
 
     def _share(self, name: str, way: str, depth: int) -> float:

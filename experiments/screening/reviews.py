@@ -1,4 +1,4 @@
-"""Six systematic reviews of the SYNERGY collection, each read from several starts, in several orders."""
+"""Six systematic reviews of the SYNERGY collection, replayed from several starts in several orders."""
 
 from __future__ import annotations
 
@@ -46,16 +46,16 @@ Floats = NDArray[np.float64]
 
 class Reviews:
     """
-    What was found in the reviews; every reading is kept.
+    Replays of the reviews; each is saved.
 
-    options: where it is kept.
-    starts: number of starts a review.
+    options: folder and seed.
+    starts: number of starts per review.
     outside: measures of another program on the same starts, by review and start; see `outside.read_outside`.
     """
 
     def __init__(self, options: ExperimentOptions, starts: int, outside: Outside) -> None:
         self.options, self.starts, self.outside = options, starts, outside
-        # the linear SVM stands for ASReview where that was not run itself
+        # the linear SVM replaces ASReview if its results are not given
         self.ways = (RANDOM, ASREVIEW if outside else SVM, CORANK)
         self._open: dict[str, _Review] = {}
         options.expect(len(TITLES) * (starts * (len({*self.ways} - {ASREVIEW}) + len(STARTS) - 1) + 1))
@@ -70,7 +70,7 @@ class Reviews:
         return ReportTable(f"{measure}, mean of {self.starts} starts", ("review", *self.ways), tuple(rows), digits=3)
 
     def finding(self, measure: str, larger_is_better: bool) -> str:
-        """Test corank against its rival, over starts × reviews."""
+        """Test corank against the other program, over starts × reviews."""
         _, rival, ours = self.ways
         ahead = (self._values(measure, ours) - self._values(measure, rival)) * (1 if larger_is_better else -1)
         means = ahead.mean(axis=1)
@@ -82,7 +82,7 @@ class Reviews:
         )
 
     def stopping_table(self) -> ReportTable:
-        """Say what each stopping rule reached and cost."""
+        """Recall and cost of each stopping rule."""
         replays = [replay_of(self._outcome(name, seed, CORANK), seed) for name in TITLES for seed in range(self.starts)]
         ideal = float(np.mean([replay.at(0.95) / len(replay.found) for replay in replays]))
         rows: list[tuple[Cell, ...]] = []
@@ -118,8 +118,8 @@ class Reviews:
             ("from", "ATD", *(name.split("_")[0] for name in TITLES)),
             tuple(rows),
             digits=3,
-            note="ATD is the mean over the reviews; under their names, records read until the first relevant one, the "
-            "median of the starts. A pair is read beforehand, and not counted.",
+            note="ATD is the mean over the reviews; the other columns are the median number of records read until the "
+            "first relevant one. A pair is known beforehand, and not counted.",
         )
 
     def time_table(self) -> ReportTable:
@@ -131,7 +131,7 @@ class Reviews:
             loops = [np.median([self._outcome(name, seed, way)["cpu"] for seed in range(self.starts)]) for way in timed]
             rows.append((name, prepare, *map(float, loops)))
         return ReportTable(
-            "Processor seconds of one reading to the end, median of the starts",
+            "Processor seconds of one complete replay, median of the starts",
             ("review", "corank, preparing", *(f"{way}, loop" for way in timed)),
             tuple(rows),
             digits=2,
@@ -169,7 +169,7 @@ class Reviews:
 
 
 class _Review:
-    """A review, read and prepared when it is asked for."""
+    """A review, read and prepared on first use."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -190,8 +190,8 @@ class _Review:
         return self._prepared[1]
 
     def read_from(self, topic: str | None, seed: int) -> dict[str, Any]:
-        given = self.judged
+        judged = self.judged
         began = time.process_time()
-        screening = Screening(given.records, topic=topic, random_state=seed, views=given.views)
-        order = screen_on(screening, given.y, len(given.y))
-        return {"found": "".join("01"[int(given.y[one])] for one in order), "cpu": time.process_time() - began}
+        screening = Screening(judged.records, topic=topic, random_state=seed, views=judged.views)
+        order = screen_on(screening, judged.y, len(judged.y))
+        return {"found": "".join("01"[int(judged.y[one])] for one in order), "cpu": time.process_time() - began}

@@ -1,9 +1,9 @@
 """
-Screening: how soon relevant records are found, when one may stop, and what a start is worth.
+Screening: how fast relevant records are found, what stopping rules cost, and how much a start helps.
 
-Six systematic reviews of SYNERGY (De Bruin et al. 2023), and Reuters-21578 as one pool, read in the order of corank, of
-a linear SVM with the settings of ASReview 3.0.8's default, and at random. Where a file says what ASReview itself found
-in the reviews, it takes the SVM's place there (``python -m experiments screening --asreview FILE``; see `outside`).
+Six systematic reviews of SYNERGY (De Bruin et al. 2023), and Reuters-21578 as one collection, are replayed in the order
+of corank, of a linear SVM with the settings of ASReview 3.0.8's default, and in random order. A file of ASReview's own
+results replaces the SVM on the reviews (``python -m experiments screening --asreview FILE``; see `outside`).
 """
 
 from __future__ import annotations
@@ -31,12 +31,13 @@ def run(options: ExperimentOptions) -> Report:
     tables = [reviews.measure_table(measure) for measure in MEASURES]
     tables += [reviews.stopping_table(), reviews.starts_table(), reviews.time_table(), pool.depth_table()]
     return Report(
-        "Screening: nearly all relevant records, few of them read",
-        f"Six systematic reviews of SYNERGY (doi 10.34894/HE6NAQ), {starts} starts each: one relevant and one other "
-        "record; the rest is read most likely first, and every answer learnt. ATD: mean place of the relevant records "
-        "as a share of the reading; WSS@95: share saved at 95 % recall, less 5 %; last: share read when the last one "
-        f"is found. Linear SVM: scikit-learn's, squared hinge, C = {C}, all relevant records together weighing "
-        f"{RATIO} times the others, on tf-idf of words and pairs, as ASReview 3.0.8 has it by default.",
+        "Screening: find nearly all relevant records, read few",
+        f"Six systematic reviews of SYNERGY (doi 10.34894/HE6NAQ), {starts} starts each: one relevant and one "
+        "irrelevant record. The most likely record is read next, and the model learns from every answer. ATD: mean "
+        "position of the relevant records as a share of the records; WSS@95: share of unread records at 95 % recall, "
+        "minus 5 %; last: share read when the last relevant record is found. Linear SVM: scikit-learn's, squared "
+        f"hinge, C = {C}, all relevant records together weighing {RATIO} times the others, on tf-idf of words and "
+        "pairs, as in ASReview 3.0.8's default.",
         (*tables, pool.topic_table()),
         (reviews.finding("ATD", False), reviews.finding("WSS@95", True), *pool.findings()),
     )

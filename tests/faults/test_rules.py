@@ -111,7 +111,7 @@ def test_a_full_disk_keeps_the_results_of_an_experiment_readable(tmp_path):
     old, options = log.read_bytes(), ExperimentOptions(tmp_path)
     with (
         small_files(len(old) + 100),
-        pytest.raises(InputError, match=r"results\.jsonl cannot be .*; make room"),
+        pytest.raises(InputError, match=r"results\.jsonl cannot be .*; free some space"),
     ):
         options.result({"cell": 3}, lambda: [1.0] * 2000)
     assert log.read_bytes() == old

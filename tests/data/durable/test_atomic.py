@@ -267,7 +267,7 @@ def test_a_device_or_pipe_is_never_replaced(tmp_path: Path) -> None:
 def test_a_full_disk_is_one_sentence_that_names_the_target(tmp_path: Path, number: int) -> None:
     for write in (atomic_file, atomic_folder):
         with (
-            pytest.raises(InputError, match=r"a\.txt cannot be written \(.*\); make room there\."),
+            pytest.raises(InputError, match=r"a\.txt cannot be written \(.*\); free some space there\."),
             write(tmp_path / "a.txt"),
         ):
             raise OSError(number, os.strerror(number))

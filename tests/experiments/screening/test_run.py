@@ -62,7 +62,7 @@ def test_a_run_compares_orders_rules_and_starts(small, tmp_path):
     assert run.run(ExperimentOptions(small.folder, quick=True)).tables[0] == atd
 
 
-def test_asreview_stands_beside_it_where_a_file_says_what_it_found(small, tmp_path):
+def test_results_of_asreview_are_read_from_a_file(small, tmp_path):
     lines = [
         {"records": f"{name}.csv.gz", "start": start, "atd": 0.2 + start / 10, "wss95": 0.5, "recall10": 0.4, "last": 1}
         for name in NAMES
@@ -78,7 +78,7 @@ def test_asreview_stands_beside_it_where_a_file_says_what_it_found(small, tmp_pa
     with pytest.raises(InputError, match=r"no replay of One_2001 from start 1; .*fewer starts"):
         read_outside(path, NAMES, 2)
     path.write_text('{"records": "One_2001.csv"}\n')
-    with pytest.raises(InputError, match=r"line 1: .* is no replay"):
+    with pytest.raises(InputError, match=r"line 1: .* is not a replay"):
         read_outside(path, NAMES, 2)
 
 

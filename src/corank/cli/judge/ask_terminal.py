@@ -69,14 +69,14 @@ def show_question(session: PreferenceSession, question: Question, console: Conso
         console.print(number)
     below = [summary(progress, ranking), *filter(None, [message]), HELP]
     # lines of the rule, two empty lines, the heading of the ranking, and the cursor
-    room = console.height - 5 - sum(len(console.render_lines(line)) for line in below)
+    free = console.height - 5 - sum(len(console.render_lines(line)) for line in below)
     order = min(LEAST, len(session.items)) if ranking else 0
     shown = console.render_lines(_side_by_side(session.items, question), pad=False)
-    _print_lines(shown, max(room - order, 2), console)
+    _print_lines(shown, max(free - order, 2), console)
     console.print()
     if ranking is not None:
         console.print("ranking so far: o is the score, dashes are one standard deviation to each side", style="dim")
-        console.print(order_table(session.items, ranking, max(room - len(shown), order), console.width))
+        console.print(order_table(session.items, ranking, max(free - len(shown), order), console.width))
         console.print()
     for line in below[:-1]:
         console.print(line)

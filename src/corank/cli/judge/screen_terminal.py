@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 KEYS = {"r": "relevant", "n": "not", "l": "later", "u": "undo", "o": "note", "q": "quit"}
 HELP = "r relevant   n not relevant   l later   u undo   o note   q quit"
-ROOM = 8
+RESERVED = 8
 """Lines of the screen for title, progress and keys."""
 
 
@@ -77,7 +77,7 @@ def show_record(screening: Screening, record: int, console: Console, message: st
     if record in screening.notes:
         console.print(f"note: {plain(screening.notes[record])}", style="italic")
     console.print()
-    if console.is_terminal and len(console.render_lines(plain(records.abstracts[record]))) > console.height - ROOM:
+    if console.is_terminal and len(console.render_lines(plain(records.abstracts[record]))) > console.height - RESERVED:
         # the title has scrolled off the screen
         console.print(plain(records.titles[record]), style="bold")
     console.print(summary(screening.progress()))

@@ -120,7 +120,7 @@ def explain_write_errors(path: str | os.PathLike[str], numbers: tuple[int, ...] 
         if numbers is not None and error.errno not in numbers:
             raise
         what = os.strerror(error.errno) if error.errno else reason(error)
-        advice = "make room there" if error.errno in _FULL else "choose another place, or make this one writable"
+        advice = "free some space there" if error.errno in _FULL else "choose another place, or make this one writable"
         raise InputError(f"{path} cannot be written ({what}); {advice}.") from error
 
 
