@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from corank.data.problem.routing import predict_with_qid
 from corank.distributed.parts import Parts
 from corank.distributed.tasks import WholeQueries, laid_out_for
-from corank.metrics import Convention, Evaluation, Result, evaluate
+from corank.metrics import Convention, Evaluation, MetricResult, evaluate
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -136,8 +136,8 @@ def _scores(model: Any, problem: WholeQueries) -> Floats:
     return predict_with_qid(model, laid_out_for(model, problem.data.X), problem.data.queries.codes)
 
 
-def _together(results: list[Result], order: Integers) -> Result:
+def _together(results: list[MetricResult], order: Integers) -> MetricResult:
     values = np.concatenate([one.values for one in results])[order]
     used = values[~np.isnan(values)]
     mean = math.fsum(used) / len(used) if len(used) else float("nan")
-    return Result(results[0].metric, values, mean, None, len(used), sum(one.n_empty for one in results))
+    return MetricResult(results[0].metric, values, mean, None, len(used), sum(one.n_empty for one in results))

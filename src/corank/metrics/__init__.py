@@ -1,4 +1,4 @@
-"""How good is an order: metrics by name, under a named convention; each is also a function that gives its mean."""
+"""Ranking metrics by name under a named convention, evaluation of runs, and tests of significance."""
 
 from corank.metrics.binary import (
     auc,
@@ -11,12 +11,10 @@ from corank.metrics.binary import (
     reciprocal_rank,
     success,
 )
-from corank.metrics.chance import bootstrap_interval, holm, wilcoxon
-from corank.metrics.compare import PairedTest, compare_runs
 from corank.metrics.conventions import CONVENTIONS, Convention
 from corank.metrics.evaluate import Evaluation, evaluate
 from corank.metrics.graded import dcg, expected_reciprocal_rank, mean_ndcg, ndcg, winner_take_all
-from corank.metrics.measure import Measure, Metric, Result
+from corank.metrics.measure import Measure, Metric, MetricResult
 from corank.metrics.names import MEASURES, parse_metric
 from corank.metrics.pairwise import (
     disagreement_error,
@@ -27,6 +25,7 @@ from corank.metrics.pairwise import (
 )
 from corank.metrics.runs import evaluate_run
 from corank.metrics.scorer import scorer
+from corank.metrics.significance import PairedTest, bootstrap_interval, compare_runs, holm, wilcoxon
 
 __all__ = [
     "CONVENTIONS",
@@ -35,8 +34,8 @@ __all__ = [
     "Evaluation",
     "Measure",
     "Metric",
+    "MetricResult",
     "PairedTest",
-    "Result",
     "auc",
     "average_precision",
     "bootstrap_interval",

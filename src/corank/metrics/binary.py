@@ -1,4 +1,4 @@
-"""Metrics that know relevant and irrelevant rows only: AP, P@k, R@k, Success@k, RR, BEP, Bpref, RBP and AUC."""
+"""Metrics of binary relevance: AP, P@k, R@k, Success@k, RR, BEP, Bpref, RBP and AUC."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from corank.core.lists.ranked import first_relevant, irrelevant_above, precision_at_r, precision_sums
 from corank.core.lists.top_k import BLOCK, RELEVANT
 from corank.errors import InputError
-from corank.metrics.earnings import depth, earnings, tie_code
+from corank.metrics.gains import depth, discounted_gains, tie_code
 from corank.metrics.judgements import Judgements, PerQuery, ratio
 from corank.metrics.measure import measure
 from corank.metrics.pairwise import pair_counts
@@ -19,12 +19,12 @@ def average_precision(judged: Judgements, k: int | None = None, rel: float | Non
     """
     Average precision: (1/R) Σ over relevant rows at ranks i ≤ k of the precision at i; its mean is MAP.
 
-    R is the number of relevant rows, or min(R, k) where the convention says so; NaN without a relevant row.
+    R is the number of relevant rows, or min(R, k) if the convention says so; NaN without a relevant row.
     """
     block = judged.convention.ap_ties == "block"
     if block and k is not None:
         raise InputError(
-            f"AP@{k} is not defined by the convention {judged.convention.name!r}, whose tied rows arrive at once; "
+            f"AP@{k} is undefined in the convention {judged.convention.name!r}, which retrieves tied rows together; "
             "use AP, or another convention."
         )
     ties = BLOCK if block else tie_code(judged)
@@ -37,7 +37,7 @@ def average_precision(judged: Judgements, k: int | None = None, rel: float | Non
 @measure("P")
 def precision(judged: Judgements, k: int, rel: float | None = None) -> PerQuery:
     """Precision: the share of relevant rows among the first k; NaN without a relevant row."""
-    hits, possible = earnings(judged, RELEVANT, np.ones(depth(judged, k)), _threshold(judged, rel))
+    hits, possible = discounted_gains(judged, RELEVANT, np.ones(depth(judged, k)), _threshold(judged, rel))
     values = np.where(possible > 0, hits / k, np.nan)
     if judged.convention.short_precision == "zero":
         values[(judged.sizes < k) & (possible > 0)] = 0.0
@@ -46,18 +46,18 @@ def precision(judged: Judgements, k: int, rel: float | None = None) -> PerQuery:
 
 @measure("R")
 def recall(judged: Judgements, k: int, rel: float | None = None) -> PerQuery:
-    """Recall: the share of the relevant rows that stand among the first k; NaN without a relevant row."""
+    """Recall: the share of the relevant rows among the first k; NaN without a relevant row."""
     threshold = _threshold(judged, rel)
-    hits, _ = earnings(judged, RELEVANT, np.ones(depth(judged, k)), threshold)
+    hits, _ = discounted_gains(judged, RELEVANT, np.ones(depth(judged, k)), threshold)
     return PerQuery(ratio(hits, judged.only(judged.grades >= threshold).sizes.astype(np.float64)))
 
 
 @measure("Success")
 def success(judged: Judgements, k: int, rel: float | None = None) -> PerQuery:
     """
-    Success: 1 if a relevant row stands among the first k, else 0; NaN without a relevant row.
+    Success: 1 if a relevant row is among the first k, else 0; NaN without a relevant row.
 
-    In ties by expectation: the probability of it.
+    With ties by expectation it is a probability.
     """
     weights = np.ones(depth(judged, k))
     return PerQuery(judged.walk(first_relevant, _relevant(judged, rel), weights, tie_code(judged)))
@@ -65,7 +65,7 @@ def success(judged: Judgements, k: int, rel: float | None = None) -> PerQuery:
 
 @measure("RR", "MRR")
 def reciprocal_rank(judged: Judgements, k: int | None = None, rel: float | None = None) -> PerQuery:
-    """Inverse rank of the first relevant row, 0 where that is beyond k; NaN without one; its mean is MRR."""
+    """Inverse rank of the first relevant row, 0 beyond rank k; NaN without one; its mean is MRR."""
     weights = 1.0 / np.arange(1.0, depth(judged, k) + 1)
     return PerQuery(judged.walk(first_relevant, _relevant(judged, rel), weights, tie_code(judged)))
 
@@ -81,8 +81,8 @@ def bpref(judged: Judgements, rel: float | None = None) -> PerQuery:
     """
     Binary preference: (1/R) Σ over relevant rows of 1 − min(irrelevant rows above it, R)/min(N, R).
 
-    R and N are the numbers of rows judged relevant and irrelevant. Unjudged rows are passed over in every
-    convention, and so are negative grades where the convention gives them no gain. NaN without a relevant row.
+    R and N are the numbers of rows judged relevant and irrelevant. Unjudged rows are skipped in every convention, and
+    so are negative grades if the convention gives them gain 0. NaN without a relevant row.
     """
     skipped = judged.grades < 0.0 if judged.convention.negative == "zero" else np.zeros(len(judged.grades), bool)
     if judged.unjudged is not None:
@@ -98,12 +98,12 @@ def rank_biased_precision(
     """
     Rank-biased precision: (1 − p) Σ over relevant rows at ranks i ≤ k of p^(i−1); NaN without a relevant row.
 
-    A reader goes on from each row to the next with probability p.
+    A reader continues from each row to the next with probability p.
     """
     if not 0.0 <= p < 1.0:
         raise InputError(f"RBP has p {p:g}; pass a number from 0 up to, but not including, 1.")
     weights = (1.0 - p) * np.power(float(p), np.arange(depth(judged, k), dtype=np.float64))
-    earned, possible = earnings(judged, RELEVANT, weights, _threshold(judged, rel))
+    earned, possible = discounted_gains(judged, RELEVANT, weights, _threshold(judged, rel))
     return PerQuery(np.where(possible > 0, earned, np.nan))
 
 
@@ -112,7 +112,7 @@ def auc(judged: Judgements, rel: float | None = None) -> PerQuery:
     """
     Share of (relevant, irrelevant) pairs in the right order, a tie counting ½ in every convention.
 
-    NaN where all rows are relevant or none is; weights are numbers of pairs.
+    NaN if all rows are relevant or none is; weights are numbers of pairs.
     """
     loss, pairs, _ = pair_counts(judged, _relevant(judged, rel).astype(np.float64), 0.0)
     return PerQuery(ratio(pairs - loss, pairs), pairs)

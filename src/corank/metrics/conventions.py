@@ -11,14 +11,14 @@ from corank.errors import InputError, suggest_names
 @dataclass(frozen=True)
 class Convention:
     """
-    What a metric's name leaves open.
+    The choices that a metric's name leaves open.
 
-    The registered ones stand in `CONVENTIONS`; ``dataclasses.replace(convention, ...)`` makes another.
+    `CONVENTIONS` holds the registered ones; ``dataclasses.replace(convention, ...)`` makes another.
 
     Parameters
     ----------
     name : str
-        How reports call it.
+        Name in reports.
     gain : {"exp", "linear"}
         Gain of grade y: 2^y − 1, or y.
     discount : {"log2", "letor"}
@@ -27,14 +27,14 @@ class Convention:
         Order of rows with equal scores: the expectation over all orders, the order of the input, or document ids
         compared as strings, highest first.
     empty : {"skip", "zero", "one"}
-        What a query without a relevant row scores; "skip" leaves it out of the mean (it is counted). Measures of
-        pairs and WTA leave out queries without a pair of different grades in every convention.
+        Value of a query without a relevant row; "skip" leaves it out of the mean (it is counted). Pairwise metrics and
+        WTA leave out queries without a pair of different grades in every convention.
     ap_ties : {"as_ranked", "block"}
-        Ties in average precision: as in `ties`, or all tied rows arriving at once.
+        Ties in average precision: as in `ties`, or all tied rows retrieved together.
     ap_cut : {"relevant", "possible"}
         AP@k divides by the number R of relevant rows, or by min(R, k).
     short_ndcg : {"pad", "zero"}
-        nDCG@k of a query with fewer than k rows: as if irrelevant rows followed, or 0.
+        nDCG@k of a query with fewer than k rows: padded with irrelevant rows, or 0.
     short_precision : {"pad", "zero"}
         The same for P@k.
     relevant_from : float
@@ -42,9 +42,9 @@ class Convention:
     unjudged : {"drop", "irrelevant"}
         Rows with grade NaN are left out, or have grade 0.
     negative : {"refuse", "zero"}
-        Grades below 0 where a gain is needed: an error, or gain 0.
+        Negative grades in metrics with gains: an error, or gain 0.
     single_precision : bool
-        Whether scores are compared as 32-bit numbers.
+        Whether scores are compared in single precision.
     """
 
     name: str
@@ -84,9 +84,7 @@ CONVENTIONS: dict[str, Convention] = {
 
 def find_convention(convention: str | Convention) -> Convention:
     """
-    Look up a registered convention; a `Convention` is returned as it is.
-
-    convention: its name, or the record itself.
+    Return a registered convention by name; return a `Convention` unchanged.
 
     >>> find_convention("letor4").short_ndcg
     'zero'

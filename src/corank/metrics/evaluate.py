@@ -1,4 +1,4 @@
-"""Evaluate a ranking: any metrics, one convention, one number per query, and what was left out."""
+"""evaluate: metrics of a ranking under one convention, with values per query and counts."""
 
 from __future__ import annotations
 
@@ -13,43 +13,43 @@ from numpy.typing import ArrayLike, NDArray
 from corank.errors import InputError, import_extra
 from corank.metrics.conventions import Convention, find_convention
 from corank.metrics.judgements import Judgements
-from corank.metrics.measure import Result
+from corank.metrics.measure import MetricResult
 from corank.metrics.names import parse_metric
 from corank.tables import ReportTable
 
 
 @dataclass(frozen=True, eq=False)
-class Evaluation(Mapping[str, Result]):
+class Evaluation(Mapping[str, MetricResult]):
     """
-    What `evaluate` returns: a mapping from metric names to `Result`, and counts.
+    Result of `evaluate`: a mapping from metric names to `MetricResult`, and counts.
 
     Attributes
     ----------
     convention : Convention
-        How the names were read.
+        Convention of the metrics.
     query_ids : array, shape (n_queries,)
         The queries in the order in which they first appear.
-    results : mapping of str to Result
+    results : mapping of str to MetricResult
         By canonical name; indexing the evaluation accepts any spelling.
     n_rows : int
-        Rows that came in.
+        Number of rows.
     n_unjudged_rows : int
         Rows with grade NaN.
     n_unjudged_queries : int
-        Queries left without a row, because all their rows are unjudged; every metric leaves them out.
+        Queries whose rows are all unjudged; every metric leaves them out.
     n_single_grade : int
-        Queries whose judged rows all have one grade.
+        Queries whose judged rows all have the same grade.
     """
 
     convention: Convention
     query_ids: NDArray[Any]
-    results: Mapping[str, Result]
+    results: Mapping[str, MetricResult]
     n_rows: int
     n_unjudged_rows: int
     n_unjudged_queries: int
     n_single_grade: int
 
-    def __getitem__(self, name: str) -> Result:
+    def __getitem__(self, name: str) -> MetricResult:
         if name in self.results:
             return self.results[name]
         canonical = str(parse_metric(name))
@@ -65,7 +65,7 @@ class Evaluation(Mapping[str, Result]):
 
     @property
     def n_queries(self) -> int:
-        """Number of queries that came in."""
+        """Number of queries."""
         return len(self.query_ids)
 
     @property
@@ -89,7 +89,7 @@ class Evaluation(Mapping[str, Result]):
 
     def _table(self) -> ReportTable:
         rows = tuple((name, one.mean, one.micro, one.n_used, one.n_empty) for name, one in self.results.items())
-        # a column that only metrics of pairs and rows fill
+        # only metrics of pairs and rows have a micro average
         kept = [0, 1, *([2] if any(row[2] is not None for row in rows) else []), 3, 4]
         columns = ("metric", "mean", "micro", "queries", "empty")
         return ReportTable(
@@ -111,8 +111,8 @@ class Evaluation(Mapping[str, Result]):
         Returns
         -------
         DataFrame
-            A row a metric: mean, micro mean where there is one, queries used and empty ones. Or a row a query, its id
-            as index, and a column a metric, NaN where the query is left out.
+            One row per metric: mean, micro mean if there is one, number of used and of empty queries. Or one row per
+            query, with its id as index and one column per metric, NaN if the query is left out.
         """
         if not per_query:
             return self._table().to_frame().set_index("metric")
@@ -128,12 +128,12 @@ class Evaluation(Mapping[str, Result]):
         Returns
         -------
         str
-            A ``table`` environment, convention and counts as its caption.
+            A ``table`` environment with convention and counts as its caption.
         """
         return self._table().to_latex()
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows."""
+        """Return the HTML for a notebook."""
         return self._table().html()
 
 
@@ -166,9 +166,9 @@ def evaluate(
     docids : array-like of shape (n_rows,), optional
         Document ids, needed by conventions that order ties by them.
     retrieved : array-like of bool, shape (n_rows,), optional
-        False marks a judged row that the ranking left out; see `Judgements.of`.
+        False marks a judged row that was not retrieved; see `Judgements.of`.
     n_jobs : int, optional
-        Number of threads; every available processor by default.
+        Number of threads; all processors by default.
 
     Returns
     -------
@@ -185,7 +185,7 @@ def evaluate(
     rules = find_convention(convention)
     wanted = [parse_metric(name) for name in ([metrics] if isinstance(metrics, str) else metrics)]
     if not wanted:
-        raise InputError("metrics is empty; name at least one, such as nDCG@10.")
+        raise InputError("metrics is empty; pass at least one, such as nDCG@10.")
     judged = Judgements.of(y, scores, qid, rules, docids=docids, retrieved=retrieved, n_jobs=n_jobs)
     lowest, highest = judged.extremes
     return Evaluation(

@@ -1,4 +1,4 @@
-"""Metrics that read grades: (n)DCG, MeanNDCG, ERR and winner-take-all."""
+"""Metrics of graded relevance: DCG, nDCG, MeanNDCG, ERR and winner-take-all."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from corank.core.lists.ranked import mean_of_ndcgs
 from corank.core.lists.reciprocal_rank import cascade
 from corank.core.lists.top_k import BEST, EXPONENTIAL, LINEAR
 from corank.errors import InputError
-from corank.metrics.earnings import depth, discounts_of, earnings, gradable, ranked_gain_values, tie_code
+from corank.metrics.gains import depth, discounted_gains, discounts_of, gradable, ranked_gain_values, tie_code
 from corank.metrics.judgements import Judgements, PerQuery, ratio
 from corank.metrics.measure import measure
 
 
 @measure("nDCG")
 def ndcg(judged: Judgements, k: int | None = None) -> PerQuery:
-    """Normalised discounted cumulative gain: DCG@k / (DCG@k of the best order), NaN where no row has a gain."""
-    earned, ideal = earnings(judged, _gain_code(judged), discounts_of(judged, k))
+    """Normalised discounted cumulative gain: DCG@k / (DCG@k of the ideal order); NaN if no row has a gain."""
+    earned, ideal = discounted_gains(judged, _gain_code(judged), discounts_of(judged, k))
     values = ratio(earned, ideal)
     if k is not None and judged.convention.short_ndcg == "zero":
         values[(judged.sizes < k) & (ideal > 0)] = 0.0
@@ -32,8 +32,8 @@ def mean_ndcg(judged: Judgements) -> PerQuery:
 
 @measure("DCG")
 def dcg(judged: Judgements, k: int | None = None) -> PerQuery:
-    """Discounted cumulative gain: Σ_{i ≤ k} gain(y of rank i) · discount(i), NaN where no row has a gain."""
-    earned, ideal = earnings(judged, _gain_code(judged), discounts_of(judged, k))
+    """Discounted cumulative gain: Σ_{i ≤ k} gain(y of rank i) · discount(i); NaN if no row has a gain."""
+    earned, ideal = discounted_gains(judged, _gain_code(judged), discounts_of(judged, k))
     return PerQuery(np.where(ideal > 0, earned, np.nan))
 
 
@@ -48,7 +48,7 @@ def expected_reciprocal_rank(judged: Judgements, k: int | None = None, max_grade
     grades = gradable(judged, judged.ranked.grades, EXPONENTIAL)
     highest = float(grades.max(initial=0.0))
     if max_grade is not None and max_grade < highest:
-        raise InputError(f"ERR has max_grade {max_grade:g}, but y holds grade {highest:g}; raise max_grade.")
+        raise InputError(f"ERR has max_grade {max_grade:g}, but y has grade {highest:g}; raise max_grade.")
     stops = (np.exp2(grades) - 1.0) / np.exp2(highest if max_grade is None else max_grade)
     return PerQuery(judged.walk(cascade, stops, depth(judged, k), tie_code(judged)))
 
@@ -56,11 +56,11 @@ def expected_reciprocal_rank(judged: Judgements, k: int | None = None, max_grade
 @measure("WTA", fills_empty=False)
 def winner_take_all(judged: Judgements) -> PerQuery:
     """
-    Whether the first row has the query's highest grade, in ties the share of such rows.
+    Winner-take-all: 1 if the first row has the highest grade of its query; the share of such rows among ties.
 
-    A query of one grade holds no pair: any order of it wins, and it is NaN in every convention.
+    A query with a single grade is NaN in every convention, since every order of it wins.
     """
-    values, _ = earnings(judged, BEST, np.ones(1))
+    values, _ = discounted_gains(judged, BEST, np.ones(1))
     lowest, highest = judged.extremes
     values[judged.sizes == 0] = np.nan
     values[np.flatnonzero(judged.sizes)[lowest == highest]] = np.nan

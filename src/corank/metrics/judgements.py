@@ -1,4 +1,4 @@
-"""Judgements: grades and scores of rows, checked, grouped by query, and ranked once when a metric asks."""
+"""Judgements: checked grades and scores grouped by query, and sorted by score on first use."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class Ranked(NamedTuple):
 
 class PerQuery(NamedTuple):
     """
-    One number per query, and what it weighs.
+    Values of a metric for each query.
 
-    values (n_queries,): the metric, NaN where it is not defined.
-    weights (n_queries,): number of pairs or rows behind each value, where a micro average makes sense.
+    values (n_queries,): NaN if undefined.
+    weights (n_queries,): number of pairs or rows of each query, for metrics with a micro average.
     """
 
     values: NDArray[np.float64]
@@ -42,12 +42,7 @@ class PerQuery(NamedTuple):
 
 
 def ratio(part: NDArray[np.float64], whole: NDArray[np.float64]) -> NDArray[np.float64]:
-    """
-    Divide, query by query.
-
-    part, whole (n_queries,): what is divided by what.
-    Returns: part/whole, NaN where whole is not above 0.
-    """
+    """Return part/whole, NaN where whole ≤ 0."""
     out = np.full(len(whole), np.nan)
     np.divide(part, whole, out=out, where=whole > 0)
     return out
@@ -56,16 +51,14 @@ def ratio(part: NDArray[np.float64], whole: NDArray[np.float64]) -> NDArray[np.f
 @dataclass(frozen=True, eq=False)
 class Judgements:
     """
-    What metrics are computed from: query q owns the entries ``starts[q]`` to ``starts[q + 1]``.
+    The input of metrics: query q has the entries ``starts[q]`` to ``starts[q + 1]``.
 
     ids (n_queries,): query ids in the order in which they first appear.
-    starts (n_queries + 1,): where each query begins; a query whose rows were all unjudged is an empty range.
+    starts (n_queries + 1,): first entry of each query; the range of a query without judged rows is empty.
     grades, scores: finite grades, and scores; score -inf marks a row that was not retrieved.
-    convention: how they are read.
-    unjudged: which rows have a grade that nobody gave, where the convention reads them as irrelevant; None where there
-        are none.
-    n_unjudged_rows: rows whose grade was NaN.
-    n_jobs: threads to use.
+    unjudged: mask of unjudged rows that the convention treats as irrelevant; None if there are none.
+    n_unjudged_rows: number of rows with grade NaN.
+    n_jobs: number of threads.
     """
 
     ids: NDArray[Any]
@@ -95,12 +88,10 @@ class Judgements:
         y (n_rows,): grades; NaN marks an unjudged row.
         scores (n_rows,): finite scores, higher is better.
         qid (n_rows,): one query id per row; None puts all rows in one query.
-        convention: says how ties and unjudged rows are treated.
-        docids (n_rows,): document ids, needed where ties are ordered by them.
-        retrieved (n_rows,): false marks a judged row that the ranking left out: it counts among the rows that could
-            have been found, and its score is ignored.
-        n_jobs: number of threads; every available processor by default.
-        Returns: the grouped rows.
+        docids (n_rows,): document ids, needed if the convention orders ties by them.
+        retrieved (n_rows,): False marks a judged row that was not retrieved: it counts for ideal orders and recall,
+            and its score is ignored.
+        n_jobs: number of threads; all processors by default.
         """
         numbers = as_numbers(scores, "scores", "number")
         n_rows = len(numbers)
@@ -125,7 +116,7 @@ class Judgements:
 
     @cached_property
     def sizes(self) -> NDArray[np.int64]:
-        """Number of rows of each query that take part."""
+        """Number of rows of each query."""
         return np.diff(self.starts)
 
     @cached_property
@@ -138,7 +129,7 @@ class Judgements:
 
     @cached_property
     def ranked(self) -> Ranked:
-        """The rows of each query by falling score, the order given kept in ties; sorted on first use."""
+        """The rows of each query by falling score, ties in input order; computed on first use."""
         order = np.arange(len(self.grades), dtype=np.int64)
         keys = -self.scores
         self.run(lambda first, last: sort_blocks(keys, order, self.starts, first, last))
@@ -146,10 +137,9 @@ class Judgements:
 
     def only(self, kept: NDArray[np.bool_]) -> Judgements:
         """
-        Leave out rows, as if they had never been there; the queries stay.
+        Return the judgements without some rows; all queries stay.
 
-        kept (n_rows,): the rows that stay, all of them judged.
-        Returns: what is left.
+        kept (n_rows,): mask of the rows to keep, all judged.
         """
         before = np.concatenate([[0], np.cumsum(kept)])
         return replace(
@@ -160,24 +150,19 @@ class Judgements:
         self, kernel: Callable[..., None], values: NDArray[Any], *options: Any, columns: tuple[int, ...] = ()
     ) -> NDArray[np.float64]:
         """
-        Let a kernel walk over the ranked rows of every query, on threads.
+        Run a kernel over the ranked rows of every query, on threads.
 
-        kernel: A kernel of `corank.core` that takes values, scores, starts, first, last, the options and the output.
-        values: what stands at the rows of `ranked`.
-        *options: what else the kernel takes.
-        columns: shape of what it writes for a query.
-        Returns: what it wrote.
+        kernel: a kernel of `corank.core` with arguments values, scores, starts, first, last, *options and the output.
+        values: one value per row of `ranked`.
+        columns: shape of the output of a query.
+        Returns: the output.
         """
         scores, out = self.ranked.scores, np.empty((len(self.ids), *columns))
         self.run(lambda first, last: kernel(values, scores, self.starts, first, last, *options, out))
         return out
 
     def run(self, work: Callable[[int, int], object]) -> None:
-        """
-        Call a kernel for runs of queries, on threads.
-
-        work: takes the first query and the one after the last.
-        """
+        """Call ``work(first, last)`` for ranges of queries, on threads."""
         n_jobs = threads_for(16 * int(self.starts[-1])) if self.n_jobs is None else self.n_jobs
         spread(work, cut(self.starts, 4 * n_threads(n_jobs)), n_jobs)
 
@@ -185,11 +170,11 @@ class Judgements:
 def _as_ranked_by(
     numbers: NDArray[np.float64], retrieved: ArrayLike | None, convention: Convention
 ) -> NDArray[np.float64]:
-    """Scores as the convention compares them: finite, -inf for rows that were not retrieved."""
+    """Return the scores to compare: finite, or -inf for rows that were not retrieved."""
     found = np.ones(len(numbers), dtype=bool) if retrieved is None else np.asarray(retrieved)
     if found.shape != numbers.shape or found.dtype != bool:
         raise InputError(
-            f"retrieved has shape {found.shape} and type {found.dtype}; pass one True or False per row, {len(numbers)}."
+            f"retrieved has shape {found.shape} and type {found.dtype}; pass {len(numbers)} booleans, one per row."
         )
     finite = np.isfinite(numbers)
     if not (finite | ~found).all():

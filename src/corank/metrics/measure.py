@@ -1,4 +1,4 @@
-"""Measure: a kind of metric, made from the function that computes it for every query; called, it gives the mean."""
+"""Measure, a kind of metric made from a function of judgements; Metric, with its depth; and MetricResult."""
 
 from __future__ import annotations
 
@@ -18,29 +18,28 @@ from corank.metrics.judgements import Judgements, PerQuery
 
 class Measure:
     """
-    A kind of metric; calling it gives the mean over queries.
+    A kind of metric; calling it returns the mean over queries.
 
-    What may follow its name is read off `compute`: a parameter ``k`` is the depth of ``@k`` (needed where it has
-    no default), and all others are parameters in parentheses.
+    The signature of `compute` defines the syntax of the name: a parameter ``k`` is the depth ``@k`` (required without a
+    default), and all others are parameters in parentheses.
 
     Parameters
     ----------
     compute : callable
-        Takes `Judgements`, ``k`` where a depth is allowed, and the parameters; returns `PerQuery`.
+        Function of `Judgements`, ``k`` if a depth is allowed, and the parameters; returns `PerQuery`.
     name : str
-        Its canonical name.
+        Canonical name.
     aliases : tuple of str
-        Other names; the name of the function is one in any case.
+        Other names, in addition to the name of the function.
     larger_is_better : bool
-        Direction.
+        Direction of the metric.
     fills_empty : bool
-        Whether the convention says what a query scores where the metric is not defined; pairs and rows do not
-        ask, and leave such a query out.
+        Whether undefined queries get the value of the convention (`Convention.empty`); if not, they are left out.
 
     Attributes
     ----------
     cut : {"none", "optional", "needed"}
-        Whether ``@k`` may or must follow.
+        Whether ``@k`` is allowed or required.
     params : tuple of (str, float or None)
         Parameters and their defaults.
     """
@@ -65,7 +64,7 @@ class Measure:
             "none" if depth is None else "needed" if depth.default is depth.empty else "optional"
         )
         self.params: tuple[tuple[str, float | None], ...] = tuple((key, one.default) for key, one in options.items())
-        # it stands where the function stood
+        # it replaces the function
         self.__name__, self.__module__, self.__doc__ = compute.__name__, compute.__module__, compute.__doc__
 
     def __call__(
@@ -89,11 +88,11 @@ class Measure:
         y, scores, qid : array-like of shape (n_rows,)
             Grades, predicted scores and query ids, as in `evaluate`.
         k : int, optional
-            How many rows count, where the metric has a depth; all of them by default.
+            Depth of metrics that have one; all rows by default.
         convention : str or Convention
-            How the name is read.
+            Convention of the metric.
         rel, max_grade, alpha, p : float, optional
-            Parameters, of the metrics that have them.
+            Parameters of the metrics that have them.
 
         Returns
         -------
@@ -114,33 +113,33 @@ class Measure:
 
     def metric(self, k: int | None, given: Mapping[str, float], text: str) -> Metric:
         """
-        Fix depth and parameters.
+        Return the metric with a depth and parameters.
 
         Parameters
         ----------
         k : int or None
-            The depth.
+            Depth.
         given : mapping of str to float
-            Parameters; the others keep their defaults.
+            Parameters that differ from their defaults.
         text : str
-            What the user wrote, for messages.
+            Text for messages.
 
         Returns
         -------
         Metric
-            What to compute.
+            The metric.
         """
         if k is not None and self.cut == "none":
-            raise InputError(f"{text!r} has a depth, but {self.name} reads whole lists; drop the depth {k}.")
+            raise InputError(f"{text!r} has a depth, but {self.name} has none; drop the depth {k}.")
         if k is None and self.cut == "needed":
-            raise InputError(f"{text!r} needs a depth; ask for {self.name}@10, for example.")
+            raise InputError(f"{text!r} needs a depth; use {self.name}@10, for example.")
         if k is not None and (k < 1 or k != int(k)):
             raise InputError(f"{text!r} has the depth {k}; pass a whole number of rows, 1 or more.")
         params = dict(self.params)
         for key, value in given.items():
             if key not in params:
-                allowed = f"it takes {', '.join(params)}" if params else "it takes none"
-                raise InputError(f"{text!r} has the parameter {key!r}, which {self.name} does not know; {allowed}.")
+                allowed = f"use {', '.join(params)}" if params else "it has no parameters"
+                raise InputError(f"{text!r} has the parameter {key!r}, which {self.name} does not have; {allowed}.")
             if not math.isfinite(value):
                 raise InputError(f"{text!r} has {key}={value!r}; pass a finite number, such as {key}=2.")
             params[key] = float(value)
@@ -151,9 +150,9 @@ def measure(
     name: str, *aliases: str, larger_is_better: bool = True, fills_empty: bool = True
 ) -> Callable[[Callable[..., PerQuery]], Measure]:
     """
-    Make a `Measure` of the function below.
+    Turn the decorated function into a `Measure`.
 
-    name, *aliases: how users type it.
+    name, *aliases: its names.
     larger_is_better, fills_empty: see `Measure`.
     """
     return lambda compute: Measure(compute, name, aliases, larger_is_better=larger_is_better, fills_empty=fills_empty)
@@ -162,16 +161,16 @@ def measure(
 @dataclass(frozen=True)
 class Metric:
     """
-    One metric to compute: a measure, its depth and its parameters; `str` gives its canonical name.
+    A measure with its depth and parameters; `str` returns its canonical name.
 
     Attributes
     ----------
     measure : Measure
-        The kind.
+        Kind of metric.
     cut : int or None
         The k of ``@k``.
     params : tuple of (str, float or None)
-        All parameters, the defaults filled in.
+        All parameters, defaults included.
     """
 
     measure: Measure
@@ -183,9 +182,9 @@ class Metric:
         inside = ",".join(f"{key}={value!r}".removesuffix(".0") for key, value in changed)
         return self.measure.name + (f"({inside})" if inside else "") + ("" if self.cut is None else f"@{self.cut}")
 
-    def result(self, judged: Judgements) -> Result:
+    def result(self, judged: Judgements) -> MetricResult:
         """
-        Compute the metric for every query, and its means.
+        Compute the metric for every query and its means.
 
         Parameters
         ----------
@@ -194,7 +193,7 @@ class Metric:
 
         Returns
         -------
-        Result
+        MetricResult
             Values per query, means and counts.
         """
         depth = {} if self.measure.cut == "none" else {"k": self.cut}
@@ -211,29 +210,29 @@ class Metric:
         n_used = int(np.count_nonzero(used))
         mean = float(values[used].mean()) if n_used else float("nan")
         values.setflags(write=False)
-        return Result(self, values, mean, micro, n_used, int(np.count_nonzero(undefined)))
+        return MetricResult(self, values, mean, micro, n_used, int(np.count_nonzero(undefined)))
 
 
 @dataclass(frozen=True, eq=False)
-class Result:
+class MetricResult:
     """
-    One metric of an evaluation.
+    Result of one metric.
 
     Attributes
     ----------
     metric : Metric
-        What was computed.
+        The metric.
     values : array of float64, shape (n_queries,)
-        One value per query, in the order of the evaluation's `query_ids`; NaN where the query is left out.
+        One value per query, in the order of the evaluation's `query_ids`; NaN for queries that are left out.
     mean : float
         Mean over the queries that are not left out; NaN if there is none.
     micro : float or None
-        Mean weighted by pairs (measures of pairs) or rows (MSE, MAE); None for the others.
+        Mean weighted by pairs (pairwise metrics) or rows (MSE, MAE); None for the others.
     n_used : int
         Queries in the mean.
     n_empty : int
-        Queries with judged rows for which the metric is not defined: no relevant row, no pair. They are left
-        out, or score what the convention says.
+        Queries with judged rows for which the metric is undefined (no relevant row or no pair). They are left out, or
+        get the value of the convention.
     """
 
     metric: Metric

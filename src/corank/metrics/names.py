@@ -1,4 +1,4 @@
-"""Names of metrics: `nDCG@10`, `AP(rel=2)`, `kpartite(alpha=1)`, read by one function."""
+"""Names of metrics such as `nDCG@10`, `AP(rel=2)` and `kpartite(alpha=1)`: all measures, and the parser."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from corank.metrics.measure import Measure, Metric
 
 MEASURES: dict[str, Measure] = {
     found.name: found
-    for room in (graded, binary, pairwise)
-    for found in vars(room).values()
+    for module in (graded, binary, pairwise)
+    for found in vars(module).values()
     if isinstance(found, Measure)
 }
-# canonical names last, so that they win where another spelling differs in case only
+# canonical names last, so that they take precedence over spellings that differ in case only
 _BY_FOLDED_SPELLING = {
     spelling.casefold(): measure for measure in MEASURES.values() for spelling in reversed(measure.spellings)
 }
-# other people's names for what a metric here says, or says better; `_meant` suggests it
+# names in other software, for suggestions
 _ALSO_CALLED = {
     "Success": ("hit", "hits", "hit_rate", "hitrate", "hr"),
     "R": ("rec",),
@@ -35,7 +35,7 @@ _GRAMMAR = re.compile(r"(?P<name>[A-Za-z_-]+)(\((?P<params>[^()]*)\))?(@(?P<cut>
 
 def parse_metric(text: str) -> Metric:
     """
-    Read the name of a metric, in any case: ``Name``, ``Name@k``, ``Name(param=value)``, ``Name(param=value)@k``.
+    Parse the name of a metric, in any case: ``Name``, ``Name@k``, ``Name(param=value)``, ``Name(param=value)@k``.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def parse_metric(text: str) -> Metric:
     Returns
     -------
     Metric
-        What to compute.
+        The metric.
 
     Examples
     --------
@@ -55,7 +55,9 @@ def parse_metric(text: str) -> Metric:
     match = _GRAMMAR.fullmatch(str(text).strip())
     measure = _BY_FOLDED_SPELLING.get(match["name"].casefold()) if match else None
     if match is None or measure is None:
-        raise InputError(f"{text!r} is not a known metric; {suggest_names(str(text), _shown(), _meant(str(text)))}.")
+        raise InputError(
+            f"{text!r} is not a known metric; {suggest_names(str(text), _syntax(), _suggestion(str(text)))}."
+        )
     inside = (match["params"] or "").strip()
     given = dict(_parse_param(text, item) for item in inside.split(",")) if inside else {}
     return measure.metric(int(match["cut"]) if match["cut"] else None, given, text)
@@ -69,11 +71,9 @@ def _parse_param(text: str, item: str) -> tuple[str, float]:
         raise InputError(f"{text!r} has {key}={value!r}; pass a finite number, such as {key}=2.") from None
 
 
-def _meant(text: str) -> str | None:
+def _suggestion(text: str) -> str | None:
     """
-    Guess a metric, with its depth, by what its name means or how it is spelled.
-
-    text: such as ``ndcg_cut_10`` of trec_eval, ``hits@3``, ``recal10``.
+    Suggest a metric for an unknown name, such as ``ndcg_cut_10`` of trec_eval, ``hits@3`` or ``recal10``.
     """
     name, depth = _DEPTH.fullmatch(text.partition("(")[0]).groups()  # type: ignore[union-attr]
     also = {other: MEASURES[ours] for ours, others in _ALSO_CALLED.items() for other in others}
@@ -85,8 +85,8 @@ def _meant(text: str) -> str | None:
     return near.name if without_depth else f"{near.name}@{depth or 10}"
 
 
-def _shown() -> dict[str, str]:
-    """Every spelling, and how a user would type the metric."""
+def _syntax() -> dict[str, str]:
+    """Return every spelling with the syntax of its metric."""
     depths = {"none": "", "optional": "[@k]", "needed": "@k"}
     shown = {}
     for measure in MEASURES.values():

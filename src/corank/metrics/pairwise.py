@@ -1,4 +1,4 @@
-"""Metrics of pairs and of rows: disagreement, k-partite error, Kendall's τ-b, MSE and MAE."""
+"""Pairwise metrics (disagreement, k-partite error, Kendall's τ-b) and regression errors (MSE, MAE)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from corank.metrics.measure import measure
 
 @measure("disagreement", larger_is_better=False, fills_empty=False)
 def disagreement_error(judged: Judgements) -> PerQuery:
-    """Share of the pairs of different grade that are ordered wrongly, a predicted tie counting ½; NaN without one."""
+    """Share of wrongly ordered pairs among those of different grade, a predicted tie counting ½; NaN without a pair."""
     loss, pairs, _ = pair_counts(judged, judged.ranked.grades, 0.0)
     return PerQuery(ratio(loss, pairs), pairs)
 
@@ -23,8 +23,8 @@ def kpartite_error(judged: Judgements, alpha: float = 1.0) -> PerQuery:
     """
     R̂_α = (1/C) Σ_{l<m} Σ (m − l)^α [wrong + ½ tie], C the number of pairs with different grades l < m.
 
-    O(n log n) for α = 0 (the disagreement error) and α = 1; O(n K + n log n) for K grades otherwise. Grades
-    count with their values, so α > 0 makes an exchange of grades 4 and 0 worse than one of 1 and 0.
+    O(n log n) for α = 0 (the disagreement error) and α = 1; O(n K + n log n) for K grades otherwise. With α > 0,
+    exchanging grades 4 and 0 costs more than exchanging 1 and 0.
     """
     if alpha < 0.0:
         raise InputError(f"kpartite has alpha {alpha:g}; pass a number >= 0.")
@@ -37,7 +37,7 @@ def kendall_tau(judged: Judgements) -> PerQuery:
     """
     Kendall's τ-b: (right − wrong)/√(pairs that differ in grade · pairs that differ in score).
 
-    A query of one grade is NaN; equal scores for rows of several grades give 0, as no order was predicted.
+    NaN for a query with a single grade; 0 if all its scores are equal.
     """
     loss, pairs, ordered = pair_counts(judged, judged.ranked.grades, 0.0)
     # loss = wrong + tie/2 and right + wrong + tie = pairs, hence right − wrong = pairs − 2 loss
@@ -62,12 +62,10 @@ def pair_counts(
     judged: Judgements, grades: NDArray[np.float64], power: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """
-    Weighted loss, pairs that differ in grade, pairs that differ in score, of each query.
+    Return the weighted loss, the pairs that differ in grade, and the pairs that differ in score, of each query.
 
-    judged: grouped rows.
-    grades: grades of the rows of ``judged.ranked``.
+    grades: of the rows of ``judged.ranked``.
     power: the α of `kpartite_error`.
-    Returns: see `corank.core.pairs.inversions.pair_losses`.
     """
     out = judged.walk(pair_losses, grades, float(power), columns=(3,))
     return out[:, 0], out[:, 1], out[:, 2]
@@ -75,7 +73,7 @@ def pair_counts(
 
 def _errors(judged: Judgements) -> NDArray[np.float64]:
     if np.isneginf(judged.scores).any():
-        raise InputError("MSE and MAE need a score for every row; leave out the rows that were not retrieved.")
+        raise InputError("MSE and MAE need a score for every row, but some rows were not retrieved; leave these out.")
     return judged.grades - judged.scores
 
 

@@ -1,4 +1,4 @@
-"""Evaluate a run: documents retrieved for queries, held against judged documents by name, as trec_eval does."""
+"""evaluate_run: evaluate retrieved documents against judged documents, matched by name, as trec_eval does."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ def evaluate_run(
     """
     Evaluate a run against judgements, query by query.
 
-    As in trec_eval, only queries that are in both are evaluated, and a judged document that the run did not retrieve
-    counts among those it could have found. Queries and documents are matched by their names, as strings.
+    As in trec_eval, only queries in both files are evaluated, and judged documents that were not retrieved count for
+    recall and ideal orders. Ids of queries and documents are compared as strings.
 
     Parameters
     ----------
     qrels : path, Qrels or Collection
-        Judged documents: a TREC qrels file, what `corank.data.formats.trec.read_qrels` made of one, or a collection
-        that names its documents.
+        Judged documents: a TREC qrels file, the result of `corank.data.formats.trec.read_qrels`, or a collection with
+        document ids.
     run : path or Run
-        Retrieved documents: a TREC run file, or what `corank.data.formats.trec.read_run` made of one.
+        Retrieved documents: a TREC run file, or the result of `corank.data.formats.trec.read_run`.
     metrics : str or sequence of str
         Names such as ``nDCG@10``; see `corank.metrics.names.parse_metric`.
     convention : str or Convention
         One of `corank.metrics.conventions.CONVENTIONS`, such as "trec_eval", or your own.
     n_jobs : int, optional
-        Number of threads; every available processor by default.
+        Number of threads; all processors by default.
 
     Returns
     -------
@@ -56,19 +56,21 @@ def evaluate_run(
     >>> evaluate_run(folder / "qrels", folder / "run", "RR", convention="trec_eval").means
     {'RR': 0.5}
     """
-    its_name, judged_name = (
-        usual if isinstance(given, Run | Qrels | Collection) else str(given)
-        for given, usual in ((run, "the run"), (qrels, "the truth"))
+    run_name, qrels_name = (
+        default if isinstance(source, Run | Qrels | Collection) else str(source)
+        for source, default in ((run, "the run"), (qrels, "the qrels"))
     )
     found = run if isinstance(run, Run) else read_run(run)
     truth = qrels if isinstance(qrels, Qrels | Collection) else read_qrels(qrels)
     if truth.docids is None or truth.qid is None:
         missing = "documents" if truth.docids is None else "queries"
-        raise InputError(f"{judged_name} names no {missing}, so {its_name} cannot be matched; evaluate scores instead.")
+        raise InputError(
+            f"{qrels_name} has no ids of {missing}, so {run_name} cannot be matched; use evaluate with scores instead."
+        )
     names = np.array([str(query) for query in truth.qid.tolist()], dtype=object)
     in_truth, in_run = set(names.tolist()), set(found.qid.tolist())
     if not in_truth & in_run:
-        raise InputError(f"{its_name} and {judged_name} have no query in common; check that their query ids agree.")
+        raise InputError(f"{run_name} and {qrels_name} have no query in common; check that their query ids agree.")
     kept = np.array([query in in_truth for query in found.qid.tolist()])
     judged = ~np.isnan(truth.y) & np.array([query in in_run for query in names.tolist()])
     joined = join_run(

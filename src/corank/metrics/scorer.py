@@ -1,4 +1,4 @@
-"""A metric as a scorer for scikit-learn's model selection, with the query ids routed to it and to `predict`."""
+"""scorer: a metric as a scorer for scikit-learn's model selection, with query ids routed to it."""
 
 from __future__ import annotations
 
@@ -16,12 +16,9 @@ from corank.metrics.names import parse_metric
 
 
 @dataclass(frozen=True, repr=False)
-class Scorer:
+class MetricScorer:
     """
-    What `scorer` makes: a picklable function of an estimator and the rows to judge it by.
-
-    metric: what is computed.
-    convention: how it is read.
+    A picklable scorer; see `scorer`.
     """
 
     metric: Metric
@@ -31,19 +28,18 @@ class Scorer:
         self, estimator: Any, X: Any, y: ArrayLike, *, qid: ArrayLike | None = None, prior: ArrayLike | None = None
     ) -> float:
         """
-        Judge an estimator.
+        Return the mean over queries, negated if smaller is better.
 
-        estimator: A fitted ranker, regressor, pipeline of them, or search over them.
+        estimator: a fitted ranker, regressor, pipeline or search.
         qid (n_rows,): one query id per row; without it all rows are one query.
-        prior (n_rows,): scores known before learning.
-        Returns: the mean over queries, negated where smaller is better.
+        prior (n_rows,): prior scores.
         """
         import sklearn
 
-        # with routing on, a qid that was given would have come
+        # with routing on, None means that the caller has no qid
         if qid is None and not sklearn.get_config()["enable_metadata_routing"]:
             warnings.warn(
-                f"{self.metric} took all rows as one query, as no qid came; {how_to_pass_qid()}.", stacklevel=2
+                f"qid was not given, so {self.metric} treats all rows as one query; {how_to_pass_qid()}.", stacklevel=2
             )
         judged = Judgements.of(y, predict_with_qid(estimator, X, qid, prior), qid, self.convention)
         mean = self.metric.result(judged).mean
@@ -57,7 +53,7 @@ class Scorer:
         return f"scorer({str(self.metric)!r}, convention={self.convention.name!r})"
 
     def get_metadata_routing(self) -> Any:
-        """Tell scikit-learn that the scorer asks for `qid` and `prior`."""
+        """Request `qid` and `prior` from scikit-learn."""
         from sklearn.utils.metadata_routing import MetadataRequest
 
         request = MetadataRequest(owner=self)
@@ -66,28 +62,28 @@ class Scorer:
         return request
 
     def _accept_sample_weight(self) -> bool:
-        # scikit-learn asks this of every scorer where routing is off
+        # scikit-learn calls this if routing is off
         return False
 
 
-def scorer(metric: str, *, convention: str | Convention = "corank") -> Scorer:
+def scorer(metric: str, *, convention: str | Convention = "corank") -> MetricScorer:
     """
-    Make a scorer for `GridSearchCV`, `cross_validate` and the like that asks for `qid`.
+    Return a scorer for `GridSearchCV`, `cross_validate` and similar functions that requests `qid`.
 
-    The query ids go to the metric, and to those steps of a pipeline that ask for them, such as `QueryScaler`. Larger
-    is better for the scorer: errors such as ``disagreement`` come out negated, as scikit-learn does it. Metadata
-    routing must be on where `qid` is passed to a search: ``sklearn.set_config(enable_metadata_routing=True)``.
+    The query ids are routed to the metric and to pipeline steps that request them, such as `QueryScaler`. Errors such
+    as ``disagreement`` are negated, as usual in scikit-learn. Metadata routing must be on to pass `qid` to a search:
+    ``sklearn.set_config(enable_metadata_routing=True)``.
 
     Parameters
     ----------
     metric : str
-        A metric's name, such as ``nDCG@10``.
+        Name of a metric, such as ``nDCG@10``.
     convention : str or Convention
-        How the name is read.
+        Convention of the metric.
 
     Returns
     -------
-    Scorer
+    MetricScorer
         A callable ``scorer(estimator, X, y, qid=qid)``.
 
     Examples
@@ -97,4 +93,4 @@ def scorer(metric: str, *, convention: str | Convention = "corank") -> Scorer:
     >>> scorer("nDCG@10")(Ridge().fit(X, y), X, y, qid=qid)
     1.0
     """
-    return Scorer(parse_metric(metric), find_convention(convention))
+    return MetricScorer(parse_metric(metric), find_convention(convention))

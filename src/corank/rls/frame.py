@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
-from corank.metrics import Result, evaluate, parse_metric
+from corank.metrics import MetricResult, evaluate, parse_metric
 from corank.pairwise import Laplacian, QueryLaplacian, drawn_weight, weigh_queries
 from corank.rls.accuracy import Held, Sizes, level
 
@@ -154,7 +154,7 @@ class RowFrame(Frame):
         """Return the mean of a metric over the queries, for predictions H g."""
         return np.array([result.mean for result in self.results(held, metric)])
 
-    def results(self, held: Held, metric: str) -> Iterator[Result]:
+    def results(self, held: Held, metric: str) -> Iterator[MetricResult]:
         """Evaluate predictions H g query by query, one candidate after the other."""
         query = np.repeat(np.arange(self.n_queries), np.diff(self.starts))
         columns = zip(self.L.half_inverse(held.values).T, self._noise(held.noise).T, strict=True)

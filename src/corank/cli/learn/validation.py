@@ -13,7 +13,7 @@ from sklearn.base import clone
 from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
 from corank.metrics import scorer
-from corank.metrics.scorer import Scorer
+from corank.metrics.scorer import MetricScorer
 
 ALPHAS = tuple(10.0**power for power in range(-5, 2))
 """Weights of the penalty that are tried beside the model's own choice."""
@@ -52,7 +52,7 @@ class Validation:
         return value if self._judge.metric.measure.larger_is_better else -value
 
     @property
-    def _judge(self) -> Scorer:
+    def _judge(self) -> MetricScorer:
         return scorer(self.metric, convention=self.convention)
 
     def choose(self, ranker: Any, whole: Callable[[Any], Any], fit: Callable[[Any], None]) -> str:

@@ -1,4 +1,4 @@
-"""What an order earns: gains of grades, weighted by rank, for the first k rows or the whole list."""
+"""Discounted gains: gains of grades weighted by rank, for the first k rows or the whole list."""
 
 from __future__ import annotations
 
@@ -10,23 +10,22 @@ from corank.core.lists.top_k import EXPECTED, EXPONENTIAL, GIVEN, LINEAR, RELEVA
 from corank.errors import InputError
 from corank.metrics.judgements import Judgements
 
-# beyond this depth keeping the k best rows costs more than sorting all
+# beyond this depth, selecting the k best rows is slower than sorting all
 SELECT_AT_MOST = 64
-# 2^y is a finite number below this grade
+# 2^y is finite below this grade
 _GRADE_LIMIT = 1024.0
 
 
-def earnings(
+def discounted_gains(
     judged: Judgements, gain: int, discounts: NDArray[np.float64], threshold: float = 0.0
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """
     Sum discount(i) · gain(row of rank i) over the first ``len(discounts)`` ranks of each query.
 
-    judged: grouped rows.
-    gain: A gain code of `corank.core.lists.top_k`.
+    gain: gain code of `corank.core.lists.top_k`.
     discounts: weight of rank 1, 2, ...
-    threshold: the lowest grade with gain 1, for the code RELEVANT.
-    Returns: what the order earns (in ties by expectation: on average), and what the best order earns.
+    threshold: lowest grade with gain 1, for the code RELEVANT.
+    Returns: the sum for the predicted order (its expectation over ties, if so chosen), and for the ideal order.
     """
     ties = tie_code(judged)
     if len(discounts) <= SELECT_AT_MOST:
@@ -45,12 +44,10 @@ def earnings(
 
 def ranked_gain_values(judged: Judgements, gain: int, threshold: float = 0.0) -> NDArray[np.float64]:
     """
-    Gains of the rows in order of falling score.
+    Return the gains of the rows of ``judged.ranked``, in order of falling score.
 
-    judged: grouped rows.
-    gain: A gain code of `corank.core.lists.top_k`, all but BEST.
-    threshold: the lowest grade with gain 1, for the code RELEVANT.
-    Returns: one gain per row of ``judged.ranked``.
+    gain: gain code of `corank.core.lists.top_k` except BEST.
+    threshold: lowest grade with gain 1, for the code RELEVANT.
     """
     if gain == RELEVANT:
         return (judged.ranked.grades >= threshold).astype(np.float64)
@@ -60,20 +57,17 @@ def ranked_gain_values(judged: Judgements, gain: int, threshold: float = 0.0) ->
 
 def gradable(judged: Judgements, grades: NDArray[np.float64], gain: int) -> NDArray[np.float64]:
     """
-    Check that gains exist for these grades: none negative (or as the convention reads them), none too high.
+    Return grades ≥ 0; raise `InputError` for negative grades, unless the convention allows them, and for overflow.
 
-    judged: the rows the grades belong to.
-    grades: their grades, in any order.
+    grades: in any order.
     gain: EXPONENTIAL or LINEAR.
-    Returns: grades ≥ 0.
     """
     lowest, highest = judged.extremes
     ids = judged.ids[judged.sizes > 0]
     if gain == EXPONENTIAL and (highest >= _GRADE_LIMIT).any():
         at = int(np.argmax(highest))
         raise InputError(
-            f"y holds grade {highest[at]:g} in query {ids[at]}, whose gain 2^y - 1 is no finite number; "
-            "rescale the grades."
+            f"y has grade {highest[at]:g} in query {ids[at]}, whose gain 2^y - 1 is not finite; rescale the grades."
         )
     if not (lowest < 0).any():
         return grades
@@ -81,19 +75,13 @@ def gradable(judged: Judgements, grades: NDArray[np.float64], gain: int) -> NDAr
         return np.maximum(grades, 0.0)
     at = int(np.argmin(lowest))
     raise InputError(
-        f"y holds the negative grade {lowest[at]:g} in query {ids[at]}, but gains need grades >= 0; "
+        f"y has the negative grade {lowest[at]:g} in query {ids[at]}, but gains need grades >= 0; "
         "shift the grades, or use NaN for unjudged rows."
     )
 
 
 def discounts_of(judged: Judgements, cut: int | None) -> NDArray[np.float64]:
-    """
-    Weight of each rank of a list under the convention, as deep as any list goes.
-
-    judged: grouped rows.
-    cut: the last rank that counts.
-    Returns: weights of rank 1, 2, ...
-    """
+    """Return the weights of rank 1, 2, ... up to `cut` or the longest list, under the convention."""
     ranks = np.arange(1, depth(judged, cut) + 1, dtype=np.float64)
     if judged.convention.discount == "letor":
         return 1.0 / np.log2(np.maximum(ranks, 2.0))
@@ -101,22 +89,11 @@ def discounts_of(judged: Judgements, cut: int | None) -> NDArray[np.float64]:
 
 
 def depth(judged: Judgements, cut: int | None) -> int:
-    """
-    Return how deep a walk must go: to the cut, but not beyond the longest list.
-
-    judged: grouped rows.
-    cut: the last rank that counts.
-    Returns: at least 1.
-    """
+    """Return the last rank to visit: `cut`, or the length of the longest list if that is smaller; at least 1."""
     longest = max(int(judged.sizes.max(initial=1)), 1)
     return longest if cut is None else min(cut, longest)
 
 
 def tie_code(judged: Judgements) -> int:
-    """
-    Return how kernels treat ties; docid order is already the order of the rows.
-
-    judged: grouped rows.
-    Returns: A tie code of `corank.core.lists.top_k`.
-    """
+    """Return the tie code of `corank.core.lists.top_k`; rows are already sorted by docid if ties need it."""
     return EXPECTED if judged.convention.ties == "expectation" else GIVEN

@@ -6,7 +6,7 @@ import pytest
 from corank.core.lists.top_k import EXPONENTIAL, LINEAR, RELEVANT
 from corank.errors import InputError
 from corank.metrics import CONVENTIONS, evaluate
-from corank.metrics import earnings as room
+from corank.metrics import gains as module
 from corank.metrics.judgements import Judgements
 
 
@@ -17,10 +17,10 @@ def test_selecting_and_sorting_agree(monkeypatch, convention, gain):
     qid = rng.integers(0, 40, 2000)
     y, scores = rng.integers(0, 5, 2000).astype(float), rng.integers(0, 12, 2000).astype(float)
     judged = Judgements.of(y, scores, qid, CONVENTIONS[convention], retrieved=rng.random(2000) < 0.9)
-    discounts = room.discounts_of(judged, 10)
-    selected = room.earnings(judged, gain, discounts, 2.0)
-    monkeypatch.setattr(room, "SELECT_AT_MOST", 0)
-    for one, other in zip(selected, room.earnings(judged, gain, discounts, 2.0), strict=True):
+    discounts = module.discounts_of(judged, 10)
+    selected = module.discounted_gains(judged, gain, discounts, 2.0)
+    monkeypatch.setattr(module, "SELECT_AT_MOST", 0)
+    for one, other in zip(selected, module.discounted_gains(judged, gain, discounts, 2.0), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12)
 
 
