@@ -80,7 +80,7 @@ def test_values_cannot_be_changed():
 
 
 def test_no_metric_is_an_error():
-    with pytest.raises(InputError, match="metrics is empty; name at least one"):
+    with pytest.raises(InputError, match="metrics is empty; pass at least one"):
         evaluate([1], [1], metrics=[])
 
 

@@ -47,6 +47,6 @@ def test_trec_eval_counts_negative_grades_as_nothing():
 
 
 def test_grades_whose_gain_is_infinite_are_refused():
-    with pytest.raises(InputError, match=r"grade 5000 in query 0, whose gain 2\^y - 1 is no finite number"):
+    with pytest.raises(InputError, match=r"grade 5000 in query 0, whose gain 2\^y - 1 is not finite"):
         evaluate([5000, 0], [1, 2], None, "nDCG@10")
     assert evaluate([5000, 0], [1, 2], None, "nDCG@10", convention="sklearn")["nDCG@10"].mean < 1.0

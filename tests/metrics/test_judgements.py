@@ -61,8 +61,8 @@ def test_scores_beyond_single_precision_are_not_taken_for_missing_rows():
         (([0, 1, 0, 1], [0, 1, 2, 3], [2, 2]), {}, "these look like group sizes"),
         (([0, 1], [0, 1]), {"convention": "trec_eval"}, "orders ties by document id; pass docids"),
         (([0, 1], [0, 1]), {"convention": "trec_eval", "docids": ["a"]}, r"docids has shape \(1,\) for 2 rows"),
-        (([0, 1], [0, 1]), {"retrieved": [1, 0]}, "pass one True or False per row"),
-        (([0, 1], [0, 1]), {"retrieved": [True]}, "pass one True or False per row"),
+        (([0, 1], [0, 1]), {"retrieved": [1, 0]}, "pass 2 booleans, one per row"),
+        (([0, 1], [0, 1]), {"retrieved": [True]}, "pass 2 booleans, one per row"),
     ],
 )
 def test_bad_input_is_named(arguments, options, message):

@@ -59,7 +59,7 @@ def test_the_call_takes_its_parameters_and_refuses_others(problem, measure):
         name = f"{measure.name}({key}={values[key]})" + ("" if k is None else "@4")
         assert measure(*problem, k=k, **{key: values[key]}) == metrics.evaluate(*problem, name)[name].mean
     (other,) = [key for key in ("alpha", "max_grade") if key not in dict(measure.params)][:1]
-    with pytest.raises(InputError, match=f"has the parameter {other!r}, which {measure.name} does not know"):
+    with pytest.raises(InputError, match=f"has the parameter {other!r}, which {measure.name} does not have"):
         measure(*problem, k=k, **{other: 1.0})
 
 
@@ -71,7 +71,7 @@ def test_it_survives_pickling_as_itself(measure):
 def test_depths_are_checked(problem):
     with pytest.raises(InputError, match="recall needs a depth; pass k=10, for example"):
         metrics.recall(*problem)
-    with pytest.raises(InputError, match="'auc' has a depth, but AUC reads whole lists"):
+    with pytest.raises(InputError, match="'auc' has a depth, but AUC has none"):
         metrics.auc(*problem, k=3)
     for k in (0, -1, 2.5):
         with pytest.raises(InputError, match=f"'ndcg' has the depth {k}; pass a whole number"):

@@ -70,9 +70,9 @@ def test_a_collection_is_matched_by_document(tmp_path):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("1 qid:1 1:1", "the truth names no documents, so .*run cannot be matched; evaluate scores instead"),
-        ("1 1:1 # a", "the truth names no queries, so .*run cannot be matched"),
-        ("1 qid:9 1:1 # a", "run and the truth have no query in common; check that their query ids agree"),
+        ("1 qid:1 1:1", "the qrels has no ids of documents, so .*run cannot be matched; use evaluate with scores"),
+        ("1 1:1 # a", "the qrels has no ids of queries, so .*run cannot be matched"),
+        ("1 qid:9 1:1 # a", "run and the qrels have no query in common; check that their query ids agree"),
     ],
 )
 def test_what_cannot_be_matched_is_said(files, tmp_path, line, message):

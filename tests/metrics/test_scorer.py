@@ -113,7 +113,9 @@ def test_a_search_that_cannot_hand_on_qid_says_so(problem):
     X, y, qid = problem
     splits = list(GroupKFold(3).split(X, y, qid))
     search = GridSearchCV(SPD(alpha=1.0, random_state=0), {}, scoring=scorer("AP"), cv=splits, error_score="raise")
-    with pytest.warns(UserWarning, match=r"AP took all rows as one query.*enable_metadata_routing=True.*QuerySearchCV"):
+    with pytest.warns(
+        UserWarning, match=r"AP treats all rows as one query.*enable_metadata_routing=True.*QuerySearchCV"
+    ):
         search.fit(X, y, qid=qid)
     search.set_params(cv=QueryKFold(3))
     with pytest.raises(

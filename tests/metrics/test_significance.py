@@ -90,7 +90,7 @@ def test_ids_are_matched_as_text_where_one_side_has_numbers():
     # 1 and "1" are two queries of one evaluation: text cannot tell them apart
     both = evaluate(y[:4], scores[:4], [1, 1, "1", "1"], "RR")
     assert compare(both, both, "RR").difference == 0.0
-    with pytest.raises(InputError, match="have 2 and 2 queries, such as 1"):
+    with pytest.raises(InputError, match="have 2 and 2 queries, and query 1 is in one of them only"):
         compare(both, evaluate(y[:4], scores[:4], [1, 1, 3, 3], "RR"), "RR")
 
 
@@ -98,9 +98,11 @@ def test_bad_input_is_named():
     base, other = evaluations()
     with pytest.raises(InputError, match="AP was not evaluated; there are nDCG@5; evaluate both rankings with it"):
         compare(base, other, "AP")
-    with pytest.raises(InputError, match="follow the conventions 'corank' and 'letor4'; evaluate both under one"):
+    with pytest.raises(
+        InputError, match="follow the conventions 'corank' and 'letor4'; evaluate both under the same one"
+    ):
         compare(base, evaluations(convention="letor4")[1], "nDCG@5")
-    with pytest.raises(InputError, match="have 60 and 50 queries, such as 50, which only one of them has"):
+    with pytest.raises(InputError, match="have 60 and 50 queries, and query 50 is in one of them only"):
         compare(base, evaluations(n_queries=50)[1], "nDCG@5")
     with pytest.raises(InputError, match="have 50 and 60 queries; evaluate both on the same rows"):
         compare(evaluations(n_queries=50)[1], base, "nDCG@5")
@@ -158,7 +160,7 @@ def test_any_number_of_runs_is_compared_with_a_base_or_each_with_each():
 
 def test_what_cannot_be_compared_is_said():
     base, other = evaluations()
-    with pytest.raises(InputError, match="1 evaluations came, and it takes two to compare"):
+    with pytest.raises(InputError, match="evaluations has 1 entries; pass at least two"):
         compare_runs({"a": base}, "nDCG@5")
-    with pytest.raises(InputError, match="base is 'c', which is no evaluation that came"):
+    with pytest.raises(InputError, match="base is 'c', which is not among the evaluations"):
         compare_runs({"a": base, "b": other}, "nDCG@5", base="c")

@@ -89,8 +89,8 @@ def test_a_table_without_queries(says, made, tmp_path):
     ("words", "message"),
     [
         (["--models", "lcar"], "there is no model 'lcar'; did you mean 'lcra'"),
-        (["--budget", "soon"], "--budget is 'soon'; write a length of time such as 90s"),
-        (["--unscored", "-1", "--unscored", "-2"], "--unscored names 2 labels"),
+        (["--budget", "soon"], "--budget is 'soon'; pass a duration such as 90s"),
+        (["--unscored", "-1", "--unscored", "-2"], "--unscored has 2 labels"),
         (["--prior", "99"], "--prior names feature 99, but the data has 10"),
         (["--metric", "nDGC@10"], "nDGC"),
         (["--unscored", "nowhere.txt"], "nowhere.txt"),
@@ -124,7 +124,7 @@ def test_a_wrong_name_is_told_before_anything_heavy_is_imported(text, tmp_path, 
 def test_preferences_alone_are_refused(tmp_path):
     (tmp_path / "pairs.csv").write_text("winner,loser\na,b\nb,c\n")
     result = CliRunner().invoke(app, ["compare", str(tmp_path / "pairs.csv")])
-    assert "pairs.csv holds preferences only, and methods are judged by scores" in str(result.exception)
+    assert "pairs.csv holds preferences only, but methods are evaluated by scores" in str(result.exception)
 
 
 def test_without_time_there_is_what_needs_none(text, tmp_path):
@@ -153,7 +153,7 @@ def test_an_interrupt_says_that_nothing_is_lost(text, tmp_path, monkeypatch):
     monkeypatch.setattr("corank.evaluation.compare.compare", stop)
     result = CliRunner().invoke(app, ["compare", str(text), "-o", str(tmp_path / "out")])
     assert result.exit_code == 130
-    assert "the same command goes on" in result.output
+    assert "Run the same command to continue" in result.output
 
 
 def test_times_and_pools_are_read():

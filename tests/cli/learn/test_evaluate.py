@@ -159,8 +159,8 @@ def test_a_run_is_compared_with_scores_though_its_ids_are_text(files, turned):
         ("1\n\n3\n4\n5\n6\n7\n", r"scores.txt has 6 scores for 7 rows"),
         ("1\n1_0\n3\n4\n5\n6\n7\n", r"line 2, column 1: expected a finite number as the score, found '1_0'"),
         ("1\r2\r3\r4\r5\r6\r7\r", r"found a carriage return alone"),
-        ("1 2 3\n", r"has 3 columns; expected one score a line, as corank rank writes it, or a TREC run"),
-        ("1 qid:1 1:2\n", r"scores.txt is LETOR text, not predictions; name the truth first"),
+        ("1 2 3\n", r"has 3 columns; expected one score per line, as corank rank writes it, or a TREC run"),
+        ("1 qid:1 1:2\n", r"scores.txt is LETOR text, not predictions; pass the truth first"),
         ("\n\n", r"scores.txt has no rows"),
         ("9 Q0 a 1 1 tag\n", r"have no query in common"),
     ],
@@ -176,7 +176,9 @@ def test_bad_predictions_are_named_and_nothing_is_written(files, content, messag
 def test_a_run_needs_documents_in_the_truth(files):
     (files / "truth.txt").write_text("1 qid:1 1:1\n")
     (files / "run").write_text("1 Q0 a 1 1 tag\n")
-    with pytest.raises(InputError, match=r"names no documents, so the run .* cannot be matched; pass a score file"):
+    with pytest.raises(
+        InputError, match=r"has no ids of documents, so the run .* cannot be matched; pass a score file"
+    ):
         run(files / "truth.txt", files / "run")
 
 

@@ -67,7 +67,7 @@ def test_a_document_of_several_queries_is_that_of_the_query_of_both(says, made, 
     said = json.loads(says("explain", model, tmp_path / "again.txt", "--pair", "a", "c", "--json"))
     f = corank.load(model).predict(made.X[:4])
     assert said["difference"] == pytest.approx(f[2] - f[3])
-    with pytest.raises(InputError, match="has document 'a' in several rows, such as 1, 3; name rows by their numbers"):
+    with pytest.raises(InputError, match="has document 'a' in several rows, such as 1, 3; pass row numbers instead"):
         says("explain", model, tmp_path / "again.txt", "--pair", "a", "a")
 
 
@@ -84,10 +84,10 @@ def test_a_picture(says, model, text, tmp_path, suffix):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--pair", "0", "1"], "has no row '0'; name a document of its, or a row from 1 to 240 with --pair"),
+        (["--pair", "0", "1"], "has no row '0'; pass a document id or a row number from 1 to 240 to --pair"),
         (["--pair", "1", "nobody"], "has no row 'nobody'"),
         (["--pair", "1", "241"], "has no row '241'"),
-        (["--pair", "1", "2", "--plot", "why.gif"], "--plot is 'why.gif'; name a file that ends in .png or .svg"),
+        (["--pair", "1", "2", "--plot", "why.gif"], "--plot is 'why.gif'; pass a file name that ends in .png or .svg"),
     ],
 )
 def test_what_cannot_be_explained_gets_one_sentence(says, model, text, words, sentence):

@@ -5,7 +5,7 @@ import gzip
 import numpy as np
 import pytest
 
-from corank.cli.learn.predictions import hold_against, read_truth
+from corank.cli.learn.predictions import evaluate_predictions, read_truth
 from corank.data.formats.trec import read_qrels
 from corank.errors import InputError
 
@@ -42,7 +42,7 @@ def test_leading_comments_and_compression_do_not_hide_the_kind(tmp_path):
     with gzip.open(tmp_path / "scores.gz", "wt") as file:
         file.write("0.5")
     truth = read_truth(tmp_path / "truth.txt.gz", None)
-    found = hold_against(tmp_path / "truth.txt.gz", tmp_path / "scores.gz", truth, ["RR"], "corank")
+    found = evaluate_predictions(tmp_path / "truth.txt.gz", tmp_path / "scores.gz", truth, ["RR"], "corank")
     assert (found.query_ids.tolist(), found["RR"].mean) == ([7], 1.0)
 
 

@@ -11,7 +11,7 @@ from scipy.stats import binom
 
 from corank.errors import InputError
 from corank.evaluation.bounds import Bound, finite_class, kpartite_interval, linear_class
-from corank.evaluation.bounds.hoeffding import hoeffding_end
+from corank.evaluation.bounds.bound import hoeffding_end
 from corank.evaluation.bounds.kpartite import log_orders
 
 RNG = np.random.default_rng(0)
@@ -76,7 +76,7 @@ def test_queries_against_every_pair(power):
         assert n * entropy(bound.error / 2**power, end / 2**power) == pytest.approx(math.log(2 / 0.2))
         assert abs(end - bound.error) < 2**power * math.sqrt(math.log(2 / 0.2) / (2 * n))
     assert dict(bound.parts)["queries"] == n
-    assert any("1 rows without a grade" in text for text in bound.assumptions)
+    assert any("1 unjudged rows" in text for text in bound.assumptions)
 
 
 def entropy(a, p):
@@ -217,13 +217,13 @@ def test_single_precision_and_lists():
         ({"delta": 1}, "delta is 1; pass a number above 0 and below 1"),
         ({"power": -1}, "power is -1; pass a number of at least 0"),
         ({"n_models": 0}, "n_models is 0; pass a whole number of at least 1"),
-        ({"y": [1, 1, 1]}, "none of the 3 judged rows has one of another grade beside it"),
-        ({"y": [1, np.nan, np.nan]}, "none of the 1 judged rows"),
-        ({"y": [np.nan] * 3}, "none of the 0 judged rows"),
-        ({"qid": [1, 2, 3]}, "none of the 3 judged rows has one of another grade beside it"),
+        ({"y": [1, 1, 1]}, "no two of the 3 judged rows of a query have different grades"),
+        ({"y": [1, np.nan, np.nan]}, "no two of the 1 judged rows"),
+        ({"y": [np.nan] * 3}, "no two of the 0 judged rows"),
+        ({"qid": [1, 2, 3]}, "no two of the 3 judged rows of a query have different grades"),
         ({"y": [0, 1]}, "y has 2 grades and scores has 3 numbers"),
         ({"scores": [0, 1, np.nan]}, "scores is NaN at row 2"),
-        ({"y": [0, 1e200, 0], "power": 2}, "differences of grades up to 1e.200 overflow"),
+        ({"y": [0, 1e200, 0], "power": 2}, "differences of grades of up to 1e.200 overflow"),
     ],
 )
 def test_what_cannot_be_bounded_gets_one_sentence(given, sentence):

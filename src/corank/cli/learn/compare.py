@@ -1,4 +1,4 @@
-"""`corank compare`: find out which ranker to use on a file, and save it."""
+"""`corank compare`: choose a ranker for a file by cross-validation, and save it."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from corank.evaluation.compare import MethodOutcome, Study
 
 INTERRUPTED = 130
-"""What a shell says of a command that Ctrl-C ended."""
+"""Exit code after Ctrl-C."""
 
 QUICK_FOLDS, QUICK_SHARES = 3, (0.1, 0.5)
-"""What ``--quick`` takes."""
+"""Folds and shares of the learning curve with ``--quick``."""
 
 
 def compare(
@@ -29,41 +29,46 @@ def compare(
         str | None,
         typer.Option(
             "--models",
-            help="Methods with commas: rankrls, crr, lcra, lightgbm, ...; seven by default.",
+            help="Methods, separated by commas: rankrls, crr, lcra, lightgbm, ...; seven by default.",
             show_default=False,
         ),
     ] = None,
     unscored: Annotated[
         list[str] | None,
         typer.Option(
-            help="A file of rows without judgements to learn from too, or the label that marks an unscored row, such "
-            "as -1; repeat it.",
+            help="File of unjudged rows for semi-supervised methods, or label that marks an unscored row, such as -1; "
+            "repeatable.",
             metavar="POOL",
         ),
     ] = None,
     prior: Annotated[
         str | None,
         typer.Option(
-            help="Features whose mean orders rows before anything is learnt, such as BM25's 21-25; rankers learn what "
-            "they lack.",
+            help="Features whose mean is the prior score, such as 21-25 for BM25; rankers are fitted on top of it.",
             metavar="FEATURES",
         ),
     ] = None,
-    budget: Annotated[
-        str | None, typer.Option(help="Time after which no more is learnt: 90s, 10m, 1h.", metavar="TIME")
-    ] = None,
+    budget: Annotated[str | None, typer.Option(help="Time limit: 90s, 10m, 1h.", metavar="TIME")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Four methods, three folds, a short learning curve.")] = False,
     metrics: Annotated[
         list[str] | None,
         typer.Option(
-            "--metric", "-m", help="Such as nDCG@10, AP, P@5, RR; the first one chooses; repeat it.", show_default=False
+            "--metric",
+            "-m",
+            help="Metric such as nDCG@10, AP, P@5, RR; the first one chooses; repeatable.",
+            show_default=False,
         ),
     ] = None,
     convention: Annotated[
-        str, typer.Option("--convention", "-c", help="corank, letor4, letor3, trec_eval, sklearn or lightgbm.")
+        str,
+        typer.Option(
+            "--convention", "-c", help="Convention of metrics: corank, letor4, letor3, trec_eval, sklearn or lightgbm."
+        ),
     ] = "corank",
-    folds: Annotated[int | None, typer.Option(min=2, help="Outer folds.  [default: 5]", show_default=False)] = None,
-    curve: Annotated[bool, typer.Option("--curve/--no-curve", help="Whether to draw the learning curve.")] = True,
+    folds: Annotated[
+        int | None, typer.Option(min=2, help="Number of outer folds.  [default: 5]", show_default=False)
+    ] = None,
+    curve: Annotated[bool, typer.Option("--curve/--no-curve", help="Whether to compute the learning curve.")] = True,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -73,13 +78,13 @@ def compare(
             help="Folder for results, report and model; a second run continues there.",
         ),
     ] = None,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Processes; by default every processor, at most 4.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of every random choice.")] = 0,
-    as_json: Json = False,
-    label: Annotated[str, typer.Option(help="Column of scores in a table.")] = "label",
-    qid: Annotated[
-        str | None, typer.Option(help="'none' ignores query ids; otherwise the id column of a table.")
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Number of processes; all processors by default, at most 4.")
     ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
+    as_json: Json = False,
+    label: Annotated[str, typer.Option(help="Label column of a table.")] = "label",
+    qid: Annotated[str | None, typer.Option(help="Query id column of a table; 'none' ignores query ids.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the study of other data in the folder.")] = False,
 ) -> None:
     """Compare rankers by nested cross-validation over queries, choose one, and save it; a second run continues."""
@@ -90,7 +95,7 @@ def compare(
 
     seconds = None if budget is None else parse_time(budget)
     marker, pools = parse_unscored(unscored or [])
-    # a wrong name is told before what takes a second to import
+    # report a missing file before slow imports
     for path in (*data, *pools):
         require_exists(path)
 
@@ -106,7 +111,7 @@ def compare(
 
     known = None if prior is None else parse_features(prior, "--prior")
     names = [name.strip() for name in models.split(",")] if models else QUICK if quick else DEFAULT
-    # a typing error is told before a large file is read
+    # report a misspelt name before a large file is read
     find_methods(names, None)
     find_convention(convention)
     for metric in metrics or ():
@@ -130,7 +135,7 @@ def compare(
             command=shlex.join(["corank", *sys.argv[1:]]),
         )  # fmt: skip
     except KeyboardInterrupt:
-        typer.echo(f"corank: interrupted; {folder} keeps what was learnt, and the same command goes on.", err=True)
+        typer.echo(f"corank: interrupted; the results are in {folder}. Run the same command to continue.", err=True)
         raise typer.Exit(INTERRUPTED) from None
     written = [*write(study, folder, overwrite=True), *([study.model] if study.model else [])]
     if as_json:
@@ -140,16 +145,13 @@ def compare(
         files = [STUDY, *(path.name for path in written if path.suffix != ".svg")]
         typer.echo(f"wrote {', '.join(str(folder / name) for name in files)}; {study.seconds:.0f} s")
     if not study.winner:
-        typer.echo("corank: no method was done with all folds, so nothing was chosen.", err=True)
+        typer.echo("corank: no method finished all folds, so there is no winner.", err=True)
         raise typer.Exit(1)
 
 
 def parse_time(text: str) -> float:
     """
-    Read a length of time.
-
-    text: a number of seconds, or numbers with units: 90, 90s, 10m, 1h30m.
-    Returns: seconds.
+    Parse a duration such as 90, 90s, 10m or 1h30m; return seconds.
 
     >>> parse_time("90"), parse_time("10m"), parse_time("1h30m")
     (90.0, 600.0, 5400.0)
@@ -163,15 +165,13 @@ def parse_time(text: str) -> float:
     parts = re.findall(r"(\d+(?:\.\d+)?)([hms]?)", text.strip().lower()) if found else []
     seconds = sum(float(size) * units[unit] for size, unit in parts)
     if not seconds > 0:
-        raise InputError(f"--budget is {text!r}; write a length of time such as 90s, 10m or 1h30m.")
+        raise InputError(f"--budget is {text!r}; pass a duration such as 90s, 10m or 1h30m.")
     return seconds
 
 
-def parse_unscored(given: list[str]) -> tuple[float | None, list[Path]]:
+def parse_unscored(values: list[str]) -> tuple[float | None, list[Path]]:
     """
-    Tell labels that mark unscored rows from files of rows without judgements.
-
-    Returns: the label, None where there is none, and the files.
+    Separate the label that marks unscored rows, or None, from files of unjudged rows.
 
     >>> parse_unscored(["-1", "pool.txt"])
     (-1.0, [PosixPath('pool.txt')])
@@ -180,20 +180,18 @@ def parse_unscored(given: list[str]) -> tuple[float | None, list[Path]]:
 
     labels: list[float] = []
     files: list[Path] = []
-    for text in given:
+    for text in values:
         try:
             labels.append(float(text))
         except ValueError:
             files.append(Path(text))
     if len(labels) > 1:
-        raise InputError(
-            f"--unscored names {len(labels)} labels; one marks unscored rows, what else is named is a file."
-        )
+        raise InputError(f"--unscored has {len(labels)} labels; pass at most one label, and files.")
     return (labels[0] if labels else None), files
 
 
 def refuse_preferences(source: TextFile | Path) -> None:
-    """Raise one sentence where a file names winners and losers, by which nothing can be judged."""
+    """Raise `InputError` if a file holds preferences instead of scores."""
     from corank.data.formats.read import detect_format
     from corank.errors import InputError
 
@@ -202,18 +200,18 @@ def refuse_preferences(source: TextFile | Path) -> None:
     names = {name.strip() for name in source.first_line().decode(errors="replace").lower().split(",")}
     if {"winner", "loser"} <= names:
         raise InputError(
-            f"{source} holds preferences only, and methods are judged by scores; pass rows with a score each."
+            f"{source} holds preferences only, but methods are evaluated by scores; pass rows with scores."
         )
 
 
 def show_study(study: Study) -> None:
-    """Print the leaderboard, the verdict, and what a reader has to know."""
+    """Print the leaderboard, the verdict and the notes."""
     from corank.cli.tables import screen, show
     from corank.tables import ReportTable
 
     console = screen()
     data = study.data
-    pool = f", beside {data.n_pool_rows} unscored rows of a pool" if data.n_pool_rows else ""
+    pool = f", {data.n_pool_rows} further unscored rows" if data.n_pool_rows else ""
     console.print(
         f"{data.name}: {data.n_rows} rows in {data.n_queries} queries, {data.n_features} features, "
         f"{data.n_rows - data.n_unscored_rows} scored{pool}; {study.folds} folds of whole queries, convention "
@@ -230,14 +228,14 @@ def show_study(study: Study) -> None:
     for one in study.outcomes:
         if one.error:
             console.print(f"- {one.title} failed: {one.error}")
-    for said in study.notes:
-        console.print(f"- {said}")
+    for note in study.notes:
+        console.print(f"- {note}")
     if study.winner:
         console.print(study.rule, style="dim")
 
 
 def _row(one: MethodOutcome, study: Study, p_values: dict[str, float]) -> tuple[str | float | None, ...]:
-    """Make a line of the leaderboard."""
+    """Return a row of the leaderboard."""
     others, cost = study.metrics[1:3], (one.fit_seconds, one.peak_bytes / 1e6)
     if one.evaluation is None:
         return (one.title, None, "failed" if one.error else "no time", None, *(None for _ in others), None, None)

@@ -1,4 +1,4 @@
-"""`corank evaluate`: hold scores or a run against grades, under a named convention."""
+"""`corank evaluate`: metrics of scores or of a run under a named convention."""
 
 from __future__ import annotations
 
@@ -15,30 +15,35 @@ if TYPE_CHECKING:
 
 def evaluate(
     truth: Annotated[Path, typer.Argument(help="Grades: LETOR text, store, Parquet, CSV, or TREC qrels; - is stdin.")],
-    predictions: Annotated[Path, typer.Argument(help="One score a line, aligned with TRUTH, or a TREC run file.")],
+    predictions: Annotated[Path, typer.Argument(help="Scores, one per line, aligned with TRUTH, or a TREC run file.")],
     metrics: Annotated[
         list[str] | None,
-        typer.Option("--metric", "-m", help="Such as nDCG@10, AP, P@5, RR; repeat it; by default nDCG@10 and AP."),
+        typer.Option(
+            "--metric", "-m", help="Metric such as nDCG@10, AP, P@5, RR; repeatable.  [default: nDCG@10 and AP]"
+        ),
     ] = None,
     convention: Annotated[
-        str, typer.Option("--convention", "-c", help="corank, letor4, letor3, trec_eval, sklearn or lightgbm.")
+        str,
+        typer.Option(
+            "--convention", "-c", help="Convention of metrics: corank, letor4, letor3, trec_eval, sklearn or lightgbm."
+        ),
     ] = "corank",
     compare: Annotated[
         list[Path] | None,
-        typer.Option(help="Other predictions for TRUTH: a paired test against PREDICTIONS; repeat it."),
+        typer.Option(help="Other predictions for TRUTH, tested against PREDICTIONS, paired by query; repeatable."),
     ] = None,
     per_query: Annotated[
-        Path | None, typer.Option(help="Write one line a query, columns parted by tabs.", metavar="FILE")
+        Path | None, typer.Option(help="Tab-separated file of values, one line per query.", metavar="FILE")
     ] = None,
     as_json: Json = False,
     unscored: Annotated[float | None, typer.Option(help="Grade that marks an unjudged row, such as -1.")] = None,
-    label: Annotated[str, typer.Option(help="Column of scores in a table.")] = "label",
-    qid: Annotated[str | None, typer.Option(help="Column of query ids in a table.  [default: qid]")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the bootstrap of --compare.")] = 0,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing file of --per-query.")] = False,
+    label: Annotated[str, typer.Option(help="Label column of a table.")] = "label",
+    qid: Annotated[str | None, typer.Option(help="Query id column of a table.  [default: qid]")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of the bootstrap of --compare.")] = 0,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing --per-query file.")] = False,
 ) -> None:
-    """Measure how good a ranking is, and test whether others differ."""
-    from corank.cli.learn.predictions import hold_against, read_truth
+    """Compute metrics of a ranking, and test the difference from other rankings."""
+    from corank.cli.learn.predictions import evaluate_predictions, read_truth
     from corank.data.formats.compressed import require_text_place
     from corank.data.problem.queries import Queries
     from corank.errors import InputError
@@ -47,19 +52,19 @@ def evaluate(
     if per_query is not None:
         require_text_place(per_query, overwrite=force)
     judged, names = read_truth(truth, unscored, label, qid), metrics or ["nDCG@10", "AP"]
-    evaluation = hold_against(truth, predictions, judged, names, convention)
+    evaluation = evaluate_predictions(truth, predictions, judged, names, convention)
     runs = {str(predictions): evaluation}
     for other in compare or ():
         if str(other) in runs:
-            raise InputError(f"{other} came twice; name each file of predictions once.")
-        runs[str(other)] = hold_against(truth, other, judged, names, convention)
+            raise InputError(f"{other} was passed twice; pass each file of predictions once.")
+        runs[str(other)] = evaluate_predictions(truth, other, judged, names, convention)
     tests: list[PairedTest] = []
     if len(runs) > 1:
         for name in evaluation:
             tests += compare_runs(runs, name, base=str(predictions), random_state=seed)
     if per_query is not None:
         _write_per_query(per_query, evaluation, force)
-    # judged queries for which a run has nothing
+    # judged queries without retrieved documents
     n_absent = len(Queries.of(judged.qid, len(judged.y))) - evaluation.n_queries
     (_print_json if as_json else _print_tables)(evaluation, tests, n_absent)
 

@@ -1,4 +1,4 @@
-"""`corank explain`: why a saved model scores one row above another."""
+"""`corank explain`: contributions to the difference of two scores of a saved model."""
 
 from __future__ import annotations
 
@@ -22,25 +22,23 @@ def explain(
     ],
     pair: Annotated[
         tuple[str, str],
-        typer.Option(help="Two rows: document ids, or numbers from 1.", metavar="A B", show_default=False),
+        typer.Option(help="Two rows: document ids, or 1-based row numbers.", metavar="A B", show_default=False),
     ],
-    top: Annotated[int | None, typer.Option(min=1, help="How many contributions to list.  [default: 10]")] = None,
+    top: Annotated[int | None, typer.Option(min=1, help="Number of contributions to list.  [default: 10]")] = None,
     as_json: Json = False,
     plot: Annotated[
-        Path | None, typer.Option(help="PNG or SVG file for a picture of them.", dir_okay=False, metavar="FILE")
+        Path | None, typer.Option(help="PNG or SVG file for a plot.", dir_okay=False, metavar="FILE")
     ] = None,
     label: Annotated[
-        str | None, typer.Option(help="Column of a table that is no feature; 'label', where there is one.")
+        str | None, typer.Option(help="Label column of a table, excluded from the features.  [default: label]")
     ] = None,
-    qid: Annotated[
-        str | None, typer.Option(help="'none' ignores query ids; otherwise the id column of a table.")
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing file of --plot.")] = False,
+    qid: Annotated[str | None, typer.Option(help="Query id column of a table; 'none' ignores query ids.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing plot.")] = False,
 ) -> None:
     """
-    Say exactly why a model scores one row above another.
+    Explain why a model scores one row above another.
 
-    Contributions of columns, or of training rows, that add up to the difference: corank explain m.safetensors rows.txt
+    The contributions of columns, or of training rows, add up to the difference: corank explain m.safetensors rows.txt
     --pair 3 8
     """
     from corank.cli.learn.models import layout_of
@@ -53,18 +51,18 @@ def explain(
 
     if plot is not None:
         if plot.suffix.lower() not in (".png", ".svg"):
-            raise InputError(f"--plot is {str(plot)!r}; name a file that ends in .png or .svg.")
+            raise InputError(f"--plot is {str(plot)!r}; pass a file name that ends in .png or .svg.")
         require_place(plot, overwrite=force)
     ranker = load(model)
     if not hasattr(ranker, "predict") or isinstance(getattr(ranker, "steps", [("", ranker)])[-1][1], LabelRanker):
-        raise InputError(f"{model} holds a {type(ranker).__name__}, which does not score rows; pass a ranker of rows.")
+        raise InputError(f"{model} holds a {type(ranker).__name__}, which does not score rows; pass a ranker.")
     wanted = getattr(ranker, "n_features_in_", None)
     sources = [open_source(one) for one in data]
     rows = read(sources, y=label, qid=False if qid == "none" else qid, n_features=wanted, layout=layout_of(ranker))
     if wanted not in (None, rows.X.shape[1]):
         raise InputError(
             f"{sources[0]} has {rows.X.shape[1]} features, but {model} was fitted on {wanted}; "
-            "explain rows of the features it knows."
+            "pass rows with the same features."
         )
     chosen = _rows_of(pair, rows, str(sources[0]))
     found = explained(
@@ -82,7 +80,7 @@ def explain(
 
 
 def _rows_of(pair: tuple[str, str], rows: Collection, source: str) -> tuple[int, int]:
-    """Find the two rows; of documents that several queries have, those of the one query that has both."""
+    """Return the two rows; a document of several queries is taken from the one query that has both."""
     first, second = (_candidates(name, rows, source) for name in pair)
     if len(first) == len(second) == 1:
         return first[0], second[0]
@@ -93,7 +91,7 @@ def _rows_of(pair: tuple[str, str], rows: Collection, source: str) -> tuple[int,
 
     shown = ", ".join(str(row + 1) for row in (first if len(first) > 1 else second)[:5])
     name = pair[0] if len(first) > 1 else pair[1]
-    raise InputError(f"{source} has document {name!r} in several rows, such as {shown}; name rows by their numbers.")
+    raise InputError(f"{source} has document {name!r} in several rows, such as {shown}; pass row numbers instead.")
 
 
 def _candidates(name: str, rows: Collection, source: str) -> list[int]:
@@ -107,13 +105,13 @@ def _candidates(name: str, rows: Collection, source: str) -> list[int]:
             return [int(row) for row in named]
     n_rows = len(rows.y)
     if not (name.isdecimal() and 1 <= int(name) <= n_rows):
-        known = "a document of its, or a row" if rows.docids is not None else "a row"
-        raise InputError(f"{source} has no row {name!r}; name {known} from 1 to {n_rows} with --pair.")
+        known = "a document id or a row number" if rows.docids is not None else "a row number"
+        raise InputError(f"{source} has no row {name!r}; pass {known} from 1 to {n_rows} to --pair.")
     return [int(name) - 1]
 
 
 def _called(pair: tuple[str, str], rows: Collection, chosen: tuple[int, int]) -> tuple[str, str]:
-    """What rows are called in the output: by their documents, else by their numbers."""
+    """Return the labels of the rows: document ids, or row numbers."""
     names = [
         name if rows.docids is not None and rows.docids[row] == name else f"row {row + 1}"
         for name, row in zip(pair, chosen, strict=True)
@@ -150,7 +148,7 @@ def _draw(found: Explanation, path: Path, top: int, force: bool) -> None:
     from corank.errors import import_extra
 
     import_extra("matplotlib", "report")
-    # no window system is asked for, and no global state is touched
+    # without pyplot: no window system and no global state
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

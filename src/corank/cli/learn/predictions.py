@@ -1,4 +1,4 @@
-"""Hold the PREDICTIONS of `corank evaluate`, a run or scores, against its TRUTH."""
+"""Read and evaluate the TRUTH and PREDICTIONS of `corank evaluate`."""
 
 from __future__ import annotations
 
@@ -17,9 +17,8 @@ from corank.metrics import Evaluation, evaluate, evaluate_run
 
 def read_truth(path: Path, unscored: float | None, label: str = "label", qid: str | None = None) -> Qrels | Collection:
     """
-    Read grades from qrels, LETOR text, a store, Parquet or CSV, told apart by what they are.
+    Read grades from qrels, LETOR text, a store, Parquet or CSV; the format is detected.
 
-    path: the file or folder.
     unscored: label that marks an unjudged row.
     label, qid: columns of a table.
     """
@@ -27,37 +26,33 @@ def read_truth(path: Path, unscored: float | None, label: str = "label", qid: st
     kind = detect_format(source)
     if isinstance(source, TextFile) and kind in ("text", "csv"):
         words = _first_words(source)
-        # a line of LETOR text has a colon in its second word (qid:7, or 1:0.5), and a table begins with names
+        # the second word of LETOR text has a colon (qid:7 or 1:0.5), and tables begin with column names
         if len(words) == len(QRELS_COLUMNS) and b":" not in words[1] and (kind == "text" or is_number(words[3])):
             qrels = read_qrels(source)
             return qrels if unscored is None else replace(qrels, y=np.where(qrels.y == unscored, np.nan, qrels.y))
     return read(source, unscored=unscored, y=label, qid=qid)
 
 
-def hold_against(
+def evaluate_predictions(
     path: Path, predictions: Path, truth: Qrels | Collection, metrics: list[str], convention: str
 ) -> Evaluation:
     """
-    Evaluate a score file (one number a line, a line for each row of the truth) or a TREC run.
+    Evaluate a score file (one number per line, aligned with the truth) or a TREC run.
 
-    path: where the truth came from, for messages.
-    truth: the judged rows.
-    metrics: names of metrics.
-    convention: name of the convention.
-    Returns: what was measured.
+    path: file of the truth, for messages.
     """
     text = open_text(predictions)
     words = _first_words(text)
     if len(words) == len(RUN_COLUMNS):
         if truth.docids is None or truth.qid is None:
             missing = "documents" if truth.docids is None else "queries"
-            raise InputError(f"{path} names no {missing}, so the run {text} cannot be matched; pass a score file.")
+            raise InputError(f"{path} has no ids of {missing}, so the run {text} cannot be matched; pass a score file.")
         return evaluate_run(truth, text, metrics, convention=convention)
     if len(words) > 1 and b":" in words[1]:
-        raise InputError(f"{text} is LETOR text, not predictions; name the truth first, then its predictions.")
+        raise InputError(f"{text} is LETOR text, not predictions; pass the truth first, then its predictions.")
     if len(words) != 1:
         raise InputError(
-            f"{text} has {len(words)} columns; expected one score a line, as corank rank writes it, or a TREC "
+            f"{text} has {len(words)} columns; expected one score per line, as corank rank writes it, or a TREC "
             f"run: {' '.join(RUN_COLUMNS)}."
         )
     scores = read_scores(text)

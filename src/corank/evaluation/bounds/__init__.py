@@ -1,4 +1,4 @@
-"""What theory promises for a ranker: intervals on held-out data, classes of rankers, cross-validation."""
+"""Bounds on the expected ranking error: from held-out data, by cross-validation, and for classes of rankers."""
 
 from corank.evaluation.bounds.bound import Bound
 from corank.evaluation.bounds.cross_validation import cv_bound

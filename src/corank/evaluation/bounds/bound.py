@@ -1,9 +1,10 @@
-"""Bound: an error that was observed, where the expected one lies, and what has to be true for that."""
+"""Bound: an interval for an expected error with its assumptions; Hoeffding's inequality."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from html import escape
+from math import inf, log
 from textwrap import wrap
 
 _WIDTH = 88
@@ -12,26 +13,26 @@ _WIDTH = 88
 @dataclass(frozen=True)
 class Bound:
     """
-    Where an expected error lies, with probability 1 − delta over the draw of the data.
+    An interval that contains an expected error with probability 1 − delta over the draw of the data.
 
     Attributes
     ----------
     name : str
-        Which error.
+        Name of the error.
     error : float
-        The error that was observed.
+        Observed error.
     low, high : float
-        Ends of the interval, inside [0, `worst`].
+        Ends of the interval, within [0, `worst`].
     delta : float
-        Probability of data for which the expected error is outside.
+        Probability that the expected error is outside the interval.
     worst : float
-        The largest value the expected error can have.
+        Largest possible expected error.
     random : float
-        The error of a random order, or of equal scores.
+        Error of a random order, or of equal scores.
     parts : tuple of (str, float)
-        What the interval was made of.
+        Terms of the bound.
     assumptions : tuple of str
-        What has to be true, a sentence each.
+        Assumptions, one sentence each.
 
     Examples
     --------
@@ -65,14 +66,14 @@ class Bound:
         assumptions: tuple[str, ...],
     ) -> Bound:
         """
-        Make an interval of equal width to both sides, cut where the error cannot lie.
+        Return a symmetric interval, clipped to [0, worst].
 
         Parameters
         ----------
         name : str
-            Which error.
+            Name of the error.
         error, width : float
-            Its middle, and how far it goes to either side; the width becomes the first part.
+            Centre and half-width of the interval; the half-width becomes the first part.
         delta, worst, random, parts, assumptions
             See the attributes.
 
@@ -86,14 +87,14 @@ class Bound:
 
     @property
     def vacuous(self) -> bool:
-        """Whether nothing is said: every possible error lies inside."""
+        """Whether the interval contains every possible error."""
         return self.low <= 0.0 and self.high >= self.worst
 
     @property
     def verdict(self) -> str:
-        """Whether more is said than about any order, in a few words; empty where it is."""
+        """A remark if the bound is vacuous or does not exclude a random order, else ""."""
         if self.vacuous:
-            return "vacuous: every possible error lies inside"
+            return "vacuous: the interval contains every possible error"
         return "a random order is not excluded" if self.low <= self.random <= self.high else ""
 
     def __repr__(self) -> str:
@@ -128,3 +129,38 @@ def _number(value: float) -> str:
 
 def _indented(first: str, text: str) -> list[str]:
     return wrap(first + text, _WIDTH, initial_indent="  ", subsequent_indent="  " + " " * len(first))
+
+
+# bisections until doubles no longer change
+_HALVINGS = 64
+
+
+def hoeffding_end(mean: float, n: int, logs: float, towards: float) -> float:
+    """
+    Return an end of the confidence interval n kl(mean, p) ≤ logs of an expectation (Hoeffding, 1963, Theorem 1).
+
+    kl(a, p) = a ln(a/p) + (1 − a) ln((1 − a)/(1 − p)) ≥ 2(a − p)², which gives the better known width √(logs/(2n)).
+    Near 0 and 1 this interval is much narrower. Each side fails with probability at most exp(−logs).
+
+    mean: mean of n independent numbers in [0, 1].
+    towards: 0 for the lower end, 1 for the upper.
+
+    >>> round(hoeffding_end(0.0, 10, 3.0, 1.0), 6)  # 1 − exp(−3/10)
+    0.259182
+    """
+    inside, outside = mean, towards
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (inside + outside)
+        if n * _entropy(mean, middle) <= logs:
+            inside = middle
+        else:
+            outside = middle
+    return outside
+
+
+def _entropy(a: float, p: float) -> float:
+    return _share(a, p) + _share(1.0 - a, 1.0 - p)
+
+
+def _share(a: float, p: float) -> float:
+    return 0.0 if a == 0.0 else inf if p == 0.0 else a * log(a / p)
