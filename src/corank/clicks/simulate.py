@@ -24,7 +24,7 @@ from corank.data.problem.ranking import RankingData
 from corank.errors import InputError, import_extra
 from corank.estimator.contract import check_parameters
 from corank.metrics import evaluate
-from corank.metrics.chance import standard_error
+from corank.metrics.significance import standard_error
 from corank.parameters import check_values, number, rng_of, seed, whole
 from corank.progress import progress
 

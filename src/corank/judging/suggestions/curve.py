@@ -22,7 +22,7 @@ from corank.errors import InputError, import_extra, suggest_names
 from corank.judging.suggestions.strategies import find_strategy
 from corank.judging.suggestions.suggest import suggest
 from corank.metrics import evaluate, parse_metric
-from corank.metrics.chance import standard_error
+from corank.metrics.significance import standard_error
 from corank.parameters import check_values, rng_of, seed, whole
 
 Floats = NDArray[np.float64]
