@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from corank.core.models.pursuit import BACK, BASIC, PRE, Small, pursue_many, score_many
+from corank.core.models.pursuit import BACK, BASIC, PRE, SmallProblems, pursue_many, score_many
 from corank.core.threads import cut, n_threads, spread
 from corank.data.problem.inputs import as_scores, require_squares
 from corank.data.problem.queries import Queries
@@ -176,7 +176,7 @@ def fit_many(
         codes = queries.codes[order]
         levels = np.bincount(codes, weights=scores[order], minlength=len(queries)) / np.maximum(n_b, 1)
         scores = scores - levels[queries.codes]
-    small = Small(rows[order].view(np.uint64), starts.view(np.uint64), scores[order], float(mix), factor)
+    small = SmallProblems(rows[order].view(np.uint64), starts.view(np.uint64), scores[order], float(mix), factor)
     P = int(n_basis)
     chosen = np.empty((len(queries), P), dtype=np.int64)
     path = np.empty((len(queries), 1 if fitting == "basic" else P, P))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from corank.core.models.coupled_pursuit import SmallPair, copursue_many, coscore_many
+from corank.core.models.coupled_pursuit import SmallTwoViewProblems, copursue_many, coscore_many
 from corank.core.threads import cut, n_threads, spread
 from corank.data.problem.inputs import as_scores, require_squares
 from corank.data.problem.queries import Queries
@@ -170,7 +170,7 @@ def fit_many_views(
     factor = np.stack(
         [query_factors(n_scored, query_weight), query_factors(queries.sizes - n_scored, query_weight)], axis=1
     )
-    small = SmallPair(
+    small = SmallTwoViewProblems(
         rows[order].view(np.uint64), queries.starts.view(np.uint64), n_scored.astype(np.uint64), scores[order],
         sides[order].astype(np.uint64), factor,
     )  # fmt: skip

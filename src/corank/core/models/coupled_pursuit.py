@@ -1,4 +1,4 @@
-"""Many small pursuits in two views that must agree on unscored rows, each whole, in one compiled loop."""
+"""Kernels of many small pursuits in two views that must agree on unscored rows."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from corank.core.jit import jit, prefetch, relaxed
 from corank.core.models.pursuit import TINY
 
 
-class SmallPair(NamedTuple):
+class SmallTwoViewProblems(NamedTuple):
     """
-    Many problems of one query each, over the rows of one catalogue, seen in two views.
+    Many problems of one query each, over the rows of one catalogue, in two views.
 
-    rows: rows of the Gram matrices; problem b owns ``rows[starts[b]:starts[b + 1]]``, its scored rows first.
-    starts (B + 1,): where problems begin.
+    rows: rows of the Gram matrices; problem b has ``rows[starts[b]:starts[b + 1]]``, its scored rows first.
+    starts (B + 1,): first entry of each problem.
     n_scored (B,): number of scored rows of each problem.
     y: score of each entry of `rows`; not read for unscored ones.
-    side: 0 or 1 for each entry of `rows`, the view whose dictionary holds it; 2 where both do.
+    side: 0 or 1 for each entry of `rows`, the view whose dictionary contains it; 2 for both.
     factor (B, 2): weights of the problem's scored and unscored pairs: L = factor (n I − 1 1ᵀ).
     """
 
@@ -43,7 +43,7 @@ def _centred(K, rows, over, columns, factor):  # type: ignore[no-untyped-def]
     means, plain, squares = np.zeros(N), np.zeros(N), np.zeros(N)
     width = np.uint64(K.shape[1])
     for i in range(np.uint64(n)):
-        # rows of a large catalogue lie far apart: ask for the next one while this one is read
+        # rows of a large catalogue are far apart in memory: prefetch the next one
         ahead = rows[over[min(i + np.uint64(1), np.uint64(n - 1))]] * width
         for j in range(np.uint64(N)):
             D[i, j] = K[rows[over[i]], rows[columns[j]]]
@@ -64,14 +64,13 @@ def _view(K, rows, scored, free, columns, factor, coupling, least):  # type: ign
     Prepare the dictionary of a view: rows of its usable columns, H D and Û D̄ over their roots, the roots, and shares.
 
     The roots are those of the diagonal B + C of the system; the share is that of B, which bounds the determinant. A
-    view without a usable column is one column of zeros that stands for no row.
+    view without a usable column has one column of zeros, with row −1.
     """
     n = len(scored)
     H, g, plain = _centred(K, rows, scored, columns, factor[0])
     usable = g > np.maximum(least * factor[0] * n * plain, TINY)
     if not usable.any():
-        nothing = np.zeros(1)
-        return np.full(1, -1), np.zeros((n, 1)), np.zeros((len(free), 1)), np.ones(1), nothing + 1.0
+        return np.full(1, -1), np.zeros((n, 1)), np.zeros((len(free), 1)), np.ones(1), np.ones(1)
     columns = columns[usable]
     H, g = H[:, usable], g[usable]
     U, u, _ = _centred(K, rows, free, columns, factor[1])
@@ -100,7 +99,7 @@ def _row_top(x, inverse, e, twice, square):  # type: ignore[no-untyped-def]
 
 @jit
 def _search(cross, inverse, e1, e2):  # type: ignore[no-untyped-def]
-    """Search of `joint_best` with 1/(1 − x²) at hand, which pays when the same grid is searched many times."""
+    """Like `joint_best`, with 1/(1 − x²) precomputed, which is faster if the same grid is searched many times."""
     top, best, at_i, at_j = 0.0, 0.0, 0, 0
     for i in range(len(e1)):
         value = _row_top(cross[i], inverse[i], e2, 2.0 * e1[i], e1[i] * e1[i])
@@ -122,22 +121,22 @@ def copursue_many(K1, K2, small, coupling, separate, tol, least, chosen, coefs, 
     ----------
     K1, K2 : arrays of shape (N, N)
         Gram matrices of the views.
-    small : SmallPair
+    small : SmallTwoViewProblems
         The problems.
     coupling : float
         ν.
     separate : bool
-        Whether each view has its own residue and whole views must agree, rather than the terms of a step.
+        Whether each view has its own residual and whole views must agree, rather than the terms of a step.
     tol : float
-        A step that lowers J by no more than this share of its first value is not taken.
+        A step that lowers J by at most this share of its initial value is not taken.
     least : float
-        A column whose norm is a smaller share of what it could be is constant, up to rounding, and no candidate.
+        Share of its upper bound that a column's squared norm must exceed; others are constant up to rounding.
     chosen : array of int64, shape (B, P, 2)
         Receives row numbers of K, -1 after the last step and in a view without a candidate.
     coefs : array of shape (B, P, 2)
         Receives coefficients, 0 after the last step.
     first, last : int
-        The run of problems.
+        The range of problems.
     """
     one = np.uint64(1)
     for b in range(np.uint64(first), np.uint64(last)):
@@ -160,7 +159,7 @@ def copursue_many(K1, K2, small, coupling, separate, tol, least, chosen, coefs, 
         inverse = np.empty_like(cross)
         for i in range(len(left)):
             for j in range(len(right)):
-                # in exact numbers the determinant is no smaller than 1 - (1 - b1) (1 - b2)
+                # in exact arithmetic the determinant is at least 1 - (1 - b1) (1 - b2)
                 bound = b1[i] + b2[j] - b1[i] * b2[j]
                 inverse[i, j] = 1.0 / max(1.0 - cross[i, j] * cross[i, j], bound)
         for p in range(chosen.shape[1]):
@@ -202,7 +201,7 @@ def coscore_many(K1, K2, chosen, coefs, rows, starts, out, first, last):  # type
     out : array of shape (len(rows), P + 1)
         Receives the scores.
     first, last : int
-        The run of problems.
+        The range of problems.
     """
     one = np.uint64(1)
     for b in range(np.uint64(first), np.uint64(last)):

@@ -1,4 +1,4 @@
-"""Pursuits in compiled loops: many small ones, each whole, and the joint search over two dictionaries."""
+"""Kernels of pursuits: many small pursuits in one loop, and the joint search over two dictionaries."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from numpy.typing import NDArray
 from corank.core.jit import jit
 
 BASIC = 0
-"""Earlier coefficients stay."""
+"""Earlier coefficients do not change."""
 BACK = 1
-"""All coefficients are solved for again after each choice."""
+"""All coefficients are refitted after each choice."""
 PRE = 2
-"""The choice, too, is by the decrease after solving again."""
+"""The choice maximises the decrease after refitting."""
 
 
 TINY = float(np.finfo(np.float64).tiny / np.finfo(np.float64).eps)
-"""Squared norms below cannot be divided by."""
+"""Smaller squared norms cannot be divided by."""
 
 
-class Small(NamedTuple):
+class SmallProblems(NamedTuple):
     """
     Many problems of one query each, over the rows of one Gram matrix.
 
-    rows: rows of the Gram matrix; problem b owns ``rows[starts[b]:starts[b + 1]]``, which are also its dictionary.
-    starts (B + 1,): where problems begin.
+    rows: rows of the Gram matrix; problem b has ``rows[starts[b]:starts[b + 1]]``, which are also its dictionary.
+    starts (B + 1,): first entry of each problem.
     y: score of each entry of `rows`.
     mix: β; problem b has L̃ = β I + factor_b (n_b I − 1 1ᵀ).
     factor (B,): (1 − β) times the weight of the problem's pairs.
@@ -53,7 +53,7 @@ def _weigh(u, out, mix, factor):  # type: ignore[no-untyped-def]
 
 @jit
 def _transposed(D, v, out):  # type: ignore[no-untyped-def]
-    """out = Dᵀ v, by rows: sums run side by side, so that they vectorise."""
+    """out = Dᵀ v, row by row, so that the loop vectorises."""
     out[:] = 0.0
     for i in range(np.uint64(D.shape[0])):
         a = v[i]
@@ -71,7 +71,7 @@ def _dot(u, v):  # type: ignore[no-untyped-def]
 
 @jit
 def _squares(D, mix, factor, least, out):  # type: ignore[no-untyped-def]
-    """out_j = kᵀL̃k of column j, 0 where it is below `least` times the largest it could be."""
+    """out_j = kᵀL̃k of column j; 0 if it is below `least` times its upper bound."""
     n = D.shape[0]
     means = np.zeros(D.shape[1])
     plain = np.zeros(D.shape[1])
@@ -90,7 +90,7 @@ def _squares(D, mix, factor, least, out):  # type: ignore[no-untyped-def]
 
 @jit
 def _best(c, squares, below, usable):  # type: ignore[no-untyped-def]
-    """Column with the largest c²/below among those with usable > 0, and that value; -1 where there is none."""
+    """Column with the largest c²/below among those with usable > 0, and that value; -1 if there is none."""
     at, top = -1, 0.0
     for j in range(len(c)):
         if usable[j] > 0.0 and squares[j] > 0.0:
@@ -109,21 +109,21 @@ def pursue_many(K, small, fitting, tol, least, chosen, path, first, last):  # ty
     ----------
     K : array of shape (N, N)
         Gram matrix.
-    small : Small
+    small : SmallProblems
         The problems.
     fitting : int
         BASIC, BACK or PRE.
     tol : float
-        A step that lowers J by no more than this share of its first value is not taken.
+        A step that lowers J by at most this share of its initial value is not taken.
     least : array of two floats
-        Shares of its norm that a column must have in L̃, and keep outside the span, to be a candidate.
+        Shares of its squared norm that a candidate must have in L̃, and outside the span of the chosen columns.
     chosen : array of int64, shape (B, P)
         Receives row numbers of K, -1 after the last step.
     path : array of shape (B, P, P), or (B, 1, P) for BASIC
         Receives the coefficients of the first p terms in ``path[b, p - 1]``, the last model repeated to the end; for
-        BASIC, whose coefficients stay, those of all terms.
+        BASIC, whose coefficients do not change, those of all terms.
     first, last : int
-        The run of problems.
+        The range of problems.
     """
     one = np.uint64(1)
     P = chosen.shape[1]
@@ -145,7 +145,7 @@ def pursue_many(K, small, fitting, tol, least, chosen, path, first, last):  # ty
         J = _dot(y, v)
         _squares(D, mix, factor, least[0], squares)
         if mix == 0.0:
-            # L does not see a column's mean, but scaled directions would magnify it
+            # L ignores a column's mean, but normalising directions would magnify it
             for k in range(n):
                 mean = 0.0
                 for i in range(n):
@@ -232,7 +232,7 @@ def score_many(K, chosen, path, levels, rows, starts, out, first, last):  # type
     out : array of shape (len(rows), P + 1)
         Receives the scores.
     first, last : int
-        The run of problems.
+        The range of problems.
     """
     one = np.uint64(1)
     P = chosen.shape[1]
@@ -259,10 +259,10 @@ def score_many(K, chosen, path, levels, rows, starts, out, first, last):  # type
 @jit
 def joint_best(cross, e1, e2, first, last):  # type: ignore[no-untyped-def]
     """
-    Search a pair of columns (i, j), first ≤ i < last, that maximises eᵀA⁻¹e, A = [[1, x_ij], [x_ij, 1]].
+    Find the pair of columns (i, j), first ≤ i < last, that maximises eᵀA⁻¹e, A = [[1, x_ij], [x_ij, 1]].
 
-    eᵀA⁻¹e = (e1² − 2 e1 e2 x + e2²) / (1 − x²); fractions are compared by products, without dividing. Any 2 × 2 system
-    takes this form when e is divided by the roots of its diagonal, and x by both.
+    eᵀA⁻¹e = (e1² − 2 e1 e2 x + e2²) / (1 − x²); fractions are compared by products. Any 2 × 2 system takes this form
+    after division by the roots of its diagonal.
 
     Parameters
     ----------
@@ -271,12 +271,12 @@ def joint_best(cross, e1, e2, first, last):  # type: ignore[no-untyped-def]
     e1, e2 : arrays of shape (N1,) and (N2,)
         First and second view.
     first, last : int
-        The run of columns of the first view.
+        The range of columns of the first view.
 
     Returns
     -------
     float, int, int
-        The largest value, and where.
+        The largest value, i and j.
     """
     top, under = -1.0, 1.0
     at_i = at_j = np.uint64(0)

@@ -1,8 +1,8 @@
 """
-Sites of expectation propagation: what an interval tells of a Gaussian number, and what many such tell of each other.
+Sites of expectation propagation: moments of truncated Gaussians, updates of sites, evidence, and values of questions.
 
-A site sees one number g = f_left − f_right (f_left where `right` is −1), to which noise is added, and knows that the
-sum lies in (lo, hi). It is held as exp(−½ τ g² + ν g), `weight` times over.
+A site observes that g + noise lies in (lo, hi), where g = f_left − f_right (f_left if `right` is −1). It is stored as
+exp(−½ τ g² + ν g), to the power of `weight`.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from corank.core.jit import inline, jit
 _ROOT_HALF = math.sqrt(0.5)
 _ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
 _LOG_ROOT_TWO_PI = math.log(_ROOT_TWO_PI)
-# from here on the tail of the normal law is a continued fraction, and before it erfc loses no digits
+# from here on, the tail of the normal distribution is a continued fraction; below, erfc is accurate
 _TAIL = 5.0
 _TERMS = 80
-# exp(−_NOTHING) is nothing beside 1
-_NOTHING = 42.0
+# exp(−_NEGLIGIBLE) is negligible against 1
+_NEGLIGIBLE = 42.0
 _NODES, _SHARES = np.polynomial.legendre.leggauss(40)
-# a Gaussian without one of its sites has at least this share of the precision it has with it
+# smallest share of the precision that a cavity keeps
 _LEAST = 1e-8
 
 
@@ -35,7 +35,7 @@ def above(a):  # type: ignore[no-untyped-def]
         hazard = math.exp(-0.5 * a * a) / (_ROOT_TWO_PI * tail)
         shrink = hazard * (hazard - a)
         return log_tail, hazard, shrink, 1.0 - shrink
-    # hazard = a + δ, δ = 1/(a + ε), ε = 2/(a + 3/(a + ...)): nothing large is subtracted from anything
+    # hazard = a + δ, δ = 1/(a + ε), ε = 2/(a + 3/(a + ...)): no cancellation
     epsilon = 0.0
     for k in range(_TERMS, 1, -1):
         epsilon = k / (a + epsilon)
@@ -49,9 +49,9 @@ def between(lo, hi, width):  # type: ignore[no-untyped-def]
     """
     Return log P(lo < x < hi), E(x), 1 − Var(x) and Var(x) of a standard normal x, the last three inside the interval.
 
-    Digits are kept in both tails and in intervals of any width: there, moments are integrated with Gauss and Legendre.
+    Accurate in both tails and for intervals of any width; narrow ones are integrated by Gauss-Legendre quadrature.
 
-    width: hi − lo, of which a caller may know more digits.
+    width: hi − lo, which a caller may have with more digits.
     """
     if lo == -math.inf and hi == math.inf:
         return 0.0, 0.0, 0.0, 1.0
@@ -63,8 +63,8 @@ def between(lo, hi, width):  # type: ignore[no-untyped-def]
     if b == math.inf:
         log_z, mean, shrink, left = above(a)
         return log_z, sign * mean, shrink, left
-    # φ(a + t)/φ(a) = exp(−a t − t²/2) has come to nothing here
-    reach = math.sqrt(a * a + 2.0 * _NOTHING) - a
+    # φ(a + t)/φ(a) = exp(−a t − t²/2) is negligible here
+    reach = math.sqrt(a * a + 2.0 * _NEGLIGIBLE) - a
     if a >= 0.0 and width >= reach:
         log_z, mean, shrink, left = above(a)
         return log_z, sign * mean, shrink, left
@@ -110,54 +110,56 @@ def interval_moments(mean, var, lo, hi, out):  # type: ignore[no-untyped-def]
 
 
 @inline
-def without(mean, c, tau, nu):  # type: ignore[no-untyped-def]
-    """Mean and variance of g without one site, and the share of its precision that is left."""
+def cavity(mean, c, tau, nu):  # type: ignore[no-untyped-def]
+    """Mean and variance of the cavity, g without one site, and the share of the precision that it keeps."""
     rest = max(1.0 - tau * c, _LEAST)
     return (mean - c * nu) / rest, c / rest, rest
 
 
 @inline
-def moved(mean, c, tau, nu, lo, hi, noise, weight):  # type: ignore[no-untyped-def]
+def matched(mean, c, tau, nu, lo, hi, noise, weight):  # type: ignore[no-untyped-def]
     """
-    Return τ and ν of the Gaussian that has the moments of the site itself (eq. 8), and the way there.
+    Match moments of one site (eq. 8).
 
     mean, c: mean and variance of g with all sites.
-    Returns: τ, ν, and how far that moves the posterior of g, in units of that posterior.
+    Returns: new τ and ν, and the change of the posterior of g in its standard deviations.
     """
-    m, v, _ = without(mean, c, tau, nu)
+    m, v, _ = cavity(mean, c, tau, nu)
     total = noise + v
     s = math.sqrt(total)
     _, shift, shrink, left = between((lo - m) / s, (hi - m) / s, (hi - lo) / s)
     # 1/v' − 1/v = shrink/(noise + v·left), where v' = v (noise + v·left)/(noise + v)
     scale = total / (noise + v * left)
-    more = scale * shrink / total - tau
-    push = scale * (shift / s + m * shrink / total) - nu
-    way = weight * max(abs(more) * c, abs(push - more * mean) * math.sqrt(c))
-    return tau + more, nu + push, way
+    more_tau = scale * shrink / total - tau
+    more_nu = scale * (shift / s + m * shrink / total) - nu
+    change = weight * max(abs(more_tau) * c, abs(more_nu - more_tau * mean) * math.sqrt(c))
+    return tau + more_tau, nu + more_nu, change
 
 
 @jit
-def match_all(means, variances, lo, hi, noise, weight, tau, nu, new_tau, new_nu):  # type: ignore[no-untyped-def]
-    """Move every site at once, to `new_tau` and `new_nu`; return how far the farthest and all had to go."""
-    farthest, total_way = 0.0, 0.0
+def match_parallel(means, variances, lo, hi, noise, weight, tau, nu, new_tau, new_nu):  # type: ignore[no-untyped-def]
+    """Update all sites in parallel, to `new_tau` and `new_nu`; return the largest change and the norm of all."""
+    largest, squares = 0.0, 0.0
     for k in range(len(tau)):
-        new_tau[k], new_nu[k], way = moved(means[k], variances[k], tau[k], nu[k], lo[k], hi[k], noise[k], weight[k])
-        farthest = max(farthest, way)
-        total_way += way * way
-    return farthest, math.sqrt(total_way)
+        new_tau[k], new_nu[k], change = matched(
+            means[k], variances[k], tau[k], nu[k], lo[k], hi[k], noise[k], weight[k]
+        )
+        largest = max(largest, change)
+        squares += change * change
+    return largest, math.sqrt(squares)
 
 
 @jit
-def match_in_turn(R, left, right, lo, hi, noise, weight, tau, nu, step, cov, mu):  # type: ignore[no-untyped-def]
+def match_sequential(R, left, right, lo, hi, noise, weight, tau, nu, step, cov, mu):  # type: ignore[no-untyped-def]
     """
-    Move sites one after the other, each by a rank-one step of the posterior of w, f = R w; return as `match_all` does.
+    Update sites in sequence, each with a rank-one update of the posterior of w, f = R w; return as `match_parallel`.
 
     tau, nu (m,), cov (r, r), mu (r,): changed in place.
-    step: share of the way that is gone.
+    step: damping factor.
     """
     r = R.shape[1]
     a, s = np.empty(r), np.empty(r)
-    farthest, total_way = 0.0, 0.0
+    largest, squares = 0.0, 0.0
     for k in range(len(tau)):
         for j in range(r):
             a[j] = R[left[k], j] - (R[right[k], j] if right[k] >= 0 else 0.0)
@@ -170,19 +172,19 @@ def match_in_turn(R, left, right, lo, hi, noise, weight, tau, nu, step, cov, mu)
             c += total * a[i]
             mean += mu[i] * a[i]
         c = max(c, 0.0)
-        t, h, way = moved(mean, c, tau[k], nu[k], lo[k], hi[k], noise[k], weight[k])
-        more, push = step * (t - tau[k]), step * (h - nu[k])
-        farthest = max(farthest, way)
-        total_way += way * way
-        tau[k] += more
-        nu[k] += push
-        factor = 1.0 / (1.0 + weight[k] * more * c)
-        change = factor * weight[k] * (push - more * mean)
+        t, h, change = matched(mean, c, tau[k], nu[k], lo[k], hi[k], noise[k], weight[k])
+        more_tau, more_nu = step * (t - tau[k]), step * (h - nu[k])
+        largest = max(largest, change)
+        squares += change * change
+        tau[k] += more_tau
+        nu[k] += more_nu
+        factor = 1.0 / (1.0 + weight[k] * more_tau * c)
+        change = factor * weight[k] * (more_nu - more_tau * mean)
         for i in range(r):
             mu[i] += change * s[i]
             for j in range(r):
-                cov[i, j] -= factor * weight[k] * more * s[i] * s[j]
-    return farthest, math.sqrt(total_way)
+                cov[i, j] -= factor * weight[k] * more_tau * s[i] * s[j]
+    return largest, math.sqrt(squares)
 
 
 @jit
@@ -227,12 +229,12 @@ def site_evidence(means, variances, lo, hi, noise, weight, tau, nu, gradient):  
     total = 0.0
     for k in range(len(tau)):
         mean, c = means[k], variances[k]
-        m, v, rest = without(mean, c, tau[k], nu[k])
+        m, v, rest = cavity(mean, c, tau[k], nu[k])
         s = math.sqrt(noise[k] + v)
         a, b = (lo[k] - m) / s, (hi[k] - m) / s
         log_z, shift, shrink, _ = between(a, b, (hi[k] - lo[k]) / s)
-        given = 0.5 * (tau[k] * mean * mean - 2.0 * nu[k] * mean + c * nu[k] * nu[k]) / rest - 0.5 * math.log(rest)
-        total += weight[k] * (log_z + given)
+        of_site = 0.5 * (tau[k] * mean * mean - 2.0 * nu[k] * mean + c * nu[k] * nu[k]) / rest - 0.5 * math.log(rest)
+        total += weight[k] * (log_z + of_site)
         gradient[k, 0] = weight[k] * 0.5 * (shift * shift - shrink) / (s * s)
         gradient[k, 1] = 0.0 if a == -math.inf else -weight[k] * math.exp(-0.5 * a * a - _LOG_ROOT_TWO_PI - log_z) / s
         gradient[k, 2] = 0.0 if b == math.inf else weight[k] * math.exp(-0.5 * b * b - _LOG_ROOT_TWO_PI - log_z) / s
@@ -246,12 +248,12 @@ _WIDTH = 0.5 * math.pi * math.log(2.0)
 
 
 @inline
-def worth(rule, mean, var, noise):  # type: ignore[no-untyped-def]
+def pair_value(rule, mean, var, noise):  # type: ignore[no-untyped-def]
     """
-    Return what the answer about g ~ N(mean, var) is worth, seen through noise of a variance.
+    Return the value of asking for the sign of g + noise, g ~ N(mean, var).
 
-    ENTROPY: Σ over answers P ½ log(var/var after it) (eq. 10), in nats. BALD: the information that the answer has about
-    g, in nats. UNCERTAINTY: −|mean|/√var.
+    ENTROPY: Σ over answers P ½ log(var/var after it) (eq. 10), in nats. BALD: mutual information of the answer and g,
+    in nats. UNCERTAINTY: −|mean|/√var.
     """
     total = var + noise
     if rule == UNCERTAINTY:
@@ -274,18 +276,18 @@ def worth(rule, mean, var, noise):  # type: ignore[no-untyped-def]
 
 
 @jit
-def worth_of_all(rule, mean, cov, noise, out):  # type: ignore[no-untyped-def]
-    """out (n (n − 1)/2,): the worth of (0, 1), (0, 2), ..., (n − 2, n − 1)."""
+def value_all_pairs(rule, mean, cov, noise, out):  # type: ignore[no-untyped-def]
+    """out (n (n − 1)/2,): values of the pairs (0, 1), (0, 2), ..., (n − 2, n − 1)."""
     n, at = len(mean), 0
     for i in range(n):
         for j in range(i + 1, n):
             var = max(cov[i, i] + cov[j, j] - 2.0 * cov[i, j], 0.0)
-            out[at] = worth(rule, mean[i] - mean[j], var, noise)
+            out[at] = pair_value(rule, mean[i] - mean[j], var, noise)
             at += 1
 
 
 @jit
-def worth_of_some(rule, means, variances, noise, out):  # type: ignore[no-untyped-def]
-    """out (m,): the worth of pairs whose differences have these means and variances."""
+def value_pairs(rule, means, variances, noise, out):  # type: ignore[no-untyped-def]
+    """out (m,): values of pairs whose differences have these means and variances."""
     for k in range(len(means)):
-        out[k] = worth(rule, means[k], variances[k], noise)
+        out[k] = pair_value(rule, means[k], variances[k], noise)

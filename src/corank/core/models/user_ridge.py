@@ -1,4 +1,4 @@
-"""What many users like, each from a few ratings: ridge regressions with a free level, one small system a user."""
+"""Ridge regressions of many users with few ratings each: a free level and one small system per user."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ def ridge_users(Z, items, starts, t, alpha, coefs, levels):  # type: ignore[no-u
     """
     Minimise Σ_j (t_j − level − Z_j·w)² + alpha ‖w‖² over a user's ratings j, for each of B users.
 
-    A user of k ratings costs O(k² q + k³), or O(k q² + q³) where k is above q. One without ratings is left as it is.
+    A user with k ratings costs O(k² q + k³), or O(k q² + q³) for k > q. Users without ratings are not changed.
 
     Z (N, q): features of the items.
-    items (m,), starts (B + 1,): what users rated, user by user.
-    t (m,): what is to be explained.
+    items (m,), starts (B + 1,): rated items, grouped by user.
+    t (m,): targets.
     coefs (B, q), levels (B,): receive w and the level.
     """
     q = Z.shape[1]

@@ -192,7 +192,7 @@ class Sweeps:
         mu, factor, _ = assemble(self.R, s, tau, nu, np.eye(self.R.shape[1]))
         means, variances = scalars(self.R, s, mu, factor)
         now, change = np.concatenate([tau, nu]), np.empty(2 * m)
-        gap, size = kernels.match_all(means, variances, *s.intervals, s.weight, tau, nu, change[:m], change[m:])
+        gap, size = kernels.match_parallel(means, variances, *s.intervals, s.weight, tau, nu, change[:m], change[m:])
         change -= now
         self.damp(size, is_near=gap < _NEAR)
         move = self.step * change
@@ -213,7 +213,7 @@ class Sweeps:
         inverse = linalg.solve_triangular(factor, np.eye(len(mu)), lower=True, check_finite=False)
         cov = inverse.T @ inverse
         arguments = self.R, s.left, s.right, *s.intervals, s.weight, tau, nu, self.step
-        gap, size = kernels.match_in_turn(*arguments, cov, mu)
+        gap, size = kernels.match_sequential(*arguments, cov, mu)
         self.damp(size, is_near=gap < _NEAR)
         return float(gap)
 

@@ -144,11 +144,11 @@ def gains(posterior: Posterior, noise: float, strategy: str = "entropy", pairs: 
     if pairs is None:
         n = len(posterior)
         out = np.empty(n * (n - 1) // 2)
-        kernels.worth_of_all(PAIR_STRATEGIES[strategy].code, posterior.mean, posterior.covariance, noise, out)
+        kernels.value_all_pairs(PAIR_STRATEGIES[strategy].code, posterior.mean, posterior.covariance, noise, out)
         return out
     means, variances = posterior.differences(pairs)
     out = np.empty(len(means))
-    kernels.worth_of_some(PAIR_STRATEGIES[strategy].code, means, variances, noise, out)
+    kernels.value_pairs(PAIR_STRATEGIES[strategy].code, means, variances, noise, out)
     return out
 
 
