@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from corank.cli import Verb
+from corank.cli import Command
 from corank.errors import InputError, MissingExtra
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ ALL = "all"
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
 
-@app.command(cls=Verb)
+@app.command(cls=Command)
 def experiment(
     name: Annotated[
         str | None, typer.Argument(help="Which one, or all; without it, the names are listed.", show_default=False)
@@ -49,11 +49,11 @@ def experiment(
     from experiments import EXPERIMENTS, about, find
 
     if listed:
-        from corank.cli.tables import screen, show
+        from corank.cli.output import make_console, show
         from corank.tables import ReportTable
 
         rows = tuple((known, about(known)) for known in EXPERIMENTS)
-        show(ReportTable("", ("experiment", "what it asks"), rows), screen())
+        show(ReportTable("", ("experiment", "what it asks"), rows), make_console())
         return
     if name is None:
         typer.echo("\n".join(EXPERIMENTS))
@@ -140,9 +140,9 @@ def _run_all(how: _How, root: Path) -> None:
 
 
 def _print(report: Report) -> None:
-    from corank.cli.tables import screen, show
+    from corank.cli.output import make_console, show
 
-    console = screen()
+    console = make_console()
     console.print(report.title, style="bold")
     console.print(report.about)
     for table in report.tables:

@@ -6,13 +6,14 @@ from typing import Annotated
 
 import typer
 
-from corank.cli import Verb
-from corank.cli.output import Json, emit, print_json
+from corank.cli import Command
+from corank.cli.options import Json
+from corank.cli.output import emit, print_json
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
 
-@app.command(cls=Verb)
+@app.command(cls=Command)
 def data(
     fetch: Annotated[
         str | None, typer.Option(help="Download what is missing of this data set.", metavar="NAME")
@@ -21,7 +22,7 @@ def data(
     as_json: Json = False,
 ) -> None:
     """List the known data sets: what they are, where they were found, terms of use."""
-    from corank.cli.tables import screen, show
+    from corank.cli.output import make_console, show
     from corank.errors import InputError
     from corank.tables import ReportTable
     from experiments.datasets import catalog
@@ -51,7 +52,7 @@ def data(
         print_json("data", {"root": catalog.data_root(), "sets": listed})
         return
     columns = ("name", "found", "fetch", "what it is", "terms of use")
-    show(ReportTable(f"Data sets under {catalog.data_root()}", columns, tuple(rows)), screen())
+    show(ReportTable(f"Data sets under {catalog.data_root()}", columns, tuple(rows)), make_console())
     typer.echo(
         "Set CORANK_DATA to the folder that holds them. 'fetch' says how many files have an address: these are "
         "downloaded by python -m experiments.datasets --fetch NAME, the others you get on their terms."

@@ -15,9 +15,9 @@ from typer.testing import CliRunner
 
 from cli.some_files import files
 from corank import cli
-from corank.cli.examples import EXAMPLES
 
 COMMANDS = typer.main.get_command(cli.app).commands
+EXAMPLES = {verb.name: f"corank {verb.example}" for verbs in cli.GROUPS.values() for verb in verbs}
 NOT_RUN = {"demo": "test_demo runs it"}
 SAME = {
     "output": ["-o", "--output"], "force": ["--force"], "as_json": ["--json"], "seed": ["--seed"], "label": ["--label"],

@@ -9,7 +9,7 @@ import pytest
 
 import corank
 from cli.some_files import files
-from corank.cli.learn.validation import ALPHAS
+from corank.cli.learn.fitting import ALPHAS
 from corank.errors import InputError
 from corank.metrics import evaluate
 
@@ -99,7 +99,7 @@ def test_lambdarank_stops_by_the_validation_file(here, says):
 
 def test_validation_rows_of_other_features_are_refused(here, says):
     (here / "other.csv").write_text("label,qid,a,b\n1,1,0,1\n0,1,1,0\n")
-    with pytest.raises(InputError, match=r"other.csv has 2 features, but the data has 6"):
+    with pytest.raises(InputError, match=r"other.csv has 2 features, but the training data has 6"):
         says("fit", "train.txt", "-m", "spd", "--valid", "other.csv", "-o", "m")
 
 
@@ -116,11 +116,11 @@ def test_options_from_a_file_which_typed_ones_win_over(here, says):
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ('modle = "crr"', r"fit.toml has a key 'modle', which is no option; did you mean 'model'\?"),
+        ('modle = "crr"', r"fit.toml: 'modle' is not an option; did you mean 'model'\?"),
         ("[model]\nname = 1", r"fit.toml: model is a table"),
-        ("model = crr", r"fit.toml is no TOML"),
+        ("model = crr", r"fit.toml is not valid TOML"),
         ('model = ["crr", "spd"]', r"fit.toml: model is a list; write one value"),
-        ("seed = true", r"fit.toml: seed is True; write what the option takes, not true or false"),
+        ("seed = true", r"fit.toml: seed is True; write a value of the option, not true or false"),
         ('force = "no"', r"fit.toml: force is 'no'; write true or false"),
     ],
 )

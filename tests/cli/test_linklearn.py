@@ -55,7 +55,7 @@ def test_a_learnt_similarity_makes_a_run(place):
         "learn-links", place / "docs.index", place / "links.tsv", "-o", place / "model.safetensors", "--steps", 5,
         "--held-out", 0,
     )  # fmt: skip
-    assert "1 name what is not there" in said
+    assert "1 with unknown ids" in said
     (place / "queries.tsv").write_text("q1\ttin ore\nq2\tcorn harvest\n")
     run(
         "search", place / "docs.index", "--queries", place / "queries.tsv", "--model", place / "model.safetensors",
@@ -73,11 +73,11 @@ def test_clicks_are_links_too(place):
         "learn-links", place / "docs.index", place / "clicks.tsv", "--queries", place / "queries.tsv", "-o",
         place / "model.safetensors", "--steps", 3, "--held-out", 0.4,
     )  # fmt: skip
-    assert "average precision on 3 texts held out" in said
+    assert "average precision on 3 held-out texts" in said
 
 
 def test_what_is_wrong_is_said(place):
-    with pytest.raises(InputError, match="nothing to search for"):
+    with pytest.raises(InputError, match="found no query"):
         run("search", place / "docs.index")
     with pytest.raises(InputError, match="there is no index"):
         run("search", place / "other.index", "tin")

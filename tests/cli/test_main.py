@@ -22,7 +22,7 @@ def application(function, monkeypatch):
     """An application of one command, run without words."""
     monkeypatch.setattr(sys, "argv", ["corank"])
     whole = typer.Typer(pretty_exceptions_enable=False)
-    whole.command(cls=cli.Verb)(function)
+    whole.command(cls=cli.Command)(function)
     return whole
 
 
@@ -84,7 +84,7 @@ def test_control_c_that_python_swallows_is_sent_again(monkeypatch, capsys):
     with pytest.raises(SystemExit) as stop:
         cli.main(whole)
     assert stop.value.code == 130
-    assert capsys.readouterr().err == "corank: interrupted; what was not finished was not written.\n"
+    assert capsys.readouterr().err == "corank: interrupted; unfinished output was not written.\n"
     assert sys.unraisablehook is hook
 
 
@@ -107,3 +107,41 @@ def test_a_file_is_no_folder_for_output(tmp_path, words):
     said = CliRunner().invoke(cli.app, [*words, "--output", str(tmp_path / "file")])
     assert said.exit_code == 2
     assert "--output" in said.output
+
+
+def test_help_lists_every_command_once_under_its_group():
+    lines = CliRunner().invoke(cli.app, ["--help"], terminal_width=80).output.splitlines()
+    at = [lines.index(f"{title}:") for title in cli.GROUPS]
+    assert list(cli.GROUPS) == ["Learn", "Judge", "Search and clicks", "Files", "Research"]
+    assert at == sorted(at)
+    listed = [line.split()[0] for line in lines[at[0] :] if line.startswith("  ")]
+    assert listed == [verb.name for verbs in cli.GROUPS.values() for verb in verbs]
+    assert sorted(listed) == sorted(typer.main.get_command(cli.app).commands)
+    assert max(map(len, lines)) <= 80
+
+
+@pytest.mark.parametrize(
+    ("typed", "hint"),
+    [
+        ("train", "use 'corank fit'"), ("predict", "use 'corank rank'"), ("learn", "use 'corank fit'"),
+        ("score", "use 'corank rank'"), ("eval", "use 'corank evaluate'"), ("label", "use 'corank suggest'"),
+        ("conver", "did you mean 'convert'? Choose one of fit, rank,"), ("xyzzy", "choose one of fit, rank,"),
+    ],
+)  # fmt: skip
+def test_an_unknown_command_gets_one_sentence_with_a_suggestion_and_exit_code_2(typed, hint):
+    result = CliRunner().invoke(cli.app, [typed, "a.txt"])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith(f"corank: there is no command {typed!r}; {hint}")
+    assert result.stderr.count("\n") == 1
+
+
+def test_suggested_commands_exist():
+    commands = typer.main.get_command(cli.app).commands
+    assert not {meant for meant in cli.OTHER_NAMES.values() if meant not in commands}
+    assert not {name for name in cli.OTHER_NAMES if name in commands}
+
+
+def test_options_of_commands_have_a_help_text():
+    for name, command in typer.main.get_command(cli.app).commands.items():
+        for parameter in command.params:
+            assert getattr(parameter, "help", None), (name, parameter.name)

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 import corank
 from cli.some_files import files
 from corank.cli import app
-from corank.cli.files.demo import _keep
+from corank.cli.demo import _write_new
 from corank.errors import InputError
 
 
@@ -65,10 +65,10 @@ def test_an_online_label_ranker_wants_preferences():
 
 def test_a_demo_replaces_its_own_files_and_no_others(tmp_path):
     path = tmp_path / "f"
-    _keep(path, lambda place: place.write_text("mine"), force=False)
-    _keep(path, lambda place: place.write_text("mine"), force=False)
+    _write_new(path, lambda place: place.write_text("mine"), force=False)
+    _write_new(path, lambda place: place.write_text("mine"), force=False)
     with pytest.raises(InputError, match=r"f exists already, and this demo would write something else; .*--force"):
-        _keep(path, lambda place: place.write_text("other"), force=False)
+        _write_new(path, lambda place: place.write_text("other"), force=False)
     assert path.read_text() == "mine"
-    _keep(path, lambda place: place.write_text("other"), force=True)
+    _write_new(path, lambda place: place.write_text("other"), force=True)
     assert path.read_text() == "other"

@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from corank.cli.tables import ENDLESS, screen, show
+from corank.cli.output import ENDLESS, make_console, show
 from corank.tables import ReportTable
 
 METHODS = ("AdaRank-MAP", "AdaRank-NDCG", "RankSVM-Struct", "regression, its share tuned on [validation] parts")
@@ -63,7 +63,7 @@ def test_where_a_table_has_no_room_each_row_is_a_record():
 
 
 def test_elsewhere_than_on_a_terminal_lines_do_not_end(capsys):
-    console = screen()
+    console = make_console()
     assert (console.is_terminal, console.width) == (False, ENDLESS)
     show(TABLE, console)
     console.print("word " * 500)

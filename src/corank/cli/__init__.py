@@ -1,4 +1,4 @@
-"""The command `corank`: one file per verb, each imported when it is used and light until then."""
+"""The command `corank`: its commands in groups, messages and exit codes. Modules of commands are light to import."""
 
 from __future__ import annotations
 
@@ -8,61 +8,150 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from corank._version import __version__
-from corank.cli.examples import epilog_of
-from corank.cli.files.convert import convert
-from corank.cli.files.demo import demo
+from corank.cli.clicks import learn_clicks
+from corank.cli.convert import convert
+from corank.cli.demo import demo
 from corank.cli.judge.ask import ask
 from corank.cli.judge.screen import screen
 from corank.cli.judge.suggest import suggest
-from corank.cli.learn.check_lambda import check_lambda
 from corank.cli.learn.compare import compare
 from corank.cli.learn.evaluate import evaluate
 from corank.cli.learn.explain import explain
-from corank.cli.learn.fit import INTERRUPTED, fit
+from corank.cli.learn.fit import fit
 from corank.cli.learn.rank import rank
-from corank.cli.search.index import index
-from corank.cli.search.learn_clicks import learn_clicks
-from corank.cli.search.learn_links import learn_links
-from corank.cli.search.search import search
-from corank.cli.search.simulate_clicks import simulate_clicks
-from corank.errors import InputError, MissingExtra, reason
+from corank.cli.options import INTERRUPTED
+from corank.cli.research import check_lambda, simulate_clicks
+from corank.cli.search import index, learn_links, search
+from corank.errors import InputError, MissingExtra, reason, suggest_names
 
 DEBUG = "--debug"
+DESCRIPTION = "Learn to rank from few relevance judgements and much unjudged data."
+
+
+class Verb(NamedTuple):
+    """A command: the function, one line of help, and an example, which a test runs."""
+
+    function: Callable[..., None]
+    summary: str
+    example: str
+
+    @property
+    def name(self) -> str:
+        """The name on the command line."""
+        return self.function.__name__.replace("_", "-")
+
+
+GROUPS: dict[str, tuple[Verb, ...]] = {
+    "Learn": (
+        Verb(fit, "Learn a ranker and save it.", "fit train.txt --model lcra --unscored -1 --output model.safetensors"),
+        Verb(rank, "Score rows with a saved model.", "rank model.safetensors test.txt --output scores.txt"),
+        Verb(evaluate, "Evaluate rankings and test differences.", "evaluate test.txt scores.txt -m nDCG@10 -m AP"),
+        Verb(compare, "Choose a ranker by cross-validation.", "compare train.txt --quick --unscored -1 --output study"),
+        Verb(explain, "Explain the scores of rows.", "explain model.safetensors test.txt --pair 1 2"),
+    ),
+    "Judge": (
+        Verb(screen, "Find nearly all relevant records.", "screen records.csv --topic 'heat pumps in old houses'"),
+        Verb(ask, "Order items by pairwise questions.", "ask items.csv --simulate grade"),
+        Verb(
+            suggest,
+            "Choose what to judge next.",
+            "suggest model.safetensors train.txt --unscored -1 --number 20",
+        ),
+    ),
+    "Search and clicks": (
+        Verb(index, "Index documents.", "index articles --output articles.index"),
+        Verb(search, "Search an index.", "search articles.index 'heat pump'"),
+        Verb(
+            learn_links,
+            "Learn a text similarity from links.",
+            "learn-links articles.index links.tsv --output links.safetensors",
+        ),
+        Verb(
+            learn_clicks,
+            "Learn a ranker from logged clicks.",
+            "learn-clicks rows.csv clicks.csv --bias 1 --output clicks.safetensors",
+        ),
+    ),
+    "Files": (
+        Verb(convert, "Convert LETOR text, stores, Parquet, CSV.", "convert train.txt train.store --unscored -1"),
+        Verb(demo, "Run a demonstration on included data.", "demo --output out/demo"),
+    ),
+    "Research": (
+        Verb(check_lambda, "Check if LambdaRank gradients have a cost.", "check-lambda ndcg@10 --labels 2,1,0"),
+        Verb(
+            simulate_clicks,
+            "Simulate online learning from clicks.",
+            "simulate-clicks test.txt --model pdgd --user navigational",
+        ),
+    ),
+}
+"""All commands by group, in the order of the help."""
+
+OTHER_NAMES = {
+    "train": "fit", "learn": "fit", "predict": "rank", "score": "rank", "apply": "rank", "eval": "evaluate",
+    "test": "evaluate", "metrics": "evaluate", "cv": "compare", "tune": "compare", "label": "suggest",
+    "annotate": "suggest", "judge": "ask", "prefer": "ask", "review": "screen", "query": "search",
+    "clicks": "learn-clicks", "links": "learn-links", "import": "convert", "export": "convert",
+    "simulate": "simulate-clicks",
+}  # fmt: skip
+"""Names that other tools use, and the command to suggest."""
 
 
 class Interruptible:
-    """Ctrl-C ends a command with one sentence."""
+    """Mixin: Ctrl-C ends a command with one sentence."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command that was typed."""
+        """Run the command."""
         try:
             return super().invoke(ctx)  # type: ignore[misc]
         except KeyboardInterrupt:
-            _say_interrupted()
+            _report_interrupt()
             raise typer.Exit(INTERRUPTED) from None
 
 
-class Verbs(Interruptible, TyperGroup):
-    """All verbs."""
+class Command(Interruptible, TyperCommand):
+    """The only command of an application."""
 
 
-class Verb(Interruptible, TyperCommand):
-    """The only verb of an application."""
+class CommandGroup(Interruptible, TyperGroup):
+    """All commands: help by group, and a suggestion for an unknown name."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command, or exit with code 2 and one sentence that suggests another name."""
+        name = args[0]
+        is_known = ctx.resilient_parsing or name.startswith("-") or self.get_command(ctx, name) is not None
+        if not is_known:
+            meant = OTHER_NAMES.get(name.lower())
+            hint = f"use 'corank {meant}'" if meant else suggest_names(name, [verb.name for verb in _verbs()])
+            typer.echo(f"corank: there is no command {name!r}; {hint}.", err=True)
+            raise typer.Exit(2)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands by group."""
+        width = max(len(verb.name) for verb in _verbs())
+        for title, verbs in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(verb.name.ljust(width), verb.summary) for verb in verbs])
+
+
+def _verbs() -> list[Verb]:
+    return [verb for verbs in GROUPS.values() for verb in verbs]
 
 
 app = typer.Typer(
     name="corank",
-    cls=Verbs,
-    help="Learn to rank from a few judgements and a lot of unjudged data.",
+    cls=CommandGroup,
+    help=DESCRIPTION,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,  # frames around the help would take longer to import than to read
+    rich_markup_mode=None,  # rich doubles the import time
 )
 
 
@@ -72,58 +161,40 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
+@app.callback(help=DESCRIPTION)
 def _options(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
-    debug: Annotated[  # taken out of the words by `main`, wherever it stands
-        bool, typer.Option("--debug", help="Show where in the code an error came from; at any place of a command.")
+    debug: Annotated[  # `main` removes it from the arguments, wherever it occurs
+        bool, typer.Option("--debug", help="Show the traceback of an error; allowed anywhere in a command.")
     ] = False,
 ) -> None:
-    """Learn to rank from a few judgements and a lot of unjudged data."""
+    pass
 
 
-VERBS: tuple[tuple[Callable[..., None], str], ...] = (
-    (fit, "Learn a ranker, and save it."),
-    (rank, "Score rows with a saved model."),
-    (evaluate, "Measure rankings, and test which differ."),
-    (compare, "Find out which ranker to use, and save it."),
-    (explain, "Say why one row is scored above another."),
-    (suggest, "Say what to judge next."),
-    (check_lambda, "Ask whether forces are slopes of a cost."),
-    (screen, "Find nearly all relevant records while reading few."),
-    (ask, "Order things by asking which of two is better."),
-    (simulate_clicks, "Let a ranker learn from simulated clicks."),
-    (index, "Make an index of documents, to be searched."),
-    (search, "Search an index, by BM25 or a learnt similarity."),
-    (learn_links, "Learn a similarity of texts from links."),
-    (learn_clicks, "Learn a ranker from logged clicks."),
-    (convert, "Convert between LETOR text, store, Parquet, CSV."),
-    (demo, "Screen a real review, and learn from few judgements."),
-)
-for verb, summary in VERBS:
-    app.command(short_help=summary, epilog=epilog_of(verb.__name__))(verb)
+for _verb in _verbs():
+    # \b keeps the line breaks
+    app.command(short_help=_verb.summary, epilog=f"\b\nExample:\n  corank {_verb.example}")(_verb.function)
 
 
-def _spoken(message: Exception | str, words: list[str], whole: typer.Typer) -> str:
-    """Return what the library says, in the options of the verb that is run."""
-    from corank.cli.wording import spoken
+def _translated(message: Exception | str, words: list[str], application: typer.Typer) -> str:
+    """Return a message of the library in terms of the options of the command."""
+    from corank.cli.messages import translate_message
 
-    return spoken(str(message), typer.main.get_command(whole), words)
+    return translate_message(str(message), typer.main.get_command(application), words)
 
 
-def _say_interrupted() -> None:
-    typer.echo("corank: interrupted; what was not finished was not written.", err=True)
+def _report_interrupt() -> None:
+    typer.echo("corank: interrupted; unfinished output was not written.", err=True)
 
 
 @contextmanager
-def _interrupts_repeated() -> Iterator[None]:
+def _resend_swallowed_interrupts() -> Iterator[None]:
     """
-    Send Ctrl-C again where Python swallows it.
+    Send Ctrl-C again if Python swallows it.
 
-    A `KeyboardInterrupt` inside a destructor or a callback, such as those of imports, is printed and then ignored. A
-    moment later the program is outside of it.
+    Python prints and ignores a `KeyboardInterrupt` inside a destructor or a callback, such as those of imports.
     """
 
     def hook(ignored: Any) -> None:
@@ -141,42 +212,42 @@ def _interrupts_repeated() -> Iterator[None]:
         sys.unraisablehook = before
 
 
-def main(whole: typer.Typer | None = None, name: str = "corank") -> None:
+def main(application: typer.Typer | None = None, name: str = "corank") -> None:
     """
     Run the command line; print errors as one sentence on standard error.
 
-    Ends with exit code 1 for bad input, 2 for words that make no command, 130 after Ctrl-C.
+    Exit codes: 1 for bad input, 2 for a wrong command or option, 130 after Ctrl-C.
 
-    whole: the application; that of `corank` by default.
+    application: by default that of `corank`.
     name: its name in the help.
     """
-    whole = whole or app
+    application = application or app
     words = [word for word in sys.argv[1:] if word != DEBUG]
     try:
-        with warnings.catch_warnings(), _interrupts_repeated():
-            # a sentence too, without the line of code that it came from
+        with warnings.catch_warnings(), _resend_swallowed_interrupts():
+            # one sentence, without the line of code
             warnings.showwarning = lambda message, *_, **__: typer.echo(
-                f"corank: {_spoken(message, words, whole)}", err=True
+                f"corank: {_translated(message, words, application)}", err=True
             )
-            whole(args=words, prog_name=name)
+            application(args=words, prog_name=name)
         return
-    except KeyboardInterrupt:  # before or after a verb
-        _say_interrupted()
+    except KeyboardInterrupt:  # before or after the command
+        _report_interrupt()
         sys.exit(INTERRUPTED)
     except Exception as error:
         if DEBUG in sys.argv[1:]:
             raise
-        sentence = _sentence(error, words, whole)
+        sentence = _describe(error, words, application)
     sys.stderr.write(f"corank: {sentence}\n")
     sys.exit(1)
 
 
-def _sentence(error: Exception, words: list[str], whole: typer.Typer) -> str:
+def _describe(error: Exception, words: list[str], application: typer.Typer) -> str:
     if isinstance(error, InputError | MissingExtra):
-        return _spoken(error, words, whole)
+        return _translated(error, words, application)
     if isinstance(error, MemoryError):
         return f"there is not enough memory ({reason(error)}); try fewer rows or features, or a larger machine."
     if isinstance(error, OSError):
         where = "" if error.filename is None else f"{error.filename}: "
         return f"{where}{error.strerror or error}."
-    return f"this should not happen ({type(error).__name__}: {reason(error)}); run again with {DEBUG} to see where."
+    return f"internal error ({type(error).__name__}: {reason(error)}); run again with {DEBUG} for a traceback."

@@ -1,4 +1,4 @@
-"""What verbs say of their results: a sentence for people, or one JSON object for scripts."""
+"""Output of commands: a sentence or a table for people, or one JSON object for scripts."""
 
 from __future__ import annotations
 
@@ -7,27 +7,24 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from corank._version import __version__
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from corank.tables import ReportTable
 
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object for scripts instead.")]
-"""The option of every verb that has results to print."""
+ENDLESS = 1_000_000
+# least width to which a column of text is folded
+NARROW = 8
 
 
 def emit(as_json: bool, verb: str, fields: Mapping[str, Any], sentence: str) -> None:
-    """
-    Print what a verb did.
-
-    as_json: whether a script asks.
-    verb: as it is typed.
-    fields, sentence: the same in numbers, and in words.
-    """
+    """Print the result of a command: `fields` as JSON, or `sentence`."""
     if as_json:
         print_json(verb, fields)
     else:
@@ -35,16 +32,12 @@ def emit(as_json: bool, verb: str, fields: Mapping[str, Any], sentence: str) -> 
 
 
 def print_json(verb: str, fields: Mapping[str, Any]) -> None:
-    """
-    Print one line of JSON: the verb, the version of corank, and what the verb has to say.
-
-    fields: dataclasses, arrays, paths and numbers among them; a number that is not finite is null.
-    """
+    """Print one line of JSON: the command, the version of corank, and `fields`; NaN and infinity become null."""
     typer.echo(json.dumps({"verb": verb, "corank": __version__, **_plain(fields)}, allow_nan=False))
 
 
 def table_fields(table: ReportTable) -> dict[str, Any]:
-    """Return a table as JSON shows it: columns, and rows of cells."""
+    """Return a table as JSON fields."""
     return {"title": table.title, "columns": table.columns, "rows": table.rows, "note": table.note}
 
 
@@ -60,3 +53,65 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return str(value) if isinstance(value, Path) else value
+
+
+def make_console() -> Console:
+    """Return a console on standard output; lines are not wrapped unless it is a terminal."""
+    from rich.console import Console
+
+    console = Console(markup=False, highlight=False)
+    return console if console.is_terminal else Console(markup=False, highlight=False, width=ENDLESS)
+
+
+def show(table: ReportTable, console: Console) -> None:
+    """Print a table: fold text but not numbers; if it is still too wide, print each row as lines of name and value."""
+    from rich import box
+    from rich.table import Table
+
+    texts = [table.texts(row) for row in table.rows]
+    layout = _layout(table, texts, console)
+    if layout is None:
+        _show_records(table, texts, console)
+        return
+    framed, widths = layout
+    drawn = Table(
+        title=table.title or None, title_justify="left", caption=table.note or None, caption_justify="left",
+        box=box.HEAVY_HEAD if framed else None, padding=(0, 1) if framed else (0, 1, 0, 0),
+    )  # fmt: skip
+    for at, name in enumerate(table.columns):
+        if table.is_number(at):
+            drawn.add_column(name, justify="right", overflow="fold", width=widths[at])
+        else:
+            drawn.add_column(name, overflow="fold", min_width=widths[at])
+    for row in texts:
+        drawn.add_row(*row)
+    console.print(drawn)
+
+
+def _layout(table: ReportTable, texts: list[list[str]], console: Console) -> tuple[bool, list[int]] | None:
+    """Return whether there is a frame, and the minimum width of each column; None if the console is too narrow."""
+    columns = list(zip(table.columns, *texts, strict=True))
+    names = [len(column[0]) for column in columns]
+    words = [max(len(word) for cell in column for word in cell.split()) for column in columns]
+    folded = [min(word, NARROW) for word in words]
+    numbers = [max(map(len, column[1:]), default=1) * table.is_number(at) for at, column in enumerate(columns)]
+    # in order of preference: headers on one line, text folded between words, text folded inside words
+    for text in ([max(pair) for pair in zip(names, words, strict=True)], words, folded):
+        widths = [max(pair) for pair in zip(text, numbers, strict=True)]
+        for framed in (True, False) if console.is_terminal else (False,):
+            if sum(widths) + (3 * len(widths) + 1 if framed else len(widths)) <= console.width:
+                return framed, widths
+    return None
+
+
+def _show_records(table: ReportTable, texts: list[list[str]], console: Console) -> None:
+    """Print each row as lines of name and value."""
+    lines = [table.title, *(f"{name}: {text}" for row in texts for name, text in _named(table, row)), table.note]
+    for line in filter(None, lines):
+        console.print(line, overflow="fold")
+
+
+def _named(table: ReportTable, row: list[str]) -> list[tuple[str, str]]:
+    """Return names and values of a row, indented after the first; empty cells are omitted."""
+    (name, text), *others = zip(table.columns, row, strict=True)
+    return [(name, text), *((f"  {other}", value) for other, value in others if value)]

@@ -164,7 +164,7 @@ def test_it_starts_without_what_takes_long_to_import():
     """Each of these takes longer than a thousand abstracts."""
     code = (
         "import sys; from corank.cli import app; from corank.data import load_review; "
-        "from corank.judging.screening import simulate; import corank.cli.judge.curve, corank.cli.tables; "
+        "from corank.judging.screening import simulate; import corank.cli.judge.curve, corank.cli.output; "
         "import corank.cli.judge.screen_terminal; "
         "simulate(load_review(), 1); print([name for name in ('sklearn', 'scipy.stats', 'numba', 'pandas', "
         "'matplotlib') if name in sys.modules])"

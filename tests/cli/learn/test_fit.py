@@ -115,18 +115,18 @@ def test_the_roc_loop_compares_rows_of_all_queries(says, text, tmp_path):
     ("words", "message"),
     [
         (["--model", "spdd"], "no model 'spdd'"),
-        (["--model", "spd", "--mix", "0.5"], "--mix sets 'mix'"),
+        (["--model", "spd", "--mix", "0.5"], "--mix sets the parameter 'mix'"),
         (["--model", "spd", "--set", "n_stepz=3"], "did you mean 'n_steps'"),
         (["--model", "spd", "--loss", "absolute"], "loss"),
         (["--model", "spd", "--loop", "all"], "--loop 'all' is unknown"),
-        (["--model", "spd", "--loop", "roc", "--scale", "minmax"], "--scale works inside queries, which --loop roc"),
+        (["--model", "spd", "--loop", "roc", "--scale", "minmax"], "--scale works within queries, which --loop roc"),
         (["--model", "lcra", "--views", "1-5/6-11"], "--views names feature 11, but the data has 10"),
         (
             ["--model", "spd", "--prior", "1-x"],
-            r"--prior '1-x' has '1-x'; write feature ids from 1 and ranges, such as",
+            r"--prior '1-x' contains '1-x'; write feature ids from 1 and ranges, such as",
         ),
         (["--model", "spd", "--prior", "3-11"], "--prior names feature 11, but the data has 10"),
-        (["--model", "spd", "--prior", "3", "--loop", "roc"], "--prior works inside queries, which --loop roc"),
+        (["--model", "spd", "--prior", "3", "--loop", "roc"], "--prior works within queries, which --loop roc"),
         (["--model", "lcra", "--views", "11"], "views=11 needs a column for each"),
     ],
 )
@@ -167,7 +167,7 @@ def interrupted_fit(monkeypatch, text, path, *words, at=3):
 def test_ctrl_c_saves_the_steps_taken_so_far(monkeypatch, says, made, text, tmp_path, words):
     result, n_steps = interrupted_fit(monkeypatch, text, tmp_path / "m", *words)
     assert result.exit_code == 130
-    assert result.stderr == f"corank: interrupted; {tmp_path / 'm'} keeps the {n_steps} steps taken so far.\n"
+    assert result.stderr == f"corank: interrupted; {tmp_path / 'm'} contains the {n_steps} steps taken so far.\n"
     assert 0 < n_steps < 3000
     says("fit", text, "-m", "spd", *SGD, "--iterations", n_steps, "--unscored", -1, *words, "-o", tmp_path / "short")
     for name in ("m", "short"):
@@ -179,7 +179,7 @@ def test_ctrl_c_before_there_is_a_model_writes_nothing(monkeypatch, text, tmp_pa
     (tmp_path / "m").write_text("old")
     result, n_steps = interrupted_fit(monkeypatch, text, tmp_path / "m", "--force", at=0)
     assert (result.exit_code, n_steps) == (130, 0)
-    assert result.stderr == f"corank: interrupted before there was a model; {tmp_path / 'm'} was not written.\n"
+    assert result.stderr == f"corank: interrupted before the first step; {tmp_path / 'm'} was not written.\n"
     assert (tmp_path / "m").read_text() == "old"
 
 
@@ -198,7 +198,7 @@ def test_a_second_ctrl_c_while_saving_leaves_nothing_half_written(monkeypatch, t
 
 
 def test_lambda_is_a_weight_or_forces(says, text, tmp_path, monkeypatch):
-    with pytest.raises(InputError, match=r"--lambda is 'ndcg'; pass a number, the weight of the penalty, or choose"):
+    with pytest.raises(InputError, match=r"--lambda is 'ndcg'; pass a number \(the weight of the penalty\), or choose"):
         says("fit", text, "-m", "spd", "--lambda", "ndcg", "-o", tmp_path / "m")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my_forces.py").write_text("def forces(scores, labels):\n    return labels - labels.mean()\n")

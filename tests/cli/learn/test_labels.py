@@ -78,9 +78,9 @@ def test_what_makes_no_sense_gets_a_sentence_and_no_file(says, tmp_path):
     (tmp_path / "labels.csv").write_text("label:a,label:b\n1,0\n")
     for words, message in (
         ((path, "-m", "label-ranker"), "say how it is to be read"),
-        ((path, "-m", "label-ranker", "--scale", "minmax"), "--scale is for rows of queries"),
+        ((path, "-m", "label-ranker", "--scale", "minmax"), "--scale applies to rows of queries"),
         ((path, "-m", "label-ranker", "--lambda", "1"), "which OnlineLabelRanker does not have"),
-        ((path, path, "-m", "calibrated-label-ranker"), "2 files came"),
+        ((path, path, "-m", "calibrated-label-ranker"), "found 2 files"),
         ((tmp_path / "plain.csv", "-m", "label-ranker"), "neither columns label:NAME nor a class"),
         ((tmp_path / "labels.csv", "-m", "label-ranker"), "all 2 columns are labels"),
     ):
@@ -90,7 +90,7 @@ def test_what_makes_no_sense_gets_a_sentence_and_no_file(says, tmp_path):
     says("fit", path, "-m", "label-ranker", "--set", "targets=top", "-o", tmp_path / "m")
     for words, message in (
         ((path, "--format", "trec", "-o", tmp_path / "run"), "ranks labels"),
-        ((path, path), "2 files came"),
+        ((path, path), "found 2 files"),
         ((tmp_path / "plain.csv",), "has 2 features"),
     ):
         with pytest.raises(InputError, match=message):

@@ -11,12 +11,12 @@ from sklearn.utils.validation import check_is_fitted
 from corank.cli.learn.models import (
     IGNORE_QUERIES,
     LOOPS,
-    build,
+    build_ranker,
     find_ranker,
-    kebab,
-    law_of,
-    layout_of,
+    kebab_case,
+    parse_loop,
     parse_views,
+    preferred_layout,
     rankers,
 )
 from corank.data.problem.routing import predict_with_qid
@@ -33,7 +33,7 @@ def test_every_listed_model_is_found_under_its_name_and_can_be_made():
     assert "ranker" not in names
     for name in names:
         kind = find_ranker(name)
-        assert kebab(kind.__name__) == name
+        assert kebab_case(kind.__name__) == name
         kind()
 
 
@@ -51,15 +51,17 @@ def test_an_unknown_model_lists_the_known_ones_and_guesses():
 
 def test_options_and_assignments_reach_the_model():
     options = {"alpha": ("--lambda", 0.5), "loss": ("--loss", None)}
-    model = build(SPD, options, ["loss=squared", "average=true", "tol=null", "eta0=1e-3"])
+    model = build_ranker(SPD, options, ["loss=squared", "average=true", "tol=null", "eta0=1e-3"])
     assert (model.alpha, model.loss, model.average, model.tol, model.eta0) == (0.5, "squared", True, None, 1e-3)
     with pytest.raises(Exception, match="not fitted"):
         check_is_fitted(model)
 
 
 def test_an_option_the_model_does_not_have_is_refused():
-    with pytest.raises(InputError, match="--mix sets 'mix', which SPD does not have; it has alpha"):
-        build(SPD, {"mix": ("--mix", 0.5)}, [])
+    with pytest.raises(
+        InputError, match="--mix sets the parameter 'mix', which SPD does not have; its parameters are alpha"
+    ):
+        build_ranker(SPD, {"mix": ("--mix", 0.5)}, [])
 
 
 @pytest.mark.parametrize(
@@ -71,13 +73,13 @@ def test_an_option_the_model_does_not_have_is_refused():
 )
 def test_a_wrong_assignment_is_refused(assignment, message):
     with pytest.raises(InputError, match=message):
-        build(CRR, {}, [assignment])
+        build_ranker(CRR, {}, [assignment])
 
 
 def test_views_are_a_number_or_columns():
     assert parse_views("3") == 3
     assert parse_views("1-2, 5/3,4") == [[0, 1, 4], [2, 3]]
-    assert build(LCRA, {"views": ("--views", parse_views("1/2"))}, []).views == [[0], [1]]
+    assert build_ranker(LCRA, {"views": ("--views", parse_views("1/2"))}, []).views == [[0], [1]]
 
 
 @pytest.mark.parametrize("text", ["0-3/4", "3-1", "a/b", "1//2", "-2", "1.5"])
@@ -91,22 +93,22 @@ def test_wrong_views_are_refused(text):
     [("pairs", ["roc", "combined-roc"]), ("query", ["query-norm-rank"]), ("rows", ["rank", "combined-ranking"])],
 )
 def test_every_loop_of_sofia_ml_is_one_of_three_laws(ours, theirs):
-    assert {law_of(loop) for loop in [ours, *theirs]} == {LOOPS[ours]}
+    assert {parse_loop(loop) for loop in [ours, *theirs]} == {LOOPS[ours]}
 
 
 def test_loops_name_weights_of_queries_and_draws():
     assert {weight for weight, _ in LOOPS.values()} == {"pairs", "equal"}
     assert {draw for _, draw in LOOPS.values()} == {"pairs", "rows"}
-    assert law_of(None) == (None, None)
+    assert parse_loop(None) == (None, None)
 
 
 def test_an_unknown_loop_lists_every_law_once_with_all_its_names():
     with pytest.raises(InputError) as caught:
-        law_of("roww")
+        parse_loop("roww")
     found = re.fullmatch(r"--loop 'roww' is unknown; did you mean 'rows'\? Choose one of (.*)\.", str(caught.value))
     laws = [entry.split(" or ") for entry in found[1].split(", ")]
     assert sorted(name for names in laws for name in names) == sorted(LOOPS)
-    meanings = [{(law_of(name), name in IGNORE_QUERIES) for name in names} for names in laws]
+    meanings = [{(parse_loop(name), name in IGNORE_QUERIES) for name in names} for names in laws]
     assert all(len(meaning) == 1 for meaning in meanings)
     assert len(set.union(*meanings)) == len(laws)
 
@@ -121,4 +123,4 @@ def test_query_ids_reach_the_steps_that_ask_for_them():
     np.testing.assert_array_equal(predict_with_qid(ranker, made.X, made.qid), ranker.predict(made.X))
     plain = Pipeline([("scale", StandardScaler().fit(made.X)), ("rank", ranker)])
     np.testing.assert_array_equal(predict_with_qid(plain, made.X, made.qid), plain.predict(made.X))
-    assert (layout_of(steps), layout_of(ranker)) == ("dense", "auto")
+    assert (preferred_layout(steps), preferred_layout(ranker)) == ("dense", "auto")

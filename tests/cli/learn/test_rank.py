@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 import corank
 from corank.cli import app
-from corank.cli.learn.models import occurring, warn_of_absent_features
+from corank.cli.learn.models import nonzero_columns, warn_of_absent_features
 from corank.data.formats.frames import write_parquet
 from corank.data.formats.trec import read_run
 from corank.data.letor import stream as letor_stream
@@ -29,7 +29,7 @@ def test_rank_writes_a_run_that_trec_tools_read(says, made, text, tmp_path):
 
 def test_a_run_needs_a_file(says, text, tmp_path):
     says("fit", text, "-m", "crr", "-o", tmp_path / "m")
-    with pytest.raises(InputError, match="name one with --output"):
+    with pytest.raises(InputError, match="name it with --output"):
         says("rank", tmp_path / "m", text, "--format", "trec")
 
 
@@ -53,10 +53,8 @@ def test_text_of_fewer_features_than_the_model_is_told(layout):
     X[:, :46] = rng.random((40, 46))
     X[:, 5:10] = 0.0  # as in MQ2008, where some columns of some queries are 0 throughout
     rows = sparse.csr_matrix(X) if layout == "csr" else X
-    with pytest.warns(
-        UsageWarning, match=r"^a.txt has no feature beyond 46, but m was fitted on 136: the others count"
-    ):
-        warn_of_absent_features(occurring(rows), "a.txt", "m")
+    with pytest.warns(UsageWarning, match=r"^a.txt has no feature above 46, but m was fitted on 136: the others count"):
+        warn_of_absent_features(nonzero_columns(rows), "a.txt", "m")
 
 
 @WARNED
@@ -68,7 +66,7 @@ def test_rows_that_may_well_have_all_features_are_not_told(layout, recwarn):
     sparse_text[0, rng.choice(2990, 200, replace=False)] = 1.0
     short[:, 12:14] = short[:, 26:] = 0.0
     for X in (whole, sparse_text, short, np.eye(3)[:, :1]):
-        warn_of_absent_features(occurring(sparse.csr_matrix(X) if layout == "csr" else X), "a.txt", "m")
+        warn_of_absent_features(nonzero_columns(sparse.csr_matrix(X) if layout == "csr" else X), "a.txt", "m")
     assert not recwarn.list
 
 
@@ -78,7 +76,7 @@ def test_ranking_goes_on_after_the_warning(says, made, text, tmp_path):
     narrow = made.X.copy()
     narrow[:, 4:] = 0.0
     corank.write_letor(tmp_path / "narrow.txt", made.X[:, :4], made.y, made.qid)
-    with pytest.warns(UsageWarning, match=r"narrow.txt has no feature beyond 4, but .*m was fitted on 10"):
+    with pytest.warns(UsageWarning, match=r"narrow.txt has no feature above 4, but .*m was fitted on 10"):
         says("rank", tmp_path / "m", tmp_path / "narrow.txt", "-o", tmp_path / "scores")
     np.testing.assert_allclose(np.loadtxt(tmp_path / "scores"), corank.load(tmp_path / "m").predict(narrow), rtol=1e-6)
 
@@ -106,7 +104,7 @@ def test_rows_of_a_table_are_ranked_by_its_queries(says, made, text, tmp_path):
 
 def test_what_does_not_rank_is_refused(says, made, text, tmp_path):
     corank.save(corank.QueryScaler().fit(made.X), tmp_path / "m")
-    with pytest.raises(InputError, match="m holds a QueryScaler, which does not rank; pass a ranker or a pipeline"):
+    with pytest.raises(InputError, match="m contains a QueryScaler, which has no predict; pass a ranker or a pipeline"):
         says("rank", tmp_path / "m", text)
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from corank.cli.judge import PAIR_STRATEGIES
-from corank.cli.output import Json, emit, print_json, table_fields
+from corank.cli.options import Json
+from corank.cli.output import emit, print_json, table_fields
 from corank.errors import InputError
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def _ask(
     seed: int,
 ) -> None:
     from corank.cli.judge.ask_terminal import ask_all, require_terminal
-    from corank.cli.tables import screen
+    from corank.cli.output import make_console
     from corank.data.formats.items import read_items
     from corank.judging.preferences import PreferenceJournal, PreferenceSession
 
@@ -85,7 +86,7 @@ def _ask(
     with PreferenceJournal(answers) as journal:
         options = {"strategy": strategy, "repeat": repeat, "tol": tol, "random_state": seed}
         ask_all(PreferenceSession(items, journal=journal, **options))  # type: ignore[arg-type]
-    screen().print(
+    make_console().print(
         f"Your answers are saved in {answers}. Run the same command to continue; --export FILE.csv writes the ranking."
     )
 
@@ -137,7 +138,7 @@ def _simulate(
     tol: float,
     as_json: bool,
 ) -> None:
-    from corank.cli.tables import screen, show
+    from corank.cli.output import make_console, show
     from corank.data.formats.items import read_items
     from corank.judging.preferences import simulate
     from corank.progress import progress
@@ -153,7 +154,7 @@ def _simulate(
     if as_json:
         print_json("ask", {"table": table_fields(table)})
     else:
-        show(table, screen())
+        show(table, make_console())
 
 
 def _replay_table(title: str, chosen: list[PreferenceReplay], random: list[PreferenceReplay]) -> ReportTable:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from corank.cli.judge.terminal import ARROWS, plain, terminal
-from corank.cli.tables import screen
+from corank.cli.output import make_console
 from corank.errors import InputError
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def require_terminal() -> None:
 
 def ask_all(session: PreferenceSession) -> None:
     """Ask until no question is left or the judge quits; a question shows when the last answer is on the disk."""
-    console = screen()
+    console = make_console()
     if not console.is_terminal:
         console.width = WIDTH
     message = ""

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from corank.cli.judge import STOPPING_RULES
-from corank.cli.output import Json, emit, print_json, table_fields
+from corank.cli.options import Json
+from corank.cli.output import emit, print_json, table_fields
 from corank.errors import InputError
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def _read(
     from rich.console import Console
 
     from corank.cli.judge.screen_terminal import read_all
-    from corank.cli.tables import screen as terminal
+    from corank.cli.output import make_console
     from corank.data.records.records import read_records
     from corank.judging.screening import Screening, ScreeningJournal
 
@@ -89,7 +90,7 @@ def _read(
                 random_state=seed,
             )  # fmt: skip
         read_all(screening)
-    terminal().print(f"Your answers are saved in {answers}. Run the same command to continue.")
+    make_console().print(f"Your answers are saved in {answers}. Run the same command to continue.")
 
 
 def _export(source: Path, target: Path, force: bool, as_json: bool) -> None:
@@ -158,7 +159,7 @@ def _simulate(
     as_json: bool,
 ) -> None:
     from corank.cli.judge.curve import recall_curve
-    from corank.cli.tables import screen, show
+    from corank.cli.output import make_console, show
     from corank.data.durable.atomic import require_place
     from corank.data.records.records import read_records
     from corank.judging.screening import simulate
@@ -172,7 +173,7 @@ def _simulate(
     if as_json:
         print_json("screen", {"output": output, "table": table_fields(table)})
     else:
-        console = screen()
+        console = make_console()
         show(table, console)
         console.print(recall_curve(replays, console.width))
     if output is not None:

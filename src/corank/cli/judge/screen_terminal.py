@@ -8,7 +8,7 @@ from threading import Thread
 from typing import TYPE_CHECKING
 
 from corank.cli.judge.terminal import lines, plain, terminal
-from corank.cli.tables import screen
+from corank.cli.output import make_console
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -29,7 +29,7 @@ def read_all(screening: Screening) -> None:
     that the next one shows at once. If standard input is not a terminal, each of its lines is a key or its word, and
     ``note TEXT`` adds a note.
     """
-    console, message = screen(), ""
+    console, message = make_console(), ""
     with terminal() if sys.stdin.isatty() else lines() as ask:
         record = screening.next()
         while record is not None:

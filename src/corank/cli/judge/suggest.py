@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from corank.cli.judge import PAIR_STRATEGIES, ROW_STRATEGIES
-from corank.cli.output import Json, print_json
+from corank.cli.options import Json
+from corank.cli.output import print_json
 from corank.errors import InputError
 
 if TYPE_CHECKING:

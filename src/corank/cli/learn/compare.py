@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from corank.cli.output import Json, print_json
+from corank.cli.options import Json
+from corank.cli.output import print_json
 
 if TYPE_CHECKING:
     from corank.data.formats.text import TextFile
@@ -206,10 +207,10 @@ def refuse_preferences(source: TextFile | Path) -> None:
 
 def show_study(study: Study) -> None:
     """Print the leaderboard, the verdict and the notes."""
-    from corank.cli.tables import screen, show
+    from corank.cli.output import make_console, show
     from corank.tables import ReportTable
 
-    console = screen()
+    console = make_console()
     data = study.data
     pool = f", {data.n_pool_rows} further unscored rows" if data.n_pool_rows else ""
     console.print(

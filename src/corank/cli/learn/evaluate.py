@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from corank.cli.output import Json, print_json
+from corank.cli.options import Json
+from corank.cli.output import print_json
 
 if TYPE_CHECKING:
     from corank.metrics import Evaluation, PairedTest
@@ -103,10 +104,10 @@ def _print_json(evaluation: Evaluation, tests: list[PairedTest], n_absent: int) 
 
 
 def _print_tables(evaluation: Evaluation, tests: list[PairedTest], n_absent: int) -> None:
-    from corank.cli.tables import screen, show
+    from corank.cli.output import make_console, show
     from corank.tables import ReportTable
 
-    console = screen()
+    console = make_console()
     means = [(name, one.mean, one.micro, one.n_used, one.n_empty) for name, one in evaluation.items()]
     show(ReportTable("", ("metric", "mean", "micro", "queries", "empty"), tuple(means)), console)
     absent = f", {n_absent} judged but not in the run" if n_absent else ""

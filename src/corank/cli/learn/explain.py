@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from corank.cli.output import Json, print_json
+from corank.cli.options import Json
+from corank.cli.output import print_json
 
 if TYPE_CHECKING:
     from corank.data.problem.collection import Collection
@@ -41,7 +42,7 @@ def explain(
     The contributions of columns, or of training rows, add up to the difference: corank explain m.safetensors rows.txt
     --pair 3 8
     """
-    from corank.cli.learn.models import layout_of
+    from corank.cli.learn.models import preferred_layout
     from corank.data.durable.atomic import require_place
     from corank.data.formats.read import open_source, read
     from corank.errors import InputError
@@ -58,7 +59,9 @@ def explain(
         raise InputError(f"{model} holds a {type(ranker).__name__}, which does not score rows; pass a ranker.")
     wanted = getattr(ranker, "n_features_in_", None)
     sources = [open_source(one) for one in data]
-    rows = read(sources, y=label, qid=False if qid == "none" else qid, n_features=wanted, layout=layout_of(ranker))
+    rows = read(
+        sources, y=label, qid=False if qid == "none" else qid, n_features=wanted, layout=preferred_layout(ranker)
+    )
     if wanted not in (None, rows.X.shape[1]):
         raise InputError(
             f"{sources[0]} has {rows.X.shape[1]} features, but {model} was fitted on {wanted}; "
@@ -120,14 +123,14 @@ def _called(pair: tuple[str, str], rows: Collection, chosen: tuple[int, int]) ->
 
 
 def _print(found: Explanation, top: int) -> None:
-    from corank.cli.tables import screen, show
+    from corank.cli.output import make_console, show
     from corank.tables import ReportTable
 
     columns = ("contribution of", *found.pair, "weight", "contribution")
     title = f"{found.pair[0]} {found.scores[0]:.4g}, {found.pair[1]} {found.scores[1]:.4g}"
     typer.echo(f"{title}: a difference of {found.difference:+.4g}")
     formats = ("", ".6g", ".6g", ".4g", "+.4g")
-    show(ReportTable("", columns, tuple(found.table(top)), formats=formats), screen())
+    show(ReportTable("", columns, tuple(found.table(top)), formats=formats), make_console())
 
 
 def _fields(found: Explanation, top: int | None) -> dict[str, Any]:

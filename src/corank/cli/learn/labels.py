@@ -1,8 +1,8 @@
 """
-Rankers of labels on the command line: what `corank fit` and `corank rank` do where a row has several labels.
+Label ranking in `corank fit` and `corank rank`.
 
-A file has one label a row, as for other models, which is then a class; or it is a table (CSV, Parquet) with a column
-``label:NAME`` for each label, which holds 0 and 1, positions, or 0 and positions of relevant labels.
+A file has one label per row, which is a class; or it is a table (CSV, Parquet) with a column ``label:NAME`` for each
+label, which contains 0 and 1, positions, or 0 for irrelevant labels and positions of the others.
 """
 
 from __future__ import annotations
@@ -21,24 +21,22 @@ from corank.errors import InputError, import_extra
 from corank.label_ranking import LabelRanker, OnlineLabelRanker
 
 PREFIX = "label:"
-"""What the name of a column of labels begins with; the rest is the name of the label."""
+"""Prefix of label columns; the rest is the name of the label."""
 
 
 def fit_labels(ranker: LabelRanker, data: Sequence[Path], label: str, output: Path, *, overwrite: bool) -> str:
     """
-    Learn a ranker of labels and save it.
+    Fit a label ranker and save it.
 
-    ranker: not fitted yet.
-    data: one file; or the parts of a stream, which an `OnlineLabelRanker` goes over once, one in memory at a time.
-    label: column of classes in a table without columns of labels.
-    output, overwrite: where the model goes, and whether a file there is replaced.
-    Returns: what to say of it.
+    data: one file; or several for an `OnlineLabelRanker`, which learns from one at a time.
+    label: class column of a table without label columns.
+    Returns: the sentence to print.
     """
     from corank.persist import save
 
     require_place(output, overwrite=overwrite)
     if len(data) > 1 and not isinstance(ranker, OnlineLabelRanker):
-        raise InputError(f"{len(data)} files came, but {type(ranker).__name__} learns from one; join them.")
+        raise InputError(f"found {len(data)} files, but {type(ranker).__name__} learns from one; join them.")
     seconds, n_rows = 0.0, 0
     for path in data:
         X, y = _examples(path, label)
@@ -60,58 +58,57 @@ def fit_labels(ranker: LabelRanker, data: Sequence[Path], label: str, output: Pa
 
 def label_lines(ranker: Any, data: Sequence[Path], label: str | None) -> list[str]:
     """
-    Compute utilities for the rows of a file.
+    Return lines of CSV: the labels, then the utilities of each row; labels with positive utility are relevant.
 
-    ranker: fitted, or a pipeline that ends in a fitted one.
-    data: one file; columns of labels are passed over.
-    label: a column that is no feature.
-    Returns: lines of CSV: the labels, then the utilities of each row; those above 0 are relevant.
+    ranker: a fitted label ranker, or a pipeline that ends in one.
+    data: one file; its label columns are ignored.
+    label: label column, excluded from the features.
     """
     if len(data) > 1:
-        raise InputError(f"{len(data)} files came; pass one at a time.")
+        raise InputError(f"found {len(data)} files, but label rankers score one at a time; pass one file.")
     last = getattr(ranker, "steps", [("", ranker)])[-1][1]
     rows = read(open_source(data[0]), y=label, n_features=ranker.n_features_in_)
-    X, _ = _parted(rows)
+    X, _ = _split_labels(rows)
     if X.shape[1] != ranker.n_features_in_:
         raise InputError(
-            f"{data[0]} has {X.shape[1]} features, but the model was fitted on {ranker.n_features_in_}; rank rows of "
-            "the features it knows."
+            f"{data[0]} has {X.shape[1]} features, but the model was fitted on {ranker.n_features_in_}; pass rows with "
+            "the features of the model."
         )
     utilities = last.utilities(ranker[:-1].transform(X) if last is not ranker else X)
-    lines = [",".join(map(_quoted, last.classes_.tolist()))]
+    lines = [",".join(map(_csv_cell, last.classes_.tolist()))]
     return [f"{line}\n" for line in (*lines, *(",".join(map(repr, row)) for row in utilities.tolist()))]
 
 
 def _examples(path: Path, label: str) -> tuple[Any, Any]:
-    """Rows of a file, and their labels: a table with names, or classes."""
+    """Return the features of a file, and its labels: a DataFrame, or classes."""
     source = open_source(path)
     rows = read(source, y=None if label == "label" else label)
-    X, names = _parted(rows)
+    X, names = _split_labels(rows)
     if not names:
         if np.isnan(rows.y).any():
             raise InputError(
-                f"{source} has neither columns {PREFIX}NAME nor a class in every row; add a column per label, or name "
-                "that of classes with --label."
+                f"{source} has no columns {PREFIX}NAME, and no class in some rows; add a column per label, or name the "
+                "class column with --label."
             )
-        # numbers of classes are shown as they were written
+        # whole numbers are shown without decimals
         return X, rows.y.astype(np.int64) if (rows.y == np.round(rows.y)).all() else rows.y
     frame = import_extra("pandas", "frames").DataFrame
     at = [rows.names.index(PREFIX + name) for name in names]  # type: ignore[union-attr]
     return X, frame(np.asarray(rows.X[:, at], dtype=np.float64), columns=names)
 
 
-def _parted(rows: Collection) -> tuple[Any, list[str]]:
-    """Features of a file, and the names of its columns of labels."""
+def _split_labels(rows: Collection) -> tuple[Any, list[str]]:
+    """Return the features of a file, and the names of its labels."""
     columns = list(rows.names or [])
     names = [name.removeprefix(PREFIX) for name in columns if name.startswith(PREFIX)]
     if not names:
         return rows.X, []
     kept = [k for k, name in enumerate(columns) if not name.startswith(PREFIX)]
     if not kept:
-        raise InputError(f"all {len(columns)} columns are labels; add columns of features.")
+        raise InputError(f"all {len(columns)} columns are label columns; add feature columns.")
     return np.ascontiguousarray(rows.X[:, kept]), names
 
 
-def _quoted(name: Any) -> str:
+def _csv_cell(name: Any) -> str:
     text = str(name)
     return '"' + text.replace('"', '""') + '"' if any(mark in text for mark in ',"\n\r') else text

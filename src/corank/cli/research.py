@@ -1,4 +1,4 @@
-"""`corank simulate-clicks`: how fast a ranker would learn from the clicks of simulated users."""
+"""`corank check-lambda` and `corank simulate-clicks`: LambdaRank gradients and simulated users."""
 
 from __future__ import annotations
 
@@ -7,54 +7,77 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from corank.cli.learn.fit import Scale
-from corank.cli.output import Json, print_json, table_fields
+from corank.cli.options import Assignments, Force, Json, Plot, Prior, Scaling, Seed
+from corank.cli.output import emit, print_json, table_fields
 
 if TYPE_CHECKING:
     from corank.clicks import ClickCurve
 
 
+def check_lambda(
+    forces: Annotated[str, typer.Argument(help="Built-in λ, such as ndcg@10, or your own function, module:function.")],
+    labels: Annotated[
+        str | None, typer.Option(help="Grades of the query to check, such as 2,1,0.", metavar="GRADES")
+    ] = None,
+    points: Annotated[int, typer.Option(min=1, help="Number of random score vectors to check.")] = 100,
+    seed: Seed = 0,
+    plot: Plot = None,
+    as_json: Json = False,
+    force: Force = False,
+) -> None:
+    """Check whether LambdaRank gradients derive from a cost function, and whether it is convex."""
+    from corank.cli.learn.models import add_working_directory
+    from corank.data.durable.atomic import require_place
+    from corank.errors import InputError
+    from corank.lambdarank import check_lambda as check
+    from corank.lambdarank import plot_lambda
+
+    if plot is not None:
+        require_place(plot, overwrite=force)
+    try:
+        grades = None if labels is None else [float(label) for label in labels.split(",")]
+    except ValueError:
+        raise InputError(f"--labels is {labels!r}; write grades separated by commas, such as 2,1,0.") from None
+    add_working_directory()
+    result = check(forces, grades, n_points=points, random_state=seed)
+    if plot is not None:
+        plot_lambda(forces, plot, overwrite=force)
+    written = "" if plot is None else f"\nwrote {plot}"
+    emit(as_json, "check-lambda", {"check": result, "plot": plot}, f"{result}{written}")
+
+
 def simulate_clicks(
     data: Annotated[
         list[Path],
-        typer.Argument(help="Graded rows: LETOR text (several are joined), a store, Parquet or CSV; - is stdin."),
+        typer.Argument(help="Judged rows: LETOR text (several are joined), a store, Parquet or CSV; - is stdin."),
     ],
     model: Annotated[
-        str, typer.Option("--model", "-m", help="Ranker: pdgd, pairwise-epsilon-greedy, dbgd, mgd.")
+        str, typer.Option("--model", "-m", help="Online ranker: pdgd, pairwise-epsilon-greedy, dbgd, mgd.")
     ] = "pdgd",
     user: Annotated[
         str, typer.Option(help="Click model: perfect, navigational, informational, almost_random.")
     ] = "navigational",
     stop_after: Annotated[
-        str, typer.Option(help="Rows that may end a session: clicked rows only, or any row.", metavar="click|any")
+        str, typer.Option(help="Rows after which a user may stop: clicked ones, or any.", metavar="click|any")
     ] = "click",
-    test: Annotated[Path | None, typer.Option(help="Graded rows to measure on; those of DATA by default.")] = None,
-    impressions: Annotated[int, typer.Option(min=0, help="Lists to show.")] = 10_000,
-    runs: Annotated[int, typer.Option(min=1, help="Number of runs with different random numbers.")] = 5,
-    k: Annotated[int, typer.Option(min=1, help="Rows of a list.")] = 10,
-    discount: Annotated[
-        float, typer.Option(help="Factor of a list's nDCG relative to the list before, online.")
-    ] = 0.9995,
-    scale: Annotated[
-        Scale | None, typer.Option(help="Scale features inside each query, to [0, 1] or to deviation 1.")
-    ] = None,
-    prior: Annotated[
-        str | None,
-        typer.Option(help="Features whose mean is the prior score, such as 21-25.", metavar="FEATURES"),
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
-    assignments: Annotated[
-        list[str] | None, typer.Option("--set", help="Any parameter of the model.", metavar="NAME=VALUE")
-    ] = None,
-    plot: Annotated[Path | None, typer.Option(help="PNG file for a picture.", dir_okay=False, metavar="FILE")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    test: Annotated[Path | None, typer.Option(help="Judged rows for the offline metric.  [default: DATA]")] = None,
+    impressions: Annotated[int, typer.Option(min=0, help="Number of lists to show.")] = 10_000,
+    runs: Annotated[int, typer.Option(min=1, help="Number of runs with different random seeds.")] = 5,
+    k: Annotated[int, typer.Option(min=1, help="Length of a list.")] = 10,
+    discount: Annotated[float, typer.Option(help="Discount of the online metric per list.")] = 0.9995,
+    scale: Scaling = None,
+    prior: Prior = None,
+    seed: Seed = 0,
+    assignments: Assignments = None,
+    plot: Plot = None,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Let a ranker learn from simulated clicks, and print its learning curve."""
+    """Simulate users who click, let an online ranker learn from them, and print its learning curve."""
     import sys
 
-    from corank.cli.learn.models import build, find_ranker, parse_features, require_features
-    from corank.cli.tables import screen, show
+    from corank.cli.learn.models import build_ranker, find_ranker, parse_features, require_features
+    from corank.cli.output import make_console, show
     from corank.clicks import CascadeClicks, OnlineRanker, simulate
     from corank.clicks.click_models import as_click_model
     from corank.data.durable.atomic import require_place
@@ -69,7 +92,7 @@ def simulate_clicks(
         raise InputError(
             f"--model {model} cannot learn from clicks; choose pdgd, pairwise-epsilon-greedy, dbgd or mgd."
         )
-    ranker = build(kind, {}, assignments or [])
+    ranker = build_ranker(kind, {}, assignments or [])
     known = None if prior is None else parse_features(prior, "--prior")
     if plot is not None:
         require_place(plot, overwrite=force)
@@ -111,7 +134,7 @@ def simulate_clicks(
     if as_json:
         print_json("simulate-clicks", {"table": table_fields(table), "plot": plot})
         return
-    show(table, screen())
+    show(table, make_console())
     if plot is not None:
         typer.echo(f"wrote {plot}")
 
@@ -121,7 +144,7 @@ def _draw(curve: ClickCurve, path: Path) -> None:
     from corank.errors import import_extra
 
     import_extra("matplotlib", "report")
-    # no window system is asked for, and no global state is touched
+    # without pyplot: no window system, no global state
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

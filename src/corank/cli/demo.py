@@ -1,4 +1,4 @@
-"""`corank demo`: screen a real review that comes with the package, then learn from a synthetic collection."""
+"""`corank demo`: screen a real systematic review, then learn from a synthetic collection with few judgements."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from corank.cli.options import Force, Seed
 from corank.errors import InputError
 
 if TYPE_CHECKING:
@@ -23,16 +24,16 @@ STARTS = 10
 
 def demo(
     output: Annotated[
-        Path, typer.Option("--output", "-o", file_okay=False, help="Folder for the files it writes.")
+        Path, typer.Option("--output", "-o", file_okay=False, help="Folder for the written files.")
     ] = Path("out/demo"),
-    queries: Annotated[int, typer.Option(min=60, help="Number of queries of the synthetic collection.")] = 900,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the synthetic collection.")] = 0,
-    force: Annotated[bool, typer.Option("--force", help="Replace files that another demo wrote, or you.")] = False,
+    queries: Annotated[int, typer.Option(min=60, help="Number of queries in the synthetic collection.")] = 900,
+    seed: Seed = 0,
+    force: Force = False,
 ) -> None:
-    """Screen a real review; learn from a synthetic collection with 5 % of its queries judged, and compare rankers."""
-    from corank.cli.tables import screen
+    """Screen a real systematic review; then compare rankers that learn from 5 % judged queries."""
+    from corank.cli.output import make_console
 
-    console = screen()
+    console = make_console()
     output.mkdir(parents=True, exist_ok=True)
     _screen_review(output, console)
     console.print()
@@ -40,9 +41,9 @@ def demo(
 
 
 def _screen_review(output: Path, console: Console) -> None:
-    """Replay the screening of a review, and leave its records for whoever wants to read them."""
+    """Replay the screening of a review, and write its records to the folder."""
     from corank.cli.judge.curve import recall_curve
-    from corank.cli.tables import show
+    from corank.cli.output import show
     from corank.data.durable.atomic import atomic_file
     from corank.data.records.records import REVIEW, REVIEW_CITATION, load_review, review_text
     from corank.judging.screening.simulate import simulate
@@ -50,24 +51,24 @@ def _screen_review(output: Path, console: Console) -> None:
     began = time.perf_counter()
     records = load_review()
     replays = simulate(records, STARTS)
-    console.print("A review, screened again", style="bold")
+    console.print("Screening a systematic review", style="bold")
     console.print(
-        f"{len(records)} records, {int(records.labels.sum())} of them relevant: {REVIEW_CITATION}. Each start knows "
-        "one relevant and one other record, reads what is most likely relevant next, and learns every answer."
+        f"{len(records)} records, {int(records.labels.sum())} of them relevant: {REVIEW_CITATION}. Each replay starts "
+        "with one relevant and one irrelevant record, reads the most likely relevant one next, and learns from each answer."
     )
     console.print(recall_curve(replays, console.width))
-    show(_reading(replays), console)
+    show(_effort_table(replays), console)
     path = output / REVIEW
     is_own = path.exists() and path.read_bytes() != review_text()
     if not is_own:
         with atomic_file(path, overwrite=True) as scratch:
             scratch.write_bytes(review_text())
-    did = "kept your" if is_own else "wrote"
-    typer.echo(f"{did} {path}; {time.perf_counter() - began:.1f} s\nread it yourself: corank screen {path}")
+    action = "kept your" if is_own else "wrote"
+    typer.echo(f"{action} {path}; {time.perf_counter() - began:.1f} s\nscreen it yourself: corank screen {path}")
 
 
-def _reading(replays: list[ScreeningReplay]) -> ReportTable:
-    """How much was read when enough was found, and when rules that cannot know it said so."""
+def _effort_table(replays: list[ScreeningReplay]) -> ReportTable:
+    """Compare the effort until 95 % are found with that of two stopping rules, which cannot see the truth."""
     import numpy as np
 
     from corank.judging.screening.stopping import stopping_rule
@@ -75,21 +76,19 @@ def _reading(replays: list[ScreeningReplay]) -> ReportTable:
 
     n, n_relevant = len(replays[0].found), int(replays[0].found.sum())
     wanted = int(np.ceil(0.95 * n_relevant - 1e-9))
-    # the mean place of one of the relevant records where all orders are as likely
-    rows = [("at random, until 95 % are found", wanted * (n + 1) / (n_relevant + 1), wanted / n_relevant)]
-    rows.append(
-        ("by corank, until 95 % are found", _mean([replay.at(0.95) for replay in replays]), wanted / n_relevant)
-    )
+    # expected position of that relevant record in a uniformly random order
+    rows = [("random order, until 95 % are found", wanted * (n + 1) / (n_relevant + 1), wanted / n_relevant)]
+    rows.append(("corank, until 95 % are found", _mean([replay.at(0.95) for replay in replays]), wanted / n_relevant))
     for name, rule in (("cheap", "poisson"), ("careful", "decline")):
         stops = [stopping_rule(rule, n).replay(replay.found, np.random.default_rng(replay.start)) for replay in replays]
         found = _mean([known - 1 for _, known in stops]) / n_relevant
-        rows.append((f"by corank, until the {name} rule stops", _mean([read for read, _ in stops]), found))
+        rows.append((f"corank, until the {name} rule stops", _mean([read for read, _ in stops]), found))
     cells = tuple((name, round(read), f"{found:.0%}", f"{1 - read / n:.0%}") for name, read, found in rows)
     return ReportTable(
         f"Reading saved, of {n} records",
         ("reading", "records read", "found", "saved"),
         cells,
-        note="Nobody knows when 95 % are found; a rule says when they probably are, and costs what it reads on.",
+        note="In practice it is unknown when 95 % are found; a stopping rule estimates it, and reads some more.",
     )
 
 
@@ -98,10 +97,10 @@ def _mean(values: list[int]) -> float:
 
 
 def _compare_rankers(output: Path, queries: int, seed: int, console: Console, force: bool) -> None:
-    """Learn from few judged queries with three rankers, compare them on other queries, and save one."""
+    """Fit three rankers on few judged queries, compare them on other queries, and save one."""
     import numpy as np
 
-    from corank.cli.tables import show
+    from corank.cli.output import show
     from corank.data.letor.reader import read_letor
     from corank.data.letor.writer import write_letor
     from corank.data.problem.splits import QueryShuffleSplit, mask_scores
@@ -114,7 +113,7 @@ def _compare_rankers(output: Path, queries: int, seed: int, console: Console, fo
 
     began = time.perf_counter()
     problem = make_ranking(queries, (10, 40), features_per_view=20, random_state=seed)
-    _keep(
+    _write_new(
         output / "collection.txt.gz",
         lambda path: write_letor(path, problem.X, problem.y, problem.qid, overwrite=True),
         force,
@@ -124,7 +123,7 @@ def _compare_rankers(output: Path, queries: int, seed: int, console: Console, fo
     assert file.qid is not None
     qid = file.qid[train]
     judged = mask_scores(file.y[train], qid, fraction=0.95, by="query", random_state=seed)
-    _keep(
+    _write_new(
         output / "training.store",
         lambda path: write_store(path, file.X[train], judged, qid, overwrite=True),
         force,
@@ -138,7 +137,7 @@ def _compare_rankers(output: Path, queries: int, seed: int, console: Console, fo
     metrics = ("nDCG@10", "AP", "disagreement")
     found = {name: evaluate(file.y[test], values, file.qid[test], metrics) for name, values in scores.items()}
 
-    console.print("A synthetic collection, one query in twenty judged", style="bold")
+    console.print("A synthetic collection with one judged query in twenty", style="bold")
     title = (
         f"{data.n_rows} rows in {len(data.queries)} queries, {data.n_scored} judged; tested on "
         f"{len(np.unique(file.qid[test]))} other queries"
@@ -157,28 +156,28 @@ def _compare_rankers(output: Path, queries: int, seed: int, console: Console, fo
     typer.echo(
         "Gains carry a 95 % bootstrap interval and the p-value of Wilcoxon's signed-rank test over the queries, "
         "corrected for the number of tests.\n"
-        "SPD learns from pairs of judged rows, CRR from their grades too, LCRA also from unjudged rows, on which its "
-        "two views must agree; the ideal ranker knows how the rows were made."
+        "SPD learns from pairs of judged rows, CRR also from their grades, LCRA also from unjudged rows, on which its "
+        "two views should agree; the ideal ranker uses the true weights."
     )
     model = output / "lcra.safetensors"
-    _keep(model, lambda path: save(learners["LCRA"], path, overwrite=True), force)
+    _write_new(model, lambda path: save(learners["LCRA"], path, overwrite=True), force)
     if not np.array_equal(load(model).predict(file.X[test]), scores["LCRA"]):
-        raise InputError(f"{model} does not predict what it did before it was saved.")
+        raise InputError(f"{model} predicts other scores than before it was saved; report this as a bug.")
     typer.echo(
-        f"wrote {model} (loaded again, it ranks the same), "
+        f"wrote {model} (the loaded model gives the same scores), "
         f"{output / 'collection.txt.gz'} and {output / 'training.store'}; {time.perf_counter() - began:.1f} s"
     )
 
 
-def _keep(path: Path, write: Callable[[Path], None], force: bool) -> None:
-    """Write a file or a store, unless something else stands there that nobody asked to replace."""
+def _write_new(path: Path, write: Callable[[Path], None], force: bool) -> None:
+    """Write a file or a store; raise `InputError` if another one exists and `force` is not set."""
     if path.exists() and not force:
         with tempfile.TemporaryDirectory() as folder:
             write(Path(folder, path.name))
             if _bytes(Path(folder, path.name)) == _bytes(path):
                 return
         raise InputError(
-            f"{path} exists already, and this demo would write something else; choose another --output, or replace it "
+            f"{path} exists and differs from what this demo would write; choose another --output, or replace it "
             "with --force."
         )
     write(path)

@@ -40,7 +40,7 @@ def test_model_and_estimate_are_those_of_the_library(here, says):
         position = int(line["position"])
         if line["qid"] in held and line["clicked"] == "1":
             gain += 1 / max(1 / position, 0.2) / math.log2(1 + position)
-    shown, new = said["foretold"]
+    shown, new = said["offline"]
     assert shown == pytest.approx(gain / len(held))
     kept = np.isin(clicks.qid.astype(str), list(held))
     mine = corank.ClickLog.of(clicks.qid[kept], clicks.docids[kept], clicks.position[kept], clicks.clicked[kept])

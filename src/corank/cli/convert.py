@@ -1,4 +1,4 @@
-"""`corank convert`: the same rows as LETOR text, as a store, or as Parquet."""
+"""`corank convert`: convert rows to LETOR text, a store or Parquet."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from corank.cli.output import Json, emit
+from corank.cli.options import Data, Force, Json, Label, QidColumn, Unscored
+from corank.cli.output import emit
 from corank.errors import InputError
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ TEXT = (".txt", ".letor", ".svm", ".dat")
 
 
 class Layout(StrEnum):
-    """How X is kept."""
+    """Layout of X."""
 
     auto = "auto"
     dense = "dense"
@@ -35,35 +36,30 @@ class Precision(StrEnum):
 
 
 def convert(
-    source: Annotated[
-        list[Path],
-        typer.Argument(help="LETOR text (or .gz, .xz, .zst; several are joined), a store, Parquet or CSV; - is stdin."),
-    ],
+    source: Data,
     target: Annotated[
         Path,
         typer.Argument(
-            help="A store (.store, no suffix), .parquet, text (.txt, .letor, .svm, .dat; + .gz, .xz, .zst), - (stdout)."
+            help="Store (.store, no suffix), .parquet, text (.txt, .letor, .svm, .dat; + .gz, .xz, .zst); - is stdout."
         ),
     ],
-    unscored: Annotated[
-        float | None,
-        typer.Option(help="Label that marks unscored rows in text or a table, such as -1.", show_default=False),
-    ] = None,
-    label: Annotated[str, typer.Option(help="Column of scores in a table.")] = "label",
-    qid: Annotated[str | None, typer.Option(help="Column of query ids in a table.  [default: qid]")] = None,
+    unscored: Unscored = None,
+    label: Label = "label",
+    qid: QidColumn = None,
     dtype: Annotated[
-        Precision | None, typer.Option(help="Type of X; float32 from text, else as it is.", show_default=False)
+        Precision | None,
+        typer.Option(help="Type of X.  [default: float32 for text, else unchanged]", show_default=False),
     ] = None,
     layout: Annotated[
-        Layout, typer.Option(help="Keep X dense or sparse; auto: by density, or as it is.")
+        Layout, typer.Option(help="Layout of X; auto chooses by density for text, else keeps it.")
     ] = Layout.auto,
     n_features: Annotated[
-        int | None, typer.Option(help="Number of features of text; the largest id by default.", show_default=False)
+        int | None, typer.Option(help="Number of features of text.  [default: the largest id]", show_default=False)
     ] = None,
     as_json: Json = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    force: Force = False,
 ) -> None:
-    """Convert LETOR text, stores, Parquet and CSV to text, store or Parquet."""
+    """Convert LETOR text, a store, Parquet or CSV to text, a store or Parquet."""
     from rich.console import Console
 
     from corank.data.formats.compressed import is_stream
@@ -75,7 +71,7 @@ def convert(
     sources = [open_source(one) for one in source]
     kind = _check(sources, target, unscored, n_features)
     form: dict[str, Any] = {"unscored": unscored, "layout": layout.value, "n_features": n_features}
-    # the status is shown on a terminal only, and leaves nothing behind
+    # shown on a terminal only, and removed at the end
     with Console(stderr=True).status(f"converting to {target}"):
         if (kind, _target_kind(target), label, qid) == ("text", "store", "label", None):
             store_letor(target, sources, overwrite=force, dtype=dtype.value if dtype else "float32", **form)
@@ -109,8 +105,8 @@ def _target_kind(path: Path) -> str:
     if path.suffix in ("", ".store"):
         return "store"
     raise InputError(
-        f"{path} does not say what to write; end it with {', '.join(TEXT)} (and {', '.join(SUFFIXES)}) for text, "
-        ".parquet for a table, .store or nothing for a store."
+        f"the format of {path} is unknown; use the suffix {', '.join(TEXT)} (and {', '.join(SUFFIXES)}) for text, "
+        ".parquet for a table, .store or none for a store."
     )
 
 
@@ -124,14 +120,16 @@ def _require_place(target: Path, force: bool) -> None:
 
 
 def _check(source: list[TextFile | Path], target: Path, unscored: float | None, n_features: int | None) -> str:
-    """Refuse what cannot be meant; return the kind of the source."""
+    """Raise `InputError` for options that do not apply; return the format of the source."""
     from corank.data.formats.read import common_format
 
     target_kind, kind = _target_kind(target), common_format(source)
     if n_features is not None and kind != "text":
-        raise InputError(f"--n-features is for LETOR text, but {source[0]} is a {kind}; leave it out.")
+        raise InputError(f"--n-features applies to LETOR text, but the format of {source[0]} is {kind}; leave it out.")
     if unscored is not None and kind == "store" and target_kind != "text":
-        raise InputError("--unscored names a label of text or a table, but stores have NaN there; leave it out.")
+        raise InputError(
+            "--unscored is a label of text or a table, but stores mark unjudged rows by NaN; leave it out."
+        )
     return kind
 
 

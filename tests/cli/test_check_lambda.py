@@ -23,7 +23,7 @@ def test_a_function_that_stands_here(says, tmp_path, monkeypatch):
 
 
 def test_bad_words(says):
-    with pytest.raises(InputError, match="--labels is '2;1'; write grades divided by commas"):
+    with pytest.raises(InputError, match="--labels is '2;1'; write grades separated by commas"):
         says("check-lambda", "ranknet", "--labels", "2;1")
     with pytest.raises(InputError, match="no known λ 'ndgc'"):
         says("check-lambda", "ndgc")

@@ -8,7 +8,7 @@ import typer
 from scipy import sparse
 from typer.testing import CliRunner
 
-from corank.cli.files.convert import convert
+from corank.cli.convert import convert
 from corank.data.formats.frames import read_parquet
 from corank.data.letor.reader import read_letor
 from corank.data.letor.writer import write_letor
@@ -69,13 +69,13 @@ def test_layout_and_type_can_be_chosen(tmp_path: Path, text: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["a.txt", "b.csv"], r"b\.csv does not say what to write; end it with \.txt"),
+        (["a.txt", "b.csv"], r"format of .*b\.csv is unknown; use the suffix \.txt"),
         (["none.txt", "s"], r"there is no .*none\.txt"),
         (["a.txt", "a.txt"], r"a\.txt exists already; .*overwrite=True"),
         (["a.txt", "s.store"], r"s\.store exists already; .*overwrite=True"),
         (["s.store", "a.txt", "t.store"], "only LETOR text can be concatenated"),
-        (["s.store", "t.store", "--n-features", "3"], "--n-features is for LETOR text"),
-        (["s.store", "t.store", "--unscored", "-1"], "stores have NaN there"),
+        (["s.store", "t.store", "--n-features", "3"], "--n-features applies to LETOR text"),
+        (["s.store", "t.store", "--unscored", "-1"], "stores mark unjudged rows by NaN"),
         (["s.store", "b.txt"], r"y is NaN at row .*pass unscored="),
     ],
 )

@@ -9,14 +9,14 @@ import pytest
 import typer
 
 from corank import cli
-from corank.cli.wording import in_options, spoken
+from corank.cli.messages import replace_assignments, translate_message
 from corank.errors import InputError
 
 COMMAND = typer.main.get_command(cli.app)
 
 
 @pytest.mark.parametrize(
-    ("verb", "said", "spoken_of"),
+    ("verb", "said", "translated"),
     [
         ("fit", "name it as y=, qid= or docid=.", "name it as --label, --qid or the column docid."),
         ("fit", "y='a b' names a column; leave it out.", "--label 'a b' names a column; leave it out."),
@@ -36,8 +36,8 @@ COMMAND = typer.main.get_command(cli.app)
         ("none", "name it as y=.", "name it as y=."),
     ],
 )  # fmt: skip
-def test_assignments_become_options_of_the_verb(verb, said, spoken_of):
-    assert spoken(said, COMMAND, [verb, "file"]) == spoken_of
+def test_assignments_become_options_of_the_verb(verb, said, translated):
+    assert translate_message(said, COMMAND, [verb, "file"]) == translated
 
 
 @pytest.mark.parametrize("verb", COMMAND.commands)
@@ -45,12 +45,12 @@ def test_every_option_it_speaks_of_is_one_of_the_verb(verb):
     typed = {option for parameter in COMMAND.commands[verb].params for option in parameter.opts}
     names = ("y", "qid", "alpha", "n_steps", "rate", "random_state", "unscored", "dtype", "layout", "loss", "views")
     for name in names:
-        for option in re.findall(r"--[a-z-]+", spoken(f"pass {name}=1.", COMMAND, [verb])):
+        for option in re.findall(r"--[a-z-]+", translate_message(f"pass {name}=1.", COMMAND, [verb])):
             assert option in typed
 
 
 def test_models_are_asked_for_their_parameters_only_where_no_option_fits():
-    assert in_options("y=", {"y": "--label"}, lambda: pytest.fail("asked")) == "--label"
+    assert replace_assignments("y=", {"y": "--label"}, lambda: pytest.fail("asked")) == "--label"
 
 
 def test_main_speaks_of_options(monkeypatch, capsys, tmp_path):

@@ -1,1 +1,0 @@
-"""Verbs that convert files, and the demonstration."""

@@ -1,0 +1,111 @@
+"""Options that several commands share, and option values from a TOML file."""
+
+from __future__ import annotations
+
+import tomllib
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from corank.errors import InputError, suggest_names
+
+INTERRUPTED = 130
+"""Exit code of a command that Ctrl-C ended, as shells report it."""
+
+
+class QueryScale(StrEnum):
+    """How features are scaled within each query."""
+
+    minmax = "minmax"
+    zscore = "zscore"
+
+
+Data = Annotated[
+    list[Path],
+    typer.Argument(help="LETOR text (or .gz, .xz, .zst; several are joined), a store, Parquet or CSV; - is stdin."),
+]
+ModelFile = Annotated[Path, typer.Argument(help="Model file that `corank fit` wrote.")]
+ModelOutput = Annotated[Path, typer.Option("--output", "-o", help="Model file to write.", metavar="MODEL")]
+Label = Annotated[str, typer.Option(help="Score column of a table.")]
+ExcludedLabel = Annotated[
+    str | None, typer.Option(help="Label column, excluded from the features.  [default: label, if present]")
+]
+Qid = Annotated[str | None, typer.Option(help="Query id column of a table; 'none' puts all rows in one query.")]
+QidColumn = Annotated[str | None, typer.Option(help="Query id column of a table.  [default: qid]")]
+Unscored = Annotated[
+    float | None, typer.Option(help="Label that marks an unjudged row, such as -1.", show_default=False)
+]
+Prior = Annotated[
+    str | None,
+    typer.Option(
+        help="Features whose mean is the prior ranking, such as BM25's 21-25; the model learns a correction.",
+        metavar="FEATURES",
+    ),
+]
+Scaling = Annotated[
+    QueryScale | None, typer.Option(help="Scale features within each query, to [0, 1] or to standard deviation 1.")
+]
+Assignments = Annotated[
+    list[str] | None, typer.Option("--set", help="Set any parameter of the model; repeatable.", metavar="NAME=VALUE")
+]
+Plot = Annotated[Path | None, typer.Option(help="PNG file to write.", dir_okay=False, metavar="FILE")]
+RunTag = Annotated[str, typer.Option(help="Name of the run in a TREC file.")]
+Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace an existing file.")]
+
+
+def _configure(context: typer.Context, path: Path | None) -> Path | None:
+    """Use the values of a TOML file as defaults of the command's options."""
+    if path is None or context.resilient_parsing:
+        return path
+    parameters = {_key(one): one for one in context.command.params if one.name not in ("config", "help")}
+    values = {}
+    for key, value in _read_toml(path).items():
+        name = key.replace("_", "-")
+        if name not in parameters:
+            raise InputError(f"{path}: {key!r} is not an option; {suggest_names(name, sorted(parameters))}.")
+        if isinstance(value, dict):
+            raise InputError(f"{path}: {key} is a table; write one value, or a list of values.")
+        values[str(parameters[name].name)] = _checked(value, parameters[name], f"{path}: {key}")
+    context.default_map = {**(context.default_map or {}), **values}
+    return path
+
+
+def _checked(value: Any, parameter: Any, where: str) -> Any:
+    """Check that a value fits its option; for an option that may be repeated, one value becomes a list."""
+    wants_list = getattr(parameter, "multiple", False) or parameter.nargs != 1
+    if isinstance(value, list) and not wants_list:
+        raise InputError(f"{where} is a list; write one value.")
+    values = value if isinstance(value, list) else [value]
+    is_flag = getattr(parameter, "is_flag", False)
+    wrong = next((one for one in values if isinstance(one, bool) != is_flag), None)
+    if wrong is not None:
+        wanted = "true or false" if is_flag else "a value of the option, not true or false"
+        raise InputError(f"{where} is {wrong!r}; write {wanted}.")
+    return values if wants_list else value
+
+
+def _key(parameter: Any) -> str:
+    """Return an option without its dashes, or the name of an argument."""
+    return next((one[2:] for one in parameter.opts if one.startswith("--")), str(parameter.name))
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    from corank.data.formats.table_text import read_utf8
+
+    try:
+        return tomllib.loads(read_utf8(path))
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{path} is not valid TOML ({error}); write lines such as model = 'spd'.") from None
+
+
+Config = Annotated[
+    Path | None,
+    typer.Option(
+        "--config", callback=_configure, is_eager=True, help="TOML file of options; the command line takes precedence."
+    ),
+]
+"""Option of commands with many options: keys of the file are option names."""

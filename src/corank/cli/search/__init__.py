@@ -1,1 +1,0 @@
-"""Verbs for text search and clicks."""
