@@ -33,7 +33,7 @@ def test_documents_come_from_standard_input(here):
 
 @pytest.mark.parametrize("option", ["--language", "--stop-words"])
 def test_what_an_index_has_already_is_not_chosen_again(here, says, option):
-    with pytest.raises(InputError, match=f"{option} came beside --add-to"):
+    with pytest.raises(InputError, match=f"{option} is fixed by the index of --add-to"):
         says("index", "articles", "--add-to", "articles.index", option, "english", "-o", "i")
 
 
@@ -67,7 +67,7 @@ def test_a_demo_replaces_its_own_files_and_no_others(tmp_path):
     path = tmp_path / "f"
     _write_new(path, lambda place: place.write_text("mine"), force=False)
     _write_new(path, lambda place: place.write_text("mine"), force=False)
-    with pytest.raises(InputError, match=r"f exists already, and this demo would write something else; .*--force"):
+    with pytest.raises(InputError, match=r"f exists and differs from what this demo would write; .*--force"):
         _write_new(path, lambda place: place.write_text("other"), force=False)
     assert path.read_text() == "mine"
     _write_new(path, lambda place: place.write_text("other"), force=True)

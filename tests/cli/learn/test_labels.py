@@ -81,7 +81,7 @@ def test_what_makes_no_sense_gets_a_sentence_and_no_file(says, tmp_path):
         ((path, "-m", "label-ranker", "--scale", "minmax"), "--scale applies to rows of queries"),
         ((path, "-m", "label-ranker", "--lambda", "1"), "which OnlineLabelRanker does not have"),
         ((path, path, "-m", "calibrated-label-ranker"), "found 2 files"),
-        ((tmp_path / "plain.csv", "-m", "label-ranker"), "neither columns label:NAME nor a class"),
+        ((tmp_path / "plain.csv", "-m", "label-ranker"), "no columns label:NAME, and no class"),
         ((tmp_path / "labels.csv", "-m", "label-ranker"), "all 2 columns are labels"),
     ):
         with pytest.raises(InputError, match=message):
