@@ -54,7 +54,7 @@ def _screen_review(output: Path, console: Console) -> None:
     console.print("Screening a systematic review", style="bold")
     console.print(
         f"{len(records)} records, {int(records.labels.sum())} of them relevant: {REVIEW_CITATION}. Each replay starts "
-        "with one relevant and one irrelevant record, reads the most likely relevant one next, and learns from each answer."
+        "with one relevant and one irrelevant record, reads the most likely relevant one next and learns from it."
     )
     console.print(recall_curve(replays, console.width))
     show(_effort_table(replays), console)
