@@ -78,7 +78,7 @@ def test_what_is_no_text_is_refused_on_a_stream(says, piped, text: Path, tmp_pat
     says("convert", text, tmp_path / "a.parquet")
     with pytest.raises(InputError, match="Parquet needs random access; pass the name of a file"):
         piped((tmp_path / "a.parquet").read_bytes(), "convert", "-", tmp_path / "b.txt")
-    with pytest.raises(InputError, match="- is standard output, which takes text only; name a file"):
+    with pytest.raises(InputError, match="- is standard output, which accepts text only; pass the name"):
         says("fit", text, "-m", "crr", "-o", "-")
     assert not Path("-").exists()
 

@@ -15,7 +15,7 @@ from corank.data.store.store import write_store
 from corank.errors import InputError
 from corank.lambdarank import LambdaRank
 from corank.linear import CRR, LCRA, SPD
-from corank.linear.descent import Runs
+from corank.linear.descent import ParallelDescent
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def listening():
 
 def interrupted_fit(monkeypatch, text, path, *words, at=3):
     """Press Ctrl-C when `at` pieces of the steps are taken."""
-    advance, pieces = Runs.advance, []
+    advance, pieces = ParallelDescent.advance, []
 
     def press(runs, task, n):
         if len(pieces) == at:
@@ -158,7 +158,7 @@ def interrupted_fit(monkeypatch, text, path, *words, at=3):
         advance(runs, task, n)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Runs, "advance", press)
+        patch.setattr(ParallelDescent, "advance", press)
         words = ["fit", text, "-m", "spd", *SGD, "--iterations", 3000, "--unscored", -1, "-o", path, *words]
         return CliRunner().invoke(app, [str(word) for word in words]), sum(pieces)
 

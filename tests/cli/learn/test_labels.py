@@ -82,7 +82,7 @@ def test_what_makes_no_sense_gets_a_sentence_and_no_file(says, tmp_path):
         ((path, "-m", "label-ranker", "--lambda", "1"), "which OnlineLabelRanker does not have"),
         ((path, path, "-m", "calibrated-label-ranker"), "found 2 files"),
         ((tmp_path / "plain.csv", "-m", "label-ranker"), "no columns label:NAME, and no class"),
-        ((tmp_path / "labels.csv", "-m", "label-ranker"), "all 2 columns are labels"),
+        ((tmp_path / "labels.csv", "-m", "label-ranker"), "all 2 columns are label columns"),
     ):
         with pytest.raises(InputError, match=message):
             says("fit", *words, "-o", tmp_path / "m")
