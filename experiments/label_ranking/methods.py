@@ -22,7 +22,7 @@ from corank.label_ranking import (
     kendall_distance,
     top_positions,
 )
-from corank.label_ranking.encodings import ranking
+from corank.label_ranking.ranker import ranking
 
 Floats = NDArray[np.float64]
 
@@ -173,7 +173,7 @@ def cut_methods(targets: str) -> dict[str, Method]:
 
     targets: "relevant" or "top".
     """
-    online = {f"online, {loss}": _stream(targets, loss) for loss in ("share", "kendall", "hamming")}
+    online = {f"online, {loss}": _stream(targets, loss) for loss in ("share", "kendall")}
     ranked = {
         "calibrated, adjacent": _calibrated(targets, conversion="adjacent"),
         "calibrated, lowest": _calibrated(targets, above_zero="lowest"),

@@ -10,9 +10,8 @@ from scipy import optimize, sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from corank.label_ranking import CalibratedLabelRanker, LabelPreferences
-from corank.label_ranking.batch import Constraint
+from corank.label_ranking.batch import LabelObjective, StandardizedRows
 from corank.label_ranking.preferences import as_conversion
-from corank.label_ranking.seen import SeenRows
 from corank.pairwise.losses import Loss
 from explicit_labels import LOSSES, constraints, objective
 
@@ -46,23 +45,23 @@ def test_newton_finds_the_minimum_of_the_plain_sum(loss, how):
 @pytest.mark.parametrize("loss", ["squared", "squared_hinge", "logistic"])
 def test_slopes_and_bends_are_finite_differences(loss):
     top = LabelPreferences.from_top(Y)
-    seen = SeenRows.of(X, WEIGHTS, scale=True, centre=True)
-    problem = Constraint(
+    seen = StandardizedRows.of(X, WEIGHTS, scale=True, centre=True)
+    problem = LabelObjective(
         seen, top.targets, as_conversion("all", "all"), Loss.of(loss), WEIGHTS / 7, top.counts(), 0.1, 0.0, True
     )
     U, V = RNG.normal(size=(30, 4)), RNG.normal(size=(30, 4))
-    slopes, h = problem.costs(U)[1], 1e-6
-    ahead, behind = problem.costs(U + h * V), problem.costs(U - h * V)
+    slopes, h = problem.loss_and_gradient(U)[1], 1e-6
+    ahead, behind = problem.loss_and_gradient(U + h * V), problem.loss_and_gradient(U - h * V)
     assert np.sum(slopes * V) == pytest.approx((ahead[0] - behind[0]) / (2 * h), rel=1e-6)
-    np.testing.assert_allclose(problem.bends(U, V), (ahead[1] - behind[1]) / (2 * h), atol=1e-6)
+    np.testing.assert_allclose(problem.hessian_product(U, V), (ahead[1] - behind[1]) / (2 * h), atol=1e-6)
 
 
 def test_rows_are_seen_as_they_are_described():
-    seen = SeenRows.of(X, WEIGHTS, scale=True, centre=True)
+    seen = StandardizedRows.of(X, WEIGHTS, scale=True, centre=True)
     explicit = (X - np.average(X, axis=0, weights=WEIGHTS)) * seen.factors
     np.testing.assert_allclose(np.average(explicit**2, axis=0, weights=WEIGHTS), 1.0)
     W, b, G = RNG.normal(size=(4, 3)), RNG.normal(size=4), RNG.normal(size=(30, 4))
-    for rows in (seen, SeenRows(sparse.csr_array(X), seen.mean, seen.factors)):
+    for rows in (seen, StandardizedRows(sparse.csr_array(X), seen.mean, seen.factors)):
         np.testing.assert_allclose(rows.scores(W, b), explicit @ W.T + b, atol=1e-12)
         np.testing.assert_allclose(rows.gather(G), G.T @ explicit, atol=1e-12)
         assert rows.mean_square(WEIGHTS) == pytest.approx(np.average((explicit**2).sum(axis=1), weights=WEIGHTS))
@@ -71,7 +70,7 @@ def test_rows_are_seen_as_they_are_described():
 @pytest.mark.parametrize("loss", ["hinge", "logistic"])
 def test_stochastic_steps_come_near_the_minimum(loss):
     model = CalibratedLabelRanker(loss, 0.1, "top", solver="sgd", n_steps=200_000, random_state=0).fit(X, Y)
-    seen = SeenRows.of(X, np.ones(30), scale=True, centre=True)
+    seen = StandardizedRows.of(X, np.ones(30), scale=True, centre=True)
     examples = sets(LabelPreferences.from_top(Y))
 
     def value(theta):
@@ -97,13 +96,13 @@ def test_an_l1_penalty_gives_zeros_and_its_optimality_conditions():
     assert (model.coef_[:, 2:] == 0.0).mean() > 0.7
     assert model.coef_[0, 0] > 0.3 < model.coef_[1, 1]
     preferences = LabelPreferences.from_indicator(y)
-    seen = SeenRows(Z, np.zeros(6), np.ones(6))
+    seen = StandardizedRows(Z, np.zeros(6), np.ones(6))
     counts = preferences.counts()
-    problem = Constraint(
+    problem = LabelObjective(
         seen, preferences.targets, as_conversion("all", "all"), Loss.of("logistic"), np.full(300, 1 / counts.sum()),
         counts, 0.01, 0.05, True,
     )  # fmt: skip
-    g = seen.gather(problem.costs(seen.scores(model.coef_, model.intercept_))[1]) + 0.01 * model.coef_
+    g = seen.gather(problem.loss_and_gradient(seen.scores(model.coef_, model.intercept_))[1]) + 0.01 * model.coef_
     zero = model.coef_ == 0.0
     assert np.abs(g[zero]).max() < 0.06
     large = np.abs(model.coef_) > 0.1

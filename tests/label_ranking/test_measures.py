@@ -105,8 +105,8 @@ def test_one_error_asks_whether_the_best_label_is_relevant():
     [
         (lambda: kendall_tau([[1, 2]], [[1, 2, 3]]), "the truth has shape"),
         (lambda: f1([[1, 2]], [[1, 0]]), "indicator is 2"),
-        (lambda: f1([[1, np.nan]], [[1, 0]]), "has NaN"),
-        (lambda: coverage([[1, 0]], [[np.nan, 0]]), "has NaN"),
+        (lambda: f1([[1, np.nan]], [[1, 0]]), "contains NaN"),
+        (lambda: coverage([[1, 0]], [[np.nan, 0]]), "contains NaN"),
         (lambda: kendall_tau([1, 2], [1, 2]), "a row per example"),
     ],
 )

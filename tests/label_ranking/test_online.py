@@ -12,7 +12,6 @@ from corank.label_ranking import (
     LabelPreferences,
     OnlineLabelRanker,
     footrule_distance,
-    hamming_loss,
     kendall_distance,
     top_positions,
 )
@@ -47,15 +46,13 @@ def losses(kind, preferences):
     return {
         "kendall": order(kendall_distance),
         "footrule": order(footrule_distance),
-        "zero_one": lambda t, u: 1.0,
-        "hamming": lambda t, u: hamming_loss(preferences.indicator()[[t]], (u > 0)[None])[0],
     }[kind]
 
 
 CASES = [
-    *((kind, "ranks", RANKS, how) for kind in ("kendall", "footrule", "zero_one") for how in ("all", "adjacent")),
-    *((kind, "top", TOP, "adjacent") for kind in ("kendall", "footrule", "hamming")),
-    *((kind, "relevant", SETS, "all") for kind in ("kendall", "hamming", "zero_one")),
+    *((kind, "ranks", RANKS, how) for kind in ("kendall", "footrule") for how in ("all", "adjacent")),
+    *((kind, "top", TOP, "adjacent") for kind in ("kendall", "footrule")),
+    *((kind, "relevant", SETS, "all") for kind in ("kendall", "footrule")),
     ("kendall", "classes", CLASSES, "all"),
 ]
 
@@ -172,7 +169,7 @@ def separable(n, d, p, margin, rng):
     return x, np.where(u > 0, np.argsort(np.argsort(-u, axis=1), axis=1) + 1, 0)
 
 
-@pytest.mark.parametrize("loss", ["share", "kendall", "footrule", "zero_one"])
+@pytest.mark.parametrize("loss", ["share", "kendall", "footrule"])
 @pytest.mark.parametrize("conversion", ["all", "adjacent"])
 def test_the_cumulative_loss_of_a_separable_stream_flattens_below_the_bound(loss, conversion):
     margin = 0.03
@@ -194,10 +191,10 @@ def test_the_cumulative_loss_of_a_separable_stream_flattens_below_the_bound(loss
 
 
 def test_the_bound_is_looked_at_again_where_nothing_separates():
-    """Noise has no margin: the sum goes on growing."""
+    """Noise has no margin: the sum continues to grow."""
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(4000, 3)), rng.integers(0, 2, size=(4000, 3))
-    model = OnlineLabelRanker("hamming")
+    model = OnlineLabelRanker("kendall")
     parts = zip(np.split(x, 4), np.split(y, 4), strict=True)
     sums = [model.partial_fit(part, labels).cumulative_loss_ for part, labels in parts]
     assert np.diff(sums).min() > 0.5 * sums[0]
@@ -206,7 +203,7 @@ def test_the_bound_is_looked_at_again_where_nothing_separates():
 @pytest.mark.parametrize(
     ("model", "y", "message"),
     [
-        (OnlineLabelRanker("hamming", "ranks"), RANKS, "ranks say nothing"),
+        (OnlineLabelRanker("hamming"), SETS, "ranking_loss is 'hamming'; pass 'share' or 'kendall' or 'footrule'"),
         (OnlineLabelRanker("kendall"), LabelPreferences.from_pairs([[(0, 1)]] * 60, 2), "y holds pairs"),
         (OnlineLabelRanker(kernel="precomputed"), SETS, "choose another kernel"),
         (OnlineLabelRanker("tau"), SETS, "ranking_loss is 'tau'"),
@@ -234,7 +231,7 @@ def test_a_stream_does_not_change_its_kind_its_labels_or_its_columns():
     assert classes.classes_.tolist() == [0, 1, 2, 3]
     with pytest.raises(InputError, match="but it was"):
         classes.partial_fit(X, CLASSES, classes=[0, 1])
-    with pytest.raises(InputError, match="class 9, which is none"):
+    with pytest.raises(InputError, match="class 9, not one of"):
         classes.partial_fit(X[:1], [9])
     assert OnlineLabelRanker(n_epochs=0).fit(X, SETS).n_iter_ == 0
 
@@ -247,7 +244,7 @@ def test_top_positions_of_predictions_are_those_of_the_utilities():
 
 def test_a_stream_that_was_not_averaged_cannot_be_averaged_later():
     model = OnlineLabelRanker(average=False).partial_fit(X, SETS)
-    with pytest.raises(InputError, match="begun with the other"):
+    with pytest.raises(InputError, match="the first call of this model used"):
         model.set_params(average=True).partial_fit(X, SETS)
 
 
@@ -255,6 +252,6 @@ def test_a_stream_that_was_not_averaged_cannot_be_averaged_later():
 def test_numbers_that_are_too_large_leave_the_old_model():
     model = OnlineLabelRanker().partial_fit(X, SETS)
     before = model.coef_
-    with pytest.raises(InputError, match="too large to be learnt from"):
+    with pytest.raises(InputError, match="values of X are too large"):
         model.partial_fit(5e307 * X / np.abs(X).max(), SETS)
     assert model.coef_ is before

@@ -133,7 +133,7 @@ def test_a_cycle_is_refused_with_the_number_of_its_example(pairs, relevant, irre
         (lambda: LabelPreferences.from_ranks([[1, np.inf]]), "infinite at example 0"),
         (lambda: LabelPreferences.from_ranks([["a", "b"]]), "table of numbers"),
         (lambda: LabelPreferences.from_ranks([[1, 2]], relevant=[[1]]), "one value per label"),
-        (lambda: LabelPreferences.from_top([[-1, 2]]), "positions is -1"),
+        (lambda: LabelPreferences.from_top([[-1, 2]]), "positions contains -1"),
         (lambda: LabelPreferences.from_lists([[0], [3]], 3), "example 1 lists"),
         (lambda: LabelPreferences.from_lists([[0, 0]], 3), "twice"),
         (lambda: LabelPreferences.from_indicator([[0, 2]]), "indicator is 2 at example 0"),

@@ -46,7 +46,7 @@ def test_predictions_have_the_form_of_y(model):
         if targets == "ranks":
             np.testing.assert_array_equal(predicted, found.predict_ranking(X))
             for method in (found.predict_top, found.predict_relevant):
-                with pytest.raises(InputError, match="ranks that say nothing of the zero point"):
+                with pytest.raises(InputError, match="ranks without a zero point"):
                     method(X)
             continue
         np.testing.assert_array_equal(found.predict_relevant(X), u > 0)
@@ -86,7 +86,7 @@ def test_score_measures_as_y_asks_for():
     pairs = LabelPreferences.from_pairs([[(0, 1)]] * 120, 4)
     model = CalibratedLabelRanker().fit(X, pairs)
     assert model.score(X, pairs) == 1.0
-    with pytest.raises(InputError, match="nothing to measure"):
+    with pytest.raises(InputError, match="no pair can be compared"):
         model.score(X, LabelPreferences.from_pairs([[]] * 120, 4))
 
 
@@ -176,13 +176,13 @@ def test_labels_of_unknown_side_are_not_learnt_from():
 @pytest.mark.parametrize(
     ("model", "y", "message"),
     [
-        (CalibratedLabelRanker(), RANKS, "say how it is to be read"),
+        (CalibratedLabelRanker(), RANKS, "numbers other than 0 and 1"),
         (CalibratedLabelRanker(), None, "requires y to be passed"),
         (CalibratedLabelRanker(), SETS[:5], "5 examples for 120 rows"),
-        (CalibratedLabelRanker(), np.zeros(120, int), "one class only, 0"),
+        (CalibratedLabelRanker(), np.zeros(120, int), "only one class, 0"),
         (CalibratedLabelRanker(targets="ranks"), np.ones((120, 3)), "orders no two labels"),
-        (CalibratedLabelRanker("hinge", solver="exact"), SETS, "without corners"),
-        (CalibratedLabelRanker(l1=0.1, solver="exact"), SETS, "without corners"),
+        (CalibratedLabelRanker("hinge", solver="exact"), SETS, "smooth loss"),
+        (CalibratedLabelRanker(l1=0.1, solver="exact"), SETS, "smooth loss"),
         (CalibratedLabelRanker(alpha=0.0), SETS, "alpha is 0.0"),
         (CalibratedLabelRanker(targets="sets"), SETS, "targets is 'sets'"),
         (CalibratedLabelRanker(classifier=3), SETS, "classifier is 3"),

@@ -1,7 +1,7 @@
-"""Rank labels, with a zero point between relevant and irrelevant ones: calibrated and top label ranking."""
+"""Calibrated label ranking: order labels, with a zero point between relevant and irrelevant ones."""
 
+from corank.label_ranking.batch import expand_constraints
 from corank.label_ranking.calibrated import CalibratedLabelRanker
-from corank.label_ranking.expansion import expand_constraints
 from corank.label_ranking.measures import (
     average_precision,
     coverage,

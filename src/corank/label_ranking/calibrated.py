@@ -1,17 +1,17 @@
 """
-CalibratedLabelRanker: a linear utility for every label, on a scale with a zero point (Brinker and Hüllermeier, 2005).
+CalibratedLabelRanker: batch learning of a linear utility per label, with a zero point (Brinker and Hüllermeier, 2005).
 
 Minimises  mean over constraints of ℓ(u_r(x) − u_s(x)) + alpha/2 ‖W‖² + l1 ‖W‖₁,  u_r(x) = w_r · x + b_r for the labels
 r = 1..d and u_0 = 0 for the zero point. The constraints of an example with preferences R, relevant labels P and
 irrelevant ones N are u_r > u_s for (r, s) ∈ R ∪ P×N, u_r > 0 for r ∈ P, and u_r < 0 for r ∈ N.
 
-Which constraints stand for an order decides what a mistake costs (section 3 of the paper): all pairs count what
-Kendall's τ counts; neighbours only (d − 1 of them) leave far inversions cheap: if the first and last of d labels are
-exchanged, the share of violated constraints is 2/(d − 1) instead of (2d − 3)/(d(d − 1)/2). Asking only the lowest
-relevant label to be above the zero point makes a higher one that is missed cost less.
+The choice of constraints decides what a mistake costs (section 3 of the paper). All pairs count what Kendall's τ
+counts. With neighbours only (d − 1 of them), distant inversions cost little: if the first and last of d labels are
+exchanged, the share of violated constraints is 2/(d − 1) instead of (2d − 3)/(d(d − 1)/2). If only the lowest relevant
+label must be above the zero point, missing a higher one costs less.
 
-Cost: Newton's method O(nnz(X) d + constraints) a product, O(n_rows d + n_features d) memory; a stochastic step O(nnz(x)
-d + constraints of x). The number of features times constraints is never stored, unless a `classifier` asks for it.
+Cost: a product in Newton's method takes O(nnz(X) d + constraints) time and O(n_rows d + n_features d) memory; a
+stochastic step O(nnz(x) d + constraints of x) time. Expanded constraints are stored only for a `classifier`.
 
 Reference: Brinker and Hüllermeier, Calibrated label-ranking, NIPS workshop on learning to rank, 2005.
 """
@@ -29,24 +29,29 @@ from sklearn.base import clone
 from corank.data.problem.inputs import as_weights
 from corank.errors import InputError
 from corank.estimator.contract import note_columns
-from corank.label_ranking.batch import Constraint, Found, descend, newton
-from corank.label_ranking.encodings import TARGETS
-from corank.label_ranking.expansion import expand_constraints
+from corank.estimator.docs import shared_parameters
+from corank.label_ranking.batch import (
+    LabelObjective,
+    LabelSolution,
+    StandardizedRows,
+    descend,
+    expand_constraints,
+    newton,
+)
 from corank.label_ranking.preferences import ABOVE_ZERO, CONVERSIONS, LabelPreferences, as_conversion
-from corank.label_ranking.ranker import LabelRanker
-from corank.label_ranking.seen import SeenRows
+from corank.label_ranking.ranker import TARGETS, LabelRanker
 from corank.pairwise.losses import LOSSES, Loss
 from corank.parameters import Rules, boolean, having, none, number, one_of, rng_of, seed, whole
 
 Floats = NDArray[np.float64]
 
-# times the mean squared length of rows over their number: see docs/experiments/label-ranking.md
+# default alpha: this times the mean squared norm of rows over their number, see docs/experiments/label-ranking.md
 _SHARE = 0.1
 
 
 @dataclass(frozen=True, eq=False)
-class Fitted:
-    """What was learnt; see the attributes of `CalibratedLabelRanker`."""
+class FittedCalibratedLabels:
+    """The fitted attributes of `CalibratedLabelRanker`."""
 
     coef: Floats
     intercept: Floats
@@ -58,66 +63,60 @@ class Fitted:
     objective: float | None = None
 
 
+@shared_parameters
 class CalibratedLabelRanker(LabelRanker):
     """
-    Rank labels, with a zero point between relevant and irrelevant ones.
+    Calibrated label ranking, learnt in batch: a linear utility per label, 0 between relevant and irrelevant ones.
 
     Parameters
     ----------
     loss : {"logistic", "hinge", "squared_hinge", "squared"}
-        What the difference of two utilities costs.
+        Loss of the difference of two utilities.
     alpha : float or None
-        Weight of ½‖W‖² beside the mean over constraints; None takes the mean squared length of the rows, in columns of
-        one size, over ten times their number.
-    targets : {"auto", "classes", "relevant", "ranks", "top"}
-        How y is read: "classes", one per row; "relevant", a table of 0 and 1; "ranks", positions of labels, 1 for the
-        best; "top", the same with 0 for irrelevant labels. "auto" tells classes from tables of 0 and 1. A
-        `LabelPreferences` is taken as it is.
-    conversion : {"all", "adjacent"}
-        Which pairs of an order are constraints: all of them, or neighbours.
-    above_zero : {"all", "lowest"}
-        Which relevant labels must be above the zero point: all of them, or the lowest where they are ranked.
+        Weight of ½‖W‖² against the mean loss over constraints. None means the mean squared norm of the rows, with
+        columns scaled, divided by ten times their number.
+    {targets}
+    {conversion}
+    {above_zero}
     l1 : float
         Weight of ‖W‖₁.
-    scale : bool
-        Whether columns are divided by their deviation before learning; `coef_` is for the columns as they were given.
+    {scale}
     fit_intercept : bool
-        Whether labels have levels b, which have no penalty.
+        Whether labels have intercepts b, which have no penalty.
     solver : {"auto", "exact", "sgd"}
-        Newton's method; stochastic steps, which the hinge and l1 need; "auto" takes the first where it can.
+        Newton's method, or stochastic gradient descent, which the hinge and l1 need. "auto" chooses Newton's method
+        if it is possible.
     tol : float
-        Newton's method stops where no more than this share of the objective at W = 0 is left to gain.
+        Newton's method stops when the objective is above its minimum by at most this share of its value at W = 0.
     max_iter : int
-        Most Newton steps.
+        Largest number of Newton steps.
     n_steps : int
-        Stochastic steps, an example each; the mean of the second half of the iterates is the model, or with `l1` their
-        last weights.
+        Number of stochastic steps, one example each. The model is the mean of the second half of the iterates, or the
+        last iterate with `l1`.
     classifier : classifier or None
-        A linear classifier of scikit-learn's to hand the constraints to, each a row of n_features · d columns; then
-        loss, alpha, l1 and solver are its own affair, and levels b are penalised as it does weights.
-    random_state : int, RandomState or None
-        Draws examples.
-    verbose : bool
-        Whether to show a progress bar for stochastic steps, on a terminal or in a notebook.
+        A linear scikit-learn classifier to fit to the expanded constraints, each a row of n_features · d columns. It
+        then decides loss, penalty and solver, and penalises the intercepts b like weights.
+    {random_state}
+    {verbose}
 
     Attributes
     ----------
     coef_ : array of shape (n_labels, n_features)
-        W, for the columns as they were given.
+        W, for the columns as given.
     intercept_ : array of shape (n_labels,)
-        The levels b.
+        The intercepts b.
     classes_ : array of shape (n_labels,)
-        The labels: classes, names of the columns of y where it is a frame, or numbers from 0.
+        The labels: classes, column names of y if it is a frame, or numbers from 0.
     kind_ : str
-        What was learnt from, and the form of predictions.
+        Kind of the targets, and form of predictions.
     is_calibrated_ : bool
-        Whether anything was known of the zero point.
+        Whether the targets determine the zero point.
     alpha_ : float
-        The weight of the penalty that was used.
+        Weight of the penalty that was used.
     objective_ : float
-        What was minimised, where it stopped; not with a classifier.
+        Final value of the objective; not with a classifier.
     n_iter_ : int
-        Newton or stochastic steps; 0 with a classifier.
+        Number of Newton or stochastic steps; 0 with a classifier.
 
     Examples
     --------
@@ -142,7 +141,7 @@ class CalibratedLabelRanker(LabelRanker):
         "tol": number(0, 1, inside="()"),
         "max_iter": whole(1),
         "n_steps": whole(0),
-        "classifier": having("a classifier of scikit-learn's", "fit", "get_params") | none,
+        "classifier": having("a scikit-learn classifier", "fit", "get_params") | none,
         "random_state": seed,
         "verbose": boolean,
     }
@@ -194,9 +193,9 @@ class CalibratedLabelRanker(LabelRanker):
         X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
             The rows.
         y : array-like of shape (n_rows,) or (n_rows, n_labels), or LabelPreferences
-            What is known of their labels; see `targets`.
+            Their labels; see `targets`.
         sample_weight : array-like of shape (n_rows,), optional
-            A weight of 2 means what writing the row twice means.
+            A weight of 2 is equivalent to repeating the row.
 
         Returns
         -------
@@ -210,20 +209,23 @@ class CalibratedLabelRanker(LabelRanker):
         counts = preferences.counts(self.conversion, self.above_zero)
         total = float(weights @ counts)
         if not total > 0.0:
-            raise InputError(f"y orders no two labels in any of the {n} rows that have weight; pass preferences.")
-        # without an intercept to move it, the zero point of centred rows would not be that of the rows
+            raise InputError(f"y orders no two labels in any of the {n} rows with positive weight; pass preferences.")
+        # without intercepts, centring would move the zero point
         centre = self.fit_intercept and self.classifier is None and (self._is_exact or not sparse.issparse(rows))
-        seen = SeenRows.of(rows, weights, scale=self.scale, centre=bool(centre))
-        alpha = _SHARE * seen.mean_square(weights) / weights.sum() if self.alpha is None else float(self.alpha)
-        problem = Constraint(
-            seen, preferences.targets, as_conversion(self.conversion, self.above_zero), Loss.of(self.loss),
+        standardized = StandardizedRows.of(rows, weights, scale=self.scale, centre=bool(centre))
+        alpha = _SHARE * standardized.mean_square(weights) / weights.sum() if self.alpha is None else float(self.alpha)
+        problem = LabelObjective(
+            standardized, preferences.targets, as_conversion(self.conversion, self.above_zero), Loss.of(self.loss),
             weights / total, counts, alpha if alpha > 0.0 else 1.0, float(self.l1), bool(self.fit_intercept),
         )  # fmt: skip
-        found = self._found(problem, preferences, weights)
-        coef, intercept = seen.plain(found.W, found.b)
-        objective = problem.objective(found.W, found.b) if self.classifier is None else None
-        what = labels, preferences.kind, preferences.is_calibrated
-        return self._installed(Fitted(coef, intercept, *what, problem.alpha, found.n_iter, objective), notes)
+        solution = self._solve(problem, preferences, weights)
+        coef, intercept = standardized.for_given_columns(solution.W, solution.b)
+        objective = problem.objective(solution.W, solution.b) if self.classifier is None else None
+        fitted = FittedCalibratedLabels(
+            coef, intercept, labels, preferences.kind, preferences.is_calibrated, problem.alpha, solution.n_iter,
+            objective,
+        )  # fmt: skip
+        return self._installed(fitted, notes)
 
     @property
     def _is_exact(self) -> bool:
@@ -233,17 +235,17 @@ class CalibratedLabelRanker(LabelRanker):
     def _check_combinations(self) -> None:
         if self.solver == "exact" and (not np.isfinite(Loss.of(self.loss).curvature) or self.l1 > 0.0):
             raise InputError(
-                "solver='exact' needs a loss without corners and l1=0; choose loss='squared_hinge', or solver='sgd'."
+                "solver='exact' needs a smooth loss and l1=0; choose loss='squared_hinge', or solver='sgd'."
             )
 
-    def _found(self, problem: Constraint, preferences: LabelPreferences, weights: Floats) -> Found:
+    def _solve(self, problem: LabelObjective, preferences: LabelPreferences, weights: Floats) -> LabelSolution:
         if self.classifier is not None:
-            return self._classified(problem, preferences, weights)
+            return self._classify(problem, preferences, weights)
         if self._is_exact:
             return newton(problem, self.tol, self.max_iter)
         return descend(problem, self.n_steps, rng_of(self.random_state), self.verbose)
 
-    def _classified(self, problem: Constraint, preferences: LabelPreferences, weights: Floats) -> Found:
+    def _classify(self, problem: LabelObjective, preferences: LabelPreferences, weights: Floats) -> LabelSolution:
         X, d = sparse.csr_array(problem.rows.X) * problem.rows.factors[None, :], problem.n_labels
         if problem.fit_intercept:
             X = sparse.hstack([X, np.ones((X.shape[0], 1))], format="csr")
@@ -251,12 +253,12 @@ class CalibratedLabelRanker(LabelRanker):
         model = clone(self.classifier)
         if "fit_intercept" in model.get_params(deep=False):
             model.set_params(fit_intercept=False)  # the constraints are symmetric
-        given = {} if (weights == weights[0]).all() else {"sample_weight": weights[examples]}
-        model.fit(Z, t, **given)
+        options = {} if (weights == weights[0]).all() else {"sample_weight": weights[examples]}
+        model.fit(Z, t, **options)
         if np.shape(getattr(model, "coef_", ())) not in ((1, Z.shape[1]), (Z.shape[1],)):
             raise InputError(f"{type(model).__name__} has no coef_ of one weight per column; pass a linear classifier.")
         W = np.asarray(model.coef_, dtype=np.float64).reshape(d, -1)
-        return Found(W[:, :-1], W[:, -1], 0) if problem.fit_intercept else Found(W, np.zeros(d), 0)
+        return LabelSolution(W[:, :-1], W[:, -1], 0) if problem.fit_intercept else LabelSolution(W, np.zeros(d), 0)
 
     def _utilities(self, rows: Any) -> Floats:
         return np.asarray(rows @ self.coef_.T + self.intercept_, dtype=np.float64)
@@ -264,4 +266,4 @@ class CalibratedLabelRanker(LabelRanker):
     def _check_state(self) -> None:
         d = len(self.classes_)
         if self.coef_.shape != (d, self.n_features_in_) or self.intercept_.shape != (d,):
-            raise InputError(f"coef_ or intercept_ is not of {d} labels")
+            raise InputError(f"coef_ or intercept_ does not have {d} labels")

@@ -1,10 +1,9 @@
 """
-How good predicted labels are, one number an example: orders with ties and top lists, sets, and utilities of labels.
+Measures of predicted labels, one number per example: of orders with ties, top lists, sets, and utilities.
 
-Orders are compared as tables of positions, 1 for the best, in which equal positions are ties: Fagin, Kumar, Mahdian,
-Sivakumar and Vee, Comparing and aggregating rankings with ties, 2004. A top list over known labels is such an order,
-whose other labels share the last bucket (`top_positions`). Means, and tests that compare two models example by example,
-are the caller's.
+Orders are tables of positions, 1 for the best; equal positions are ties (Fagin, Kumar, Mahdian, Sivakumar and Vee,
+Comparing and aggregating rankings with ties, 2004). A top list is an order whose other labels share the last position
+(`top_positions`). Take means, or compare two models example by example, with the numbers returned.
 """
 
 from __future__ import annotations
@@ -16,26 +15,27 @@ from numpy.typing import NDArray
 
 from corank.core.labels import orders as label_orders
 from corank.core.labels.orders import compare_orders
+from corank.core.pairs.inversions import pair_losses
 from corank.errors import InputError
 from corank.label_ranking.tables import as_indicator, as_positions
+from corank.metrics.pairwise import tau_b
 
 Floats = NDArray[np.float64]
 
 
 def kendall_distance(true: Any, predicted: Any) -> Floats:
     """
-    Share of pairs of labels that two orders do not order alike: Fagin's K^(½) over d(d − 1)/2.
+    Share of pairs of labels that two orders rank differently: Fagin's K^(½) over d(d − 1)/2.
 
     Parameters
     ----------
     true, predicted : array-like of shape (n, d)
-        Positions, 1 for the best; equal ones are ties, NaN is left out. A pair that is tied in one order only counts
-        one half.
+        Positions, 1 for the best; equal ones are ties, NaN is left out. A pair tied in only one order counts one half.
 
     Returns
     -------
     array of shape (n,)
-        Between 0 and 1; NaN where fewer than two labels are known.
+        Between 0 and 1; NaN if fewer than two labels are known.
 
     Examples
     --------
@@ -47,7 +47,7 @@ def kendall_distance(true: Any, predicted: Any) -> Floats:
 
 def footrule_distance(true: Any, predicted: Any) -> Floats:
     """
-    Sum of the differences of positions over its largest value, ⌊d²/2⌋; labels that are tied share a mean position.
+    Spearman's footrule: sum of the differences of positions over its largest value, ⌊d²/2⌋; ties share a mean position.
 
     Parameters
     ----------
@@ -57,14 +57,14 @@ def footrule_distance(true: Any, predicted: Any) -> Floats:
     Returns
     -------
     array of shape (n,)
-        Between 0 and 1; NaN where fewer than two labels are known.
+        Between 0 and 1; NaN if fewer than two labels are known.
     """
     return _compared(label_orders.FOOTRULE, true, predicted)
 
 
 def kendall_tau(true: Any, predicted: Any) -> Floats:
     """
-    Kendall's τ-b: 1 − 2 · `kendall_distance` where nothing is tied.
+    Kendall's τ-b; equal to 1 − 2 · `kendall_distance` without ties.
 
     Parameters
     ----------
@@ -74,9 +74,17 @@ def kendall_tau(true: Any, predicted: Any) -> Floats:
     Returns
     -------
     array of shape (n,)
-        Between −1 and 1; NaN where all labels of an order are tied.
+        Between −1 and 1; NaN if all labels of an order are tied.
     """
-    return _compared(label_orders.TAU, true, predicted)
+    a, b = as_positions(true, "true"), as_positions(predicted, "predicted")
+    _require_same(a, b)
+    known = ~(np.isnan(a) | np.isnan(b))
+    order = np.argsort(np.where(known, b, np.nan), axis=1, kind="stable")
+    counted = np.arange(a.shape[1]) < known.sum(axis=1)[:, None]
+    grades, scores = (np.take_along_axis(-side, order, axis=1)[counted] for side in (a, b))
+    starts, out = np.append(0, np.cumsum(counted.sum(axis=1))), np.empty((len(a), 3))
+    pair_losses(grades, scores, starts, 0, len(a), 0.0, out)
+    return tau_b(*out.T)
 
 
 def spearman_rho(true: Any, predicted: Any) -> Floats:
@@ -91,14 +99,14 @@ def spearman_rho(true: Any, predicted: Any) -> Floats:
     Returns
     -------
     array of shape (n,)
-        Between −1 and 1; NaN where all labels of an order are tied.
+        Between −1 and 1; NaN if all labels of an order are tied.
     """
     return _compared(label_orders.RHO, true, predicted)
 
 
 def top_positions(positions: Any) -> Floats:
     """
-    Turn top lists into orders of all labels, so that they can be compared.
+    Convert top lists to orders of all labels, so that they can be compared.
 
     Parameters
     ----------
@@ -108,7 +116,7 @@ def top_positions(positions: Any) -> Floats:
     Returns
     -------
     array of float64, shape (n, d)
-        The same, with irrelevant labels tied behind all others.
+        The same, with irrelevant labels tied after all others.
     """
     found = as_positions(positions, "positions")
     return np.where((found == 0.0) | np.isnan(found), found.shape[1] + 1.0, found)
@@ -116,7 +124,7 @@ def top_positions(positions: Any) -> Floats:
 
 def hamming_loss(true: Any, predicted: Any) -> Floats:
     """
-    Share of labels on the wrong side.
+    Hamming loss: share of labels predicted wrongly.
 
     Parameters
     ----------
@@ -134,7 +142,7 @@ def hamming_loss(true: Any, predicted: Any) -> Floats:
 
 def subset_loss(true: Any, predicted: Any) -> Floats:
     """
-    Whether any label is on the wrong side.
+    Subset 0/1 loss: whether any label is predicted wrongly.
 
     Parameters
     ----------
@@ -152,7 +160,7 @@ def subset_loss(true: Any, predicted: Any) -> Floats:
 
 def f1(true: Any, predicted: Any) -> Floats:
     """
-    Twice the labels that are relevant in both, over those of either; 1 where both are empty.
+    F1 of sets: twice the number of labels in both over the sum of their sizes; 1 if both are empty.
 
     Parameters
     ----------
@@ -171,7 +179,7 @@ def f1(true: Any, predicted: Any) -> Floats:
 
 def ranking_loss(true: Any, utilities: Any) -> Floats:
     """
-    Share of pairs of a relevant and an irrelevant label that are ordered wrongly; a tie counts as wrong.
+    Ranking loss: share of pairs of a relevant and an irrelevant label in the wrong order; a tie is wrong.
 
     Parameters
     ----------
@@ -183,7 +191,7 @@ def ranking_loss(true: Any, utilities: Any) -> Floats:
     Returns
     -------
     array of shape (n,)
-        Between 0 and 1; 0 where there is no such pair.
+        Between 0 and 1; 0 without such a pair.
     """
     a, u = _scored(true, utilities)
     wrong = np.zeros(len(a))
@@ -195,7 +203,7 @@ def ranking_loss(true: Any, utilities: Any) -> Floats:
 
 def one_error(true: Any, utilities: Any) -> Floats:
     """
-    Whether the best label is not relevant; where several are best, the share of them that are not.
+    One-error: whether the best label is irrelevant; among several best labels, the share of irrelevant ones.
 
     Parameters
     ----------
@@ -207,7 +215,7 @@ def one_error(true: Any, utilities: Any) -> Floats:
     Returns
     -------
     array of shape (n,)
-        Between 0 and 1; NaN where no label is relevant.
+        Between 0 and 1; NaN if no label is relevant.
     """
     a, u = _scored(true, utilities)
     best = u == u.max(axis=1, keepdims=True)
@@ -216,7 +224,7 @@ def one_error(true: Any, utilities: Any) -> Floats:
 
 def coverage(true: Any, utilities: Any) -> Floats:
     """
-    How far down the order the last relevant label is: the number of labels with utilities as high as its own.
+    Coverage: number of labels with a utility at least that of the lowest relevant label.
 
     Parameters
     ----------
@@ -228,7 +236,7 @@ def coverage(true: Any, utilities: Any) -> Floats:
     Returns
     -------
     array of shape (n,)
-        From 1 to d; 0 where no label is relevant.
+        From 1 to d; 0 if no label is relevant.
     """
     a, u = _scored(true, utilities)
     lowest = np.where(a, u, np.inf).min(axis=1, keepdims=True)
@@ -237,7 +245,7 @@ def coverage(true: Any, utilities: Any) -> Floats:
 
 def average_precision(true: Any, utilities: Any) -> Floats:
     """
-    Mean over relevant labels of the share of relevant ones among those as high as it or higher.
+    Average precision: mean over relevant labels of the share of relevant ones among those ranked at least as high.
 
     Parameters
     ----------
@@ -249,7 +257,7 @@ def average_precision(true: Any, utilities: Any) -> Floats:
     Returns
     -------
     array of shape (n,)
-        Between 0 and 1; 1 where no label is relevant, or every one.
+        Between 0 and 1; 1 if no label is relevant, or every one.
     """
     a, u = _scored(true, utilities)
     total = np.zeros(len(a))
@@ -291,4 +299,4 @@ def _require_same(a: Floats, b: Floats) -> None:
 
 def _require_known(*tables: Floats) -> None:
     if any(np.isnan(table).any() for table in tables):
-        raise InputError("the truth or the prediction has NaN; compare labels that are known.")
+        raise InputError("the truth or the prediction contains NaN; compare labels that are known.")

@@ -1,9 +1,9 @@
 """
-LabelPreferences: what is known of the labels of examples, made from rankings, sets, lists, pairs or classes.
+LabelPreferences: preferences among labels, from rankings, sets, top lists, pairs or classes.
 
-An example is (x, R, P, N): preferences R among labels, relevant labels P above the zero point, irrelevant ones N below
-it; P×N are preferences too. R is kept as levels (buckets of an order) or as pairs. Preferences that contradict each
-other are refused with the number of their example.
+An example is (x, R, P, N): preferences R among labels, relevant labels P above the zero point and irrelevant labels N
+below it; P×N are preferences too. R is stored as levels (buckets of an order) or as pairs. Contradictory preferences
+raise `InputError` with the number of the example.
 """
 
 from __future__ import annotations
@@ -38,39 +38,39 @@ from corank.label_ranking.tables import (
 Ints = NDArray[np.int64]
 
 CONVERSIONS = ("all", "adjacent")
-"""Which pairs of an order are asked for: all d(d − 1)/2, or the d − 1 of neighbours."""
+"""Pairs of an order that are constraints: all d(d − 1)/2, or the d − 1 of neighbours."""
 
 ABOVE_ZERO = ("all", "lowest")
-"""Which relevant labels are asked to be above the zero point: all, or the lowest of an order."""
+"""Relevant labels that must be above the zero point: all, or the lowest of an order."""
 
 
 @dataclass(frozen=True, eq=False)
 class LabelPreferences:
     """
-    What is known of the labels 0..d−1 of n examples.
+    Preferences among the labels 0..d−1 of n examples.
 
-    Make one with `from_ranks`, `from_lists`, `from_indicator`, `from_sets`, `from_pairs` or `from_classes`. It can be
-    indexed by examples, so that scikit-learn's splitters cut it like an array.
+    Create it with `from_ranks`, `from_lists`, `from_indicator`, `from_sets`, `from_pairs` or `from_classes`. It can be
+    indexed by examples, so that scikit-learn's splitters work on it as on an array.
 
     Attributes
     ----------
     levels : array of int32, shape (n, d)
-        Buckets of an example's order, 0 for the lowest; −1 for labels of which nothing is known.
+        Buckets of an example's order, 0 for the lowest; −1 if unknown.
     sides : array of int8, shape (n, d)
-        1 for relevant, −1 for irrelevant labels, 0 where it is not known.
+        1 for relevant labels, −1 for irrelevant ones, 0 if unknown.
     pairs : array of uint32, shape (m, 2)
-        Preferences beside the levels, the preferred label first.
+        Further preferences, the preferred label first.
     starts : array of uint64, shape (n + 1,)
         Where the pairs of each example begin.
     kind : {"ranks", "top", "relevant", "pairs", "classes"}
-        What it was made from, and in which form predictions are compared with it.
+        Form of the targets, in which predictions are compared with them.
 
     Examples
     --------
     >>> top = LabelPreferences.from_lists([[2, 0], []], n_labels=3)
     >>> top.ranks().tolist(), top.indicator().tolist()
     ([[2.0, 3.0, 1.0], [2.0, 2.0, 2.0]], [[1, 0, 1], [0, 0, 0]])
-    >>> [side.tolist() for side in top[[0]].constraints()]  # 3 stands for the zero point
+    >>> [side.tolist() for side in top[[0]].constraints()]  # 3 is the zero point
     [[0, 0, 0, 0, 0, 0], [0, 2, 2, 0, 3, 2], [1, 1, 0, 3, 1, 3]]
     """
 
@@ -90,7 +90,7 @@ class LabelPreferences:
         ranks : array-like of shape (n, d)
             Position of each label, 1 for the best; equal positions are ties, NaN is a label that was not ranked.
         relevant : array-like of 0 and 1, shape (n, d), optional
-            Which labels are relevant, where the rankings are calibrated; NaN where it is not known.
+            Which labels are relevant, for calibrated rankings; NaN if unknown.
 
         Returns
         -------
@@ -121,7 +121,9 @@ class LabelPreferences:
         found = as_positions(positions, "positions")
         found = np.where(found == 0.0, np.nan, found)
         if (found < 0.0).any():
-            raise InputError(f"positions is {np.nanmin(found):g} somewhere; pass 1 for the best label, 0 for none.")
+            raise InputError(
+                f"positions contains {np.nanmin(found):g}; pass 1 for the best label, 0 for irrelevant ones."
+            )
         sides = np.where(np.isnan(found), -1, 1).astype(np.int8)
         return cls._of(levels_of(found) + (sides == -1).any(axis=1)[:, None], sides, "top")
 
@@ -156,7 +158,7 @@ class LabelPreferences:
         Parameters
         ----------
         indicator : array-like or sparse matrix of 0 and 1, shape (n, d)
-            1 for relevant labels, NaN where it is not known.
+            1 for relevant labels, NaN if unknown.
 
         Returns
         -------
@@ -164,7 +166,7 @@ class LabelPreferences:
             Of kind "relevant".
         """
         sides = sides_of(as_indicator(indicator))
-        # relevant labels are the lowest level where none is irrelevant
+        # relevant labels are the lowest level if no label is irrelevant
         above = (sides == -1).any(axis=1)[:, None]
         return cls._of(np.where(sides == 0, -1, (sides == 1) & above).astype(np.int32), sides, "relevant")
 
@@ -210,7 +212,7 @@ class LabelPreferences:
         n_labels : int
             Number of labels d.
         relevant, irrelevant : iterable of sequences of int, optional
-            Labels of known side; none by default, whichever is left out.
+            Relevant and irrelevant labels; none by default.
 
         Returns
         -------
@@ -224,7 +226,9 @@ class LabelPreferences:
             given = nothing if relevant is None else relevant, nothing if irrelevant is None else irrelevant
             sides = sides_of(indicator_of(*given, n_labels))
             if len(sides) != len(rows):
-                raise InputError(f"sides of {len(sides)} examples came for {len(rows)}; pass one set per example.")
+                raise InputError(
+                    f"there are {len(sides)} sets of labels for {len(rows)} examples; pass one set per example."
+                )
         found = cls(
             np.full(sides.shape, -1, np.int32),
             sides,
@@ -235,8 +239,8 @@ class LabelPreferences:
         bad = int(first_cycle(found.targets))
         if bad >= 0:
             raise InputError(
-                f"the preferences of example {bad} contradict each other (they lead from a label back to it, relevant "
-                "before irrelevant ones counted in); drop one of them."
+                f"the preferences of example {bad} contradict each other: together with relevant above irrelevant "
+                "labels they form a cycle; drop one of them."
             )
         return found
 
@@ -255,7 +259,7 @@ class LabelPreferences:
         Returns
         -------
         LabelPreferences
-            Of kind "classes"; nothing is known of the zero point.
+            Of kind "classes", without a zero point.
         """
         y = np.asarray(codes)
         if y.ndim != 1 or y.dtype.kind not in "iu" or (len(y) and not 0 <= y.min() <= y.max() < n_labels):
@@ -271,7 +275,7 @@ class LabelPreferences:
         bad = np.flatnonzero(lowest <= highest)
         if len(bad):
             raise InputError(
-                f"example {bad[0]} ranks an irrelevant label as high as a relevant one; relevant labels come first."
+                f"example {bad[0]} ranks an irrelevant label as high as a relevant one; rank relevant labels higher."
             )
         nothing = np.empty((0, 2), np.uint32), np.zeros(len(levels) + 1, np.uint64)
         return cls(np.ascontiguousarray(levels, np.int32), np.ascontiguousarray(sides), *nothing, kind)
@@ -296,13 +300,13 @@ class LabelPreferences:
 
     @cached_property
     def targets(self) -> LabelTargets:
-        """The arrays as kernels see them."""
+        """The arrays in the form that kernels take."""
         most = int(most_constraints(self.levels, self.sides, self.starts))
         return LabelTargets(self.levels, self.sides, self.pairs, self.starts, most)
 
     @property
     def is_calibrated(self) -> bool:
-        """Whether anything is known of the zero point."""
+        """Whether any label is known to be relevant or irrelevant."""
         return bool(self.sides.any())
 
     def counts(self, conversion: str = "all", above_zero: str = "all") -> Ints:
@@ -312,14 +316,14 @@ class LabelPreferences:
         Parameters
         ----------
         conversion : {"all", "adjacent"}
-            Which pairs of an order are asked for.
+            Which pairs of an order are constraints.
         above_zero : {"all", "lowest"}
-            Which relevant labels are asked to be above the zero point.
+            Which relevant labels must be above the zero point.
 
         Returns
         -------
         array of int64, shape (n,)
-            How many there are.
+            Number of constraints.
         """
         counts = np.empty(len(self), np.int64)
         count_constraints(self.targets, as_conversion(conversion, above_zero), counts)
@@ -327,7 +331,7 @@ class LabelPreferences:
 
     def constraints(self, conversion: str = "all", above_zero: str = "all") -> tuple[Ints, Ints, Ints]:
         """
-        List the constraints: one label is to have a higher utility than another.
+        List the constraints: one label must have a higher utility than another.
 
         Parameters
         ----------
@@ -351,7 +355,7 @@ class LabelPreferences:
         Returns
         -------
         array of float64, shape (n, d)
-            Fagin's positions: of labels that are tied, the mean of the places they share.
+            Fagin's positions: tied labels have the mean of their positions.
         """
         from scipy.stats import rankdata
 
@@ -365,13 +369,13 @@ class LabelPreferences:
         Returns
         -------
         array of int64, shape (n, d)
-            1 for relevant labels, 0 for others and those of unknown side.
+            1 for relevant labels, 0 for all others.
         """
         return np.asarray(self.sides == 1, dtype=np.int64)
 
     def lists(self) -> list[Ints]:
         """
-        Return the relevant labels of each example, best first; of equal ones, the lower number first.
+        Return the relevant labels of each example, best first; among ties, the lower number first.
 
         Returns
         -------
@@ -383,7 +387,7 @@ class LabelPreferences:
 
 
 def as_conversion(conversion: str, above_zero: str) -> Conversion:
-    """Return what kernels are told of the two parameters."""
+    """Return the two parameters in the form that kernels take."""
     for name, value, known in (("conversion", conversion, CONVERSIONS), ("above_zero", above_zero, ABOVE_ZERO)):
         if value not in known:
             raise InputError(f"{name} is {value!r}; pass {known[0]!r} or {known[1]!r}.")

@@ -1,4 +1,4 @@
-"""LabelRanker: what estimators of labels share, from reading rows and preferences to rankings, top lists and sets."""
+"""LabelRanker: the base class of label rankers, from reading targets to rankings, top lists and sets of labels."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import rankdata
 from sklearn.base import ClassifierMixin
+from sklearn.utils import assert_all_finite, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
 from corank.data.problem.rows import as_rows
 from corank.errors import InputError
 from corank.estimator.contract import Learner, Notes, check_parameters, checked_rows, install
-from corank.label_ranking.encodings import answer, ranking, read_targets
 from corank.label_ranking.measures import kendall_distance, kendall_tau, top_positions
 from corank.label_ranking.preferences import LabelPreferences
 
@@ -21,10 +23,10 @@ Floats = NDArray[np.float64]
 
 class LabelRanker(ClassifierMixin, Learner, ABC):
     """
-    Base class of estimators that give every label a utility; one above 0, the zero point, is relevant.
+    Base class of label rankers: every label has a utility, and labels above 0, the zero point, are relevant.
 
-    A subclass learns in `_learn`, which returns a frozen record whose fields become the fitted attributes, and computes
-    utilities in `_utilities`. ``predict`` answers in the form of y.
+    A subclass learns in ``fit``, installs a frozen record with `_installed`, and computes utilities in `_utilities`.
+    ``predict`` returns the form of y.
     """
 
     targets: str
@@ -34,15 +36,15 @@ class LabelRanker(ClassifierMixin, Learner, ABC):
 
     @abstractmethod
     def _utilities(self, rows: Any) -> Floats:
-        """Utilities of the labels for checked rows, shape (n_rows, d)."""
+        """Return the utilities of the labels of checked rows, shape (n_rows, d)."""
 
     @abstractmethod
     def _check_state(self) -> None:
-        """Raise where fitted attributes, which a file may have set, do not fit together."""
+        """Raise `InputError` if fitted attributes, which a file may have set, do not fit together."""
 
     def decision_function(self, X: Any) -> Floats:
         """
-        Compute the utilities of the labels; above 0 is relevant, where the zero point was learnt.
+        Return the utilities of the labels; above 0 is relevant, if the zero point was learnt.
 
         Parameters
         ----------
@@ -52,7 +54,7 @@ class LabelRanker(ClassifierMixin, Learner, ABC):
         Returns
         -------
         array of shape (n_rows, n_labels)
-            Utilities, higher is better; of two classes, as scikit-learn has it, the difference of the second and the
+            Utilities, higher is better. For two classes, as in scikit-learn, the difference of the second and the
             first, shape (n_rows,).
         """
         utilities = self.utilities(X)
@@ -60,7 +62,7 @@ class LabelRanker(ClassifierMixin, Learner, ABC):
 
     def utilities(self, X: Any) -> Floats:
         """
-        Compute the utilities of the labels, always one per label.
+        Return the utilities of the labels, always one per label.
 
         Parameters
         ----------
@@ -86,7 +88,7 @@ class LabelRanker(ClassifierMixin, Learner, ABC):
         Returns
         -------
         array of shape (n_rows,) or (n_rows, n_labels)
-            Classes; an indicator matrix; positions, 1 for the best (also where pairs were learnt from); or positions of
+            Classes; an indicator matrix; positions, 1 for the best (also after learning from pairs); or positions of
             relevant labels and 0 for others.
         """
         utilities = self.utilities(X)
@@ -104,13 +106,13 @@ class LabelRanker(ClassifierMixin, Learner, ABC):
         Returns
         -------
         array of int64, shape (n_rows, n_labels)
-            1 for the best; of equal ones, the first label comes first.
+            1 for the best; among equal utilities, the first label comes first.
         """
         return ranking(self.utilities(X))
 
     def predict_relevant(self, X: Any) -> NDArray[np.int64]:
         """
-        Predict which labels are relevant: those of utility above 0.
+        Predict which labels are relevant: those with a utility above 0.
 
         Parameters
         ----------
@@ -147,32 +149,32 @@ class LabelRanker(ClassifierMixin, Learner, ABC):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """
-        Measure predictions in the way of y.
+        Return the quality of predictions, by a measure that suits the form of y.
 
         Parameters
         ----------
         X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
             The rows.
         y : array-like or LabelPreferences
-            What is true, of the form that was learnt from.
+            True labels, in the form used in ``fit``.
         sample_weight : array-like of shape (n_rows,), optional
             Weights of the rows.
 
         Returns
         -------
         float
-            Share of right classes, or of rows whose every label is right; mean Kendall τ of rankings; 1 − mean
-            `kendall_distance` of top lists; share of constraints that hold, of pairs.
+            Classes: accuracy. Sets: share of rows without a wrong label. Rankings: mean Kendall τ. Top lists: 1 − mean
+            `kendall_distance`. Pairs: share of satisfied constraints.
         """
         utilities = self.utilities(X)
         truth, _ = read_targets(y, self.kind_ if self.kind_ != "pairs" else "auto", self.classes_)
         if len(truth) != len(utilities):
             raise InputError(f"y has {len(truth)} examples for {len(utilities)} rows of X; pass one per row.")
-        values, found = _quality(truth, utilities), None if sample_weight is None else np.asarray(sample_weight)
+        values, weights = _quality(truth, utilities), None if sample_weight is None else np.asarray(sample_weight)
         known = ~np.isnan(values)
         if not known.any():
-            raise InputError("y orders no two labels of any row, so that there is nothing to measure; pass other rows.")
-        return float(np.average(values[known], weights=None if found is None else found[known]))
+            raise InputError("y orders no two labels in any row, so no pair can be compared; pass other rows.")
+        return float(np.average(values[known], weights=None if weights is None else weights[known]))
 
     def _read(self, X: Any, y: Any, labels: Any = None) -> tuple[Any, LabelPreferences, NDArray[Any]]:
         """Check parameters, rows and targets."""
@@ -184,17 +186,17 @@ class LabelRanker(ClassifierMixin, Learner, ABC):
         return rows, preferences, labels
 
     def _installed(self, fitted: Any, notes: Notes) -> Self:
-        """Install a record whose weights are finite."""
+        """Install a fitted record, if its weights are finite."""
         weights = fitted.coef if fitted.coef is not None else fitted.dual_coef
         if not (np.isfinite(weights).all() and np.isfinite(fitted.intercept).all()):
-            raise InputError("the numbers of X are too large to be learnt from; scale its columns.")
+            raise InputError("the weights overflow, as the values of X are too large; scale its columns.")
         return install(self, fitted, notes)
 
     def _require_zero(self) -> None:
         if not self.is_calibrated_:
             raise InputError(
-                f"this model learnt from {self.kind_} that say nothing of the zero point, so that no label is known to "
-                "be relevant; call predict_ranking, or learn from relevant and irrelevant labels."
+                f"this model learnt from {self.kind_} without a zero point, so it cannot predict which labels are "
+                "relevant; call predict_ranking, or learn from relevant and irrelevant labels."
             )
 
     def __sklearn_tags__(self) -> Any:
@@ -221,3 +223,89 @@ def _quality(truth: LabelPreferences, utilities: Floats) -> Floats:
     counts = np.bincount(examples, minlength=len(truth))
     right = np.bincount(examples, weights=holds, minlength=len(truth))
     return np.asarray(np.divide(right, counts, out=np.full(len(truth), np.nan), where=counts > 0))
+
+
+TARGETS = ("auto", "classes", "relevant", "ranks", "top")
+"""Ways to read y."""
+
+
+def read_targets(y: Any, targets: str, labels: Any = None) -> tuple[LabelPreferences, NDArray[Any]]:
+    """
+    Read y.
+
+    y: preferences, or labels in the form of `targets`.
+    targets: one of `TARGETS`.
+    labels: labels of earlier parts of a stream.
+    Returns: the preferences, and the labels: classes, column names, or numbers from 0.
+    """
+    if y is None:
+        raise InputError("this estimator requires y to be passed, but the target y is None; pass labels, one per row.")
+    if hasattr(y, "to_numpy") and len(np.shape(y)) == 1:  # a column of a frame
+        y = y.to_numpy()
+    if isinstance(y, LabelPreferences):
+        found = y
+    else:
+        found, classes = _read(y, _kind(y) if targets == "auto" else targets, labels)
+        if classes is not None:
+            return found, classes
+    names = np.arange(found.shape[1])
+    if hasattr(y, "columns") and all(isinstance(name, str) for name in y.columns):
+        names = np.array(list(y.columns), dtype=object)
+    if labels is not None and not np.array_equal(labels, names):
+        raise InputError(f"y has the labels {names.tolist()}, but they were {list(labels)} before; pass the same ones.")
+    return found, names
+
+
+def answer(kind: str, utilities: Floats, labels: NDArray[Any]) -> NDArray[Any]:
+    """
+    Convert utilities to a prediction in the form of y.
+
+    kind: kind of the preferences used in ``fit``.
+    utilities (n, d): higher is better, above 0 is relevant.
+    labels (d,): their names.
+    """
+    if kind == "classes":
+        return np.asarray(labels[utilities.argmax(axis=1)])
+    if kind == "relevant":
+        return (utilities > 0.0).astype(np.int64)
+    ranks = ranking(utilities)
+    return np.where(utilities > 0.0, ranks, 0) if kind == "top" else ranks
+
+
+def ranking(utilities: Floats) -> NDArray[np.int64]:
+    """Return the position of each label, 1 for the best; among equal utilities, the lower number first."""
+    return np.asarray(rankdata(-utilities, method="ordinal", axis=1), dtype=np.int64)
+
+
+def _kind(y: Any) -> str:
+    table = y.to_numpy() if hasattr(y, "to_numpy") else y
+    if isinstance(table, np.ndarray) and table.dtype.kind == "f":
+        if table.ndim == 2 and table.shape[1] > 1 and np.isin(table[~np.isnan(table)], (0.0, 1.0)).all():
+            return "relevant"  # NaN is unknown
+        assert_all_finite(table, input_name="y")
+    kind = type_of_target(table, input_name="y")
+    if kind == "multiclass-multioutput" or (kind.startswith("continuous") and np.ndim(y) == 2 and np.shape(y)[1] > 1):
+        raise InputError(
+            "y is a table with numbers other than 0 and 1; pass targets='ranks' (positions of labels, 1 for the best) "
+            "or targets='top' (the same, 0 for irrelevant labels)."
+        )
+    return "relevant" if kind == "multilabel-indicator" else "classes"
+
+
+def _read(y: Any, kind: str, labels: Any) -> tuple[LabelPreferences, NDArray[Any] | None]:
+    if kind == "relevant":
+        return LabelPreferences.from_indicator(y), None
+    if kind == "ranks":
+        return LabelPreferences.from_ranks(y), None
+    if kind == "top":
+        return LabelPreferences.from_top(y), None
+    check_classification_targets(y)
+    values = column_or_1d(y, warn=True)
+    classes = np.unique(values) if labels is None else np.asarray(labels)
+    codes = np.minimum(np.searchsorted(classes, values), len(classes) - 1)
+    if not (classes[codes] == values).all():
+        strange = values[classes[codes] != values].tolist()[0]
+        raise InputError(f"y holds the class {strange!r}, not one of {classes.tolist()}; pass all in `classes`.")
+    if len(classes) < 2:
+        raise InputError(f"y has only one class, {classes.tolist()[0]!r}; pass at least two classes.")
+    return LabelPreferences.from_classes(codes, len(classes)), classes

@@ -1,4 +1,4 @@
-"""Labels as users give them, checked: positions in rankings, indicators of relevance, lists and pairs of numbers."""
+"""Checks of label targets: positions in rankings, indicators of relevance, lists and pairs of label numbers."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def as_positions(table: Any, name: str) -> Floats:
     """
     Check positions of labels.
 
-    table (n, d): numbers, NaN for none.
-    name: what the user calls them.
+    table (n, d): numbers; NaN if unknown.
+    name: name of the argument.
     """
     found = _table(table, name)
     if np.isinf(found).any():
@@ -31,7 +31,7 @@ def as_indicator(table: Any) -> Floats:
     """
     Check an indicator matrix.
 
-    table (n, d): 0, 1, or NaN where it is not known; may be sparse.
+    table (n, d): 0, 1, or NaN if unknown; may be sparse.
     """
     found = _table(table.toarray() if sparse.issparse(table) else table, "indicator")
     bad = ~(np.isnan(found) | (found == 0.0) | (found == 1.0))
@@ -44,7 +44,7 @@ def as_indicator(table: Any) -> Floats:
 
 def levels_of(positions: Floats) -> NDArray[np.int32]:
     """
-    Turn positions, 1 for the best, into levels 0, 1, ... without gaps, 0 for the worst; −1 for NaN.
+    Convert positions, 1 for the best, to levels 0, 1, ... without gaps, 0 for the worst; −1 for NaN.
 
     >>> levels_of(np.array([[1.0, 2.5, 2.5, np.nan]])).tolist()
     [[1, 0, 0, -1]]
@@ -60,12 +60,12 @@ def levels_of(positions: Floats) -> NDArray[np.int32]:
 
 
 def sides_of(indicator: Floats) -> NDArray[np.int8]:
-    """Turn 1, 0 and NaN into relevant, irrelevant and unknown."""
+    """Convert 1, 0 and NaN to relevant, irrelevant and unknown."""
     return np.where(np.isnan(indicator), 0, np.where(indicator == 1.0, 1, -1)).astype(np.int8)
 
 
 def as_labels(row: Any, n_labels: int, i: int) -> NDArray[np.int64]:
-    """Check a list of label numbers, each once, of example i."""
+    """Check a list of distinct label numbers of example i."""
     labels = np.asarray(row)
     labels = labels.astype(np.int64) if not labels.size else labels
     is_list = labels.ndim == 1 and labels.dtype.kind in "iu"
@@ -77,7 +77,7 @@ def as_labels(row: Any, n_labels: int, i: int) -> NDArray[np.int64]:
 
 
 def as_pairs(row: ArrayLike, n_labels: int, i: int) -> NDArray[np.uint32]:
-    """Check preferences of example i; each is kept once."""
+    """Check preferences of example i and drop duplicates."""
     pairs = np.asarray(row)
     if not pairs.size:
         return np.empty((0, 2), np.uint32)
@@ -91,11 +91,13 @@ def as_pairs(row: ArrayLike, n_labels: int, i: int) -> NDArray[np.uint32]:
 def indicator_of(
     relevant: Iterable[Sequence[int]], irrelevant: Iterable[Sequence[int]] | None, n_labels: int
 ) -> Floats:
-    """Turn sets of label numbers into an indicator; without irrelevant ones, all others are."""
+    """Convert sets of label numbers to an indicator; by default, all other labels are irrelevant."""
     inside = [as_labels(row, n_labels, i) for i, row in enumerate(relevant)]
     outside = None if irrelevant is None else [as_labels(row, n_labels, i) for i, row in enumerate(irrelevant)]
     if outside is not None and len(outside) != len(inside):
-        raise InputError(f"{len(inside)} sets of relevant and {len(outside)} of irrelevant labels came; pass one each.")
+        raise InputError(
+            f"there are {len(inside)} sets of relevant and {len(outside)} of irrelevant labels; pass one each."
+        )
     found = np.full((len(inside), n_labels), 0.0 if outside is None else np.nan)
     for i, row in enumerate(inside):
         if outside is not None:

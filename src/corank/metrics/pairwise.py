@@ -40,10 +40,7 @@ def kendall_tau(judged: Judgements) -> PerQuery:
     NaN for a query with a single grade; 0 if all its scores are equal.
     """
     loss, pairs, ordered = pair_counts(judged, judged.ranked.grades, 0.0)
-    # loss = wrong + tie/2 and right + wrong + tie = pairs, hence right − wrong = pairs − 2 loss
-    values = np.where(pairs > 0, 0.0, np.nan)
-    np.divide(pairs - 2.0 * loss, np.sqrt(pairs) * np.sqrt(ordered), out=values, where=(pairs > 0) & (ordered > 0))
-    return PerQuery(values)
+    return PerQuery(np.where((pairs > 0) & (ordered == 0), 0.0, tau_b(loss, pairs, ordered)))
 
 
 @measure("MSE", larger_is_better=False, fills_empty=False)
@@ -56,6 +53,18 @@ def mean_squared_error(judged: Judgements) -> PerQuery:
 def mean_absolute_error(judged: Judgements) -> PerQuery:
     """Mean of |y − score| over the rows of a query; the micro average is the error over all rows."""
     return _mean_of(judged, np.abs(_errors(judged)))
+
+
+def tau_b(loss: NDArray[np.float64], pairs: NDArray[np.float64], ordered: NDArray[np.float64]) -> NDArray[np.float64]:
+    """
+    Return Kendall's τ-b from counts of pairs; NaN if all grades or all scores are equal.
+
+    loss, pairs, ordered: as `corank.core.pairs.inversions.pair_losses` counts them.
+    """
+    # loss = wrong + tie/2 and right + wrong + tie = pairs, hence right − wrong = pairs − 2 loss
+    values = np.full(len(pairs), np.nan)
+    np.divide(pairs - 2.0 * loss, np.sqrt(pairs * ordered), out=values, where=(pairs > 0) & (ordered > 0))
+    return values
 
 
 def pair_counts(

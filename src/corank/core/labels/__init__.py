@@ -1,1 +1,1 @@
-"""Kernels for label ranking: constraints, losses and steps."""
+"""Kernels for label ranking: constraints, losses, stochastic and online steps."""

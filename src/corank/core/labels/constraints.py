@@ -1,10 +1,10 @@
 # mypy: disable-error-code="no-untyped-call, assignment"
 """
-What an example asks of the utilities of labels: a list of constraints "winner above loser", made when it is needed.
+Constraints "winner above loser" on the utilities of labels, listed per example when needed, and their losses.
 
-Labels are 0..d−1; the zero point is label d, whose utility is always 0. An example holds preferences R (by levels, or
-as pairs), relevant labels P and irrelevant ones N, and its constraints are R ∪ P×N, each once, P above d, and N below d
-(Brinker and Hüllermeier, 2005, section 2). No list of all examples' constraints is ever kept.
+Labels are 0..d−1; the zero point is label d, whose utility is always 0. An example has preferences R (by levels or as
+pairs), relevant labels P and irrelevant labels N. Its constraints are R ∪ P×N, each once, P above d, and N below d
+(Brinker and Hüllermeier, 2005, section 2). The constraints of all examples are never stored together.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.core.jit import inline, jit
+from corank.core.pairs.losses import cost
 
 RELEVANT, IRRELEVANT = np.int8(1), np.int8(-1)
 UNKNOWN = np.int32(-1)
@@ -23,14 +24,13 @@ _ONE = np.uint64(1)
 
 class LabelTargets(NamedTuple):
     """
-    What is known of the labels of n examples.
+    Label targets of n examples.
 
-    levels (n, d): 0 for the lowest bucket of an example's order, then 1, 2, ... without gaps; −1 for a label of which
-        nothing is known.
-    sides (n, d): 1 for relevant, −1 for irrelevant labels, 0 where it is not known.
-    pairs (m, 2): preferences beside the levels, the preferred label first.
+    levels (n, d): 0 for the lowest bucket of an example's order, then 1, 2, ... without gaps; −1 if unknown.
+    sides (n, d): 1 for relevant labels, −1 for irrelevant ones, 0 if unknown.
+    pairs (m, 2): further preferences, the preferred label first.
     starts (n + 1,): where the pairs of each example begin.
-    most: no example has more constraints, as `most_constraints` says.
+    most: upper bound of the number of constraints of an example, see `most_constraints`.
     """
 
     levels: NDArray[np.int32]
@@ -42,10 +42,10 @@ class LabelTargets(NamedTuple):
 
 class Conversion(NamedTuple):
     """
-    Which constraints stand for an order.
+    Which constraints represent an order.
 
-    all_pairs: every pair of different level, or only those of neighbouring levels.
-    all_relevant: every relevant label above the zero point, or only the lowest.
+    all_pairs: every pair of different levels, or only those of neighbouring levels.
+    all_relevant: every relevant label above the zero point, or only the lowest one.
     """
 
     all_pairs: bool
@@ -54,10 +54,10 @@ class Conversion(NamedTuple):
 
 class Constraints(NamedTuple):
     """
-    Room for the constraints of one example, and for what making them needs.
+    Buffers for the constraints of one example.
 
     winners, losers: label numbers; d is the zero point.
-    order, begins: labels by level, and where each level begins.
+    order, begins: labels sorted by level, and where each level begins.
     """
 
     winners: NDArray[np.uint64]
@@ -68,7 +68,7 @@ class Constraints(NamedTuple):
 
 @jit
 def most_constraints(levels, sides, starts):  # type: ignore[no-untyped-def]
-    """Return a number of constraints that no example exceeds, in O(n d): d²/2 would be far too many for small sets."""
+    """Return an upper bound of the number of constraints of an example, in O(n d)."""
     n, d = levels.shape
     sizes = np.zeros(d + 1, np.int64)
     most = 0
@@ -90,8 +90,8 @@ def most_constraints(levels, sides, starts):  # type: ignore[no-untyped-def]
 
 
 @jit
-def room(targets):  # type: ignore[no-untyped-def]
-    """Return `Constraints` that hold those of any example."""
+def buffers_for(targets):  # type: ignore[no-untyped-def]
+    """Return `Constraints` buffers that are large enough for every example."""
     most, d = targets.most, targets.levels.shape[1]
     return Constraints(
         np.empty(most, np.uint64), np.empty(most, np.uint64), np.empty(d, np.uint64), np.empty(d + 2, np.uint64)
@@ -100,7 +100,7 @@ def room(targets):  # type: ignore[no-untyped-def]
 
 @jit
 def list_constraints(targets, conversion, i, out):  # type: ignore[no-untyped-def]
-    """Write the constraints of example i to `out`, and return how many there are."""
+    """Write the constraints of example i to `out` and return their number."""
     levels, sides, pairs = targets.levels[i], targets.sides[i], targets.pairs
     winners, losers, order, begins = out.winners, out.losers, out.order, out.begins
     d = np.uint64(len(levels))
@@ -120,7 +120,7 @@ def list_constraints(targets, conversion, i, out):  # type: ignore[no-untyped-de
             winners[n], losers[n] = r, s
             n += _ONE
     lowest = UNKNOWN if conversion.all_relevant else _lowest(levels, sides)
-    # every relevant label is above every irrelevant one of known level: then all pairs hold P×N
+    # if all levels are known, all pairs of levels include P×N
     has_all = conversion.all_pairs and begins[n_levels] == d
     for r in range(d):
         if sides[r] == RELEVANT:
@@ -139,16 +139,16 @@ def list_constraints(targets, conversion, i, out):  # type: ignore[no-untyped-de
 
 @jit
 def count_constraints(targets, conversion, counts):  # type: ignore[no-untyped-def]
-    """Write how many constraints each example has."""
-    out = room(targets)
+    """Write the number of constraints of each example."""
+    out = buffers_for(targets)
     for i in range(len(counts)):
         counts[i] = list_constraints(targets, conversion, i, out)
 
 
 @jit
 def list_all(targets, conversion, examples, winners, losers):  # type: ignore[no-untyped-def]
-    """Write every constraint of every example, for those who do want the list."""
-    out = room(targets)
+    """Write the constraints of all examples."""
+    out = buffers_for(targets)
     at = 0
     for i in range(len(targets.levels)):
         n = list_constraints(targets, conversion, i, out)
@@ -160,14 +160,14 @@ def list_all(targets, conversion, examples, winners, losers):  # type: ignore[no
 @jit
 def first_cycle(targets):  # type: ignore[no-untyped-def]
     """
-    Return the first example whose pairs, together with P×N and the levels, lead back to where they began; −1 if none.
+    Return the first example whose constraints between labels contain a cycle; −1 if there is none.
 
-    Labels that nothing is above are taken away one by one (Kahn, 1962); what cannot be taken away lies on a cycle or
-    below one.
+    Labels without a label above them are removed one by one (Kahn, 1962); labels that remain are on a cycle or below
+    one.
     """
     d = targets.levels.shape[1]
     conversion = Conversion(True, True)
-    out = room(targets)
+    out = buffers_for(targets)
     above, is_gone = np.empty(d, np.int64), np.empty(d, np.bool_)
     for i in range(len(targets.levels)):
         n = list_constraints(targets, conversion, i, out)
@@ -194,7 +194,7 @@ def first_cycle(targets):  # type: ignore[no-untyped-def]
 
 @jit
 def _by_level(levels, order, begins):  # type: ignore[no-untyped-def]
-    """Sort the labels of known level by it, lowest first, by counting; return the number of levels."""
+    """Sort the labels of known level by counting, lowest first; return the number of levels."""
     n_levels = np.uint64(0)
     begins[:] = 0
     for r in range(np.uint64(len(levels))):
@@ -204,7 +204,7 @@ def _by_level(levels, order, begins):  # type: ignore[no-untyped-def]
             begins[level + _ONE] += _ONE
     for level in range(_ONE, n_levels + _ONE):
         begins[level] += begins[level - _ONE]
-    # each level is filled from its beginning, which so moves to its end
+    # filling a level moves its beginning to its end
     for r in range(np.uint64(len(levels))):
         if levels[r] != UNKNOWN:
             level = np.uint64(levels[r])
@@ -218,7 +218,7 @@ def _by_level(levels, order, begins):  # type: ignore[no-untyped-def]
 
 @inline
 def _is_listed(winner, loser, all_pairs):  # type: ignore[no-untyped-def]
-    """Whether the levels of two labels made a constraint already."""
+    """Return whether the levels of two labels already gave a constraint."""
     if winner == UNKNOWN or loser == UNKNOWN:
         return False
     return winner > loser if all_pairs else winner == loser + 1
@@ -226,9 +226,54 @@ def _is_listed(winner, loser, all_pairs):  # type: ignore[no-untyped-def]
 
 @jit
 def _lowest(levels, sides):  # type: ignore[no-untyped-def]
-    """Return the lowest level among the relevant labels; −1 where it is not known."""
+    """Return the lowest level of the relevant labels; −1 if unknown."""
     lowest = UNKNOWN
     for r in range(np.uint64(len(levels))):
         if sides[r] == RELEVANT and levels[r] != UNKNOWN and (lowest == UNKNOWN or levels[r] < lowest):
             lowest = levels[r]
     return lowest
+
+
+@jit
+def label_losses(targets, conversion, loss, U, weights, gradient, first, last):  # type: ignore[no-untyped-def]
+    """
+    Return Σ_i v_i Σ ℓ(1, u_winner − u_loser) over the examples first..last−1, and write its gradient.
+
+    U, gradient (n, d): utilities of the labels and derivatives; the zero point has no column.
+    weights (n,): v.
+    """
+    out = buffers_for(targets)
+    d = U.shape[1]
+    u, g = np.zeros(d + 1), np.zeros(d + 1)
+    total = 0.0
+    for i in range(first, last):
+        u[:d] = U[i]
+        g[:] = 0.0
+        if weights[i] > 0.0:
+            for k in range(list_constraints(targets, conversion, i, out)):
+                a, b = out.winners[k], out.losers[k]
+                value, negative, _ = cost(loss, 1.0, u[a] - u[b])
+                total += weights[i] * value
+                g[a] -= weights[i] * negative
+                g[b] += weights[i] * negative
+        gradient[i] = g[:d]
+    return total
+
+
+@jit
+def label_hessian_products(targets, conversion, loss, U, weights, V, products, first, last):  # type: ignore[no-untyped-def]
+    """Write the Hessian at U times V to `products`, all (n, d), for the examples first..last−1."""
+    out = buffers_for(targets)
+    d = U.shape[1]
+    u, v, h = np.zeros(d + 1), np.zeros(d + 1), np.zeros(d + 1)
+    for i in range(first, last):
+        u[:d] = U[i]
+        v[:d] = V[i]
+        h[:] = 0.0
+        if weights[i] > 0.0:
+            for k in range(list_constraints(targets, conversion, i, out)):
+                a, b = out.winners[k], out.losers[k]
+                product = weights[i] * cost(loss, 1.0, u[a] - u[b])[2] * (v[a] - v[b])
+                h[a] += product
+                h[b] -= product
+        products[i] = h[:d]

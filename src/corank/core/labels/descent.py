@@ -1,13 +1,13 @@
 # mypy: disable-error-code="no-untyped-call"
 """
-Stochastic descent on the constraints of labels: a step draws an example and is pulled by all of its constraints.
+Stochastic gradient descent on the constraints of labels: a step draws an example and uses all of its constraints.
 
-With examples drawn in proportion to their weight times the number c of their constraints, the mean pull of the c is an
-unbiased estimate of the pull of the mean over all constraints. Only sums of pulls S_t are kept, and the weights after
-step t are w = S_t / D_t with D_t = alpha t + 1/eta0, which are those of plain descent at the rate 1/D_t: no step
-touches more than the columns of its row. The sum of the iterates is mass · S + z, mass = Σ 1/D_k, as in
-`corank.core.pairs.descent`. Under an L1 penalty, w is S_t moved towards 0 by t l1, over alpha t + √t/eta0: dual
-averaging (Xiao, 2010), whose weights of 0 stay 0.
+Examples are drawn in proportion to their weight times their number c of constraints, so that the mean gradient of the
+c is an unbiased estimate of the gradient of the mean over all constraints. Only sums S_t of negative gradients are
+kept. The weights after step t are w = S_t / D_t with D_t = alpha t + 1/eta0: those of plain descent at the rate 1/D_t,
+while a step changes only the columns of its row. The sum of the iterates is mass · S + z, mass = Σ 1/D_k, as in
+`corank.core.pairs.descent`. With an L1 penalty, w is S_t moved towards 0 by t l1, divided by alpha t + √t/eta0: dual
+averaging (Xiao, 2010), which keeps weights at exactly 0.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.core.jit import inline, jit
-from corank.core.labels.constraints import list_constraints, room
+from corank.core.labels.constraints import buffers_for, list_constraints
 from corank.core.pairs.losses import negative_gradient
 from corank.core.random import draw_alias, next_u64
 from corank.core.rows.access import add_scaled, dot, list_row
@@ -30,13 +30,13 @@ N_ENTRIES = 2
 
 class DescentPlan(NamedTuple):
     """
-    What stays fixed.
+    Settings of the descent.
 
-    conversion: which constraints stand for an order.
+    conversion: which constraints represent an order.
     loss: code of `corank.core.pairs.losses`.
     alpha, l1: weights of ½‖W‖² and ‖W‖₁.
-    eta0: first rate.
-    fit_intercept: whether labels have levels; no penalty bends them, so that their rate falls as 1/√t.
+    eta0: first learning rate.
+    fit_intercept: whether labels have intercepts; these have no penalty, so their rate falls as 1/√t.
     """
 
     conversion: tuple[bool, bool]
@@ -49,15 +49,15 @@ class DescentPlan(NamedTuple):
 
 class DescentState(NamedTuple):
     """
-    What the steps change in place.
+    State that the steps change in place.
 
-    pulls, sums (d, n_features): S and z.
-    biases, bias_sums (d,): levels and the sum of their iterates.
+    gradient_sums, sums (d, n_features): S and z.
+    biases, bias_sums (d,): intercepts and the sum of their iterates.
     ledger (N_ENTRIES,): MASS and STEPS.
     rng_state (4,): state of the random generator.
     """
 
-    pulls: NDArray[np.float64]
+    gradient_sums: NDArray[np.float64]
     sums: NDArray[np.float64]
     biases: NDArray[np.float64]
     bias_sums: NDArray[np.float64]
@@ -72,9 +72,9 @@ def descend_labels(rows, table, targets, plan, state, n):  # type: ignore[no-unt
 
     table (n_examples, 2): alias table of the examples.
     """
-    S, ledger = state.pulls, state.ledger
+    S, ledger = state.gradient_sums, state.ledger
     d, width = np.uint64(S.shape[0]), np.uint64(S.shape[1])
-    u, g, out = np.zeros(d + 1), np.empty(d + 1), room(targets)
+    u, g, out = np.zeros(d + 1), np.empty(d + 1), buffers_for(targets)
     columns, values = np.empty(width + 1, dtype=np.uint64), np.empty(width + 1)
     for _ in range(n):
         i = draw_alias(next_u64(state.rng_state), table)
@@ -114,7 +114,7 @@ def last_weights(state, plan, out):  # type: ignore[no-untyped-def]
     steps = state.ledger[STEPS]
     for r in range(np.uint64(out.shape[0])):
         for j in range(np.uint64(out.shape[1])):
-            out[r, j] = _moved(state.pulls[r, j], steps * plan.l1) / _divisor(plan, steps)
+            out[r, j] = _moved(state.gradient_sums[r, j], steps * plan.l1) / _divisor(plan, steps)
 
 
 @inline
@@ -124,5 +124,5 @@ def _divisor(plan, steps):  # type: ignore[no-untyped-def]
 
 @inline
 def _moved(s, by):  # type: ignore[no-untyped-def]
-    """Return s moved towards 0, where it stops."""
+    """Return s moved towards 0 by at most its size (soft thresholding)."""
     return math.copysign(max(0.0, abs(s) - by), s)

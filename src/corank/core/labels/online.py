@@ -2,9 +2,9 @@
 """
 Algorithm 1 of Brinker and Hüllermeier (Calibrated label-ranking, 2005): one example, one step, linear or dual.
 
-An example whose prediction costs something moves the weights of each label i by loss · β_i / c · x: β_i counts its
-violated constraints, +1 where it should be higher and −1 where it should be lower, and c all of them. A tie violates.
-Of averaging, z = Σ_k (k − 1) δ_k is kept, δ_k the change at example k: the mean of the iterates is w − z/T after T.
+An example with loss > 0 moves the weights of label i by loss · β_i / c · x. β_i counts its violated constraints, +1 if
+the label should be higher and −1 if it should be lower; c counts all violated constraints; a tie violates. For
+averaging, z = Σ_k (k − 1) δ_k is kept, δ_k the change at example k: the mean of the iterates after T is w − z/T.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.core.jit import jit
-from corank.core.labels.constraints import IRRELEVANT, RELEVANT, UNKNOWN, list_constraints, room
+from corank.core.labels.constraints import IRRELEVANT, RELEVANT, UNKNOWN, buffers_for, list_constraints
 from corank.core.labels.orders import footrule, kendall
 from corank.core.rows.access import add_scaled, dot
 
-# what is made of utilities before they are compared with the truth: an order, the order of those above the zero point,
-# the set of those, the best one
+# projection of utilities before they are compared with the truth: the order, the order of labels above the zero point,
+# the set of those labels, the best label
 ORDER, TOP, SET, BEST = 0, 1, 2, 3
 # losses
-SHARE, KENDALL, FOOTRULE, ZERO_ONE, HAMMING = 0, 1, 2, 3, 4
+SHARE, KENDALL, FOOTRULE = 0, 1, 2
 
 SEEN, CUMULATED, UPDATES = np.uint64(0), np.uint64(1), np.uint64(2)
 N_TALLIES = 3
@@ -32,9 +32,9 @@ N_TALLIES = 3
 
 class StepPlan(NamedTuple):
     """
-    What stays fixed.
+    Settings of the steps.
 
-    conversion: which constraints stand for an order.
+    conversion: which constraints represent an order.
     loss, projection: codes of this module.
     average: whether z is kept.
     fit_intercept: whether every row has one more column, of ones.
@@ -49,11 +49,11 @@ class StepPlan(NamedTuple):
 
 class StepState(NamedTuple):
     """
-    What the steps change in place.
+    State that the steps change in place.
 
-    weights, sums (d, n_features), or (n_rows, d) of a kernel: w and z, of which nothing is kept without averaging.
+    weights, sums (d, n_features), or (n_rows, d) with a kernel: w and z; z is empty without averaging.
     biases, bias_sums (d,): the same for the column of ones.
-    tally (N_TALLIES,): examples seen, their losses before each step, and steps that changed something.
+    tally (N_TALLIES,): number of examples, sum of their losses before each step, and number of updates.
     """
 
     weights: NDArray[np.float64]
@@ -67,7 +67,7 @@ class StepState(NamedTuple):
 def learn_linear(rows, order, targets, plan, state):  # type: ignore[no-untyped-def]
     """Take one step for each of the examples `order`; u_r = w_r · x + b_r."""
     d = np.uint64(len(state.biases))
-    u, betas, out, scratch = np.zeros(d + 1), np.empty(d + 1), room(targets), np.empty((2, d + 1))
+    u, betas, out, scratch = np.zeros(d + 1), np.empty(d + 1), buffers_for(targets), np.empty((2, d + 1))
     for k in range(len(order)):
         i = order[k]
         for r in range(d):
@@ -90,10 +90,10 @@ def learn_dual(K, own, targets, plan, state):  # type: ignore[no-untyped-def]
     Take one step for each example in turn; u_r(x) = Σ_j a_jr k(x_j, x) + b_r.
 
     K (n, m): similarities of the examples to all rows that may have coefficients.
-    own (n,): the place of each example among those.
+    own (n,): the row of each example among those.
     """
     d = np.uint64(len(state.biases))
-    u, betas, out, scratch = np.zeros(d + 1), np.empty(d + 1), room(targets), np.empty((2, d + 1))
+    u, betas, out, scratch = np.zeros(d + 1), np.empty(d + 1), buffers_for(targets), np.empty((2, d + 1))
     for i in range(np.uint64(len(own))):
         u[:d] = state.biases
         for j in range(np.uint64(K.shape[1])):
@@ -120,13 +120,13 @@ def _move_biases(plan, state, step, betas, before):  # type: ignore[no-untyped-d
 
 @jit
 def _step(targets, plan, i, u, betas, out, scratch, tally):  # type: ignore[no-untyped-def]
-    """Write β, and return loss / c: 0 where nothing is to be learnt from example i."""
+    """Write β and return loss / c; 0 if example i changes nothing."""
     n = list_constraints(targets, plan.conversion, i, out)
     betas[:] = 0.0
     violated = 0.0
     for k in range(n):
         a, b = out.winners[k], out.losers[k]
-        # arithmetic, not a branch: no processor can guess which constraints are violated
+        # arithmetic instead of a branch, which processors cannot predict here
         wrong = np.float64(u[a] <= u[b])
         betas[a] += wrong
         betas[b] -= wrong
@@ -134,13 +134,8 @@ def _step(targets, plan, i, u, betas, out, scratch, tally):  # type: ignore[no-u
     tally[SEEN] += 1.0
     if violated == 0.0:
         return 0.0
-    if plan.loss == SHARE:
-        loss = violated / n
-    elif plan.loss == ZERO_ONE:
-        loss = 1.0
-    elif plan.loss == HAMMING:
-        loss = wrong_sides(targets.sides[i], u)
-    else:
+    loss = violated / n
+    if plan.loss != SHARE:
         loss = _distance(targets.levels[i], targets.sides[i], u, plan, scratch)
     tally[CUMULATED] += loss
     if loss > 0.0:
@@ -149,22 +144,12 @@ def _step(targets, plan, i, u, betas, out, scratch, tally):  # type: ignore[no-u
 
 
 @jit
-def wrong_sides(sides, u):  # type: ignore[no-untyped-def]
-    """Return the share of the labels of known side that are on the other one."""
-    wrong, known = 0, 0
-    for r in range(np.uint64(len(sides))):
-        known += sides[r] != 0
-        wrong += (sides[r] == RELEVANT and u[r] <= 0.0) or (sides[r] == IRRELEVANT and u[r] > 0.0)
-    return wrong / known if known > 0 else 0.0
-
-
-@jit
 def _distance(levels, sides, u, plan, scratch):  # type: ignore[no-untyped-def]
     """
-    Return how far the projected utilities are from the true order of the labels of known level.
+    Return the distance of the projected utilities from the true order of the labels of known level.
 
-    Where an order of all labels is calibrated too, the zero point is one of them. One label alone, of which something
-    is violated, is wrong.
+    If a full order is calibrated, the zero point is one of the labels. A single label with a violated constraint has
+    distance 1.
     """
     truth, found = scratch[0], scratch[1]
     n = 0

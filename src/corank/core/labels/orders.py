@@ -1,10 +1,10 @@
 # mypy: disable-error-code="no-untyped-call"
 """
-Two orders with ties of the same labels: how far apart they are. A label is known by a number, higher is better.
+Distances and correlation of two orders of the same labels, with ties. An order is given by scores, higher is better.
 
-Distances of Fagin, Kumar, Mahdian, Sivakumar and Vee (Comparing and aggregating rankings with ties, 2004), divided by
-their largest value: K^(½), in which a pair tied in one order only counts one half, and the footrule on average
-positions. τ-b and ρ are scipy's. A label that is NaN in either order is left out; so is an example of one label.
+The distances are those of Fagin, Kumar, Mahdian, Sivakumar and Vee (Comparing and aggregating rankings with ties,
+2004), divided by their largest value: K^(½), where a pair tied in only one order counts one half, and the footrule on
+average positions. Spearman's ρ is that of scipy. A label that is NaN in either order is left out.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from corank.core.jit import jit
 
-KENDALL, FOOTRULE, TAU, RHO = 0, 1, 2, 3
+KENDALL, FOOTRULE, RHO = 0, 1, 2
 
 
 @jit
@@ -39,20 +39,6 @@ def footrule(a, b):  # type: ignore[no-untyped-def]
     for i in range(np.uint64(n)):
         total += abs(_position(a, i) - _position(b, i))
     return total / (n * n // 2)
-
-
-@jit
-def tau_b(a, b):  # type: ignore[no-untyped-def]
-    """Return Kendall's τ-b; NaN where all labels of an order are tied."""
-    agree, in_a, in_b = 0.0, 0.0, 0.0
-    n = np.uint64(len(a))
-    for i in range(n):
-        for j in range(i + np.uint64(1), n):
-            x, y = np.sign(a[i] - a[j]), np.sign(b[i] - b[j])
-            agree += x * y
-            in_a += x * x
-            in_b += y * y
-    return agree / math.sqrt(in_a * in_b) if in_a > 0.0 and in_b > 0.0 else math.nan
 
 
 @jit
@@ -96,7 +82,5 @@ def compare_orders(kind, A, B, out):  # type: ignore[no-untyped-def]
             out[i] = kendall(a[:n], b[:n])
         elif kind == FOOTRULE:
             out[i] = footrule(a[:n], b[:n])
-        elif kind == TAU:
-            out[i] = tau_b(a[:n], b[:n])
         else:
             out[i] = rho(a[:n], b[:n])
