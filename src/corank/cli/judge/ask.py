@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from corank.data.formats.items import Items
     from corank.judging.preferences import PairwiseAnswer, PreferenceReplay, Ranking
     from corank.tables import ReportTable
+
+Options = dict[str, Any]
 
 
 def ask(
@@ -57,41 +59,32 @@ def ask(
     if str(items) == "-":
         raise InputError("ITEMS is - (standard input), which is needed for the keys; pass the name of a file.")
     columns = None if features is None else [one.strip() for one in features.split(",") if one.strip()]
+    reading, asking = {"name": name, "features": columns}, {"strategy": strategy, "tol": tol}
     if simulate is not None:
-        _simulate(items, name, columns, simulate, starts, questions, strategy, tol, as_json)
+        _simulate(items, {**reading, "judged": simulate}, starts, {**asking, "n_questions": questions}, as_json)
     elif export is not None:
-        _export(items, name, columns, export, force, as_json)
+        _export(items, reading, export, force, as_json)
     else:
-        _ask(items, name, columns, judge, strategy, repeat, tol, seed)
+        _ask(items, reading, judge, {**asking, "repeat": repeat, "random_state": seed})
 
 
-def _ask(
-    path: Path,
-    name: str | None,
-    features: list[str] | None,
-    judge: str,
-    strategy: str,
-    repeat: float,
-    tol: float,
-    seed: int,
-) -> None:
+def _ask(path: Path, reading: Options, judge: str, asking: Options) -> None:
     from corank.cli.judge.ask_terminal import ask_all, require_terminal
     from corank.cli.output import make_console
     from corank.data.formats.items import read_items
     from corank.judging.preferences import PreferenceJournal, PreferenceSession
 
-    items, _ = read_items(path, name=name, features=features)
+    items, _ = read_items(path, **reading)
     require_terminal()
     answers = PreferenceJournal.path_for(path, judge)
     with PreferenceJournal(answers) as journal:
-        options = {"strategy": strategy, "repeat": repeat, "tol": tol, "random_state": seed}
-        ask_all(PreferenceSession(items, journal=journal, **options))  # type: ignore[arg-type]
+        ask_all(PreferenceSession(items, journal=journal, **asking))
     make_console().print(
         f"Your answers are saved in {answers}. Run the same command to continue; --export FILE.csv writes the ranking."
     )
 
 
-def _export(path: Path, name: str | None, features: list[str] | None, target: Path, force: bool, as_json: bool) -> None:
+def _export(path: Path, reading: Options, target: Path, force: bool, as_json: bool) -> None:
     from corank.data.formats.compressed import require_text_place
     from corank.data.formats.items import read_items
     from corank.data.formats.table_text import suffix_of
@@ -102,7 +95,7 @@ def _export(path: Path, name: str | None, features: list[str] | None, target: Pa
     if suffix_of(target) != ".csv":
         raise InputError(f"{target} has an unknown suffix; choose a name that ends in .csv.")
     require_text_place(target, overwrite=force)
-    items, _ = read_items(path, name=name, features=features)
+    items, _ = read_items(path, **reading)
     judges = {judge: PreferenceAnswers(items, entries).pairwise for judge, entries in PreferenceJournal.read_all(path)}
     judges = {judge: answers for judge, answers in judges.items() if answers}
     if not judges:
@@ -127,30 +120,20 @@ def _ranking(items: Items, answers: Sequence[PairwiseAnswer]) -> Ranking:
     return Ranking.of(PreferenceModel(items.X).learn(answers).posterior())
 
 
-def _simulate(
-    path: Path,
-    name: str | None,
-    features: list[str] | None,
-    judged: str,
-    starts: int,
-    questions: int,
-    strategy: str,
-    tol: float,
-    as_json: bool,
-) -> None:
+def _simulate(path: Path, reading: Options, starts: int, asking: Options, as_json: bool) -> None:
     from corank.cli.output import make_console, show
     from corank.data.formats.items import read_items
     from corank.judging.preferences import simulate
     from corank.progress import progress
 
-    items, y = read_items(path, name=name, features=features, judged=judged)
-    with progress(2 * starts * questions, "questions") as advance:
-        options = {"strategy": strategy, "tol": tol, "n_questions": questions}
-        chosen = simulate(items, y, starts, advance=advance, **options)  # type: ignore[arg-type]
+    items, y = read_items(path, **reading)
+    with progress(2 * starts * asking["n_questions"], "questions") as advance:
+        chosen = simulate(items, y, starts, advance=advance, **asking)
         most = max(map(len, chosen))
         random = simulate(items, y, starts, strategy="random", n_questions=most, advance=advance)
     n = len(items)
-    table = _replay_table(f"{path.name}: {n} items, {n * (n - 1) // 2} pairs, judged by {judged}", chosen, random)
+    title = f"{path.name}: {n} items, {n * (n - 1) // 2} pairs, judged by {reading['judged']}"
+    table = _replay_table(title, chosen, random)
     if as_json:
         print_json("ask", {"table": table_fields(table)})
     else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -55,25 +55,17 @@ def screen(
         raise InputError("--json works with --simulate or --export only; leave it out to read records.")
     if str(records) == "-":
         raise InputError("RECORDS is - (standard input), which is needed for the keys; pass the name of a file.")
+    stopping = {"rule": rule, "target": target, "confidence": confidence}
     if simulate:
-        _simulate(records, starts, rule, target, confidence, output, force, as_json)
+        _simulate(records, starts, stopping, output, force, as_json)
     elif export is not None:
         _export(records, export, force, as_json)
     else:
         ids = [one.strip() for listed in known or () for one in listed.split(",") if one.strip()]
-        _read(records, topic, ids, judge, rule, target, confidence, seed)
+        _read(records, judge, {**stopping, "topic": topic, "known": ids, "random_state": seed})
 
 
-def _read(
-    path: Path,
-    topic: str | None,
-    known: list[str],
-    judge: str,
-    rule: str,
-    target: float,
-    confidence: float,
-    seed: int,
-) -> None:
+def _read(path: Path, judge: str, options: dict[str, Any]) -> None:
     from rich.console import Console
 
     from corank.cli.judge.screen_terminal import read_all
@@ -85,10 +77,7 @@ def _read(
     records = read_records(path)
     with ScreeningJournal(answers) as journal:
         with Console(stderr=True).status(f"comparing {len(records)} records"):
-            screening = Screening(
-                records, topic=topic, known=known, journal=journal, rule=rule, target=target, confidence=confidence,
-                random_state=seed,
-            )  # fmt: skip
+            screening = Screening(records, journal=journal, **options)
         read_all(screening)
     make_console().print(f"Your answers are saved in {answers}. Run the same command to continue.")
 
@@ -149,14 +138,7 @@ def _notes(records: Records, judges: dict[str, ScreeningAnswers]) -> list[str]:
 
 
 def _simulate(
-    source: Path,
-    starts: int,
-    rule: str,
-    target: float,
-    confidence: float,
-    output: Path | None,
-    force: bool,
-    as_json: bool,
+    source: Path, starts: int, stopping: dict[str, Any], output: Path | None, force: bool, as_json: bool
 ) -> None:
     from corank.cli.judge.curve import recall_curve
     from corank.cli.output import make_console, show
@@ -167,9 +149,9 @@ def _simulate(
     if output is not None:
         require_place(output, overwrite=force, folder=True)
     records = read_records(source)
-    replays = simulate(records, starts, rule=rule, target=target, confidence=confidence)
+    replays = simulate(records, starts, **stopping)
     title = f"{source.name}: {len(records)} records, {int(records.labels.sum())} relevant"
-    table = _replay_table(title, replays, rule, target)
+    table = _replay_table(title, replays, stopping["rule"], stopping["target"])
     if as_json:
         print_json("screen", {"output": output, "table": table_fields(table)})
     else:
