@@ -1,14 +1,14 @@
 """
-Kill every writer at many instants, and look at what stands there afterwards.
+Kill every writer at many instants, and check the files afterwards.
 
 ``python tests/faults/kill.py --kills 200`` (``make kills``; the tests do so with few kills). A child is forked from a
-process that has imported and compiled all it needs, and is killed
+process that has imported and compiled everything, and is killed
 
-* before the k-th call of those that change what stands on the disk; and, one time in four,
-* at a random time, so that it also dies inside other libraries' loops.
+* before the k-th call that changes the disk; and, one time in four,
+* at a random time, so that it also dies inside loops of other libraries.
 
-Then what stands at the target must be the old or the new content, whole; a second run must succeed, give the new
-content and leave nothing beside it. One line of JSON for each writer; exit code 1 where anything was wrong.
+Then the target must hold the complete old or new content; a second run must succeed, give the new content and leave no
+other file. Prints one line of JSON per writer; the exit code is 1 if a check failed.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ WRITERS = {writer.name: writer for writer in (*COMMANDS, *FUNCTIONS, EXPERIMENT)
 
 
 class Events:
-    """Counts how often a process is about to change what stands on the disk, and kills it at one of them."""
+    """Counts the calls of a process that change the disk, and kills it before one of them."""
 
     def __init__(self, last: int | None = None) -> None:
         self.names: list[str] = []
@@ -89,7 +89,7 @@ def ended(child: int) -> int:
 
 
 def events_of(work: Callable[[], None], folder: Path) -> list[str]:
-    """What an undisturbed run does."""
+    """Events of an undisturbed run."""
 
     def note() -> None:
         events = Events()
@@ -104,7 +104,7 @@ def events_of(work: Callable[[], None], folder: Path) -> list[str]:
 
 
 def chosen(names: list[list[str]], kills: int) -> list[tuple[int, int]]:
-    """Which events to die at, without and with an old version: all, or those around renames and then at writes."""
+    """Events to kill at, without and with an old version: all, or those around renames first, then writes."""
     events = [(has_old, last) for has_old in range(2) for last in range(len(names[has_old]))]
     if 2 * kills >= len(events):
         return events
@@ -118,7 +118,7 @@ def chosen(names: list[list[str]], kills: int) -> list[tuple[int, int]]:
 
 
 def kill(writer: Writer, kills: int, rng: random.Random) -> dict[str, Any]:
-    """Kill a writer, without and with an old version in its place, and check what is left."""
+    """Kill a writer, without and with an old version, and check the files."""
     root = Path(tempfile.mkdtemp())
     new, old = root / "new", root / "old"
     with redirect_stdout(io.StringIO()):
@@ -157,7 +157,7 @@ def kill(writer: Writer, kills: int, rng: random.Random) -> dict[str, Any]:
 
 
 def killed(writer: Writer, folder: Path, overwrite: bool, last: int | None, after: float | None) -> int:
-    """Kill a writer at an event or after a time, and return how it ended: it may have been faster."""
+    """Kill a writer at an event or after a time; return its exit code, since it may have finished."""
 
     def work() -> None:
         if last is not None:
@@ -172,7 +172,7 @@ def killed(writer: Writer, folder: Path, overwrite: bool, last: int | None, afte
 
 
 def next_run(writer: Writer, folder: Path, new: Path) -> str:
-    """Write again, and say what is wrong with it."""
+    """Write again; return an error, empty if there is none."""
     if ended(forked(lambda: writer(folder, 1))):
         return "the next run fails"
     if tree(folder) != tree(new) or len(os.listdir(folder)) != len(os.listdir(new)):

@@ -19,14 +19,14 @@ class Ask(Session):
     mark = "question "
 
     def __init__(self, folder: Path) -> None:
-        """Nine things with a column."""
+        """Nine items with one feature."""
         super().__init__(folder)
         self.path = folder / "things.csv"
         rows = [f"thing{at},{at * at % 7}" for at in range(9)]
         self.path.write_text("\n".join(["name,size", *rows]) + "\n")
 
     def run(self, keys: list[str]) -> None:
-        """Keys are typed ahead into a terminal; what is shown is written to a file, which nobody need read."""
+        """Keys are typed ahead into a terminal; the output is written to a file."""
         ours, theirs = os.openpty()
         os.write(ours, "".join((*keys, "q")).encode())
         with open(theirs) as sys.stdin, (self.folder / "shown").open("w") as sys.stdout:

@@ -1,4 +1,4 @@
-"""Places that cannot be written: without the right to, and on a full disk."""
+"""Targets that cannot be written: without permission, and on a full disk."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import pytest
 
 @contextmanager
 def without_rights(folder: Path) -> Iterator[None]:
-    """A folder that may not be written to, for root too, who is somebody else meanwhile."""
+    """A folder without write permission; root becomes another user meanwhile."""
     mode, is_root = folder.stat().st_mode, os.geteuid() == 0
     folder.chmod(0o555)
     for parent in folder.parents:
-        if not parent.stat().st_mode & 0o001:  # whoever comes must get as far as the folder
+        if not parent.stat().st_mode & 0o001:  # the other user must be able to reach the folder
             parent.chmod(0o755)
     if is_root:
         os.seteuid(65534)
@@ -30,7 +30,7 @@ def without_rights(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def small_files(size: int) -> Iterator[None]:
-    """No file may grow beyond a size: what a full disk is, to a process."""
+    """Limit the size of files, which looks like a full disk to a process."""
     resource = pytest.importorskip("resource")
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))

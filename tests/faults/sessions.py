@@ -1,10 +1,9 @@
 """
-Kill a session that asks for answers at many instants: no answer may be lost, none doubled.
+Kill a session at many instants: no answer may be lost or repeated.
 
 A child reads keys and is killed before the k-th call that writes anything, or at a random time. Every answer after
-which it had shown another question must be in the journal; the journal must be a beginning of what was typed; and a
-second run that is given the rest must end with each answer once. One line of JSON; exit code 1 where anything was
-wrong.
+which it had shown another question must be in the journal; the journal must be a prefix of the keys; and a second run
+with the other keys must end with each answer once. Prints one line of JSON; the exit code is 1 if a check failed.
 """
 
 from __future__ import annotations
@@ -27,47 +26,47 @@ from faults.kill import Events, ended, events_of, forked
 
 class Session(ABC):
     """
-    A verb that asks for answers.
+    A command that records answers.
 
-    folder: an empty one to work in.
+    folder: an empty folder to work in.
     """
 
     name: str
     keys: tuple[str, ...]
-    """What is typed."""
+    """Keys to type."""
     words: ClassVar[dict[str, str]]
-    """What the journal calls each."""
+    """Action of each key in the journal."""
     silent: frozenset[str] = frozenset()
-    """Keys after which no further question shows."""
+    """Keys after which no new question appears."""
     mark: str
-    """What the line that shows a question begins with."""
+    """Start of the line that shows a question."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     @abstractmethod
     def run(self, keys: list[str]) -> None:
-        """Run the verb with these keys, and write what it shows to the file `shown`."""
+        """Run the command with these keys, and write its output to the file `shown`."""
 
     @abstractmethod
     def lines(self) -> list[Any]:
-        """Lines of the journal that were typed."""
+        """Entries of the journal that come from keys."""
 
     @abstractmethod
     def journals(self) -> Path:
         """The folder of the journals."""
 
     def fault_of_lines(self, lines: list[Any]) -> str:
-        """What else may be wrong with a journal."""
+        """Further errors of a journal."""
         return ""
 
     def fault(self, n_shown: int) -> str:
-        """What is wrong with the journal after so many questions were shown."""
+        """Error of the journal after `n_shown` questions were shown; empty if there is none."""
         lines = self.lines()
         actions = [line.action for line in lines]
         if actions != [self.words[key] for key in self.keys[: len(actions)]]:
             return f"the journal has {actions}"
-        # a question shows when all before it is on the disk
+        # a question appears when all answers before it are on the disk
         loud = [at for at, key in enumerate(self.keys, 1) if key not in self.silent]
         acknowledged = loud[: max(n_shown - 1, 0)]
         if acknowledged and len(actions) < acknowledged[-1]:
@@ -84,7 +83,7 @@ class Session(ABC):
 
 
 def run_here(session: Session, keys: list[str]) -> None:
-    """Run the verb in this process."""
+    """Run the command in this process."""
     streams = sys.stdin, sys.stdout
     try:
         session.run(keys)
@@ -93,9 +92,9 @@ def run_here(session: Session, keys: list[str]) -> None:
 
 
 def kill(session: Session, kills: int, rng: random.Random) -> dict[str, Any]:
-    """Kill a verb at events spread over a run, and at random times."""
+    """Kill a command at events spread over a run, and at random times."""
     keys = list(session.keys)
-    run_here(session, keys)  # imports and loads what every child would otherwise load for itself
+    run_here(session, keys)  # imports and compiles what every child needs
     session.afresh()
     began = time.perf_counter()
     code = ended(forked(lambda: session.run(keys)))

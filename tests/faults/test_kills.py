@@ -1,4 +1,4 @@
-"""Killed writers, in the short form: a few instants each, those around the renames first; `make faults` takes all."""
+"""Killed writers, short form: a few instants each, those around the renames first; `make faults` uses all."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ import pytest
     ("kills", "writers"),
     [(4, ["convert to store"]), pytest.param(8, [], id="all", marks=pytest.mark.long)],
 )
-def test_a_killed_writer_leaves_the_old_or_the_new_and_the_next_one_clears_up(kills, writers):
-    # a process of its own: a fork of this one would inherit the threads of whoever runs the tests
+def test_a_killed_writer_leaves_the_old_or_the_new_version(kills, writers):
+    # a new process: a fork of this one would inherit the threads of the test runner
     tests = Path(__file__).parent.parent
     paths = os.pathsep.join([str(tests), str(tests.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""What every writer keeps to, on the command line and in Python: nothing replaced unasked, nothing half-written."""
+"""Rules of every writer, on the command line and in Python: no unrequested replacement, no partial file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EVERY_FUNCTION = pytest.mark.parametrize("writer", FUNCTIONS, ids=lambda writer:
 
 
 @EVERY
-def test_nothing_is_replaced_unless_that_is_asked_for(writer, tmp_path):
+def test_files_are_replaced_on_request_only(writer, tmp_path):
     writer(tmp_path, 0, overwrite=False)
     old = tree(tmp_path)
     with pytest.raises(InputError, match=rf"{writer.target} exists already; .*overwrite=True"):
@@ -47,8 +47,8 @@ def test_nothing_is_replaced_unless_that_is_asked_for(writer, tmp_path):
     ],
     ids=" ".join,
 )
-def test_a_command_asks_for_its_place_before_it_reads(words, tmp_path):
-    """Nothing that it would read is there, which nobody has noticed when the place is refused."""
+def test_a_command_checks_its_output_before_it_reads(words, tmp_path):
+    """The inputs do not exist, but the error is about the output."""
     target = tmp_path / next(word for word in words if "TARGET" in word)
     (target if target.suffix == ".store" else target.parent).mkdir(exist_ok=True)
     (target / "header.json" if target.suffix == ".store" else target).write_text('{"format": "corank store"}')
@@ -63,12 +63,12 @@ def test_a_command_asks_for_its_place_before_it_reads(words, tmp_path):
         say(tmp_path / "nowhere")
     with without_rights(tmp_path), pytest.raises(InputError, match=r"TARGET.* cannot be written \(Permission denied\)"):
         say(tmp_path, overwrite=True)
-    with pytest.raises(InputError, match="none"):  # the place is fine
+    with pytest.raises(InputError, match="none"):  # the output is fine
         say(tmp_path, overwrite=True)
     assert os.listdir(tmp_path) == [target.name]
 
 
-def test_an_experiment_asks_for_its_folder_before_it_begins(tmp_path):
+def test_an_experiment_checks_its_folder_first(tmp_path):
     (tmp_path / "file").write_text("")
     (tmp_path / "mine").mkdir()
     with pytest.raises(InputError, match=r"file cannot be written \(File exists\)"):
@@ -82,7 +82,7 @@ def test_an_experiment_asks_for_its_folder_before_it_begins(tmp_path):
 
 
 @EVERY
-def test_no_right_to_write_is_one_sentence(writer, tmp_path):
+def test_missing_permission_raises(writer, tmp_path):
     writer(tmp_path, 0)
     old = tree(tmp_path)
     with without_rights(tmp_path), pytest.raises(InputError, match=rf"{writer.target} cannot be written \(Permission"):
@@ -92,8 +92,8 @@ def test_no_right_to_write_is_one_sentence(writer, tmp_path):
 
 @EVERY
 @pytest.mark.parametrize("exists", [False, True])
-def test_a_full_disk_is_one_sentence_that_names_the_file_and_leaves_the_old_one(writer, exists, tmp_path):
-    writer(tmp_path, 0)  # also compiles what it needs, which is kept on a disk too
+def test_a_full_disk_raises_and_keeps_the_old_file(writer, exists, tmp_path):
+    writer(tmp_path, 0)  # also compiles its kernels, whose cache is on a disk too
     if not exists:
         target = tmp_path / writer.target
         target.unlink() if target.is_file() else shutil.rmtree(target)
@@ -117,12 +117,12 @@ def test_a_full_disk_keeps_the_results_of_an_experiment_readable(tmp_path):
     assert log.read_bytes() == old
     with small_files(100), pytest.raises(InputError, match=r"report\.md cannot be written \(File too large\)"):
         EXPERIMENT(tmp_path, 0)
-    assert options.result({"cell": 3}, lambda: [1]) == [1]  # the same process goes on
+    assert options.result({"cell": 3}, lambda: [1]) == [1]  # the same process continues
     assert ExperimentOptions(tmp_path).result({"cell": 3}, lambda: [2]) == [1]
 
 
 def test_two_runs_of_an_experiment_keep_each_other_s_results(tmp_path):
-    """A line that a crash cut off is cleared by whoever writes next, never under the hands of one who is writing."""
+    """An incomplete line is removed by the next writer, never while another process writes."""
     ExperimentOptions(tmp_path).result({"cell": 0}, lambda: 0)
     log = tmp_path / "results.jsonl"
     log.write_bytes(log.read_bytes() + b'{"key": "cut o')
@@ -155,7 +155,7 @@ def test_permissions_follow_the_umask_and_then_stay(writer, tmp_path):
 
 @EVERY_FUNCTION
 @pytest.mark.parametrize("overwrite", [False, True])
-def test_of_many_writers_at_once_each_writes_whole_or_is_refused(writer, overwrite, tmp_path):
+def test_each_of_many_simultaneous_writers_succeeds_or_raises(writer, overwrite, tmp_path):
     expected = []
     for version in range(2):
         (tmp_path / str(version)).mkdir()
@@ -182,11 +182,11 @@ def test_of_many_writers_at_once_each_writes_whole_or_is_refused(writer, overwri
     assert all("exists already" in sentence for sentence in refused)
 
 
-def test_a_plot_is_a_file_like_the_others(tmp_path):
+def test_plots_are_written_like_other_files(tmp_path):
     pytest.importorskip("matplotlib")
     plot = {"a problem": [(0.1, np.array([0.5, 0.25]))]}
     with small_files(100), pytest.raises(InputError, match=r"plot\.png cannot be written \(File too large\)"):
         plot_gains(plot, tmp_path / "plot.png")
-    for _ in range(2):  # an experiment's folder is its own: pictures and reports are made anew
+    for _ in range(2):  # plots and reports in an experiment's folder are replaced
         plot_gains(plot, tmp_path / "plot.png")
     assert os.listdir(tmp_path) == ["plot.png"]

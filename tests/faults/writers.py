@@ -1,8 +1,8 @@
 """
-Every writer of corank in one table, as a user calls it: two versions of a thing that may replace each other.
+All writers of corank, as a user calls them, with two versions of the content.
 
-A writer is called with the folder to write in, the version (0 or 1) and whether to overwrite. What stands in a folder
-is compared byte for byte: all writers give the same bytes for the same rows.
+A writer is called with the folder to write in, the version (0 or 1) and whether to overwrite. Folders are
+compared byte for byte: all writers give the same bytes for the same rows.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ _SOURCES = tempfile.TemporaryDirectory()  # removed when Python ends
 @dataclass(frozen=True)
 class Writer:
     """
-    One way to write.
+    One writer.
 
-    name: what is called.
-    target: what it writes, inside the folder.
+    name: the command or function.
+    target: name of its output in the folder.
     write: called with the target, the version, and whether to overwrite.
-    in_parts: whether there are several files, each whole for itself.
+    in_parts: whether it writes several files, each atomic by itself.
     """
 
     name: str
@@ -53,10 +53,10 @@ class Writer:
         self.write(folder / self.target, version, overwrite)
 
     def allows(self, found: Tree, old: Tree, new: Tree) -> bool:
-        """Whether this may stand there when the writer was killed."""
+        """Whether this is allowed after the writer was killed."""
         if not self.in_parts:
             return found in (old, new)
-        log = "results.jsonl"  # it grows by whole lines; a last one that was cut off is not read
+        log = "results.jsonl"  # it grows by lines; an incomplete last line is ignored
         found, grown = {**found}, found.get(log, b"")
         lines = grown[: grown.rfind(b"\n") + 1]
         if not (new[log].startswith(grown) and lines.startswith(old.get(log, b""))):
@@ -68,7 +68,7 @@ class Writer:
 
 
 def tree(folder: Path) -> Tree:
-    """Every file below a folder, except those in scratch folders, which nobody looks into."""
+    """Every file below a folder, except those in scratch folders."""
     files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
     found = {path.relative_to(folder): path.read_bytes() for path in files}
     return {str(name): content for name, content in found.items() if not name.parts[0].endswith(".part")}
@@ -155,7 +155,7 @@ def qrels(target: Path, version: int, overwrite: bool) -> None:
 
 
 def experiment(target: Path, version: int, overwrite: bool) -> None:
-    """What a run of an experiment does with its folder; the second version is a longer run, which goes on there."""
+    """Results of an experiment; the second version is a longer run in the same folder."""
     options = ExperimentOptions(target.parent)
     values = [options.result({"cell": cell}, lambda cell=cell: [cell / 3] * 2000) for cell in range(3 + 3 * version)]
     table = ReportTable("Cells", ("cell", "value"), tuple((cell, value[0]) for cell, value in enumerate(values)))

@@ -36,7 +36,7 @@ def runs(path, *words):
 
 @on_posix
 @pytest.mark.parametrize(("columns", "lines"), [(80, 24), pytest.param(60, 20, marks=pytest.mark.long)])
-def test_a_session_by_keys_fits_the_terminal_and_is_kept(things, columns, lines):
+def test_a_session_by_keys_fits_the_terminal_and_is_saved(things, columns, lines):
     terminal = OnTerminal("ask", things, columns=columns, lines=lines)
     terminal.wait_for(b"q quit")
     keys = {
@@ -45,7 +45,7 @@ def test_a_session_by_keys_fits_the_terminal_and_is_kept(things, columns, lines)
     for key in keys:
         terminal.type(key)
         terminal.wait_for(b"q quit")
-    terminal.type(b"\x1b[3~x")  # a key that is passed over, and one that is none
+    terminal.type(b"\x1b[3~x")  # an ignored escape sequence, and an unknown key
     terminal.wait_for(b"'x' is not a key")
     terminal.type(b"q")
     terminal.wait_for(b"to continue")
@@ -59,8 +59,8 @@ def test_a_session_by_keys_fits_the_terminal_and_is_kept(things, columns, lines)
     for shown in screens[:-1]:
         assert max(map(len, shown.splitlines())) <= columns
         assert len(shown.splitlines()) <= lines
-        assert "..." in shown  # of the story, as there is room
-    # whoever goes on is asked what was left unanswered
+        assert "..." in shown  # the story is cut off
+    # a later session starts with the unanswered question
     again = OnTerminal("ask", things, columns=columns, lines=lines)
     again.wait_for(b"q quit")
     again.type(b"\x04")
@@ -71,7 +71,7 @@ def test_a_session_by_keys_fits_the_terminal_and_is_kept(things, columns, lines)
 
 
 @on_posix
-def test_it_says_when_there_is_nothing_to_undo_and_when_all_was_asked(tmp_path):
+def test_messages_for_no_answer_to_undo_and_all_pairs_asked(tmp_path):
     path = tmp_path / "three.csv"
     path.write_text("item\na\x1b[2Jb\nb\nc\n")
     terminal = OnTerminal("ask", path)
@@ -85,7 +85,7 @@ def test_it_says_when_there_is_nothing_to_undo_and_when_all_was_asked(tmp_path):
     assert b"a\x1b[2J" not in terminal.said
 
 
-def test_no_terminal_is_one_sentence(things):
+def test_without_a_terminal_it_raises(things):
     with pytest.raises(InputError, match="standard input is not a terminal; run it in a terminal, or replay"):
         runs(things)
     assert os.listdir(things.parent) == ["things.csv"]
@@ -97,7 +97,7 @@ def answer(path, judge, pairs):
             journal.append(PreferenceEntry("left", f"thing {left}", f"thing {right}", "model"))
 
 
-def test_the_order_of_all_judges_is_written_once(things):
+def test_export_writes_the_ranking_of_all_judges(things):
     answer(things, "ann", [(at + 1, at) for at in range(7)])
     out = things.parent / "order.csv"
     assert "8 items ranked by 7 answers; about" in runs(things, "--export", out)
@@ -118,7 +118,7 @@ def test_the_order_of_all_judges_is_written_once(things):
     ]  # fmt: skip
 
 
-def test_a_replay_prints_pairs_asked_against_disagreement(things):
+def test_a_replay_prints_the_disagreement(things):
     said = runs(things, "--simulate", "worth", "--starts", 2, "--questions", 12)
     table = re.findall(r"^ +(\d+) +(0\.\d{3}) +(0\.\d{3}) +(0\.\d{3}) *$", said, flags=re.MULTILINE)
     assert [int(row[0]) for row in table] == [1, 2, 5, 10, 12]
@@ -138,7 +138,7 @@ def test_a_replay_prints_pairs_asked_against_disagreement(things):
         (["--simulate", "worth", "--tol", "-1"], "tol is -1"),
     ],
 )
-def test_what_cannot_be_meant_is_one_sentence(words, message, things, monkeypatch):
+def test_bad_options_raise(words, message, things, monkeypatch):
     monkeypatch.chdir(things.parent)
     with pytest.raises(InputError, match=message):
         runs(things, *words)
@@ -146,7 +146,7 @@ def test_what_cannot_be_meant_is_one_sentence(words, message, things, monkeypatc
 
 @pytest.mark.long
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_killed_sessions_lose_and_double_nothing():
+def test_killed_sessions_lose_and_repeat_no_answer():
     tests = Path(__file__).parent.parent.parent
     paths = os.pathsep.join([str(tests), str(tests.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
     done = subprocess.run(

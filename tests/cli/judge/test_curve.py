@@ -13,8 +13,8 @@ def replay(found):
 
 
 @pytest.mark.parametrize("width", [20, 40, 80, 200])
-def test_stars_stand_where_the_recall_is(width):
-    """Every column is held against the recall counted one record after the other."""
+def test_stars_are_at_the_recall(width):
+    """Every column is compared with the recall counted record by record."""
     found = np.random.default_rng(0).random(300) < 0.3 * np.exp(-np.arange(300) / 60)
     lines = recall_curve([replay(found)], width).split("\n")
     assert max(map(len, lines[1:])) <= min(width, 80)
@@ -27,7 +27,7 @@ def test_stars_stand_where_the_recall_is(width):
         assert highest == round(recall * (HEIGHT - 1))
 
 
-def test_one_line_a_collection_however_many_starts():
+def test_one_curve_for_any_number_of_starts():
     one, other = [1, 1, 0, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0, 1, 1]
     both = recall_curve([replay(one), replay(other)], 40)
     assert "mean of 2 starts" in both

@@ -37,15 +37,15 @@ def shown(said):
     return re.findall(r"^record (\S+)$", said, flags=re.MULTILINE)
 
 
-def test_a_whole_screening_by_keys(works):
+def test_a_complete_screening_by_keys(works):
     known = sorted(RELEVANT)[0]
     said = types(works, "r\nn\nrelevant\nl\nu\nn\nx\no a remark\nnot\nq\n", "--known", known)
     records = shown(said)
     assert len(records) == 8
-    assert records[3] == records[5]  # put off, then taken back
+    assert records[3] == records[5]  # postponed, then undone
     assert "found 3, read 6 of 60." in said
     assert "Run the same command to continue" in said
-    # it goes on with the record that was left, and knows what was said
+    # a later session starts with the unanswered record and keeps the answers
     again = types(works, "", "--known", known)
     assert shown(again) == [records[-1]]
     types(works, "r\n", "--judge", "bob", "--topic", "topic1 topic2")
@@ -58,7 +58,7 @@ def test_a_whole_screening_by_keys(works):
     assert [row["included_bob"] for row in rows.values()].count("1") == 1
 
 
-def test_judges_who_disagree_leave_the_record_open(works):
+def test_records_on_which_judges_disagree_are_left_empty(works):
     first = sorted(RELEVANT)[:1]
     record = shown(types(works, "r\n", "--known", first[0]))[0]
     assert shown(types(works, "n\n", "--known", first[0], "--judge", "bob"))[0] == record
@@ -69,7 +69,7 @@ def test_judges_who_disagree_leave_the_record_open(works):
     assert labels[record] != labels[record]
 
 
-def test_nothing_to_undo_and_everything_read(works):
+def test_messages_for_no_answer_to_undo_and_all_records_read(works):
     said = types(works, "u\n" + "n\n" * 60)
     assert "There is no answer to undo" in said
     assert "All records are read." in said
@@ -102,13 +102,13 @@ def test_a_replay_prints_its_measures_and_writes_them(works):
         (["--target", "1.5"], "target is 1.5"),
     ],
 )
-def test_what_cannot_be_meant_is_one_sentence(words, message, works, monkeypatch):
+def test_bad_options_raise(words, message, works, monkeypatch):
     monkeypatch.chdir(works.parent)
     with pytest.raises(InputError, match=message):
         types(works, "", *words)
 
 
-def test_what_a_terminal_would_obey_is_not_passed_on(tmp_path):
+def test_control_characters_are_removed(tmp_path):
     path = tmp_path / "works.csv"
     path.write_text("id,title\na,tin \x1b[2Jore\nb,gold \x07mine\n")
     said = types(path, "q\n")
@@ -118,7 +118,7 @@ def test_what_a_terminal_would_obey_is_not_passed_on(tmp_path):
 
 @pytest.mark.skipif(os.name == "nt", reason="needs a pseudo-terminal")
 def test_single_keys_on_a_terminal_of_80_columns(works):
-    """A real terminal: keys without newlines, a note on a line of its own, nothing wider than the screen."""
+    """A real terminal: keys without newlines, a note on its own line, no line wider than the screen."""
     import time
 
     terminal = OnTerminal("screen", works, "--known", sorted(RELEVANT)[0])
@@ -147,7 +147,7 @@ def test_single_keys_on_a_terminal_of_80_columns(works):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_killed_screenings_lose_and_double_nothing():
+def test_killed_screenings_lose_and_repeat_no_answer():
     tests = Path(__file__).parent.parent.parent
     paths = os.pathsep.join([str(tests), str(tests.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
     done = subprocess.run(
@@ -160,8 +160,8 @@ def test_killed_screenings_lose_and_double_nothing():
     assert '"faults": []' in done.stdout
 
 
-def test_it_starts_without_what_takes_long_to_import():
-    """Each of these takes longer than a thousand abstracts."""
+def test_slow_imports_are_avoided():
+    """Each of these imports takes longer than reading a thousand abstracts."""
     code = (
         "import sys; from corank.cli import app; from corank.data import load_review; "
         "from corank.judging.screening import simulate; import corank.cli.judge.curve, corank.cli.output; "

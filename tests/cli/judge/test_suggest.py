@@ -23,7 +23,7 @@ def here(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("strategy", ["uncertain", "top", "representative", "random"])
-def test_rows_are_those_of_the_library(here, says, strategy):
+def test_rows_equal_those_of_the_library(here, says, strategy):
     rows = corank.read("train.txt", unscored=-1)
     model = corank.load("model.safetensors")
     expected = corank.suggest(model, rows.X, rows.y, rows.qid, n=7, strategy=strategy, random_state=0)
@@ -36,7 +36,7 @@ def test_rows_are_those_of_the_library(here, says, strategy):
     assert np.isnan(rows.y[expected]).all()
 
 
-def test_so_many_rows_of_every_query(here, says):
+def test_rows_per_query(here, says):
     words = (
         "suggest",
         "model.safetensors",
@@ -92,7 +92,7 @@ def test_pairs_of_a_preference_model(here, says, tmp_path):
         says("suggest", "model.safetensors", "train.txt", "--pairs", "pairs.csv")
 
 
-def test_nothing_to_suggest_is_said(here):
+def test_a_message_if_there_is_nothing_to_suggest(here):
     said = CliRunner().invoke(app, ["suggest", "model.safetensors", "test.txt"])
     assert (said.exit_code, said.stdout) == (0, "")
     assert "all 160 rows are judged, so there is nothing to suggest (pass the label" in said.stderr

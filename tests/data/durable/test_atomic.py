@@ -26,7 +26,7 @@ def store(tmp_path: Path) -> Path:
 
 @pytest.fixture(params=["exchange", "two renames"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Both ways to replace a folder, whatever this system has."""
+    """Both ways to replace a folder, on any system."""
     if request.param == "two renames":
         monkeypatch.setattr(atomic, "exchange", lambda one, other: False)
     return str(request.param)
@@ -106,7 +106,7 @@ def test_permissions_are_those_that_open_and_mkdir_give(tmp_path: Path, umask: i
 
 
 @pytest.mark.skipif(os.name == "nt", reason="permissions of POSIX")
-def test_what_replaces_has_the_permissions_of_what_it_replaces(tmp_path: Path, store: Path, way: str) -> None:
+def test_a_replacement_keeps_the_permissions(tmp_path: Path, store: Path, way: str) -> None:
     file = tmp_path / "file"
     file.write_text("old")
     file.chmod(0o640)
@@ -182,7 +182,7 @@ def test_an_interrupt_between_the_renames_brings_the_old_folder_back(tmp_path: P
 
 
 def move_aside(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As after a kill between the two renames: the scratch folder stands, its lock is free, the place is empty."""
+    """The state after a kill between the two renames: the scratch folder exists unlocked, the target does not exist."""
 
     def write() -> None:
         with atomic_folder(store, overwrite=True) as scratch:
@@ -196,7 +196,7 @@ def move_aside(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not store.exists()
 
 
-def test_a_folder_that_was_moved_aside_is_put_back_by_who_asks_for_it(tmp_path: Path, store: Path, monkeypatch) -> None:
+def test_a_folder_that_was_moved_aside_is_moved_back_by_a_reader(tmp_path: Path, store: Path, monkeypatch) -> None:
     move_aside(store, monkeypatch)
     assert folder_exists(store)
     assert listing(store) == ["old"]
@@ -205,7 +205,7 @@ def test_a_folder_that_was_moved_aside_is_put_back_by_who_asks_for_it(tmp_path: 
     assert not folder_exists(tmp_path / "none" / "none")
 
 
-def test_a_folder_that_was_moved_aside_stands_in_the_way_of_a_new_one(tmp_path: Path, store: Path, monkeypatch) -> None:
+def test_a_folder_that_was_moved_aside_is_not_overwritten(tmp_path: Path, store: Path, monkeypatch) -> None:
     move_aside(store, monkeypatch)
     with pytest.raises(InputError, match="store exists already"):
         require_place(store, overwrite=False, folder=True)
@@ -215,7 +215,7 @@ def test_a_folder_that_was_moved_aside_stands_in_the_way_of_a_new_one(tmp_path: 
     assert listing(tmp_path) == ["store"]
 
 
-def test_a_folder_that_was_moved_aside_is_kept_while_it_cannot_be_put_back(store: Path, monkeypatch) -> None:
+def test_a_folder_that_was_moved_aside_is_kept_if_it_cannot_be_moved_back(store: Path, monkeypatch) -> None:
     def refuse(source: Path, place: Path) -> None:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
@@ -243,7 +243,7 @@ def test_places_that_cannot_be_written_are_named(tmp_path: Path) -> None:
     assert listing(tmp_path) == ["file"]
 
 
-def test_a_place_can_be_asked_for_before_it_is_needed(tmp_path: Path, store: Path) -> None:
+def test_a_target_can_be_checked_before_it_is_written(tmp_path: Path, store: Path) -> None:
     (tmp_path / "file").write_text("old")
     for name, folder in (("file", False), ("store", True)):
         with pytest.raises(InputError, match="exists already"):
@@ -264,7 +264,7 @@ def test_a_device_or_pipe_is_never_replaced(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
-def test_a_full_disk_is_one_sentence_that_names_the_target(tmp_path: Path, number: int) -> None:
+def test_a_full_disk_raises_and_names_the_target(tmp_path: Path, number: int) -> None:
     for write in (atomic_file, atomic_folder):
         with (
             pytest.raises(InputError, match=r"a\.txt cannot be written \(.*\); free some space there\."),
@@ -274,7 +274,7 @@ def test_a_full_disk_is_one_sentence_that_names_the_target(tmp_path: Path, numbe
     assert listing(tmp_path) == []
 
 
-def test_other_faults_of_the_block_are_its_own(tmp_path: Path) -> None:
+def test_other_errors_of_the_block_are_unchanged(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError), atomic_file(tmp_path / "a.txt"):
         (tmp_path / "source").read_bytes()
     with (

@@ -16,7 +16,7 @@ def listing(folder: Path) -> list[str]:
 
 
 def dead(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """What a killed writer leaves: its folder, and no lock."""
+    """The state after a writer was killed: its folder, without a lock."""
     with monkeypatch.context() as patch, scratch_folder(place) as folder:
         patch.setattr(shutil, "rmtree", lambda *_, **__: None)
         (folder / "new").write_text("half")
@@ -28,7 +28,7 @@ def age(folder: Path, seconds: float) -> None:
         os.utime(path, (time.time() - seconds,) * 2)
 
 
-def test_the_next_writer_of_a_place_clears_what_a_dead_one_left(tmp_path: Path, monkeypatch) -> None:
+def test_the_next_writer_removes_folders_of_dead_writers(tmp_path: Path, monkeypatch) -> None:
     left, other = dead(tmp_path / "a", monkeypatch), dead(tmp_path / "a.b", monkeypatch)
     assert listing(tmp_path) == sorted([left.name, other.name])
     with scratch_folder(tmp_path / "a") as folder:
@@ -36,7 +36,7 @@ def test_the_next_writer_of_a_place_clears_what_a_dead_one_left(tmp_path: Path, 
     assert listing(tmp_path) == [other.name]
 
 
-def test_a_writer_that_lives_keeps_its_work_however_old(tmp_path: Path) -> None:
+def test_the_folder_of_a_live_writer_is_kept_at_any_age(tmp_path: Path) -> None:
     with scratch_folder(tmp_path / "a") as mine:
         (mine / "new").write_text("half")
         age(mine, 1e6)
@@ -49,7 +49,7 @@ def test_a_writer_that_lives_keeps_its_work_however_old(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("why", ["another machine", "no locks"])
-def test_where_locks_do_not_tell_a_day_must_have_passed(tmp_path: Path, monkeypatch, why: str) -> None:
+def test_without_reliable_locks_a_folder_is_kept_for_a_day(tmp_path: Path, monkeypatch, why: str) -> None:
     left = dead(tmp_path / "a", monkeypatch)
     if why == "another machine":
         monkeypatch.setattr("platform.node", lambda: "another")
@@ -66,7 +66,7 @@ def test_where_locks_do_not_tell_a_day_must_have_passed(tmp_path: Path, monkeypa
     assert listing(tmp_path) == []
 
 
-def test_a_folder_swept_before_it_was_locked_is_made_anew(tmp_path: Path, monkeypatch) -> None:
+def test_a_folder_removed_before_it_was_locked_is_made_again(tmp_path: Path, monkeypatch) -> None:
     made, mkdir = [], Path.mkdir
 
     def swept(self: Path, *args: object, **kwargs: object) -> None:
@@ -95,7 +95,7 @@ def test_other_names_are_left_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["x" * 255, "é" * 127, "[a]*"])
-def test_any_name_a_file_may_have_can_be_written(tmp_path: Path, monkeypatch, name: str) -> None:
+def test_any_file_name_can_be_written(tmp_path: Path, monkeypatch, name: str) -> None:
     dead(tmp_path / name, monkeypatch)
     with scratch_folder(tmp_path / name) as folder:
         os.rename(shutil.copy(__file__, folder / "new"), tmp_path / name)

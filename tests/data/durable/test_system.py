@@ -10,7 +10,7 @@ from corank.data.durable.system import exchange, rename_new
 
 
 @pytest.mark.skipif(sys.platform not in ("linux", "darwin"), reason="this system exchanges no names")
-def test_two_folders_change_places(tmp_path: Path) -> None:
+def test_two_folders_exchange_names(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "who").write_text(name)
@@ -22,7 +22,7 @@ def test_two_folders_change_places(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("system", [sys.platform, "another"])
-def test_a_name_is_taken_while_it_is_free(tmp_path: Path, monkeypatch, system: str) -> None:
+def test_a_rename_does_not_replace(tmp_path: Path, monkeypatch, system: str) -> None:
     monkeypatch.setattr(sys, "platform", system)
     (tmp_path / "a").write_text("a")
     rename_new(tmp_path / "a", tmp_path / "b")
@@ -32,7 +32,7 @@ def test_a_name_is_taken_while_it_is_free(tmp_path: Path, monkeypatch, system: s
     assert [(tmp_path / name).read_text() for name in ("a", "b")] == ["another a", "a"]
 
 
-def test_a_system_without_the_call_says_so_and_changes_nothing(tmp_path: Path, monkeypatch) -> None:
+def test_a_system_without_the_call_returns_false(tmp_path: Path, monkeypatch) -> None:
     (tmp_path / "a").write_text("a")
     monkeypatch.setattr(system, "_libc", object)
     assert not exchange(tmp_path / "a", tmp_path / "a")

@@ -32,10 +32,10 @@ def written(folder, form):
 
 
 @pytest.mark.parametrize("form", ["csv", "csv.gz", "jsonl", "parquet"])
-def test_every_format_is_the_same_things(form, tmp_path):
+def test_every_format_gives_the_same_items(form, tmp_path):
     items, y = read_items(written(tmp_path, form), judged="good")
     assert items.names == ["tea", "milk", 'ü, "water"']
-    assert items.columns == ["price"]  # an id is no number, a text with one is none, the judged column is not seen
+    assert items.columns == ["price"]  # not the id, text, or the grades
     np.testing.assert_array_equal(items.X, [[1.5], [1.0], [0.0]])
     np.testing.assert_array_equal(y, [2.0, 1.0, 3.0])
     assert list(items.fields[0]) == ["id", "price", "story"]
@@ -62,14 +62,14 @@ def test_columns_are_chosen_by_name(tmp_path):
         ("name,name\na,1\n", "two columns named 'name'"),
     ],
 )
-def test_a_bad_list_of_items_is_one_sentence(text, message, tmp_path):
+def test_a_bad_list_of_items_raises(text, message, tmp_path):
     path = tmp_path / "things.csv"
     path.write_text(text)
     with pytest.raises(InputError, match=message):
         read_items(path)
 
 
-def test_a_name_that_says_nothing_and_columns_that_are_not_there(tmp_path):
+def test_an_unknown_suffix_and_missing_columns_raise(tmp_path):
     with pytest.raises(InputError, match="has an unknown suffix"):
         read_items(tmp_path / "things.txt")
     with pytest.raises(InputError, match="no column 'nam' for name=; did you mean 'name'"):
@@ -80,7 +80,7 @@ def test_a_name_that_says_nothing_and_columns_that_are_not_there(tmp_path):
         read_items(tmp_path / "none.parquet")
 
 
-def test_a_column_has_one_part_only(tmp_path):
+def test_a_column_has_only_one_role(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("name,size,age\na,1,2\nb,2,3\n")
     with pytest.raises(InputError, match="column 'name' holds the names, so it cannot hold the grades"):

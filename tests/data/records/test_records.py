@@ -35,13 +35,13 @@ def test_columns_are_found_in_any_case_and_order(tmp_path):
 
 
 @pytest.mark.parametrize("separator", [",", ";", "\t"])
-def test_any_usual_separator_byte_order_mark_and_packing(separator, tmp_path):
+def test_separators_byte_order_mark_and_compression(separator, tmp_path):
     text = separator.join(["title", "included"]) + "\r\n" + separator.join(["Tin über", "yes"]) + "\r\n"
     found = reads(tmp_path, "a.csv.gz", gzip.compress(b"\xef\xbb\xbf" + text.encode()))
     assert (found.titles, found.ids, found.labels.tolist()) == (["Tin über"], ["1"], [1.0])
 
 
-def test_long_cells_are_read_and_the_limit_of_others_stays(tmp_path):
+def test_long_cells_are_read_and_the_csv_limit_is_unchanged(tmp_path):
     import csv
 
     before = csv.field_size_limit()
@@ -96,7 +96,7 @@ def test_ris(tmp_path):
 
 @pytest.mark.parametrize("source", ["a.csv", "a.ris"])
 @pytest.mark.parametrize("target", ["b.csv", "b.ris", "b.csv.gz"])
-def test_what_was_written_is_read_again(source, target, tmp_path):
+def test_written_records_are_read_back(source, target, tmp_path):
     csv = 'id,title,abstract,references,included,year\nW1,"Tin, and",First.,W2 W9,1,2001\nW2,Gold,,,,2002\n'
     records = reads(tmp_path, source, RIS if source.endswith("ris") else csv)
     labels = np.array([0.0, np.nan])
@@ -134,7 +134,7 @@ def test_what_was_written_is_read_again(source, target, tmp_path):
         ("a.ris", "TY  - JOUR\nTI  - Tin\n", "ends inside a record"),
     ],
 )
-def test_bad_files_are_one_sentence(name, text, message, tmp_path):
+def test_bad_files_raise(name, text, message, tmp_path):
     with pytest.raises(InputError, match=message):
         reads(tmp_path, name, text)
 
@@ -167,7 +167,7 @@ PIECES = [
     st.sampled_from(sorted(SAMPLES)),
     st.lists(st.tuples(st.integers(0, 400), st.integers(0, 9), st.sampled_from(PIECES))),
 )
-def test_damaged_files_are_read_or_refused_in_a_sentence(tmp_path_factory, suffix, damage):
+def test_damaged_files_are_read_or_raise(tmp_path_factory, suffix, damage):
     content = SAMPLES[suffix]
     for begin, length, piece in damage:
         content = content[:begin] + piece + content[begin + length :]
@@ -189,7 +189,7 @@ def test_records_of_columns_that_differ_in_length_are_refused():
         Records([], [], [])
 
 
-def test_numbers_of_ids_and_what_a_misspelt_one_may_mean():
+def test_numbers_of_ids_and_misspelt_ids():
     records = Records(["Wa1", "Wb2"], ["x", "y"], ["", ""])
     assert records.numbers_of(["Wb2", "Wa1"]) == [1, 0]
     with pytest.raises(InputError, match=r"there is no record 'wa1'; did you mean 'Wa1'\?"):

@@ -9,7 +9,7 @@ from corank.data.records.records import REVIEW, REVIEW_CITATION, load_review, re
 from experiments.datasets.catalog import data_root
 
 
-def test_the_review_is_judged_throughout_and_says_whom_to_thank():
+def test_the_review_is_fully_judged_and_attributed():
     found = load_review()
     assert (len(found), int(found.labels.sum())) == (258, 15)
     assert len(review_text().splitlines()) >= 259
@@ -21,7 +21,7 @@ def test_the_review_is_judged_throughout_and_says_whom_to_thank():
     assert "10.34894/HE6NAQ" in REVIEW_CITATION
 
 
-def test_nothing_was_changed():
+def test_the_review_equals_the_original():
     original = data_root() / "synergy_reviews" / f"{REVIEW}.gz"
     if not original.exists():
         pytest.skip("needs synergy_reviews under CORANK_DATA")

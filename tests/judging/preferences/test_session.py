@@ -24,21 +24,21 @@ def answered(session, n, y=None):
     return session
 
 
-def test_a_model_that_learns_one_by_one_is_the_one_that_learns_at_once():
+def test_answers_one_by_one_give_the_model_of_all_answers():
     rng = np.random.default_rng(1)
     told = [PairwiseAnswer(*rng.choice(8, 2, replace=False).tolist(), bool(rng.random() < 0.2)) for _ in range(15)]
     one_by_one = PreferenceModel(X)
     for n in range(1, 16):
         one_by_one.learn(told[:n])
-    for path in ([15], [9, 4, 15], [14, 15]):  # also where answers were taken back
+    for path in ([15], [9, 4, 15], [14, 15]):  # also after withdrawn answers
         other = PreferenceModel(X)
         for n in path:
             gp = other.learn(told[:n])
         np.testing.assert_allclose(gp.posterior().mean, one_by_one.learn(told).posterior().mean, atol=1e-6)
 
 
-def test_the_kernel_is_the_columns_times_a_part_of_its_own():
-    """Second derivation: the kernel as its docstring writes it, given as a table."""
+def test_the_kernel_is_that_of_the_docstring():
+    """Second derivation: the kernel of the docstring, as a precomputed matrix."""
     told = [PairwiseAnswer(0, 1), PairwiseAnswer(2, 3), PairwiseAnswer(1, 4, True)]
     gp = PreferenceModel(np.column_stack([X, np.ones(8)])).learn(told)
     z = (X - X.mean(axis=0)) / X.std(axis=0)
@@ -48,11 +48,11 @@ def test_the_kernel_is_the_columns_times_a_part_of_its_own():
     pairs, weight = [[0, 1], [2, 3], [1, 4], [4, 1]], [1, 1, 0.5, 0.5]
     plain = PreferenceGP("precomputed", 0.3, learn=False, scale=False).fit(K, pairs=pairs, pair_weight=weight)
     np.testing.assert_allclose(gp.posterior().mean, plain.posterior(K).mean, atol=1e-6)
-    named = np.ix_(range(5), range(5))  # of others, a table of similarities does not say their own
+    named = np.ix_(range(5), range(5))  # a precomputed kernel has no variances of other items
     np.testing.assert_allclose(gp.posterior().covariance[named], plain.posterior(K).covariance[named], atol=1e-6)
 
 
-def test_scores_and_deviations_are_those_of_differences_from_the_mean():
+def test_scores_and_deviations_are_relative_to_the_mean():
     rng = np.random.default_rng(0)
     A = rng.standard_normal((5, 5))
     A, mean = A @ A.T, rng.standard_normal(5)
@@ -70,7 +70,7 @@ def test_scores_and_deviations_are_those_of_differences_from_the_mean():
 
 
 @pytest.mark.parametrize("rows", [X, np.empty((8, 0)), np.ones((8, 2))])
-def test_every_order_is_found_whatever_the_columns_say(rows):
+def test_the_order_is_found_with_any_features(rows):
     session = PreferenceSession(Items(NAMES, rows), repeat=0.0, tol=0.0)
     answered(session, 28)
     assert session.next() is None
@@ -79,7 +79,7 @@ def test_every_order_is_found_whatever_the_columns_say(rows):
     assert session.ranking().doubt < 0.1
 
 
-def test_nothing_is_asked_twice_but_what_is_repeated(tmp_path):
+def test_only_repetitions_are_asked_twice(tmp_path):
     with PreferenceJournal(tmp_path / "me.jsonl") as journal:
         session = answered(PreferenceSession(Items(NAMES, X), journal=journal, repeat=0.4, tol=0.0), 20)
         asked = [(frozenset((entry.left, entry.right)), entry.by) for entry in journal.entries]
@@ -94,7 +94,7 @@ def test_nothing_is_asked_twice_but_what_is_repeated(tmp_path):
         assert 3 <= sum(sides) <= 17
 
 
-def test_who_goes_on_is_asked_the_same_and_has_the_same_order(tmp_path):
+def test_a_later_session_has_the_same_question_and_ranking(tmp_path):
     items = Items(NAMES, X)
     with PreferenceJournal(tmp_path / "me.jsonl") as journal:
         session = answered(PreferenceSession(items, journal=journal), 9)
@@ -108,7 +108,7 @@ def test_who_goes_on_is_asked_the_same_and_has_the_same_order(tmp_path):
         assert again.progress().skipped == 1
 
 
-def test_what_is_taken_back_is_as_if_it_was_never_said():
+def test_a_withdrawn_answer_has_no_effect():
     session = answered(PreferenceSession(Items(NAMES, X)), 7)
     score, question = session.ranking().score, session.next()
     session.answer(question, "equal")
@@ -119,7 +119,7 @@ def test_what_is_taken_back_is_as_if_it_was_never_said():
     assert fresh.ranking() is None
 
 
-def test_contradictions_circles_and_ties_are_fine():
+def test_contradictions_cycles_and_ties_are_allowed():
     session = PreferenceSession(Items(NAMES[:3]))
     for left, right in ((0, 1), (1, 2), (2, 0), (0, 1), (1, 0)):
         session.answer(Question(left, right), "left")
@@ -131,7 +131,7 @@ def test_contradictions_circles_and_ties_are_fine():
     assert (answers.answered, answers.equal) == (6, 1)
 
 
-def test_repeats_are_compared_with_what_was_said_before(tmp_path):
+def test_repeats_are_compared_with_the_earlier_answer(tmp_path):
     with PreferenceJournal(tmp_path / "me.jsonl") as journal:
         for entry in (
             PreferenceEntry("left", "a", "b"), PreferenceEntry("right", "b", "a", "repeat"),
@@ -144,7 +144,7 @@ def test_repeats_are_compared_with_what_was_said_before(tmp_path):
 
 
 @pytest.mark.long
-def test_chosen_questions_find_the_order_sooner_than_random_ones():
+def test_the_strategy_needs_fewer_questions_than_random_ones():
     rng = np.random.default_rng(0)
     items, y = Items([f"t{k}" for k in range(14)]), rng.permutation(14)
     chosen, chance = (
@@ -155,12 +155,12 @@ def test_chosen_questions_find_the_order_sooner_than_random_ones():
     assert all(len(replay) == 40 for replay in chosen)
 
 
-def test_it_stops_when_nothing_is_left_to_tell():
+def test_it_stops_when_gains_are_below_tol():
     replays = simulate(Items(NAMES, X), X[:, 0], 2, tol=0.1)
     assert all(8 <= len(replay) < 28 for replay in replays)
 
 
-def test_what_cannot_be_meant_is_one_sentence():
+def test_bad_input_raises():
     with pytest.raises(InputError, match="repeat is 1"):
         PreferenceSession(Items(NAMES), repeat=1)
     session = PreferenceSession(Items(NAMES))

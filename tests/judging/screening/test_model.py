@@ -17,7 +17,7 @@ RECORDS = collection()
 
 
 def dense_kernel(records):
-    """Every view from its definition, record by record, nothing dropped."""
+    """Every view from its definition, record by record, with all columns."""
     n = len(records)
     both = [f"{title} {abstract}" for title, abstract in zip(records.titles, records.abstracts, strict=True)]
     text = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, max_df=0.95).fit_transform(both).toarray()
@@ -43,7 +43,7 @@ def dense_kernel(records):
     return kernel
 
 
-def test_the_kernel_is_what_its_views_say():
+def test_the_kernel_is_the_weighted_sum_of_the_views():
     np.testing.assert_allclose(make_views(RECORDS).whole, dense_kernel(RECORDS), atol=2e-5)
 
 
@@ -65,8 +65,8 @@ def test_scores_are_those_of_an_explicit_solve(whole, n_relevant, monkeypatch):
 
 
 @pytest.mark.parametrize("whole", [0, 1000])
-def test_a_model_that_went_another_way_says_the_same(whole, monkeypatch):
-    """Answers one by one, some taken back and given again in another order."""
+def test_scores_do_not_depend_on_the_path(whole, monkeypatch):
+    """Answers one by one, some withdrawn and given again in another order."""
     monkeypatch.setattr(model, "TOLERANCE", 1e-6)
     made = make_views(RECORDS, whole=whole)
     wandering = ScreeningModel(made)
@@ -76,8 +76,8 @@ def test_a_model_that_went_another_way_says_the_same(whole, monkeypatch):
         np.testing.assert_allclose(found, fresh, atol=1e-4)
 
 
-def test_least_squares_this_penalised_is_a_squared_hinge_that_nothing_passes():
-    """scikit-learn's LinearSVC on explicit features, C = 1/(2λ), the same weights: hardly a margin is passed."""
+def test_with_this_penalty_least_squares_equal_a_squared_hinge():
+    """scikit-learn's LinearSVC on explicit features, C = 1/(2λ), the same weights: few rows exceed their margin."""
     records = collection(40, 8, references=False)
     made = make_views(records)
     values, vectors = np.linalg.eigh(made.whole.astype(float))
@@ -103,11 +103,11 @@ def test_columns_of_one_record_are_dropped_without_loss():
 def test_without_any_references_the_text_has_all_the_weight():
     records = collection(references=False)
     made = make_views(records)
-    np.testing.assert_allclose(np.diag(made.whole), 2.0, atol=1e-5)  # the level and the text
+    np.testing.assert_allclose(np.diag(made.whole), 2.0, atol=1e-5)  # intercept and text
     np.testing.assert_allclose(made.whole - 1.0, (dense_kernel(records) - 1.0) / 0.7, atol=5e-5)
 
 
-def test_a_record_without_citations_is_silent_in_those_views():
+def test_a_record_without_citations_has_empty_rows():
     links, references = reference_views(RECORDS)
     cited = {work for of in RECORDS.references for work in of}
     for at, one in enumerate(RECORDS.ids):

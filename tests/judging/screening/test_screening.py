@@ -44,7 +44,7 @@ def test_the_highest_score_is_read_next_and_each_record_once():
 
 
 @pytest.mark.parametrize("relevant", [False, True])
-def test_what_was_foreseen_is_what_would_have_been_learnt(relevant):
+def test_a_foreseen_answer_gives_the_fitted_scores(relevant):
     one, other = start(), start()
     for screening in (one, other):
         read_on(screening, 6)
@@ -54,15 +54,15 @@ def test_what_was_foreseen_is_what_would_have_been_learnt(relevant):
     one.answer(record, relevant)
     other.answer(record, relevant)
     assert one.next() == other.next()
-    first = Screening(RECORDS, views=VIEWS)  # nothing is known yet
+    first = Screening(RECORDS, views=VIEWS)  # no relevant record yet
     first.foresee(first.next())
     first.answer(first.next(), relevant)
     assert first.next() is not None
 
 
-def test_an_answer_taken_back_never_was():
+def test_a_withdrawn_answer_has_no_effect():
     screening, other = start(), start()
-    assert screening.undo() is None  # what was known beforehand stays
+    assert screening.undo() is None  # known records stay
     assert read_on(screening, 5) == read_on(other, 5)
     expected = screening.next()
     screening.answer(expected, True)
@@ -74,7 +74,7 @@ def test_an_answer_taken_back_never_was():
     assert screening.answers[expected] is False
 
 
-def test_a_record_put_off_comes_last_and_its_putting_off_can_be_taken_back():
+def test_a_postponed_record_comes_last_and_can_be_undone():
     screening = start()
     record = screening.next()
     screening.later(record)
@@ -86,7 +86,7 @@ def test_a_record_put_off_comes_last_and_its_putting_off_can_be_taken_back():
     assert rest[-1] == record
 
 
-def test_a_journal_goes_on_where_it_ended(tmp_path):
+def test_a_journal_is_continued(tmp_path):
     through = start()
     expected = read_on(through, 20)
     with ScreeningJournal(tmp_path / "me.jsonl") as journal:
@@ -100,7 +100,7 @@ def test_a_journal_goes_on_where_it_ended(tmp_path):
         again = start(journal=journal, topic="topic1")
         assert list(again.answers.items()) == list(seen.items())
         assert again.notes == {shown[2]: "a note"}
-        assert len(journal.entries) == 8 + 2 + 4  # known and rejected and the topic are not noted twice
+        assert len(journal.entries) == 8 + 2 + 4  # known and rejected records and the topic are not written twice
         assert [*shown, *read_on(again, 12)] == expected
 
 
@@ -114,7 +114,7 @@ def test_a_journal_of_other_records_is_refused(tmp_path):
         Screening(collection(20), journal=journal)
 
 
-def test_what_cannot_be_answered_is_refused():
+def test_bad_records_raise():
     screening = start()
     record = screening.next()
     screening.answer(record, True)
@@ -134,7 +134,7 @@ def test_from_nothing_typical_and_random_records_are_read_in_turn():
     rejected = []
     for turn in range(4):
         record = screening.next()
-        assert record == screening.next()  # asked twice, said twice
+        assert record == screening.next()  # the same until it is answered
         if turn % 2 == 0:
             value = K.mean(axis=1) - (K[:, rejected].mean(axis=1) if rejected else 0)
             value[rejected] = -np.inf
@@ -143,7 +143,7 @@ def test_from_nothing_typical_and_random_records_are_read_in_turn():
         rejected.append(record)
 
 
-def test_a_topic_is_looked_for_until_something_is_found():
+def test_the_topic_is_used_until_the_first_find():
     records = collection(seed=4)
     screening = Screening(records, topic="topic1 topic2 topic3 topic4", random_state=1)
     y = records.labels > 0
@@ -154,7 +154,7 @@ def test_a_topic_is_looked_for_until_something_is_found():
 
 
 @pytest.mark.parametrize("rule", ["decline", "poisson", "sample"])
-def test_progress_adds_up_and_ends_in_leave_to_stop(rule):
+def test_progress_adds_up_and_ends_with_the_advice_to_stop(rule):
     records = collection(300, 12, seed=2)
     y, views = records.labels > 0, make_views(records)
     screening = Screening(records, known=[records.ids[int(np.flatnonzero(y)[0])]], views=views, rule=rule)
@@ -171,15 +171,15 @@ def test_progress_adds_up_and_ends_in_leave_to_stop(rule):
         assert not any(sampled)
         assert progress.estimate.low <= progress.estimate.recall <= progress.estimate.high
     else:
-        # it counts down to a test, look by look
+        # it counts down to the next test
         began = next(at for at, left in enumerate(sampled) if left)
         assert all(a - b == 1 for a, b in zip(sampled[began:], sampled[began + 1 :], strict=False) if a > 1)
-        # reading on is by rank again, and the proof stands
+        # further reading is ranked again, and the proof is kept
         screening.answer(screening.next(), False)
         assert screening.progress().may_stop
 
 
-def test_a_sample_is_resumed_and_records_put_off_stay_in_it(tmp_path):
+def test_a_sample_is_continued_with_its_postponed_records(tmp_path):
     records = collection(200, 12, seed=2)
     y, views = records.labels > 0, make_views(records)
     words = {"known": [records.ids[int(np.flatnonzero(y)[0])]], "views": views, "rule": "sample"}
@@ -204,7 +204,7 @@ def test_a_sample_is_resumed_and_records_put_off_stay_in_it(tmp_path):
             shown += read(Screening(records, journal=journal, **words), 37)
             ways = [line.by for line in journal.entries]
     assert shown == expected
-    n_ranked = ways.index("sample") - 1  # the first line is the known record
+    n_ranked = ways.index("sample") - 1  # the first entry is the known record
     assert n_ranked < len(expected)
     postponed = read(Screening(records, **words), put_off=expected[n_ranked : n_ranked + 5])
     assert postponed[:n_ranked] == expected[:n_ranked]

@@ -15,7 +15,7 @@ def replay(found):
 
 
 def test_measures_by_hand():
-    """Relevant at places 1, 2 and 9 of 10: mean place 4; 95 % at 9; after a tenth, 1 of 3."""
+    """Relevant at positions 1, 2 and 9 of 10: mean 4; 95 % at 9; recall 1/3 after 10 %."""
     found = replay([1, 1, 0, 0, 0, 0, 0, 0, 1, 0])
     assert found.atd == pytest.approx(0.4)
     assert found.at(0.95) == 9
@@ -28,11 +28,11 @@ def test_95_percent_of_twenty_is_nineteen():
     found = replay([1] * 19 + [0] * 20 + [1])
     assert found.at(0.95) == 19
     assert found.wss95 == pytest.approx(21 / 40 - 0.05)
-    # a tenth of 40 records and a bit is 5
+    # 10 % of the records, rounded up, is 5
     assert replay([1] * 5 + [0] * 36).recall10 == 1.0
 
 
-def test_replays_find_the_relevant_records_early_and_start_where_they_say():
+def test_replays_find_relevant_records_early():
     records = collection(120, 15)
     y = records.labels > 0
     replays = simulate(records, 3)
@@ -62,7 +62,7 @@ def test_a_plot_is_written(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["Donners_2021", "Sep_2021"])
-def test_two_real_reviews_are_found_sooner_than_by_chance_and_by_text(real_data, name):
+def test_two_real_reviews_are_faster_than_random_order_and_text(real_data, name):
     """ASReview 3.0.8 by default has .092 and .229 over ten starts (docs/experiments/screening.md)."""
     from corank.data.records.records import read_records
 

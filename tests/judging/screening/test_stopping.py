@@ -13,7 +13,7 @@ from corank.judging.screening.stopping import DecliningRate, SamplePlan, missing
 
 
 def posterior(n, shapes, slopes, background, finds, read):
-    """Rates summed place by place; for each number of missing records the negative binomial, term by term."""
+    """Rates summed over all positions; the negative binomial summed term by term."""
     belief, missing = [], []
     r, most = len(finds), n - read
     for c in shapes:
@@ -39,7 +39,7 @@ def test_the_estimate_is_the_posterior_summed_term_by_term(shapes, background):
         assert recall == pytest.approx(7 / (7 + k))
 
 
-def test_places_in_bins_are_near_to_places_one_by_one(monkeypatch):
+def test_interpolated_rates_are_close_to_exact_ones(monkeypatch):
     finds = [1, 2, 4, 7, 20, 90, 300]
     rule = DecliningRate(3000, (0.3, 1.0), np.array([0.0, 3.0, 40.0]), 0.02)
     coarse = rule.estimate(finds, 700, 1, 0.95)
@@ -49,13 +49,13 @@ def test_places_in_bins_are_near_to_places_one_by_one(monkeypatch):
     assert coarse.expected == pytest.approx(fine.expected, rel=2e-2)
 
 
-def test_expected_finds_are_those_of_an_even_process():
-    """With no decline at all, finds come at the rate seen so far."""
+def test_without_decline_the_expected_finds_follow_the_rate():
+    """Without decline, finds have the rate of the past."""
     found = DecliningRate(1000, (1.0,), np.array([0.0]), 0.0).estimate(list(range(10, 201, 10)), 200, 0, 0.95)
     assert found.expected == pytest.approx(10.0)
 
 
-def test_nothing_is_estimated_from_few_finds_and_everything_read_is_known():
+def test_few_finds_give_no_estimate_and_a_complete_reading_is_certain():
     rule = stopping_rule("decline", 100)
     assert rule.estimate([1, 2, 3, 4], 50, 1) is None
     assert not rule.advises([1, 2, 3, 4], 50, 1)
@@ -64,12 +64,12 @@ def test_nothing_is_estimated_from_few_finds_and_everything_read_is_known():
     assert rule.advises([], 100, 0)
 
 
-def test_a_rule_is_looked_at_now_and_then():
+def test_a_rule_decides_at_its_looks_only():
     rule = stopping_rule("poisson", 1000)
     finds = list(range(1, 21))
     first = next(read for read in range(1001) if rule.advises([f for f in finds if f <= read], read, 1))
     assert first in rule.looks
-    # a find behind the last look changes nothing before the next one
+    # a find after the last look has no effect before the next one
     assert rule.advises([*finds, first + 1], first + 1, 1)
     assert [read for read in (9, 10) if read in stopping_rule("decline", 12).looks] == [10]
     assert not stopping_rule("decline", 5).advises([1, 2], 4, 0)
@@ -83,7 +83,7 @@ def test_missing_records_that_the_target_allows():
         assert found / (found + k + 1) < 0.95
 
 
-def test_a_sample_without_finds_is_as_large_as_it_must_be():
+def test_a_sample_without_finds_has_the_smallest_sufficient_size():
     plan = SamplePlan(200, 40)
     first = plan.sizes[0]
     chance = [math.comb(200 - s, 3) / math.comb(200, 3) for s in (first, first - 1)]  # none of 3 relevant is drawn
@@ -95,8 +95,8 @@ def test_a_sample_without_finds_is_as_large_as_it_must_be():
 
 
 @pytest.mark.parametrize(("unread", "found", "hidden"), [(9, 8, 1), (9, 8, 2), (10, 20, 3), (8, 0, 1)])
-def test_the_plan_errs_no_more_often_than_it_says(unread, found, hidden):
-    """Every order of every arrangement, counted: how often it stops below the target."""
+def test_the_error_of_the_plan_is_bounded(unread, found, hidden):
+    """Enumerate all orders: count how often it stops below the target."""
     wrong = total = 0
     for places in itertools.combinations(range(unread), hidden):
         labels = [place in places for place in range(unread)]
@@ -123,7 +123,7 @@ def test_one_look_is_the_exact_test():
         assert missed > finds
 
 
-def test_nothing_unread_or_no_more_than_may_be_missing_is_a_proof():
+def test_too_few_unread_records_to_miss_the_target_are_a_proof():
     assert SamplePlan(0, 3).proves([])
     assert SamplePlan(5, 95).proves([])
     assert not SamplePlan(6, 95).proves([])
@@ -150,7 +150,7 @@ def test_a_replayed_rule_counts_what_was_read_and_known():
         ({"name": "sample", "confidence": 95}, "confidence is 95; pass a number"),
     ],
 )
-def test_what_cannot_be_a_rule_is_refused(words, message):
+def test_bad_rules_raise(words, message):
     with pytest.raises(InputError, match=message):
         stopping_rule(n=10, **words)
 

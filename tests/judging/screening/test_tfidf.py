@@ -12,7 +12,7 @@ OTHERS = ["tin gold", "gold tin", "silver", "", "tin unknown gold", "mine mine m
 
 
 def held_against(texts, others):
-    """scikit-learn's rows: products of rows, since the order of columns is nobody's business."""
+    """Products of scikit-learn's rows, which do not depend on the order of columns."""
     vectorizer = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, max_df=0.95)
     try:
         expected = vectorizer.fit_transform(texts)
@@ -39,7 +39,7 @@ def held_against(texts, others):
         ["mine " * 40, "mine tin " * 3],
     ],
 )
-def test_rows_are_those_of_scikit_learn(texts):
+def test_rows_equal_those_of_scikit_learn(texts):
     held_against(texts, OTHERS)
 
 
@@ -48,5 +48,5 @@ TEXT = st.lists(WORD, max_size=12).map(" ".join)
 
 
 @given(st.lists(TEXT, min_size=1, max_size=12), st.lists(TEXT, min_size=1, max_size=4))
-def test_any_words_do(texts, others):
+def test_other_texts_equal_those_of_scikit_learn(texts, others):
     held_against(texts, others)

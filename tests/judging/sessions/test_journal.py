@@ -6,13 +6,14 @@ import os
 import pytest
 
 from corank.errors import InputError
+from corank.judging.preferences.answers import PreferenceEntry, PreferenceJournal
 from corank.judging.screening.answers import ScreeningEntry, ScreeningJournal
-from faults.test_rules import small_files
+from faults.limits import small_files
 
 ONE, TWO = ScreeningEntry("relevant", "W1", "model"), ScreeningEntry("not", "Wü 2", "model")
 
 
-def test_lines_come_back_as_they_were_written(tmp_path):
+def test_entries_are_read_back(tmp_path):
     path = tmp_path / "new" / "me.jsonl"
     with ScreeningJournal(path) as journal:
         journal.append(ONE)
@@ -24,7 +25,7 @@ def test_lines_come_back_as_they_were_written(tmp_path):
 
 
 @pytest.mark.parametrize("cut", range(1, len('{"action": "not", "id": "W2"}\n')))
-def test_a_line_that_was_cut_off_is_cleared_and_the_next_one_follows(cut, tmp_path):
+def test_an_incomplete_line_is_replaced_by_the_next_entry(cut, tmp_path):
     path = tmp_path / "me.jsonl"
     with ScreeningJournal(path) as journal:
         journal.append(ONE)
@@ -51,7 +52,7 @@ def test_two_writers_of_one_judge_are_refused_and_readers_are_not(tmp_path):
     ScreeningJournal(path).close()
 
 
-def test_a_full_disk_keeps_what_was_there_and_says_so(tmp_path):
+def test_a_full_disk_keeps_the_file_and_raises(tmp_path):
     path = tmp_path / "me.jsonl"
     with ScreeningJournal(path) as journal:
         journal.append(ONE)
@@ -68,7 +69,7 @@ def test_a_full_disk_keeps_what_was_there_and_says_so(tmp_path):
 @pytest.mark.parametrize(
     "line", ["{", "[]", "{}", '{"action": "maybe"}', '{"action": "not", "id": 3}', '{"action": "not", "who": "x"}', ""]
 )
-def test_a_line_that_is_no_answer_is_named(line, tmp_path):
+def test_a_bad_line_is_named(line, tmp_path):
     path = tmp_path / "me.jsonl"
     path.write_text('{"action": "not", "id": "W1"}\n' + line + "\n")
     with pytest.raises(InputError, match=r"me\.jsonl, line 2: .* is not an answer"):
@@ -77,12 +78,33 @@ def test_a_line_that_is_no_answer_is_named(line, tmp_path):
 
 
 @pytest.mark.parametrize("judge", ["", "a/b", "..", "x" * 65, "a\nb"])
-def test_a_judge_has_a_name_that_a_file_may_have(judge):
+def test_bad_names_of_judges_raise(judge):
     with pytest.raises(InputError, match=r"judge is .*; pass a name"):
         ScreeningJournal.path_for("works.csv", judge)
 
 
-def test_no_right_to_write_is_one_sentence(tmp_path):
+def test_missing_permission_raises(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="cannot be written"):
         ScreeningJournal(tmp_path / "file" / "me.jsonl")
+
+
+def test_journals_of_earlier_versions_are_read(tmp_path):
+    screening, preferences = tmp_path / "s.jsonl", tmp_path / "p.jsonl"
+    screening.write_text(
+        '{"action": "topic", "text": "tin"}\n{"action": "relevant", "id": "W1", "by": "known"}\n'
+        '{"action": "later", "id": "W2"}\n'
+    )
+    preferences.write_text(
+        '{"action": "left", "left": "tea", "right": "milk", "by": "start"}\n'
+        '{"action": "undo", "left": "tea", "right": "milk", "by": "start"}\n'
+    )
+    with ScreeningJournal(screening) as journal:
+        assert journal.entries == [
+            ScreeningEntry("topic", text="tin"),
+            ScreeningEntry("relevant", "W1", "known"),
+            ScreeningEntry("later", "W2"),
+        ]
+    with PreferenceJournal(preferences) as journal:
+        assert [entry.action for entry in journal.entries] == ["left", "undo"]
+        assert journal.entries[0] == PreferenceEntry("left", "tea", "milk", "start")

@@ -13,7 +13,7 @@ MODEL = RankRLS(0.1)
 
 
 def test_every_step_is_fit_measure_suggest_judge():
-    """The walk is taken again from the rows that a rule was shown first."""
+    """The replay is repeated by hand from the rows that a strategy received first."""
     starts = []
 
     def first(pool):

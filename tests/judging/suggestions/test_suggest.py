@@ -35,7 +35,7 @@ def unit(A):
 
 
 def greedy(values, X, y, n, similar):
-    """What is suggested for one query, by hand: the best that repeats nothing, else the best."""
+    """Suggestions for one query by hand: the best row that is not a near-duplicate, else the best."""
     U, chosen = unit(X), []
     left = [i for i in np.argsort(-values, kind="stable") if np.isnan(y[i])]
     while left and len(chosen) < n:
@@ -47,7 +47,7 @@ def greedy(values, X, y, n, similar):
 
 @pytest.mark.parametrize("similar", [0.3, 0.9, 2.0])
 @pytest.mark.parametrize("n", [0, 1, 7, 1000])
-def test_rules_by_hand(n, similar):
+def test_strategies_by_hand(n, similar):
     X, y = problem()
     f = X[:, 0]
     t = (f[y == 1].mean() + f[y == 0].mean()) / 2
@@ -65,7 +65,7 @@ def test_rules_by_hand(n, similar):
     )
 
 
-def test_near_duplicates_come_last_and_only_inside_their_query():
+def test_near_duplicates_come_last_within_their_query():
     X = np.array([[5.0, 1], [4.9, 1], [4.0, -3], [3.0, 2], [-9.0, 0], [-9.0, -1]])
     y = np.array([NAN, NAN, NAN, NAN, 0, 1])
     assert suggest(Known(), X, y, n=4, strategy="top", similar=0.99).tolist() == [0, 2, 3, 1]
@@ -85,7 +85,7 @@ def test_grades_are_cut_in_the_middle():
 
 
 @pytest.mark.parametrize("grade", [0, 1])
-def test_where_all_agree_unjudged_rows_stand_for_the_other_side(grade):
+def test_if_all_grades_agree_unjudged_rows_take_the_other_side(grade):
     X = np.array([[0.0], [1], [6], [10]])
     y = np.array([NAN, NAN, NAN, grade])
     # t = (10 + 7/3)/2
@@ -98,12 +98,12 @@ def test_nothing_judged_and_nothing_left_to_judge():
     want = greedy(np.array([np.mean(unit(X) @ u) for u in unit(X)]), X, nothing, 5, 0.9)
     for strategy in ("uncertain", "top", "representative"):
         assert suggest(None, X, nothing, n=5, strategy=strategy).tolist() == want
-    # a ranker that needs no judgement has a top before the first
+    # a fitted ranker gives scores without judgements
     assert suggest(Known(), X, nothing, n=1, strategy="top").tolist() == [X[:, 0].argmax()]
     assert suggest(Known(), X, np.zeros(len(X))).tolist() == []
 
 
-def test_which_query_needs_a_judgement_most():
+def test_the_query_with_the_highest_priority_comes_first():
     """Brute force of the rule: of the open queries, one judged row first, then the fewest, then the first."""
     rng = np.random.default_rng(0)
     names = [f"q{i}" for i in range(6)]
@@ -123,7 +123,7 @@ def test_which_query_needs_a_judgement_most():
     assert not np.isnan(now).any()
 
 
-def test_a_rule_of_ones_own_and_a_posterior():
+def test_a_custom_strategy_and_a_posterior():
     X, y = problem()
     seen: list[Pool] = []
 
@@ -142,7 +142,7 @@ def test_a_rule_of_ones_own_and_a_posterior():
 
 
 def test_a_pipeline_is_compared_in_the_space_of_its_last_step():
-    # far apart as they come, one and the same for the ranker
+    # far apart in the input, equal for the ranker
     rng = np.random.default_rng(0)
     qid = np.repeat(["a", "b"], 20)
     X = rng.normal(size=(40, 3)) * np.repeat([1.0, 100.0], 20)[:, None]
