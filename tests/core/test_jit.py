@@ -17,7 +17,7 @@ import pytest
 from numba import TypingError
 
 import corank
-from corank.core.jit import CompileNotice, Unkept, jit
+from corank.core.jit import CompileNotice, NoCache, jit
 
 
 class Terminal(io.StringIO):
@@ -74,7 +74,7 @@ def test_numba_tells_when_it_compiles_and_only_then(monkeypatch, tmp_path, modul
     kernel = made_up(tmp_path, module)
     stream = Terminal()
     monkeypatch.setattr(sys, "stderr", stream)
-    monkeypatch.setattr("corank.core.jit.NOTICE.said", False)
+    monkeypatch.setattr("corank.core.jit.NOTICE.is_printed", False)
     assert [kernel(1), kernel(2)] == [2, 4]
     assert stream.getvalue().count("compiling") == calls
 
@@ -91,14 +91,14 @@ def test_a_damaged_cache_is_compiled_again_and_mended(tmp_path, suffix, damage):
 
 
 def test_a_cache_that_can_no_longer_be_written_is_told_once(tmp_path, monkeypatch):
-    monkeypatch.setattr(Unkept, "said", False)
+    monkeypatch.setattr(NoCache, "has_warned", False)
     kernel = made_up(tmp_path)
     # a file where the folder was: no user may write into it, not even root
     shutil.rmtree(tmp_path / "__pycache__")
     (tmp_path / "__pycache__").touch()
-    with pytest.warns(RuntimeWarning, match=r"cannot be kept \(.*__pycache__.*\).*set .* NUMBA_CACHE_DIR") as told:
+    with pytest.warns(RuntimeWarning, match=r"cannot be cached \(.*__pycache__.*\).*set .* NUMBA_CACHE_DIR") as found:
         assert [kernel(1), kernel(1.5)] == [2, 3.0]
-    assert len(told) == 1
+    assert len(found) == 1
 
 
 WAITS = """
@@ -171,5 +171,5 @@ def test_a_full_disk_is_no_reason_to_fail(tmp_path):
         "-c", limit + EVALUATE, NUMBA_CACHE_DIR=str(tmp_path), PYTHONPATH=os.pathsep.join(sys.path)
     )
     assert found.returncode == 0, found.stderr
-    assert found.stderr.count("Warning") == found.stderr.count("cannot be kept") == 1, found.stderr
+    assert found.stderr.count("Warning") == found.stderr.count("cannot be cached") == 1, found.stderr
     assert not [path for path in tmp_path.rglob("*") if path.is_file() and path.stat().st_size > 64]

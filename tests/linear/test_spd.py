@@ -345,7 +345,7 @@ def test_an_interrupt_before_the_first_step_leaves_the_model_as_it_was(monkeypat
 def test_a_failed_fit_leaves_the_model_as_it_was():
     model = spd().fit(X, Y, qid=QID)
     before, run = model.predict(X), {name: np.copy(value) for name, value in model.run_.items()}
-    with pytest.raises(InputError, match="there is no pair to learn from"):
+    with pytest.raises(InputError, match="no pair can be compared"):
         model.fit(X, np.ones(len(Y)), qid=QID)
     with pytest.raises(InputError, match="too large or too small to be squared"):
         model.set_params(loss="squared", solver="exact").fit(X, 1e200 * Y, qid=QID)

@@ -1,4 +1,4 @@
-"""Dice for kernels: a generator whose whole state is four words handed in, and loaded dice (alias tables)."""
+"""Random numbers for kernels: the generator xoshiro256++, and alias tables for weighted draws."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _SIXTY_FOUR_BITS = 18446744073709551616.0  # 2⁶⁴
 
 def seed_state(rng: np.random.Generator) -> NDArray[np.uint64]:
     """
-    Draw the state of a kernel's dice from a numpy generator.
+    Seed the random state of a kernel from a numpy generator.
 
-    The generator is xoshiro256++ (Blackman and Vigna, 2021): 256 bits of state, period 2²⁵⁶ − 1. A kernel
-    advances the state in place, so a copy of the four words resumes the sequence bit for bit.
+    The generator is xoshiro256++ (Blackman and Vigna, 2021): 256 bits of state, period 2²⁵⁶ − 1. A kernel advances the
+    state in place; a copy of the state resumes the sequence.
 
     rng: advanced by four 64-bit draws.
-    Returns: the state; never all zero.
+    Returns: the state, not all zero.
 
     >>> state = seed_state(np.random.default_rng(0))
     >>> saved = state.copy()
@@ -29,7 +29,7 @@ def seed_state(rng: np.random.Generator) -> NDArray[np.uint64]:
     True
     """
     state = rng.integers(0, 2**64, size=4, dtype=np.uint64)
-    # the all-zero state is the generator's only fixed point
+    # the all-zero state is a fixed point
     state[0] |= np.uint64(not state.any())
     return state
 
@@ -53,7 +53,7 @@ def next_u64(state):  # type: ignore[no-untyped-def]
 
 @jit
 def random_below(state, n):  # type: ignore[no-untyped-def]
-    """Return an integer exactly uniform over 0..n-1, n ≥ 1 (Lemire, 2019: multiply, reject the overhang)."""
+    """Return an integer uniform over 0..n-1, n ≥ 1, without bias (Lemire, 2019)."""
     n = np.uint64(n)
     word = next_u64(state)
     low = word * n
@@ -74,26 +74,18 @@ def random_uniform(state):  # type: ignore[no-untyped-def]
 @jit
 def alias_table(weights):  # type: ignore[no-untyped-def]
     """
-    Build a table that draws face k with probability weights[k] / Σ weights in O(1) (Walker, 1977; Vose, 1991).
+    Build an alias table, which draws k with probability weights[k] / Σ weights in O(1) (Walker, 1977; Vose, 1991).
 
-    Column k keeps its own face with probability threshold / 2⁶⁴ and gives its alias otherwise. A face of
-    weight zero is never drawn.
+    Column k gives k with probability threshold / 2⁶⁴ and its alias otherwise. Weight zero is never drawn.
 
-    Parameters
-    ----------
-    weights : array of float64, shape (K,)
-        Non-negative, finite, with a positive finite sum.
-
-    Returns
-    -------
-    array of uint64, shape (K, 2)
-        Threshold and alias of each column, side by side for the cache's sake.
+    weights (K,): non-negative, finite, with a positive finite sum.
+    Returns (K, 2): threshold and alias of each column.
     """
     K = len(weights)
     table = np.empty((K, 2), dtype=np.uint64)
     threshold, alias = table[:, 0], table[:, 1]
     height = weights * (K / weights.sum())
-    # one array holds both stacks: columns that lack mass grow from the left, those with mass to give from the right
+    # one array holds two stacks: columns below 1 from the left, columns above 1 from the right
     stacks = np.empty(K, dtype=np.int64)
     n_low, n_high, heaviest = 0, 0, 0
     for k in range(K):
@@ -115,7 +107,7 @@ def alias_table(weights):  # type: ignore[no-untyped-def]
             n_high -= 1
             stacks[n_low] = high
             n_low += 1
-    # what is left differs from 1 by rounding only, or has weight zero: then the heaviest face takes the column
+    # the remaining columns are 1 up to rounding, or have weight zero and get the heaviest alias
     for i in range(n_low):
         threshold[stacks[i]] = _share(height[stacks[i]])
         alias[stacks[i]] = heaviest
@@ -127,7 +119,7 @@ def alias_table(weights):  # type: ignore[no-untyped-def]
 
 @jit
 def _share(height):  # type: ignore[no-untyped-def]
-    """Return a height in [0, 1] as a 64-bit threshold."""
+    """Convert a height in [0, 1] to a 64-bit threshold."""
     if height >= 1.0:
         return np.uint64(0xFFFFFFFFFFFFFFFF)
     return np.uint64(max(height, 0.0) * _SIXTY_FOUR_BITS)
@@ -136,15 +128,14 @@ def _share(height):  # type: ignore[no-untyped-def]
 @jit
 def draw_alias(word, table):  # type: ignore[no-untyped-def]
     """
-    Turn one random word into a face of an alias table.
+    Draw from an alias table with one random word.
 
-    The upper half of word·K is the column and its lower half decides between the two faces. Given the column
-    the lower half is uniform over steps of K in 2⁶⁴, so a probability is off by at most K·2⁻⁶⁴ (5·10⁻¹⁴ for a
-    million faces), less than the rounding of the weights themselves.
+    The upper half of word·K is the column, and its lower half decides between k and its alias. The error of a
+    probability is at most K·2⁻⁶⁴ (5·10⁻¹⁴ for a million entries), less than the rounding of the weights.
     """
     K = np.uint64(len(table))
     column = high_product(word, K)
     alias = table[column, np.uint64(1)]
-    # arithmetic, not a branch: no processor can guess which of the two faces comes
+    # arithmetic instead of a branch, which could not be predicted
     keeps = np.uint64(word * K < table[column, np.uint64(0)])
     return alias + keeps * (column - alias)

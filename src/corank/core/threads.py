@@ -1,4 +1,4 @@
-"""Run a kernel over pieces of a range on threads; kernels release the GIL, so plain threads do."""
+"""Run kernels on threads over pieces of a range; kernels release the GIL."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 T = TypeVar("T")
 
-# most threads that callers who ask for every processor get; None knows no bound
+# largest default number of threads; None for no limit
 _MOST: ContextVar[int | None] = ContextVar("most threads", default=None)
 
 
 @contextmanager
 def at_most(n: int | None) -> Iterator[None]:
-    """Bound what `n_threads` says of every processor, for a caller that shares the machine with others like it."""
+    """Limit the default of `n_threads`, for a caller that shares the machine."""
     before = _MOST.set(n)
     try:
         yield
@@ -31,25 +31,25 @@ def at_most(n: int | None) -> Iterator[None]:
 
 
 def n_threads(n_jobs: int | None = None) -> int:
-    """Return how many threads to use: `n_jobs`, or every processor this process may run on."""
+    """Return the number of threads: `n_jobs`, or all available processors."""
     if n_jobs is not None and n_jobs > 0:
         return n_jobs
-    here = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(here, _MOST.get() or here)
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(available, _MOST.get() or available)
 
 
 def threads_for(n_numbers: int) -> int:
-    """Return how many threads to use for a pass over so many numbers: starting one costs as much as 2²⁰ of them."""
+    """Return the number of threads for a loop of `n_numbers` operations; below 2²⁰, one thread is faster."""
     return 1 if n_numbers < 1 << 20 else n_threads()
 
 
 def cut(starts: NDArray[np.int64], pieces: int) -> list[tuple[int, int]]:
     """
-    Cut blocks 0..Q-1 with pointers `starts` (Q+1) into runs of blocks of about equal numbers of rows.
+    Split blocks 0..Q-1 into runs of blocks with about equal numbers of rows.
 
     starts (Q + 1,): where each block begins; the last entry is the number of rows.
-    pieces: number of runs wanted.
-    Returns: half-open runs of blocks that cover all blocks, in order; empty runs are left out.
+    pieces: number of runs.
+    Returns: consecutive half-open runs that cover all blocks; empty runs are omitted.
     """
     targets = np.linspace(starts[0], starts[-1], pieces + 1)
     cuts = np.searchsorted(starts, targets, side="left")
@@ -59,12 +59,9 @@ def cut(starts: NDArray[np.int64], pieces: int) -> list[tuple[int, int]]:
 
 def spread(work: Callable[[int, int], T], runs: list[tuple[int, int]], n_jobs: int | None = None) -> list[T]:
     """
-    Call `work(first, last)` for every run, on threads where there is more than one; results in order.
+    Call `work(first, last)` for every run (see `cut`), on threads if there are several; return the results in order.
 
-    work: takes the two ends of a run.
-    runs: see `cut`.
-    n_jobs: number of threads; every available processor by default.
-    Returns: what `work` returned, run by run.
+    n_jobs: number of threads; all available processors by default.
     """
     threads = min(n_threads(n_jobs), len(runs))
     if threads <= 1:
@@ -75,14 +72,12 @@ def spread(work: Callable[[int, int], T], runs: list[tuple[int, int]], n_jobs: i
 
 def add_up(work: Callable[[int, int], Any], runs: list[tuple[int, int]], n_jobs: int | None = None) -> Any:
     """
-    Add what `work(first, last)` returns for every run, in a binary tree by the number of the run.
+    Add the results of `work(first, last)` over all runs (see `cut`), in a binary tree.
 
-    Which numbers meet depends on the runs alone, so any number of threads gives the same bytes. Two neighbours of the
-    tree are added as soon as both are there: about n_jobs · log(runs) parts are kept, not all of them.
+    The order of additions depends on the runs only, so that any number of threads gives the same bytes. Neighbours in
+    the tree are added as soon as both are ready: about n_jobs · log(runs) partial sums are kept in memory.
 
-    work: takes the two ends of a run and returns something that can be added.
-    runs: one or more, see `cut`.
-    n_jobs: number of threads; every available processor by default.
+    n_jobs: number of threads; all available processors by default.
 
     >>> add_up(lambda first, last: sum(range(first, last)), [(0, 2), (2, 3), (3, 6)])
     15
@@ -93,7 +88,7 @@ def add_up(work: Callable[[int, int], Any], runs: list[tuple[int, int]], n_jobs:
     def climb(at: int, _: int) -> None:
         part, width = work(*runs[at]), len(runs)
         while width > 1:
-            # the last of an odd number goes up alone
+            # the last of an odd number of parts has no partner
             if at ^ 1 < width:
                 with lock:
                     other = waiting.pop((width, at ^ 1), None)

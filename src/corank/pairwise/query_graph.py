@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from corank.core.rows.centre import FULL, HALF, HALF_T, INVERSE, centre_blocks
+from corank.core.rows.centre import FULL, HALF, HALF_T, INVERSE, Blocks, centre_blocks
 from corank.core.threads import cut, spread, threads_for
 from corank.pairwise.factors import query_factors
 from corank.pairwise.laplacian import Array, Laplacian, as_columns, as_dense, drop_axes, operands
@@ -205,11 +205,9 @@ class QueryLaplacian(Laplacian):
         block, result = operands(V, out, (self.n, self.n))
         columns, target = as_columns(block, self.n), as_columns(result, self.n)
         rows, starts, runs, owned = (a.view(np.uint64) for a in (self.order, self.starts, self.runs, self.query_runs))
-        keep, weights, scale = self.keep, self.weights, self.scale
+        blocks = Blocks(rows, starts, runs, owned, self.keep, self.weights, self.scale)
         spread(
-            lambda first, last: centre_blocks(
-                columns, target, rows, starts, runs, owned, keep, weights, scale, form, first, last
-            ),
+            lambda first, last: centre_blocks(columns, target, blocks, form, first, last),
             cut(self.starts, threads_for(columns.size)),
         )
         target[self.idle] = 0.0

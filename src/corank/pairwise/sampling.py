@@ -252,7 +252,7 @@ def _faces(
 
 
 def _index(
-    law: int,
+    kind: int,
     faces: Floats | None = None,
     spans: Integers | None = None,
     rows: Integers | None = None,
@@ -261,7 +261,7 @@ def _index(
 ) -> PairIndex:
     nothing = np.empty(0, dtype=np.int64)
     return PairIndex(
-        law=law,
+        kind=kind,
         table=np.empty((0, 2), dtype=np.uint64) if faces is None else alias_table(faces),
         spans=_narrow(np.empty((0, 4), dtype=np.int64) if spans is None else spans),
         rows=_narrow(nothing if rows is None else rows),

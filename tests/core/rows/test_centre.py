@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from corank.core.rows.centre import FULL, HALF, HALF_T, INVERSE, centre_blocks
+from corank.core.rows.centre import FULL, HALF, HALF_T, INVERSE, Blocks, centre_blocks
 
 ROWS, STARTS = np.array([5, 0, 3, 6, 1, 2], dtype=np.uint64), np.array([0, 2, 6], dtype=np.uint64)
 SCALE = np.array([2.0, 1.5])
@@ -31,7 +31,8 @@ def test_one_block_equals_its_matrix_and_other_rows_are_left_alone(weighted, r, 
                 L += 1.5 * w[i] * w[j] / W * np.outer(e, e)
 
     def applied(block, form):
-        centre_blocks(block, out, ROWS, STARTS, runs, block_runs, np.append(1.0, k), weights, SCALE, form, 1, 2)
+        blocks = Blocks(ROWS, STARTS, runs, block_runs, np.append(1.0, k), weights, SCALE)
+        centre_blocks(block, out, blocks, form, 1, 2)
         assert np.isnan(out[[0, 4, 5]]).all()
         return out[[3, 6, 1, 2]].copy()
 

@@ -1,15 +1,16 @@
 # mypy: disable-error-code="no-untyped-call"
 """
-The descent for M coupled weight vectors, and for penalties that look at each weight by itself.
+Stochastic gradient descent for M coupled weight vectors (views), L1 penalties and AdaGrad.
 
-A slot is one weight: column j as seen by a view. With margins m_v = w_v · p_v, a step with k examples and l unscored
+A slot is one weight: column j in a view. With margins m_v = w_v · p_v, a step with k examples and l unscored
 pairs is, for each view v,
 
     w_v ← (1 − η alpha) w_v + η mean_k g(m_v) p_v − 4 coupling η mean_l Σ_{u≠v} (m_v − m_u) p_v
 
-(equation 3 of the LCRA paper with means for sums), then, where asked, shrunk towards zero by η l1 or scaled into the
-ball of radius 1/√alpha. In units of v = w / scale the L1 step k takes η_k l1 / scale_k from |v_j|, whatever v_j is, so
-a weight that was not looked at pays the sum of what it owes when it is next looked at: exact, O(1) per weight.
+(equation 3 of the LCRA paper with means instead of sums), optionally followed by soft thresholding with η l1 or by
+projection onto the ball of radius 1/√alpha. In units of v = w / scale, step k of the L1 penalty subtracts
+η_k l1 / scale_k from |v_j|, independent of v_j. The penalty is therefore applied lazily, when a weight is next used:
+exact, in O(1) per weight.
 
 AdaGrad is the primal-dual form of Duchi, Hazan and Singer (2011): with s_j the sum of all negative gradients, G_j the
 sum of their squares and t the steps done, w_j = eta0 soft(s_j, t l1) / (√G_j + eta0 t alpha). Zeros are exact.
@@ -39,16 +40,16 @@ from corank.core.pairs.steps import (
     OWED,
     SCALE,
     UNSCORED_STREAM,
+    add_prior,
     bias_rate_at,
     draw_examples,
-    on_prior,
     rate_at,
 )
 from corank.core.rows.access import list_difference, list_row, prefetch_row
 
-# steps after which the tracked norms are summed anew
+# steps after which tracked norms are recomputed
 _RECOUNT = 65536
-# rows and pairs drawn at once, where a step needs no more
+# rows and pairs drawn at once, unless a step needs more
 _DRAWS = 256
 
 _FIRST, _SECOND, _ONE = np.uint64(0), np.uint64(1), np.uint64(1)
@@ -56,11 +57,11 @@ _FIRST, _SECOND, _ONE = np.uint64(0), np.uint64(1), np.uint64(1)
 
 class Columns(NamedTuple):
     """
-    Which views see which columns.
+    The columns of each view.
 
-    starts (n_features + 1,): column j owns the slots ``starts[j]`` to ``starts[j + 1]``.
+    starts (n_features + 1,): column j has the slots ``starts[j]`` to ``starts[j + 1]``.
     views (n_slots,): view of each slot.
-    width: the most columns that a difference of two rows can have.
+    width: largest number of non-zero columns of a difference of two rows.
     """
 
     starts: NDArray[np.uint64]
@@ -82,22 +83,11 @@ class Columns(NamedTuple):
 @jit
 def descend_coupled(state, plan, columns, examples, rows, n):  # type: ignore[no-untyped-def]
     """
-    Take n steps; `state` is changed in place.
+    Take n steps and change `state` in place.
 
-    Parameters
-    ----------
-    state : DescentState
-        One ledger entry per view.
-    plan : DescentPlan
-        Averaging and projection exclude l1 and AdaGrad.
-    columns : Columns
-        The views.
-    examples : Examples
-        The laws to draw from.
-    rows : DenseRows or CSRRows
-        The rows of X.
-    n : int
-        Number of steps.
+    state: `DescentState` with one ledger entry per view.
+    plan: `DescentPlan`; averaging and projection exclude l1 and AdaGrad.
+    rows: `DenseRows` or `CSRRows`.
     """
     M = np.uint64(len(state.ledger))
     k, coupled = np.uint64(plan.batch), plan.coupling > 0.0
@@ -128,7 +118,7 @@ def descend_coupled(state, plan, columns, examples, rows, n):  # type: ignore[no
                     lengths[i] = list_difference(rows, a, b, listed[i], values[i])
                 _margins(state, plan, columns, listed[i, : lengths[i]], values[i], gradients[i])
                 if i >= k:
-                    _agree(plan, gradients[i])
+                    _couple(plan, gradients[i])
                 else:
                     _learn(state, plan, examples.y, examples.prior, a, b, gradients[i])
             state.steps[0] += 1
@@ -142,7 +132,7 @@ def descend_coupled(state, plan, columns, examples, rows, n):  # type: ignore[no
 
 @inline
 def _rows_of(drawn, free, step, i, k, n_free):  # type: ignore[no-untyped-def]
-    """Return the two rows of list i of a step: k examples, then n_free unscored pairs."""
+    """Return the two rows of item i of a step: k examples, then n_free unscored pairs."""
     if i < k:
         at = step * k + i
         return drawn[at, _FIRST], drawn[at, _SECOND]
@@ -152,10 +142,10 @@ def _rows_of(drawn, free, step, i, k, n_free):  # type: ignore[no-untyped-def]
 
 @jit
 def _margins(state, plan, columns, listed, values, out):  # type: ignore[no-untyped-def]
-    """Write m_v for each view; weights that are looked at first pay what they owe."""
+    """Write m_v for each view, after applying the pending L1 penalty of the weights."""
     v, sums, ledger = state.weights, state.sums, state.ledger
     starts, views = columns.starts, columns.views
-    adagrad, pays = plan.rate == ADAGRAD, plan.l1 > 0.0 and plan.rate != ADAGRAD
+    adagrad, has_l1 = plan.rate == ADAGRAD, plan.l1 > 0.0 and plan.rate != ADAGRAD
     t = float(state.steps[0])
     out[:] = 0.0
     for i in range(np.uint64(len(listed))):
@@ -164,8 +154,8 @@ def _margins(state, plan, columns, listed, values, out):  # type: ignore[no-unty
             if adagrad:
                 out[view] += values[i] * _dual_weight(v[s], sums[s], t, plan.l1, plan.alpha, plan.eta0)
             else:
-                if pays:
-                    _pay(v, sums, ledger[view], s)
+                if has_l1:
+                    _apply_l1(v, sums, ledger[view], s)
                 out[view] += values[i] * v[s]
     if not adagrad:
         for view in range(np.uint64(len(out))):
@@ -175,45 +165,45 @@ def _margins(state, plan, columns, listed, values, out):  # type: ignore[no-unty
 @inline
 def _dual_weight(s, G, t, l1, alpha, eta0):  # type: ignore[no-untyped-def]
     excess = abs(s) - t * l1
-    # a weight that was never pulled has s = G = 0
+    # a weight without any gradient has s = G = 0
     if excess <= 0.0:
         return 0.0
     return math.copysign(eta0 * excess / (math.sqrt(G) + eta0 * t * alpha), s)
 
 
 @inline
-def _pay(v, paid, entry, s):  # type: ignore[no-untyped-def]
-    """Take from |v_s| what it owes of the L1 penalty; it stops at zero."""
+def _apply_l1(v, paid, entry, s):  # type: ignore[no-untyped-def]
+    """Apply the pending L1 penalty to v_s."""
     v[s] = math.copysign(max(0.0, abs(v[s]) - (entry[OWED] - paid[s])), v[s])
     paid[s] = entry[OWED]
 
 
 @jit
 def _learn(state, plan, y, prior, a, b, gradients):  # type: ignore[no-untyped-def]
-    """Turn the margins of an example into gradients divided by the batch, and pull the biases."""
+    """Replace the margins of an example by negative gradients divided by the batch size, and update the biases."""
     ledger, t = state.ledger, float(state.steps[0])
     share = 1.0 / plan.batch
     eta = bias_rate_at(plan, t + 1.0)
     for view in range(np.uint64(len(gradients))):
         if b == NO_PARTNER:
-            g = share * negative_gradient(plan.loss, y[a], on_prior(prior, gradients[view] + ledger[view, BIAS], a, b))
+            g = share * negative_gradient(plan.loss, y[a], add_prior(prior, gradients[view] + ledger[view, BIAS], a, b))
             if plan.fit_intercept and plan.rate == ADAGRAD:
                 ledger[view, BIAS_GRADIENT] += g
                 ledger[view, BIAS_SQUARES] += g * g
             elif plan.fit_intercept:
-                # kept apart until every example of the batch has been looked at
+                # added to the bias after the whole batch
                 ledger[view, BIAS_GRADIENT] += eta * g
             gradients[view] = g
         else:
             gap = y[a] - y[b] if len(y) > 0 else 1.0
             gradients[view] = share * negative_gradient(
-                plan.loss, pair_target(plan.loss, gap), on_prior(prior, gradients[view], a, b)
+                plan.loss, pair_target(plan.loss, gap), add_prior(prior, gradients[view], a, b)
             )
 
 
 @jit
-def _agree(plan, gradients):  # type: ignore[no-untyped-def]
-    """Turn the margins of an unscored pair into −4 coupling Σ_{u≠v} (m_v − m_u) / l."""
+def _couple(plan, gradients):  # type: ignore[no-untyped-def]
+    """Replace the margins of an unscored pair by −4 coupling Σ_{u≠v} (m_v − m_u) / l."""
     total = gradients.sum()
     weight = 4.0 * plan.coupling / plan.unscored_batch
     for view in range(np.uint64(len(gradients))):
@@ -235,12 +225,12 @@ def _shrink(state, plan, columns, eta):  # type: ignore[no-untyped-def]
 
 @jit
 def _fold(state, plan, columns, keep):  # type: ignore[no-untyped-def]
-    """Make every scale 1 again, as `corank.core.pairs.descent` does."""
+    """Reset every scale to 1, as in `corank.core.pairs.descent`."""
     v, sums, ledger = state.weights, state.sums, state.ledger
     for s in range(np.uint64(len(v))):
         entry = ledger[columns.views[s]]
         if plan.l1 > 0.0:
-            _pay(v, sums, entry, s)
+            _apply_l1(v, sums, entry, s)
             sums[s] = 0.0
         elif plan.average:
             sums[s] += entry[MASS] * v[s]
@@ -253,7 +243,7 @@ def _fold(state, plan, columns, keep):  # type: ignore[no-untyped-def]
 
 @jit
 def _add(state, plan, columns, listed, values, gradients, eta):  # type: ignore[no-untyped-def]
-    """Add η pull_v p_v to each view (AdaGrad: to the sums of gradients and their squares); `gradients` is used up."""
+    """Add η gradient_v p_v to each view (AdaGrad: to the sums of gradients and squares); overwrites `gradients`."""
     v, sums, ledger = state.weights, state.sums, state.ledger
     starts, views = columns.starts, columns.views
     adagrad, average, project = plan.rate == ADAGRAD, plan.average, plan.project
@@ -279,7 +269,7 @@ def _add(state, plan, columns, listed, values, gradients, eta):  # type: ignore[
 
 @jit
 def _close(state, plan, columns, eta):  # type: ignore[no-untyped-def]
-    """Finish a step: biases, the L1 debt of the step, the ball, the sums of averaging."""
+    """Finish a step: biases, pending L1 penalty, projection, sums for averaging."""
     ledger = state.ledger
     if plan.project and state.steps[0] % _RECOUNT == 0:
         ledger[:, NORM] = 0.0

@@ -1,10 +1,10 @@
 # mypy: disable-error-code="no-untyped-call"
 """
-The descent for one weight vector under an L2 penalty: two rows read per step, no array of the size of the data.
+Stochastic gradient descent for one weight vector with an L2 penalty; a step reads two rows.
 
-Per step i with example p (a difference of two rows, or one row): w ← (1 − η_i alpha) w + η_i g p, g the pull of the
-loss. w is kept as scale · v, so that shrinking costs O(1) and a step O(nnz(p)). The sum of the iterates for averaging
-is kept as mass · v + z: with v_k = v_{k−1} + δ_k and mass_k = Σ_{j≤k} scale_j,
+Step i with example p (a difference of two rows, or one row): w ← (1 − η_i alpha) w + η_i g p, g the negative gradient
+of the loss. w is stored as scale · v, so that shrinking costs O(1) and a step O(nnz(p)). The sum of the iterates for
+averaging is stored as mass · v + z: with v_k = v_{k−1} + δ_k and mass_k = Σ_{j≤k} scale_j,
 Σ_k scale_k v_k = mass_t v_t − Σ_k mass_{k−1} δ_k.
 """
 
@@ -17,12 +17,12 @@ from corank.core.pairs.losses import negative_gradient, pair_target
 from corank.core.pairs.steps import BIAS, BIAS_SUM, MASS, NO_PARTNER, SCALE, bias_rate_at, draw_examples, rate_at
 from corank.core.rows.access import add_difference, add_scaled, dot, dot_difference, prefetch_row
 
-# examples drawn at once, and how many steps before its use a row is asked for
+# examples drawn at once, and number of steps between prefetch and use of a row
 _CHUNK = 512
 _AHEAD = np.uint64(6)
-# a smaller one would cost averaging too many digits: mass · v and z grow by its inverse before they cancel
+# mass · v and z grow with the inverse of the scale before they cancel, which costs averaging digits
 SMALLEST_SCALE = 1e-5
-# 1 − η alpha of the first Pegasos step, but for rounding
+# 1 − η alpha of the first Pegasos step, up to rounding
 ZERO = 1e-12
 
 _FIRST, _SECOND = np.uint64(0), np.uint64(1)
@@ -31,20 +31,11 @@ _FIRST, _SECOND = np.uint64(0), np.uint64(1)
 @jit
 def descend(state, plan, examples, rows, n):  # type: ignore[no-untyped-def]
     """
-    Take n steps; `state` is changed in place.
+    Take n steps and change `state` in place.
 
-    Parameters
-    ----------
-    state : DescentState
-        With one view.
-    plan : DescentPlan
-        Without l1, AdaGrad, projection or batches.
-    examples : Examples
-        The laws to draw from.
-    rows : DenseRows or CSRRows
-        The rows of X.
-    n : int
-        Number of steps.
+    state: `DescentState` with one view.
+    plan: `DescentPlan` without l1, AdaGrad, projection or batches.
+    rows: `DenseRows` or `CSRRows`.
     """
     v, z, y = state.weights, state.sums, examples.y
     entry = state.ledger[0]
@@ -57,10 +48,10 @@ def descend(state, plan, examples, rows, n):  # type: ignore[no-untyped-def]
         m = min(left, np.uint64(_CHUNK))
         draw_examples(state.rng_state, plan.mix, examples, scratch, buffer[:m])
         for k in range(min(m, _AHEAD)):
-            _ask(rows, buffer[k, _FIRST], buffer[k, _SECOND])
+            _prefetch(rows, buffer[k, _FIRST], buffer[k, _SECOND])
         for k in range(m):
             if k + _AHEAD < m:
-                _ask(rows, buffer[k + _AHEAD, _FIRST], buffer[k + _AHEAD, _SECOND])
+                _prefetch(rows, buffer[k + _AHEAD, _FIRST], buffer[k + _AHEAD, _SECOND])
             a, b = buffer[k, _FIRST], buffer[k, _SECOND]
             step += 1.0
             eta = rate_at(rate, alpha, eta0, step)
@@ -94,7 +85,7 @@ def descend(state, plan, examples, rows, n):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _ask(rows, a, b):  # type: ignore[no-untyped-def]
+def _prefetch(rows, a, b):  # type: ignore[no-untyped-def]
     prefetch_row(rows, a)
     if b != NO_PARTNER:
         prefetch_row(rows, b)
@@ -103,9 +94,9 @@ def _ask(rows, a, b):  # type: ignore[no-untyped-def]
 @jit
 def _fold(v, z, scale, mass):  # type: ignore[no-untyped-def]
     """
-    Make the scale 1 and the mass 0 again: before the scale underflows, or because a first rate 1/alpha made it 0.
+    Reset the scale to 1 and the mass to 0, before the scale underflows or if a first rate 1/alpha made it 0.
 
-    The sum of the iterates so far moves to z as a whole: kept as mass · v it would cancel against z.
+    The sum of the iterates so far moves to z, since mass · v would cancel against z.
     """
     for j in range(np.uint64(len(v))):
         z[j] += mass * v[j]

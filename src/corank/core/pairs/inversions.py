@@ -1,4 +1,4 @@
-"""Counting the pairs a ranking orders wrongly, in O(n log n), without visiting a pair."""
+"""Count the pairs that a ranking orders wrongly, in O(n log n)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from corank.core.jit import inline, jit
 
 
 @inline
-def _enter(counts, sums, levels, code, power):  # type: ignore[no-untyped-def]
-    """Put one row of grade `levels[code]` into the two Fenwick trees, or into plain counts for other powers."""
+def _add_row(counts, sums, levels, code, power):  # type: ignore[no-untyped-def]
+    """Add a row of grade `levels[code]` to the two Fenwick trees, or to plain counts for other powers."""
     at = code + 1
     if power > 1.0 or 0.0 < power < 1.0:
         counts[at] += 1
@@ -21,8 +21,8 @@ def _enter(counts, sums, levels, code, power):  # type: ignore[no-untyped-def]
 
 
 @inline
-def _lower(counts, sums, levels, code, power):  # type: ignore[no-untyped-def]
-    """Sum (levels[code] − level)^power over the entered rows of a lower level."""
+def _sum_lower(counts, sums, levels, code, power):  # type: ignore[no-untyped-def]
+    """Sum (levels[code] − level)^power over the added rows of a lower level."""
     total = 0.0
     if power > 1.0 or 0.0 < power < 1.0:
         for c in range(code):
@@ -43,10 +43,10 @@ def pair_losses(grades, scores, starts, first, last, power, out):  # type: ignor
     """
     Write to `out[q]` the loss of query q, its pairs of different grade, and its pairs of different score.
 
-    The loss is Σ over pairs with grades l < m of (m − l)^power · [wrong + ½ tie], power ≥ 0. Rows stand in order
-    of falling score. A row is wrong about every row of a lower grade with a higher score; counting those before
-    and after its own tie entered, and halving, counts each tie ½. Costs O(n log n) for power 0 and 1 (Fenwick
-    trees of counts and sums over the grades), O(n K + n log n) for K distinct grades otherwise.
+    The loss is Σ over pairs with grades l < m of (m − l)^power · [wrong + ½ tie], power ≥ 0. Rows are in
+    descending order of score. A row forms a wrong pair with every row of a lower grade and a higher score; counting
+    them before and after the ties of the row are added, and halving, counts each tie ½. Costs O(n log n) for power 0
+    and 1 (Fenwick trees of counts and sums over the grades), O(n K + n log n) for K distinct grades otherwise.
     """
     for q in range(first, last):
         begin, end = starts[q], starts[q + 1]
@@ -75,11 +75,11 @@ def pair_losses(grades, scores, starts, first, last, power, out):  # type: ignor
                 same_score += after - at
                 after += 1
             for i in range(at, after):
-                twice += _lower(counts, sums, levels, codes[i], power)
+                twice += _sum_lower(counts, sums, levels, codes[i], power)
             for i in range(at, after):
-                _enter(counts, sums, levels, codes[i], power)
+                _add_row(counts, sums, levels, codes[i], power)
             for i in range(at, after):
-                twice += _lower(counts, sums, levels, codes[i], power)
+                twice += _sum_lower(counts, sums, levels, codes[i], power)
             at = after
         pairs = n * (n - 1) // 2
         out[q, 0] = 0.5 * twice

@@ -1,7 +1,7 @@
 """
-What a margin costs under each loss: one branch a loss, chosen by an integer code.
+Losses of a margin, chosen by an integer code, and their sums over all pairs of a query.
 
-A function passed to a kernel would be compiled again in every process; a code is not.
+An integer code instead of a function keeps kernels in the disk cache.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ HINGE, SQUARED, LOGISTIC, SQUARED_HINGE = 0, 1, 2, 3
 
 @inline
 def pair_target(loss, gap):  # type: ignore[no-untyped-def]
-    """Return the target of a pair whose scores differ by `gap` > 0: its sign, unless the loss asks for more."""
+    """Return the target of a pair whose scores differ by `gap` > 0."""
     if loss == SQUARED:
         return gap
     if loss == LOGISTIC:
@@ -26,10 +26,10 @@ def pair_target(loss, gap):  # type: ignore[no-untyped-def]
 @inline
 def cost(loss, target, margin):  # type: ignore[no-untyped-def]
     """
-    Return ℓ, −∂ℓ/∂margin and ∂²ℓ/∂margin²; not a number for a code without a branch.
+    Return ℓ, −∂ℓ/∂margin and ∂²ℓ/∂margin²; NaN for an unknown code.
 
-    A caller that needs one of the three pays for one: the compiler drops the rest, as long as branches call
-    nothing but `math.exp`, `math.log`, `math.sqrt`, `abs`, `min` and `max`.
+    The compiler drops values that a caller does not use, as long as branches call only `math.exp`, `math.log`,
+    `math.sqrt`, `abs`, `min` and `max`.
     """
     if loss == HINGE:
         short = 1.0 - target * margin
@@ -41,7 +41,7 @@ def cost(loss, target, margin):  # type: ignore[no-untyped-def]
         # exp of a number ≤ 0 only: no overflow
         e = math.exp(-abs(margin))
         one = 1.0 + e
-        # target - σ(margin), without the cancelling of 1 - σ; a sure margin costs e, not the rounding of log(1 + e)
+        # target - σ(margin) without the cancellation in 1 - σ; log(1 + e) is accurate for small e
         negative = (target - 1.0) + e / one if margin >= 0.0 else target - e / one
         soft = e if one == 1.0 else math.log(one) * (e / (one - 1.0))
         return soft + (1.0 - target if margin >= 0.0 else -target) * margin, negative, e / (one * one)
@@ -73,7 +73,7 @@ def costs(loss, targets, margins, out):  # type: ignore[no-untyped-def]
 
 @jit
 def all_pairs_loss(loss, block, s, first, last, gradient):  # type: ignore[no-untyped-def]
-    """Return Σ w_i w_j ℓ over the pairs of queries first..last-1, and write its derivative to `gradient`."""
+    """Return Σ w_i w_j ℓ over the pairs of queries first..last-1, and write its gradient."""
     total = 0.0
     for q in range(first, last):
         begin, end = block.starts[q], block.starts[q + 1]
@@ -82,7 +82,7 @@ def all_pairs_loss(loss, block, s, first, last, gradient):  # type: ignore[no-un
         for i in range(begin, end):
             if block.grade[i] != block.grade[lower]:
                 lower = i
-            # rows ascend by grade: everything before the first row of i's grade is lower
+            # rows ascend by grade: all rows before the first row of i's grade are lower
             own, costs = 0.0, 0.0
             for j in range(begin, lower):
                 value, negative, _ = cost(loss, pair_target(loss, block.y[i] - block.y[j]), s[i] - s[j])
@@ -96,7 +96,7 @@ def all_pairs_loss(loss, block, s, first, last, gradient):  # type: ignore[no-un
 
 @jit
 def all_pairs_hessian_product(loss, block, s, z, first, last, out):  # type: ignore[no-untyped-def]
-    """Write the second derivative along z: w_i Σ_j w_j ℓ'' (z_i − z_j) over the partners j of i."""
+    """Write the Hessian times z: w_i Σ_j w_j ℓ'' (z_i − z_j) over the partners j of i."""
     for q in range(first, last):
         begin, end = block.starts[q], block.starts[q + 1]
         out[begin:end] = 0.0

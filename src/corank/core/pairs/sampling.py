@@ -1,4 +1,4 @@
-"""Draw comparable pairs in O(1), or O(log n_q) when rows or pairs carry weights."""
+"""Draw comparable pairs in O(1), or in O(log n_q) with weights."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from corank.core.parsing.bytes import high_product
 from corank.core.random import draw_alias, next_u64, random_uniform
 
 GRADES = 0
-"""Faces are groups of equally likely rows; a partner is any row of the group's partner slots."""
+"""Alias table over groups of equally likely rows; a partner is any row of the group's partner slots."""
 BLOCKS = 1
-"""Faces are blocks of equally likely unscored rows; a partner is any other row of the block."""
+"""Alias table over blocks of equally likely unscored rows; a partner is any other row of the block."""
 WEIGHTED_GRADES = 2
-"""Faces are slots; a partner comes from the partner slots of their group with probability ∝ its weight."""
+"""Alias table over slots; a partner is drawn from the group's partner slots ∝ its weight."""
 WEIGHTED_BLOCKS = 3
-"""Faces are unscored slots; a partner is any other slot of the block with probability ∝ its weight."""
+"""Alias table over unscored slots; a partner is drawn from the other slots of the block ∝ its weight."""
 LISTED = 4
-"""Faces are given pairs."""
+"""Alias table over given pairs."""
 
 LOWER, START, STOP, HIGHER = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(3)
 LEVEL, MASS, MOMENT = np.uint64(0), np.uint64(1), np.uint64(2)
@@ -32,20 +32,20 @@ _CHUNK = 256
 
 class PairIndex(NamedTuple):
     """
-    What a kernel needs to draw pairs; arrays that a law does not use are empty.
+    Index for drawing pairs; arrays that a kind does not use are empty.
 
-    law: one of GRADES, BLOCKS, WEIGHTED_GRADES, WEIGHTED_BLOCKS, LISTED.
+    kind: one of GRADES, BLOCKS, WEIGHTED_GRADES, WEIGHTED_BLOCKS, LISTED.
     table (n_faces, 2): alias table over the faces (see `corank.core.random.alias_table`).
     spans (n_groups, 4): slots of a group and of its partners: members ``START:STOP``, partners ``LOWER:START`` and
         ``STOP:HIGHER``.
     rows: row number at each slot, sorted by (query, score); for LISTED winner and loser of each pair in turn.
-    groups: group of each slot (weighted laws).
+    groups: group of each slot (weighted kinds).
     sums (n_slots, 3): LEVEL of each slot, and the sums of w (MASS) and of w·level (MOMENT) over the slots of its query
-        before it (weighted laws). Partners i..j-1 of slot a weigh ``|level_a (mass_j − mass_i) − (moment_j −
+        before it (weighted kinds). Partners i..j-1 of slot a weigh ``|level_a (mass_j − mass_i) − (moment_j −
         moment_i)|``: with levels = scores that is Σ_b w_b |y_a − y_b|, with level 1 and moment 0 it is Σ_b w_b.
     """
 
-    law: int
+    kind: int
     table: NDArray[np.uint64]
     spans: NDArray[np.uint32]
     rows: NDArray[np.uint32]
@@ -56,27 +56,17 @@ class PairIndex(NamedTuple):
 @jit
 def draw_pairs(state, index, out):  # type: ignore[no-untyped-def]
     """
-    Fill `out` with pairs of row numbers, winner first; two unscored rows come in either order.
+    Fill `out` (n, 2) with pairs of row numbers, winner first; two unscored rows are in random order.
 
-    A pair takes a fixed number of words from the generator, so n pairs are the same pairs however the calls are
-    cut. A training kernel calls this on a short buffer and knows the rows of the coming steps, to prefetch
-    them; a call per pair would cost more than the draw, in reference counts of the index's arrays.
-
-    Parameters
-    ----------
-    state : array of uint64, shape (4,)
-        Dice, advanced in place.
-    index : PairIndex
-        The law.
-    out : array of uint64, shape (n, 2)
-        Receives the pairs.
+    A pair uses a fixed number of random words, so that the sequence of pairs does not depend on how it is split into
+    calls. Training kernels fill a short buffer per call: they can then prefetch the rows of later steps.
     """
-    if index.law == LISTED:
+    if index.kind == LISTED:
         _draw_listed(state, index.table, index.rows, out)
-    elif index.law == GRADES or index.law == BLOCKS:
-        _draw_counted(state, index.law == BLOCKS, index.table, index.spans, index.rows, out)
+    elif index.kind == GRADES or index.kind == BLOCKS:
+        _draw_counted(state, index.kind == BLOCKS, index.table, index.spans, index.rows, out)
     else:
-        blocks = index.law == WEIGHTED_BLOCKS
+        blocks = index.kind == WEIGHTED_BLOCKS
         _draw_weighted(state, blocks, index.table, index.spans, index.rows, index.groups, index.sums, out)
 
 
@@ -91,10 +81,9 @@ def _draw_listed(state, table, rows, out):  # type: ignore[no-untyped-def]
 @jit
 def _draw_counted(state, blocks, table, spans, rows, out):  # type: ignore[no-untyped-def]
     """
-    Draw a face, a member a and a partner b, each by one word: x·n / 2⁶⁴ is uniform to within n·2⁻⁶⁴.
+    Draw a group, a member a and a partner b with one word each: x·n / 2⁶⁴ is uniform up to n·2⁻⁶⁴.
 
-    Each stage runs over a chunk of pairs before the next begins, so that the cache misses of a stage overlap
-    instead of waiting for the stages before them.
+    Each stage processes a chunk of pairs before the next, so that its cache misses overlap.
     """
     n = np.uint64(len(out))
     words = np.empty((_CHUNK, 3), dtype=np.uint64)
@@ -137,7 +126,7 @@ def _draw_weighted(state, blocks, table, spans, rows, groups, sums, out):  # typ
 
 @jit
 def _partners(spans, groups, a, blocks):  # type: ignore[no-untyped-def]
-    """Return LOWER, START, STOP and HIGHER for slot a; in a block of unscored rows a is a group of its own."""
+    """Return LOWER, START, STOP and HIGHER of slot a; in a block of unscored rows, a is its own group."""
     group = groups[a]
     lower, higher = np.uint64(spans[group, LOWER]), np.uint64(spans[group, HIGHER])
     if blocks:
@@ -147,15 +136,15 @@ def _partners(spans, groups, a, blocks):  # type: ignore[no-untyped-def]
 
 @jit
 def _weighted_partner(u, sums, a, lower, start, stop, higher):  # type: ignore[no-untyped-def]
-    """Find the partner of slot a at the share u of its partners' weight: the side first, then a binary search."""
+    """Return the partner of slot a at quantile u of its partners' weights, by binary search."""
     before, after = _weight(sums, a, lower, start), _weight(sums, a, stop, higher)
     target = u * (before + after)
-    # rounding must not choose an empty side
+    # rounding must not select an empty side
     is_after = np.uint64((target >= before and higher > stop) or start == lower)
     first = lower + is_after * (stop - lower)
     n = (start - lower) + is_after * ((higher - stop) - (start - lower))
     target -= is_after * before
-    # the first slot whose running sum exceeds the target; arithmetic, since no branch here can be guessed
+    # the first slot whose running sum exceeds the target, without unpredictable branches
     slot = first
     while n > _ONE:
         half = n >> _ONE
@@ -166,14 +155,14 @@ def _weighted_partner(u, sums, a, lower, start, stop, higher):  # type: ignore[n
 
 @jit
 def _weight(sums, a, i, j):  # type: ignore[no-untyped-def]
-    """Weight of the partners i..j-1 of slot a (see `PairIndex`)."""
+    """Return the weight of the partners i..j-1 of slot a (see `PairIndex`)."""
     return abs(sums[a, LEVEL] * (sums[j, MASS] - sums[i, MASS]) - (sums[j, MOMENT] - sums[i, MOMENT]))
 
 
 @jit
 def partner_weights(index, slots, out):  # type: ignore[no-untyped-def]
-    """Write the total weight of the partners of each slot listed."""
-    blocks = index.law == WEIGHTED_BLOCKS
+    """Write the total weight of the partners of some slots."""
+    blocks = index.kind == WEIGHTED_BLOCKS
     for k in range(np.uint64(len(slots))):
         a = slots[k]
         lower, start, stop, higher = _partners(index.spans, index.groups, a, blocks)
@@ -182,7 +171,7 @@ def partner_weights(index, slots, out):  # type: ignore[no-untyped-def]
 
 @jit
 def running_sums(values, starts, out):  # type: ignore[no-untyped-def]
-    """Write the sum of the values before each slot of its block; sums restart at every block."""
+    """Write the sum of the preceding values of the block for each slot."""
     for block in range(len(starts) - 1):
         total = 0.0
         for slot in range(starts[block], starts[block + 1]):

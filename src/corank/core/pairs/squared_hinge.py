@@ -1,9 +1,9 @@
 """
 The squared hinge over all pairs of a query at once, in O(n log n).
 
-Row i asks to stand 1 above every row j of a lower grade: m_ij = 1 − s_i + s_j, and the pair is active where m_ij > 0.
-With rows in ascending order of s, the active losers of a winner are those with s_j > s_i − 1, the active winners
-of a loser those with s_i < s_j + 1: both sets grow along a sweep, and a Fenwick tree over the grades adds them up.
+For a row i of a higher grade than j, m_ij = 1 − s_i + s_j, and the pair is active if m_ij > 0. With rows in ascending
+order of s, the active losers of a winner have s_j > s_i − 1, and the active winners of a loser have s_i < s_j + 1: both
+sets grow along a sweep, and a Fenwick tree over the grades adds them up.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from corank.core.jit import inline, jit
 
 class GradedBlock(NamedTuple):
     """
-    Rows of queries, query by query, in ascending order of their scores.
+    Rows sorted by query and ascending score.
 
     starts (n_queries + 1,): where each query begins.
-    grade: rank of a row's score among the different scores of its query, from 0.
+    grade: rank of a row's score among the distinct scores of its query, from 0.
     weight: row weights.
     """
 
@@ -33,7 +33,7 @@ class GradedBlock(NamedTuple):
 
 @inline
 def _add(tree, at, value):  # type: ignore[no-untyped-def]
-    """Put a value at position `at` (from 1)."""
+    """Add a value at position `at` (from 1)."""
     while at < len(tree):
         tree[at] += value
         at += at & -at
@@ -41,7 +41,7 @@ def _add(tree, at, value):  # type: ignore[no-untyped-def]
 
 @inline
 def _sum_up_to(tree, at):  # type: ignore[no-untyped-def]
-    """Sum of the values at positions 1..at."""
+    """Return the sum of the values at positions 1..at."""
     total = 0.0
     while at > 0:
         total += tree[at]
@@ -54,8 +54,8 @@ def squared_hinge_loss(block, s, first, last, order, gradient, degree):  # type:
     """
     Return Σ ½ w_i w_j m_ij² over active pairs of queries first..last-1, and write its derivatives.
 
-    `order` receives the rows of each query in ascending order of s; `gradient[i]` the derivative with respect to s_i;
-    `degree[i]` the weight w_i Σ w_j of i's active partners. Since Σ slope_i s_i = Σ m² − Σ m over active pairs, the
+    Outputs: `order`, the rows of each query in ascending order of s; `gradient[i]`, the derivative by s_i; `degree[i]`,
+    the weight w_i Σ w_j of i's active partners. Since Σ slope_i s_i = Σ m² − Σ m over active pairs, the
     loss needs no sums of squares.
     """
     loss = 0.0
@@ -71,7 +71,7 @@ def squared_hinge_loss(block, s, first, last, order, gradient, degree):  # type:
         entered = n - 1
         for k in range(n - 1, -1, -1):
             i = order[begin + k]
-            # sums stay small and cancel little relative to the middle of the query
+            # relative to the middle of the query, sums stay small and cancel little
             u = s[i] - middle
             while entered >= 0 and s[i] - s[order[begin + entered]] < 1.0:
                 j = order[begin + entered]
@@ -105,9 +105,9 @@ def squared_hinge_loss(block, s, first, last, order, gradient, degree):  # type:
 @jit
 def squared_hinge_hessian_product(block, s, z, first, last, order, degree, out):  # type: ignore[no-untyped-def]
     """
-    Write the second derivative of the loss along z: w_i Σ_j w_j (z_i − z_j) over the active partners j of i.
+    Write the Hessian of the loss times z: w_i Σ_j w_j (z_i − z_j) over the active partners j of i.
 
-    `order` and `degree` are as `squared_hinge_loss` left them for the scores s.
+    `order` and `degree` are outputs of `squared_hinge_loss` for the scores s.
     """
     for q in range(first, last):
         begin, end = block.starts[q], block.starts[q + 1]

@@ -1,4 +1,4 @@
-"""What one step of stochastic descent is made of: a rate, what is remembered, and the dice that choose the example."""
+"""Parts of stochastic gradient descent on pairs: settings, state, learning rates and sampling of examples."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ SCALE, MASS, NORM, OWED, BIAS, BIAS_SUM, BIAS_GRADIENT, BIAS_SQUARES = 0, 1, 2, 
 N_ENTRIES = 8
 
 NO_PARTNER = np.uint64(0xFFFFFFFFFFFFFFFF)
-"""Stands for the second row of a step that looks at one row."""
+"""Second row of an example that is a single row."""
 
 _FIRST, _SECOND, _ONE = np.uint64(0), np.uint64(1), np.uint64(1)
 
 
 class DescentPlan(NamedTuple):
     """
-    The numbers that stay fixed during a descent.
+    Settings of a descent.
 
     loss, rate: codes of `corank.core.pairs.losses` and of this module.
     alpha, l1: weights of ½‖w‖² and ‖w‖₁.
     eta0: first rate.
-    mix: probability that a step looks at one row instead of a pair.
-    coupling: weight of the disagreement of views; 0 draws no unscored pair.
-    batch, unscored_batch: examples and unscored pairs of a step.
-    average, project, fit_intercept: whether to sum the iterates, to stay in the ball of radius 1/√alpha, to learn a
-        bias from rows.
+    mix: probability that an example is a single row instead of a pair.
+    coupling: weight of the disagreement of views; if 0, no unscored pairs are drawn.
+    batch, unscored_batch: examples and unscored pairs per step.
+    average, project, fit_intercept: whether to average the iterates, to project onto the ball of radius 1/√alpha, and
+        to learn a bias from single rows.
     """
 
     loss: int
@@ -58,7 +58,7 @@ class DescentPlan(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """What the arrays of a `DescentState` mean under this plan."""
+        """Meaning of the arrays of a `DescentState` under this plan."""
         if self.rate == ADAGRAD:
             return "AdaGrad"
         if self.average or self.project:
@@ -68,12 +68,12 @@ class DescentPlan(NamedTuple):
 
 class DescentState(NamedTuple):
     """
-    All that a descent remembers between two steps; kernels change it in place.
+    State of a descent; kernels change it in place.
 
-    weights (n_slots,): v, where the weights are w = scale · v; with AdaGrad the sum of all pulls.
-    sums (n_slots,): one of three, as the plan asks: z of averaging (Σ_k w_k = mass · v + z), what each weight has paid
-        of the L1 penalty, or AdaGrad's sums of squares.
-    ledger (n_views, N_ENTRIES): per view: SCALE; MASS = Σ_k scale_k; NORM = ‖v‖²; OWED = Σ_k η_k l1 / scale_k; BIAS;
+    weights (n_slots,): v, where the weights are w = scale · v; with AdaGrad the sum of all negative gradients.
+    sums (n_slots,): depending on the plan, z of averaging (Σ_k w_k = mass · v + z), the part of the L1 penalty that was
+        applied to each weight, or AdaGrad's sums of squares.
+    ledger (n_views, N_ENTRIES): per view SCALE; MASS = Σ_k scale_k; NORM = ‖v‖²; OWED = Σ_k η_k l1 / scale_k; BIAS;
         BIAS_SUM for averaging; BIAS_GRADIENT and BIAS_SQUARES for AdaGrad.
     rng_state (N_STREAMS, 4): states of the random generators.
     steps (1,): steps done.
@@ -88,10 +88,10 @@ class DescentState(NamedTuple):
 
 class RowIndex(NamedTuple):
     """
-    A law over single rows.
+    Distribution over single rows.
 
     table (n, 2): alias table.
-    rows (n,): the row of each face.
+    rows (n,): the row of each entry.
     """
 
     table: NDArray[np.uint64]
@@ -100,12 +100,12 @@ class RowIndex(NamedTuple):
 
 class Examples(NamedTuple):
     """
-    What a descent learns from.
+    The examples of a descent.
 
-    y (n_rows,) or (0,): scores; empty where pairs carry a difference of 1.
-    prior (n_rows,): scores before learning; None where they are all 0.
-    pairs, unscored: laws of scored and of unscored pairs.
-    rows: law of single rows.
+    y (n_rows,) or (0,): scores; empty if all pairs have a difference of 1.
+    prior (n_rows,): prior scores; None if all are 0.
+    pairs, unscored: distributions of scored and of unscored pairs.
+    rows: distribution of single rows.
     """
 
     y: NDArray[np.float64]
@@ -115,14 +115,14 @@ class Examples(NamedTuple):
     rows: RowIndex
 
 
-def on_prior(prior, margin, a, b):  # type: ignore[no-untyped-def]
-    """Return the margin of rows a and b, or of row a alone, on top of what is known of them before learning."""
+def add_prior(prior, margin, a, b):  # type: ignore[no-untyped-def]
+    """Add the prior scores to the margin of rows a and b, or of row a alone."""
     raise NotImplementedError("for kernels only")
 
 
-@overload(on_prior)
-def _on_prior(prior, margin, a, b):  # type: ignore[no-untyped-def]
-    # chosen by type, so that nothing is tested in a step
+@overload(add_prior)
+def _add_prior(prior, margin, a, b):  # type: ignore[no-untyped-def]
+    # chosen by type at compile time
     if isinstance(prior, types.NoneType):
         return lambda prior, margin, a, b: margin
     return lambda prior, margin, a, b: margin + prior[a] - (0.0 if b == NO_PARTNER else prior[b])
@@ -145,9 +145,9 @@ def rate_at(rate, alpha, eta0, step):  # type: ignore[no-untyped-def]
 @inline
 def bias_rate_at(plan, step):  # type: ignore[no-untyped-def]
     """
-    Return η_i for the bias, which no penalty bends: under a large alpha the rate of the weights would starve it.
+    Return η_i for the bias, which is not penalised and needs a larger rate than the weights if alpha is large.
 
-    Rows bend the objective along it by mix times ℓ'', of which an eighth is a careful guess for every loss.
+    The curvature along the bias is mix times ℓ''; an eighth is a conservative estimate of ℓ'' for every loss.
     """
     return rate_at(plan.rate, min(plan.alpha, 0.125 * plan.mix), plan.eta0, step)
 
@@ -157,7 +157,7 @@ def draw_examples(rng_state, mix, examples, scratch, out):  # type: ignore[no-un
     """
     Fill `out` with examples: pairs (winner, loser), or (row, NO_PARTNER) with probability `mix`.
 
-    n examples are the same examples however the calls are cut.
+    The sequence of examples does not depend on how it is split into calls.
     """
     n = np.uint64(len(out))
     if mix <= 0.0:

@@ -1,4 +1,4 @@
-"""The loop that splits lines of blank-separated columns, such as TREC run and qrels files."""
+"""Split lines of blank-separated columns, such as TREC run and qrels files."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # mypy: disable-error-code="no-untyped-call"
-"""Rows as kernels see them: dense or CSR, scaled or not; the kinds meet only here, chosen by type at compile time."""
+"""Access to rows in kernels: dense or CSR, scaled or not, selected by type at compile time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from corank.core.jit import prefetch
 from corank.core.rows.scaled import factors_of, plain
 
-# sums may be reordered, which vector instructions need; the order is fixed when the kernel is compiled
+# sums may be reordered for vectorisation; the order is fixed at compile time
 _SUMS: Any = {"fastmath": {"reassoc", "nsz", "contract"}, "error_model": "numpy"}
 _STEPS: Any = {"error_model": "numpy"}
 _ONE = np.uint64(1)
@@ -24,7 +24,7 @@ class DenseRows(NamedTuple):
     """
     The array of a dense matrix, C-contiguous.
 
-    factors (n_features,): what each column is multiplied by as it is read; None compiles to no multiplication.
+    factors (n_features,): factor of each column, applied on access; None for no scaling.
     """
 
     values: NDArray[Any]
@@ -48,12 +48,10 @@ class CSRRows(NamedTuple):
 
 def as_core_rows(X: Any) -> DenseRows | CSRRows:
     """
-    Hand rows to kernels.
+    Convert rows to the form that kernels take.
 
-    X: as `corank.data.problem.rows.as_rows` returns it, or such rows scaled. Values are never copied; 32-bit column
-    numbers and
-        64-bit row pointers are reinterpreted in place, others are converted.
-    Returns: what `dot` and its siblings take.
+    X: result of `corank.data.problem.rows.as_rows`, or `ScaledRows` of it. Values are not copied; 32-bit column indices
+        and 64-bit row pointers are reinterpreted in place, others are converted.
 
     >>> X = np.eye(2)
     >>> as_core_rows(X).values is X
@@ -88,28 +86,28 @@ def add_difference(rows, a, b, scale, w):  # type: ignore[no-untyped-def]
 
 
 def list_row(rows, i, columns, values):  # type: ignore[no-untyped-def]
-    """Write the columns and values of row i, and return how many there are."""
+    """Write the columns and non-zero values of row i; return their number."""
     raise NotImplementedError("for kernels only")
 
 
 def list_difference(rows, a, b, columns, values):  # type: ignore[no-untyped-def]
-    """Write the columns and values of x_a − x_b, each column once, and return how many there are."""
+    """Write the columns and non-zero values of x_a − x_b, each column once; return their number."""
     raise NotImplementedError("for kernels only")
 
 
 def prefetch_row(rows, i):  # type: ignore[no-untyped-def]
-    """Ask for the cache lines of row i ahead of its use."""
+    """Prefetch the cache lines of row i."""
     raise NotImplementedError("for kernels only")
 
 
 def _choose(rows: Any, dense: Any, csr: Any) -> Any:
-    """Return the body for the kind of rows; None, which the compiler reports, for anything else."""
+    """Return the implementation for the type of rows, or None (a compile error) for other types."""
     bodies: dict[Any, Any] = {DenseRows: dense, CSRRows: csr}
     return bodies.get(rows.instance_class) if isinstance(rows, types.NamedTuple) else None
 
 
 def _scaled(value, factors, j):  # type: ignore[no-untyped-def]
-    """Return a value of column j times its factor, or as it is without factors."""
+    """Return a value of column j times its factor, if there are factors."""
     raise NotImplementedError("for kernels only")
 
 
@@ -259,5 +257,5 @@ def _prefetch_row(rows, i):  # type: ignore[no-untyped-def]
 
 
 def _per_line(array: Any) -> np.uint64:
-    """Entries of an array type in one cache line; of no array, 1."""
+    """Return the entries of an array type per cache line; 1 for other types."""
     return np.uint64(8 * _LINE_BYTES // array.dtype.bitwidth if isinstance(array, types.Array) else 1)

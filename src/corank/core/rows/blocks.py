@@ -1,5 +1,5 @@
 # mypy: disable-error-code="no-untyped-call"
-"""Sorting rows and scaling columns inside blocks of rows: the queries of a problem."""
+"""Sort rows and scale columns within blocks of rows, the queries of a problem."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def sort_blocks(keys, order, starts, first, last):  # type: ignore[no-untyped-de
 
 @jit
 def scale_blocks(X, out, order, starts, method, first, last):  # type: ignore[no-untyped-def]
-    """Write X scaled inside blocks first..last-1 to `out`; a column that is constant in a block becomes 0."""
+    """Write X scaled within blocks first..last-1 to `out`; a constant column of a block becomes 0."""
     n_columns = X.shape[1]
     shift = np.empty(n_columns)
     width = np.empty(n_columns)
@@ -67,9 +67,9 @@ def _moments(X, rows, mean, deviation):  # type: ignore[no-untyped-def]
 @jit
 def add_spread(X, w, order, starts, out, first, last):  # type: ignore[no-untyped-def]
     """
-    Add what each column holds in blocks first..last-1 to `out`.
+    Add the spread of each column within blocks first..last-1 to `out`.
 
-    Row 0: Σ w_i (x_i − mean)², the mean over the rows of i's block; row 1: Σ w_i over the entries that are not zero.
+    Row 0: Σ w_i (x_i − mean of the block)²; row 1: Σ w_i over non-zero entries.
     """
     mean = np.empty(X.shape[1])
     for block in range(first, last):
@@ -89,7 +89,7 @@ def add_spread(X, w, order, starts, out, first, last):  # type: ignore[no-untype
 
 @jit
 def add_sparse_spread(rows, w, order, starts, out, first, last):  # type: ignore[no-untyped-def]
-    """Do as `add_spread` does, from `CSRRows` and without visiting zeros."""
+    """Compute `add_spread` for `CSRRows` without visiting zeros."""
     d = out.shape[1]
     mean, filled = np.zeros(d), np.zeros(d)
     columns, values = np.empty(d + 1, dtype=np.uint64), np.empty(d + 1)
@@ -108,7 +108,7 @@ def add_sparse_spread(rows, w, order, starts, out, first, last):  # type: ignore
             for k in range(list_row(rows, np.uint64(i), columns, values)):
                 j = columns[k]
                 if filled[j] > 0.0:
-                    # the block's zeros join at once
+                    # add all zeros of the block at once
                     out[0, j] += filled[j] * (1.0 - filled[j] / total) * mean[j] ** 2
                     out[1, j] += filled[j]
                 mean[j], filled[j] = 0.0, 0.0

@@ -1,8 +1,11 @@
-"""Subtract means inside queries, and inside grades: the Laplacian of all pairs, or of those of two grades, in O(n)."""
+"""Laplacians of the pairs within queries, applied in O(n) by subtracting means of queries and grades."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from corank.core.jit import jit
 
@@ -13,39 +16,45 @@ HALF = 1
 HALF_T = 2
 """out = Hᵀ v."""
 INVERSE = 3
-"""out = u less its mean in each block, for v = H u."""
+"""out = u minus its mean in each block, for v = H u."""
+
+
+class Blocks(NamedTuple):
+    """
+    Blocks of rows, split into runs.
+
+    rows, starts: block b has the rows ``rows[starts[b]:starts[b + 1]]``.
+    runs, block_runs: run g begins at ``runs[g]``; block b has the runs ``block_runs[b]`` to ``block_runs[b + 1]``.
+    keep: k of each run.
+    weights: row weights in the order of `rows`; empty if all are 1.
+    scale: s of each block.
+    """
+
+    rows: NDArray[np.uint64]
+    starts: NDArray[np.uint64]
+    runs: NDArray[np.uint64]
+    block_runs: NDArray[np.uint64]
+    keep: NDArray[np.float64]
+    weights: NDArray[np.float64]
+    scale: NDArray[np.float64]
 
 
 @jit
-def centre_blocks(V, out, rows, starts, runs, block_runs, keep, weights, scale, form, first, last):  # type: ignore[no-untyped-def]
+def centre_blocks(V, out, blocks, form, first, last):  # type: ignore[no-untyped-def]
     """
     Apply the Laplacian of the pairs of a block, or one of its halves, inside blocks first..last-1.
 
-    A block is cut into runs. With row weights w, W = Σ w, the weighted means m of the block and m_g of a run, and the
-    block's scale s, H v = √(s w) (k_g (v − m_g) + (m_g − m)). With k_g² = 1 − W_g/W that compares rows of different
-    runs; a block of one run with k = 1 compares all its rows. In the coordinates √w v both parts are projections that
-    do not meet, so that L v = s w (k_g² (v − m_g) + (m_g − m)), and H is inverted, up to the mean, by dividing the
+    A block consists of runs. With row weights w, W = Σ w, the weighted means m of the block and m_g of a run, and the
+    block's scale s, H v = √(s w) (k_g (v − m_g) + (m_g − m)). With k_g² = 1 − W_g/W this compares rows of different
+    runs; a block of one run with k = 1 compares all its rows. In the coordinates √w v both parts are orthogonal
+    projections, so that L v = s w (k_g² (v − m_g) + (m_g − m)), and H is inverted, up to the mean, by dividing the
     first part by k_g.
 
-    Parameters
-    ----------
-    V, out : arrays, shape (n, r)
-        Operand and result; they may be the same array.
-    rows, starts : arrays of uint64
-        Block b owns the rows ``rows[starts[b]:starts[b + 1]]``; every other row of `out` is left alone.
-    runs, block_runs : arrays of uint64
-        Run g begins at ``runs[g]``; block b owns runs ``block_runs[b]`` to ``block_runs[b + 1]``.
-    keep : array of float64
-        k for each run.
-    weights : array of float64
-        Weight at each position of `rows`, or empty for weights 1.
-    scale : array of float64
-        s for each block.
-    form : int
-        FULL, HALF, HALF_T or INVERSE.
-    first, last : int
-        The run of blocks.
+    V, out (n, r): operand and result; may be the same array. Rows outside the blocks are not changed.
+    form: FULL, HALF, HALF_T or INVERSE.
     """
+    rows, starts, runs, block_runs = blocks.rows, blocks.starts, blocks.runs, blocks.block_runs
+    keep, weights, scale = blocks.keep, blocks.weights, blocks.scale
     one, r = np.uint64(1), np.uint64(V.shape[1])
     mean, own = np.empty(r, dtype=np.float64), np.empty(r, dtype=np.float64)
     for block in range(np.uint64(first), np.uint64(last)):
@@ -79,14 +88,14 @@ def centre_blocks(V, out, rows, starts, runs, block_runs, keep, weights, scale, 
 
 @jit
 def _mean(V, rows, weights, begin, end, form, mean):  # type: ignore[no-untyped-def]
-    """Write Σ w v / Σ w over some positions, or Σ √w v / Σ w where v is of the size of H u."""
+    """Write the mean Σ w v / Σ w over a range, or Σ √w v / Σ w if v is in the scale of H u."""
     mean[:] = 0.0
     total = 0.0
     for p in range(begin, end):
         w = weights[p] if len(weights) > 0 else 1.0
         right = np.sqrt(w) if form >= HALF_T else 1.0
         total += w
-        # Welford's update: equal numbers have themselves as mean, to the last bit
+        # Welford's update: the mean of equal numbers is exact
         share = w / (right * total)
         for c in range(len(mean)):
             mean[c] += share * (V[rows[p], c] - right * mean[c])
@@ -94,7 +103,7 @@ def _mean(V, rows, weights, begin, end, form, mean):  # type: ignore[no-untyped-
 
 @jit
 def _mean_of_vector(V, rows, begin, end):  # type: ignore[no-untyped-def]
-    """Return the mean of one unweighted column: without the loop over columns, several times faster."""
+    """Return the mean of one unweighted column, several times faster than `_mean`."""
     total, zero = 0.0, np.uint64(0)
     first = np.float64(V[rows[begin], zero])
     for p in range(begin, end):
@@ -104,7 +113,7 @@ def _mean_of_vector(V, rows, begin, end):  # type: ignore[no-untyped-def]
 
 @jit
 def _centre_vector(V, out, rows, begin, end, is_whole, left, k, mean):  # type: ignore[no-untyped-def]
-    """Write a run of one unweighted column."""
+    """Write the result for a run of one unweighted column."""
     zero = np.uint64(0)
     own = mean if is_whole else _mean_of_vector(V, rows, begin, end)
     for p in range(begin, end):

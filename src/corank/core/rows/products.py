@@ -1,9 +1,8 @@
 """
-Products of rows: with a weight vector and back, without copying a row; and ZᵀZ of many rows on one thread.
+Products of rows with vectors, and Gram matrices ZᵀZ on one thread.
 
-ZᵀZ of few columns is nearly as fast as BLAS makes it on one thread. BLAS splits every product among its own threads
-and lets them wait for the slowest; with thousands of thin products on a busy machine that costs many times the work. A
-caller with several threads gives each rows of its own instead.
+For few columns the kernel for ZᵀZ is nearly as fast as single-threaded BLAS. BLAS with several threads synchronises
+them in every product, which is slow for thousands of thin products on a busy machine; callers split the rows instead.
 """
 
 from __future__ import annotations
@@ -14,9 +13,9 @@ from numpy.typing import NDArray
 from corank.core.jit import jit, relaxed
 from corank.core.rows.access import add_scaled, dot
 
-# rows that are turned into columns at a time: with 48 columns they fill a second-level cache
+# rows that are transposed at once: 48 columns fill a second-level cache
 PIECE = 256
-# above 192 columns, beside a score and a one, BLAS has work enough to be worth its waiting
+# BLAS is faster above 192 columns, plus a score and a one
 MOST_COLUMNS = 194
 
 
@@ -45,19 +44,19 @@ class Gram:
         return np.asarray(upper + np.triu(upper, 1).T)
 
 
-# sums in any order fill the lanes of a vector
+# reordered sums are vectorised
 _reordering = relaxed("reassoc", "contract", "nsz")
 
 
 @_reordering
 def add_gram(Z, sign, out):  # type: ignore[no-untyped-def]
-    """Add sign · ZᵀZ to the upper triangle of `out`, whose sides are those of ZᵀZ rounded up to fours."""
+    """Add sign · ZᵀZ to the upper triangle of `out`, whose size is rounded up to a multiple of four."""
     add_products(Z, sign, np.zeros((len(out), PIECE)), out)
 
 
 @_reordering
 def add_products(Z, sign, T, out):  # type: ignore[no-untyped-def]
-    """Do as `add_gram` does, with room T for PIECE rows turned into columns, zero in those that Z lacks."""
+    """Compute `add_gram` with a buffer T for PIECE transposed rows, zero in padded columns."""
     n, d = Z.shape
     padded = len(out)
     for first in range(0, n, PIECE):
@@ -72,7 +71,7 @@ def add_products(Z, sign, T, out):  # type: ignore[no-untyped-def]
 
 @_reordering
 def _add_tile(T, i, j, m, sign, out):  # type: ignore[no-untyped-def]
-    """Add the products of rows i..i+3 and j..j+3 of T: sixteen sums at once keep every loaded number busy."""
+    """Add the products of rows i..i+3 and j..j+3 of T, sixteen sums at once."""
     s00 = s01 = s02 = s03 = s10 = s11 = s12 = s13 = 0.0
     s20 = s21 = s22 = s23 = s30 = s31 = s32 = s33 = 0.0
     for k in range(m):

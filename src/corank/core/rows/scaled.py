@@ -1,4 +1,4 @@
-"""Rows whose columns are multiplied by factors, without a copy of them."""
+"""ScaledRows: rows whose columns are multiplied by factors on access."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 @dataclass(frozen=True, eq=False)
 class ScaledRows:
     """
-    The matrix X diag(factors): rows are scaled as they are read, so X may be memory-mapped and of any size.
+    The matrix X diag(factors), scaled on access, so that X may be memory-mapped.
 
-    X: the rows as they were given.
-    factors (n_features,): what each column is multiplied by.
+    X: the unscaled rows.
+    factors (n_features,): factor of each column.
 
     >>> rows = ScaledRows(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1.0, 0.5]))
     >>> rows[[1]].tolist(), (rows @ np.array([1.0, 1.0])).tolist()
@@ -34,29 +34,29 @@ class ScaledRows:
 
     @property
     def dtype(self) -> Any:
-        """Type of the numbers, that of X."""
+        """Data type of X."""
         return self.X.dtype
 
     def __getitem__(self, rows: Any) -> Any:
-        """Return chosen rows, scaled, in float64: an array or CSR matrix as X is."""
+        """Return scaled rows as a float64 array or CSR matrix."""
         chosen = self.X[rows]
         is_dense = isinstance(chosen, np.ndarray)
         return chosen * self.factors if is_dense else chosen.multiply(self.factors[None, :]).tocsr()
 
     def select(self, columns: Any) -> ScaledRows:
-        """Return some columns of all rows."""
+        """Return some columns."""
         return ScaledRows(self.X[:, columns], self.factors[columns])
 
     def __matmul__(self, w: NDArray[Any]) -> Any:
-        """Return the product with a weight vector, or with one in each column."""
+        """Return the product with a vector or a matrix."""
         return self.X @ (self.factors * w if w.ndim == 1 else self.factors[:, None] * w)
 
 
 def plain(X: Any) -> Any:
-    """Return rows as they were given: those behind a `ScaledRows`, else X itself."""
+    """Return the unscaled rows of a `ScaledRows`, or X itself."""
     return X.X if isinstance(X, ScaledRows) else X
 
 
 def factors_of(X: Any) -> NDArray[np.float64] | None:
-    """Return what the columns of a `ScaledRows` are multiplied by, None for other rows."""
+    """Return the factors of a `ScaledRows`, or None."""
     return X.factors if isinstance(X, ScaledRows) else None

@@ -1,5 +1,5 @@
 # mypy: disable-error-code="no-untyped-call"
-"""What arrays from files and users must hold before a kernel may follow them, in one pass at memory speed."""
+"""Checks of index arrays from files and users, before kernels follow them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BAD_COLUMN = 3
 
 
 class ProblemIndex(NamedTuple):
-    """The arrays of `Queries` and `RankingData` that kernels follow, as they are named there."""
+    """The index arrays of `Queries` and `RankingData`, with their names there."""
 
     codes: NDArray[np.int64]
     query_order: NDArray[np.int64]
@@ -35,16 +35,16 @@ SOUND = -1
 
 def csr_structure(indptr: NDArray[Any], indices: NDArray[Any], n_columns: int) -> tuple[int, int]:
     """
-    Return whether a CSR matrix can be followed.
+    Check the structure of a CSR matrix.
 
     indptr (n_rows + 1,), indices: signed integers.
-    Returns: `ASCENDING` (columns rise inside rows, each once), `IN_BOUNDS` (they do not), `BAD_POINTERS` or
-        `BAD_COLUMN`, and the row of the fault.
+    Returns: `ASCENDING` (strictly ascending columns in each row), `IN_BOUNDS` (valid, not ascending), `BAD_POINTERS`
+        or `BAD_COLUMN`, and the row of the fault.
 
     >>> csr_structure(np.array([0, 2]), np.array([1, 4]), 5), csr_structure(np.array([0, 2]), np.array([1, 4]), 4)
     ((0, 0), (3, 0))
     """
-    # a negative column is a large one without its sign
+    # as unsigned integers, negative columns are too large
     columns = indices.view(f"u{indices.itemsize}")
     kind, row = _csr_structure(np.ascontiguousarray(indptr), np.ascontiguousarray(columns), np.uint64(n_columns))
     return int(kind), int(row)
@@ -52,7 +52,7 @@ def csr_structure(indptr: NDArray[Any], indices: NDArray[Any], n_columns: int) -
 
 def all_finite(values: NDArray[Any]) -> bool:
     """
-    Return whether there is no NaN or infinity among float32 or float64 numbers.
+    Return whether all float32 or float64 values are finite.
 
     >>> all_finite(np.array([1.0, 1e300])), all_finite(np.array([1.0, np.nan], dtype=np.float32))
     (True, False)
@@ -64,11 +64,11 @@ def all_finite(values: NDArray[Any]) -> bool:
 
 def index_fault(index: ProblemIndex, y: NDArray[np.float64]) -> str | None:
     """
-    Hold an index against the scores it was made from: what `Queries.of` and `RankingData.of` would make, and no other.
+    Check that an index is the one that `Queries.of` and `RankingData.of` would build from the scores.
 
-    index: arrays of the lengths that their docstrings give; `codes` says which row is of which query.
-    y (n_rows,): scores, NaN where unscored.
-    Returns: the name of an array that is wrong, or None.
+    index: arrays of valid lengths; `codes` gives the query of each row.
+    y (n_rows,): scores, NaN for unscored rows.
+    Returns: the name of a wrong array, or None.
     """
     at = int(_index_fault(index, y))
     return None if at == SOUND else ProblemIndex._fields[at]
@@ -84,7 +84,7 @@ def _csr_structure(indptr, columns, n_columns):  # type: ignore[no-untyped-def]
         begin, end = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
         if end < begin or end > size:
             return BAD_POINTERS, i
-        # columns that rise are as far out as the last of them; counted in their own width, which fills vectors
+        # if columns ascend, only the last can be out of bounds; counting in the same integer width vectorises
         found = columns.dtype.type(0)
         for k in range(begin + one, end):
             found += columns.dtype.type(columns[k] <= columns[k - one])
