@@ -1,10 +1,10 @@
 """
-Many users' few ratings: disagreement errors of the item means, RankRLS, ranking pursuit and Collaborative, and times.
+Collaborative filtering: disagreement errors of the item means, RankRLS, ranking pursuit and Collaborative, and times.
 
-Of each test user 3, 5 or 10 ratings are known and the others are to be ordered; means and kernel come from all other
-users. RankRLS and pursuits (`fit_many`) see an item as 300 of those users rated it, and their parameters are chosen on
-as many held-out users as are tested, as in docs/experiments/ranking-pursuit.md; Collaborative chooses for itself, on
-users that are not tested.
+3, 5 or 10 ratings of each test user are known and the others are to be ranked; means and kernel come from all other
+users. The features of an item in RankRLS and pursuits (`fit_many`) are its ratings by 300 of those users; their
+parameters are chosen on as many held-out users as are tested, as in docs/experiments/ranking-pursuit.md. Collaborative
+chooses its parameters itself, on users that are not tested.
 
 Run: CORANK_DATA=... python benchmarks/bench_collaborative.py [--quick] [--data movielens-1m] [--seeds 3] [--users 300]
 """
@@ -66,7 +66,7 @@ def problems(ratings: sparse.csr_array, users: np.ndarray, k: int, rng: np.rando
 
 
 def reference_distances(ratings: sparse.csr_array, users: np.ndarray) -> np.ndarray:
-    """Squared distances of items as these users rated them, their median where they did not."""
+    """Squared distances of items by the ratings of these users, with their median for missing ratings."""
     table = np.full((len(users), ratings.shape[1]), np.nan)
     for row, user in zip(table, users, strict=True):
         own = slice(ratings.indptr[user], ratings.indptr[user + 1])
@@ -75,7 +75,7 @@ def reference_distances(ratings: sparse.csr_array, users: np.ndarray) -> np.ndar
 
 
 def plain_means(ratings: sparse.csr_array, users: Users) -> np.ndarray:
-    """Of one sweep: Σ (r − the user's mean)/(n + 2)."""
+    """Item means in one step: Σ (r − the user's mean)/(n + 2)."""
     n = np.diff(ratings.indptr)
     gaps = ratings.data - np.repeat(np.add.reduceat(ratings.data, ratings.indptr[:-1]) / n, n)
     counts = np.bincount(ratings.indices, minlength=ratings.shape[1])

@@ -1,8 +1,8 @@
 """
-PreferenceGP: processor time and held-out accuracy beside BoTorch's PairwiseGP (Laplace), one answer, all questions.
+PreferenceGP: processor time and held-out accuracy against BoTorch's PairwiseGP (Laplace), one answer, all questions.
 
-Data are draws of a Gaussian process over 5 columns, with noisy answers. BoTorch is asked in a process of its own, so
-that any Python that has it will do; where it breaks down, its line says so. Both sides run on one thread.
+Data are draws of a Gaussian process over 5 columns, with noisy answers. BoTorch runs in a separate process,
+so it may be installed for another Python; its failures are reported. Both sides run on one thread.
 
 Run: OMP_NUM_THREADS=1 python benchmarks/bench_gp.py [--botorch PYTHON] [--repeats 3]
 """
@@ -79,12 +79,12 @@ def seconds(work: Callable[[], object], repeats: int) -> float:
     return statistics.median(times)
 
 
-def beside(n: int, m: int, repeats: int, botorch: str | None) -> None:
+def compare(n: int, m: int, repeats: int, botorch: str | None) -> None:
     X, pairs, test = simulated(n, m, 0)
     models = {
         "fixed": PreferenceGP(GaussianKernel(GAMMA), SIGMA, learn=False, scale=False),
         "learnt": PreferenceGP(scale=False),
-        "learnt, a width a column": PreferenceGP("ard", scale=False),
+        "learnt, one width per column": PreferenceGP("ard", scale=False),
     }
     for name, model in models.items():
         took = seconds(lambda model=model: model.fit(X, pairs=pairs), repeats)
@@ -147,11 +147,11 @@ def tell(**figures: object) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.strip().splitlines()[0])
-    parser.add_argument("--botorch", help="a Python that has BoTorch; without it, BoTorch is left out")
+    parser.add_argument("--botorch", help="Python interpreter with BoTorch; by default BoTorch is left out.")
     parser.add_argument("--repeats", type=int, default=3)
     options = parser.parse_args()
     for n, m in SIZES:
-        beside(n, m, options.repeats, options.botorch)
+        compare(n, m, options.repeats, options.botorch)
     one_answer(options.repeats)
     many_items()
 

@@ -39,7 +39,7 @@ def alternate(repeats: int, *works: Callable[[], object]) -> list[float]:
     return [statistics.median(spent) for spent in times]
 
 
-def say(figure: str, value: float, **more: object) -> None:
+def report(figure: str, value: float, **more: object) -> None:
     print(json.dumps({"figure": figure, "value": round(value, 4), **more}), flush=True)
 
 
@@ -58,8 +58,8 @@ def bench_steps(n: int, repeats: int) -> None:
         repeats, lambda: [K.T @ s for _ in range(N_STEPS)], walk("basic"), walk("back"), walk("pre")
     )
     for fitting, spent in (("basic", basic), ("back", back), ("pre", pre)):
-        say(f"{fitting} step / K.T @ v", spent / products, n=n, N=n, want="<= 1.5" if fitting == "basic" else "<= 6")
-    say("pre-fitting / basic", pre / basic, n=n, N=n, want="<= 4")
+        report(f"{fitting} step / K.T @ v", spent / products, n=n, N=n, want="<= 1.5" if fitting == "basic" else "<= 6")
+    report("pre-fitting / basic", pre / basic, n=n, N=n, want="<= 4")
 
 
 def bench_joint(N: int, repeats: int) -> None:
@@ -80,15 +80,15 @@ def bench_joint(N: int, repeats: int) -> None:
         lambda: [one.correlate(v[0]) for one in scored],
         lambda: np.max(np.outer(v[0], v[0]) / (1.0 - coupled._cross**2)),
     )
-    say(
+    report(
         "joint step of two views, ms",
         statistics.median(times),
         best=round(min(times), 2),
         N=N,
         want="<= 25, two threads",
     )
-    say(
-        "joint step / its products + one numpy pass over the grid",
+    report(
+        "joint step / its products + one numpy evaluation of the grid",
         statistics.median(times) / 1000 / (products + grid),
         N=N,
     )
@@ -107,7 +107,9 @@ def bench_many(n_users: int, repeats: int) -> None:
 
     fit_many(X, items, y, user, n_basis=30, kernel=kernel)
     together, apart = alternate(repeats, lambda: fit_many(X, items, y, user, n_basis=30, kernel=kernel), one_by_one)
-    say("fit_many / RankingPursuit one by one", together / apart, users=n_users, ms_per_user=1000 * together / n_users)
+    report(
+        "fit_many / RankingPursuit one by one", together / apart, users=n_users, ms_per_user=1000 * together / n_users
+    )
 
 
 def bench_large(n: int, N: int) -> None:
@@ -122,8 +124,8 @@ def bench_large(n: int, N: int) -> None:
     model.fit(X, y, qid=qid)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    say("20 pre-fitted terms, s", spent, n=n, N=N)
-    say("peak memory / n x N float32", peak / (4 * n * N), n=n, N=N, GB=round(peak / 1e9, 2))
+    report("20 pre-fitted terms, s", spent, n=n, N=N)
+    report("peak memory / n x N float32", peak / (4 * n * N), n=n, N=N, GB=round(peak / 1e9, 2))
 
 
 def main() -> None:

@@ -1,9 +1,9 @@
 """
-Which pair to ask next on Boston housing: figure 2 of Chu and Ghahramani, Extensions of Gaussian Processes for Ranking.
+Active learning on Boston housing: figure 2 of Chu and Ghahramani, Extensions of Gaussian Processes for Ranking.
 
-A pool of 1,000 random pairs of the 506 houses, one asked after the other, the answer being which has the higher price;
-the error is the share of all 127,765 pairs that the posterior mean orders wrongly (a pair of equal prices, of which
-there are 628, counts one half). The paper's numbers are κo = κ = 1/16, σ² = 0.001 and a graph of 3 neighbours: with
+Questions come from a pool of 1,000 random pairs of the 506 houses; the answer is the one with the higher price. The
+error is the share of all 127,765 pairs that the posterior mean ranks wrongly (the 628 pairs of equal prices count one
+half). The paper's parameters are κo = κ = 1/16, σ² = 0.001 and a graph of 3 neighbours: with
 k(x, x) = 1 they are gamma = 1/32, sigma² = 0.016 and a graph of weight 1/16.
 """
 
@@ -35,7 +35,7 @@ SIZE = 0.0625
 PAPER: dict[str, Any] = {
     "kernel": GaussianKernel(SIZE / 2.0), "sigma": float(np.sqrt(0.001 / SIZE)), "learn": False, "scale": False,
 }  # fmt: skip
-# answers after which numbers are learnt anew, where they are learnt
+# numbers of answers after which hyper-parameters are learnt again
 RELEARN = (5, 10, 20, 40)
 METHODS: dict[str, dict[str, Any]] = {
     "supervised": PAPER,
@@ -50,7 +50,7 @@ def run(options: ExperimentOptions) -> Report:
     Run the experiment.
 
     options: 20 trials by default; quick runs make 2 of 20 questions.
-    Returns: errors after so many questions, with paired tests, and a picture of the curves.
+    Returns: errors by the number of questions, with paired tests, and a plot of the curves.
     """
     trials = options.repeats or (2 if options.quick else TRIALS)
     questions = 20 if options.quick else QUESTIONS
@@ -77,12 +77,12 @@ def run(options: ExperimentOptions) -> Report:
         "first pair for every method of a trial; error on all 127,765 pairs, mean ± standard deviation over trials. "
         "The learnt method chooses the width and sigma by evidence after 5, 10, 20 and 40 answers."
     )
-    table = ReportTable("Error after so many questions", ("method", "by", *map(str, shown)), tuple(rows))
-    return Report("Which pair to ask next (Boston housing)", about, (table,), _findings(curves, shown[-1]), (picture,))
+    table = ReportTable("Error by the number of questions", ("method", "by", *map(str, shown)), tuple(rows))
+    return Report("The next question (Boston housing)", about, (table,), _findings(curves, shown[-1]), (picture,))
 
 
 def boston() -> tuple[Floats, Floats]:
-    """Rows of Boston housing, columns of mean 0 and deviation 1, and prices."""
+    """Rows of Boston housing, columns of mean 0 and standard deviation 1, and prices."""
     text = open_text(dataset("boston").path("boston_housing.csv")).read().tobytes().decode()
     table = np.array([line.split(",") for line in text.split()], dtype=np.float64)
     X = table[:, :-1]
@@ -90,7 +90,7 @@ def boston() -> tuple[Floats, Floats]:
 
 
 def share_wrong(scores: Floats, y: Floats) -> float:
-    """Share of all pairs that scores order wrongly; ties of either count one half."""
+    """Share of all pairs that scores rank wrongly; ties of either count one half."""
     i, j = np.triu_indices(len(y), 1)
     return float(np.mean(0.5 - 0.5 * np.sign(scores[i] - scores[j]) * np.sign(y[i] - y[j])))
 
@@ -105,7 +105,7 @@ def _trial(X: Floats, y: Floats, seed: int, *, method: str, by: str, trial: int,
     i, j = np.triu_indices(len(y), 1)
     at = rng.choice(len(i), POOL, replace=False)
     pool = np.column_stack([i[at], j[at]])
-    pool = pool[y[pool[:, 0]] != y[pool[:, 1]]]  # nobody could answer the others
+    pool = pool[y[pool[:, 0]] != y[pool[:, 1]]]  # pairs of equal prices have no answer
     pool = np.where((y[pool[:, 0]] > y[pool[:, 1]])[:, None], pool, pool[:, ::-1])
     how = METHODS[method]
     model = PreferenceGP(**how).fit(X, pairs=pool[:1])
@@ -114,7 +114,7 @@ def _trial(X: Floats, y: Floats, seed: int, *, method: str, by: str, trial: int,
         posterior = model.posterior()
         errors.append(share_wrong(posterior.mean, y))
         left = np.setdiff1d(np.arange(len(pool)), answered)
-        chosen = left[0]  # the pool comes in random order
+        chosen = left[0]  # the pool is in random order
         if by != "random":
             chosen = left[gains(posterior, 2.0 * model.sigma_**2, by, pool[left]).argmax()]
         answered.append(int(chosen))
@@ -133,7 +133,7 @@ def _findings(curves: dict[tuple[str, str], Floats], n: int) -> tuple[str, ...]:
         p = wilcoxon(random[:, n - 1] - entropy[:, n - 1])
         found.append(
             f"{method}: {n} random questions give an error of {random[:, n - 1].mean():.3f}, as many chosen by entropy "
-            f"{entropy[:, n - 1].mean():.3f} (p = {p:.2g}); entropy is there after "
+            f"{entropy[:, n - 1].mean():.3f} (p = {p:.2g}); entropy reaches the error of random questions after "
             f"{reached[0] + 1 if len(reached) else 'more'} questions."
         )
     gap = curves["supervised", "entropy"][:, n - 1] - curves["semi-supervised", "entropy"][:, n - 1]
@@ -144,7 +144,7 @@ def _findings(curves: dict[tuple[str, str], Floats], n: int) -> tuple[str, ...]:
 
 
 def plot_curves(curves: dict[tuple[str, str], Floats], path: Path) -> None:
-    """Plot mean errors with bands of one standard deviation, one panel a method."""
+    """Plot mean errors with bands of one standard deviation, one panel per method."""
     import_extra("matplotlib", "report")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

@@ -1,8 +1,8 @@
 """
 One preference on a spiral: figure 1 of Chu and Ghahramani, Extensions of Gaussian Processes for Ranking.
 
-35 points along a spiral and a single preference. Without a graph, f falls off around the two points that were judged,
-across the arms of the spiral; with one, it follows the arms. The paper's numbers are κo = 0.25, κ = 4 and σ² = 0.01:
+35 points along a spiral and a single preference. Without a graph, f falls off around the two judged points, across the
+arms of the spiral; with a graph, it follows the arms. The paper's parameters are κo = 0.25, κ = 4 and σ² = 0.01:
 with k(x, x) = 1 they are gamma = 2, sigma² = 0.04 and a graph of weight 0.25.
 """
 
@@ -30,8 +30,8 @@ def run(options: ExperimentOptions) -> Report:
     """
     Run the experiment.
 
-    options: nothing is drawn at random, and nothing is shortened.
-    Returns: how well each prior orders the points along the spiral, and the three pictures of the figure.
+    options: ignored; there are no random draws, and the run is short.
+    Returns: how well each prior ranks the points along the spiral, and the three panels of the figure.
     """
     X, pair = spiral()
     models = fitted(X, pair)
@@ -44,11 +44,16 @@ def run(options: ExperimentOptions) -> Report:
     plot(X, pair, models, picture)
     table = ReportTable(
         "Order along the spiral",
-        ("prior", "rank correlation with the place on the spiral", "deviation at the pair", "deviation of all"),
+        (
+            "prior",
+            "rank correlation with the position on the spiral",
+            "standard deviation at the pair",
+            "mean standard deviation",
+        ),
         tuple(rows),
         digits=3,
     )
-    about = f"{N} points on a spiral; the outermost is preferred to the innermost, and nothing else is known."
+    about = f"{N} points on a spiral; the outermost is preferred to the innermost; there are no other answers."
     return Report("One preference on a spiral", about, (table,), (), (picture,))
 
 
@@ -60,7 +65,7 @@ def spiral() -> tuple[Floats, NDArray[np.int64]]:
 
 
 def fitted(X: Floats, pair: NDArray[np.int64]) -> dict[str, PreferenceGP]:
-    """The supervised and the semi-supervised model, with the paper's numbers."""
+    """The supervised and the semi-supervised model, with the paper's parameters."""
     return {
         name: PreferenceGP(
             GaussianKernel(2.0), 0.1 / np.sqrt(SIZE), learn=False, scale=False, graph_neighbors=k, graph_weight=SIZE
@@ -91,7 +96,7 @@ def plot(X: Floats, pair: NDArray[np.int64], models: dict[str, PreferenceGP], pa
         mean, std = model.predict(X, return_std=True)
         place = np.arange(1, N + 1) + (0.0 if name == "supervised" else 0.35)
         panels[2].errorbar(place, mean, std, fmt="o", markersize=3, capsize=2, linewidth=1, label=name)
-    panels[2].set(title="f and its deviation", xlabel="place on the spiral, from outside")
+    panels[2].set(title="f and its standard deviation", xlabel="position on the spiral, from outside")
     panels[2].legend()
     with atomic_file(path, overwrite=True) as scratch:
         figure.savefig(scratch, format="png", dpi=130)

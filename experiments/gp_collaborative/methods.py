@@ -1,4 +1,4 @@
-"""Methods that rate movies for users: Gaussian processes of each alone, of all together, and two that are cheap."""
+"""Methods that rate movies for users: individual and collaborative Gaussian processes, and two baselines."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LEVELS = np.arange(1.0, 6.0)
 
 
 def one_by_one(movies: Movies, train: Integers, likelihood: str, kind: str, n_users: int) -> Guess:
-    """GPR or GPOR: a Gaussian process for each of the first users, with numbers of its own."""
+    """GPR or GPOR: one Gaussian process per user, each with its own hyper-parameters, for the first users."""
     X, Y = movies.features[kind], movies.Y
     middle, likeliest = np.full(Y.shape, np.nan), np.full(Y.shape, np.nan)
     for user, y in enumerate(Y[:n_users]):
@@ -57,7 +57,7 @@ def together(movies: Movies, train: Integers, likelihood: str, kind: str) -> Gue
 
 
 def cheaply(movies: Movies, train: Integers, model: ItemMean | Collaborative) -> Guess:
-    """Learn from all others' ratings, too, which the Gaussian processes have as features."""
+    """Learn from the other users' ratings too, which are the features of the Gaussian processes."""
     Y = movies.Y
     seen = np.zeros(Y.shape, dtype=bool)
     seen[:, train] = ~np.isnan(Y[:, train])
@@ -82,10 +82,10 @@ CHEAP: dict[str, Callable[[Movies, Integers], Guess]] = {
 
 def errors(movies: Movies, train: Integers, n_users: int, guess: Callable[[], Guess]) -> dict[str, list[float] | float]:
     """
-    Judge a method by the movies that it did not see, for the first users.
+    Errors of a method on the test movies of the first users.
 
-    Returns: each user's mean absolute error (of the middle grade) and zero-one error (of the likeliest one), and the
-    processor time.
+    Returns: each user's mean absolute error (of the median grade) and zero-one error (of the most probable grade), and
+    the processor time.
     """
     began = time.process_time()
     with warnings.catch_warnings():

@@ -1,4 +1,4 @@
-"""MovieLens 1M as Yu, Yu and Tresp have EachMovie: heavy users to learn about, all others as features of the movies."""
+"""MovieLens 1M as EachMovie in the paper: ratings of heavy users; the other users are features of the movies."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Movies:
     """
     The 800 movies with the most ratings; the paper has 809.
 
-    Y (100, N): ratings of the users with the most ratings; NaN is none.
+    Y (100, N): ratings of the users with the most ratings; NaN means no rating.
     others: CSR matrix of all other users' ratings.
-    features: what movies are known by, under the name of each kind.
+    features: features of the movies, by kind.
     """
 
     Y: Floats
@@ -40,9 +40,9 @@ def movies() -> Movies:
     """
     Read the ratings, and make features of them.
 
-    "correlation" (the paper's): others' ratings less each one's mean, 0 where there is none; to be seen by a cosine.
-    "directions": the features of `Collaborative`, learnt from the others, and the means of movies beside them, both of
-    one size; to be seen by an inner product.
+    "correlation" (the paper's): ratings of the other users minus each user's mean, 0 if missing, with a cosine kernel.
+    "directions": the features of `Collaborative`, learnt from the other users, and the means of the movies, scaled to
+    the same size, with a linear kernel.
     """
     ratings = read_ratings().astype(np.float64)
     often = np.argsort(-(~np.isnan(ratings)).sum(axis=0), kind="stable")[:N_MOVIES]
@@ -69,6 +69,6 @@ KERNELS = {"correlation": "cosine", "directions": "linear"}
 
 
 def training_movies(n: int, repeat: int, seed: int) -> Integers:
-    """Draw the movies whose ratings are known."""
+    """Draw the training movies."""
     rng = np.random.default_rng([seed, repeat, n])
     return np.sort(rng.permutation(movies().Y.shape[1])[:n])

@@ -1,8 +1,8 @@
 """
-Collaborative ordinal regression (Yu, Yu and Tresp, 2005) on MovieLens 1M: tables 1 and 2, and what has to be passed.
+Collaborative ordinal regression (Yu, Yu and Tresp, 2005) on MovieLens 1M: tables 1 and 2, and two baselines.
 
-EachMovie is no longer to be had; the protocol is the paper's. Movies that are asked for were rated by none of the users
-who are learnt about: what is known of them is what all other users gave them.
+EachMovie is no longer available; the protocol is the paper's. No rating of a test movie by the modelled users is known;
+its features are the ratings of all other users.
 """
 
 from __future__ import annotations
@@ -60,14 +60,14 @@ def run(options: ExperimentOptions) -> Report:
     }
     return Report(
         "Collaborative ordinal regression on MovieLens 1M",
-        f"The {N_USERS} users with the most ratings, the {N_MOVIES} movies with the most; ratings of so many random "
-        f"movies are known, and all others are asked for: {repeats} repeats, errors of {judged} users (the individual "
-        f"Gaussian processes are fitted for these alone; the collaborative ones learn from all {N_USERS}). "
-        "Every model has its defaults. Movies are known by the other users' ratings: "
-        "'correlation' is the paper's kernel, 'directions' the features of Collaborative and the movies' means, learnt "
-        "from the others. The item mean and Collaborative learn from the others' ratings too. The middle grade is held "
-        "against the absolute error, the likeliest against zero-one; scores are rounded. p: Wilcoxon's over users and "
-        "repeats against the individual process, all sizes together.",
+        f"The {N_USERS} users with the most ratings, the {N_MOVIES} movies with the most; the ratings of random "
+        f"training movies are known, and all others are predicted: {repeats} repeats, errors of {judged} users (the "
+        f"individual Gaussian processes are fitted for these alone; the collaborative ones learn from all {N_USERS}). "
+        "Every model has default parameters. Features of the movies are the other users' ratings: 'correlation' is "
+        "the paper's kernel, 'directions' the features of Collaborative and the movies' means, learnt from the "
+        "others. The item mean and Collaborative learn from the others' ratings too. The absolute error is that of "
+        "the median grade, the zero-one error that of the most probable grade; scores are rounded. p: Wilcoxon's "
+        "test over users and repeats against the individual process, all sizes together.",
         (
             *(_table(measure, rows, cells, sizes) for measure in WORDS),
             _scaling(options, SCALES[:2] if options.quick else SCALES),
@@ -133,10 +133,10 @@ def _seconds(n_items: int, n_users: int) -> list[float]:
     found = [float(seen.sum())]
     gram = 0.5 * (np.eye(n_items) + 1.0)
     for likelihood in ("gaussian", "ordinal"):
-        population, reader, given = start(likelihood, ratings, np.unique(ratings.data), gram)
-        last, _ = e_step(reader, population, given, None, None)
+        population, model, encoded = start(likelihood, ratings, np.unique(ratings.data), gram)
+        last, _ = e_step(model, population, encoded, None, None)
         began = time.process_time()
-        _, totals = e_step(reader, population, given, last, None)
+        _, totals = e_step(model, population, encoded, last, None)
         population.m_step(totals, population, 1.0)
         found.append(time.process_time() - began)
     return found

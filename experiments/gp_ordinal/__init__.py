@@ -1,1 +1,1 @@
-"""Ordinal regression on small sets: Gaussian processes against what is usually taken."""
+"""Ordinal regression on small sets: Gaussian processes against common methods."""

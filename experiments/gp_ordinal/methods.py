@@ -1,4 +1,4 @@
-"""Methods that grade rows: Gaussian processes, and simple ones of scikit-learn; each chooses its numbers by itself."""
+"""Methods of ordinal regression: Gaussian processes, and methods of scikit-learn; each chooses its own parameters."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ Guess = tuple[Floats, Floats]
 
 ALPHAS = tuple(10.0**power for power in range(-2, 4))
 CS = (0.01, 0.1, 1.0, 10.0)
-# thresholds of the expanded rows are all but free
+# scale of the threshold columns, so that thresholds are hardly penalised
 _FREE = 100.0
 
 
 def constant(X: Floats, y: Floats, Z: Floats) -> Guess:
-    """The middle grade, and the commonest."""
+    """The median grade, and the most frequent one."""
     levels, counts = np.unique(y, return_counts=True)
     middle = np.sort(y)[(len(y) - 1) // 2]
     return np.full(len(Z), middle), np.full(len(Z), levels[counts.argmax()])
@@ -41,8 +41,8 @@ def all_thresholds(X: Floats, y: Floats, Z: Floats, C: float) -> Floats:
     """
     Logistic regression on every threshold at once: mord's LogisticAT, whose alpha is 1/C.
 
-    Each row is written once for each threshold, with the side of it that its grade is on: the weights are common, and
-    each threshold is a column of its own.
+    Each row is repeated for each threshold, with the side of its grade as class: the weights are shared, and each
+    threshold is an extra column.
     """
     levels = np.unique(y)
     k = len(levels) - 1
@@ -77,7 +77,7 @@ def by_classes(model: Any) -> Callable[[Floats, Floats, Floats], Guess]:
 
 
 def process(likelihood: str, kernel: str) -> Callable[[Floats, Floats, Floats], Guess]:
-    """A Gaussian process, as it comes."""
+    """A Gaussian process with default parameters."""
 
     def guess(X: Floats, y: Floats, Z: Floats) -> Guess:
         model = OrdinalGP(kernel, likelihood=likelihood, random_state=0).fit(X, y, qid=np.zeros(len(y)))

@@ -1,7 +1,7 @@
 """
-Gaussian processes for ordinal regression (Chu and Ghahramani, 2005) on small sets, against what is usually taken.
+Gaussian processes for ordinal regression (Chu and Ghahramani, 2005) on small data sets, against common methods.
 
-The splits of the paper are not to be had, and are drawn anew.
+The paper's splits are not available; the splits here are random.
 """
 
 from __future__ import annotations
@@ -53,10 +53,11 @@ def run(options: ExperimentOptions) -> Report:
     return Report(
         "Ordinal regression on small sets",
         f"Two thirds of the rows to train on, {MOST_ROWS} at most, all others to test on; {repeats} draws. Columns "
-        "have mean 0 and deviation 1 on the training rows. The middle grade is held against the absolute error, the "
-        "likeliest against zero-one. Penalties of ridge and logistic regression by leave-one-out or fivefold "
-        "cross-validation on the training rows; Gaussian processes learn all their numbers by the evidence. 'Ridge, "
-        "rounded' and 'logistic, all thresholds' are mord's OrdinalRidge and LogisticAT, written with scikit-learn.",
+        "have mean 0 and standard deviation 1 on the training rows. The absolute error is that of the median grade, "
+        "the zero-one error that of the most probable grade. Penalties of ridge and logistic regression by "
+        "leave-one-out or fivefold cross-validation on the training rows; Gaussian processes learn all "
+        "hyper-parameters by the evidence. 'Ridge, rounded' and 'logistic, all thresholds' are mord's OrdinalRidge "
+        "and LogisticAT, written with scikit-learn.",
         (*(_table(measure, sets, cells) for measure in WORDS), _time_table(sets, cells)),
         _findings(sets, cells),
     )
@@ -84,7 +85,7 @@ def _trial(options: ExperimentOptions, name: str, method: str, repeat: int) -> d
     X = (X - mean) / np.where(deviation > 0.0, deviation, 1.0)
     began = time.process_time()
     with warnings.catch_warnings():
-        # folds without a grade, and solvers of scikit-learn that stop early
+        # folds that lack a grade, and solvers that stop early
         warnings.simplefilter("ignore", UserWarning)
         warnings.simplefilter("ignore", FutureWarning)
         warnings.simplefilter("ignore", ConvergenceWarning)

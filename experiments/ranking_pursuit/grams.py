@@ -11,14 +11,14 @@ import numpy as np
 from corank.core.threads import n_threads, spread
 from experiments.ranking_pursuit.users import Floats, UsersRepeat
 
-# numbers whose squares are too small to be held make arithmetic a hundred times slower, and tell nothing
+# smaller numbers have subnormal squares, which make arithmetic a hundred times slower
 _LEAST = float(np.sqrt(np.finfo(np.float64).tiny))
 
 
 @dataclass(frozen=True, eq=False)
 class Grams:
     """
-    Similarities exp(−d²/(2 width²)), computed when they are asked for.
+    Similarities exp(−d²/(2 width²)), computed on access.
 
     width: of the Gaussian.
     """
@@ -39,7 +39,7 @@ class Grams:
 
     @property
     def is_blind(self) -> bool:
-        """Whether no two different items have any similarity left, so that nothing can be predicted."""
+        """Whether the similarity of any two distinct items is 0, so that predictions are constant."""
         return bool(np.exp(self.drawn.nearest / (-2.0 * self.width**2)) < _LEAST)
 
     def _of(self, distances: Floats) -> Floats:

@@ -8,11 +8,11 @@ from corank.core.jit import jit
 
 
 @jit
-def _active(f, y, L, pull):  # type: ignore[no-untyped-def]
+def _active(f, y, L, direction):  # type: ignore[no-untyped-def]
     """Write the Laplacian of pairs with a margin below 1 and the sum of their directions; return Σ ½ (1 − margin)²."""
     n = len(f)
     L[:, :] = 0.0
-    pull[:] = 0.0
+    direction[:] = 0.0
     loss = 0.0
     for i in range(n):
         for j in range(n):
@@ -22,8 +22,8 @@ def _active(f, y, L, pull):  # type: ignore[no-untyped-def]
                 L[j, j] += 1.0
                 L[i, j] -= 1.0
                 L[j, i] -= 1.0
-                pull[i] += 1.0
-                pull[j] -= 1.0
+                direction[i] += 1.0
+                direction[j] -= 1.0
     return loss
 
 
@@ -32,7 +32,7 @@ def svm_path(K, y, alphas, coefs, partners):  # type: ignore[no-untyped-def]
     """
     Solve the kernel RankSVM of a small problem for several penalties, by Newton's method with all pairs.
 
-    Minimises mean_P ½ max(0, 1 − (f_i − f_j))² + alpha/2 aᵀKa, f = Ka. While the active pairs stay the same, the
+    Minimises mean_P ½ max(0, 1 − (f_i − f_j))² + alpha/2 aᵀKa, f = Ka. For fixed active pairs, the
     optimum solves (alpha I + L_A K/m) a = p_A/m, L_A their Laplacian and p_A the sum of e_i − e_j.
 
     Parameters
@@ -56,19 +56,19 @@ def svm_path(K, y, alphas, coefs, partners):  # type: ignore[no-untyped-def]
                 m += 1.0
     m = max(m, 1.0)
     a, f = np.zeros(n), np.zeros(n)
-    L, pull, L_next, pull_next = np.empty((n, n)), np.empty(n), np.empty((n, n)), np.empty(n)
+    L, direction, L_next, direction_next = np.empty((n, n)), np.empty(n), np.empty((n, n)), np.empty(n)
     for c in range(len(alphas)):
         alpha = alphas[c]
-        value = _active(f, y, L, pull) / m + 0.5 * alpha * np.dot(a, f)
+        value = _active(f, y, L, direction) / m + 0.5 * alpha * np.dot(a, f)
         for _ in range(50):
             A = np.dot(L, K) / m
             for i in range(n):
                 A[i, i] += alpha
-            step = np.linalg.solve(A, pull / m) - a
+            step = np.linalg.solve(A, direction / m) - a
             moved = np.dot(K, step)
             t = 1.0
             while True:
-                there = _active(f + t * moved, y, L_next, pull_next) / m
+                there = _active(f + t * moved, y, L_next, direction_next) / m
                 there += 0.5 * alpha * np.dot(a + t * step, f + t * moved)
                 if there <= value or t < 1e-6:
                     break
@@ -76,7 +76,7 @@ def svm_path(K, y, alphas, coefs, partners):  # type: ignore[no-untyped-def]
             a, f = a + t * step, f + t * moved
             settled = np.array_equal(L, L_next) or value - there <= 1e-12 * value
             value = there
-            L, L_next, pull, pull_next = L_next, L, pull_next, pull
+            L, L_next, direction, direction_next = L_next, L, direction_next, direction
             if settled:
                 break
         coefs[:, c] = a
@@ -87,7 +87,7 @@ def svm_path(K, y, alphas, coefs, partners):  # type: ignore[no-untyped-def]
 @jit
 def score_alike(K, coefs):  # type: ignore[no-untyped-def]
     """
-    Return K @ coefs, each row summed in the same order: equal rows get equal scores, which BLAS does not promise.
+    Return K @ coefs, with a fixed order of summation: equal rows get equal scores, which BLAS does not guarantee.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def errors_many(scores, y, starts, disagreement, squares, first, last):  # type:
     """
     Write the disagreement error (ties count ½) and the mean squared error of each problem and column.
 
-    Visits every pair: for problems of some tens of rows and many columns, which sorting would not serve.
+    Visits every pair, which is faster than sorting for problems of some tens of rows and many columns.
 
     Parameters
     ----------
@@ -123,11 +123,11 @@ def errors_many(scores, y, starts, disagreement, squares, first, last):  # type:
     y : array of shape (n,)
         True scores.
     starts : array of uint64
-        Problem b owns rows starts[b]..starts[b + 1] - 1.
+        Problem b has rows starts[b]..starts[b + 1] - 1.
     disagreement, squares : arrays of shape (B, C)
-        Receive the errors; the disagreement is NaN where all scores of a problem are equal.
+        Receive the errors; the disagreement is NaN if all scores of a problem are equal.
     first, last : int
-        The run of problems.
+        The range of problems.
     """
     one = np.uint64(1)
     C = np.uint64(scores.shape[1])
@@ -144,7 +144,7 @@ def errors_many(scores, y, starts, disagreement, squares, first, last):  # type:
                     pairs += 1.0
                     for c in range(C):
                         u, v = scores[i, c], scores[j, c]
-                        # 1 where lower, ½ where equal or NaN; without branches, so that columns run side by side
+                        # 1 where lower, ½ where equal or NaN; without branches, so that the loop vectorises
                         wrong[c] += (0.5 if u < v else 0.0) + (0.0 if u > v else 0.5)
         n = starts[b + one] - starts[b]
         for c in range(C):

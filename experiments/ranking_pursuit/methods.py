@@ -1,8 +1,8 @@
 """
-The methods that are compared on many users at once: each scores the test items for a whole grid of parameters.
+The compared methods; each scores the test items of many users for a grid of parameters.
 
-A method takes the Gram matrices of the catalogue and the users, and gives scores of all test items, one column for each
-point of its grid, and the share of its training items that each model of each user rests on.
+A method takes the Gram matrices of the catalogue and the users. It returns scores of all test items, one column per
+point of its grid, and the share of the training items that each model uses.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class Method:
     """
     A method and its grid.
 
-    name: as the paper's tables call it.
-    grid: what each column of the scores stands for.
+    name: as in the paper's tables.
+    grid: description of each column of the scores.
     scores: takes the Gram matrices and the users, returns scores (n_test, C) and shares (B, C).
     by_squares: whether parameters are chosen by the squared error rather than the disagreement error.
-    sees_unscored: whether it learns from items whose rating is hidden, too.
+    sees_unscored: whether it also uses items with hidden ratings.
     """
 
     name: str
@@ -56,7 +56,7 @@ class Method:
 
 def errors_of(scores: Floats, users: Users) -> tuple[Floats, Floats]:
     """
-    Judge scores user by user.
+    Compute errors per user.
 
     scores (n_test, C): scores of all test items.
     Returns: errors of each user.
@@ -75,8 +75,8 @@ def pursuit(mix: float, query_weight: str = "pairs", fit_intercept: bool = False
     Return a pursuit as a method; its grid is the number of terms.
 
     mix: share of regression.
-    query_weight {"pairs", "rows"}: whether the pairs outweigh the rows, as in the paper, or both weigh alike.
-    fit_intercept: whether the mean of a user's ratings is subtracted first; the paper has no such thing.
+    query_weight {"pairs", "rows"}: whether pairs outweigh rows, as in the paper, or both have equal weight.
+    fit_intercept: whether to subtract the mean of a user's ratings first; the paper does not.
     Returns: see `Method.scores`.
     """
 
@@ -96,7 +96,7 @@ def co_pursuit(couplings: tuple[float, ...], *, by_users: bool = False) -> Scori
     Return a pursuit in two views as a method; its grid is couplings times numbers of terms.
 
     couplings: weights of the agreement.
-    by_users: whether each view sees the ratings of half of the reference users, has all items in its dictionary, and
+    by_users: whether the features of each view are half of the reference users, its dictionary has all items, and
         whole views must agree; otherwise each has half of the items in its dictionary, and steps must agree, as in the
         paper.
     Returns: see `Method.scores`.
@@ -123,7 +123,7 @@ def one_by_one(solve: Solve) -> Scoring:
     Return a method that learns from each user's Gram matrix, for many penalties at once.
 
     solve: takes the Gram matrix and the ratings of a user's training items; returns coefficients of the first items (r,
-        C), and the share of the items that each model rests on (C,).
+        C), and the share of the items that each model uses (C,).
     Returns: see `Method.scores`.
     """
 
@@ -146,7 +146,7 @@ def one_by_one(solve: Solve) -> Scoring:
 
 def shared(model_of: Callable[[UsersRepeat], ItemMean | Collaborative]) -> Scoring:
     """
-    Return a model of everybody else's ratings as a method; its grid has one point, for it chooses by itself.
+    Return a model of the other users' ratings as a method; its grid has one point, because it chooses its parameters.
 
     model_of: takes a repeat and returns the model.
     Returns: see `Method.scores`.
@@ -161,7 +161,7 @@ def shared(model_of: Callable[[UsersRepeat], ItemMean | Collaborative]) -> Scori
 
 def scores_by(model: ItemMean | Collaborative, users: Users) -> Floats:
     """
-    Score the test items of users whom a model has never seen, from their training ratings.
+    Score the test items of new users from their training ratings.
 
     users: all of whose training ratings are known.
     Returns: one score for each test item.
@@ -224,7 +224,7 @@ def _sizes(users: Users) -> Floats:
 
 
 def _distinct(chosen: NDArray[np.int64]) -> Floats:
-    """Number of different items among the first 1, 2, ... chosen ones."""
+    """Number of distinct items among the first 1, 2, ... chosen ones."""
     earlier = np.tril(np.ones((chosen.shape[1],) * 2, dtype=bool), k=-1)
     again = ((chosen[:, :, None] == chosen[:, None, :]) & earlier).any(axis=2)
     return np.cumsum(~again & (chosen >= 0), axis=1).astype(np.float64)

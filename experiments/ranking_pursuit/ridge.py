@@ -1,8 +1,8 @@
 """
-Regularised least squares of one user's ratings for every penalty at once, from one reduction to a tridiagonal matrix.
+Regularised least squares of one user's ratings for all penalties, by one reduction to a tridiagonal matrix.
 
-It is `RankRLS` on differences and kernel ridge regression on ratings; the estimators would take hours for as many users
-and widths as there are.
+On differences it equals `RankRLS`, on ratings kernel ridge regression; the estimators would take hours for so many
+users and widths.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def ridge(K: Floats, y: Floats, penalties: Sequence[float], *, centred: bool) ->
 
     The optimum is a = C(CKC + alpha I)⁻¹Cy.
 
-    K (n, n): gram matrix of the items.
+    K (n, n): Gram matrix of the items.
     penalties: values of alpha.
     centred: whether differences are learnt.
     Returns: a, one column for each penalty.
@@ -39,7 +39,7 @@ def ridge(K: Floats, y: Floats, penalties: Sequence[float], *, centred: bool) ->
 
 def sparse_ridge(K: Floats, y: Floats, penalties: Sequence[float]) -> Floats:
     """
-    Minimise what `ridge` does on differences, over f of the first items only: the sparse RankRLS.
+    Minimise the objective of `ridge` on differences over f of the first items only: sparse RankRLS.
 
     With K̂ = RRᵀ the Gram matrix of the basis and Φ = KR⁻ᵀ, a = R⁻ᵀ(ΦᵀCΦ + alpha I)⁻¹ΦᵀCy.
 
@@ -73,7 +73,7 @@ def solve_shifted(A: Floats, b: Floats, shifts: Sequence[float]) -> Floats:
     n = len(b)
     if n == 1:
         return np.asarray(b[:, None] / (A[0, 0] + np.asarray(shifts)))
-    reflected, diagonal, beside, tau, _ = lapack.dsytrd(A, lower=1)
+    reflected, diagonal, off_diagonal, tau, _ = lapack.dsytrd(A, lower=1)
     # the reflectors of LAPACK's sytrd act on rows 1..n-1, as those of a QR decomposition of that block do
     vectors = np.asfortranarray(reflected[1:, :-1])
 
@@ -85,6 +85,6 @@ def solve_shifted(A: Floats, b: Floats, shifts: Sequence[float]) -> Floats:
     rotate(turned, "T")
     x = np.empty((n, len(shifts)), order="F")
     for at, shift in enumerate(shifts):
-        x[:, at] = lapack.dptsv(diagonal + shift, beside, turned)[2][:, 0]
+        x[:, at] = lapack.dptsv(diagonal + shift, off_diagonal, turned)[2][:, 0]
     rotate(x, "N")
     return x

@@ -1,12 +1,12 @@
 """
-Order items for many users, each from a few ratings: Tsivtsivadze and Heskes, Semi-supervised ranking pursuit, 2013.
+Rank items for many users, each from a few ratings: Tsivtsivadze and Heskes, Semi-supervised ranking pursuit, 2013.
 
-The features of an item are the ratings that 300 reference users gave it (their median where they gave none). Half of a
-user's ratings are learnt from, the other half is to be ordered. The width of the Gaussian kernel and every other
+The features of an item are the ratings that 300 reference users gave it (their median if missing). Half of a user's
+ratings are for training, the other half is to be ranked. The width of the Gaussian kernel and every other
 parameter is chosen by the mean error over held-out users, drawn as the tested ones are. In the semi-supervised tables
 only a share of the training ratings is known. The paper's two views each have half of the scored and half of the
-unscored items as dictionary; two others, of ours, each see the ratings of half of the reference users.
-The item mean and Collaborative, which the paper lacks, know the ratings of all who are neither held out nor tested.
+unscored items as dictionary; two other views, not in the paper, have the ratings of half of the reference users as
+features. The item mean and Collaborative, not in the paper, learn from all users who are neither held out nor tested.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ DATA: dict[str, Callable[[], NDArray[np.float32]]] = {
 }
 REPEATS = 10
 SCARCE_REPEATS = 3
-"""Most repeats where less than half of the ratings are known, which the paper does not have."""
+"""Largest number of repeats with less than half of the ratings known, a setting that the paper lacks."""
 USERS = 300
 QUICK_USERS = 50
 
@@ -70,7 +70,7 @@ def run(options: ExperimentOptions) -> Report:
     Run the experiment.
 
     options: 10 repeats of 300 users by default; quick runs make 1 of 50, and try every third width.
-    Returns: the paper's five tables with ours beside, sparsity, and paired tests.
+    Returns: the paper's five tables next to our results, sparsity, and paired tests.
     """
     repeats = options.repeats or (1 if options.quick else REPEATS)
     n_users, widths = (QUICK_USERS, WIDTHS[::3]) if options.quick else (USERS, WIDTHS)
@@ -82,13 +82,13 @@ def run(options: ExperimentOptions) -> Report:
         cells[of].append(_cell(options, of, repeat, n_users, widths))
     tables, findings = tables_of(cells)
     return Report(
-        "Ranking pursuit: order items from a few ratings",
-        f"Repeats: {repeats} ({min(repeats, SCARCE_REPEATS)} where three ratings in twenty are known), each of "
-        f"{n_users} users to test on and {n_users} to choose parameters on; Gaussian kernel exp(−d²/(2 width²)), "
-        f"{len(widths)} widths from 2⁻¹⁵ to 2¹⁵. Jester: the 24,983 users of part 1, who rated 36 jokes or more, so "
-        "that the group 20-40 is one of 36 to 40. Ranking methods are chosen by the disagreement error; RLS and "
-        "matching pursuit by the squared error, and in rows of their own by the disagreement error. Pairs of equal "
-        "ratings do not count. Tests are Wilcoxon's over users; a user may be in several repeats.",
+        "Ranking pursuit: rank items from a few ratings",
+        f"Repeats: {repeats} ({min(repeats, SCARCE_REPEATS)} with three ratings in twenty known), each with {n_users} "
+        f"test users and {n_users} users to choose parameters on; Gaussian kernel exp(−d²/(2 width²)), {len(widths)} "
+        "widths from 2⁻¹⁵ to 2¹⁵. Jester: the 24,983 users of part 1, who rated at least 36 jokes, so the group "
+        "20-40 has 36 to 40. Parameters of ranking methods are chosen by the disagreement error, those of RLS and "
+        "matching pursuit by the squared error and, in separate rows, by the disagreement error. Pairs of equal "
+        "ratings are ignored. Tests are Wilcoxon's over users; a user may be in several repeats.",
         tables,
         findings,
     )
@@ -120,10 +120,10 @@ def try_methods(drawn: UsersRepeat, names: tuple[str, ...], widths: tuple[float,
     names: methods of `METHODS`.
     widths: widths of the kernel to choose from.
     Returns: for each method, and each regression method once more as ``"..., by order"``: the width and parameters
-        chosen, the disagreement and squared error of each tested user, as it is and with the level of the scores set to
+        chosen, the disagreement and squared error of each tested user, raw and with the level of the scores set to
         that of the training ratings, and the mean share of training items in use.
     """
-    # systems of some tens of rows: threads of the linear algebra would only wait for each other
+    # systems of some tens of rows are too small for threads of the linear algebra
     with threadpool_limits(1, user_api="blas"):
         best = _chosen(drawn, names, widths)
         out: MethodResults = {}

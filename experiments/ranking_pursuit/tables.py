@@ -1,4 +1,4 @@
-"""The five tables of the ranking pursuit paper, its figures beside ours, and what they say."""
+"""The five tables of the ranking pursuit paper next to our results, and paired tests."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ PAPER_SQUARES = {
 """Mean squared errors of Table 5."""
 
 MethodResults = dict[str, dict[str, Any]]
-"""What each method found in one repeat."""
+"""Results of each method in one repeat."""
 CellKey = tuple[str, float, tuple[int, int]]
 """Data set, share of known ratings, and group."""
 Cells = dict[CellKey, list[MethodResults]]
@@ -70,7 +70,7 @@ Floats = NDArray[np.float64]
 
 def tables_of(cells: Cells) -> tuple[tuple[ReportTable, ...], tuple[str, ...]]:
     """
-    Lay out all results.
+    Build the tables of all results.
 
     cells: for each data set, setting and group, the repeats.
     Returns: for the report.
@@ -94,7 +94,8 @@ def tables_of(cells: Cells) -> tuple[tuple[ReportTable, ...], tuple[str, ...]]:
 def _errors(cells: Cells, title: str, name: str, share: float) -> ReportTable:
     paper = PAPER.get((name, share), {})
     rows = tuple(
-        (method, *_beside(cells, name, share, method, "errors", paper)) for method in cells[name, share, GROUPS[0]][0]
+        (method, *_and_paper(cells, name, share, method, "errors", paper))
+        for method in cells[name, share, GROUPS[0]][0]
     )
     return ReportTable(f"{title}, disagreement error", _columns(bool(paper)), rows, digits=3)
 
@@ -102,16 +103,17 @@ def _errors(cells: Cells, title: str, name: str, share: float) -> ReportTable:
 def _squares(cells: Cells, title: str, what: str) -> ReportTable:
     paper = PAPER_SQUARES if what == "squares" else {}
     rows = tuple(
-        (method, *_beside(cells, "Jester", 1.0, method, what, paper)) for method in cells["Jester", 1.0, GROUPS[0]][0]
+        (method, *_and_paper(cells, "Jester", 1.0, method, what, paper))
+        for method in cells["Jester", 1.0, GROUPS[0]][0]
     )
     note = "The disagreement errors of Table 5 are those of Table 1." if paper else ""
     return ReportTable(title, _columns(bool(paper)), rows, digits=1, note=note)
 
 
-def _beside(
+def _and_paper(
     cells: Cells, name: str, share: float, method: str, what: str, paper: dict[str, tuple[float, float, float]]
 ) -> tuple[float | None, ...]:
-    """Our mean in each group, and the paper's beside it where it has any."""
+    """Our mean in each group, each followed by the paper's, if any."""
     ours = [float(np.nanmean(_values(cells, name, share, group, method, what))) for group in GROUPS]
     if not paper:
         return tuple(ours)
@@ -166,7 +168,7 @@ COMPARED = {
     0.5: (*VIEW_PAIRS, *SHARED_PAIRS),
     0.15: (*VIEW_PAIRS, *SHARED_PAIRS),
 }
-"""For each share of known ratings, methods and what they are compared with."""
+"""For each share of known ratings, methods and their baselines."""
 
 
 def _tests(cells: Cells) -> tuple[ReportTable, tuple[str, ...]]:

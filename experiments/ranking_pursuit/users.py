@@ -1,4 +1,4 @@
-"""Users whose order of items is to be learnt from a few of their ratings and the ratings of reference users."""
+"""Users whose ranking of items is learnt from a few of their ratings and the ratings of reference users."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 GROUPS = ((20, 40), (40, 60), (60, 80))
-"""Numbers of ratings that the reference users of each group have given."""
+"""Numbers of ratings of the reference users in each group."""
 TEST_COUNTS = (50, 300)
-"""Numbers of ratings that users to be predicted have given."""
+"""Numbers of ratings of the test users."""
 N_REFERENCE = 300
 
 
@@ -28,10 +28,10 @@ class Users:
     """
     Small ranking problems, one for each user, over one catalogue.
 
-    train, test: items to learn from and to predict, user by user.
-    train_starts, test_starts (B + 1,): where users begin.
+    train, test: training and test items, grouped by user.
+    train_starts, test_starts (B + 1,): first item of each user.
     y, y_test: ratings; NaN for a training item whose rating is hidden.
-    side: 0 or 1 for each training item: the view whose dictionary holds it.
+    side: 0 or 1 for each training item: the view whose dictionary contains it.
     """
 
     train: Ints
@@ -59,7 +59,7 @@ class Users:
         """
         Leave out training items whose rating is hidden.
 
-        Returns: what a supervised method sees.
+        Returns: the problems for supervised methods.
         """
         kept = ~np.isnan(self.y)
         starts = np.append(0, np.cumsum(np.bincount(self.train_user[kept], minlength=len(self)))).astype(np.int64)
@@ -67,7 +67,7 @@ class Users:
 
     def on_training_items(self) -> Users:
         """
-        Have the scored training items predicted in place of the test items.
+        Replace the test items by the scored training items.
 
         Returns: the same problems to learn from.
         """
@@ -78,13 +78,12 @@ class Users:
 @dataclass(frozen=True, eq=False)
 class UsersRepeat:
     """
-    One repeat: a catalogue as reference users see it, users to choose parameters on, and users to test on.
+    One repeat: distances of the items by reference users, users to choose parameters on, and test users.
 
-    distances (N, N): squared distances of the features, ratings by reference users, of all items that one of the users
-        rated.
+    distances (N, N): squared distances of the features (ratings by reference users) of all items that some user rated.
     halves: the same by the first and by the second half of the reference users: two views of an item.
     held_out, tested: problems to choose parameters on, and to report.
-    community: CSR matrix of everybody else's ratings of the items.
+    community: CSR matrix of all other users' ratings of the items.
     """
 
     distances: Floats
@@ -95,17 +94,17 @@ class UsersRepeat:
 
     @cached_property
     def item_mean(self) -> ItemMean:
-        """What the community thinks of the items."""
+        """`ItemMean` of the community."""
         return ItemMean().fit(self.community)
 
     @cached_property
     def collaborative(self) -> Collaborative:
-        """What the community likes together, too; parameters are chosen inside it."""
+        """`Collaborative` of the community, which chooses its parameters itself."""
         return Collaborative(random_state=0).fit(self.community)
 
     @cached_property
     def nearest(self) -> float:
-        """The least squared distance of two different items."""
+        """The smallest squared distance of two distinct items."""
         return float(np.min(self.distances, where=self.distances > 0.0, initial=np.inf))
 
 
@@ -118,13 +117,13 @@ def draw_users(
     rng: np.random.Generator,
 ) -> UsersRepeat:
     """
-    UsersRepeat one repeat.
+    Draw one repeat.
 
-    ratings (n_users, N): NaN where a user did not rate an item.
+    ratings (n_users, N): NaN if a user did not rate an item.
     group: least and greatest number of ratings of a reference user.
     n_held_out, n_tested: numbers of users.
     scored: share of the training ratings that are known, the others are hidden.
-    rng: draws everything.
+    rng: for all draws.
     """
     counts = (~np.isnan(ratings)).sum(axis=1)
     in_group = np.flatnonzero((counts >= group[0]) & (counts <= group[1]))
@@ -148,20 +147,20 @@ def draw_users(
 
 
 def sparse_ratings(ratings: NDArray[np.float32]) -> Any:
-    """Turn NaN into nothing: a CSR matrix of the ratings that are there."""
+    """CSR matrix of the ratings that are not NaN."""
     user, item = np.nonzero(~np.isnan(ratings))
     return sparse.csr_array((ratings[user, item].astype(np.float64), (user, item)), shape=ratings.shape)
 
 
 def squared_distances(X: Floats) -> Floats:
-    """With 0 between equal rows: rounding would leave a trace there, which a narrow kernel takes for a distance."""
+    """Squared distances, exactly 0 between equal rows, where rounding errors would matter for a narrow kernel."""
     distances: Floats = euclidean_distances(X, squared=True)
     distances[distances < 1e-12 * distances.max()] = 0.0
     return distances
 
 
 def _problems(ratings: NDArray[np.float32], users: Ints, scored: float, rng: np.random.Generator) -> Users:
-    """Half of each user's ratings to learn from; of these only some known; both kinds dealt to two views."""
+    """Half of each user's ratings for training, a share of them known; both kinds are split into two views."""
     train, test, y, side = [], [], [], []
     for user in users:
         items = rng.permutation(np.flatnonzero(~np.isnan(ratings[user])))
@@ -182,5 +181,5 @@ def _problems(ratings: NDArray[np.float32], users: Ints, scored: float, rng: np.
 
 
 def starts_of(parts: list[Ints]) -> Ints:
-    """Say where each of some arrays begins when they stand one after the other."""
+    """Start of each array in their concatenation."""
     return np.append(0, np.cumsum([len(part) for part in parts])).astype(np.int64)
