@@ -1,10 +1,10 @@
 """
-Scores that mean something
-==========================
+Calibrated scores
+=================
 
-A ranker's scores say which row comes first, not how likely it is relevant: their size has no unit. `Calibrated` learns
-a rising function from scores to probabilities, on queries that were held out, and leaves the order as it was. Drawn is
-how often rows of a predicted probability were relevant, on queries that nobody learnt from.
+A ranker's scores order rows, but they are not probabilities of relevance. `Calibrated` learns a monotone function from
+scores to probabilities on held-out queries and keeps the order. The plots show how often rows of a predicted
+probability are relevant, on test queries.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ model = Calibrated(SPD()).fit(X, y, qid=qid)
 p = model.predict_proba(problem.X[test])[:, 1]
 
 # %%
-# The order is the same up to ties; the numbers are not. A plain way to squeeze scores between 0 and 1 stands beside.
+# The order is the same up to ties. The first panel shows scores that are merely rescaled to [0, 1].
 squeezed = 1.0 / (1.0 + np.exp(-scores))
 figure, panels = plt.subplots(1, 2, figsize=(8.4, 3.9), layout="constrained", sharey=True)
 for panel, name, values in zip(panels, ("1 / (1 + exp(−score))", "Calibrated"), (squeezed, p), strict=True):

@@ -1,10 +1,10 @@
 """
-Who learns fastest from clicks
-==============================
+Online learning from clicks
+===========================
 
 Four rankers serve the same simulated users and learn from their clicks, from zero: PDGD, two dueling bandits, and pairs
-with ε-greedy lists. On the left the quality of the ranker itself, on the right the quality of the lists that users saw
-meanwhile, as a share of the best possible: exploration is paid for there. Bands are two standard errors over ten runs.
+with ε-greedy lists. Left: quality of the ranker itself. Right: quality of the lists that users saw in the meantime, as
+a share of the best possible, which includes the cost of exploration. Bands are two standard errors over ten runs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ AT = [0, 10, 30, 100, 300, 1000, 3000]
 
 made = make_ranking(300, 20, random_state=0)
 is_test = made.qid >= 200
-# columns of one size, as rates presume
+# columns of equal scale, as the learning rates assume
 X = made.X / np.abs(made.X).max(axis=0)
 data, test = (RankingData.of(X[rows], made.y[rows], made.qid[rows]) for rows in (~is_test, is_test))
 

@@ -1,10 +1,10 @@
 """
-One ranking, six numbers called nDCG@10
-=======================================
+One ranking, six values of nDCG@10
+==================================
 
-The same scores, the same grades, and the conventions of six tools: they differ in gain and discount, in what a query
-without a relevant row scores, and in how short lists and ties count. Here a third of the queries has no relevant row
-and half of the lists are shorter than ten, as in LETOR's MQ2008; grades are few.
+The same scores and grades under the conventions of six tools. They differ in gain, discount, ties, short lists and
+queries without a relevant row. Here a third of the queries has no relevant row, and half of the lists are shorter than
+ten, as in LETOR's MQ2008; there are few grades.
 """
 
 from __future__ import annotations

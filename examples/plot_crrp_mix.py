@@ -3,12 +3,12 @@ Ranking and regression in one model
 ===================================
 
 Combined ranking and regression pursuit (CRRP) on Jester: the disagreement error and the mean squared error of the same
-model against `mix`, the share of regression; width and number of terms are chosen by the disagreement error. With
-``query_weight="pairs"``, the paper's form, the pairs outweigh the rows as many times as a user has ratings: the level
-of the ratings is learnt late. With ``"rows"`` both weigh alike; with ``fit_intercept`` the mean of a user's ratings is
-taken off first.
+model against `mix`, the share of regression. Width and number of terms are chosen by the disagreement error. With
+``query_weight="pairs"``, the paper's form, pairs outweigh rows by a user's number of ratings, so the level of the
+ratings is learnt late. With ``"rows"`` both have equal weight; with ``fit_intercept`` the mean of a user's ratings is
+subtracted first.
 
-Without CORANK_DATA the same is drawn for made-up ratings.
+Without CORANK_DATA the example uses synthetic ratings.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """
-Which pair to ask next
-======================
+Choose the next pair to compare
+===============================
 
-A simulated user has a taste for 60 items, and answers with some noise which of two is the better. Left: the share of
-pairs that are ordered wrongly after so many answers, when each question is the one that is expected to take away most
-of the posterior's entropy, and when questions are random; mean and deviation over users. Right: do preferences of
-probability 0.8 come true eight times in ten? A reliability plot over the same users, after 40 random answers.
+A simulated user has preferences over 60 items and answers with some noise. Left: the share of wrongly ordered pairs
+against the number of answers, for questions that maximise the expected reduction of the posterior's entropy and for
+random questions; mean and standard deviation over users. Right: a reliability plot of the predicted probabilities over
+the same users, after 40 random answers.
 
 Needs matplotlib.
 """
@@ -55,14 +55,14 @@ for strategy, curve in errors.items():
     n, mean, spread = np.arange(1, QUESTIONS + 1), curve.mean(axis=0), curve.std(axis=0)
     left.fill_between(n, mean - spread, mean + spread, alpha=0.2, linewidth=0)
     left.plot(n, mean, label=strategy)
-left.set(xlabel="answers", ylabel="pairs ordered wrongly", title="which pair to ask next")
+left.set(xlabel="answers", ylabel="pairs ordered wrongly", title="learning curve")
 left.legend()
 p, won = np.concatenate(told), np.concatenate(came_true)
 edges = np.linspace(0.0, 1.0, 11)
 at = np.clip(np.digitize(p, edges) - 1, 0, 9)
 right.plot([0, 1], [0, 1], color="0.7", linewidth=1)
 right.plot([p[at == b].mean() for b in range(10)], [won[at == b].mean() for b in range(10)], "o-")
-right.set(xlabel="told probability", ylabel="share that came true", title="reliability of predict_pair")
+right.set(xlabel="predicted probability", ylabel="observed share", title="reliability of predict_pair")
 if len(sys.argv) > 1:
     figure.savefig(sys.argv[1], dpi=130)
 else:

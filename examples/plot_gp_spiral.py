@@ -3,9 +3,9 @@ One preference on a spiral
 ==========================
 
 35 points along a spiral, and a single preference: the outer end (triangle up) before the inner one (triangle down).
-Left, a Gaussian process that knows only the two points: what it learnt falls off around them, across the arms. Middle,
-the same with a graph that joins each point to its three nearest: now the arms carry it. Right, both with their error
-bars, point by point along the spiral (figure 1 of Chu and Ghahramani, 2005).
+Left: a Gaussian process on the coordinates, whose mean falls off around the two points, across the arms. Middle: the
+same with a graph that joins each point to its three nearest neighbours, so that it follows the arms. Right: both with
+error bars along the spiral (figure 1 of Chu and Ghahramani, 2005).
 
 Needs matplotlib.
 """

@@ -1,10 +1,10 @@
 """
-What a stream of top lists costs
-================================
+Cumulative loss of an online label ranker
+=========================================
 
-Algorithm 1 (`OnlineLabelRanker`) on made-up top lists of eight labels. Each example is predicted, then learnt; the
-curves add up what the predictions cost. A stream that can be separated with a margin costs a finite amount, however
-long it goes on: the curve flattens, the sooner the wider the margin. Noise goes on costing.
+Algorithm 1 (`OnlineLabelRanker`) on synthetic top lists of eight labels. Each example is predicted, then learnt; the
+curves show the cumulative loss of the predictions. A stream that is separable with a margin has finite loss: its curve
+flattens, sooner for wider margins. With noise the loss keeps growing.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ for margin, noise in ((0.04, 0.0), (0.02, 0.0), (0.0, 0.0), (0.0, 0.1)):
     panel.plot(np.arange(0, N + 1, PIECE), costs, label=label)
     print(f"{label:12} after {N // 10}: {costs[len(costs) // 10]:.1f}  after {N}: {costs[-1]:.1f}")
 panel.set_xlabel("examples seen")
-panel.set_ylabel("Kendall distances of predictions, added up")
+panel.set_ylabel("cumulative Kendall distance")
 panel.legend()
 if len(sys.argv) > 1:
     figure.savefig(sys.argv[1], dpi=130)

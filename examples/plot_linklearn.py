@@ -1,12 +1,12 @@
 """
-What links teach about words
-============================
+Term weights learnt from links
+==============================
 
-`LinkLearn` weighs a word in a document by three functions: of how often it stands there, of how rare it is, and of how
-long the document is. BM25 has the shapes of all three fixed. Here documents are made up: a few rare words of a topic
-among much chatter, whose amount says nothing. Those that share a topic are linked. What is learnt is drawn beside BM25,
-each curve divided by its mean; bars show where the corpus lies. Rare words come to weigh far more than by their idf,
-and length hardly counts.
+`LinkLearn` weights a word in a document by three functions: of its frequency, of its rarity, and of the length of the
+document. BM25 fixes the shapes of all three. Here documents are synthetic: a few rare words of a topic among many
+common words. Documents of a topic are linked. The plots compare the learnt functions with BM25, each divided by its
+mean; bars show the distribution of the corpus. Rare words get far more weight than their idf, and length hardly
+counts.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ N, N_TOPICS, N_CHATTER = 800, 40, 300
 
 rng = np.random.default_rng(0)
 topic = rng.integers(N_TOPICS, size=N)
-# chatter follows Zipf's law: from words that stand everywhere to words as rare as those of topics
+# common words follow Zipf's law: from words of every document to words as rare as those of topics
 often = 1.0 / np.arange(1, N_CHATTER + 1)
 texts = []
 for t in topic:
@@ -58,7 +58,7 @@ k1, b = 1.2, 0.75
 shapes = (
     np.exp(tf) / (np.exp(tf) + k1),
     np.log1p(np.exp(idf)),
-    # of a word that stands there once
+    # of a word with frequency 1
     1.0 / (1.0 + k1 * (1.0 - b + b * np.exp(length))),
 )
 f1, f2, f3 = (network(x) for network, x in zip(model.networks_, grids, strict=True))

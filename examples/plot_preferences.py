@@ -1,10 +1,10 @@
 """
-An order from answers, and how sure it is
-=========================================
+A ranking from pairwise answers, with uncertainty
+=================================================
 
-Nobody gave a grade; somebody said of some pairs which of the two is better, and was wrong now and then. `PreferenceGP`
-gives every thing a score with a deviation, and the probability that one is preferred to another. With few answers the
-deviations are wide, and the order is partly wrong; more answers narrow both.
+A judge compares pairs of items and is sometimes wrong. `PreferenceGP` returns a score and a standard deviation for
+every item, and the probability that one is preferred to another. With few answers the deviations are wide and the order
+is partly wrong; more answers improve both.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ first = np.take_along_axis(noisy, pairs, axis=1)
 pairs = np.where((first[:, :1] > first[:, 1:]), pairs, pairs[:, ::-1])
 
 # %%
-# Things from best to worst as they really are; dots where the model puts them:
+# Items from best to worst by their true worth; dots show the scores of the model:
 figure, panels = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained", sharey=True)
 order = np.argsort(-worth)
 for panel, n in zip(panels, (25, 120), strict=True):
     model = PreferenceGP().fit(X, pairs=pairs[:n])
     posterior = model.posterior(X)
     mean = posterior.mean
-    # answers say nothing of what all things have in common: means and deviations are those of f less its mean
+    # answers do not determine a constant: means and deviations are those of f minus its mean
     centre = np.eye(20) - 1 / 20
     centred, std = centre @ mean, np.sqrt(np.diag(centre @ posterior.covariance @ centre))
     panel.errorbar(np.arange(1, 21), centred[order], std[order], fmt="o", markersize=4, capsize=2, linewidth=1)
@@ -46,7 +46,7 @@ for panel, n in zip(panels, (25, 120), strict=True):
     )
     p = model.predict_pair(X, [(order[4], order[5])])[0]
     print(f"{n:3} answers: the fifth is preferred to the sixth with probability {p:.2f}")
-panels[0].set_ylabel("score, less its mean")
+panels[0].set_ylabel("score minus its mean")
 panels[1].legend(frameon=False)
 if len(sys.argv) > 1:
     figure.savefig(sys.argv[1], dpi=130)

@@ -1,13 +1,13 @@
 """
-Few judgements on top of an order that is known
-===============================================
+Few judgements on top of a prior score
+======================================
 
-Most rows have a score before anything is judged: BM25, the mean rating, last year's model. Given as `prior`, it is an
-offset: the ranker learns what it lacks. Here the known order is one of 41 columns, right on the whole and noisy.
-Against the number of judged queries stand the known order alone, a ranker that learns from all columns alike, and the
-same ranker on top of the known order; `OnTop` finds the scale of the prior by itself.
+Most rows have a score before any judgement: BM25, a mean rating, last year's model. Passed as `prior`, it is an offset,
+and the ranker learns the rest. Here the prior is one of 41 columns, informative but noisy. The plot compares the prior
+alone, a ranker on all columns, and the same ranker on top of the prior, against the number of judged queries; `OnTop`
+finds the scale of the prior.
 
-Where a prior helps and where it does not was measured on real data; see the guide of few judgements.
+The guide about few judgements has measurements on real data.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ for draw in range(draws):
         on_top[draw, at] = ndcg(model.predict(X[test], qid=problem.qid[test]))
 
 # %%
-# The known order needs no judgement, and judgements of two queries alone do not beat it. On top of it they do; from
-# some eight queries on there is nothing left to gain, and to be held to the known order costs a little.
+# The prior needs no judgements, and a ranker from two judged queries alone does not beat it. On top of the prior it
+# does. From about eight queries on the prior gains nothing more and costs a little.
 figure, panel = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
-panel.axhline(ndcg(known[test]), color="0.4", linestyle="--", linewidth=1, label="the known order alone")
+panel.axhline(ndcg(known[test]), color="0.4", linestyle="--", linewidth=1, label="prior alone")
 for values, label in ((alone, "RankRLS, all columns alike"), (on_top, "RankRLS on top of it")):
     mean, spread = values.mean(axis=0), values.std(axis=0, ddof=1)
     panel.fill_between(numbers, mean - spread, mean + spread, alpha=0.2, linewidth=0)

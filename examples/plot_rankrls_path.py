@@ -1,15 +1,16 @@
 """
-A whole regularisation path, and what unscored rows add
-=======================================================
+A regularisation path, and the effect of unscored rows
+======================================================
 
-Left: RankRLS with a Gaussian kernel on a part of LETOR MQ2008. One decomposition gives every alpha, and for each of
-them the nDCG of every query as predicted by the model that did not see it: no fold is ever fitted again.
+Left: RankRLS with a Gaussian kernel on a part of LETOR MQ2008. One decomposition gives every alpha, and the
+leave-query-out nDCG of each of them without refitting.
 
-Right: CoRankRLS, two views of 20 basis rows each, 50 scored rows, and more and more unscored ones on which the views
-have to agree (figure 1 of the Co-RankRLS paper): what that changes in the error of the same two views without coupling.
+Right: CoRankRLS with two views of 20 basis rows each, 50 scored rows, and an increasing number of unscored rows on
+which the views have to agree (figure 1 of the Co-RankRLS paper): change of the error against the same views without
+coupling.
 Mean and standard error over draws.
 
-Without CORANK_DATA the same is drawn for made-up queries.
+Without CORANK_DATA the example uses synthetic queries.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ else:
     )
 kernel = GaussianKernel().fit(train.X, rng)
 
-# features of MQ2008 lie between 0 and 1 in every query: they are learnt from as they are
+# features of MQ2008 are in [0, 1] in every query and need no scaling
 alphas = np.logspace(-6, 2, 33)
 path = RankRLS(kernel=kernel, alphas=alphas, metric="nDCG@10", scale=False).fit(train.X, train.y, qid=train.qid)
 on_test = [
@@ -47,7 +48,7 @@ on_test = [
 
 def error(coupling: float, y: np.ndarray, rows: np.ndarray) -> float:
     """Disagreement error on the test part of two views trained on some rows."""
-    # the scored rows come first: the two bases stay the same while unscored rows are added
+    # scored rows come first, so that the bases stay the same while unscored rows are added
     views = [View(None, kernel, np.arange(20)), View(None, kernel, np.arange(20, 40))]
     model = CoRankRLS(views, coupling=coupling, alpha=0.1, scale=False)
     model.fit(train.X[rows], y[rows], qid=train.qid[rows])
@@ -57,7 +58,7 @@ def error(coupling: float, y: np.ndarray, rows: np.ndarray) -> float:
 sizes = [250, 500, 1000, 2000]
 couplings = (0.1, 1.0, 10.0)
 change = np.zeros((20, len(couplings), len(sizes)))
-# grades are rare: take the scored rows from queries that have something to order
+# positive grades are rare: take the scored rows from queries with pairs
 mixed = [q for q in np.unique(train.qid) if len(np.unique(train.y[train.qid == q])) > 1]
 for draw in range(20):
     order = np.random.default_rng(draw).permutation(len(train.y))
@@ -71,7 +72,7 @@ for draw in range(20):
             change[draw, c, at] = error(coupling, y, np.concatenate([scored, others[:size]])) - alone
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
-left.semilogx(alphas, path.loo_scores_, label="left out, query by query")
+left.semilogx(alphas, path.loo_scores_, label="leave-query-out")
 left.semilogx(alphas, on_test, label="test queries")
 left.axvline(path.alpha_, color="0.7", linewidth=1)
 left.set(xlabel="alpha", ylabel="nDCG@10", title="RankRLS, Gaussian kernel")

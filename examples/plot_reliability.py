@@ -1,13 +1,12 @@
 """
-Do told probabilities come true?
-================================
+Reliability of predicted probabilities
+======================================
 
-Simulated users have a taste for 150 items, and say which of two is the better, or grade single items from 1 to 4, with
-some noise. Left: of all the pairs that `PreferenceGP` gives a probability near 0.8, are eight in ten decided that way?
-Right: the same of the probabilities that `OrdinalGP` gives to each grade of items that it saw no grade of. Points that
-lie on the diagonal are probabilities that can be believed; widths, noise and thresholds were learnt from each user's
-answers. Bars are two standard errors, as if answers of one user were independent; titles have the mean distance from
-the diagonal, each bin counted by its answers.
+Simulated users have preferences over 150 items. They compare pairs, or grade single items from 1 to 4, with some noise.
+Left: reliability of the pair probabilities of `PreferenceGP`. Right: reliability of the grade probabilities of
+`OrdinalGP` for items without a grade. Points on the diagonal are calibrated. Widths, noise and thresholds are learnt
+from each user's answers. Bars are two standard errors, as if the answers of a user were independent; titles give the
+expected calibration error.
 
 Needs matplotlib.
 """
@@ -38,7 +37,7 @@ for user in range(USERS):
     asked, new = order[:80], order[80:]
     answers = np.where(gap[asked, None] > 0, every[asked], every[asked][:, ::-1])
     p = PreferenceGP(scale=False, random_state=0).fit(X, pairs=answers).predict_pair(X, every[new])
-    # either of two may stand first
+    # either of the two may come first
     told["pairs"].append(np.concatenate([p, 1.0 - p]))
     came_true["pairs"].append(np.concatenate([gap[new] > 0, gap[new] <= 0]))
 
@@ -59,8 +58,8 @@ for axis, what, name in zip(axes, told, ("predict_pair", "predict_proba"), stric
     axis.plot([0, 1], [0, 1], color="0.7", linewidth=1)
     some = count > 0
     axis.errorbar(mean_told[some], share[some], bar[some], fmt="o-", capsize=2)
-    axis.set(xlabel="told probability", title=f"{name}: {error:.3f} from the diagonal", aspect="equal")
-axes[0].set_ylabel("share that came true")
+    axis.set(xlabel="predicted probability", title=f"{name}: {error:.3f} from the diagonal", aspect="equal")
+axes[0].set_ylabel("observed share")
 if len(sys.argv) > 1:
     figure.savefig(sys.argv[1], dpi=130)
 else:

@@ -1,13 +1,13 @@
 """
-Find nearly all relevant records, reading few
-=============================================
+Find nearly all relevant records while reading few
+==================================================
 
-A systematic review that comes with corank, 258 records of which 15 are relevant, screened again from ten starts. Each
-start knows one relevant and one other record; then the record that is most likely relevant is read, its answer learnt,
-and so on. Lines show the share of the relevant records found against the records read, dots where the two stopping
-rules, which do not know how many there are, say that 95 % are found.
+A systematic review that comes with corank, 258 records of which 15 are relevant, is screened from ten starts. Each
+start has one relevant and one irrelevant record. Then the record that is most likely relevant is read, its answer is
+learnt, and so on. Lines show the share of relevant records found against the number of records read. Dots show where
+two stopping rules, which cannot see the truth, estimate that 95 % are found.
 
-`make demo` prints the same figures; the guide of screening says what the rules assume.
+`make demo` prints the same figures; the guide about screening explains the assumptions of the rules.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 What to judge next
 ==================
 
-Of 258 abstracts 15 matter. Five are judged; then ten more at a time, chosen by three rules: those the model is unsure
-of, those it scores highest, and any. `judging_curve` replays a collection that is judged throughout, here the review
-that comes with corank, and measures the order of all rows after each step.
+Of 258 abstracts, 15 are relevant. Five are judged; then ten more at a time, chosen by three strategies: the most
+uncertain, the highest scores, and random. `judging_curve` replays a fully judged collection, here the review that comes
+with corank, and evaluates the order of all rows after each step.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ records = load_review()
 texts = [f"{title} {abstract}" for title, abstract in zip(records.titles, records.abstracts, strict=True)]
 X = TfidfVectorizer(sublinear_tf=True, stop_words="english").fit_transform(texts)
 y = records.labels
-# rows of length 1 are learnt from as they are
+# rows of unit length need no scaling
 model = RankRLS(kernel="cosine", scale=False)
 
 # %%
-# In earnest it is one call: unscored rows are NaN, and `suggest` names the rows to judge.
+# In practice it is one call: unscored rows are NaN, and `suggest` returns the rows to judge.
 judged = np.full(len(y), np.nan)
 judged[:5] = y[:5]
 judged[int(np.argmax(y))] = 1.0
@@ -35,7 +35,7 @@ for row in suggest(model, X, judged, n=3):
     print(records.titles[row])
 
 # %%
-# What each rule would have brought, five starts each:
+# The learning curve of each strategy, five starts each:
 curve = judging_curve(model, X, y, strategy=("uncertain", "top", "random"), steps=6, n_repeats=5, random_state=0)
 figure, panel = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
 curve.plot(panel)

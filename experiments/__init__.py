@@ -1,7 +1,7 @@
 """
-The papers' tables, one module each, on real data: each has a ``run(options)`` that returns a `Report`.
+The experiments of the papers on real data: each module has a ``run(options)`` that returns a `Report`.
 
-A module is imported when its experiment is asked for; `EXPERIMENTS` is all that has to change for a new one.
+Modules are imported when their experiment runs; add a new one to `EXPERIMENTS`.
 """
 
 from __future__ import annotations
@@ -35,16 +35,11 @@ EXPERIMENTS = {
     "ranking-pursuit": "experiments.ranking_pursuit.run",
     "screening": "experiments.screening.run",
 }
-"""Each experiment's name and the module that runs it."""
+"""Names of the experiments and their modules."""
 
 
 def find(name: str) -> Callable[[ExperimentOptions], Report]:
-    """
-    Look up an experiment.
-
-    name: one of `EXPERIMENTS`.
-    Returns: takes `ExperimentOptions`, runs the experiment and returns its `Report`.
-    """
+    """Return the function that runs an experiment."""
     if name not in EXPERIMENTS:
         raise InputError(f"there is no experiment {name!r}; {suggest_names(name, list(EXPERIMENTS))}.")
     run: Callable[[ExperimentOptions], Report] = import_module(EXPERIMENTS[name]).run
@@ -52,14 +47,9 @@ def find(name: str) -> Callable[[ExperimentOptions], Report]:
 
 
 def about(name: str) -> str:
-    """
-    Say what an experiment asks, without importing what it needs.
-
-    name: one of `EXPERIMENTS`.
-    Returns: the first line of its module's docstring.
-    """
+    """Return the first line of an experiment's docstring without importing it."""
     spec = find_spec(EXPERIMENTS[name])
     if spec is None or spec.origin is None:
         return ""
-    told = ast.get_docstring(ast.parse(Path(spec.origin).read_text(encoding="utf-8"))) or ""
-    return told.partition("\n")[0]
+    text = ast.get_docstring(ast.parse(Path(spec.origin).read_text(encoding="utf-8"))) or ""
+    return text.partition("\n")[0]

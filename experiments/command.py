@@ -1,4 +1,4 @@
-"""``python -m experiments``: repeat a paper's experiment, or all of them, the papers' figures beside ours."""
+"""``python -m experiments``: repeat one or all experiments of the papers, with the papers' figures for comparison."""
 
 from __future__ import annotations
 
@@ -23,19 +23,20 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_mar
 @app.command(cls=Command)
 def experiment(
     name: Annotated[
-        str | None, typer.Argument(help="Which one, or all; without it, the names are listed.", show_default=False)
+        str | None,
+        typer.Argument(help="Experiment, or all; without it, the names are listed.", show_default=False),
     ] = None,
-    listed: Annotated[bool, typer.Option("--list", help="Say what each experiment asks.")] = False,
-    quick: Annotated[bool, typer.Option("--quick", help="A short version that shows the shape of the result.")] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of every random choice.")] = 0,
-    repeats: Annotated[int | None, typer.Option(min=1, help="Number of repeats, where there are any.")] = None,
+    listed: Annotated[bool, typer.Option("--list", help="Describe each experiment.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Run a short version with rough results.")] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
+    repeats: Annotated[int | None, typer.Option(min=1, help="Number of repeats, if the experiment has any.")] = None,
     asreview: Annotated[
         Path | None,
         typer.Option(
             exists=True,
             dir_okay=False,
             show_default=False,
-            help="For screening: replays by ASReview to compare with, a JSON line each.",
+            help="For screening: replays of ASReview for comparison, as JSON lines.",
         ),
     ] = None,
     output: Annotated[
@@ -45,7 +46,7 @@ def experiment(
         ),
     ] = None,
 ) -> None:
-    """Repeat a paper's experiment on real data; results are kept, so a second run goes on where one ended."""
+    """Repeat a paper's experiment on real data; results are stored, and a second run continues."""
     from experiments import EXPERIMENTS, about, find
 
     if listed:
@@ -53,7 +54,7 @@ def experiment(
         from corank.tables import ReportTable
 
         rows = tuple((known, about(known)) for known in EXPERIMENTS)
-        show(ReportTable("", ("experiment", "what it asks"), rows), make_console())
+        show(ReportTable("", ("experiment", "question"), rows), make_console())
         return
     if name is None:
         typer.echo("\n".join(EXPERIMENTS))
@@ -74,7 +75,7 @@ def experiment(
 
 @dataclass(frozen=True)
 class _How:
-    """How experiments are run: the options of the command."""
+    """The options of the command."""
 
     quick: bool
     seed: int
@@ -85,14 +86,14 @@ class _How:
         return f"{name}-quick" if self.quick else name
 
     def command(self, name: str) -> str:
-        """What runs one of them alone."""
+        """Return the command that runs one experiment."""
         words = ["python -m experiments", name, *(["--quick"] if self.quick else [])]
         words += [f"--seed {self.seed}"] if self.seed else []
         words += [f"--repeats {self.repeats}"] if self.repeats is not None else []
         return " ".join([*words, *([f"--asreview {self.asreview}"] if self.asreview and name == "screening" else [])])
 
     def run(self, name: str, run: Callable[[ExperimentOptions], Report], folder: Path) -> Report:
-        """Run one experiment, with a bar that counts its results."""
+        """Run one experiment with a progress bar."""
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -114,12 +115,12 @@ class _How:
 
 
 def _run_all(how: _How, root: Path) -> None:
-    """Run every experiment in a folder of its own, as alone; those that cannot be run are named, and the code is 1."""
+    """Run every experiment in its own folder; report those that cannot run, with exit code 1."""
     from experiments import EXPERIMENTS, find
     from experiments.every import Ran, write_every
 
     stem = how.subfolder("index")
-    ran = [Ran(name, how.command(name), how.subfolder(name), None, "its turn had not come.") for name in EXPERIMENTS]
+    ran = [Ran(name, how.command(name), how.subfolder(name), None, "not reached yet.") for name in EXPERIMENTS]
     for at, name in enumerate(EXPERIMENTS):
         folder = root / ran[at].folder
         try:

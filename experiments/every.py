@@ -1,4 +1,4 @@
-"""Every experiment in one page: what was found, its tables, and the command of each; what could not be run is named."""
+"""One page of all experiments: findings, tables and commands, and those that could not run."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class Ran:
     One experiment, run or not.
 
     name: one of `EXPERIMENTS`.
-    command: what runs it alone.
-    folder: where its report and pictures are, as the page sees it.
-    report: what it found; None where it was not run.
-    reason: why it was not run, a sentence.
+    command: command that runs it.
+    folder: folder of its report and images, relative to the page.
+    report: its result; None if it was not run.
+    reason: why it was not run.
     """
 
     name: str
@@ -34,24 +34,22 @@ class Ran:
 
     @property
     def section(self) -> Section:
-        """What the page shows of it."""
+        """Its section of the page."""
         blocks: list[PageBlock] = [Code(self.command)]
         if self.report is None:
             return Section(self.name, self.name, [*blocks, Paragraph(f"Not run: {self.reason}")])
-        told = self.report.blocks(f"{self.folder}/")
-        # tables may be long: findings and pictures are seen at once, tables when they are opened
-        blocks += [Details(block.title, block) if isinstance(block, ReportTable) else block for block in told]
+        shown = self.report.blocks(f"{self.folder}/")
+        # tables may be long, so they are collapsed
+        blocks += [Details(block.title, block) if isinstance(block, ReportTable) else block for block in shown]
         return Section(self.name, self.report.title, blocks)
 
 
 def write_every(ran: Sequence[Ran], folder: Path, stem: str) -> tuple[Path, Path]:
     """
-    Write the page, and the same as Markdown, in the place of those of an earlier run.
+    Write the page as HTML and as Markdown, replacing those of an earlier run; return the two files.
 
-    ran: the experiments, in the order of the page.
-    folder: an existing folder, which holds those of the experiments.
+    folder: an existing folder that contains those of the experiments.
     stem: name of both files.
-    Returns: the two files.
     """
     title = "Experiments"
     opening = _opening(ran)
@@ -69,8 +67,8 @@ def write_every(ran: Sequence[Ran], folder: Path, stem: str) -> tuple[Path, Path
 
 
 def _opening(ran: Sequence[Ran]) -> list[PageBlock]:
-    """How many were run, and what each is."""
+    """Return the number of experiments that ran, and a table of all."""
     rows = tuple((one.name, about(one.name), "run" if one.report else f"not run: {one.reason}") for one in ran)
     n = sum(one.report is not None for one in ran)
-    table = ReportTable("What each asks", ("experiment", "what it asks", "state"), rows)
+    table = ReportTable("All experiments", ("experiment", "question", "state"), rows)
     return [Paragraph(f"{n} of {len(ran)} experiments were run.", "verdict"), table]

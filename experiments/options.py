@@ -1,4 +1,4 @@
-"""How an experiment is run, and the results it has already, so that a second run goes on where one ended."""
+"""The options of an experiment and its stored results, so that a second run continues."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from corank.errors import InputError
 @dataclass(frozen=True)
 class ExperimentOptions:
     """
-    How long an experiment may take, its seed, and the folder that keeps its results.
+    Options of an experiment, and its stored results.
 
-    folder: where finished results (``results.jsonl``), tables and plots are kept; created when missing.
-    quick: whether a shortened version is wanted: it shows the shape of the result, not its digits.
-    seed: every random choice of the experiment follows from it.
-    repeats: number of repeats where the experiment has any; its own default otherwise.
-    asreview: what ASReview found, for the experiment that compares with it; see `experiments.screening`.
-    expect: takes the number of different results that are about to be asked for; numbers add up.
-    tell: takes the name of each different result, once, when it is there.
+    folder: folder of finished results (``results.jsonl``), tables and plots; created if missing.
+    quick: whether to run a short version with rough results.
+    seed: random seed.
+    repeats: number of repeats; None for the experiment's default.
+    asreview: results of ASReview, for `experiments.screening`.
+    expect: called with the number of further results to come.
+    report_done: called once with the name of each finished result.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
     >>> ExperimentOptions(folder).result({"alpha": 0.1}, lambda: [1.0, 2.0])
     [1.0, 2.0]
-    >>> ExperimentOptions(folder).result({"alpha": 0.1}, lambda: 1 / 0)  # known already
+    >>> ExperimentOptions(folder).result({"alpha": 0.1}, lambda: 1 / 0)  # stored
     [1.0, 2.0]
     """
 
@@ -42,22 +42,22 @@ class ExperimentOptions:
     repeats: int | None = None
     asreview: Path | None = None
     expect: Callable[[int], None] = field(default=lambda n: None, compare=False)
-    tell: Callable[[str], None] = field(default=lambda name: None, compare=False)
+    report_done: Callable[[str], None] = field(default=lambda name: None, compare=False)
 
     def __post_init__(self) -> None:
         if self.repeats is not None and self.repeats < 1:
-            raise InputError(f"repeats is {self.repeats}; at least 1 is needed.")
+            raise InputError(f"repeats is {self.repeats}; pass at least 1.")
         with explain_write_errors(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
         require_place(self._log, overwrite=True)
 
     def result(self, key: dict[str, Any], compute: Callable[[], Any]) -> Any:
         """
-        Return a result that is known already, or compute and keep it.
+        Return a stored result, or compute and store it.
 
-        key: everything the result depends on besides the seed and corank's version; JSON values only.
-        compute: gives the result, a JSON value.
-        Returns: the result as JSON gives it back: lists, dicts, numbers, strings.
+        key: JSON values on which the result depends, besides the seed and corank's version.
+        compute: returns the result, a JSON value.
+        Returns: the result as JSON values.
         """
         name = json.dumps({**key, "seed": self.seed, "corank": __version__}, sort_keys=True)
         if name not in self._known:
@@ -65,9 +65,9 @@ class ExperimentOptions:
             with JsonLines(self._log, wait=True) as log:  # another run may write here too
                 log.append(entry)
                 self._known[name] = json.loads(log.lines[-1])["value"]
-        if name not in self._told:
-            self._told.add(name)
-            self.tell(" ".join(map(str, key.values())))
+        if name not in self._reported:
+            self._reported.add(name)
+            self.report_done(" ".join(map(str, key.values())))
         return self._known[name]
 
     @property
@@ -75,7 +75,7 @@ class ExperimentOptions:
         return self.folder / "results.jsonl"
 
     @cached_property
-    def _told(self) -> set[str]:
+    def _reported(self) -> set[str]:
         return set()
 
     @cached_property

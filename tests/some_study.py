@@ -29,7 +29,7 @@ TITLES = {
     "crr": ("CRR", 1.35),
     "spd": ("SPD", 1.4),
     "ranksvm": ("RankSVM", 1.6),
-    "lightgbm": ("LightGBM as it comes", 2.0),
+    "lightgbm": ("LightGBM, defaults", 2.0),
     "column": ("Mean of the columns <no labels>", 3.0),
 }
 BOUNDS = (

@@ -29,9 +29,9 @@ def test_markdown_of_odd_cells_keeps_the_columns():
 
 
 def test_a_ragged_row_and_formats_of_other_columns_are_refused():
-    with pytest.raises(ValueError, match="row of 1 cells"):
+    with pytest.raises(ValueError, match="a row has 1 cells"):
         ReportTable("t", ("a", "b"), (("x",),))
-    with pytest.raises(ValueError, match="1 formats for a table of 2 columns"):
+    with pytest.raises(ValueError, match="there are 1 formats for 2 columns"):
         ReportTable("t", ("a", "b"), (), formats=("",))
 
 

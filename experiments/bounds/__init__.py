@@ -1,1 +1,1 @@
-"""Do bounds hold, and how wide are they? Resamples of two real data sets, each its own population."""
+"""Coverage and width of the bounds on resamples of two real data sets."""

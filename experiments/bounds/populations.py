@@ -1,4 +1,4 @@
-"""Populations whose true error is known, as all of their members are: the lists of a data set, or its rows."""
+"""Finite populations with known true error: the lists of a data set, or its rows."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from experiments.gp.active import boston
 
 Floats = NDArray[np.float64]
 
-# lists of houses: how many, and of how many
+# number of lists of houses, and their length
 N_LISTS, LENGTH = 2000, 10
 N_GRADES = 5
 
 
 def kpartite_errors(y: NDArray[Any], scores: Floats, qid: NDArray[np.int64], power: float) -> Floats:
-    """The k-partite error of each query, NaN of those that hold no pair."""
+    """Return the k-partite error of each query, NaN without a pair."""
     (found,) = evaluate(y, scores, qid, f"kpartite(alpha={power})").values()
     return found.values
 
@@ -31,9 +31,7 @@ def kpartite_errors(y: NDArray[Any], scores: Floats, qid: NDArray[np.int64], pow
 @dataclass(frozen=True, eq=False)
 class Lists:
     """
-    Judged lists, drawn from with replacement.
-
-    X, y, queries: all of their rows.
+    A population of judged lists.
     """
 
     X: Floats
@@ -41,7 +39,7 @@ class Lists:
     queries: Queries
 
     def draw(self, n: int, rng: np.random.Generator) -> tuple[Floats, Floats, NDArray[np.int64]]:
-        """Draw lists: rows, grades and new query ids; a list that is drawn twice is two queries."""
+        """Draw lists with replacement: rows, grades and new query ids; a list drawn twice is two queries."""
         chosen = rng.integers(len(self.queries), size=n)
         starts, sizes = self.queries.starts[chosen], self.queries.sizes[chosen]
         inside = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
@@ -49,33 +47,31 @@ class Lists:
         return self.X[rows], self.y[rows], np.repeat(np.arange(n), sizes)
 
     def error(self, scores: Floats, power: float) -> float:
-        """The k-partite error of a list that holds a pair, expected over all lists."""
+        """Return the expected k-partite error of a list with a pair."""
         return float(np.nanmean(kpartite_errors(self.y, scores, self.queries.codes, power)))
 
     def cv_error(self, scores: Floats) -> float:
-        """The expected error of a list as `cv_bound` has it."""
+        """Return the expected error of a list as `cv_bound` defines it."""
         return float(list_errors(scores, self.y, self.queries.codes)[0].mean())
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
     """
-    Judged rows, drawn from with replacement.
-
-    X, y: all of them; grades are 0, 1, ...
+    A population of judged rows with grades 0, 1, ...
     """
 
     X: Floats
     y: NDArray[np.int64]
 
     def draw(self, n: int, rng: np.random.Generator) -> tuple[Floats, NDArray[np.int64]]:
-        """Draw rows and their grades."""
+        """Draw rows and their grades with replacement."""
         chosen = rng.integers(len(self.y), size=n)
         return self.X[chosen], self.y[chosen]
 
     def error(self, scores: Floats, power: float, shares: Floats) -> float:
         """
-        The expected k-partite error where grades have these shares (definition 2 of Rajaram and Agarwal).
+        Return the expected k-partite error for given shares of grades (definition 2 of Rajaram and Agarwal).
 
         Σ_{l<m} ρ_l ρ_m (m − l)^power E λ / Σ_{l<m} ρ_l ρ_m.
         """
@@ -93,14 +89,14 @@ class Rows:
 
 @cache
 def letor() -> Lists:
-    """The 784 queries of MQ2008, columns in [0, 1] inside each."""
+    """Return the 784 queries of MQ2008, with columns scaled to [0, 1] within each."""
     rows = read_parts()
     return Lists(rows.X, rows.y, Queries.of(rows.qid, len(rows.y)))
 
 
 @cache
 def house_lists() -> Lists:
-    """2,000 lists of 10 houses of Boston, drawn once, and their prices."""
+    """Return 2,000 fixed random lists of 10 houses of Boston and their prices."""
     X, y = boston()
     rows = np.random.default_rng(0).integers(len(y), size=N_LISTS * LENGTH)
     return Lists(X[rows], y[rows], Queries.of(np.repeat(np.arange(N_LISTS), LENGTH), len(rows)))
@@ -108,7 +104,7 @@ def house_lists() -> Lists:
 
 @cache
 def houses() -> Rows:
-    """The 506 houses of Boston, each on its own, their prices cut into five grades of equal numbers."""
+    """Return the 506 houses of Boston, with prices split into five grades of equal size."""
     X, y = boston()
     cuts = np.quantile(y, np.arange(1, N_GRADES) / N_GRADES)
     return Rows(X, np.searchsorted(cuts, y, side="right"))

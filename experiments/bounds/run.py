@@ -1,10 +1,9 @@
 """
-Do bounds hold, and how wide are they?
+Coverage and width of error bounds.
 
-Neither Rajaram and Agarwal nor Usunier et al. have an experiment; this one is ours. A data set is the whole population,
-so that the true error of a model is known; what a user would have is drawn from it with replacement: queries to learn
-from, queries that were held out, and queries that nobody judged. An interval holds where the true error of the model
-that was learnt from this very draw lies inside.
+Rajaram and Agarwal and Usunier et al. have no experiments; this one is ours. A data set is the whole population, so the
+true error of a model is known. Training, held-out and unjudged queries are drawn from it with replacement. An interval
+holds if it contains the true error of the model that was fitted on this draw.
 """
 
 from __future__ import annotations
@@ -25,18 +24,18 @@ from experiments.bounds.populations import Lists, house_lists, houses, kpartite_
 from experiments.options import ExperimentOptions
 
 Floats = NDArray[np.float64]
-Trial = dict[str, list[float]]
+Resample = dict[str, list[float]]
 
 RESAMPLES, DELTA, FOLDS, BOOTSTRAPS = 200, 0.05, 5, 400
 POWERS = (0.0, 1.0)
-# methods of the second table, and the one that is usual there
+# prefix of the methods of the second table, and the common method there
 UPPER, USUAL = "upper: ", "mean of folds + 1.64 s.e."
 PARTS = "parts of cv_bound"
 LISTS: dict[str, tuple[Callable[[], Lists], tuple[int, ...]]] = {
     "MQ2008": (letor, (100, 400)), "Boston, lists of 10": (house_lists, (100, 400)),
 }  # fmt: skip
 ROWS = (100, 400)
-# of a normal distribution, for one-sided and two-sided 95 %
+# quantiles of the normal distribution, one-sided and two-sided 95 %
 _ONE, _TWO = 1.6449, 1.96
 
 
@@ -45,10 +44,10 @@ def run(options: ExperimentOptions) -> Report:
     Run the experiment.
 
     options: 200 resamples by default; quick runs make 20 of the smaller size.
-    Returns: coverage and width of intervals on held-out data, of upper bounds by cross-validation, and their parts.
+    Returns: coverage and width of intervals from held-out data and of upper bounds, and the terms of `cv_bound`.
     """
     n_resamples = options.repeats or (20 if options.quick else RESAMPLES)
-    problems: list[tuple[str, int, Callable[[int], Trial]]] = []
+    problems: list[tuple[str, int, Callable[[int], Resample]]] = []
     for name, (population, sizes) in LISTS.items():
         problems += [(name, n, partial(_of_lists, population, n, options.seed)) for n in sizes]
     problems += [("Boston, rows", n, partial(_of_rows, n, options.seed)) for n in ROWS]
@@ -57,40 +56,40 @@ def run(options: ExperimentOptions) -> Report:
     held_out: list[tuple[Cell, ...]] = []
     upper: list[tuple[Cell, ...]] = []
     parts: list[tuple[Cell, ...]] = []
-    for name, n, trial in problems:
+    for name, n, draw in problems:
         key = {"set": name, "n": n}
-        found = [dict(options.result({**key, "resample": at}, partial(trial, at))) for at in range(n_resamples)]
+        found = [dict(options.result({**key, "resample": at}, partial(draw, at))) for at in range(n_resamples)]
         if PARTS in found[0]:
             parts.append((name, n, *np.mean([one.pop(PARTS) for one in found], axis=0).tolist()))
         for method in found[0]:
-            is_upper, trials = method.startswith(UPPER), np.array([one[method] for one in found])
-            row = (name, n, method.removeprefix(UPPER), *_summary(trials, is_upper))
+            is_upper, values = method.startswith(UPPER), np.array([one[method] for one in found])
+            row = (name, n, method.removeprefix(UPPER), *_summary(values, is_upper))
             (upper if is_upper else held_out).append(row)
     columns = ("population", "n", "method", "observed", "true", "coverage", "width", "vacuous")
     return Report(
         "Bounds: do they hold, and how wide are they?",
-        f"{n_resamples} resamples; delta {DELTA:g}. A population is a whole data set, and n of its members (queries, "
-        "lists or rows) are drawn with replacement to learn from (RankRLS with its defaults), to hold out, and, for "
-        "cross-validation, to stay unscored. 'True' is the error of the learnt model over the population, the mean "
-        "over resamples; coverage the share of resamples in which it lies inside; width that of the interval, or what "
-        "an upper bound is above the true error.",
+        f"{n_resamples} resamples; delta {DELTA:g}. A population is a whole data set. Its members (queries, lists "
+        "or rows) are drawn with replacement: n to train RankRLS with its defaults, n held out, and n unscored for "
+        "cross-validation. 'True' is the error of the model over the population, averaged over resamples; coverage "
+        "is the share of resamples in which the interval contains it; width is that of the interval, or the distance "
+        "of an upper bound from the true error.",
         (
             ReportTable(
                 "Intervals from held-out data", columns, tuple(held_out),
-                note="Power 0 is the disagreement error; power 1 weighs a pair by the difference of its grades. The "
-                "bootstrap (percentiles, of queries or rows) and the normal interval (of the mean over queries) keep "
-                "their promise for large n only.",
+                note="Power 0 is the disagreement error; power 1 weights a pair by the difference of its grades. The "
+                "bootstrap (percentiles, over queries or rows) and the normal interval (of the mean over queries) are "
+                "valid for large n only.",
             ),
             ReportTable(
-                "Upper bounds from the data that was learnt from", columns, tuple(upper),
-                note="In cross-validation bounds a pair weighs the difference of its grades, and a query of one grade "
-                "counts 0. 'Mean of folds + 1.64 s.e.' is what is usually reported: it speaks of models that "
-                "learnt from fewer queries, and takes dependent errors for independent ones.",
+                "Upper bounds from the training data", columns, tuple(upper),
+                note="In cross-validation bounds a pair is weighted by the difference of its grades, and a query with "
+                "a single grade counts 0. 'Mean of folds + 1.64 s.e.' is the common report: it is about models trained "
+                "on fewer queries, and treats dependent errors as independent.",
             ),
             ReportTable(
-                "What cv_bound is made of",
+                "Terms of cv_bound",
                 (
-                    "population", "n", "error of folds", "width of it", "distance to models of folds",
+                    "population", "n", "error of folds", "its width", "distance to models of folds",
                     "width of the distance",
                 ),
                 tuple(parts),
@@ -101,20 +100,20 @@ def run(options: ExperimentOptions) -> Report:
 
 
 def _summary(found: Floats, is_upper: bool) -> tuple[Cell, ...]:
-    """Means over trials of what the columns of the tables say; a trial is (observed, low, high, true, worst)."""
+    """Return the means of the columns over resamples (observed, low, high, true, worst)."""
     observed, low, high, true, worst = found.T
     inside = (true <= high) & (is_upper | (low <= true))
     vacuous = (high >= worst) & (is_upper | (low <= 0.0))
     return tuple(float(np.mean(one)) for one in (observed, true, inside, high - (true if is_upper else low), vacuous))
 
 
-def _of_lists(population: Callable[[], Lists], n: int, seed: int, resample: int) -> Trial:
-    """One draw of lists to learn from, to hold out, and to leave unscored."""
+def _of_lists(population: Callable[[], Lists], n: int, seed: int, resample: int) -> Resample:
+    """Draw training, held-out and unscored lists, and compute all bounds."""
     lists, rng = population(), np.random.default_rng([seed, n, resample])
     train, test, further = (lists.draw(n, rng) for _ in range(3))
     model = RankRLS().fit(train[0], train[1], qid=train[2])
     scores, everywhere = model.predict(test[0]), model.predict(lists.X)
-    found: Trial = {}
+    found: Resample = {}
     for power in POWERS:
         true = lists.error(everywhere, power)
         bound = kpartite_interval(scores, test[1], test[2], power=power, delta=DELTA)
@@ -136,19 +135,19 @@ def _of_lists(population: Callable[[], Lists], n: int, seed: int, resample: int)
     return found
 
 
-def _of_rows(n: int, seed: int, resample: int) -> Trial:
-    """One draw of rows to learn from, and to hold out; the true error is that for the shares of grades drawn."""
+def _of_rows(n: int, seed: int, resample: int) -> Resample:
+    """Draw training and held-out rows, and compute all bounds; the true error is for the drawn shares of grades."""
     population, rng = houses(), np.random.default_rng([seed, n, resample])
     train, test = (population.draw(n, rng) for _ in range(2))
     model = RankRLS().fit(train[0], train[1], qid=np.zeros(n, dtype=int))
     scores, everywhere = model.predict(test[0]), model.predict(population.X)
-    found: Trial = {}
+    found: Resample = {}
     for power in POWERS:
         true = population.error(everywhere, power, _shares(test[1]))
         bound = kpartite_interval(scores, test[1], power=power, delta=DELTA)
         found[f"kpartite_interval, power {power:g}"] = _entry(bound, true)
         chosen = rng.integers(n, size=(BOOTSTRAPS, n))
-        # every bootstrap sample is a query of its own
+        # each bootstrap sample is treated as one query
         samples = np.repeat(np.arange(BOOTSTRAPS), n)
         drawn = kpartite_errors(test[1][chosen].ravel(), scores[chosen].ravel(), samples, power)
         ends = np.quantile(drawn, [0.5 * DELTA, 1.0 - 0.5 * DELTA])
@@ -168,7 +167,7 @@ def _shares(y: NDArray[np.int64]) -> Floats:
 
 
 def _cross_validated(X: Floats, y: Floats, qid: NDArray[np.int64]) -> Floats:
-    """Errors of all queries by models that did not learn from them."""
+    """Return the out-of-fold errors of all queries."""
     errors = []
     for train, test in QueryKFold(FOLDS).split(X, qid=qid):
         scores = RankRLS().fit(X[train], y[train], qid=qid[train]).predict(X[test])
@@ -186,7 +185,7 @@ def _findings(held_out: list[tuple[Cell, ...]], upper: list[tuple[Cell, ...]]) -
     return (
         f"Intervals by kpartite_interval hold in {_often(column(held_out, 'kpartite', 5))}, and are "
         f"{(ours / theirs).min():.1f} to {(ours / theirs).max():.1f} times as wide as those of the bootstrap.",
-        f"Bootstrap and normal intervals, which promise {1 - DELTA:.0%}, hold in {others.min():.1%} to "
+        f"Bootstrap and normal intervals, whose nominal level is {1 - DELTA:.0%}, hold in {others.min():.1%} to "
         f"{others.max():.1%}.",
         f"cv_bound holds in {_often(held)}, and lies {above.min():.2f} to {above.max():.2f} above the true "
         f"error; the usual {USUAL} holds in {usual.min():.1%} to {usual.max():.1%}.",

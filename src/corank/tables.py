@@ -61,9 +61,9 @@ class ReportTable:
     def __post_init__(self) -> None:
         for row in self.rows:
             if len(row) != len(self.columns):
-                raise ValueError(f"a row of {len(row)} cells in a table of {len(self.columns)} columns: {row}")
+                raise ValueError(f"a row has {len(row)} cells, but the table has {len(self.columns)} columns: {row}")
         if self.formats and len(self.formats) != len(self.columns):
-            raise ValueError(f"{len(self.formats)} formats for a table of {len(self.columns)} columns: {self.formats}")
+            raise ValueError(f"there are {len(self.formats)} formats for {len(self.columns)} columns: {self.formats}")
 
     def text(self, cell: Cell, column: int | None = None) -> str:
         """
@@ -72,9 +72,9 @@ class ReportTable:
         Parameters
         ----------
         cell : str, int, float or None
-            Its value.
+            Value.
         column : int, optional
-            Its column, whose format is used.
+            Column, for its format.
 
         Returns
         -------
@@ -161,9 +161,7 @@ class ReportTable:
 
         named = f' role="region" tabindex="0" aria-label="{escape(self.title)}"' if self.title else ""
         head = "".join(cell("th", ' scope="col"', at, name) for at, name in enumerate(self.columns))
-        lines = [
-            f'<div class="wide" role="region" tabindex="0"{named}>\n<table>' if named else '<div class="wide">\n<table>'
-        ]
+        lines = [f'<div class="wide"{named}>\n<table>']
         lines += [f"<caption>{escape(self.title)}</caption>"] if self.title else []
         lines += [f"<thead><tr>{head}</tr></thead>", "<tbody>", *(f"<tr>{row(cells)}</tr>" for cells in self.rows)]
         lines += ["</tbody>\n</table>\n</div>"]

@@ -56,7 +56,7 @@ def test_repeats_must_be_positive(tmp_path):
 def test_every_different_result_is_told_once_known_or_not(tmp_path):
     told = []
     for _ in range(2):
-        options = ExperimentOptions(tmp_path, tell=told.append)
+        options = ExperimentOptions(tmp_path, report_done=told.append)
         for cell in (1, 2, 1):
             options.result({"cell": cell}, lambda: 0)
     assert told == ["1", "2", "1", "2"]

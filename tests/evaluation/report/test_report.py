@@ -35,7 +35,7 @@ def test_write_makes_valid_json_markdown_and_html(tmp_path):
     report = Report("Title", "About.", (TABLE,), ("A finding.",), (Path("folder/gains.png"),))
     markdown, html, data = report.write(tmp_path)
     assert html.read_text() == report.html()
-    record = json.loads(data.read_text(), parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    record = json.loads(data.read_text(), parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
     assert record["tables"][0]["rows"] == [["SPD", 0.12345, 3], ["none", None, None]]
     assert record["plots"] == ["gains.png"]
     text = markdown.read_text()

@@ -27,20 +27,20 @@ PAGE = Page(study_html(STUDY))
 def test_the_leaderboard_shows_every_method_with_its_figures():
     table = PAGE.table("Methods, the best first")
     assert [row[0] for row in table.rows] == [one.title for one in STUDY.outcomes]
-    at = {name: table.head.index(name) for name in ("nDCG@10", "low", "high", "AP", "less the best", "remarks")}
+    at = {name: table.head.index(name) for name in ("nDCG@10", "low", "high", "AP", "minus best", "remarks")}
     best = STUDY.outcomes[0]
     for one, row in zip(STUDY.outcomes, table.rows, strict=True):
         if one.evaluation is None:
-            assert [row[at[name]] for name in ("nDCG@10", "low", "high", "AP", "less the best")] == [""] * 5
+            assert [row[at[name]] for name in ("nDCG@10", "low", "high", "AP", "minus best")] == [""] * 5
             continue
         values, others = STUDY.values(one.name), STUDY.values(best.name)
         assert float(row[at["nDCG@10"]]) == pytest.approx(np.nanmean(values), abs=6e-5)
         assert float(row[at["AP"]]) == pytest.approx(np.nanmean(one.evaluation["AP"].values), abs=6e-5)
         assert [float(row[at["low"]]), float(row[at["high"]])] == pytest.approx([one.low, one.high], abs=6e-5)
         if one is not best:
-            assert float(row[at["less the best"]]) == pytest.approx(np.nanmean(values - others), abs=6e-5)
+            assert float(row[at["minus best"]]) == pytest.approx(np.nanmean(values - others), abs=6e-5)
     said = {row[0]: row[at["remarks"]] for row in table.rows}
-    assert said["PreferenceGP"] == "2 of 5 folds in the time given"
+    assert said["PreferenceGP"] == "2 of 5 folds within the budget"
     assert said["CoRankRLS"] == "the views have no columns in common."
     assert "simplest" in said["Mean of the columns <no labels>"]
     assert [name for name, words in said.items() if "chosen" in words] == [best.title]
@@ -51,7 +51,7 @@ def test_paired_tests_are_counted_query_by_query():
     titles = {one.title: one.name for one in STUDY.outcomes}
     assert len(table.rows) == sum(one.is_complete for one in STUDY.outcomes) - 1
     for row in table.rows:
-        first, second = (STUDY.values(titles[title]) for title in row[0].split(" less "))
+        first, second = (STUDY.values(titles[title]) for title in row[0].split(" minus "))
         differences = first - second
         assert float(row[1]) == pytest.approx(np.nanmean(differences), abs=6e-5)
         counts = [np.sum(~np.isnan(differences)), np.sum(differences > 0), np.sum(differences < 0)]
@@ -90,7 +90,7 @@ def test_bounds_are_told_with_their_assumptions():
 def test_what_was_tuned_stands_fold_by_fold():
     rows = {row[0]: row[1:] for row in PAGE.table("Tuning").rows}
     assert rows["RankRLS"][1] == "alpha 1 / 0.1 / 0.01 / 0.001 / 0.0001; loss squared"
-    assert "LightGBM as it comes" not in rows  # nothing was
+    assert "LightGBM, defaults" not in rows  # nothing was
 
 
 def test_it_can_be_repeated():
@@ -159,7 +159,7 @@ def test_parts_without_data_are_left_out():
     page = Page(study_html(unfinished_study()))
     assert page.text_of("h2") == ["The data", "Methods", "How to repeat the study"]
     assert not page.all("svg")
-    assert all("0 of 5 folds in the time given" in row[-1] for row in page.table("Methods").rows)
+    assert all("0 of 5 folds within the budget" in row[-1] for row in page.table("Methods").rows)
     assert len(page.table("Methods").rows) == len(STUDY.outcomes)
 
 

@@ -47,7 +47,7 @@ def small(monkeypatch, tmp_path):
 
 def test_a_run_compares_orders_rules_and_starts(small, tmp_path):
     told = []
-    report = run.run(ExperimentOptions(small.folder, quick=True, tell=told.append))
+    report = run.run(ExperimentOptions(small.folder, quick=True, report_done=told.append))
     atd, wss, *_ = report.tables
     assert atd.columns == ("review", RANDOM, SVM, CORANK)
     for at, name in enumerate(NAMES):

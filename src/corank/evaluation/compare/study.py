@@ -101,7 +101,7 @@ def compare(
         Time limit in seconds. Cheap methods run first, and time for the refit of the winner is reserved, as estimated
         from its folds; the refit is never stopped. The study lists what was left out.
     folder : path, optional
-        Folder for results, ``study.json`` and the winner's ``model.safetensors``; nothing is saved by default.
+        Folder for results, ``study.json`` and the winner's ``model.safetensors``; no file is written by default.
     overwrite : bool
         Whether to replace a study of other data in `folder`.
     n_jobs : int, optional

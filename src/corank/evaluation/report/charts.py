@@ -233,8 +233,8 @@ def _overlaps(box: tuple[float, ...], others: Sequence[tuple[float, ...]]) -> bo
 
 def _shortened(text: str, width: float) -> str:
     """Cut a text that is wider than `width`, with an ellipsis at the end."""
-    room = max(int(width / _LETTER), 2)
-    return text if len(text) <= room else text[: room - 1] + "…"
+    n = max(int(width / _LETTER), 2)
+    return text if len(text) <= n else text[: n - 1] + "…"
 
 
 def to_svg(figure: Any, name: str, title: str, description: str) -> str:
