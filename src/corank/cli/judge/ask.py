@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from corank.cli.judge import PAIR_STRATEGIES
-from corank.cli.options import Json
+from corank.cli.options import Force, Json, Seed
 from corank.cli.output import emit, print_json, table_fields
 from corank.errors import InputError
 
@@ -47,9 +47,9 @@ def ask(
     ] = None,
     starts: Annotated[int, typer.Option(min=1, help="Number of replays, each with another seed.")] = 5,
     questions: Annotated[int, typer.Option(min=1, help="Maximum number of questions of a replay.")] = 200,
-    seed: Annotated[int, typer.Option(min=0, help="Random seed of sides, repetitions and the first question.")] = 0,
+    seed: Seed = 0,
     as_json: Json = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    force: Force = False,
 ) -> None:
     """Rank items: compare two at a time with a key. The most informative pair is asked next."""
     if simulate is not None and export is not None:

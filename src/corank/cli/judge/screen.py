@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from corank.cli.judge import STOPPING_RULES
-from corank.cli.options import Json
+from corank.cli.options import Force, Json, Seed
 from corank.cli.output import emit, print_json, table_fields
 from corank.errors import InputError
 
@@ -42,9 +42,9 @@ def screen(
         Path | None,
         typer.Option("--output", "-o", help="Folder for report, curves and plot of a replay.", show_default=False),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
+    seed: Seed = 0,
     as_json: Json = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    force: Force = False,
 ) -> None:
     """Screen records: read the most likely one next, answer with a key, stop when nearly all are found."""
     if simulate and export is not None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from corank.cli.judge import PAIR_STRATEGIES, ROW_STRATEGIES
-from corank.cli.options import Json
+from corank.cli.options import Force, Json, ModelFile, Qid, Seed, Unscored
 from corank.cli.output import print_json
 from corank.errors import InputError
 
@@ -27,7 +27,7 @@ class SuggestionFormat(StrEnum):
 
 
 def suggest(
-    model: Annotated[Path, typer.Argument(help="Model file that `corank fit` wrote.")],
+    model: ModelFile,
     data: Annotated[
         list[Path],
         typer.Argument(help="All rows, judged or not: LETOR text, a store, Parquet or CSV; - is stdin."),
@@ -49,16 +49,16 @@ def suggest(
         str | None,
         typer.Option("--id", help="Column with the names of the rows; default docid, id or name if present."),
     ] = None,
-    unscored: Annotated[float | None, typer.Option(help="Label that marks an unjudged row, such as -1.")] = None,
+    unscored: Unscored = None,
     label: Annotated[str | None, typer.Option(help="Label column of a table; default 'label' if present.")] = None,
-    qid: Annotated[str | None, typer.Option(help="Query id column of a table; 'none' ignores query ids.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
+    qid: Qid = None,
+    seed: Seed = 0,
     format: Annotated[
         SuggestionFormat, typer.Option(help="Columns separated by blanks, or CSV with a header.")
     ] = SuggestionFormat.text,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="File to write.  [default: screen]")] = None,
     as_json: Json = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    force: Force = False,
 ) -> None:
     """Suggest what to judge next: rows as query, document and score, or pairs of rows for a preference model."""
     from corank.cli.judge.preferences import names_of
