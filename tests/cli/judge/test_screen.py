@@ -43,7 +43,7 @@ def test_a_complete_screening_by_keys(works):
     records = shown(said)
     assert len(records) == 8
     assert records[3] == records[5]  # postponed, then undone
-    assert "found 3, read 6 of 60." in said
+    assert "found 3 relevant, read 6 of 60." in said
     assert "Run the same command to continue" in said
     # a later session starts with the unanswered record and keeps the answers
     again = types(works, "", "--known", known)
@@ -138,7 +138,7 @@ def test_single_keys_on_a_terminal_of_80_columns(works):
     terminal.wait_for(b"to continue")
     terminal.close()
     text = terminal.text
-    assert "found 2, read 4 of 60" in text
+    assert "found 2 relevant, read 4 of 60" in text
     assert max(map(len, text.splitlines())) <= 80 or "answers are saved in" in text
     journal = (works.parent / "works.csv.answers" / "me.jsonl").read_text().splitlines()
     assert [re.search(r'"action": "(\w+)"', line)[1] for line in journal] == [

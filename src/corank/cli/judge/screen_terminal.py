@@ -88,7 +88,7 @@ def show_record(screening: Screening, record: int, console: Console, message: st
 
 def summary(progress: ScreeningProgress) -> str:
     """Describe the progress in a line or two."""
-    text = f"found {progress.found}, read {progress.read} of {progress.n}"
+    text = f"found {progress.found} relevant, read {progress.read} of {progress.n}"
     estimate = progress.estimate
     if estimate is not None:
         text += (

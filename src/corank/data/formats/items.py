@@ -115,26 +115,26 @@ def read_items(
     for option, wanted in (("name", name), ("judged", judged), *(("features", one) for one in features or ())):
         if wanted is not None and wanted not in columns:
             raise InputError(f"{path} has no column {wanted!r} for {option}=; {suggest_names(wanted, columns)}.")
-    called = name or usual
-    if judged is not None and judged in (called, *(features or ())):
-        what = "holds the names" if judged == called else "is a feature"
+    name_column = name or usual
+    if judged is not None and judged in (name_column, *(features or ())):
+        what = "holds the names" if judged == name_column else "is a feature"
         raise InputError(f"{path}: column {judged!r} {what}, so it cannot hold the grades; choose another column.")
-    names = [_text(row.get(called)).strip() for _, row in rows]
+    names = [_text(row.get(name_column)).strip() for _, row in rows]
     if "" in names:
         raise InputError(
-            f"{rows[names.index('')][0]}: column {called!r} is empty; fill it, or choose another column with name=."
+            f"{rows[names.index('')][0]}: column {name_column!r} is empty; fill it, or choose another with name=."
         )
-    numbers = {column: _numbers([row.get(column) for _, row in rows]) for column in columns if column != called}
-    y = np.empty(0) if judged is None else _whole(numbers.pop(judged), judged, rows)
+    numbers = {column: _numbers([row.get(column) for _, row in rows]) for column in columns if column != name_column}
+    y = np.empty(0) if judged is None else _finite(numbers.pop(judged), judged, rows)
     if features is None:
         features = [one for one, values in numbers.items() if values is not None and one.casefold() != "id"]
-    compared = [_whole(numbers.get(column), column, rows) for column in features]
-    shown = [
-        {column: text for column in columns if column not in (called, judged) and (text := _text(row.get(column)))}
+    values = [_finite(numbers.get(column), column, rows) for column in features]
+    fields = [
+        {column: text for column in columns if column not in (name_column, judged) and (text := _text(row.get(column)))}
         for _, row in rows
     ]
     try:
-        return Items(names, np.column_stack(compared) if compared else np.empty((0, 0)), shown, list(features)), y
+        return Items(names, np.column_stack(values) if values else np.empty((0, 0)), fields, list(features)), y
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
 
@@ -161,7 +161,7 @@ def _numbers(cells: list[Any]) -> Floats | None:
     return None if np.isnan(found).all() else found
 
 
-def _whole(values: Floats | None, column: str, rows: Rows) -> Floats:
+def _finite(values: Floats | None, column: str, rows: Rows) -> Floats:
     if values is None:
         raise InputError(f"{rows[0][0]}: column {column!r} does not hold numbers; choose a numeric column.")
     missing = np.flatnonzero(~np.isfinite(values))

@@ -94,8 +94,8 @@ class DecliningRate:
         most, found = self.n - read, len(finds) + known
         middle, low, high = (found / (found + _quantile(at_most, level, most)) for level in (0.5, 0.975, 0.025))
         soon = self._cumulated(min(read + 100, self.n)) / self._cumulated(read) - 1
-        expected = float(len(finds) * posterior @ soon)
-        return RecallEstimate(middle, low, high, expected, self.chance(finds, read, known, target))
+        chance = self.chance(finds, read, known, target)
+        return RecallEstimate(middle, low, high, float(len(finds) * posterior @ soon), chance)
 
     def chance(self, finds: Sequence[int], read: int, known: int, target: float) -> float:
         """Return the probability that the target is reached; 0 with fewer than `LEAST_FOUND` finds."""
@@ -143,9 +143,6 @@ class DecliningRate:
         b, c = self._grid
         falling = np.exp(-b[:, None] * (places / self.n) ** c[:, None]) / self._table[1][:, -1:]
         return np.log(np.maximum((1 - self.background) * falling + self.background / self.n, 1e-300))
-
-
-SLOPES = np.r_[0.0, np.geomspace(0.5, 200, 40)]
 
 
 @dataclass(frozen=True)
@@ -217,7 +214,7 @@ class StoppingRule(ABC):
 
     @cached_property
     def _careful(self) -> DecliningRate:
-        return DecliningRate(max(self.n, 1), (0.3, 0.5, 0.7, 1.0), SLOPES, 0.02)
+        return DecliningRate(max(self.n, 1), (0.3, 0.5, 0.7, 1.0), np.r_[0.0, np.geomspace(0.5, 200, 40)], 0.02)
 
 
 class DeclineRule(StoppingRule):
@@ -261,9 +258,7 @@ class SampleRule(PoissonRule):
     needs_sample = True
 
 
-STOPPING_RULES: dict[str, type[StoppingRule]] = {
-    "decline": DeclineRule, "poisson": PoissonRule, "sample": SampleRule,
-}  # fmt: skip
+STOPPING_RULES: dict[str, type[StoppingRule]] = {"decline": DeclineRule, "poisson": PoissonRule, "sample": SampleRule}
 """Stopping rules by name."""
 
 
