@@ -1,4 +1,4 @@
-"""Verdicts on forces whose nature is known on paper, and costs that are rebuilt."""
+"""check_lambda on λ whose properties are known, and rebuilt costs."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ import pytest
 from corank import check_lambda, potential
 from corank.errors import InputError
 from corank.lambdarank import Lambda, plot_lambda
-from corank.lambdarank.field import Field
+from corank.lambdarank.field import LambdaField
 
 Y = [2, 1, 0, 2]
 
 
 def rotating(scores, labels):
-    """A whirl: λ = (−s_2, s_1, 0, ...), of which no cost is the slope."""
-    forces = np.zeros(len(scores))
-    forces[0], forces[1] = -scores[1], scores[0]
-    return forces
+    """A rotation: λ = (−s_2, s_1, 0, ...), the gradient of no cost."""
+    lambdas = np.zeros(len(scores))
+    lambdas[0], lambdas[1] = -scores[1], scores[0]
+    return lambdas
 
 
 def saddle(scores, labels):
-    """Slopes of −(s_1² − s_2²)/2."""
-    forces = np.zeros(len(scores))
-    forces[0], forces[1] = scores[0], -scores[1]
-    return forces
+    """Gradient of −(s_1² − s_2²)/2, negated."""
+    lambdas = np.zeros(len(scores))
+    lambdas[0], lambdas[1] = scores[0], -scores[1]
+    return lambdas
 
 
 @pytest.mark.thin(5)
 @pytest.mark.parametrize(
-    ("forces", "conservative", "convex"),
+    ("lambdas", "conservative", "convex"),
     [
         ("ranknet", True, True), ("margin", True, True), ("margin(0.5)", True, True), ("margin(2)", True, False),
         ("ndcg", False, False), ("map", False, False), ("wta", True, False), ("regression", True, True),
@@ -37,10 +37,10 @@ def saddle(scores, labels):
         ("wta + 2*spring", True, True),
     ],
 )  # fmt: skip
-def test_verdicts(forces, conservative, convex):
-    verdict = check_lambda(forces, Y, n_points=20)
-    assert (verdict.conservative, verdict.convex) == (conservative, convex), str(verdict)
-    assert str(verdict).startswith(f"{verdict.name}: {'a cost exists' if conservative else 'no cost has these slopes'}")
+def test_results_are_those_on_paper(lambdas, conservative, convex):
+    result = check_lambda(lambdas, Y, n_points=20)
+    assert (result.conservative, result.convex) == (conservative, convex), str(result)
+    assert str(result).startswith(f"{result.name}: {'a cost exists' if conservative else 'no cost has this gradient'}")
 
 
 def test_evidence_can_be_looked_up():
@@ -59,16 +59,16 @@ def test_evidence_can_be_looked_up():
     e = np.eye(4)[a] - np.eye(4)[b]
     jump = Lambda.of("ndcg")(s + 1e-7 * e, Y) - Lambda.of("ndcg")(s - 1e-7 * e, Y)
     others = np.delete(jump, [a, b])
-    assert np.abs(others).max() > 1e-3  # rows that did not move are pulled otherwise
+    assert np.abs(others).max() > 1e-3  # λ of other rows changes too
 
 
-def test_forces_of_any_size_have_smooth_points():
-    """Rounding errors of differences grow with the forces, and are no kinks."""
-    field = Field.of(lambda scores, labels: 1e6 * Lambda.of("ranknet")(scores, labels), Y, 4)
+def test_lambdas_of_any_size_have_smooth_points():
+    """Rounding errors of differences grow with λ, and are not kinks."""
+    field = LambdaField.of(lambda scores, labels: 1e6 * Lambda.of("ranknet")(scores, labels), Y, 4)
     points = list(field.smooth_points(5, np.random.default_rng(0)))
     assert len(points) == 5
     for scores, jacobian in points:
-        plain = Field.of("ranknet", Y, 4).jacobian(scores)
+        plain = LambdaField.of("ranknet", Y, 4).jacobian(scores)
         np.testing.assert_allclose(jacobian, 1e6 * plain, rtol=1e-5, atol=1e-2)
 
 
@@ -85,12 +85,12 @@ def test_jumps_and_kinks_are_found():
     assert smooth.jumps == smooth.kinks == ()
 
 
-def test_total_force_shifts_and_scales():
+def test_sums_shifts_and_scales():
     ranknet, spring = check_lambda("ranknet", Y, n_points=10), check_lambda("spring", Y, n_points=10)
-    assert ranknet.total_force < 1e-12
+    assert ranknet.total < 1e-12
     assert ranknet.shift < 1e-12
-    assert spring.total_force > 0.1
-    assert spring.scaling == "doubles the forces"
+    assert spring.total > 0.1
+    assert spring.scaling == "doubles λ"
     by_order = check_lambda(lambda s, y: np.argsort(np.argsort(-s)) * 1.0, Y, n_points=5)
     assert by_order.scaling.startswith("changes nothing")
 
@@ -106,9 +106,9 @@ def test_a_given_jacobian_is_used():
     assert len(asked) >= 5
 
 
-@pytest.mark.parametrize("forces", ["ranknet", "margin", "margin(0.5)", "margin(2)", "wta", "regression", saddle])
-def test_a_rebuilt_cost_has_the_forces_for_slopes(forces):
-    cost = potential(forces, Y, n_points=3)
+@pytest.mark.parametrize("lambdas", ["ranknet", "margin", "margin(0.5)", "margin(2)", "wta", "regression", saddle])
+def test_the_gradient_of_a_rebuilt_cost_is_lambda(lambdas):
+    cost = potential(lambdas, Y, n_points=3)
     assert cost.error < 1e-5
     assert cost.path_error < 1e-5
     assert cost(np.zeros(4)) == 0.0
@@ -125,16 +125,16 @@ def test_rebuilt_costs_are_those_on_paper():
             assert cost(s) == pytest.approx(paper, abs=1e-10)
 
 
-def test_what_has_no_cost_is_told():
-    with pytest.raises(InputError, match=r"'rotating' has no cost: slopes of .* see check_lambda"):
+def test_lambdas_without_a_cost_are_refused():
+    with pytest.raises(InputError, match=r"'rotating' has no cost: the gradient of .* see check_lambda"):
         potential(rotating, Y, n_points=2)
     # slopes in every order of the rows, but of another cost in each
-    with pytest.raises(InputError, match="'ndcg' has no cost: falls of"):
+    with pytest.raises(InputError, match="'ndcg' has no cost: the decrease along paths of"):
         potential("ndcg", Y, n_points=5)
 
 
-def test_work_is_what_is_known():
-    field = Field.of("spring", [0, 1, 2], 0)
+def test_work_in_a_quadratic_field():
+    field = LambdaField.of("spring", [0, 1, 2], 0)
     a, b = np.array([1.0, 2, 0]), np.array([0.0, -1, 3])
     assert field.work(a, b) == pytest.approx(0.5 * (a @ a - b @ b), abs=1e-12)
 
@@ -152,7 +152,7 @@ def test_bad_questions():
     with pytest.raises(InputError, match="n is 1; pass a whole number of at least 2"):
         check_lambda("ranknet", n=1)
     rng = np.random.default_rng(0)
-    with pytest.raises(InputError, match="has a kink wherever it was looked at"):
+    with pytest.raises(InputError, match="has a kink at every point"):
         check_lambda(lambda s, y: rng.normal(size=len(s)), Y, n_points=2)
 
 

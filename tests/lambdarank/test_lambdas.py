@@ -11,7 +11,7 @@ import pytest
 from corank.data.problem.ranking import RankingData
 from corank.data.problem.synthetic import make_ranking
 from corank.errors import InputError
-from corank.lambdarank import KINDS, Lambda
+from corank.lambdarank import LAMBDAS, Lambda
 from corank.lambdarank.lists import Lists
 from corank.metrics import average_precision, expected_reciprocal_rank, ndcg, reciprocal_rank
 
@@ -33,17 +33,17 @@ def logistic(x):
 
 def by_swapping(measure, s, y, counted=lambda y: y):
     """Forces and curvatures with every swap carried out."""
-    n, forces, curvatures = len(s), np.zeros(len(s)), np.zeros(len(s))
+    n, lambdas, curvatures = len(s), np.zeros(len(s)), np.zeros(len(s))
     for i in range(n):
         for j in range(n):
             if counted(y)[i] > counted(y)[j]:
                 swapped = s.copy()
                 swapped[[i, j]] = s[[j, i]]
                 change, rho = abs(measure(y, swapped) - measure(y, s)), logistic(s[i] - s[j])
-                forces[i] += change * rho
-                forces[j] -= change * rho
+                lambdas[i] += change * rho
+                lambdas[j] -= change * rho
                 curvatures[[i, j]] += change * rho * (1 - rho)
-    return forces, curvatures
+    return lambdas, curvatures
 
 
 def counted(name):
@@ -54,12 +54,12 @@ def counted(name):
 
 @pytest.mark.parametrize("name", MEASURES)
 @pytest.mark.parametrize("seed", range(4))
-def test_a_pair_is_pulled_by_what_its_swap_changes(name, seed):
+def test_lambdas_of_a_pair_are_the_change_of_its_swap(name, seed):
     rng = np.random.default_rng(seed)
     s, y = 2.0 * rng.normal(size=7), rng.permutation([0.0, 0, 0, 1, 2, 2, 3])
-    forces, curvatures = by_swapping(MEASURES[name], s, y, counted(name))
-    found = Lambda.of(name).pulls(s, y)
-    np.testing.assert_allclose(found[0], forces, atol=1e-12)
+    lambdas, curvatures = by_swapping(MEASURES[name], s, y, counted(name))
+    found = Lambda.of(name).with_curvatures(s, y)
+    np.testing.assert_allclose(found[0], lambdas, atol=1e-12)
     np.testing.assert_allclose(found[1], curvatures, atol=1e-12)
 
 
@@ -95,7 +95,7 @@ COSTS = {
 
 
 @pytest.mark.parametrize("name", COSTS)
-def test_forces_are_slopes_of_the_cost_where_there_is_one(name):
+def test_lambdas_are_gradients_of_the_cost_if_there_is_one(name):
     for _ in range(5):
         s, y = 1.5 * RNG.normal(size=6), RNG.permutation([0.0, 0, 1, 1, 2, 2])
         h = 1e-6 * np.eye(6)
@@ -103,29 +103,29 @@ def test_forces_are_slopes_of_the_cost_where_there_is_one(name):
         np.testing.assert_allclose(Lambda.of(name)(s, y), slopes, rtol=1e-6, atol=1e-7)
 
 
-def test_curvatures_are_slopes_of_the_forces():
+def test_curvatures_are_derivatives_of_lambdas():
     s, y = RNG.normal(size=6), RNG.permutation([0.0, 0, 1, 1, 2, 2])
     for name in ("ranknet", "ndcg", "map", "err", "regression", "spring"):
-        forces, curvatures = Lambda.of(name), Lambda.of(name).pulls(s, y)[1]
+        lambdas, curvatures = Lambda.of(name), Lambda.of(name).with_curvatures(s, y)[1]
         h = 1e-6 * np.eye(6)
-        slopes = [(forces(s - e, y)[i] - forces(s + e, y)[i]) / 2e-6 for i, e in enumerate(h)]
+        slopes = [(lambdas(s - e, y)[i] - lambdas(s + e, y)[i]) / 2e-6 for i, e in enumerate(h)]
         np.testing.assert_allclose(curvatures, slopes, rtol=1e-6, atol=1e-8)
     # a bound where the cost is not convex
     h = 1e-6 * np.eye(6)
     slopes = [(Lambda.of("wta")(s - e, y)[i] - Lambda.of("wta")(s + e, y)[i]) / 2e-6 for i, e in enumerate(h)]
-    assert (Lambda.of("wta").pulls(s, y)[1] >= np.array(slopes) - 1e-8).all()
+    assert (Lambda.of("wta").with_curvatures(s, y)[1] >= np.array(slopes) - 1e-8).all()
 
 
 def test_scores_far_apart_lose_nothing():
     y = np.array([0.0, 1, 2, 0])
     near, far = np.array([0.0, -1, -2, -0.5]), np.array([0.0, -1, -2, -900.0])
     for name in ("ranknet", "ndcg"):
-        forces, curvatures = Lambda.of(name).pulls(far, y)
+        lambdas, curvatures = Lambda.of(name).with_curvatures(far, y)
         if name == "ranknet":
             expected = Lambda.of(name)(near[:3], y[:3])
-            np.testing.assert_allclose(forces[:3], expected, rtol=1e-12)
+            np.testing.assert_allclose(lambdas[:3], expected, rtol=1e-12)
         else:
-            np.testing.assert_allclose(forces, by_swapping(MEASURES[name], far, y)[0], atol=1e-12)
+            np.testing.assert_allclose(lambdas, by_swapping(MEASURES[name], far, y)[0], atol=1e-12)
         assert np.isfinite(curvatures).all()
     assert Lambda.of("ranknet")([-1000.0, 1000.0], [1, 0]).tolist() == [1.0, -1.0]
     assert np.isfinite(Lambda.of("wta")([-1000.0, 1000.0], [1, 0])).all()
@@ -134,26 +134,26 @@ def test_scores_far_apart_lose_nothing():
 def test_ties_of_ndcg_take_every_order():
     s, y = np.array([0.5, 0.2, 0.2, 0.2, -1.0, -1.0]), np.array([0.0, 2, 1, 0, 1, 0])
     for name in ("ndcg", "ndcg@3"):
-        n_orders, forces = 0, np.zeros(6)
+        n_orders, lambdas = 0, np.zeros(6)
         for tie in permutations([1, 2, 3]):
             for end in permutations([4, 5]):
                 apart = s.copy()
                 apart[[0, *tie, *end]] -= 1e-9 * np.arange(6)
-                forces += by_swapping(MEASURES[name], apart, y)[0]
+                lambdas += by_swapping(MEASURES[name], apart, y)[0]
                 n_orders += 1
-        np.testing.assert_allclose(Lambda.of(name)(s, y), forces / n_orders, atol=1e-8)
+        np.testing.assert_allclose(Lambda.of(name)(s, y), lambdas / n_orders, atol=1e-8)
 
 
-@pytest.mark.parametrize("name", [*KINDS, "ndcg@2"])
-def test_rows_that_nothing_tells_apart_are_pulled_alike(name):
+@pytest.mark.parametrize("name", [*LAMBDAS, "ndcg@2"])
+def test_equal_rows_have_equal_lambdas(name):
     y = np.array([0.0, 1, 0, 1, 2, 0, 1])
-    forces, curvatures = Lambda.of(name).pulls(np.zeros(7), y)
-    for found in (forces, curvatures):
+    lambdas, curvatures = Lambda.of(name).with_curvatures(np.zeros(7), y)
+    for found in (lambdas, curvatures):
         for grade in (0, 1):
             np.testing.assert_allclose(found[y == grade], found[y == grade][0], rtol=1e-12)
-    assert forces[y == 2] >= forces[y == 0][0]
+    assert lambdas[y == 2] >= lambdas[y == 0][0]
     shuffled = RNG.permutation(7)
-    np.testing.assert_allclose(Lambda.of(name)(np.zeros(7), y[shuffled]), forces[shuffled], rtol=1e-12)
+    np.testing.assert_allclose(Lambda.of(name)(np.zeros(7), y[shuffled]), lambdas[shuffled], rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["ranknet", "margin(0.5)", "ndcg", "ndcg@4", "wta", "regression", "spring"])
@@ -162,28 +162,28 @@ def test_weight_two_is_the_row_twice(name):
     s[3] = s[4]
     rows = np.repeat(np.arange(6), w)
     lists = Lists(np.arange(6), np.array([0, 6]), y, w.astype(float))
-    twice = Lambda.of(name).total(Lists.of_query(y[rows]), s[rows])
-    for found, expected in zip(Lambda.of(name).total(lists, s), twice, strict=True):
+    twice = Lambda.of(name).of_lists(Lists.of_query(y[rows]), s[rows])
+    for found, expected in zip(Lambda.of(name).of_lists(lists, s), twice, strict=True):
         np.testing.assert_allclose(found, np.bincount(rows, expected), atol=1e-12)
 
 
 def test_light_rows_still_take_a_place():
     s, y = RNG.normal(size=5), np.array([0.0, 1, 2, 0, 1])
     light = Lists(np.arange(5), np.array([0, 5]), y, np.full(5, 0.1))
-    np.testing.assert_allclose(Lambda.of("ndcg").total(light, s)[0], 0.01 * Lambda.of("ndcg")(s, y), rtol=1e-12)
+    np.testing.assert_allclose(Lambda.of("ndcg").of_lists(light, s)[0], 0.01 * Lambda.of("ndcg")(s, y), rtol=1e-12)
 
 
 def test_queries_are_apart_and_threads_change_nothing():
     problem = make_ranking(30, (1, 9), random_state=0)
     lists = Lists.of(RankingData.of(problem.X, problem.y, problem.qid))
     s = RNG.normal(size=len(problem.y))[lists.rows]
-    for name in KINDS:
-        forces = Lambda.of(name).for_grades(lists.labels)
-        total = forces.total(lists, s)
-        np.testing.assert_array_equal(forces.total(lists, s, n_jobs=2), total)
+    for name in LAMBDAS:
+        lambdas = Lambda.of(name).for_grades(lists.labels)
+        total = lambdas.of_lists(lists, s)
+        np.testing.assert_array_equal(lambdas.of_lists(lists, s, n_jobs=2), total)
         for q in range(lists.n_queries):
             rows = slice(lists.starts[q], lists.starts[q + 1])
-            np.testing.assert_allclose(total[:, rows], forces.pulls(s[rows], lists.labels[rows]), atol=1e-13)
+            np.testing.assert_allclose(total[:, rows], lambdas.with_curvatures(s[rows], lists.labels[rows]), atol=1e-13)
 
 
 def test_preferences_are_pairs():
@@ -195,11 +195,11 @@ def test_preferences_are_pairs():
     s = RNG.normal(size=len(y))
     for name in ("ranknet", "margin"):
         one, other = np.zeros((2, len(y))), np.zeros((2, len(y)))
-        one[:, graded.rows] = Lambda.of(name).total(graded, s[graded.rows])
-        other[:, given.rows] = Lambda.of(name).total(given, s[given.rows])
+        one[:, graded.rows] = Lambda.of(name).of_lists(graded, s[graded.rows])
+        other[:, given.rows] = Lambda.of(name).of_lists(given, s[given.rows])
         np.testing.assert_allclose(one, other, atol=1e-12)
         part, positions = given.select(np.array([3, 0]))
-        found = Lambda.of(name).total(part, s[part.rows])
+        found = Lambda.of(name).of_lists(part, s[part.rows])
         np.testing.assert_allclose(found, other[:, given.rows][:, positions], atol=1e-12)
 
 
@@ -210,9 +210,11 @@ def test_functions_of_the_users_own():
     compiled = numba.njit(lambda scores, labels: (labels - labels.mean(), np.ones(len(labels))))
     s, y = RNG.normal(size=4), np.array([0.0, 1, 3, 0])
     np.testing.assert_array_equal(Lambda.of(plain)(s, y), y - 1.0)
-    np.testing.assert_array_equal(Lambda.of(plain).pulls(s, y)[1], abs(y - 1.0))
-    np.testing.assert_array_equal(Lambda.of(compiled).pulls(s, y)[1], np.ones(4))
-    np.testing.assert_array_equal(Lambda.of(numba.njit(plain)).pulls(s, y), Lambda.of(plain).pulls(s, y))
+    np.testing.assert_array_equal(Lambda.of(plain).with_curvatures(s, y)[1], abs(y - 1.0))
+    np.testing.assert_array_equal(Lambda.of(compiled).with_curvatures(s, y)[1], np.ones(4))
+    np.testing.assert_array_equal(
+        Lambda.of(numba.njit(plain)).with_curvatures(s, y), Lambda.of(plain).with_curvatures(s, y)
+    )
     both = Lambda.of("ranknet") + 2.0 * Lambda.of(plain)
     np.testing.assert_allclose(both(s, y), Lambda.of("ranknet")(s, y) + 2 * (y - 1.0))
     named = Lambda.of("numpy:subtract")
@@ -222,22 +224,22 @@ def test_functions_of_the_users_own():
 @pytest.mark.parametrize(
     ("bad", "sentence"),
     [
-        ("ndgc", r"'ndgc' holds no known λ 'ndgc'; did you mean 'ndcg'\? Choose one of ranknet"),
-        ("ndcg + ", r"holds no known λ ''"),
+        ("ndgc", r"'ndgc' has the unknown λ 'ndgc'; did you mean 'ndcg'\? Choose one of ranknet"),
+        ("ndcg + ", r"has the unknown λ ''"),
         ("map@3", "only 'ndcg@k' has one"),
-        ("ndcg@0", "only 'ndcg@k' has one, k from 1 on"),
+        ("ndcg@0", "only 'ndcg@k' has one, with k of at least 1"),
         ("margin(delta=-1)", "has delta=-1.0; pass a number above 0"),
-        ("margin(rel=1)", "parameter 'rel', which margin does not know; it takes delta"),
+        ("margin(rel=1)", "parameter 'rel', which margin does not have; it takes delta"),
         ("ranknet(2)", "has a parameter, but ranknet takes none"),
         ("0*ranknet", "has the weight 0.0; pass a number above 0"),
-        ("x*ranknet", "no number where one is due"),
-        (3, "forces is 3; pass a name such as 'ndcg@10'"),
+        ("x*ranknet", "weight or parameter is not a number"),
+        (3, "lambdas is 3; pass a name such as 'ndcg@10'"),
         ("numpy:nothing", "cannot be imported .* name it as module:function"),
-        ("no_such_module:forces", "cannot be imported"),
+        ("no_such_module:lambdas", "cannot be imported"),
         ("numpy:pi", "is a float; name a function"),
     ],
 )
-def test_what_is_no_lambda_gets_one_sentence(bad, sentence):
+def test_unknown_lambdas_are_refused(bad, sentence):
     with pytest.raises(InputError, match=sentence):
         Lambda.of(bad)([0.0, 1.0], [0, 1])
 

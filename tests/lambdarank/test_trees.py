@@ -1,4 +1,4 @@
-"""Trees: LightGBM's own forces as a rival, its text in our file, and texts that were tampered with."""
+"""Trees: LightGBM's own lambdas as a rival, its text in our file, and texts that were tampered with."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ import pytest
 import corank
 from corank import LambdaRank, make_ranking
 from corank.errors import InputError, UsageWarning
-from corank.lambdarank.trees import DEFAULTS, require_trees
+from corank.lambdarank.trees import DEFAULTS, check_trees
 
 PROBLEM = make_ranking(60, 12, random_state=0)
 X, Y, QID = PROBLEM.X, PROBLEM.y, PROBLEM.qid
 
 
 def test_trees_are_newton_steps_of_lightgbm():
-    """One tree with our forces and LightGBM's regression on a target that asks for the same leaves."""
-    forces = lambda scores, labels: (labels - labels.mean() - scores, np.ones(len(labels)))  # noqa: E731
+    """One tree with our lambdas and LightGBM's regression on a target that asks for the same leaves."""
+    lambdas = lambda scores, labels: (labels - labels.mean() - scores, np.ones(len(labels)))  # noqa: E731
     params = {"num_leaves": 6, "lambda_l2": 0.0, "feature_fraction": 1.0, "min_sum_hessian_in_leaf": 5.0}
-    model = LambdaRank(forces, "trees", n_steps=30, eta0=0.3, tree_params=params).fit(X, Y, qid=QID)
+    model = LambdaRank(lambdas, "trees", n_steps=30, eta0=0.3, tree_params=params).fit(X, Y, qid=QID)
     target = Y - (np.bincount(QID, Y) / np.bincount(QID))[QID]
     data = lightgbm.Dataset(X, target, params={"min_data_in_bin": 1})
     theirs = lightgbm.train(
@@ -31,7 +31,7 @@ def test_trees_are_newton_steps_of_lightgbm():
     np.testing.assert_allclose(model.predict(X), theirs.predict(X), rtol=1e-5, atol=1e-6)
 
 
-def test_the_forces_of_lightgbm_grow_as_good_trees():
+def test_the_lambdas_of_lightgbm_grow_as_good_trees():
     problem = make_ranking(160, 12, random_state=1)
     is_test = problem.qid >= 80
     one, other = (problem.X[~is_test], problem.y[~is_test], problem.qid[~is_test]), problem.X[is_test]
@@ -56,7 +56,7 @@ def test_the_text_is_lightgbms(tmp_path):
 
 def test_texts_that_lead_astray_are_refused(tmp_path):
     model = LambdaRank("ndcg", "trees", n_steps=3, random_state=0).fit(X, Y, qid=QID)
-    require_trees(model.trees_, 20)
+    check_trees(model.trees_, 20)
     text = model.trees_
     lines = {line.split("=")[0]: line for line in text.split("\nTree=")[1].splitlines() if "=" in line}
 
@@ -77,7 +77,7 @@ def test_texts_that_lead_astray_are_refused(tmp_path):
     ]
     for forged in bad:
         with pytest.raises((InputError, ValueError, KeyError)):
-            require_trees(forged, 20)
+            check_trees(forged, 20)
         model.trees_ = forged
         corank.save(model, tmp_path / "forged.safetensors", overwrite=True)
         with pytest.raises(InputError, match="whose parts do not fit together"):
@@ -103,7 +103,7 @@ def test_a_missing_extra_is_named(monkeypatch):
         LambdaRank("ndcg", "trees").fit(X, Y, qid=QID)
 
 
-def test_forces_that_all_pull_up_still_grow_trees():
+def test_lambdas_of_one_sign_still_grow_trees():
     made = make_ranking(30, 10, random_state=0)
     for own in (lambda s, y: y - s, lambda s, y: (y - y.mean(), -np.ones(len(s)))):
         model = LambdaRank(own, "trees", n_steps=20, random_state=0).fit(made.X, made.y, qid=made.qid)

@@ -15,7 +15,13 @@ if TYPE_CHECKING:
 
 
 def check_lambda(
-    forces: Annotated[str, typer.Argument(help="Built-in λ, such as ndcg@10, or your own function, module:function.")],
+    lambdas: Annotated[
+        str,
+        typer.Argument(
+            help="Gradients: ranknet, margin, ndcg, map, mrr, err, wta, regression, spring, a weighted sum of them, or "
+            "your own function, module:function."
+        ),
+    ],
     labels: Annotated[
         str | None, typer.Option(help="Grades of the query to check, such as 2,1,0.", metavar="GRADES")
     ] = None,
@@ -39,9 +45,9 @@ def check_lambda(
     except ValueError:
         raise InputError(f"--labels is {labels!r}; write grades separated by commas, such as 2,1,0.") from None
     add_working_directory()
-    result = check(forces, grades, n_points=points, random_state=seed)
+    result = check(lambdas, grades, n_points=points, random_state=seed)
     if plot is not None:
-        plot_lambda(forces, plot, overwrite=force)
+        plot_lambda(lambdas, plot, overwrite=force)
     written = "" if plot is None else f"\nwrote {plot}"
     emit(as_json, "check-lambda", {"check": result, "plot": plot}, f"{result}{written}")
 

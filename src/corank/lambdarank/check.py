@@ -1,77 +1,78 @@
 """
-check_lambda: is there a cost that these forces are slopes of, and is it convex?
+check_lambda: do LambdaRank gradients derive from a cost function, and is it convex? plot_lambda: plot them.
 
-By the lemma of Poincaré there is one exactly where J_ij = ∂λ_i/∂s_j is symmetric everywhere and, where forces jump,
-they jump across the place only, not along it. It is convex where −J is positive semidefinite and no force rises in a
-jump. (The paper, which speaks of the slopes of the cost itself, has J there.) What is found is evidence: at the scores
-that were looked at.
+By the lemma of Poincaré a cost exists if and only if J_ij = ∂λ_i/∂s_j is symmetric everywhere and λ jumps only across a
+surface, not along it. The cost is convex if −J is positive semidefinite and no λ rises in a jump. (The paper, which
+uses the gradient of the cost itself, has J there.) The result is numerical evidence at the scores that were tried.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from corank.lambdarank.field import Break, Field
+from corank.data.durable.atomic import atomic_file
+from corank.errors import import_extra
+from corank.lambdarank.field import Discontinuity, LambdaField
 from corank.parameters import check_values, rng_of, seed, whole
 
 Floats = NDArray[np.float64]
 
-# what is taken for zero, as a share of the size of the forces
+# treated as zero, relative to the size of λ
 _ZERO = 1e-5
-# lines that are searched for jumps and kinks, and ways around that are walked
+# lines that are searched for jumps and kinks, closed paths that are integrated, and points at each tie
 _LINES, _LOOPS, _AT_TIES = 12, 5, 3
 
 
 @dataclass(frozen=True, eq=False)
-class Verdict:
+class LambdaCheck:
     """
-    What `check_lambda` found; printed, it is a page that says so.
+    Result of `check_lambda`; print it for a report.
 
     Attributes
     ----------
     name : str
-        The forces.
+        The λ.
     labels : array
-        Grades of the query that was looked at.
+        Grades of the query.
     n_points : int
-        Scores at which the Jacobian was taken.
+        Number of scores at which the Jacobian was computed.
     conservative : bool
-        Whether nothing speaks against a cost.
+        Whether a cost exists, as far as the evidence goes.
     convex : bool
-        Whether nothing speaks against a convex cost.
+        Whether the cost is convex, as far as the evidence goes.
     asymmetry : float
-        Largest |J_ij − J_ji|, as a share of the largest |J_ij|.
+        Largest |J_ij − J_ji|, relative to the largest |J_ij|.
     asymmetric_pair, asymmetric_at : (int, int), array
-        Rows and scores that show it.
+        Rows and scores of this difference.
     sideways : float
-        Largest jump along a tie, not across it, as a share of the size of the forces.
+        Largest jump along a tie, not across it, relative to the size of λ.
     sideways_pair, sideways_at : (int, int), array
-        Rows that are tied and the scores that show it.
+        Tied rows and scores of this jump.
     circulation : float
-        Largest |∮ λ·ds| around a triangle, as a share of its length times the size of the forces: the work that a
-        conservative field returns.
+        Largest |∮ λ·ds| around a triangle, relative to its length times the size of λ: zero for a conservative field.
     eigenvalue : float
-        Largest eigenvalue of (J + Jᵀ)/2, above zero where no cost is convex.
+        Largest eigenvalue of (J + Jᵀ)/2, positive if no cost is convex.
     eigenvalue_at : array
-        Scores that show it.
+        Scores of this eigenvalue.
     rising : float
-        Largest rise of a force in the direction in which a jump is crossed, as a share of the size of the forces.
+        Largest rise of λ in the direction in which a jump is crossed, relative to the size of λ.
     jumps, kinks : tuples of str
-        Where forces jump or have a kink, in words.
-    total_force : float
-        Largest |Σ_i λ_i|, as a share of the largest force: zero where a query as a whole is not pulled.
+        Where λ jumps or has a kink, in words.
+    total : float
+        Largest |Σ_i λ_i|, relative to the largest λ: zero if the mean score of a query is not moved.
     shift : float
-        Largest change of a force when a constant is added to all scores, as such a share.
+        Largest change of λ when a constant is added to all scores, relative to the largest λ.
     scaling : str
-        What doubling all scores does to the forces.
+        The effect of doubling all scores.
     spring : float
-        The least α that makes −J of ``λ + α*spring`` positive semidefinite at the scores looked at; infinite where a
-        force rises in a jump.
+        The least α that makes −J of ``λ + α*spring`` positive semidefinite at the scores tried; infinite if λ rises in
+        a jump.
     """
 
     name: str
@@ -91,7 +92,7 @@ class Verdict:
     rising: float
     jumps: tuple[str, ...]
     kinks: tuple[str, ...]
-    total_force: float
+    total: float
     shift: float
     scaling: str
     spring: float
@@ -103,77 +104,77 @@ class Verdict:
         def at(scores: Floats) -> str:
             return "s = (" + ", ".join(f"{s:.3g}" for s in scores) + ")"
 
-        cost = "a cost exists" if self.conservative else "no cost has these slopes"
-        shape = "convex" if self.convex else "not convex" if self.conservative else "there is none to be convex"
-        whole = "zero" if self.total_force <= _ZERO else f"up to {self.total_force:.2g} of the largest"
-        shifted = "changes nothing" if self.shift <= _ZERO else f"changes forces by {self.shift:.2g} of them"
+        cost = "a cost exists" if self.conservative else "no cost has this gradient"
+        shape = "; convex" if self.convex else "; not convex" if self.conservative else ""
+        total = "zero" if self.total <= _ZERO else f"up to {self.total:.2g} of the largest λ"
+        shifted = "changes nothing" if self.shift <= _ZERO else f"changes λ by {self.shift:.2g} of the largest"
         lines = [
-            f"{self.name}: {cost}; {shape}.",
-            f"  looked at {self.n_points} scores of a query with grades ({', '.join(f'{y:g}' for y in self.labels)})",
-            f"  symmetry of ∂λ_i/∂s_j   worst difference {self.asymmetry:.2g} of the largest entry"
+            f"{self.name}: {cost}{shape}.",
+            f"  tried {self.n_points} scores of a query with grades ({', '.join(f'{y:g}' for y in self.labels)})",
+            f"  symmetry of ∂λ_i/∂s_j   largest difference {self.asymmetry:.2g} of the largest entry"
             + (f", {rows(self.asymmetric_pair)}, {at(self.asymmetric_at)}" if self.asymmetry > _ZERO else ""),
-            f"  jumps along ties        worst {self.sideways:.2g} of the forces"
-            + (f", where {rows(self.sideways_pair)} meet, {at(self.sideways_at)}" if self.sideways > _ZERO else ""),
-            f"  work around triangles   worst {self.circulation:.2g} of length times force",
+            f"  jumps along ties        largest {self.sideways:.2g} of λ"
+            + (f", {rows(self.sideways_pair)} tied, {at(self.sideways_at)}" if self.sideways > _ZERO else ""),
+            f"  work around triangles   largest {self.circulation:.2g} of length times λ",
             f"  largest eigenvalue      {self.eigenvalue:.2g}"
             + (f", {at(self.eigenvalue_at)}" if self.eigenvalue > _ZERO else ""),
-            f"  forces that rise in a jump  {self.rising:.2g} of the forces",
+            f"  rise of λ in a jump     {self.rising:.2g} of λ",
             f"  jumps                   {'; '.join(self.jumps) or 'none found'}",
             f"  kinks                   {'; '.join(self.kinks) or 'none found'}",
-            f"  total force             {whole}",
+            f"  sum of λ                {total}",
             f"  a constant added        {shifted}",
             f"  scores doubled          {self.scaling}",
         ]
         if self.eigenvalue > _ZERO and np.isfinite(self.spring):
-            lines.append(f"  '{self.name} + {self.spring:.2g}*spring' has no such eigenvalue at these scores")
+            lines.append(f"  '{self.name} + {self.spring:.2g}*spring' has no positive eigenvalue at these scores")
         return "\n".join(lines)
 
 
 def check_lambda(
-    forces: Any,
+    lambdas: Any,
     labels: ArrayLike | None = None,
     *,
     n: int = 6,
     n_points: int = 100,
     jacobian: Callable[[Floats, Floats], Any] | None = None,
     random_state: Any = 0,
-) -> Verdict:
+) -> LambdaCheck:
     """
-    Look for evidence against a cost with these slopes, and against its being convex.
+    Check numerically whether λ is the gradient of a cost function, and whether the cost is convex.
 
     Parameters
     ----------
-    forces : str, Lambda or callable
-        As `LambdaRank` takes them.
+    lambdas : str, Lambda or callable
+        λ as in `LambdaRank`.
     labels : array-like, optional
-        Grades of the query to look at; by default `n` rows of grades 0, 1, 2, 0, ...
+        Grades of a query; by default `n` rows of grades 0, 1, 2, 0, ...
     n : int
-        Rows of the query, where no labels are given.
+        Rows of the query, if no labels are given.
     n_points : int
-        Scores to look at, drawn from a normal law.
+        Number of scores to try, drawn from a normal distribution.
     jacobian : callable, optional
         Takes scores and grades and returns ∂λ_i/∂s_j; by default finite differences, away from kinks.
     random_state : int, RandomState or None
-        Seed of the scores.
+        Random seed.
 
     Returns
     -------
-    Verdict
-        What was found.
+    LambdaCheck
+        The evidence.
 
     Examples
     --------
     >>> from corank import check_lambda
-    >>> verdict = check_lambda("ranknet", [2, 1, 0], n_points=20)
-    >>> verdict.conservative, verdict.convex
+    >>> check = check_lambda("ranknet", [2, 1, 0], n_points=20)
+    >>> check.conservative, check.convex
     (True, True)
     """
     rules = {"n": whole(2), "n_points": whole(1), "random_state": seed}
     check_values({"n": n, "n_points": n_points, "random_state": random_state}, rules)
-    field, rng = Field.of(forces, labels, n, jacobian), rng_of(random_state)
+    field, rng = LambdaField.of(lambdas, labels, n, jacobian), rng_of(random_state)
     points = list(field.smooth_points(n_points, rng))
-    pulls = np.array([field(s) for s, _ in points])
-    size = float(np.abs(pulls).max()) or 1.0
+    values = np.array([field(s) for s, _ in points])
+    size = float(np.abs(values).max()) or 1.0
     entry = max(float(np.abs(J).max()) for _, J in points)
     unequal = [np.abs(J - J.T) for _, J in points]
     worst = int(np.argmax([A.max() for A in unequal]))
@@ -183,54 +184,103 @@ def check_lambda(
     at_ties = list(field.jumps_at_ties(_AT_TIES, rng))
     aside = [_along(one) / size for one in at_ties]
     slipped = at_ties[int(np.argmax(aside))]
-    breaks = [one for _ in range(_LINES) for one in field.breaks_on_a_line(rng, size)]
-    jumped = [one for one in (*at_ties, *breaks) if np.abs(one.jump).max() > 1e-3 * size]
+    found_on_lines = [one for _ in range(_LINES) for one in field.discontinuities_on_a_line(rng, size)]
+    jumped = [one for one in (*at_ties, *found_on_lines) if np.abs(one.jump).max() > 1e-3 * size]
     rising = max((float(one.jump @ one.direction) / size for one in jumped), default=0.0)
     asymmetry = float(unequal[worst].max()) / entry if entry > 0.0 else 0.0
     circulation = max(_circulation(field, rng) for _ in range(_LOOPS)) / size
     conservative = asymmetry <= _ZERO and max(aside) <= 1e-4 and circulation <= _ZERO
-    # sizes of finite differences: what is below is rounding
-    is_bent_up = eigenvalues[steepest] > 1e-6 * max(entry, size) or rising > 1e-4
-    return Verdict(
-        name=str(field.forces), labels=field.labels, n_points=n_points, conservative=bool(conservative),
-        convex=bool(conservative and not is_bent_up),
+    # anything smaller is the rounding of finite differences
+    rises = eigenvalues[steepest] > 1e-6 * max(entry, size) or rising > 1e-4
+    return LambdaCheck(
+        name=str(field.lambdas), labels=field.labels, n_points=n_points, conservative=bool(conservative),
+        convex=bool(conservative and not rises),
         asymmetry=asymmetry, asymmetric_pair=(int(pair[0]), int(pair[1])), asymmetric_at=points[worst][0],
         sideways=max(aside), sideways_pair=slipped.pair, sideways_at=slipped.scores, circulation=circulation,
         eigenvalue=eigenvalues[steepest], eigenvalue_at=points[steepest][0], rising=max(rising, 0.0),
-        jumps=_said(jumped), kinks=_said([one for one in breaks if not one.jump.any()]),
-        total_force=float(np.abs(pulls.sum(axis=1)).max()) / size,
+        jumps=_in_words(jumped), kinks=_in_words([one for one in found_on_lines if not one.jump.any()]),
+        total=float(np.abs(values.sum(axis=1)).max()) / size,
         shift=max(float(np.abs(field(s + 1.7) - field(s)).max()) for s, _ in points) / size,
         scaling=_scaling(field, points, size), spring=np.inf if rising > 1e-4 else max(eigenvalues[steepest], 0.0),
     )  # fmt: skip
 
 
-def _along(one: Break) -> float:
-    """Size of the part of a jump that lies along the place where it happens."""
+def _along(one: Discontinuity) -> float:
+    """Size of the part of a jump that is not along its direction."""
     return float(np.abs(one.jump - (one.jump @ one.direction) * one.direction).max())
 
 
-def _circulation(field: Field, rng: np.random.Generator) -> float:
+def _circulation(field: LambdaField, rng: np.random.Generator) -> float:
     corners = rng.normal(size=(3, field.n))
-    ways = [(corners[k], corners[(k + 1) % 3]) for k in range(3)]
-    length = sum(float(np.linalg.norm(end - start)) for start, end in ways)
-    return abs(sum(field.work(start, end) for start, end in ways)) / length
+    paths = [(corners[k], corners[(k + 1) % 3]) for k in range(3)]
+    length = sum(float(np.linalg.norm(end - start)) for start, end in paths)
+    return abs(sum(field.work(start, end) for start, end in paths)) / length
 
 
-def _said(breaks: list[Break]) -> tuple[str, ...]:
-    """Where breaks are, each place once, in words."""
-    places = sorted({round(abs(one.gap), 3) for one in breaks})
+def _in_words(found: list[Discontinuity]) -> tuple[str, ...]:
+    """Describe where discontinuities are, each position once."""
+    places = sorted({round(abs(one.gap), 3) for one in found})
     ties = ["where two scores are equal"] if places and places[0] < 0.002 else []
     others = [gap for gap in places if gap >= 0.002]
     if len(others) > 3:
-        return (*ties, "elsewhere, too")
+        return (*ties, "elsewhere")
     return (*ties, *(f"where two scores differ by {gap:g}" for gap in others))
 
 
-def _scaling(field: Field, points: list[tuple[Floats, Floats]], size: float) -> str:
+def _scaling(field: LambdaField, points: list[tuple[Floats, Floats]], size: float) -> str:
     before, after = (np.array([field(factor * s) for s, _ in points]) for factor in (1.0, 2.0))
     if np.abs(after - before).max() <= _ZERO * size:
-        return "changes nothing: forces know the order only"
+        return "changes nothing: λ depends on the order only"
     if np.abs(after - 2.0 * before).max() <= _ZERO * size:
-        return "doubles the forces"
+        return "doubles λ"
     ratio = float(np.abs(after).mean() / max(np.abs(before).mean(), 1e-300))
-    return f"makes forces {ratio:.2f} times as large on average"
+    return f"makes λ {ratio:.2f} times as large on average"
+
+
+def plot_lambda(lambdas: Any, path: str | Path, *, labels: ArrayLike = (2, 1, 0), overwrite: bool = False) -> None:
+    """
+    Plot λ of two documents against their difference of scores, and of three documents as a vector field.
+
+    Parameters
+    ----------
+    lambdas : str, Lambda or callable
+        λ as in `LambdaRank`.
+    path : str or Path
+        The PNG file to write.
+    labels : array-like of three numbers
+        Grades of the three documents; the plot of two documents uses the first and the last.
+    overwrite : bool, default False
+        Whether to replace an existing file.
+    """
+    import_extra("matplotlib", "report")
+    # needs no window system, and changes no global state of pyplot
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    y = np.asarray(labels, dtype=np.float64)
+    two, three = LambdaField.of(lambdas, [y[0], y[-1]], 2), LambdaField.of(lambdas, y, 3)
+    figure = Figure(figsize=(9.6, 4.4), layout="constrained")
+    FigureCanvasAgg(figure)
+    left, right = figure.subplots(1, 2)
+    leads = np.linspace(-4.0, 4.0, 400)
+    values = np.array([two(np.array([0.5 * x, -0.5 * x])) for x in leads])
+    left.plot(leads, values[:, 0], label=f"grade {y[0]:g}")
+    left.plot(leads, values[:, 1], label=f"grade {y[-1]:g}")
+    left.axhline(0.0, color="0.8", linewidth=0.8)
+    left.set(xlabel="score of the better document minus the other", ylabel="λ", title=str(two.lambdas))
+    left.legend(frameon=False)
+    # the plane of scores that sum to zero, spanned by two differences
+    grid = np.linspace(-2.5, 2.5, 15)
+    first, second = (axis.ravel() for axis in np.meshgrid(grid, grid))
+    basis = np.array([[2.0, -1.0, -1.0], [-1.0, 2.0, -1.0]]) / 3.0
+    found = np.array([three(np.array([a, b]) @ basis) for a, b in zip(first, second, strict=True)])
+    right.quiver(first, second, found[:, 0] - found[:, 2], found[:, 1] - found[:, 2], angles="xy", color="C0")
+    right.axhline(0.0, color="0.8", linewidth=0.8)
+    right.axvline(0.0, color="0.8", linewidth=0.8)
+    right.plot([-2.5, 2.5], [-2.5, 2.5], color="0.8", linewidth=0.8)
+    right.set(
+        xlabel=f"score of grade {y[0]:g} minus grade {y[2]:g}", ylabel=f"score of grade {y[1]:g} minus grade {y[2]:g}",
+        title="three documents", aspect="equal",
+    )  # fmt: skip
+    with atomic_file(path, overwrite=overwrite) as scratch:
+        figure.savefig(scratch, format="png", dpi=130)

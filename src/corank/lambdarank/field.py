@@ -1,4 +1,9 @@
-"""A field of forces over the scores of one query, probed: its Jacobian, its jumps and kinks, its work along a path."""
+"""
+LambdaField: λ of one query as a vector field over its scores; Potential: the cost with this gradient.
+
+The field is probed numerically: its Jacobian, its jumps and kinks, and its work along a path. If a cost exists, it is
+rebuilt as C(s) = −∫₀¹ Σ_i λ_i(ts) s_i dt.
+"""
 
 from __future__ import annotations
 
@@ -10,36 +15,39 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from corank.data.problem.inputs import as_scores
+from corank.data.problem.inputs import as_numbers, as_scores
 from corank.errors import InputError
 from corank.lambdarank.lambdas import Lambda
+from corank.parameters import check_values, rng_of, seed, whole
 
 Floats = NDArray[np.float64]
 
-# steps of finite differences, and how far from a tie the two sides of it are looked at
+# steps of finite differences, and the distance from a tie at which its two sides are evaluated
 _STEP, _SIDE = 1e-5, 1e-7
 # a Jacobian that changes by more than this share when its step is halved was taken across a kink
 _SMOOTH = 1e-3
-# draws after which a field is taken to be smooth nowhere
+# draws after which a field is assumed to be smooth nowhere
 _DRAWS = 100
-# intervals of a line, the part of it that is searched further, and the width at which searching ends
+# intervals of a line, the number of them that are searched further, and the width at which the search ends
 _INTERVALS, _SUSPECTS, _NARROW = 200, 6, 1e-7
+# step of the finite differences of a potential, and the relative error above which its gradient is not λ
+_POTENTIAL_STEP, _WRONG = 1e-4, 1e-5
 
-# Lobatto's rule of eight points: the ends, and where the slope of the seventh Legendre polynomial is zero
+# Lobatto's rule of eight points: the ends, and the roots of the derivative of the seventh Legendre polynomial
 _LEGENDRE = np.polynomial.Legendre.basis(7)
 _NODES = np.r_[-1.0, np.sort(_LEGENDRE.deriv().roots().real), 1.0]
 _WEIGHTS = 2.0 / (8 * 7 * _LEGENDRE(_NODES) ** 2)
 
 
 @dataclass(frozen=True, eq=False)
-class Break:
+class Discontinuity:
     """
-    A place where forces jump or have a kink.
+    A point where λ jumps or has a kink.
 
-    scores: where.
-    jump: change of the forces across it; zeros at a kink.
+    scores: the point.
+    jump: change of λ across it; zeros at a kink.
     direction: unit vector along which it was crossed.
-    pair: the two rows that feel most of it.
+    pair: the two rows that are affected most.
     """
 
     scores: Floats
@@ -54,30 +62,30 @@ class Break:
 
 
 @dataclass(frozen=True, eq=False)
-class Field:
+class LambdaField:
     """
-    Forces of one query as a function of its scores.
+    λ of one query as a function of its scores.
 
-    forces: takes scores and grades.
+    lambdas: takes scores and grades.
     labels: grades.
-    given_jacobian: takes scores and grades and returns ∂λ_i/∂s_j, where the user knows it.
+    own_jacobian: takes scores and grades and returns ∂λ_i/∂s_j, if the user provides it.
     """
 
-    forces: Lambda
+    lambdas: Lambda
     labels: Floats
-    given_jacobian: Callable[[Floats, Floats], Any] | None = None
+    own_jacobian: Callable[[Floats, Floats], Any] | None = None
 
     @classmethod
-    def of(cls, forces: Any, labels: ArrayLike | None, n: int, jacobian: Any = None) -> Field:
+    def of(cls, lambdas: Any, labels: ArrayLike | None, n: int, jacobian: Any = None) -> LambdaField:
         """
-        Read what a user asks about.
+        Parse the arguments of `check_lambda`.
 
         labels: grades; by default `n` rows of grades 0, 1, 2, 0, ...
         """
         y = np.arange(n, dtype=np.float64) % 3 if labels is None else as_scores(labels, np.size(labels))
         if len(y) < 2 or np.isnan(y).any():
-            raise InputError(f"labels has {len(y)} grades or holds NaN; pass two or more grades of one query.")
-        return cls(Lambda.of(forces), y, jacobian)
+            raise InputError(f"labels has {len(y)} grades or contains NaN; pass two or more grades of one query.")
+        return cls(Lambda.of(lambdas), y, jacobian)
 
     @property
     def n(self) -> int:
@@ -85,13 +93,13 @@ class Field:
         return len(self.labels)
 
     def __call__(self, scores: Floats) -> Floats:
-        """Return the forces at some scores."""
-        return self.forces(scores, self.labels)
+        """Return λ at some scores."""
+        return self.lambdas(scores, self.labels)
 
     def jacobian(self, scores: Floats, step: float = _STEP) -> Floats:
-        """Return J_ij = ∂λ_i/∂s_j: as given, or by central differences."""
-        if self.given_jacobian is not None:
-            return np.asarray(self.given_jacobian(scores, self.labels), dtype=np.float64)
+        """Return J_ij = ∂λ_i/∂s_j: by the user's function, or by central differences."""
+        if self.own_jacobian is not None:
+            return np.asarray(self.own_jacobian(scores, self.labels), dtype=np.float64)
         columns = [(self(scores + e) - self(scores - e)) / (2.0 * step) for e in step * np.eye(self.n)]
         return np.array(columns).T
 
@@ -108,24 +116,24 @@ class Field:
                     break
             else:
                 raise InputError(
-                    f"'{self.forces}' has a kink wherever it was looked at; is it a function of the scores?"
+                    f"'{self.lambdas}' has a kink at every point tried; check that it is a function of the scores."
                 )
 
-    def jumps_at_ties(self, n_points: int, rng: np.random.Generator) -> Iterator[Break]:
-        """Yield what happens where two rows change places: jumps, which may be zero."""
+    def jumps_at_ties(self, n_points: int, rng: np.random.Generator) -> Iterator[Discontinuity]:
+        """Yield the jumps, which may be zero, at scores where two rows are tied."""
         for a, b in combinations(range(self.n), 2):
             across = np.zeros(self.n)
             across[[a, b]] = np.array([1.0, -1.0]) / np.sqrt(2.0)
             for _ in range(n_points):
                 s = rng.normal(size=self.n)
                 s[[a, b]] = s[[a, b]].mean()
-                yield Break(s, self(s + _SIDE * across) - self(s - _SIDE * across), across, (a, b))
+                yield Discontinuity(s, self(s + _SIDE * across) - self(s - _SIDE * across), across, (a, b))
 
-    def breaks_on_a_line(self, rng: np.random.Generator, size: float) -> Iterator[Break]:
+    def discontinuities_on_a_line(self, rng: np.random.Generator, size: float) -> Iterator[Discontinuity]:
         """
-        Yield jumps and kinks on a random line: where λ at the middle of an interval is not between its ends.
+        Yield jumps and kinks on a random line: intervals in which λ is far from linear.
 
-        size: of the forces; changes below a thousandth of it are smooth.
+        size: of λ; changes below a thousandth of it are smooth.
         """
         start, direction = rng.normal(size=self.n), rng.normal(size=self.n)
         direction /= np.linalg.norm(direction)
@@ -135,8 +143,8 @@ class Field:
 
         ends = np.linspace(-3.0, 3.0, 2 * _INTERVALS + 1)
         found = np.array([at(t) for t in ends])
-        bends = np.abs(found[:-2:2] - 2.0 * found[1:-1:2] + found[2::2]).max(axis=1)
-        for interval in np.argsort(-bends)[:_SUSPECTS]:
+        second_differences = np.abs(found[:-2:2] - 2.0 * found[1:-1:2] + found[2::2]).max(axis=1)
+        for interval in np.argsort(-second_differences)[:_SUSPECTS]:
             low, high = _narrow(at, ends[2 * interval], ends[2 * interval + 2])
             middle, wide = 0.5 * (low + high), 1e3 * _NARROW
             jump = at(high) - at(low)
@@ -146,22 +154,22 @@ class Field:
             if np.abs(change).max() > 1e-2 * size or change is jump:
                 is_jump = 1.0 if change is jump else 0.0
                 scores = start + middle * direction
-                yield Break(scores, is_jump * jump, direction, _culprits(scores, change))
+                yield Discontinuity(scores, is_jump * jump, direction, _affected_pair(scores, change))
 
     def work(self, start: Floats, end: Floats) -> float:
-        """Return ∫ λ·ds on the straight way from `start` to `end`."""
-        way = end - start
+        """Return ∫ λ·ds on the straight path from `start` to `end`."""
+        path = end - start
         first, second = np.triu_indices(self.n, 1)
         with np.errstate(divide="ignore", invalid="ignore"):
-            ties = -(start[first] - start[second]) / (way[first] - way[second])
+            ties = -(start[first] - start[second]) / (path[first] - path[second])
         stops = np.unique(np.r_[np.linspace(0.0, 1.0, 5), ties[(ties > 0.0) & (ties < 1.0)]])
 
         def power(t: float) -> float:
-            return float(self(start + t * way) @ way)
+            return float(self(start + t * path) @ path)
 
         total = 0.0
         for low, high in pairwise(stops):
-            # at a tie itself forces may be those of neither side
+            # exactly at a tie, λ may differ from both sides
             edge = 1e-9 * (high - low)
             first, last = low + edge, high - edge
             total += _halved(power, first, last, _lobatto(power, first, last)) + edge * (power(first) + power(last))
@@ -169,13 +177,13 @@ class Field:
 
 
 def _lobatto(f: Callable[[float], float], low: float, high: float) -> float:
-    """Integrate by Lobatto's rule, which looks at the ends too: a kink beside them would pass unseen."""
+    """Integrate by Lobatto's rule, which includes the ends, so that kinks near them are noticed."""
     half = 0.5 * (high - low)
     return half * float(_WEIGHTS @ [f(low + half * (1.0 + x)) for x in _NODES])
 
 
 def _halved(f: Callable[[float], float], low: float, high: float, whole: float) -> float:
-    """Integrate by halves until they add up to the whole; around a kink, to intervals that hold next to nothing."""
+    """Integrate by bisection until the halves add up to the whole; around a kink, down to tiny intervals."""
     middle = 0.5 * (low + high)
     left, right = _lobatto(f, low, middle), _lobatto(f, middle, high)
     if abs(left + right - whole) <= 1e-14 * (1.0 + abs(whole)) or high - low < 1e-8:
@@ -183,8 +191,8 @@ def _halved(f: Callable[[float], float], low: float, high: float, whole: float) 
     return _halved(f, low, middle, left) + _halved(f, middle, high, right)
 
 
-def _culprits(scores: Floats, change: Floats) -> tuple[int, int]:
-    """The two rows that are tied or, where none are, those whose forces change most."""
+def _affected_pair(scores: Floats, change: Floats) -> tuple[int, int]:
+    """The two rows that are tied or, without ties, those whose λ change most."""
     order = np.argsort(scores)
     gaps = np.diff(scores[order])
     nearest = int(np.argmin(gaps))
@@ -195,7 +203,7 @@ def _culprits(scores: Floats, change: Floats) -> tuple[int, int]:
 
 
 def _narrow(at: Callable[[float], Floats], low: float, high: float) -> tuple[float, float]:
-    """Halve an interval, keeping the half in which λ bends most."""
+    """Halve an interval, keeping the half with the largest second difference of λ."""
     f = [at(t) for t in np.linspace(low, high, 5)]
     while high - low > _NARROW:
         quarter = 0.25 * (high - low)
@@ -203,3 +211,94 @@ def _narrow(at: Callable[[float], Floats], low: float, high: float) -> tuple[flo
         low, high = low + k * quarter, low + (k + 2) * quarter
         f = [f[k], at(low + 0.5 * quarter), f[k + 1], at(low + 1.5 * quarter), f[k + 2]]
     return low, high
+
+
+@dataclass(frozen=True, eq=False)
+class Potential:
+    """
+    The cost whose negative gradient is λ, for one query; it is zero at zero scores. Call it with scores.
+
+    Attributes
+    ----------
+    name : str
+        The λ.
+    labels : array
+        Grades of the query.
+    error : float
+        Largest difference between λ and finite differences of the cost at random scores, relative to the largest λ.
+    path_error : float
+        Largest difference between the decrease of the cost and the work along the straight path between random scores,
+        relative to the length of the path times the largest λ. It detects λ that are gradients of a different cost in
+        each order of the rows.
+    """
+
+    name: str
+    labels: Floats
+    error: float
+    path_error: float
+    _field: LambdaField
+
+    def __call__(self, scores: ArrayLike) -> float:
+        """Return the cost of some scores."""
+        s = as_numbers(scores, "scores", "score")
+        if len(s) != len(self.labels) or not np.isfinite(s).all():
+            raise InputError(f"scores is {scores!r}; pass {len(self.labels)} finite scores, one for each label.")
+        return _cost(self._field, s)
+
+
+def potential(lambdas: Any, labels: ArrayLike, *, n_points: int = 10, random_state: Any = 0) -> Potential:
+    """
+    Rebuild the cost whose negative gradient is λ, and verify it.
+
+    Parameters
+    ----------
+    lambdas : str, Lambda or callable
+        λ as in `LambdaRank`; one that has a cost, see `check_lambda`.
+    labels : array-like
+        Grades of the query.
+    n_points : int
+        Number of random scores at which the gradient of the cost is compared with λ.
+    random_state : int, RandomState or None
+        Random seed.
+
+    Returns
+    -------
+    Potential
+        The cost. If its gradient differs from λ, no cost exists, and an `InputError` gives the scores.
+
+    Examples
+    --------
+    >>> from corank import potential
+    >>> cost = potential("ranknet", [1, 0])
+    >>> bool(abs(cost([2.0, -1.0]) - (np.log1p(np.exp(-3.0)) - np.log(2.0))) < 1e-8)
+    True
+    """
+    check_values({"n_points": n_points, "random_state": random_state}, {"n_points": whole(1), "random_state": seed})
+    field, rng = LambdaField.of(lambdas, labels, 0), rng_of(random_state)
+    points = [s for s, _ in field.smooth_points(n_points, rng, _POTENTIAL_STEP)]
+    values = np.array([field(s) for s in points])
+    size = float(np.abs(values).max()) or 1.0
+    errors = [np.abs(_cost_gradient(field, s) - value).max() / size for s, value in zip(points, values, strict=True)]
+    path_errors = [_path_error(field, s, rng.normal(size=field.n)) / size for s in points]
+    if max(*errors, *path_errors) > _WRONG:
+        what, wrong = ("gradient", errors) if max(errors) > _WRONG else ("decrease along paths", path_errors)
+        where = ", ".join(f"{x:.3g}" for x in points[int(np.argmax(wrong))])
+        raise InputError(
+            f"'{field.lambdas}' has no cost: the {what} of its integral differs from λ by {max(wrong):.2g} of the "
+            f"largest λ at s = ({where}); see check_lambda."
+        )
+    return Potential(str(field.lambdas), field.labels, float(max(errors)), float(max(path_errors)), field)
+
+
+def _cost_gradient(field: LambdaField, scores: Floats) -> Floats:
+    steps = _POTENTIAL_STEP * np.eye(field.n)
+    return np.array([_cost(field, scores - e) - _cost(field, scores + e) for e in steps]) / (2.0 * _POTENTIAL_STEP)
+
+
+def _path_error(field: LambdaField, start: Floats, end: Floats) -> float:
+    gap = _cost(field, start) - _cost(field, end) - field.work(start, end)
+    return abs(gap) / float(np.linalg.norm(end - start))
+
+
+def _cost(field: LambdaField, scores: Floats) -> float:
+    return -field.work(np.zeros(field.n), scores)

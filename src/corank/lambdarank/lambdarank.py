@@ -1,12 +1,12 @@
 """
-LambdaRank: learn from forces (Burges, Ranking as learning structured outputs, 2005).
+LambdaRank: learn from gradients λ instead of a cost (Burges, Ranking as learning structured outputs, 2005).
 
-The user states forces λ_i(s, y) on the rows of a query, not a cost. A scorer f is moved along them,
+The user chooses λ_i(s, y) for the rows of a query, not a cost. A scorer f follows them,
 
     θ ← θ + rate · Σ_i λ_i ∂f(x_i)/∂θ,
 
-once for a batch of queries, or, for boosted trees, by a tree fitted to λ_i with curvatures h_i. A step costs what λ
-costs, O(n²) for a query of n rows, and one pass of the scorer.
+once per batch of queries or, for boosted trees, by a tree fitted to λ_i with curvatures h_i. A step costs O(n²) for a
+query of n rows, and one pass of the scorer.
 """
 
 from __future__ import annotations
@@ -23,33 +23,48 @@ from corank.core.rows.scaled import factors_of
 from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
 from corank.estimator.base import Interrupted, Ranker
+from corank.estimator.docs import shared_parameters
 from corank.estimator.held_out import HeldOut
 from corank.lambdarank.lambdas import Lambda
 from corank.lambdarank.lists import Lists
-from corank.lambdarank.scorers import Linear, Perceptron, Scorer, column_mean, perceive, seen
-from corank.lambdarank.training import Plan, State, Task, Trained, require_stored, train
-from corank.lambdarank.trees import Grown, Watched, checked, grow, require_trees, score_trees
-from corank.lambdarank.watching import of_eval_set, of_held_out
+from corank.lambdarank.scorers import (
+    GradientScorer,
+    Linear,
+    Perceptron,
+    column_mean,
+    network_inputs,
+    score_network,
+)
+from corank.lambdarank.training import (
+    LambdaProblem,
+    StepSettings,
+    TrainingResult,
+    TrainingState,
+    ValidationRows,
+    check_stored,
+    train,
+)
+from corank.lambdarank.trees import BoostingResult, boost, check_trees, checked_parameters, score_trees
 from corank.metrics import parse_metric
 from corank.parameters import Rule, Rules, boolean, items, n_jobs, none, number, one_of, seed, text, whole
 
 Floats = NDArray[np.float64]
 
 SCORERS = ("linear", "mlp", "trees")
-"""What may score rows."""
+"""Scorers by name."""
 
-# steps and rate of each scorer where none are given
+# default steps and learning rate of each scorer
 _STEPS = {"linear": 500, "mlp": 500, "trees": 200}
 _RATES = {"linear": 0.02, "mlp": 0.01, "trees": 0.1}
 
-_FORCES = Rule("a Lambda", lambda value: isinstance(value, Lambda)) | text | Rule("a function", callable)
+_LAMBDAS = Rule("a Lambda", lambda value: isinstance(value, Lambda)) | text | Rule("a function", callable)
 _WIDTHS = Rule("widths of layers", lambda value: items.allows(value) and all(map(whole(1).allows, value)))
 _DICT = Rule("a dict of LightGBM's parameters", lambda value: isinstance(value, dict))
 
 
 @dataclass(frozen=True, eq=False)
-class _Fitted:
-    """What a fit leaves behind; see the attributes of `LambdaRank`."""
+class FittedLambdaRank:
+    """Fitted attributes; see `LambdaRank`."""
 
     n_iter: int
     n_skipped_queries: int
@@ -63,83 +78,78 @@ class _Fitted:
     run: dict[str, Any] | None = None
 
 
-def _learns_by_steps(model: LambdaRank) -> bool:
+def _is_trained_by_steps(model: LambdaRank) -> bool:
     if model.scorer == "trees":
-        raise AttributeError("partial_fit goes on from weights, but scorer is 'trees'; fit them anew on all rows.")
+        raise AttributeError("partial_fit is not available with scorer='trees'; call fit on all rows.")
     return True
 
 
+@shared_parameters
 class LambdaRank(Ranker):
     """
-    Ranker that is pulled by forces, with a linear scorer, a small neural network or boosted trees.
+    LambdaRank with a linear scorer, a small neural network or boosted trees.
 
     Parameters
     ----------
-    forces : str, Lambda or callable, optional
-        λ: ``"ranknet"``, ``"margin(delta=1)"``, ``"ndcg@10"``, ``"map"``, ``"mrr"``, ``"err"``, ``"wta"``, a
-        weighted sum such as ``"ndcg + 0.1*regression"``, ``"mymodule:forces"``, or a function of the scores and grades
-        of one query that returns its forces; see `Lambda.of`. None is ``"ndcg"``, with trees
-        ``"ndcg(near=0.01)"``, as LightGBM's own.
+    lambdas : str, Lambda or callable, optional
+        λ: ``"ranknet"``, ``"margin(delta=1)"``, ``"ndcg@10"``, ``"map"``, ``"mrr"``, ``"err"``, ``"wta"``, a weighted
+        sum such as ``"ndcg + 0.1*regression"``, ``"mymodule:function"``, or a function of the scores and grades of one
+        query that returns λ; see `Lambda.of`. None means ``"ndcg"``, with trees ``"ndcg(near=0.01)"``, as LightGBM's
+        own.
     scorer : {"linear", "mlp", "trees"}
-        What scores rows: weights of columns, a multilayer perceptron (dense rows only), or regression trees boosted by
-        LightGBM (``pip install 'corank[trees]'``).
+        Scoring function: linear, a multilayer perceptron (dense rows only), or regression trees boosted by LightGBM
+        (``pip install 'corank[trees]'``).
     hidden : tuple of int
         Widths of the perceptron's hidden layers.
     n_steps : int, optional
-        Steps of Adam, each over `batch` queries, or trees; by default 500, or 200 trees.
+        Number of Adam steps, each over `batch` queries, or of trees; by default 500, or 200 trees.
     batch : int
-        Queries of one step; the trees see all.
+        Queries per step; trees use all queries.
     eta0 : float, optional
-        Rate of the steps; 0.02, 0.01 and 0.1 by default for the three scorers.
+        Learning rate; by default 0.02, 0.01 and 0.1 for the three scorers.
     weight_decay : float
-        Share of the weights that a step of rate 1 takes away.
+        Decoupled weight decay, per unit of the learning rate.
     tree_params : dict, optional
-        LightGBM's own parameters, such as ``{"num_leaves": 31}``, over corank's defaults, which are those of
+        LightGBM's own parameters, such as ``{"num_leaves": 31}``, which override the defaults of
         `corank.lambdarank.trees`: small trees, for few judgements.
     metric : str, optional
-        What `eval_set` or judgements set aside are judged by; by default the metric that λ serves.
+        Metric on `eval_set` or held-out judgements; by default the metric that λ optimises.
     early_stopping : bool
-        Whether to keep the model of the lowest error on `eval_set` or, without one, on queries set aside, and to stop
-        when it falls no more.
-    validation_fraction : float
-        Share of the queries to set aside.
+        Whether to keep the model with the lowest error on `eval_set` or, without one, on held-out queries, and to stop
+        when the error no longer falls.
+    {validation_fraction}
     n_iter_no_change : int
-        Patience, in checks, of which there are 40.
+        Number of checks without improvement, out of 40, after which early stopping ends the fit.
     scale : bool
-        Whether columns are divided by their deviation inside queries before learning; trees ask for none.
+        Whether to divide columns by their standard deviation inside queries before learning; trees do not need it.
     warm_start : bool
-        Whether ``fit`` goes on where the last one ended; not of trees.
-    n_jobs : int, optional
-        Threads for the trees; None is one, −1 every processor.
-    random_state : int, RandomState or None
-        Seed of first weights, of the order of queries, and of LightGBM.
-    verbose : bool
-        Whether to show a progress bar, on a terminal or in a notebook.
+        Whether ``fit`` continues from the current weights; not available with trees.
+    {n_jobs}
+    {random_state}
+    {verbose}
 
     Attributes
     ----------
     coef_, intercept_ : array of shape (n_features,), float
-        Weights of the columns as given, and the level; ``scorer="linear"`` only.
+        Weights of the columns as given, and the intercept; ``scorer="linear"`` only.
     layer_coefs_, layer_intercepts_ : lists of arrays
-        Weights and levels of the perceptron's layers.
+        Weights and intercepts of the perceptron's layers.
     column_mean_ : array of shape (n_features,)
-        What is subtracted from the (scaled) columns before the perceptron sees them.
+        Mean of the (scaled) columns, which is subtracted from the inputs of the perceptron.
     trees_ : str
         The trees, in LightGBM's own text format.
     n_iter_ : int
-        Steps, or trees, of the model.
+        Number of steps, or of trees, of the model.
     n_skipped_queries_ : int
-        Queries of one grade, which hold no pair.
+        Number of queries with a single grade, which have no pair.
     validation_errors_ : array
-        Errors on `eval_set` or judgements set aside, check by check.
+        Error on `eval_set` or held-out judgements at each check.
     run_ : dict
-        What `partial_fit` needs to go on bit for bit.
+        State from which `partial_fit` continues bit for bit.
 
-    Notes
-    -----
-    With more queries than `batch`, the order in which queries come is a part of the seed. A row of weight 2 is the row
-    twice for ``ranknet``, ``margin``, ``ndcg``, ``wta`` and ``regression``; the others look at whole lists, and take
-    weights of queries only. Preferences teach ``ranknet`` and ``margin``.
+    Notes ----- With more queries than `batch`, their order depends on the seed. A row of weight 2 counts as two rows
+    for ``ranknet``, ``margin``, ``ndcg``, ``wta`` and ``regression``; the other λ are functions of whole lists, and
+    accept weights of queries only. ``ranknet`` and ``margin`` also learn from preferences.
 
     Examples
     --------
@@ -153,7 +163,7 @@ class LambdaRank(Ranker):
     __metadata_request__partial_fit: ClassVar[dict[str, bool]] = {"qid": True, "prior": True}
 
     _rules: ClassVar[Rules] = {
-        "forces": _FORCES | none,
+        "lambdas": _LAMBDAS | none,
         "scorer": one_of(*SCORERS),
         "hidden": _WIDTHS,
         "n_steps": whole(0) | none,
@@ -182,7 +192,7 @@ class LambdaRank(Ranker):
 
     def __init__(
         self,
-        forces: Any = None,
+        lambdas: Any = None,
         scorer: str = "linear",
         *,
         hidden: tuple[int, ...] = (32,),
@@ -201,7 +211,7 @@ class LambdaRank(Ranker):
         random_state: Any = None,
         verbose: bool = False,
     ) -> None:
-        self.forces = forces
+        self.lambdas = lambdas
         self.scorer = scorer
         self.hidden = hidden
         self.n_steps = n_steps
@@ -232,15 +242,15 @@ class LambdaRank(Ranker):
         eval_set: Any = None,
     ) -> Self:
         """
-        Learn from scored rows, or from preferences.
+        Learn from judged rows, or from preferences.
 
         Parameters
         ----------
         X, y, qid, sample_weight, pairs, pair_weight, prior
             As in `Ranker.fit`.
         eval_set : tuple (X, y, qid), (X, y, qid, prior) or RankingData, optional
-            Judged rows to watch: their errors become `validation_errors_`, and early stopping goes by them. They come
-            with a prior where X does.
+            Validation rows: their errors become `validation_errors_`, and control early stopping. Pass a prior if X
+            has one.
 
         Returns
         -------
@@ -251,7 +261,7 @@ class LambdaRank(Ranker):
         fit = None if eval_set is None else partial(self._fit, eval_set=eval_set)
         return self._learn(given, weights, prior, continues=self._continues, fit=fit, holds_out=eval_set is None)
 
-    @available_if(_learns_by_steps)  # type: ignore[untyped-decorator]
+    @available_if(_is_trained_by_steps)  # type: ignore[untyped-decorator]
     def partial_fit(
         self,
         X: Any,
@@ -264,10 +274,10 @@ class LambdaRank(Ranker):
         prior: ArrayLike | None = None,
     ) -> Self:
         """
-        Take `n_steps` further steps, on the same or on other rows; not with trees.
+        Take `n_steps` further steps, on the same or on other rows; not available with trees.
 
-        Without early stopping, k steps and then m steps on the same data give, bit for bit, what k + m steps give, also
-        when the model was saved and loaded in between. What columns are divided by stays that of the first call.
+        Without early stopping, k steps and then m steps on the same data give the same bits as k + m steps, also if the
+        model was saved and loaded in between. Columns keep the scale of the first call.
 
         Parameters
         ----------
@@ -286,33 +296,33 @@ class LambdaRank(Ranker):
     def _score_rows(self, X: Any) -> Floats:
         """Return f(x)."""
         rows = self._checked_rows(X)
-        # by what was fitted: parameters may have been set since
+        # parameters may have been changed since fit
         if hasattr(self, "trees_"):
             return score_trees(self.trees_, rows, self.n_jobs if n_jobs.allows(self.n_jobs) else None)
         if hasattr(self, "layer_coefs_"):
             parameters = [
                 part for layer in zip(self.layer_coefs_, self.layer_intercepts_, strict=True) for part in layer
             ]
-            return perceive(self._scale_rows(rows), self.column_mean_, parameters)
+            return score_network(self._scale_rows(rows), self.column_mean_, parameters)
         return np.asarray(rows @ self.coef_ + self.intercept_, dtype=np.float64)
 
     @property
-    def _forces(self) -> Lambda:
-        if self.forces is None:
+    def _lambda(self) -> Lambda:
+        if self.lambdas is None:
             return Lambda.of("ndcg(near=0.01)" if self.scorer == "trees" else "ndcg")
-        return Lambda.of(self.forces)
+        return Lambda.of(self.lambdas)
 
     @property
     def _needs_pairs(self) -> bool:  # type: ignore[override]
-        return self._forces.needs_pairs
+        return self._lambda.needs_pairs
 
     @property
     def _learns_from_differences(self) -> bool:  # type: ignore[override]
-        return self._forces.compares
+        return self._lambda.takes_preferences
 
     @property
     def _learns_sizes(self) -> bool:  # type: ignore[override]
-        return self._forces.by_size
+        return self._lambda.uses_grade_values
 
     @property
     def _accepts_sparse(self) -> bool:  # type: ignore[override]
@@ -326,20 +336,22 @@ class LambdaRank(Ranker):
         return self.scorer != "trees" and super()._scales_columns(data)
 
     def _check_combinations(self) -> None:
-        self._forces  # noqa: B018 - one that cannot be read raises
+        self._lambda  # noqa: B018 - one that cannot be read raises
         if self.metric is not None:
             parse_metric(self.metric)
         if self.scorer == "trees":
-            checked(self.tree_params or {})
+            checked_parameters(self.tree_params or {})
             if self.warm_start:
-                raise InputError("warm_start goes on from weights, but scorer is 'trees'; set warm_start=False.")
+                raise InputError("warm_start is not available with scorer='trees'; set warm_start=False.")
         elif self.tree_params is not None:
-            raise InputError(f"tree_params came, but scorer is {self.scorer!r}; leave them out, or set scorer='trees'.")
+            raise InputError(
+                f"tree_params was given, but scorer is {self.scorer!r}; leave it out, or set scorer='trees'."
+            )
 
     def _check_state(self) -> None:
-        """Raise where what trees, layers or a run lead to makes no sense."""
+        """Raise if a loaded model has inconsistent trees, layers or training state."""
         if hasattr(self, "trees_"):
-            require_trees(self.trees_, self.n_features_in_)
+            check_trees(self.trees_, self.n_features_in_)
         shapes = [(self.n_features_in_,), (1,)]
         if hasattr(self, "layer_coefs_"):
             shapes = [
@@ -348,13 +360,13 @@ class LambdaRank(Ranker):
                 for part in layer
             ]
         if hasattr(self, "run_"):
-            require_stored(self.run_, shapes)
+            check_stored(self.run_, shapes)
 
     def _require_judgements(self, data: RankingData) -> None:
-        forces = self._forces
-        if data.y is None and not forces.compares:
+        lambdas = self._lambda
+        if data.y is None and not lambdas.takes_preferences:
             raise InputError(
-                f"forces is '{forces}', which reads grades, but preferences came; choose 'ranknet' or 'margin'."
+                f"lambdas is '{lambdas}', which needs grades, but preferences were given; choose 'ranknet' or 'margin'."
             )
         super()._require_judgements(data)
 
@@ -365,39 +377,42 @@ class LambdaRank(Ranker):
         rng: np.random.Generator,
         eval_set: Any = None,
         continues: bool | None = None,
-    ) -> _Fitted:
-        metric = self.metric or self._forces.metric
-        watched = None
+    ) -> FittedLambdaRank:
+        metric = self.metric or self._lambda.metric
+        validation = None
         if eval_set is not None:
-            watched = of_eval_set(eval_set, data, metric)
+            validation = ValidationRows.of_eval_set(eval_set, data, metric)
         elif held is not None:
-            data, watched = held.train, of_held_out(held, metric)
-        task = self._task(data)
-        kept = self._n_skipped(data)
+            data, validation = held.train, ValidationRows.of_held_out(held, metric)
+        problem = self._lambda_problem(data)
+        n_skipped = self._n_skipped(data)
         if self.scorer == "trees":
-            grown = grow(data.X, task, self._plan, self.tree_params or {}, self.n_jobs, rng, watched)
-            return self._ended(self._of_trees(grown, kept), grown)
+            own = self.tree_params or {}
+            boosted = boost(data.X, problem, self._settings, own, self.n_jobs, rng, validation)
+            errors = boosted.errors if len(boosted.errors) else None
+            fitted = FittedLambdaRank(boosted.n_trees, n_skipped, trees=boosted.text, validation_errors=errors)
+            return self._finished(fitted, boosted)
         continues = self._continues if continues is None else continues
         mean = (self.column_mean_ if continues else column_mean(data)) if self.scorer == "mlp" else np.zeros(0)
-        scorer = self._scorer(data.X, mean)
-        state = self._resumed(scorer) if continues else State.start(scorer, task, rng)
-        judge = None if watched is None else self._judge(watched, mean)
-        trained = train(state, scorer, task, self._plan, judge)
-        return self._ended(self._of_state(trained, data, mean, kept), trained)
+        scorer = self._make_scorer(data.X, mean)
+        state = self._resumed(scorer) if continues else TrainingState.start(scorer, problem, rng)
+        error = None if validation is None else self._validation_error(validation, mean)
+        result = train(state, scorer, problem, self._settings, error)
+        return self._finished(self._fitted(result, data, mean, n_skipped), result)
 
-    def _task(self, data: RankingData) -> Task:
-        forces = self._forces
-        lists = Lists.of(data, with_pairs_only=forces.needs_pairs)
-        forces = forces.for_grades(lists.labels)
-        forces.require(lists)
-        return Task(forces, lists, data.prior_of(lists.rows))
+    def _lambda_problem(self, data: RankingData) -> LambdaProblem:
+        lambdas = self._lambda
+        lists = Lists.of(data, with_pairs_only=lambdas.needs_pairs)
+        lambdas = lambdas.for_grades(lists.labels)
+        lambdas.check_lists(lists)
+        return LambdaProblem(lambdas, lists, data.prior_of(lists.rows))
 
     def _n_skipped(self, data: RankingData) -> int:
         return len(data.single_grade_queries) if self._needs_pairs else 0
 
     @property
-    def _plan(self) -> Plan:
-        return Plan(
+    def _settings(self) -> StepSettings:
+        return StepSettings(
             n_steps=_STEPS[self.scorer] if self.n_steps is None else self.n_steps,
             batch=self.batch,
             rate=float(_RATES[self.scorer] if self.eta0 is None else self.eta0),
@@ -406,27 +421,23 @@ class LambdaRank(Ranker):
             verbose=bool(self.verbose),
         )
 
-    def _scorer(self, X: Any, mean: Floats) -> Scorer:
-        return Perceptron(seen(X, mean), tuple(self.hidden)) if self.scorer == "mlp" else Linear(X)
+    def _make_scorer(self, X: Any, mean: Floats) -> GradientScorer:
+        return Perceptron(network_inputs(X, mean), tuple(self.hidden)) if self.scorer == "mlp" else Linear(X)
 
-    def _judge(self, watched: Watched, mean: Floats) -> Any:
-        scorer, rows = self._scorer(watched.X, mean), np.arange(watched.X.shape[0])
-        return lambda parameters: watched.error(scorer.score(parameters, rows)[0])
+    def _validation_error(self, validation: ValidationRows, mean: Floats) -> Any:
+        scorer, rows = self._make_scorer(validation.X, mean), np.arange(validation.X.shape[0])
+        return lambda parameters: validation.error(scorer.score(parameters, rows)[0])
 
-    def _resumed(self, scorer: Scorer) -> State:
-        state = State.resume(self.run_)
+    def _resumed(self, scorer: GradientScorer) -> TrainingState:
+        state = TrainingState.resume(self.run_)
         wanted = [part.shape for part in scorer.start(np.random.default_rng(0))]
         if [part.shape for part in state.parameters] != wanted:
-            raise InputError("this model was begun with another scorer or other widths in hidden; fit it anew.")
+            raise InputError("this model was fitted with another scorer or other widths in hidden; fit it again.")
         return state
 
-    def _of_trees(self, grown: Grown, n_skipped: int) -> _Fitted:
-        errors = grown.errors if len(grown.errors) else None
-        return _Fitted(grown.n_trees, n_skipped, trees=grown.text, validation_errors=errors)
-
-    def _of_state(self, trained: Trained, data: RankingData, mean: Floats, n_skipped: int) -> _Fitted:
-        state, errors = trained.state, trained.errors if len(trained.errors) else None
-        fitted = _Fitted(state.steps, n_skipped, validation_errors=errors, run=state.stored())
+    def _fitted(self, result: TrainingResult, data: RankingData, mean: Floats, n_skipped: int) -> FittedLambdaRank:
+        state, errors = result.state, result.errors if len(result.errors) else None
+        fitted = FittedLambdaRank(state.steps, n_skipped, validation_errors=errors, run=state.stored())
         if self.scorer == "mlp":
             return replace(fitted, layer_coefs=state.mean[::2], layer_intercepts=state.mean[1::2], column_mean=mean)
         factors = factors_of(data.X)
@@ -434,9 +445,10 @@ class LambdaRank(Ranker):
         return replace(fitted, coef=coef, intercept=float(state.mean[1][0]))
 
     @staticmethod
-    def _ended(fitted: _Fitted, went: Trained | Grown) -> _Fitted:
-        if went.interrupted and fitted.n_iter == 0:
+    def _finished(fitted: FittedLambdaRank, result: TrainingResult | BoostingResult) -> FittedLambdaRank:
+        """Return the model, or raise with it if Ctrl-C ended training."""
+        if result.interrupted and fitted.n_iter == 0:
             raise KeyboardInterrupt
-        if went.interrupted:
+        if result.interrupted:
             raise Interrupted(fitted)
         return fitted

@@ -1,9 +1,9 @@
 """
-Lambda: forces on the documents of a query, instead of a cost (Burges, Ranking as learning structured outputs, 2005).
+Lambda: gradients by the scores of a query, instead of a cost (Burges, Ranking as learning structured outputs, 2005).
 
-λ_i(s, y) = −∂C/∂s_i says how hard row i of a query with scores s and grades y is to be pulled up, whether or not there
-is a cost C with these slopes. Beside each force stands a curvature, −∂λ_i/∂s_i or a bound of it, for learners that take
-Newton's steps. Every λ costs O(n²) for a query of n rows; ``ndcg@k`` O(nk + n log n), ``wta``, ``regression`` and
+λ_i(s, y) = −∂C/∂s_i is the rate at which the score of row i should rise, for a query with scores s and grades y,
+whether or not a cost C with this gradient exists. Each λ comes with a curvature, −∂λ_i/∂s_i or a bound of it, for
+Newton steps. Every λ costs O(n²) for a query of n rows; ``ndcg@k`` O(nk + n log n), ``wta``, ``regression`` and
 ``spring`` O(n).
 """
 
@@ -19,9 +19,8 @@ from numpy.typing import ArrayLike, NDArray
 from corank.core.threads import cut, n_threads, spread
 from corank.data.problem.inputs import as_scores
 from corank.errors import InputError, suggest_names
-from corank.lambdarank.kinds import KINDS, OWN
 from corank.lambdarank.lists import Lists
-from corank.lambdarank.terms import Term, highest_grade
+from corank.lambdarank.terms import LAMBDAS, OWN, Term
 
 Floats = NDArray[np.float64]
 
@@ -33,14 +32,14 @@ _TERM = re.compile(
 @dataclass(frozen=True)
 class Lambda:
     """
-    Forces on the rows of a query: a weighted sum of shipped ones and of functions of the user's.
+    LambdaRank gradients: a weighted sum of λ of the registry `LAMBDAS` and of the user's functions.
 
-    Called with the scores and grades of one query, it returns a force for each row, positive upwards.
+    Called with the scores and grades of one query, it returns λ of each row; positive values raise its score.
 
     Parameters
     ----------
     terms : tuple of Term
-        What is summed; `Lambda.of` makes them from a text.
+        The summands; `Lambda.of` parses them from a string.
 
     Examples
     --------
@@ -54,32 +53,31 @@ class Lambda:
     terms: tuple[Term, ...]
 
     @classmethod
-    def of(cls, forces: Any) -> Lambda:
+    def of(cls, lambdas: Any) -> Lambda:
         """
-        Read forces as users state them.
+        Parse a description of λ.
 
         Parameters
         ----------
-        forces : str, Lambda or callable
-            A name of `KINDS`, with depth or parameter (``"ndcg@10"``, ``"margin(delta=0.5)"``, ``"map(rel=2)"``), a
-            weighted sum (``"ndcg@10 + 0.1*regression"``), the place of a function (``"mymodule:forces"``), or a
-            function of the scores and grades of one query that returns its forces, or a tuple of its forces and
-            curvatures.
+        lambdas : str, Lambda or callable
+            A name of `LAMBDAS`, with depth or parameter (``"ndcg@10"``, ``"margin(delta=0.5)"``, ``"map(rel=2)"``), a
+            weighted sum (``"ndcg@10 + 0.1*regression"``), the name of a function (``"mymodule:function"``), or a
+            function of the scores and grades of one query that returns λ, or a tuple of λ and curvatures.
 
         Returns
         -------
         Lambda
-            The forces.
+            The weighted sum.
         """
-        if isinstance(forces, Lambda):
-            return forces
-        if callable(forces):
-            return cls((Term(getattr(forces, "__name__", "function"), function=forces),))
-        if not isinstance(forces, str):
+        if isinstance(lambdas, Lambda):
+            return lambdas
+        if callable(lambdas):
+            return cls((Term(getattr(lambdas, "__name__", "function"), function=lambdas),))
+        if not isinstance(lambdas, str):
             raise InputError(
-                f"forces is {forces!r}; pass a name such as 'ndcg@10', a Lambda, or a function of scores and grades."
+                f"lambdas is {lambdas!r}; pass a name such as 'ndcg@10', a Lambda, or a function of scores and grades."
             )
-        return cls(tuple(_term(part.strip(), forces) for part in re.split(r"(?<![eE(=])\+", forces)))
+        return cls(tuple(_term(part.strip(), lambdas) for part in re.split(r"(?<![eE(=])\+", lambdas)))
 
     def __str__(self) -> str:
         return " + ".join(map(str, self.terms))
@@ -92,7 +90,7 @@ class Lambda:
 
     def __call__(self, scores: ArrayLike, labels: ArrayLike) -> Floats:
         """
-        Return the forces of one query.
+        Return λ of one query.
 
         Parameters
         ----------
@@ -104,13 +102,13 @@ class Lambda:
         Returns
         -------
         array of shape (n,)
-            How hard each row is pulled up.
+            λ of each row.
         """
-        return self.pulls(scores, labels)[0]
+        return self.with_curvatures(scores, labels)[0]
 
-    def pulls(self, scores: ArrayLike, labels: ArrayLike) -> tuple[Floats, Floats]:
+    def with_curvatures(self, scores: ArrayLike, labels: ArrayLike) -> tuple[Floats, Floats]:
         """
-        Return forces and curvatures of one query.
+        Return λ and curvatures of one query.
 
         Parameters
         ----------
@@ -121,16 +119,16 @@ class Lambda:
 
         Returns
         -------
-        forces, curvatures : arrays of shape (n,)
-            How hard each row is pulled up, and −∂λ_i/∂s_i or a bound of it.
+        lambdas, curvatures : arrays of shape (n,)
+            λ of each row, and −∂λ_i/∂s_i or a bound of it.
         """
         s = np.ascontiguousarray(scores, dtype=np.float64)
-        out = self.total(Lists.of_query(as_scores(labels, len(s))), s)
+        out = self.of_lists(Lists.of_query(as_scores(labels, len(s))), s)
         return out[0], out[1]
 
-    def total(self, lists: Lists, scores: Floats, n_jobs: int | None = None) -> Floats:
+    def of_lists(self, lists: Lists, scores: Floats, n_jobs: int | None = None) -> Floats:
         """
-        Return forces and curvatures of the rows of many queries.
+        Return λ and curvatures of the rows of many queries.
 
         Parameters
         ----------
@@ -139,12 +137,12 @@ class Lambda:
         scores : array of shape (n_rows,)
             Scores of their rows.
         n_jobs : int, optional
-            Threads; None is one.
+            Number of threads; None means 1.
 
         Returns
         -------
         array of shape (2, n_rows)
-            Forces and curvatures.
+            λ and curvatures.
         """
         out = np.zeros((2, len(scores)))
 
@@ -158,28 +156,28 @@ class Lambda:
 
     @property
     def metric(self) -> str:
-        """The metric that the first term serves."""
+        """The metric that the first term optimises."""
         first = self.terms[0]
         return first.kind.metric + ("" if first.k is None else f"@{first.k}")
 
     @property
-    def compares(self) -> bool:
-        """Whether preferences do as well as grades."""
-        return all(term.kind.compares for term in self.terms)
+    def takes_preferences(self) -> bool:
+        """Whether preferences can replace grades."""
+        return all(term.kind.takes_preferences for term in self.terms)
 
     @property
-    def by_size(self) -> bool:
-        """Whether it matters how large grades are."""
-        return any(term.kind.by_size for term in self.terms)
+    def uses_grade_values(self) -> bool:
+        """Whether the values of grades matter, not only their order."""
+        return any(term.kind.uses_grade_values for term in self.terms)
 
     @property
     def needs_pairs(self) -> bool:
-        """Whether a query of one grade teaches nothing."""
+        """Whether a query with a single grade teaches nothing."""
         return all(term.kind.needs_pairs for term in self.terms)
 
-    def require(self, lists: Lists) -> None:
+    def check_lists(self, lists: Lists) -> None:
         """
-        Raise one sentence where these forces cannot be had for some rows.
+        Raise `InputError` if λ is not defined for some rows.
 
         Parameters
         ----------
@@ -188,17 +186,20 @@ class Lambda:
         """
         highest = lists.labels.max(initial=0.0)
         for term in self.terms:
-            if not term.kind.counts_rows and not lists.is_even:
+            if not term.kind.takes_row_weights and not lists.is_even:
                 raise InputError(
-                    f"sample_weight differs inside a query, but {str(term)!r} looks at whole lists, in which a row "
-                    "stands once; give all rows of a query one weight, or choose 'ranknet', 'ndcg' or 'wta'."
+                    f"sample_weight differs inside a query, but {str(term)!r} is a function of whole lists; give all "
+                    "rows of a query the same weight, or choose 'ranknet', 'ndcg' or 'wta'."
                 )
-            if term.name == "err" and term.parameter is not None and highest > term.parameter:
-                raise InputError(f"{str(term)!r} is told of lower grades than {highest:g} of y; raise max_grade.")
+            if term.kind.from_grades is not None and term.parameter is not None and highest > term.parameter:
+                raise InputError(
+                    f"y has the grade {highest:g}, above {term.kind.parameter} of {str(term)!r}; raise "
+                    f"{term.kind.parameter}."
+                )
 
     def for_grades(self, labels: Floats) -> Lambda:
         """
-        Fix what a λ reads off all grades: the highest there is, for ``err``.
+        Set the parameters that depend on all grades: the highest grade, for ``err``.
 
         Parameters
         ----------
@@ -208,32 +209,33 @@ class Lambda:
         Returns
         -------
         Lambda
-            The forces, the same for any part of these rows.
+            The same λ for any part of these rows.
         """
-        highest = highest_grade(labels)
-        return Lambda(
-            tuple(
-                replace(term, parameter=highest) if term.name == "err" and term.parameter is None else term
-                for term in self.terms
-            )
-        )
+        terms = [
+            replace(term, parameter=term.kind.from_grades(labels))
+            if term.kind.from_grades is not None and term.parameter is None
+            else term
+            for term in self.terms
+        ]
+        return Lambda(tuple(terms))
 
 
 def _term(text: str, whole: str) -> Term:
-    found = _TERM.fullmatch(text)
-    name = found["name"] if found else text
-    if found is None or (name not in KINDS and ":" not in name):
-        raise InputError(f"{whole!r} holds no known λ {text!r}; {suggest_names(name, [*KINDS, 'module:function'])}.")
-    kind = KINDS.get(name, OWN)
+    match = _TERM.fullmatch(text)
+    name = match["name"] if match else text
+    if match is None or (name not in LAMBDAS and ":" not in name):
+        names = suggest_names(name, [*LAMBDAS, "module:function"])
+        raise InputError(f"{whole!r} has the unknown λ {text!r}; {names}.")
+    kind = LAMBDAS.get(name, OWN)
     try:
-        factor = float(found["factor"] or 1.0)
-        key, equals, value = (found["inside"] or "").rpartition("=")
+        factor = float(match["factor"] or 1.0)
+        key, equals, value = (match["inside"] or "").rpartition("=")
         parameter = float(value) if value else kind.default
     except ValueError:
         raise InputError(
-            f"{whole!r} has {text!r}, which holds no number where one is due; write 0.1*margin(0.5)."
+            f"{whole!r} has {text!r}, whose weight or parameter is not a number; write 0.1*margin(0.5)."
         ) from None
     if equals and key.strip() != kind.parameter:
         takes = f"it takes {kind.parameter}" if kind.parameter else "it takes none"
-        raise InputError(f"{whole!r} has the parameter {key.strip()!r}, which {name} does not know; {takes}.")
-    return Term(name, factor, int(found["k"]) if found["k"] else None, parameter)
+        raise InputError(f"{whole!r} has the parameter {key.strip()!r}, which {name} does not have; {takes}.")
+    return Term(name, factor, int(match["k"]) if match["k"] else None, parameter)

@@ -1,4 +1,4 @@
-"""Lists: the judged rows of a problem, query by query, as forces see them."""
+"""Lists: the judged rows of a problem, grouped by query."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class Lists:
     """
     Rows to learn from, grouped by query.
 
-    rows (n,): their numbers in the problem.
+    rows (n,): numbers of the rows in the problem.
     starts (n_queries + 1,): where each query begins among them.
-    labels (n,): grades; zeros where preferences are given instead.
+    labels (n,): grades; zeros if preferences are given instead.
     weights (n,): weights of the rows.
     pairs (n_pairs, 2): preferences between positions among `rows`, winner first, in order of their query; or None.
     pair_weights (n_pairs,): their weights, those of the two rows included.
@@ -43,21 +43,21 @@ class Lists:
     @classmethod
     def of(cls, data: RankingData, *, with_pairs_only: bool = False) -> Lists:
         """
-        Gather what a problem has to learn from.
+        Select the judged rows of a problem.
 
-        with_pairs_only: whether queries that hold no pair are left out.
+        with_pairs_only: whether queries without a pair are left out.
         """
         codes = data.queries.codes
         is_wanted = np.zeros(data.n_rows, dtype=bool)
         is_wanted[data.scored_rows] = True
         if with_pairs_only and data.y is not None:
-            # rows of weight zero compare with nothing
+            # rows of weight zero are in no pair
             low, high = np.full(len(data.queries), np.inf), np.full(len(data.queries), -np.inf)
             np.minimum.at(low, codes[data.scored_rows], data.y[data.scored_rows])
             np.maximum.at(high, codes[data.scored_rows], data.y[data.scored_rows])
             is_wanted &= (low < high)[codes]
         rows = data.queries.order[is_wanted[data.queries.order]]
-        # queries stand in order of first appearance, so the codes of these rows never fall
+        # queries are in order of first appearance, so the codes of these rows never decrease
         kept, counts = np.unique(codes[rows], return_counts=True)
         starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         weights = data.weight_of(rows)
@@ -85,14 +85,14 @@ class Lists:
 
     @property
     def is_even(self) -> bool:
-        """Whether the rows of each query weigh the same."""
+        """Whether the rows of each query have the same weight."""
         return bool((self.weights == np.repeat(self.weights[self.starts[:-1]], np.diff(self.starts))).all())
 
     def select(self, queries: Numbers) -> tuple[Lists, Numbers]:
         """
-        Choose queries.
+        Select queries.
 
-        Returns: their lists, and the positions of their rows among those of all.
+        Returns: their lists, and the positions of their rows among all rows.
         """
         positions, starts = _ranges(self.starts, queries)
         rows, labels, weights = self.rows[positions], self.labels[positions], self.weights[positions]
@@ -105,7 +105,7 @@ class Lists:
 
 
 def _ranges(starts: Numbers, queries: Numbers) -> tuple[Numbers, Numbers]:
-    """Positions of the blocks of some queries, one after the other, and where each begins there."""
+    """Positions of the blocks of some queries, concatenated, and where each block begins."""
     sizes = starts[queries + 1] - starts[queries]
     ends = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     return np.repeat(starts[queries] - ends[:-1], sizes) + np.arange(ends[-1]), ends

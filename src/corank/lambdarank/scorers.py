@@ -1,9 +1,8 @@
 """
-Scorers that learn by slopes: f(x) = w·x, and a small multilayer perceptron.
+Scorers that learn by gradients: f(x) = w·x, and a small multilayer perceptron.
 
-Both hold their parameters as a list of arrays. For rows that are pulled by forces λ, the pull on the parameters is
-Σ_i λ_i ∂f(x_i)/∂θ, which is what `pull` returns: one pass forward and one back for a batch of queries, as the paper has
-it, not one for each pair.
+Their parameters are a list of arrays. `gradient` returns Σ_i λ_i ∂f(x_i)/∂θ: one forward and one backward pass for a
+batch of queries, as in the paper, not one for each pair.
 """
 
 from __future__ import annotations
@@ -22,48 +21,49 @@ from corank.data.problem.ranking import RankingData
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 
-# rows that pass through a network at a time when it predicts
+# rows per block of prediction
 _BLOCK = 1 << 16
 
 
-class Scorer(Protocol):
-    """What training asks of a scorer over the rows of a problem."""
+class GradientScorer(Protocol):
+    """Interface of a scorer of the rows of a problem that is trained by gradients."""
 
     def start(self, rng: np.random.Generator) -> list[Floats]:
-        """Return first parameters."""
+        """Return initial parameters."""
 
     def score(self, parameters: list[Floats], rows: Numbers) -> tuple[Floats, Any]:
-        """Return scores of rows by number, and what `pull` needs of the way there."""
+        """Return scores of rows by number, and intermediate results for `gradient`."""
 
-    def pull(self, parameters: list[Floats], passed: Any, forces: Floats) -> list[Floats]:
+    def gradient(self, parameters: list[Floats], passed: Any, lambdas: Floats) -> list[Floats]:
         """Return Σ_i λ_i ∂f(x_i)/∂θ for each array of parameters."""
 
 
-@dataclass(frozen=True, eq=False)
 class Linear:
     """
-    f(x) = w·x + b, over dense or sparse rows, which are never copied; parameters w and b.
+    f(x) = w·x + b, over dense or sparse rows, which are not copied; parameters w and b.
 
-    X: the rows.
+    X: the rows; they are prepared for kernels once.
     """
 
-    X: Any
+    def __init__(self, X: Any) -> None:
+        self.n_features = X.shape[1]
+        self._rows = as_core_rows(X)
 
     def start(self, rng: np.random.Generator) -> list[Floats]:
         """Return zeros."""
-        return [np.zeros(self.X.shape[1]), np.zeros(1)]
+        return [np.zeros(self.n_features), np.zeros(1)]
 
     def score(self, parameters: list[Floats], rows: Numbers) -> tuple[Floats, Any]:
-        """Return scores; every row is summed by itself, so that equal rows have equal scores."""
+        """Return scores; every row is summed separately, so that equal rows have equal scores."""
         scores = np.empty(len(rows))
-        score_rows(as_core_rows(self.X), rows, parameters[0], scores, 0, len(rows))
+        score_rows(self._rows, rows, parameters[0], scores, 0, len(rows))
         return scores + parameters[1], rows
 
-    def pull(self, parameters: list[Floats], passed: Any, forces: Floats) -> list[Floats]:
+    def gradient(self, parameters: list[Floats], passed: Any, lambdas: Floats) -> list[Floats]:
         """Return Σ λ_i x_i and Σ λ_i."""
-        total = np.zeros(self.X.shape[1])
-        gather_rows(as_core_rows(self.X), passed, forces, total, 0, len(forces))
-        return [total, np.array([forces.sum()])]
+        total = np.zeros(self.n_features)
+        gather_rows(self._rows, passed, lambdas, total, 0, len(lambdas))
+        return [total, np.array([lambdas.sum()])]
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,9 +71,9 @@ class Perceptron:
     """
     f(x) = w·tanh(... tanh(W₁ᵀz + b₁) ...) + b over z = symlog(x − mean); parameters W₁, b₁, ..., w, b.
 
-    symlog(x) = sign(x) log(1 + |x|) leaves what is near the mean as it is and brings long tails near.
+    symlog(x) = sign(x) log(1 + |x|) is the identity near the mean and shortens long tails.
 
-    Z: the rows as the first layer sees them, see `seen`.
+    Z: the inputs of the first layer, see `network_inputs`.
     hidden: width of each hidden layer.
     """
 
@@ -81,7 +81,7 @@ class Perceptron:
     hidden: tuple[int, ...]
 
     def start(self, rng: np.random.Generator) -> list[Floats]:
-        """Draw weights of variance 1/(inputs of a layer); a column of zeros for the last layer's biases."""
+        """Draw weights of variance 1/(inputs of a layer); biases are zero."""
         sizes = [self.Z.shape[1], *self.hidden, 1]
         parameters: list[Floats] = []
         for n_in, n_out in pairwise(sizes):
@@ -95,30 +95,30 @@ class Perceptron:
             outputs.append(np.tanh(outputs[-1] @ W + b))
         return (outputs[-1] @ parameters[-2])[:, 0] + parameters[-1], outputs
 
-    def pull(self, parameters: list[Floats], passed: Any, forces: Floats) -> list[Floats]:
-        """Pass forces back through the layers."""
-        found: list[Floats] = []
-        back = forces[:, None]
+    def gradient(self, parameters: list[Floats], passed: Any, lambdas: Floats) -> list[Floats]:
+        """Propagate λ back through the layers."""
+        gradients: list[Floats] = []
+        back = lambdas[:, None]
         for layer in range(len(passed) - 1, -1, -1):
-            found = [passed[layer].T @ back, back.sum(axis=0), *found]
+            gradients = [passed[layer].T @ back, back.sum(axis=0), *gradients]
             if layer:
                 back = (back @ parameters[2 * layer].T) * (1.0 - passed[layer] ** 2)
-        return found
+        return gradients
 
 
-def seen(X: Any, mean: Floats) -> Floats:
-    """Return dense rows as the first layer of a perceptron sees them."""
+def network_inputs(X: Any, mean: Floats) -> Floats:
+    """Return symlog(x − mean) of dense rows, the inputs of the first layer."""
     x = np.asarray(X[:], dtype=np.float64) - mean
-    found: Floats = np.sign(x) * np.log1p(np.abs(x))
-    return found
+    inputs: Floats = np.sign(x) * np.log1p(np.abs(x))
+    return inputs
 
 
-def perceive(X: Any, mean: Floats, parameters: list[Floats]) -> Floats:
-    """Score dense rows by the parameters of a perceptron."""
+def score_network(X: Any, mean: Floats, parameters: list[Floats]) -> Floats:
+    """Score dense rows by the parameters of a perceptron, block by block."""
     scores = np.empty(X.shape[0])
     for begin in range(0, len(scores), _BLOCK):
         block = slice(begin, begin + _BLOCK)
-        Z = seen(X[block], mean)
+        Z = network_inputs(X[block], mean)
         scores[block] = Perceptron(Z, ()).score(parameters, np.arange(len(Z)))[0]
     return scores
 

@@ -1,9 +1,9 @@
 """
-Steps along the forces: Adam over batches of queries, with averaged parameters, and stopping early.
+Training by gradients: Adam over batches of queries, with averaged parameters and early stopping.
 
-A step scores a batch, asks λ for forces, and moves θ by Adam (Kingma and Ba, 2015) along mean_i λ_i ∂f(x_i)/∂θ, forces
-brought to mean size 1 at the start; weights shrink by rate · weight_decay beside it (Loshchilov and Hutter, 2019). What
-predicts is the mean of the parameters, later ones counting more: θ̄ ← θ̄ + 9/(t + 8) (θ − θ̄) (Shamir and Zhang, 2013).
+A step scores a batch, evaluates λ, and moves θ by Adam along mean_i λ_i ∂f(x_i)/∂θ, with λ scaled to mean size 1 at the
+start and decoupled weight decay (Loshchilov and Hutter, 2019). The model is a weighted mean of the parameters, later
+ones counting more: θ̄ ← θ̄ + 9/(t + 8) (θ − θ̄) (Shamir and Zhang, 2013).
 """
 
 from __future__ import annotations
@@ -15,58 +15,61 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from corank.core.rows.scaled import ScaledRows, factors_of
+from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
+from corank.estimator.held_out import HeldOut
 from corank.lambdarank.lambdas import Lambda
 from corank.lambdarank.lists import Lists
-from corank.lambdarank.scorers import Scorer
+from corank.lambdarank.scorers import GradientScorer
+from corank.metrics import evaluate, parse_metric
 from corank.parameters import is_whole, number
-from corank.progress import progress
+from corank.solvers.adam import Adam
+from corank.solvers.early_stopping import EarlyStopping, run_training
 
 Floats = NDArray[np.float64]
-Judge = Callable[[list[Floats]], float]
 
 N_CHECKS = 40
-"""Times that the watched rows are scored during a call of fit."""
+"""Number of times that the validation rows are scored during a fit."""
 
-_FIRST, _SECOND, _EPSILON = 0.9, 0.999, 1e-8
 _LATER = 8.0
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class LambdaProblem:
     """
-    What is learnt from, and what pulls.
+    The rows to learn from, and λ.
 
-    forces: λ.
+    lambdas: λ.
     lists: the judged rows, query by query.
-    offset (n,): what their scores are before anything was learnt.
+    offset (n,): their prior scores.
     """
 
-    forces: Lambda
+    lambdas: Lambda
     lists: Lists
     offset: Floats
 
-    def pulls(self, scores: Floats, n_jobs: int | None = None) -> Floats:
-        """Forces and curvatures of all rows."""
-        return self.forces.total(self.lists, self.offset + scores, n_jobs)
+    def evaluate(self, scores: Floats, n_jobs: int | None = None) -> Floats:
+        """Return λ and curvatures of all rows."""
+        return self.lambdas.of_lists(self.lists, self.offset + scores, n_jobs)
 
-    def first_pulls(self, scores: Floats, n_jobs: int | None = None) -> Floats:
-        """Forces and curvatures of all rows at the start, where they must not all be zero."""
-        found = self.pulls(scores, n_jobs)
-        if not found[0].any():
-            raise InputError(f"'{self.forces}' pulls at none of the {len(scores)} scored rows; check the grades of y.")
-        return found
+    def evaluate_first(self, scores: Floats, n_jobs: int | None = None) -> Floats:
+        """Return λ and curvatures of all rows at the start; raise if all λ are zero."""
+        values = self.evaluate(scores, n_jobs)
+        if not values[0].any():
+            raise InputError(f"'{self.lambdas}' is zero for all {len(scores)} judged rows; check the grades of y.")
+        return values
 
 
 @dataclass(frozen=True)
-class Plan:
+class StepSettings:
     """
-    How steps are taken.
+    Settings of training.
 
-    n_steps: how many.
-    batch: queries of one.
-    rate: Adam's.
-    weight_decay: share of the weights that a step of rate 1 takes away.
+    n_steps: number of steps, or of trees.
+    batch: queries per step.
+    rate: learning rate.
+    weight_decay: decoupled weight decay, per unit of the learning rate.
     patience: checks without a lower error after which to stop; None never stops.
     verbose: whether to show a progress bar.
     """
@@ -78,15 +81,21 @@ class Plan:
     patience: int | None
     verbose: bool
 
+    @property
+    def checks(self) -> list[int]:
+        """Numbers of steps after which the validation rows are scored."""
+        ends: list[int] = np.linspace(0, self.n_steps, min(self.n_steps, N_CHECKS) + 1)[1:].astype(int).tolist()
+        return ends
+
 
 @dataclass(frozen=True, eq=False)
-class State:
+class TrainingState:
     """
-    Where steps have come to: all that is needed to go on bit for bit.
+    State of training: everything that is needed to continue bit for bit.
 
     steps: taken so far.
-    words (4,): seed of the order of queries.
-    unit: mean size of the forces at the start.
+    words (4,): random seed of the order of queries.
+    unit: mean size of λ at the start.
     parameters, first, second, mean: θ, Adam's two moments, θ̄.
     """
 
@@ -99,75 +108,82 @@ class State:
     mean: list[Floats]
 
     @classmethod
-    def start(cls, scorer: Scorer, task: Task, rng: np.random.Generator) -> State:
-        """Begin with a scorer's first parameters."""
+    def start(cls, scorer: GradientScorer, problem: LambdaProblem, rng: np.random.Generator) -> TrainingState:
+        """Begin with a scorer's initial parameters."""
         for_parameters, for_order = rng.spawn(2)
         parameters = scorer.start(for_parameters)
-        unit = float(np.abs(task.first_pulls(scorer.score(parameters, task.lists.rows)[0])[0]).mean())
+        scores = scorer.score(parameters, problem.lists.rows)[0]
+        unit = float(np.abs(problem.evaluate_first(scores)[0]).mean())
         words = for_order.integers(0, 1 << 32, size=4, dtype=np.uint32)
-        zeros = [np.zeros_like(array) for array in parameters]
-        return cls(0, words, unit, parameters, zeros, zeros, parameters)
+        adam = Adam.start(parameters)
+        return cls(0, words, unit, parameters, adam.first, adam.second, parameters)
 
     def stored(self) -> dict[str, Any]:
         """Return plain values for a file."""
         return dict(vars(self))
 
     @classmethod
-    def resume(cls, stored: dict[str, Any]) -> State:
-        """Take what `stored` gave."""
+    def resume(cls, stored: dict[str, Any]) -> TrainingState:
+        """Return the state from the values of `stored`."""
         return cls(**stored)
 
 
 @dataclass(frozen=True, eq=False)
-class Trained:
+class TrainingResult:
     """
-    What training leaves.
+    Result of training.
 
-    state: of the best check when stopping early.
-    errors (n_checks,): on the watched rows; empty without them.
-    interrupted: whether Ctrl-C broke it off.
+    state: the final state, or that of the best check with early stopping.
+    errors (n_checks,): on the validation rows; empty without them.
+    interrupted: whether Ctrl-C ended training.
     """
 
-    state: State
+    state: TrainingState
     errors: Floats
     interrupted: bool
 
 
-def train(state: State, scorer: Scorer, task: Task, plan: Plan, judge: Judge | None) -> Trained:
+def train(
+    state: TrainingState,
+    scorer: GradientScorer,
+    problem: LambdaProblem,
+    settings: StepSettings,
+    error: Callable[[list[Floats]], float] | None,
+) -> TrainingResult:
     """
-    Take steps, and watch.
+    Take steps, and check the validation error.
 
-    judge: takes parameters and returns the error on the watched rows.
+    error: takes parameters and returns the error on the validation rows.
     """
-    errors: list[float] = []
-    best, interrupted = state, False
-    checks = set((state.steps + np.linspace(0, plan.n_steps, min(plan.n_steps, N_CHECKS) + 1)[1:]).astype(int).tolist())
-    order = Order(task.lists.n_queries, plan.batch, state.words)
-    end = state.steps + plan.n_steps
-    try:
-        with progress(plan.n_steps, "steps", plan.verbose) as advance:
-            while state.steps < end:
-                state = _step(state, scorer, task, plan, order.queries(state.steps))
-                advance(1)
-                if judge is None or state.steps not in checks:
-                    continue
-                errors.append(judge(state.mean))
-                if errors[-1] <= min(errors):
-                    best = state
-                if plan.patience is not None and len(errors) - 1 - int(np.argmin(errors)) >= plan.patience:
-                    break
-    except KeyboardInterrupt:
-        interrupted = True
-    stops_early = plan.patience is not None and bool(errors)
-    return Trained(best if stops_early else state, np.array(errors), interrupted)
+    best = state
+    stopping = EarlyStopping(settings.patience)
+    order = QueryOrder(problem.lists.n_queries, settings.batch, state.words)
+
+    def step(_: int) -> None:
+        nonlocal state
+        state = _step(state, scorer, problem, settings, order.queries(state.steps))
+
+    def check() -> bool:
+        nonlocal best
+        if error is None:
+            return False
+        stopping.record(error(state.mean))
+        # of equal errors the last one is kept
+        if stopping.errors[-1] <= stopping.best_error:
+            best = state
+        return stopping.is_over
+
+    interrupted = run_training(step, settings.checks, check, verbose=settings.verbose)
+    stops_early = settings.patience is not None and bool(stopping.errors)
+    return TrainingResult(best if stops_early else state, np.array(stopping.errors), interrupted)
 
 
-class Order:
+class QueryOrder:
     """
-    Which queries a step sees: all of them in random order, batch by batch, then again.
+    The queries of each step: all queries in random order, batch by batch, then again.
 
-    n_queries, batch: how many there are, and how many a step sees at most.
-    words: seed.
+    n_queries, batch: number of queries, and largest number per step.
+    words: random seed.
     """
 
     def __init__(self, n_queries: int, batch: int, words: NDArray[np.uint32]) -> None:
@@ -176,7 +192,7 @@ class Order:
         self._pass, self._batches = -1, [np.arange(n_queries)]
 
     def queries(self, step: int) -> NDArray[np.int64]:
-        """Return the numbers of the queries of a step, which depend on nothing but the seed."""
+        """Return the numbers of the queries of a step, which depend on the seed only."""
         if self.n_batches == 1:
             return self._batches[0]
         n_passes, at = divmod(step, self.n_batches)
@@ -186,50 +202,114 @@ class Order:
         return self._batches[at]
 
 
-def _step(state: State, scorer: Scorer, task: Task, plan: Plan, queries: NDArray[np.int64]) -> State:
-    lists, positions = task.lists.select(queries)
+def _step(
+    state: TrainingState,
+    scorer: GradientScorer,
+    problem: LambdaProblem,
+    settings: StepSettings,
+    queries: NDArray[np.int64],
+) -> TrainingState:
+    lists, positions = problem.lists.select(queries)
     scores, passed = scorer.score(state.parameters, lists.rows)
-    forces = task.forces.total(lists, task.offset[positions] + scores)[0] / (state.unit * len(positions))
-    t = state.steps + 1
+    lambdas = problem.lambdas.of_lists(lists, problem.offset[positions] + scores)[0] / (state.unit * len(positions))
+    adam = Adam(state.steps, state.first, state.second).update(scorer.gradient(state.parameters, passed, lambdas))
     parameters: list[Floats] = []
-    firsts: list[Floats] = []
-    seconds: list[Floats] = []
     means: list[Floats] = []
-    for theta, m, v, mean, g in zip(
-        state.parameters,
-        state.first,
-        state.second,
-        state.mean,
-        scorer.pull(state.parameters, passed, forces),
-        strict=True,
-    ):
-        m = _FIRST * m + (1.0 - _FIRST) * g
-        v = _SECOND * v + (1.0 - _SECOND) * g * g
-        move = (m / (1.0 - _FIRST**t)) / (np.sqrt(v / (1.0 - _SECOND**t)) + _EPSILON)
-        # levels stand beside weights, one after the other, and do not shrink
-        decay = plan.weight_decay if len(parameters) % 2 == 0 else 0.0
-        theta = theta + plan.rate * (move - decay * theta)
-        parameters.append(theta)
-        firsts.append(m)
-        seconds.append(v)
-        means.append(mean + (_LATER + 1.0) / (t + _LATER) * (theta - mean))
-    return replace(state, steps=t, parameters=parameters, first=firsts, second=seconds, mean=means)
+    for at, (theta, mean, direction) in enumerate(zip(state.parameters, state.mean, adam.directions(), strict=True)):
+        # weights and intercepts alternate; intercepts do not decay
+        decay = settings.weight_decay if at % 2 == 0 else 0.0
+        moved = theta + settings.rate * (direction - decay * theta)
+        parameters.append(moved)
+        means.append(mean + (_LATER + 1.0) / (adam.n_steps + _LATER) * (moved - mean))
+    return replace(state, steps=adam.n_steps, parameters=parameters, first=adam.first, second=adam.second, mean=means)
 
 
-def require_stored(stored: Any, shapes: Sequence[tuple[int, ...]]) -> None:
+def check_stored(stored: Any, shapes: Sequence[tuple[int, ...]]) -> None:
     """
-    Raise where what a file holds of a run is not what `State.stored` gives.
+    Raise if a file's values are not those of `TrainingState.stored`.
 
     shapes: of the parameters.
     """
-    state = State.resume(stored)
+    state = TrainingState.resume(stored)
     words = np.asarray(state.words)
     if not is_whole(state.steps) or state.steps < 0 or not number(0, inside="()").allows(state.unit):
-        raise InputError("run_ counts steps or forces wrongly")
+        raise InputError("run_ has an invalid number of steps or size of lambdas")
     if words.shape != (4,) or words.dtype != np.uint32:
-        raise InputError("run_ has no seed")
+        raise InputError("run_ has no random seed")
     for arrays in (state.parameters, state.first, state.second, state.mean):
         if [np.shape(array) for array in arrays] != list(shapes) or not all(
             np.isfinite(array).all() for array in arrays
         ):
-            raise InputError("run_ holds parameters of another model")
+            raise InputError("run_ has parameters of another model")
+
+
+@dataclass(frozen=True, eq=False)
+class ValidationRows:
+    """
+    Rows to measure the error on during training: an `eval_set`, or judgements that were held out.
+
+    X: the rows.
+    error: takes their scores.
+    """
+
+    X: Any
+    error: Callable[[Floats], float]
+
+    @classmethod
+    def of_eval_set(cls, eval_set: Any, data: RankingData, metric: str) -> ValidationRows:
+        """
+        Check an `eval_set`.
+
+        eval_set: (X, y, qid), (X, y, qid, prior), or a RankingData.
+        data: the training data; its columns are scaled in the same way.
+        metric: measures the error.
+        """
+        if not isinstance(eval_set, RankingData):
+            if not isinstance(eval_set, tuple | list) or len(eval_set) not in (3, 4):
+                raise InputError(
+                    "eval_set must be one tuple (X, y, qid) or (X, y, qid, prior); pass rows, grades and query ids of "
+                    "one validation set."
+                )
+            eval_set = RankingData.of(*eval_set[:3]).on_top_of(*eval_set[3:] or (None,))
+        if eval_set.y is None or eval_set.n_features != data.n_features:
+            raise InputError(
+                f"eval_set has {eval_set.n_features} features"
+                + (" and no grades" if eval_set.y is None else "")
+                + f", but X has {data.n_features}; pass graded rows of the same columns."
+            )
+        if (eval_set.prior is None) != (data.prior is None):
+            raise InputError(
+                "prior was given for only one of X and eval_set; pass eval_set=(X, y, qid, prior), or no prior."
+            )
+        factors = factors_of(data.X)
+        rows = eval_set.scored_rows
+        X = eval_set.X[rows] if factors is None else ScaledRows(eval_set.X[rows], factors)
+        return cls(X, _error(eval_set, rows, metric))
+
+    @classmethod
+    def of_held_out(cls, held: HeldOut, metric: str) -> ValidationRows:
+        """
+        Return the judgements that were held out.
+
+        metric: measures the error of grades; preferences use the disagreement error.
+        """
+        X, rows, test = held.test.X, held.rows, held.test
+        factors = factors_of(X)
+        X = X[rows] if factors is None else ScaledRows(X.X[rows], factors)
+        return cls(X, held.error if test.y is None else _error(test, rows, metric))
+
+
+def _error(data: RankingData, rows: NDArray[np.int64], metric: str) -> Callable[[Floats], float]:
+    assert data.y is not None
+    y, qid, prior = data.y[rows], data.queries.codes[rows], data.prior_of(rows)
+    larger_is_better = parse_metric(metric).measure.larger_is_better
+
+    def error(scores: Floats) -> float:
+        mean = evaluate(y, prior + scores, qid, metric)[metric].mean
+        if np.isnan(mean):
+            raise InputError(
+                f"{metric} is not defined for any validation query; choose another metric, or pass more queries."
+            )
+        return 1.0 - mean if larger_is_better else mean
+
+    return error

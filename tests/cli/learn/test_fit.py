@@ -197,10 +197,10 @@ def test_a_second_ctrl_c_while_saving_leaves_nothing_half_written(monkeypatch, t
     assert sorted(os.listdir(tmp_path)) == ["m", "rows.txt"]
 
 
-def test_lambda_is_a_weight_or_forces(says, text, tmp_path, monkeypatch):
+def test_lambda_is_a_weight_or_gradients(says, text, tmp_path, monkeypatch):
     with pytest.raises(InputError, match=r"--lambda is 'ndcg'; pass a number \(the weight of the penalty\), or choose"):
         says("fit", text, "-m", "spd", "--lambda", "ndcg", "-o", tmp_path / "m")
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "my_forces.py").write_text("def forces(scores, labels):\n    return labels - labels.mean()\n")
-    says("fit", text, "-m", "lambdarank", "--lambda", "my_forces:forces", "--unscored", "-1", "-o", tmp_path / "m")
-    assert corank.load(tmp_path / "m").forces == "my_forces:forces"
+    (tmp_path / "my_lambdas.py").write_text("def lambdas(scores, labels):\n    return labels - labels.mean()\n")
+    says("fit", text, "-m", "lambdarank", "--lambda", "my_lambdas:lambdas", "--unscored", "-1", "-o", tmp_path / "m")
+    assert corank.load(tmp_path / "m").lambdas == "my_lambdas:lambdas"

@@ -110,10 +110,10 @@ def add_working_directory() -> None:
 
 def parse_lambda(kind: type[Ranker], text: str | None) -> dict[str, tuple[str, Any]]:
     """Return ``--lambda`` as an option for `build_ranker`: the penalty weight, or the lambdas of LambdaRank."""
-    if "forces" in inspect.signature(kind).parameters:
+    if "lambdas" in inspect.signature(kind).parameters:
         if text is not None and ":" in text:
             add_working_directory()
-        return {"forces": ("--lambda", text)}
+        return {"lambdas": ("--lambda", text)}
     try:
         return {"alpha": ("--lambda", None if text is None else float(text))}
     except ValueError:

@@ -1,9 +1,9 @@
 """
-Forces that know the whole list: Δ_ij is what the measure of a query changes when rows i and j change places.
+LambdaRank gradients weighted by whole lists: Δ_ij is the change of a query's metric if rows i and j are swapped.
 
-Δ_ij weighs the logistic pull of each pair of rows of different grade (see `forces`). Ties take any order: for nDCG by
-the expected discounts of a tie's ranks, for the other measures by the worst order of a tie, its rows of equal grade
-sharing what they receive, so that no row is pulled by the place it came in.
+Δ_ij weights the logistic gradient of each pair of rows of different grade (see `pair_lambdas`). Tied rows: nDCG uses
+the expected discounts of the tie's ranks. The other metrics use the worst order of the tie, and its rows of equal grade
+share their λ, so that λ does not depend on the order of rows.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from __future__ import annotations
 import numpy as np
 
 from corank.core.jit import inline, jit, relaxed
-from corank.core.lists.pair_lambdas import LOGISTIC, slope
+from corank.core.lists.pair_lambdas import LOGISTIC, pair_gradient
 
 AP, RR, ERR = 0, 1, 2
 
-# scores that differ by less than this share of the largest are one score, computed in two places
+# scores that differ by less than this share of the largest count as equal
 _ROUNDING = 1e-12
 _WIDE = 600.0
 
@@ -24,7 +24,7 @@ _reordering = relaxed("reassoc", "contract", "nsz")
 
 @inline
 def tie_after(s, at, n, tolerance):  # type: ignore[no-untyped-def]
-    """Find the end of the rows, in order of falling score, that share the score of row `at`."""
+    """Return the end of the tie that begins at row `at`; rows are in descending order of scores."""
     after = at + 1
     while after < n and s[after - 1] - s[after] <= tolerance:
         after += 1
@@ -33,7 +33,7 @@ def tie_after(s, at, n, tolerance):  # type: ignore[no-untyped-def]
 
 @inline
 def discount_between(discounts, low, high):  # type: ignore[no-untyped-def]
-    """Return the discounts of the places from `low` to `high`, in rows; behind the last one they stay what it is."""
+    """Return the sum of discounts of the ranks from `low` to `high`; the last discount holds for all further ranks."""
     total = 0.0
     at = low
     while at < high:
@@ -46,32 +46,32 @@ def discount_between(discounts, low, high):  # type: ignore[no-untyped-def]
 
 @inline
 def discount_gap(discounts, low, places):  # type: ignore[no-untyped-def]
-    """Return the expected |D(a) − D(b)| of two different ones of two or more places from `low` on."""
+    """Return the expected |D(a) − D(b)| of two different ranks among `places` ranks from `low` on."""
     total, at, high = 0.0, low, low + places
     while at < high:
         place = min(int(at), len(discounts) - 1)
         stop = high if place == len(discounts) - 1 else min(high, place + 1.0)
         total += discounts[place] * (places * (stop - at) - (stop - low) ** 2 + (at - low) ** 2)
         at = stop
-    # of m² choices of two places m are of one place twice
+    # of m² choices of two ranks, m are the same rank twice
     return 2.0 * total / (places * (places - 1.0))
 
 
 @_reordering
 def add_ndcg(factor, near, discounts, scores, labels, weights, starts, out, first, last):  # type: ignore[no-untyped-def]
     """
-    Add the pulls of nDCG: Δ_ij = |g_i − g_j| |D_i − D_j|/(best DCG), g = 2^y − 2^min(0, lowest y).
+    Add λ of nDCG: Δ_ij = |g_i − g_j| |D_i − D_j|/(best DCG), g = 2^y − 2^min(0, lowest y).
 
-    With `near` above 0, a pair counts 1/(near + |s_i − s_j|) times as much: pairs that are far apart, which no small
-    step puts right, or wrong, leave the steps to the others. discounts[p] is the discount D of rank p + 1; the last one
-    is that of all further ranks (0 beyond a cut). A row of weight w takes w places, but at least one.
+    With `near` above 0, a pair is multiplied by 1/(near + |s_i − s_j|), which reduces the weight of pairs that are far
+    apart and that no small step can swap. discounts[p] is the discount D of rank p + 1; the last one is that of all
+    further ranks (0 beyond a cut). A row of weight w takes w ranks, but at least one.
     """
     longest = 0
     for q in range(first, last):
         longest = max(longest, starts[q + 1] - starts[q])
     s, e, g, w = np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest)
     D, gap = np.empty(longest), np.empty(longest)
-    pulls, curves = np.empty(longest), np.empty(longest)
+    lambdas, curvatures = np.empty(longest), np.empty(longest)
     stops = np.empty(longest, dtype=np.int64)
     beyond = discounts[len(discounts) - 1]
     for q in range(first, last):
@@ -80,7 +80,7 @@ def add_ndcg(factor, near, discounts, scores, labels, weights, starts, out, firs
             continue
         grades = labels[begin : begin + n]
         low, high = min(0.0, grades.min()), grades.max()
-        # the best order takes one grade after the other, of which there are few
+        # ideal DCG, grade by grade; there are few grades
         at, ideal, grade = 0.0, 0.0, high
         while grade > low and (beyond > 0.0 or at < len(discounts)):
             places, below = 0.0, low
@@ -112,8 +112,8 @@ def add_ndcg(factor, near, discounts, scores, labels, weights, starts, out, firs
             for i in range(group, after):
                 D[i], gap[i], stops[i] = mean, apart, after
                 e[i] = np.exp(max(s[i] - s[0], -_WIDE))
-                pulls[i], curves[i] = 0.0, 0.0
-            # rows behind the cut have one discount, and pull at nothing but what stands before it
+                lambdas[i], curvatures[i] = 0.0, 0.0
+            # rows beyond the cut have the same discount, so only pairs with a row before it count
             if mean > beyond:
                 last_counted = after
             at += places
@@ -121,49 +121,49 @@ def add_ndcg(factor, near, discounts, scores, labels, weights, starts, out, firs
         for i in range(last_counted):
             stop = stops[i]
             s_i, e_i, g_i, w_i, D_i = s[i], e[i], g[i], w[i], D[i]
-            pull_i, curve_i = 0.0, 0.0
+            lambda_i, curvature_i = 0.0, 0.0
             if is_wide:
                 for j in range(i + 1, n):
                     change = w_i * w[j] * (g_i - g[j]) * (gap[i] if j < stop else D_i - D[j])
                     if near > 0.0:
                         change /= near + s_i - s[j]
                     lead = s_i - s[j] if change > 0.0 else s[j] - s_i
-                    pull, curve = slope(LOGISTIC, 1.0, lead)
-                    pull_i += change * pull
-                    curve_i += abs(change) * curve
-                    pulls[j] -= change * pull
-                    curves[j] += abs(change) * curve
+                    gradient, curvature = pair_gradient(LOGISTIC, 1.0, lead)
+                    lambda_i += change * gradient
+                    curvature_i += abs(change) * curvature
+                    lambdas[j] -= change * gradient
+                    curvatures[j] += abs(change) * curvature
             else:
                 for j in range(i + 1, stop):
                     change = w_i * w[j] * (g_i - g[j]) * gap[i]
                     change *= 1.0 / (near + s_i - s[j]) if near > 0.0 else 1.0
                     part = 1.0 / (e_i + e[j])
-                    pull = change * part * (e[j] if change > 0.0 else e_i)
-                    curve = abs(change) * part * part * e_i * e[j]
-                    pull_i += pull
-                    curve_i += curve
-                    pulls[j] -= pull
-                    curves[j] += curve
+                    gradient = change * part * (e[j] if change > 0.0 else e_i)
+                    curvature = abs(change) * part * part * e_i * e[j]
+                    lambda_i += gradient
+                    curvature_i += curvature
+                    lambdas[j] -= gradient
+                    curvatures[j] += curvature
                 for j in range(stop, n):
                     change = w_i * w[j] * (g_i - g[j]) * (D_i - D[j])
                     change *= 1.0 / (near + s_i - s[j]) if near > 0.0 else 1.0
                     part = 1.0 / (e_i + e[j])
-                    pull = change * part * (e[j] if change > 0.0 else e_i)
-                    curve = abs(change) * part * part * e_i * e[j]
-                    pull_i += pull
-                    curve_i += curve
-                    pulls[j] -= pull
-                    curves[j] += curve
-            pulls[i] += pull_i
-            curves[i] += curve_i
+                    gradient = change * part * (e[j] if change > 0.0 else e_i)
+                    curvature = abs(change) * part * part * e_i * e[j]
+                    lambda_i += gradient
+                    curvature_i += curvature
+                    lambdas[j] -= gradient
+                    curvatures[j] += curvature
+            lambdas[i] += lambda_i
+            curvatures[i] += curvature_i
         for i in range(n):
-            out[0, begin + order[i]] += factor * pulls[i]
-            out[1, begin + order[i]] += factor * curves[i]
+            out[0, begin + order[i]] += factor * lambdas[i]
+            out[1, begin + order[i]] += factor * curvatures[i]
 
 
 @inline
 def _sort_inside(order, y, group, after):  # type: ignore[no-untyped-def]
-    """Put the rows of a tie in order of rising grade: the worst that may happen."""
+    """Sort the rows of a tie by ascending grade, the worst order."""
     for i in range(group + 1, after):
         j = i
         while j > group and y[order[j - 1]] > y[order[j]]:
@@ -174,10 +174,10 @@ def _sort_inside(order, y, group, after):  # type: ignore[no-untyped-def]
 @inline
 def binary_change(code, a, b, up, hits, sums, firsts):  # type: ignore[no-untyped-def]
     """
-    Return what AP or RR changes by when rows a < b of a list, one of them relevant (a where `up`), change places.
+    Return the change of AP or RR if rows a < b of a list, one of them relevant (a if `up`), are swapped.
 
     With h_p relevant rows up to p and S_p = Σ 1/p over them, the change of AP times the number of relevant rows is
-    h_a/a − h_b/b + S_b − S_a where a is relevant, (h_a + 1)/a − h_b/b + S_{b−1} − S_a where b is. For RR only the
+    h_a/a − h_b/b + S_b − S_a if a is relevant, (h_a + 1)/a − h_b/b + S_{b−1} − S_a if b is. For RR only the
     first two relevant rows matter.
     """
     if code == AP:
@@ -193,7 +193,7 @@ def binary_change(code, a, b, up, hits, sums, firsts):  # type: ignore[no-untype
 
 @jit
 def count_hits(relevant, hits, sums, firsts):  # type: ignore[no-untyped-def]
-    """Write the number of relevant rows (1, others 0) up to each place, Σ 1/rank over them, and the first two."""
+    """Write the number of relevant rows (1, others 0) up to each rank, Σ 1/rank over them, and the first two."""
     n = len(relevant)
     firsts[:] = n
     for p in range(n):
@@ -208,11 +208,11 @@ def count_hits(relevant, hits, sums, firsts):  # type: ignore[no-untyped-def]
 @jit
 def add_swaps(code, parameter, factor, scores, labels, weights, starts, out, first, last):  # type: ignore[no-untyped-def]
     """
-    Add the pulls of AP, RR or ERR; a query weighs what its first row does.
+    Add λ of AP, RR or ERR; a query has the weight of its first row.
 
-    `parameter` is the lowest grade that AP and RR take for relevant, or the highest grade there is, M of ERR. There,
-    with R = (2^y − 1)/2^M, rows a < b change Π_{l<a}(1 − R_l) (R_a − R_b) (1/a − T − Q/b), T the reciprocal rank that
-    is expected between them, and Q the chance to pass what stands there.
+    `parameter` is the lowest relevant grade of AP and RR, or the highest grade, M of ERR. There, with R = (2^y −
+    1)/2^M, swapping rows a < b changes ERR by Π_{l<a}(1 − R_l) (R_a − R_b) (1/a − T − Q/b), T the expected reciprocal
+    rank at which users stop between them, and Q the probability that they do not stop there.
     """
     for q in range(first, last):
         begin, n = starts[q], starts[q + 1] - starts[q]
@@ -237,7 +237,7 @@ def add_swaps(code, parameter, factor, scores, labels, weights, starts, out, fir
                 chances[i] = np.exp2(max(y[i], 0.0) - parameter) - np.exp2(-parameter)
         else:
             count_hits(y, hits, sums, firsts)
-        pulls, curves = np.zeros(n), np.zeros(n)
+        lambdas, curvatures = np.zeros(n), np.zeros(n)
         passed = 1.0
         for a in range(n):
             T, Q = 0.0, 1.0
@@ -250,12 +250,12 @@ def add_swaps(code, parameter, factor, scores, labels, weights, starts, out, fir
                 elif y[a] != y[b]:
                     change = binary_change(code, a, b, up, hits, sums, firsts)
                 if change > 0.0:
-                    pull, curve = slope(LOGISTIC, 1.0, s[a] - s[b] if up else s[b] - s[a])
-                    pull *= change if up else -change
-                    pulls[a] += pull
-                    pulls[b] -= pull
-                    curves[a] += change * curve
-                    curves[b] += change * curve
+                    gradient, curvature = pair_gradient(LOGISTIC, 1.0, s[a] - s[b] if up else s[b] - s[a])
+                    gradient *= change if up else -change
+                    lambdas[a] += gradient
+                    lambdas[b] -= gradient
+                    curvatures[a] += change * curvature
+                    curvatures[b] += change * curvature
             passed *= 1.0 - chances[a]
         weight = factor * weights[begin]
         group = 0
@@ -263,8 +263,8 @@ def add_swaps(code, parameter, factor, scores, labels, weights, starts, out, fir
             after = group + 1
             while after < n and y[after] == y[group] and abs(s[after - 1] - s[after]) <= tolerance:
                 after += 1
-            pull, curve = weight * pulls[group:after].mean(), weight * curves[group:after].mean()
+            gradient, curvature = weight * lambdas[group:after].mean(), weight * curvatures[group:after].mean()
             for i in range(group, after):
-                out[0, begin + order[i]] += pull
-                out[1, begin + order[i]] += curve
+                out[0, begin + order[i]] += gradient
+                out[1, begin + order[i]] += curvature
             group = after

@@ -1,4 +1,4 @@
-"""What whole result lists earn: walks over queries whose rows stand in order of falling score."""
+"""Metrics of whole result lists; the rows of each query are in descending order of scores."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from corank.core.lists.top_k import BLOCK, GIVEN
 
 @inline
 def tie_stop(scores, at, stop, ties):  # type: ignore[no-untyped-def]
-    """Find the end of the rows that share a score with row `at`; a row stands alone where order is given."""
+    """Return the end of the tie that begins at row `at`; with the given order, every row is its own tie."""
     after = at + 1
     while ties != GIVEN and after < stop and scores[after] == scores[at]:
         after += 1
@@ -19,7 +19,7 @@ def tie_stop(scores, at, stop, ties):  # type: ignore[no-untyped-def]
 
 @inline
 def retrieved_stop(scores, begin, end):  # type: ignore[no-untyped-def]
-    """Find where the rows with score -inf begin: those were never retrieved."""
+    """Return where the rows with score -inf begin: they were not retrieved."""
     stop = end
     while stop > begin and scores[stop - 1] == -np.inf:
         stop -= 1
@@ -28,7 +28,7 @@ def retrieved_stop(scores, begin, end):  # type: ignore[no-untyped-def]
 
 @jit
 def ranked_gains(gains, scores, starts, first, last, discounts, ties, out):  # type: ignore[no-untyped-def]
-    """Write the (expected) discounted gain of each query, and the best one possible, to `out[q]`."""
+    """Write the (expected) discounted gain of each query, and the ideal one, to `out[q]`."""
     for q in range(first, last):
         begin, end = starts[q], starts[q + 1]
         stop = retrieved_stop(scores, begin, end)

@@ -1,4 +1,4 @@
-"""Where a reader stops who walks down a list: expected reciprocal ranks, with ties in any order."""
+"""Expected reciprocal rank at which a user stops (ERR), in expectation over the order of ties."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from corank.core.jit import inline, jit
 from corank.core.lists.ranked import retrieved_stop, tie_stop
 
-# up to this many rows the plain sum over a tie's ranks is quicker
+# up to this many rows the plain sum over a tie's ranks is faster
 SMALL_TIE = 64
 
 
@@ -26,18 +26,18 @@ def _mean_inverse_ranks(m, r, s, deep, out):  # type: ignore[no-untyped-def]
         start += 1
     likeliest = min(max(start * (m + 1) // (r + 1), start), n_unmarked + start)
     total, mean = 1.0, 1.0 / (s + likeliest)
-    chance, rank = 1.0, likeliest
-    while rank < n_unmarked + start and chance > 1e-18 * total:
-        chance *= rank / (rank - start + 1) * (n_unmarked - rank + start) / (m - rank)
+    probability, rank = 1.0, likeliest
+    while rank < n_unmarked + start and probability > 1e-18 * total:
+        probability *= rank / (rank - start + 1) * (n_unmarked - rank + start) / (m - rank)
         rank += 1
-        total += chance
-        mean += chance / (s + rank)
-    chance, rank = 1.0, likeliest
-    while rank > start and chance > 1e-18 * total:
+        total += probability
+        mean += probability / (s + rank)
+    probability, rank = 1.0, likeliest
+    while rank > start and probability > 1e-18 * total:
         rank -= 1
-        chance *= (rank - start + 1) / rank * (m - rank) / (n_unmarked - rank + start)
-        total += chance
-        mean += chance / (s + rank)
+        probability *= (rank - start + 1) / rank * (m - rank) / (n_unmarked - rank + start)
+        total += probability
+        mean += probability / (s + rank)
     out[start] = mean / total
     for i in range(start, deep):
         out[i + 1] = (1.0 + (r - i) / i * (1.0 - (i + s) * out[i])) / (n_unmarked + i + 1 + s)
@@ -46,12 +46,12 @@ def _mean_inverse_ranks(m, r, s, deep, out):  # type: ignore[no-untyped-def]
 
 
 @inline
-def _pass_chances(stops, at, after, deep, every, p):  # type: ignore[no-untyped-def]
+def _pass_probabilities(stops, at, after, deep, every, p):  # type: ignore[no-untyped-def]
     """
-    Write the chance to pass j random rows of `stops[at:after]` to `p[j]`, j = 0..deep.
+    Write the probability of passing j random rows of `stops[at:after]` to `p[j]`, j = 0..deep.
 
-    Rows that stop nobody count where `every` says so. p_j = e_j(u)/C(t, j) of t rows, e_j the elementary symmetric
-    polynomial of u = 1 − stops; adding row t to the means is p_j ← (1 − j/t) p_j + (j/t) u_t p_{j−1}, without
+    Rows with a stopping probability of zero are included if `every`. p_j = e_j(u)/C(t, j) of t rows, e_j the elementary
+    symmetric polynomial of u = 1 − stops; adding row t to the means is p_j ← (1 − j/t) p_j + (j/t) u_t p_{j−1}, without
     cancellation: O(t · deep).
     """
     p[: deep + 1] = 0.0
@@ -68,12 +68,12 @@ def _pass_chances(stops, at, after, deep, every, p):  # type: ignore[no-untyped-
 @jit
 def cascade(stops, scores, starts, first, last, cut, ties, out):  # type: ignore[no-untyped-def]
     """
-    Write Σ_{i ≤ cut} (1/i) P(the reader stops at rank i), a row stopping the reader with chance `stops[row]`.
+    Write Σ_{i ≤ cut} (1/i) P(the user stops at rank i), with the stopping probability `stops[row]` of a row.
 
-    In a tie of m rows the reader passes j random ones with chance p_j and stops at the j-th with p_{j−1} − p_j. In a
-    large tie that the cut does not divide, only the r rows that may stop the reader are walked, and the j-th of them
-    has a mean inverse rank. By Maclaurin's inequality p_j ≤ (1 − R)^j, R their mean of `stops`, so that beyond O(1/R)
-    of them nothing is left: O(m + r · min(r, 1/R)), and O(m · cut) for the one tie that the cut divides.
+    In a tie of m rows the user passes j random ones with probability p_j and stops at the j-th with p_{j−1} − p_j. In a
+    large tie that the cut does not divide, only the r rows that may stop the user are visited, and the j-th of them
+    has a mean inverse rank. By Maclaurin's inequality p_j ≤ (1 − R)^j, R their mean of `stops`, so that O(1/R) of them
+    suffice: O(m + r · min(r, 1/R)), and O(m · cut) for the one tie that the cut divides.
     """
     longest = 0
     for q in range(first, last):
@@ -99,14 +99,14 @@ def cascade(stops, scores, starts, first, last, cut, ties, out):  # type: ignore
                 value += reach * total / (s + 1)
             elif m <= SMALL_TIE or s + m > cut:
                 deep = min(m, cut - s)
-                _pass_chances(stops, at, after, deep, True, p)
+                _pass_probabilities(stops, at, after, deep, True, p)
                 for j in range(1, deep + 1):
                     value += reach * (p[j - 1] - p[j]) / (s + j)
             elif r > 0:
                 mean = total / r
-                # (1 - mean)^deep < 1e-17 mean: what is left is below the rounding of what the first of them earns
+                # (1 - mean)^deep < 1e-17 mean: the remainder is below the rounding error of the first term
                 deep = int(min(1.0 * r, 1.0 + (40.0 - np.log(mean)) / -np.log1p(-mean)))
-                _pass_chances(stops, at, after, deep, False, p)
+                _pass_probabilities(stops, at, after, deep, False, p)
                 _mean_inverse_ranks(m, r, s, deep, weights)
                 for j in range(1, deep + 1):
                     value += reach * (p[j - 1] - p[j]) * weights[j]

@@ -1,4 +1,4 @@
-"""What the first k rows of every query earn, without sorting: one pass keeps the k best."""
+"""Discounted gains of the first k rows of every query, without sorting: one pass keeps the k best."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _gain(grade, code, threshold):  # type: ignore[no-untyped-def]
 
 @inline
 def _keep(best, value):  # type: ignore[no-untyped-def]
-    """Put a value into a falling list and let the last one go; without branches, as each would be a coin toss."""
+    """Insert a value into a descending list and drop the last one, without branches, which would be unpredictable."""
     for j in range(len(best) - 1, 0, -1):
         best[j] = max(best[j], min(best[j - 1], value))
     best[0] = max(best[0], value)
@@ -30,7 +30,7 @@ def _keep(best, value):  # type: ignore[no-untyped-def]
 @jit
 def top_gains(grades, scores, starts, first, last, discounts, gain, threshold, ties, out):  # type: ignore[no-untyped-def]
     """
-    Write the discounted gain of each query's first k rows, and the best one possible, to `out[q]`.
+    Write the discounted gain of each query's first k rows, and the ideal one, to `out[q]`.
 
     The gain of rank i ≤ k is weighted by `discounts[i - 1]`. With `ties` EXPECTED the rows of a tie share
     their mean gain, which is the expectation over random orders of the tie; with GIVEN the earlier row comes

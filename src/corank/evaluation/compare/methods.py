@@ -25,7 +25,7 @@ from corank.evaluation.compare.fold import INNER_FOLDS, TrainingPart
 from corank.evaluation.compare.problem import comparable
 from corank.gp import OrdinalGP, PreferenceGP
 from corank.lambdarank import LambdaRank
-from corank.lambdarank.trees import taken
+from corank.lambdarank.trees import lightgbm_rows
 from corank.linear import CRR, LCRA, SPD, RankSVM
 from corank.pursuit import CoRankingPursuit, RankingPursuit
 from corank.rls import CoRankRLS, RankRLS, ViewRankRLS
@@ -77,7 +77,7 @@ class LightGBM(BaseEstimator):
         queries = Queries.of(np.asarray(qid)[scored], int(scored.sum()))
         order = np.flatnonzero(scored)[queries.order]
         ranker = import_extra("lightgbm", "trees").LGBMRanker(verbosity=-1, n_jobs=1, random_state=self.random_state)
-        ranker.fit(taken(rows[order]), grades[order], group=queries.sizes)
+        ranker.fit(lightgbm_rows(rows[order]), grades[order], group=queries.sizes)
         model = LambdaRank(scorer="trees", scale=False)
         model.trees_ = ranker.booster_.model_to_string()
         model.n_iter_ = int(ranker.booster_.num_trees())
