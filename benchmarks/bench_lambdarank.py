@@ -1,8 +1,8 @@
 """
-LambdaRank: one pass of forces and whole fits of trees against LightGBM's own objective, and XGBoost's.
+LambdaRank: one evaluation of λ, and fits of trees, against the objectives of LightGBM and XGBoost.
 
-The pass: LightGBM's objective is isolated as the difference between its iterations under `lambdarank` and under `l2`,
-trees of one split on one column. Every line is one figure; processor times, medians of repeats that alternate.
+LightGBM's objective is isolated as the difference between its iterations under `lambdarank` and under `l2`, with trees
+of one split on one column. Every line is one figure; processor times, medians of alternating repeats.
 Run: python benchmarks/bench_lambdarank.py [--quick] [--rows 200000]
 """
 
@@ -51,22 +51,22 @@ def passes(n_queries: int, n: int, repeats: int) -> None:
         found.update()
         return found
 
-    for forces, cut in (("ndcg@30", 30), ("ndcg", n)):
+    for lambdas, cut in (("ndcg@30", 30), ("ndcg", n)):
         ranking, plain = booster("lambdarank", lambdarank_truncation_level=cut), booster("l2")
-        pull = Lambda.of(forces)
-        pull.total(lists, s)
+        evaluated = Lambda.of(lambdas)
+        evaluated.of_lists(lists, s)
         times = np.array(
             [
-                [seconds(partial(pull.total, lists, s)), seconds(ranking.update), seconds(plain.update)]
+                [seconds(partial(evaluated.of_lists, lists, s)), seconds(ranking.update), seconds(plain.update)]
                 for _ in range(repeats)
             ]
         )
         ours, theirs = np.median(times[:, 0]), np.median(times[:, 1]) - np.median(times[:, 2])
-        say(f"pass {forces}, {n_queries} x {n}", ours, f"LightGBM lambdarank, truncation {cut}", theirs)
+        say(f"pass {lambdas}, {n_queries} x {n}", ours, f"LightGBM lambdarank, truncation {cut}", theirs)
     for length in (50, 100, 200, 400):
         part = Lists(np.arange(len(y)), np.arange(0, len(y) + 1, length), y, np.ones(len(y)))
-        pull = Lambda.of("ndcg")
-        ours = statistics.median(seconds(partial(pull.total, part, s)) for _ in range(repeats))
+        evaluated = Lambda.of("ndcg")
+        ours = statistics.median(seconds(partial(evaluated.of_lists, part, s)) for _ in range(repeats))
         line = {
             "figure": f"pass ndcg, lists of {length}",
             "ns_per_pair": round(ours / (len(y) * (length - 1) / 2) * 1e9, 3),
@@ -89,8 +89,8 @@ def trees(n_rows: int, n_queries: int) -> None:
     group = np.bincount(qid)
     params = {"num_leaves": LEAVES, "feature_fraction": 1.0}
 
-    def ours(forces: str) -> LambdaRank:
-        return LambdaRank(forces, "trees", n_steps=N_TREES, eta0=RATE, tree_params=params).fit(X, y, qid=qid)
+    def ours(lambdas: str) -> LambdaRank:
+        return LambdaRank(lambdas, "trees", n_steps=N_TREES, eta0=RATE, tree_params=params).fit(X, y, qid=qid)
 
     def theirs(objective: str) -> lightgbm.LGBMRanker:
         model = lightgbm.LGBMRanker(
@@ -108,7 +108,10 @@ def trees(n_rows: int, n_queries: int) -> None:
         "LightGBM rank_xendcg": lambda: theirs("rank_xendcg"),
         "XGBoost rank:pairwise": lambda: xgb("rank:pairwise"),
         "XGBoost rank:ndcg": lambda: xgb("rank:ndcg"),
-        **{f"corank {forces}": lambda forces=forces: ours(forces) for forces in ("ndcg(near=0.01)", "ndcg", "ranknet")},
+        **{
+            f"corank {lambdas}": lambda lambdas=lambdas: ours(lambdas)
+            for lambdas in ("ndcg(near=0.01)", "ndcg", "ranknet")
+        },
     }.items():
         begin = time.process_time()
         model = work()

@@ -1,4 +1,4 @@
-"""What is compared: forces with each scorer, other rankers, and what users would pick instead."""
+"""The methods compared: λ with each scorer, other rankers, and LightGBM."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 METRICS = ("nDCG@10", "AP", "RR", "WTA")
 N_BASIS = 200
 N_TREES, RATE = 200, 0.1
-# LightGBM's own lambdarank with the trees that corank grows; its smallest leaf is told in rows
+# LightGBM's own lambdarank with the trees that corank grows; its smallest leaf is in rows
 SAME_TREES = {
     "num_leaves": DEFAULTS["num_leaves"], "min_child_samples": 20, "reg_lambda": DEFAULTS["lambda_l2"],
     "colsample_bytree": DEFAULTS["feature_fraction"], "n_estimators": N_TREES, "learning_rate": RATE,
@@ -35,28 +35,28 @@ BM25 = "mean of BM25 columns, no judgement"
 Fit = Callable[[int], Any]
 
 
-def _linear(forces: str, seed: int) -> LambdaRank:
-    return LambdaRank(forces, random_state=seed)
+def _linear(lambdas: str, seed: int) -> LambdaRank:
+    return LambdaRank(lambdas, random_state=seed)
 
 
 METHODS: dict[str, Fit] = {
     "SPD": lambda seed: SPD(),
     "RankRLS, Gaussian kernel": lambda seed: RankRLS(kernel="gaussian", n_basis=N_BASIS, random_state=seed),
-    **{f"linear, {forces}": partial(_linear, forces) for forces in ("ranknet", "ndcg", "map", "mrr", "wta", "err")},
+    **{f"linear, {lambdas}": partial(_linear, lambdas) for lambdas in ("ranknet", "ndcg", "map", "mrr", "wta", "err")},
     "mlp, ranknet": lambda seed: LambdaRank("ranknet", "mlp", random_state=seed),
     "mlp, ndcg": lambda seed: LambdaRank("ndcg", "mlp", random_state=seed),
     "trees, ranknet": lambda seed: LambdaRank("ranknet", "trees", random_state=seed),
     "trees, ndcg": lambda seed: LambdaRank("ndcg", "trees", random_state=seed),
     "trees, ndcg(near=0.01)": lambda seed: LambdaRank("ndcg(near=0.01)", "trees", random_state=seed),
 }
-"""Rankers of corank's, made from a seed."""
+"""Rankers of corank, by name; each function takes a random seed."""
 
 DRAWING = ("mlp", "trees", "LightGBM")
-"""How names of methods begin that depend on a seed."""
+"""Prefixes of the names of methods that depend on a seed."""
 
 
 def score(method: str, split: Split, seed: int) -> Floats:
-    """Learn, and score the rows to test on."""
+    """Fit a method, and score the test rows."""
     train, X = split.train, split.test.X
     if method == BM25:
         assert split.bm25 is not None
@@ -68,7 +68,7 @@ def score(method: str, split: Split, seed: int) -> Floats:
 
 
 def measured(method: str, split: Split, seed: int) -> dict[str, list[float]]:
-    """Return each metric, query by query; NaN where it is not defined."""
+    """Return each metric, query by query; NaN if it is not defined."""
     found = evaluate(split.test.y, score(method, split, seed), split.test.qid, METRICS)
     return {metric: [float(value) for value in found[metric].values] for metric in METRICS}
 

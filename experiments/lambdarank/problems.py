@@ -1,4 +1,4 @@
-"""The problems that forces and scorers are compared on, and what orders their rows without a judgement."""
+"""The data sets on which λ and scorers are compared."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ class Judged:
 @dataclass(frozen=True, eq=False)
 class Split:
     """
-    What is learnt from and what is tested on.
+    Training and test rows.
 
-    bm25: the columns whose mean orders rows without a judgement; None where there are none.
+    bm25: columns whose mean ranks rows without judgements; None if there are none.
     """
 
     train: Judged
@@ -58,7 +58,7 @@ def mq2008(fold: int) -> Split:
 
 
 def mslr() -> Split:
-    """Return the sample of MSLR-WEB30K: 43 queries to learn from, 43 to test on."""
+    """Return the sample of MSLR-WEB30K: 43 training and 43 test queries."""
     entry = dataset("mslr-sample")
     parts = [read_letor([entry.path(f"msn1.fold1.{part}.5k.txt")], dtype=np.float64, layout="dense")
              for part in ("train", "test")]  # fmt: skip
@@ -71,7 +71,7 @@ def _judged(rows: Collection) -> Judged:
 
 
 def made(seed: int, n_queries: int = 1000) -> Split:
-    """Make grades that depend on waves, products and absolute values of columns, the same way for every seed."""
+    """Return synthetic grades: a fixed function of sines, products and absolute values of columns, plus noise."""
     return Split(_made(2 * seed, n_queries), _made(2 * seed + 1, 200), None)
 
 

@@ -1,8 +1,8 @@
 """
-Forces and scorers compared: does a λ serve its own measure, and which scorer for how many judged queries?
+λ and scorers compared: does a λ improve its own metric, and which scorer suits how many judged queries?
 
-Burges, Ranking as learning structured outputs, 2005, has no experiment; these are ours. Defaults were chosen on
-validation parts and other draws before; the test parts are read here only.
+Burges, Ranking as learning structured outputs, 2005, has no experiment. Defaults were chosen before, on validation
+parts and other draws; the test parts are used here only.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def run(options: ExperimentOptions) -> Report:
     Run the experiment.
 
     options: 3 seeds and draws by default; quick runs make 1, on one fold and without the largest sets.
-    Returns: MQ2008's folds, the MSLR sample, each λ on its own measure, and curves over judged queries.
+    Returns: MQ2008's folds, the MSLR sample, each λ on its own metric, and curves over judged queries.
     """
     repeats = options.repeats or (1 if options.quick else REPEATS)
     n_folds = 1 if options.quick else N_FOLDS
@@ -44,12 +44,12 @@ def run(options: ExperimentOptions) -> Report:
     web = _Set(options, "MSLR", [mslr], repeats)
     curves = [_curve(options, name, repeats) for name in SIZES]
     return Report(
-        "LambdaRank: forces and scorers",
-        f"MQ2008: {n_folds} official folds, learnt from the training parts and tested on the test parts; MSLR: the "
+        "LambdaRank: gradients and scorers",
+        f"MQ2008: {n_folds} official folds, fitted to the training parts and evaluated on the test parts; MSLR: the "
         f"sample of 43 queries each. Means over queries for which a metric is defined (convention corank), and over "
-        f"{repeats} seeds of what draws; p by Wilcoxon's signed ranks over queries, against {LIGHTGBM_SAME}. All "
+        f"{repeats} seeds of random methods; p by Wilcoxon's signed ranks over queries, against {LIGHTGBM_SAME}. All "
         "parameters are defaults, chosen on other queries.",
-        (letor.table(), web.table(), letor.own_measures(), *curves),
+        (letor.table(), web.table(), letor.own_metrics(), *curves),
         tuple(finding for one in (letor, web) for finding in one.findings()),
     )
 
@@ -74,7 +74,7 @@ class _Set:
         return np.asarray(np.mean([run[metric] for run in self.found[method]], axis=0))
 
     def p(self, one: str, other: str, metric: str) -> float:
-        """Whether two methods differ."""
+        """p-value of the difference of two methods."""
         gap = self.values(one, metric) - self.values(other, metric)
         return wilcoxon(gap[~np.isnan(gap)])
 
@@ -93,21 +93,29 @@ class _Set:
         means = [np.nanmean(run["nDCG@10"]) for run in self.found[method]]
         return float(np.std(means, ddof=1)) if len(means) > 1 else float("nan")
 
-    def own_measures(self) -> ReportTable:
-        """Each λ of the linear scorer on its own measure, beside ranknet."""
+    def own_metrics(self) -> ReportTable:
+        """Each λ of the linear scorer on its own metric, compared with ranknet."""
         rows: list[tuple[Cell, ...]] = []
-        for forces, metric in OWN.items():
-            one, ranknet = f"linear, {forces}", "linear, ranknet"
+        for lambdas, metric in OWN.items():
+            one, ranknet = f"linear, {lambdas}", "linear, ranknet"
             best = max(
                 (name for name in self.found if name.startswith("linear")), key=lambda name: self.mean(name, metric)
             )
             p = self.p(one, ranknet, metric)
             rows.append(
-                (forces, metric, self.mean(one, metric), self.mean(ranknet, metric), p, best, self.p(one, best, metric))
+                (
+                    lambdas,
+                    metric,
+                    self.mean(one, metric),
+                    self.mean(ranknet, metric),
+                    p,
+                    best,
+                    self.p(one, best, metric),
+                )
             )
         return ReportTable(
-            f"Each λ on its own measure, linear scorer, {self.name}",
-            ("λ", "measure", "its own λ", "ranknet", "p", "best λ", "p against it"),
+            f"Each λ on its own metric, linear scorer, {self.name}",
+            ("λ", "metric", "its own λ", "ranknet", "p", "best λ", "p against it"),
             tuple(rows),
         )
 
@@ -116,11 +124,11 @@ class _Set:
         return float(np.nanmean(self.values(method, metric)))
 
     def findings(self) -> list[str]:
-        """What the parity with LightGBM is."""
+        """Compare with LightGBM."""
         ours = "trees, ndcg(near=0.01)"
         gap = self.mean(ours, "nDCG@10") - self.mean(LIGHTGBM_SAME, "nDCG@10")
         return [
-            f"{self.name}: trees with corank's forces differ from LightGBM's own lambdarank with the same trees by "
+            f"{self.name}: trees with corank's λ differ from LightGBM's own lambdarank with the same trees by "
             f"{gap:+.4f} nDCG@10 (p {self.p(ours, LIGHTGBM_SAME, 'nDCG@10'):.2f})."
         ]
 

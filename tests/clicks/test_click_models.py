@@ -85,7 +85,7 @@ def test_the_command_line_and_the_guide_list_the_registry():
     names = list(CLICK_MODELS)
     parameter = inspect.signature(simulate_clicks, eval_str=True).parameters["user"]
     assert parameter.annotation.__metadata__[0].help == f"Click model: {', '.join(names)}."
-    guide = (Path(__file__).parents[2] / "docs/guide/clicks.md").read_text(encoding="utf-8")
+    guide = " ".join((Path(__file__).parents[2] / "docs/guide/clicks.md").read_text(encoding="utf-8").split())
     assert ", ".join(f"`{name}`" for name in names) in guide
 
 

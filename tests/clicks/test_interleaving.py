@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -104,3 +106,8 @@ def test_two_that_rank_alike_among_three_tie_to_the_last_bit():
 def test_rankings_of_different_lengths_get_one_sentence():
     with pytest.raises(InputError, match="rankings have 2 to 3 rows"):
         TeamDraft(5).interleave([[0, 1, 2], [0, 1]], np.random.default_rng(0))
+
+
+def test_the_guide_lists_the_registry():
+    guide = " ".join((Path(__file__).parents[2] / "docs/guide/clicks.md").read_text(encoding="utf-8").split())
+    assert ", ".join(f"`{method.__name__}`" for method in INTERLEAVINGS.values()) in guide
