@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from corank.cli.research import simulate_clicks
 
+from corank.cli.research import simulate_clicks
 from corank.clicks import CLICK_MODELS, CascadeClicks, PositionClicks
 from corank.clicks.click_models import TABLES, as_click_model, is_compiled
 from corank.errors import InputError
