@@ -127,7 +127,7 @@ def test_a_part_that_cannot_be_read_is_named(client, tmp_path):
 def test_a_task_that_kills_every_worker_gets_one_sentence(client):
     client.run_on_scheduler(_allow, 0)
     try:
-        with pytest.raises(InputError, match="every worker that tried the task sums"):
+        with pytest.raises(InputError, match="every worker that ran the task sums"):
             summarise(cut(305), RankRLS(), Dying(client, "sums"))
     finally:
         client.run_on_scheduler(_allow, 3)
@@ -187,7 +187,7 @@ def test_a_client_that_closes_between_two_looks_gets_one_sentence(monkeypatch, l
 
 
 def test_what_is_no_client_is_refused():
-    with pytest.raises(InputError, match="client is int"):
+    with pytest.raises(InputError, match="client is of type int"):
         fit_parts(RankRLS(), cut(), 3)
 
 

@@ -71,14 +71,14 @@ def test_a_folder_that_stands_is_replaced_only_when_asked_and_only_where_it_hold
     assert [path.name for path in paths] == ["part-00000.parquet", "part-00001.parquet"]
     assert paths == sorted(out.iterdir())
     (out / "mine.txt").write_text("mine")
-    with pytest.raises(InputError, match=r"holds mine\.txt, which is no part"):
+    with pytest.raises(InputError, match=r"holds mine\.txt, which is not a part"):
         convert_parts(pieces(), out, overwrite=True)
     assert (out / "mine.txt").read_text() == "mine"
 
 
 def test_nothing_appears_where_a_part_cannot_be_written(tmp_path):
     cut = [(X[:6], np.zeros(6), QID[:6]), (X[6:12], Y[6:12], QID[6:12])]
-    with pytest.raises(InputError, match="LETOR text cannot hold"):
+    with pytest.raises(InputError, match="LETOR text cannot represent"):
         convert_parts(cut, tmp_path / "out", "letor")
     assert not list(tmp_path.iterdir())
     with pytest.raises(InputError, match="kind is 'csv'"):

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
 
 from corank import (
     CRR,
@@ -15,6 +16,7 @@ from corank import (
     SPD,
     CoRankRLS,
     LambdaRank,
+    QueryScaler,
     RankingData,
     RankRLS,
     evaluate,
@@ -115,7 +117,7 @@ def _queries_of(problems, settings):
 
 
 def test_split_refuse_names_the_query():
-    with pytest.raises(InputError, match=r"stands in part 0 and part 1, and 1 queries in all straddle"):
+    with pytest.raises(InputError, match=r"has rows in part 0 and part 1, and 1 queries are spread"):
         fit_parts(RankRLS(), pieces(30), split="refuse")
     fit_parts(RankRLS(), pieces(36), split="refuse")
 
@@ -177,7 +179,7 @@ def test_files_of_every_kind_and_parts_without_rows(tmp_path):
     models = [fit_parts(RankRLS(), [tmp_path / kind, tmp_path / "empty.txt"]) for kind in kinds]
     assert models[0].coef_.tobytes() == models[1].coef_.tobytes() == fit_parts(RankRLS(), pieces()).coef_.tobytes()
     text = fit_parts(RankRLS(), [tmp_path / "letor", (np.empty((0, 10)), [], [])], unscored=-1)
-    np.testing.assert_allclose(text.predict(X), models[0].predict(X), atol=1e-3)
+    np.testing.assert_allclose(text.predict(X), models[1].predict(X), atol=1e-3)
 
 
 def test_addresses_that_fsspec_reads(tmp_path):
@@ -244,10 +246,10 @@ def test_summarise_takes_maps_and_fit_summary_solves():
         ),
         ([(X[:2], Y[:2], [1])], "qid has 1 values for 2 rows"),
         ([(X[:2], Y[:2], np.array([7, "7"], dtype=object))], "neither numbers nor text"),
-        ([(np.empty((0, 3)), [], [])], "none of the 1 parts has a row"),
+        ([(np.empty((0, 3)), [], [])], "all 1 parts are empty"),
         ([(X[:1], [1.0], [1]), (X[:1], [2.0], [2])], "no part of the summary holds two scored rows"),
         ([7], "a part is of type int"),
-        ("no such folder", "there is no part no such folder"),
+        ("no such folder", "the part no such folder does not exist"),
     ],
 )
 def test_what_cannot_be_learnt_from_gets_one_sentence(parts, said):
@@ -267,11 +269,11 @@ def test_columns_of_other_names_get_one_sentence(tmp_path):
 @pytest.mark.parametrize(
     ("model", "said"),
     [
-        (LambdaRank(), "LambdaRank cannot be learnt from parts"),
-        (SPD(early_stopping=True), "set early_stopping=False"),
-        (CRR(l1=0.1), "without l1"),
+        (LambdaRank(), "LambdaRank cannot be fitted to parts"),
+        (SPD(early_stopping=True), "early_stopping and warm_start are not supported"),
+        (CRR(l1=0.1), "does not support l1"),
         (RankRLS(kernel="gaussian"), "set n_basis"),
-        (RankRLS(kernel="gaussian", n_basis=5, basis="kmeans++"), "drawn at random"),
+        (RankRLS(kernel="gaussian", n_basis=5, basis="kmeans++"), "must be random"),
         (RankRLS(alphas=[1.0], metric="evidence"), "evidence"),
     ],
     ids=str,
@@ -384,3 +386,51 @@ def test_files_and_frames_of_one_table_teach_the_same(tmp_path):
     of_frames, of_files = fit_parts(RankRLS(), frames), fit_parts(RankRLS(), tmp_path)
     assert of_frames.n_features_in_ == made.X.shape[1]
     assert of_frames.coef_.tobytes() == of_files.coef_.tobytes()
+
+
+NAMES = [f"column {k}" for k in range(X.shape[1])]
+
+
+def named_parts(tmp_path, kind, names=NAMES):
+    """Two parts whose columns have names, as frames or as files."""
+    pandas = pytest.importorskip("pandas")
+    frames = [pandas.DataFrame(part[0], columns=names).assign(label=part[1], qid=part[2]) for part in pieces(305)]
+    if kind == "frame":
+        return frames
+    paths = [tmp_path / f"{at}-{names[0]}.{kind}" for at in range(len(frames))]
+    for path, frame in zip(paths, frames, strict=True):
+        if kind == "csv":
+            frame.to_csv(path, index=False)
+        else:
+            frame.to_parquet(path)
+    return paths
+
+
+@pytest.mark.parametrize("kind", ["frame", "csv", "parquet"])
+def test_a_model_of_named_parts_remembers_the_names_and_refuses_other_columns(tmp_path, kind):
+    pandas = pytest.importorskip("pandas")
+    if kind == "parquet":
+        pytest.importorskip("pyarrow")
+    parts = named_parts(tmp_path, kind)
+    model = fit_parts(RankRLS(), parts)
+    assert model.feature_names_in_.tolist() == NAMES
+    frame = pandas.DataFrame(X, columns=NAMES)
+    np.testing.assert_allclose(predict_parts(model, parts), model.predict(frame), rtol=1e-9, atol=1e-12)
+    with pytest.raises(ValueError, match="same order"):
+        model.predict(frame[NAMES[::-1]])
+    permuted = named_parts(tmp_path, kind, NAMES[::-1])
+    for score in (predict_parts, rank_parts, evaluate_parts):
+        with pytest.raises(InputError, match="the parts have 'column 19' as column 1, but the model was fitted on"):
+            score(model, permuted)
+    with pytest.raises(InputError, match="the parts have 19 columns, but the model was fitted on 20"):
+        predict_parts(model, [(frame[NAMES[1:]], Y, QID)])
+
+
+def test_a_failed_fit_leaves_model_and_steps_untouched():
+    model = fit_parts(make_pipeline(QueryScaler(), RankRLS()), pieces(305))
+    before = [dict(vars(step)) for _, step in model.steps]
+    with pytest.raises(InputError):
+        fit_parts(model, [(X[:, :4], np.zeros(len(X)), QID)])
+    for attributes, (_, step) in zip(before, model.steps, strict=True):
+        assert attributes.keys() == vars(step).keys()
+        assert all(value is vars(step)[name] for name, value in attributes.items())

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from corank.rls.accuracy import level
+from corank.rls.accuracy import merge_ties
 
 
 def test_neighbours_nearer_than_their_errors_are_equal_inside_a_query():
@@ -12,7 +12,7 @@ def test_neighbours_nearer_than_their_errors_are_equal_inside_a_query():
     starts = np.array([0, 7, 8, 30])
     for _ in range(50):
         f, noise = rng.integers(0, 12, 30) + rng.uniform(-0.2, 0.2, 30), rng.uniform(0.0, 0.3, 30)
-        found = level(f, noise, starts)
+        found = merge_ties(f, noise, starts)
         for begin, end in pairwise(starts):
             own = sorted(range(begin, end), key=lambda i: f[i])
             expected = f[own[0]]
@@ -24,4 +24,4 @@ def test_neighbours_nearer_than_their_errors_are_equal_inside_a_query():
 
 def test_without_errors_only_equals_are_equal():
     f = np.array([1.0, np.nextafter(1.0, 2.0), 1.0])
-    np.testing.assert_array_equal(level(f, np.zeros(3), np.array([0, 3])), f)
+    np.testing.assert_array_equal(merge_ties(f, np.zeros(3), np.array([0, 3])), f)

@@ -75,7 +75,7 @@ def test_mixed_views_are_saved(tmp_path):
         ({"views": [[0], [8]]}, QID, "a view has column 8, but X has columns 0 to 7"),
         ({"couplings": [1.0, np.inf]}, QID, "couplings is .*; pass a list of one or more finite numbers"),
         ({"views": [PrecomputedKernel()] * 2}, QID, "needs the Gram matrix of the training rows, but X has shape"),
-        ({"alphas": [1.0, 2.0]}, np.zeros(len(Y)), "only one has scored rows to compare; pass alpha and coupling"),
+        ({"alphas": [1.0, 2.0]}, np.zeros(len(Y)), "only one query has scored rows to compare"),
     ],
 )
 def test_mistakes_get_one_sentence(params, qid, sentence):
@@ -87,7 +87,7 @@ def test_a_summary_holds_no_rows_to_leave_out():
     model = CoRankRLS(2, random_state=0)
     summary = model.summary(X, Y, qid=QID)
     with pytest.raises(
-        InputError, match="couplings are chosen by leaving out rows, which a summary does not hold; pass coupling"
+        InputError, match="couplings need rows to leave out, which a summary does not hold; pass coupling"
     ):
         model.set_params(couplings=[0.1]).fit_summary(summary)
 

@@ -10,7 +10,7 @@ from scipy.stats import multivariate_normal
 from corank import CoRankRLS, RankRLS
 from corank.errors import InputError
 from corank.kernels import GaussianKernel
-from corank.rls.spectrum import Equilibrated, Spectrum
+from corank.rls.spectrum import EquilibratedRidge, RidgeSpectrum
 from explicit_rls import scored_laplacian
 
 RNG = np.random.default_rng(0)
@@ -66,8 +66,8 @@ def test_dual_and_primal_agree_and_a_weight_of_two_is_the_row_twice():
 def test_columns_of_very_different_size_have_the_same_determinant():
     A = X.T @ X * np.outer([1.0, 1e3, 1e-3], [1.0, 1e3, 1e-3])
     expected = np.linalg.slogdet(np.eye(3) + A / 0.5)[1]
-    assert Equilibrated.of(A, np.ones(3), np.diag(A)).log_det(0.5) == pytest.approx(expected, rel=1e-9)
-    assert Spectrum.of(A.copy(), np.ones(3)).log_det(0.5) == pytest.approx(expected, rel=1e-9)
+    assert EquilibratedRidge.of(A, np.ones(3), np.diag(A)).log_det(0.5) == pytest.approx(expected, rel=1e-9)
+    assert RidgeSpectrum.of(A.copy(), np.ones(3)).log_det(0.5) == pytest.approx(expected, rel=1e-9)
 
 
 def test_one_query_is_enough_and_preferences_do():

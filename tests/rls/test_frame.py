@@ -6,7 +6,7 @@ import pytest
 from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
 from corank.rls import frame as module
-from corank.rls.accuracy import Held
+from corank.rls.accuracy import LeftOut
 from corank.rls.frame import Frame
 from explicit_rls import scored_laplacian
 
@@ -18,7 +18,7 @@ W = RNG.choice([0.0, 1.0, 2.0], 40)
 
 
 def exactly(values):
-    return Held(values, np.zeros_like(values))
+    return LeftOut(values, np.zeros_like(values))
 
 
 @pytest.mark.parametrize("query_weight", ["pairs", "equal", "rows"])
@@ -88,6 +88,6 @@ def test_pairs_ask_for_a_difference_of_one():
     np.testing.assert_allclose(frame.scores(exactly(values), "disagreement"), [0.25, 0.625])
     # what may be nothing is nothing: the second query is of two ties
     noise = np.array([[0.5, 0.5], [1, 1], [2, 2]])
-    np.testing.assert_allclose(frame.scores(Held(values, noise), "disagreement"), [0.25, 0.75])
+    np.testing.assert_allclose(frame.scores(LeftOut(values, noise), "disagreement"), [0.25, 0.75])
     with pytest.raises(InputError, match="preference pairs have no grades; use metric='disagreement'"):
         frame.scores(exactly(np.ones((3, 1))), "nDCG@5")

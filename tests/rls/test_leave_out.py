@@ -6,22 +6,22 @@ import numpy as np
 import pytest
 
 from corank.rls import leave_out as module
-from corank.rls.accuracy import Sizes
+from corank.rls.accuracy import ErrorScales
 from corank.rls.leave_out import dual_queries_out, queries_out
-from corank.rls.spectrum import Spectrum
+from corank.rls.spectrum import RidgeSpectrum
 
 RNG = np.random.default_rng(4)
 STARTS = np.array([0, 3, 30, 33, 40])
 ALPHAS = np.array([1e-3, 1.0, 1e4, 1e18])
 SHARES = np.array([0.1, 0.6, 0.2, 0.1])
 Z, T = RNG.normal(size=(40, 6)), RNG.normal(size=40)
-SIZES = Sizes(float(np.linalg.norm(T)), 0.0)
+SIZES = ErrorScales(float(np.linalg.norm(T)), 0.0)
 
 
 @pytest.mark.parametrize("room", [1, 1 << 20])
 def test_short_and_long_queries_are_second_fits(monkeypatch, room):
     monkeypatch.setattr(module, "_ROOM", room)
-    held, noise = queries_out(Spectrum.of(Z.T @ Z, Z.T @ T), Z, T, STARTS, SHARES, ALPHAS, SIZES)
+    held, noise = queries_out(RidgeSpectrum.of(Z.T @ Z, Z.T @ T), Z, T, STARTS, SHARES, ALPHAS, SIZES)
     for (begin, end), share in zip(pairwise(STARTS), SHARES, strict=True):
         kept = np.r_[0:begin, end:40]
         # the others weigh 1 / (1 − share) more in a mean without the query
@@ -38,8 +38,8 @@ def test_the_dual_is_made_of_second_fits_for_small_and_large_alphas(monkeypatch,
     monkeypatch.setattr(module, "_ROOM", room)
     wide = RNG.normal(size=(40, 60))
     M, done = wide @ wide.T, []
-    sizes = Sizes(SIZES.targets, float(np.trace(M)))
-    held, noise = dual_queries_out(Spectrum.of(M.copy(), T), T, STARTS, SHARES, ALPHAS, sizes, done.append)
+    sizes = ErrorScales(SIZES.targets, float(np.trace(M)))
+    held, noise = dual_queries_out(RidgeSpectrum.of(M.copy(), T), T, STARTS, SHARES, ALPHAS, sizes, done.append)
     for (begin, end), share in zip(pairwise(STARTS), SHARES, strict=True):
         kept = np.r_[0:begin, end:40]
         # the others weigh 1 / (1 − share) more in a mean without the query
@@ -57,13 +57,13 @@ def test_a_query_that_alone_knows_a_feature_still_has_a_prediction():
     only[:3, 0] = only[3:, 1] = [1.0, -1.0, 0.0]
     t = np.arange(6.0)
     held, noise = queries_out(
-        Spectrum.of(only.T @ only, only.T @ t),
+        RidgeSpectrum.of(only.T @ only, only.T @ t),
         only,
         t,
         np.array([0, 3, 6]),
         np.array([0.5, 0.5]),
         np.array([1e-14, 1.0]),
-        Sizes(float(np.linalg.norm(t)), 0.0),
+        ErrorScales(float(np.linalg.norm(t)), 0.0),
     )
     # what the others cannot know is predicted as nothing
     np.testing.assert_allclose(held, 0.0, atol=0.05)

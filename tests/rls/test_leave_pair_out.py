@@ -5,8 +5,8 @@ import pytest
 
 from corank.data.problem.ranking import RankingData
 from corank.rls.frame import Frame
-from corank.rls.leave_pair_out import pairs_out
-from corank.rls.spectrum import Spectrum
+from corank.rls.spectrum import RidgeSpectrum
+from corank.rls.systems import pairs_out
 
 RNG = np.random.default_rng(4)
 ALPHAS = np.array([1e-3, 1.0, 1e4, 1e18])
@@ -16,7 +16,7 @@ def test_one_grade_has_no_pair_to_leave_out():
     X = RNG.normal(size=(5, 2))
     frame = Frame.of(RankingData.of(X, np.ones(5)), "pairs", ties=True)
     ((_, _, rows, t),) = frame.designs(X, np.asarray)
-    assert np.isnan(pairs_out(Spectrum.of(rows.T @ rows, rows.T @ t), rows, frame, ALPHAS, frame.sizes(0.0))).all()
+    assert np.isnan(pairs_out(RidgeSpectrum.of(rows.T @ rows, rows.T @ t), rows, frame, ALPHAS, frame.sizes(0.0))).all()
 
 
 @pytest.mark.parametrize("weights", [np.ones(9), np.array([1, 2, 1, 1, 3, 1, 2, 1, 1.0])], ids=["plain", "weighted"])
@@ -26,6 +26,6 @@ def test_pairs_out_does_not_care_which_form_it_is_given(weights):
     ((_, _, rows, t),) = frame.designs(X, np.asarray)
     M = rows @ rows.T
     u = np.sqrt(weights / weights.sum())
-    dual = pairs_out(Spectrum.of(M + np.outer(u, u), t), None, frame, ALPHAS, frame.sizes(np.sum(X**2, axis=1)))
-    primal = pairs_out(Spectrum.of(rows.T @ rows, rows.T @ t), rows, frame, ALPHAS, frame.sizes(0.0))
+    dual = pairs_out(RidgeSpectrum.of(M + np.outer(u, u), t), None, frame, ALPHAS, frame.sizes(np.sum(X**2, axis=1)))
+    primal = pairs_out(RidgeSpectrum.of(rows.T @ rows, rows.T @ t), rows, frame, ALPHAS, frame.sizes(0.0))
     np.testing.assert_allclose(dual, primal)

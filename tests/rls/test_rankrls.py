@@ -100,7 +100,7 @@ def test_a_second_fit_forgets_the_first():
         ({"kernel": lambda A, B: -A @ B.T}, {}, "the kernel is not positive semidefinite"),
         ({}, {"X": X[:, :3] * 1e200}, "overflow float64"),
         ({}, {"y": np.zeros(len(Y))}, "no two of the"),
-        ({"alphas": [1.0], "metric": "nDCG"}, {"qid": np.zeros(len(Y))}, "one query cannot be left out"),
+        ({"alphas": [1.0], "metric": "nDCG"}, {"qid": np.zeros(len(Y))}, "there is one query, but metric="),
     ],
 )
 def test_a_failed_fit_leaves_the_old_model(params, given, sentence):
@@ -145,17 +145,17 @@ def test_a_path_and_a_sparse_model_are_saved(tmp_path):
     ("params", "given", "sentence"),
     [
         ({"alphas": []}, {}, r"alphas is \[\]; pass a list of one or more finite numbers"),
-        ({"alphas": [1.0, -1.0]}, {}, "none below zero"),
+        ({"alphas": [1.0, -1.0]}, {}, "finite numbers from 0"),
         ({"metric": "nDGC"}, {}, "'nDGC' is not a known metric"),
-        ({"alphas": [1.0], "metric": "nDCG"}, {"qid": None}, "one query cannot be left out"),
+        ({"alphas": [1.0], "metric": "nDCG"}, {"qid": None}, "there is one query, but metric="),
         ({"kernel": "precomputed"}, {}, r"needs the Gram matrix of the training rows, but X has shape"),
         ({"kernel": "cubic"}, {}, "kernel is 'cubic'; choose one of linear"),
-        ({"alpha": 1.0, "alphas": [1.0]}, {}, "alpha came beside alphas"),
+        ({"alpha": 1.0, "alphas": [1.0]}, {}, "alpha and alphas were both given"),
         ({}, {"pairs": [[0, 1]]}, "y came beside pairs; pass scores or preferences"),
         ({}, {"sample_weight": np.eye(1, len(Y))[0]}, "no pair has a positive weight"),
         ({"basis": "first"}, {}, "basis is 'first'; choose one of random"),
         ({"alphas": ["small"]}, {}, r"alphas is \['small'\]; pass a list of one or more finite numbers"),
-        ({"alphas": [1.0]}, {"qid": None, "y": np.eye(len(Y))[0]}, "disagreement is defined for no query"),
+        ({"alphas": [1.0]}, {"qid": None, "y": np.eye(len(Y))[0]}, "disagreement is undefined for every left-out"),
     ],
 )
 def test_mistakes_get_one_sentence(params, given, sentence):
@@ -164,7 +164,7 @@ def test_mistakes_get_one_sentence(params, given, sentence):
 
 
 def test_three_rows_leave_no_pair_to_learn_from():
-    with pytest.raises(InputError, match="needs four or more, and it has 3"):
+    with pytest.raises(InputError, match="the one query has 3 rows, but leaving out rows needs four"):
         RankRLS(alphas=[1.0]).fit(X[:3], [0, 1, 2])
 
 
@@ -176,11 +176,11 @@ def test_parameters_of_the_wrong_kind_are_refused(params):
 
 
 def test_a_dense_system_has_no_summary_and_a_summary_no_path():
-    with pytest.raises(InputError, match="a dense system is no sum over queries; set n_basis"):
+    with pytest.raises(InputError, match="the dense system is not a sum over queries; set n_basis"):
         RankRLS(kernel=GAUSSIAN).summary(X, Y, qid=QID)
     with pytest.raises(InputError, match="which a summary does not hold; pass alpha"):
         RankRLS(alphas=[1.0]).fit_summary(RankRLS().summary(X, Y, qid=QID))
-    with pytest.raises(InputError, match="pass alphas to have a path"):
+    with pytest.raises(InputError, match="pass alphas to fit a path"):
         RankRLS().fit(X, Y, qid=QID).predict_path(X)
 
 
@@ -198,9 +198,9 @@ def test_rows_too_large_to_square_get_one_sentence(alphas):
 
 def test_summaries_of_other_shapes_get_one_sentence():
     summary = RankRLS().summary(X, Y, qid=QID)
-    with pytest.raises(InputError, match="X has 3 columns, but the summary is of 8"):
+    with pytest.raises(InputError, match="X has 3 columns, but the summary has 8"):
         RankRLS().summary(X[:, :3], Y, qid=QID, like=summary)
-    with pytest.raises(InputError, match="the summary is of 2 views, and one was wanted; use CoRankRLS"):
+    with pytest.raises(InputError, match="the summary has 2 views, but one is expected; use CoRankRLS"):
         RankRLS().fit_summary(CoRankRLS(2).summary(X, Y, qid=QID))
     with pytest.raises(InputError, match="sum another part first, and pass its summary as like"):
         RankRLS(n_basis=3).summary(X, np.full(len(X), np.nan), qid=QID)
@@ -208,9 +208,9 @@ def test_summaries_of_other_shapes_get_one_sentence():
 
 def test_a_summary_is_solved_for_what_it_was_summed_for():
     summary = RankRLS(ties=True).summary(X, Y, qid=QID)
-    with pytest.raises(InputError, match="the summary is of ties=True, but ties is False; sum by this model"):
+    with pytest.raises(InputError, match="the summary has ties=True, but the model has False; use one value"):
         RankRLS().fit_summary(summary)
-    with pytest.raises(InputError, match="of query_weight='pairs', but query_weight is 'rows'"):
+    with pytest.raises(InputError, match="the summary has query_weight='pairs', but the model has 'rows'"):
         RankRLS(ties=True, query_weight="rows").fit_summary(summary)
 
 

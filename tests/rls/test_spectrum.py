@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from corank.errors import InputError
-from corank.rls.spectrum import FLOOR, Equations, Equilibrated, Spectrum, ridge_of, solve_one
+from corank.rls.spectrum import FLOOR, Equations, EquilibratedRidge, RidgeSpectrum, ridge_of, solve_one
 
 RNG = np.random.default_rng(0)
 B = RNG.normal(size=(12, 9))
@@ -18,7 +18,7 @@ def equations(A, b, units=None):
 @pytest.mark.parametrize("alpha", [1e-6, 1.0, 1e12])
 def test_both_ways_are_an_explicit_solve(alpha):
     expected = np.linalg.solve(A + alpha * np.eye(9), SIDE)
-    np.testing.assert_allclose(Spectrum.of(A.copy(), SIDE).solve([alpha])[:, 0], expected, rtol=1e-9)
+    np.testing.assert_allclose(RidgeSpectrum.of(A.copy(), SIDE).solve([alpha])[:, 0], expected, rtol=1e-9)
     x, jitter = solve_one(equations(A, SIDE), alpha)
     np.testing.assert_allclose(x, expected, rtol=1e-9)
     assert jitter == 0.0
@@ -70,7 +70,7 @@ def test_sums_beyond_float64_are_refused(bad):
 def test_a_system_of_zeros_has_the_solution_zero():
     x, _ = solve_one(equations(np.zeros((3, 3)), np.zeros(3)), 0.0)
     np.testing.assert_array_equal(x, 0.0)
-    np.testing.assert_array_equal(Spectrum.of(np.zeros((3, 3)), np.zeros(3)).solve([0.0, 1.0]), 0.0)
+    np.testing.assert_array_equal(RidgeSpectrum.of(np.zeros((3, 3)), np.zeros(3)).solve([0.0, 1.0]), 0.0)
 
 
 def test_a_column_of_any_size_leaves_the_others_alone():
@@ -80,7 +80,7 @@ def test_a_column_of_any_size_leaves_the_others_alone():
     given = equations(rows.T @ rows, rows.T @ t, np.diag(rows.T @ rows))
     alphas = np.array([0.0, 1e-20, 1e-6, 1.0])
     ridge = ridge_of(given, alphas)
-    assert isinstance(ridge, Equilibrated)
+    assert isinstance(ridge, EquilibratedRidge)
     path = ridge.solve(alphas)
     for at, alpha in enumerate(alphas):
         # the penalty as further rows, and least squares of columns brought to one size
@@ -99,7 +99,7 @@ def test_eigenvalues_serve_where_no_column_drowns_another():
     size = 10.0 ** np.array([7, 0, 0, 0, 0, 0, 0, 0, 0])
     rows = B * size
     given = (rows.T @ rows, SIDE * size, np.diag(rows.T @ rows))
-    assert isinstance(ridge_of(equations(*given), np.array([1e3])), Spectrum)
-    assert isinstance(ridge_of(equations(*given), np.array([1e-3])), Equilibrated)
-    assert isinstance(ridge_of(equations(*given[:2]), np.array([1e-3])), Spectrum)
-    assert isinstance(ridge_of(equations(A, SIDE, np.diag(A)), np.array([0.0])), Spectrum)
+    assert isinstance(ridge_of(equations(*given), np.array([1e3])), RidgeSpectrum)
+    assert isinstance(ridge_of(equations(*given), np.array([1e-3])), EquilibratedRidge)
+    assert isinstance(ridge_of(equations(*given[:2]), np.array([1e-3])), RidgeSpectrum)
+    assert isinstance(ridge_of(equations(A, SIDE, np.diag(A)), np.array([0.0])), RidgeSpectrum)

@@ -1,4 +1,4 @@
-"""More rows than one machine holds: exact learning from parts, on this machine or on a cluster."""
+"""Exact learning from parts of a data set, on this machine or on a Dask cluster."""
 
 from corank.distributed.convert import convert_parts
 from corank.distributed.engine import DaskEngine, Engine, LocalEngine

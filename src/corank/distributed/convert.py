@@ -1,4 +1,4 @@
-"""Convert parts: whole queries are written where they are read, a file a part, in a folder that appears at once."""
+"""Convert parts to files with complete queries, one file per part, in a folder that appears atomically."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _NAME = "part-"
 @dataclass(frozen=True)
 class _Target:
     """
-    What every task is told.
+    Settings of all tasks.
 
-    folder: where attempts to write a part stand.
-    names: names of the columns, where there are some.
+    folder: folder for attempts to write a part.
+    names: names of the columns, if any.
     unscored: label of unscored rows in text.
     """
 
@@ -48,24 +48,25 @@ def convert_parts(
     overwrite: bool = False,
 ) -> list[Path]:
     """
-    Write parts as files of one kind, each query whole in one of them.
+    Write parts as files of one format, with each query complete in one file.
 
-    Straddling queries move first, as for `fit_parts`, so that what is learnt from the files later moves nothing. Rows
-    keep their order inside a file; one is written for each part that has a query of its own. Document ids and comments
-    are left behind.
+    Queries that are spread over parts move first, as in `fit_parts`, so that later fits move nothing. Rows keep their
+    order inside a file. One file is written for each part that holds a complete query. Document ids and comments are
+    dropped.
 
     Parameters
     ----------
-    parts : Parts, path, sequence, or Dask's collections
+    parts : Parts, path, sequence, or Dask collections
         The rows, see `Parts`; its `unscored` is written for unscored rows of text.
     folder : path
-        The folder to write, which appears with all its files or not at all; on a cluster, one that every worker sees.
+        The folder to write. It appears with all its files or not at all. On a cluster, every worker must see it.
     kind : {"store", "parquet", "letor"}
-        What is written.
+        Format of the files.
     client : distributed.Client, Engine or None
-        Where tasks run; None is this machine.
+        Where tasks run; None means this machine.
     overwrite : bool
-        Whether a folder of such parts that stands there is replaced, also one that is read; any other never is.
+        Whether to replace an existing folder of such parts, also the one that is read. Any other folder is never
+        replaced.
 
     Returns
     -------
@@ -88,11 +89,11 @@ def convert_parts(
     _require_parts_only(place)
     parts = parts if isinstance(parts, Parts) else Parts(parts, client)
     with atomic_folder(place, overwrite=overwrite) as scratch:
-        # a task may run twice, or be cut off: what counts is the attempt that it returned
+        # a task may run twice or be interrupted: only the attempt that it returned counts
         attempts = scratch / "attempts"
         attempts.mkdir()
-        told = _Target(str(attempts), kind, parts.names, parts.unscored)
-        written = parts.engine.gather(parts.over(_write_part, told, "files"))
+        target = _Target(str(attempts), kind, parts.names, parts.unscored)
+        written = parts.engine.gather(parts.over(_write_part, target, "files"))
         names = []
         for number, (_, attempt) in enumerate(sorted(one for one in written if one is not None)):
             names.append(f"{_NAME}{number:05d}{_SUFFIXES[kind]}")
@@ -105,11 +106,11 @@ def _require_parts_only(place: Path) -> None:
     """Refuse to replace a folder that holds anything else."""
     for entry in sorted(place.iterdir()) if place.is_dir() else ():
         if not entry.name.startswith(_NAME) or entry.suffix not in _SUFFIXES.values():
-            raise InputError(f"{place} holds {entry.name}, which is no part, and is left alone; choose another name.")
+            raise InputError(f"{place} holds {entry.name}, which is not a part, so it is kept; choose another name.")
 
 
-def _write_part(problems: Iterator[WholeQueries], told: _Target) -> tuple[int, str] | None:
-    """Write the queries of a part; return the number of its first row and the name of the file, None without any."""
+def _write_part(problems: Iterator[WholeQueries], target: _Target) -> tuple[int, str] | None:
+    """Write the queries of a part; return the number of its first row and the file name, or None without queries."""
     found = []
     for problem in problems:
         data = problem.data
@@ -119,12 +120,12 @@ def _write_part(problems: Iterator[WholeQueries], told: _Target) -> tuple[int, s
         return None
     whole = joined(found) if len(found) > 1 else found[0]
     X, y, qid = whole.rows
-    name = f"{uuid4().hex}{_SUFFIXES[told.kind]}"
-    path = Path(told.folder, name)
-    if told.kind == "store":
+    name = f"{uuid4().hex}{_SUFFIXES[target.kind]}"
+    path = Path(target.folder, name)
+    if target.kind == "store":
         write_store(path, X, y, qid)
-    elif told.kind == "parquet":
-        write_parquet(path, X, y, qid, names=told.names)
+    elif target.kind == "parquet":
+        write_parquet(path, X, y, qid, names=target.names)
     else:
-        write_letor(path, X, y, qid, unscored=told.unscored)
+        write_letor(path, X, y, qid, unscored=target.unscored)
     return int(whole.numbers[0]), name

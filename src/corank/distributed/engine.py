@@ -1,9 +1,9 @@
 """
-Engine: what runs pure tasks, and in which tree their results meet; three methods, so that another engine is one file.
+Engines that run the tasks of a pass and reduce their results: on this machine, or on Dask.
 
-A task is a function of a module and small arguments, or results of other tasks. It may run twice, on any machine and
-at any time: nothing that it returns depends on that. Results are handles until they are gathered; they meet in a
-binary tree by number, never in the order in which they were done.
+A task is a module-level function with small arguments or results of other tasks. It may run twice, on any machine and
+at any time; its result does not depend on that. Results are handles until they are gathered. They are reduced in a
+tree ordered by their numbers, never by the time at which they arrive. Another engine needs three methods.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from corank.progress import progress
 
 Task = Callable[..., Any]
 FAN = 8
-"""Results that meet in one task of a tree."""
+"""Number of results that one task of a tree reduces."""
 
 
 class Engine(ABC):
     """
-    AveragedRuns tasks; `LocalEngine` and `corank.distributed.DaskEngine` are engines.
+    Runs tasks; `LocalEngine` and `DaskEngine` are engines.
 
     Attributes
     ----------
     keeps : bool
-        Whether results may be as large as rows, because they stay in the memory of many machines until gathered.
+        Whether results may be as large as rows, because they stay in the memory of the workers until gathered.
     """
 
     keeps: ClassVar[bool]
@@ -45,28 +45,28 @@ class Engine(ABC):
     @abstractmethod
     def map(self, function: Task, *columns: Sequence[Any], name: str) -> list[Any]:
         """
-        Run a task for each row of arguments.
+        Run one task for each tuple of arguments.
 
         Parameters
         ----------
         function : callable
-            A function of a module.
+            A module-level function.
         *columns : sequences
-            Its arguments, one sequence each; an argument may be a handle, or a list of handles, and a lazy object
-            (of Dask's) is computed first.
+            One sequence for each argument. An argument may be a handle or a list of handles; a lazy Dask object is
+            computed first.
         name : str
-            What is done, for messages and progress.
+            Name of the step, for messages and progress.
 
         Returns
         -------
         list
-            A handle for each row.
+            One handle for each task.
         """
 
     @abstractmethod
     def reduce(self, function: Task, handles: Sequence[Any], name: str) -> Any:
         """
-        Let results meet in a tree by number.
+        Reduce results in a tree ordered by number.
 
         Parameters
         ----------
@@ -75,7 +75,7 @@ class Engine(ABC):
         handles : sequence
             One or more handles.
         name : str
-            What is done.
+            Name of the step.
 
         Returns
         -------
@@ -86,7 +86,7 @@ class Engine(ABC):
     @abstractmethod
     def gather(self, handles: Sequence[Any]) -> list[Any]:
         """
-        Wait for results and bring them here.
+        Wait for results and fetch them.
 
         Parameters
         ----------
@@ -103,19 +103,19 @@ class Engine(ABC):
 @dataclass(frozen=True)
 class LocalEngine(Engine):
     """
-    This machine, task after task: memory holds one part at a time, and what was summed.
+    Runs tasks on this machine, one after the other; memory holds one part at a time and the sums.
 
     Parameters
     ----------
     verbose : bool
-        Whether to show how far it has come, on a terminal or in a notebook.
+        Whether to show a progress bar on a terminal or in a notebook.
     """
 
     verbose: bool = False
     keeps: ClassVar[bool] = False
 
     def map(self, function: Task, *columns: Sequence[Any], name: str) -> list[Any]:
-        """Run the tasks, one after the other."""
+        """Run the tasks one after the other."""
         done = []
         with progress(len(columns[0]), name, self.verbose) as advance:
             for row in zip(*columns, strict=True):
@@ -124,43 +124,43 @@ class LocalEngine(Engine):
         return done
 
     def reduce(self, function: Task, handles: Sequence[Any], name: str) -> Any:
-        """Let results meet."""
+        """Reduce the results."""
         while len(handles) > 1:
             handles = [function(handles[at : at + FAN]) for at in range(0, len(handles), FAN)]
         return handles[0]
 
     def gather(self, handles: Sequence[Any]) -> list[Any]:
-        """Return the results, which are here."""
+        """Return the results."""
         return list(handles)
 
 
 def _computed(argument: Any) -> Any:
-    """What a lazy object of Dask's stands for; anything else is itself."""
+    """Compute a lazy Dask object; return anything else unchanged."""
     return argument.compute(scheduler="synchronous") if hasattr(argument, "__dask_graph__") else argument
 
 
 _LOOK = 0.2
-"""Seconds between two looks at a cluster that is waited for."""
+"""Seconds between two checks of a cluster."""
 _LARGE = 1 << 19
-"""Bytes from which what all tasks are told is sent once."""
+"""Bytes from which an argument shared by all tasks is sent to the workers once."""
 
 
 class DaskEngine(Engine):
     """
-    A cluster of Dask's.
+    Runs tasks on a Dask cluster, local or remote.
 
-    Tasks have keys of their own and depend on nothing but their arguments, so that the scheduler may run again what a
-    lost worker had done. Inside a task BLAS, pyarrow and corank's kernels keep to one thread: a worker runs as many
-    tasks at a time as it has threads.
+    Tasks have unique keys and depend on their arguments only, so the scheduler may repeat the work of a lost worker.
+    Inside a task, BLAS, pyarrow and corank's kernels use one thread: a worker runs as many tasks at a time as it has
+    threads.
 
     Parameters
     ----------
     client : distributed.Client
-        The cluster.
+        Client of the cluster.
     verbose : bool
-        Whether to show how far it has come, on a terminal or in a notebook.
+        Whether to show a progress bar on a terminal or in a notebook.
     patience : float
-        Seconds to wait for a worker when the cluster has none.
+        Seconds to wait for a worker if the cluster has none.
     """
 
     keeps: ClassVar[bool] = True
@@ -169,23 +169,23 @@ class DaskEngine(Engine):
         self._distributed = import_extra("distributed", "dask")
         if getattr(client, "asynchronous", False) or not hasattr(client, "submit"):
             raise InputError(
-                f"client is {type(client).__name__}, not a synchronous distributed.Client; make one of your cluster."
+                f"client is of type {type(client).__name__}; pass a synchronous distributed.Client of your cluster."
             )
         self.client, self.verbose, self.patience = client, verbose, patience
         self._asked: dict[str, Any] | None = None
-        # the tasks whose progress is shown while what depends on them is waited for
+        # tasks whose progress is shown while their results are reduced
         self._shown: list[Any] = []
 
     @property
     def ready(self) -> dict[str, float]:
-        """Seconds that each worker took to load the kernels before its first task, or to compile them."""
+        """Seconds that each worker needed to load or compile the kernels before its first task."""
         asked = self._asked or {}
         return {worker: float(one.result()) for worker, one in asked.items() if one.status == "finished"}
 
     def map(self, function: Task, *columns: Sequence[Any], name: str) -> list[Any]:
-        """Submit the tasks; all have keys of this call."""
+        """Submit the tasks, with keys of this call."""
         token = uuid4().hex
-        with self._saying():
+        with self._explaining():
             self._make_ready()
             rows = enumerate(zip(*map(self._shared, columns), strict=True))
             self._shown = [
@@ -195,9 +195,9 @@ class DaskEngine(Engine):
         return list(self._shown)
 
     def reduce(self, function: Task, handles: Sequence[Any], name: str) -> Any:
-        """Submit a tree of tasks, by number."""
+        """Submit a tree of tasks, ordered by number."""
         level, token = 0, uuid4().hex
-        with self._saying():
+        with self._explaining():
             while len(handles) > 1:
                 handles = [
                     self.client.submit(
@@ -209,10 +209,10 @@ class DaskEngine(Engine):
         return handles[0]
 
     def gather(self, handles: Sequence[Any]) -> list[Any]:
-        """Wait, as long as there is a cluster to wait for."""
+        """Wait for results while the cluster exists, and fetch them."""
         waiting, shown, alone = set(handles), {*handles, *self._shown}, time.monotonic()
         name = str(handles[0].key).split("-")[0] if handles else ""
-        with self._saying(), progress(len(shown), name, self.verbose) as advance:
+        with self._explaining(), progress(len(shown), name, self.verbose) as advance:
             while waiting:
                 done = {one for one in shown if one.done()}
                 advance(len(done))
@@ -225,30 +225,30 @@ class DaskEngine(Engine):
                     alone = time.monotonic()
                 elif time.monotonic() - alone > self.patience:
                     raise InputError(
-                        f"the cluster has had no worker for {self.patience:g} seconds; start workers, and run this "
-                        "again: nothing was written."
+                        f"the cluster has had no worker for {self.patience:g} seconds, and nothing was written; start "
+                        "workers and run this again."
                     )
                 time.sleep(_LOOK if len(waiting) > 1 else _LOOK / 10)
             self._shown = []
             failed = [one.exception() for one in handles if one.status == "error"]
             found = [] if failed else list(self.client.gather(list(handles)))
         if failed:
-            raise self._said(failed[0])
+            raise self._explained(failed[0])
         return found
 
-    def _said(self, error: Exception) -> Exception:
-        """What a task raised, in one sentence where that is not corank's own."""
+    def _explained(self, error: Exception) -> Exception:
+        """Return the error of a task, or an `InputError` that explains it."""
         if isinstance(error, self._distributed.scheduler.KilledWorker):
             return InputError(
-                f"every worker that tried the task {error.task} was lost; look into the log of the last one: it had "
-                "too little memory for a part, or was ended from outside."
+                f"every worker that ran the task {error.task} was lost, because it had too little memory for a part or "
+                "was stopped; check the log of the last worker."
             )
         if isinstance(error, OSError):
-            return InputError(f"a worker could not read its part ({reason(error)}); check that every worker can.")
+            return InputError(f"a worker could not read its part ({reason(error)}); make it readable for every worker.")
         return error
 
     def _make_ready(self) -> None:
-        """Ask every worker, once and before any task, to load the kernels."""
+        """Let every worker load the kernels, once and before any task."""
         if self._asked is None:
             token = uuid4().hex
             how = {"pure": True, "allow_other_workers": True}
@@ -259,9 +259,9 @@ class DaskEngine(Engine):
 
     def _workers(self) -> Iterable[str]:
         """
-        Return the addresses of the workers, by a call of its own.
+        Return the addresses of the workers.
 
-        `Client.scheduler_info` returns a cache. The client replaces it in the background and empties it when it closes.
+        `Client.scheduler_info` returns a cache, which the client replaces in the background and empties when it closes.
         """
         try:
             return self.client.nthreads()  # type: ignore[no-any-return]
@@ -269,35 +269,35 @@ class DaskEngine(Engine):
             raise _lost(f"the client is {self.client.status}") from closed
 
     def _shared(self, column: Sequence[Any]) -> Sequence[Any]:
-        """Send what all tasks are told once to every worker where it is large; else it goes along with each task."""
+        """Send a large argument shared by all tasks once to every worker; a small one is sent with each task."""
         if len(column) < 2 or any(one is not column[0] for one in column) or isinstance(column[0], str):
             return column
         try:
             if len(pickle.dumps(column[0])) < _LARGE:
                 return column
-        except (pickle.PicklingError, AttributeError, TypeError):  # Dask knows how to send more than this
+        except (pickle.PicklingError, AttributeError, TypeError):  # Dask can send it
             return column
-        # on every worker, or all tasks would be drawn to the one that has it
-        told = self.client.submit(_same, column[0], key=f"settings-{uuid4().hex}", pure=True)
-        self.client.replicate([told])
-        return [told] * len(column)
+        # on every worker, or all tasks would move to the one that has it
+        shared = self.client.submit(_same, column[0], key=f"settings-{uuid4().hex}", pure=True)
+        self.client.replicate([shared])
+        return [shared] * len(column)
 
     def _future(self, argument: Any) -> Any:
         return self.client.compute(argument) if hasattr(argument, "__dask_graph__") else argument
 
     def _require_scheduler(self, handles: Iterable[Any]) -> None:
-        """Raise where nobody can say any more what became of tasks; to ask for results would take a minute."""
+        """Raise if the scheduler is lost; waiting for results would take a minute."""
         if self.client.status != "running":
             raise _lost(f"the client is {self.client.status}")
         if any(one.status in ("cancelled", "lost") for one in handles):
             raise _lost("tasks were cancelled")
 
-    def _saying(self) -> _Saying:
-        return _Saying(self._distributed)
+    def _explaining(self) -> _Explaining:
+        return _Explaining(self._distributed)
 
 
-class _Saying:
-    """Turns what a cluster that is lost raises into one sentence."""
+class _Explaining:
+    """Turns the errors of a lost cluster into an `InputError`."""
 
     def __init__(self, distributed: Any) -> None:
         self._distributed = distributed
@@ -313,23 +313,23 @@ class _Saying:
 
 def _lost(why: str) -> InputError:
     return InputError(
-        f"the cluster's scheduler was lost ({why}); start it anew, and run this again: nothing was written."
+        f"the cluster's scheduler was lost ({why}), and nothing was written; start it again and run this again."
     )
 
 
-def _same(told: Any) -> Any:
-    return told
+def _same(argument: Any) -> Any:
+    return argument
 
 
 def bounded(function: Task, *arguments: Any) -> Any:
-    """Run a task on one thread: a worker has as many of these as it runs tasks at a time."""
+    """Run a task on one thread."""
     with at_most(1), threadpool_limits(1), _one_reader():
         return function(*arguments)
 
 
 @contextmanager
 def _one_reader() -> Iterator[None]:
-    """Let pyarrow, where it is installed, unpack columns on one thread."""
+    """Limit pyarrow, if it is installed, to one thread."""
     if find_spec("pyarrow") is None:
         yield
         return
@@ -344,9 +344,9 @@ def _one_reader() -> Iterator[None]:
 
 def ready() -> float:
     """
-    Sum over a few made rows, so that no part waits for the compiler.
+    Sum over a few rows, so that the kernels are loaded, or compiled, before the first task.
 
-    Returns: seconds it took; next to nothing where the kernels are loaded.
+    Returns: seconds.
     """
     from corank.data.problem.ranking import RankingData
     from corank.distributed.sums import SumSettings, sum_part

@@ -1,4 +1,10 @@
-"""Learn from parts: sums of the squared losses, leave-query-out, and Newton steps, over rows in many places."""
+"""
+Fit rankers, pipelines and LightGBM to parts.
+
+Transformers before a ranker: `QueryScaler` learns nothing from the rows. `Landmarks` divides column j by
+√(Σ_i (x_ij − mean_j)² / n) over all rows, which takes two passes, and fetches the rows that are drawn, with the same
+random numbers as on one machine. Both then transform inside each part, in every pass; no row is written.
+"""
 
 from __future__ import annotations
 
@@ -28,24 +34,24 @@ from corank.linear.base import LinearDescent
 from corank.metrics import parse_metric
 from corank.pairwise.moment_blocks import dense
 from corank.rls import CoRankRLS, RankRLS, Summary
-from corank.rls.judge import EVIDENCE
 from corank.rls.least_squares import LeastSquares
+from corank.rls.selection import EVIDENCE
 
-# numbers that are summed at a time: 8 MiB
+# size of a block of rows: 8 MiB
 _ENTRIES = 1 << 20
 
 
 def require_steps(steps: Sequence[Any]) -> list[Any]:
-    """Raise one sentence for a step that parts cannot teach; return those that do something."""
+    """Return the steps that transform rows; raise for one that cannot be fitted to parts."""
     used = [step for step in steps if step is not None and step != "passthrough"]
     for step in used:
         if type(step) not in _FITS:
             raise InputError(
-                f"the step {type(step).__name__} cannot be learnt from parts; use QueryScaler or Landmarks before the "
-                "ranker, or fit it on one machine."
+                f"the step {type(step).__name__} cannot be fitted to parts; use QueryScaler or Landmarks before the "
+                "ranker, or fit on one machine."
             )
         if isinstance(step, Landmarks) and isinstance(step.basis, str) and step.basis != "random":
-            raise InputError(f"landmarks over parts are drawn at random, not by {step.basis!r}; set basis='random'.")
+            raise InputError(f"basis is {step.basis!r}, but landmarks of parts are random; set basis='random'.")
     return used
 
 
@@ -53,7 +59,7 @@ def fit_steps(steps: Sequence[Any], parts: Parts) -> tuple[list[Any], Parts]:
     """
     Fit copies of transformers to parts, one after the other.
 
-    Returns: the copies, and the parts as the last of them shows the rows.
+    Returns: the copies, and the parts with transformed rows.
     """
     fitted = []
     for step in steps:
@@ -78,8 +84,8 @@ _FITS: dict[type, Callable[[Any, Parts], Any]] = {QueryScaler: _fit_scaler, Land
 
 
 def _factors(parts: Parts) -> Floats:
-    """Return the column factors of rows that are one query, see `corank.data.problem.column_scales`."""
-    # measured from a row, so that a column that is constant has deviation 0
+    """Return the column factors of all rows as one query, see `corank.data.problem.column_scales`."""
+    # relative to a row, so that a constant column has deviation 0
     origin = parts.origin
     sums: ExactSum = parts.summed(_differences_part, origin, "means of columns")
     spread: Spread = parts.summed(_squares_part, (origin, sums.value / parts.n_rows), "scale of columns")
@@ -87,7 +93,7 @@ def _factors(parts: Parts) -> Floats:
 
 
 def _differences_part(problems: Iterator[WholeQueries], origin: Floats) -> ExactSum | None:
-    """Sum rows as differences from a point, over a part; None where it has none."""
+    """Sum the differences of the rows of a part from a point; None without rows."""
     total = None
     for rows in _blocks(problems):
         own = ExactSum.of(rows - origin)
@@ -96,7 +102,7 @@ def _differences_part(problems: Iterator[WholeQueries], origin: Floats) -> Exact
 
 
 def _squares_part(problems: Iterator[WholeQueries], centre: tuple[Floats, Floats]) -> Spread | None:
-    """Sum squares of columns about their means, and what is not zero, over a part; None where it has none."""
+    """Sum squared deviations from the means and non-zero entries of columns over a part; None without rows."""
     (origin, mean), total = centre, None
     for rows in _blocks(problems):
         own = Spread(len(rows), ExactSum.of(np.hstack([(rows - origin - mean) ** 2, rows != 0.0])))
@@ -128,34 +134,34 @@ def fit_parts(
     verbose: bool = False,
 ) -> R:
     """
-    Fit a ranker to rows in many places, on this machine part after part, or on a cluster.
+    Fit a ranker to parts of a data set, one after the other on this machine, or on a cluster.
 
-    The model is that of one machine that holds all rows. Its bytes do not depend on how rows are cut into parts, on
-    their number, on what is done first, or on workers that are lost on the way, up to 192 columns and on one kind of
-    processor; they agree with ``fit`` to rounding.
+    The result is the model that one machine would learn from all rows. Up to 192 columns and on one type of processor,
+    it is byte-identical for any division into parts, any order of the work and any lost workers. It agrees with
+    ``fit`` up to rounding. The names of columns are remembered and checked as by ``fit``; a failed fit changes nothing.
 
     Parameters
     ----------
     model : RankRLS, CoRankRLS, SPD, CRR or LCRA; or a Pipeline that ends in one
-        What to learn. The last three are solved exactly where the loss allows it; with ``solver="sgd"``, or a hinge,
-        their weights are the mean of independent stochastic runs, one a part, which do depend on the parts. Steps
-        before the ranker are `QueryScaler` and `Landmarks` with random ones.
-    parts : Parts, path, sequence, or Dask's collections
+        The ranker. SPD, CRR and LCRA are solved exactly if the loss allows it. With ``solver="sgd"`` or the hinge,
+        their weights are the mean of independent stochastic runs, one per part, and depend on the parts. Steps before
+        the ranker may be `QueryScaler` and `Landmarks` with a random basis.
+    parts : Parts, path, sequence, or Dask collections
         The rows, see `Parts`.
     client : distributed.Client, Engine or None
-        Where tasks run; None is this machine.
+        Where tasks run; None means this machine.
     split : {"move", "refuse"}
-        What is done with a query that stands in several parts: its rows move to the part that holds most of them, or
-        one sentence says which they are.
+        How to treat a query whose rows are in several parts: move its rows to the part that holds most of them, or
+        raise an error.
     unscored, y, qid
         How files and frames are read, see `corank.read`.
     verbose : bool
-        Whether to show how far it has come, on a terminal or in a notebook.
+        Whether to show a progress bar on a terminal or in a notebook.
 
     Returns
     -------
     Ranker or Pipeline
-        The model, fitted.
+        The fitted model.
 
     Examples
     --------
@@ -174,7 +180,7 @@ def fit_parts(
         fit = fit_linear
     else:
         raise InputError(
-            f"{type(ranker).__name__} cannot be learnt from parts; use RankRLS, CoRankRLS, SPD, CRR or LCRA, or fit it "
+            f"{type(ranker).__name__} cannot be fitted to parts; use RankRLS, CoRankRLS, SPD, CRR or LCRA, or fit it "
             "on one machine."
         )
     steps = require_steps(steps)
@@ -205,25 +211,25 @@ def summarise(
     qid: str | None = None,
 ) -> Summary:
     """
-    Sum over rows in many places; `fit_summary` of the model then solves without seeing them again.
+    Sum over parts; `fit_summary` of the model then solves without reading the rows again.
 
     Parameters
     ----------
-    parts : Parts, path, sequence, or Dask's collections
+    parts : Parts, path, sequence, or Dask collections
         The rows, see `Parts`.
     maps : RankRLS, CoRankRLS, or tuple of FeatureMap
-        A model, which chooses views, basis rows and the scale of columns; or features for rows as they are.
+        A model, which chooses views, basis rows and the scale of columns; or feature maps for unscaled rows.
     client : distributed.Client, Engine or None
-        Where tasks run; None is this machine.
+        Where tasks run; None means this machine.
     query_weight, ties
-        As in `RankRLS`, beside features; a model has its own.
+        As in `RankRLS`; used with feature maps only.
     split, unscored, y, qid
         As in `fit_parts`.
 
     Returns
     -------
     Summary
-        The sums, the same bytes however the rows are cut into parts.
+        The sums, byte-identical for any division into parts.
     """
     if not isinstance(parts, Parts):
         parts = Parts(parts, client, split=split, unscored=unscored, y=y, qid=qid)
@@ -242,24 +248,24 @@ def _fit_least_squares(model: Any, parts: Parts) -> tuple[Any, Floats | None]:
         highest = model.coupling if model.couplings is None else max(model.couplings)
         warn_of_no_agreement(summary.unscored, highest)
     if model.alphas is None and getattr(model, "couplings", None) is None:
-        fitted = model._solve(summary)
+        fitted = model.solve_summary(summary)
     else:
         metric = _metric(model, found)
-        fitted = model._solve_judged(
+        fitted = model.solve_candidates(
             summary, metric, lambda ridges, alphas: leave_queries_out(parts, found, metric, ridges, alphas)
         )
     return fitted, summary.factors
 
 
 def _metric(model: LeastSquares, found: Summarised) -> str:
-    """Name what judges candidates, as on one machine."""
+    """Return the metric that chooses among candidates, as on one machine."""
     if found.summary.free.n_queries < 2:
         raise InputError(
-            "alphas and couplings are chosen by leaving out one query at a time, and only one has scored rows to "
-            "compare; pass alpha and coupling."
+            "only one query has scored rows to compare, but leave-query-out needs two; pass alpha and coupling instead "
+            "of alphas and couplings."
         )
     if model.metric == EVIDENCE:
-        raise InputError("metric is 'evidence', which is not summed over parts; name a metric, or pass alpha.")
+        raise InputError("metric is 'evidence', which cannot be computed over parts; choose a metric, or pass alpha.")
     if model.metric is not None:
         return str(parse_metric(model.metric))
     return "nDCG@10" if found.sums.are_grades else "disagreement"
@@ -270,24 +276,24 @@ Grouped = tuple[Any, NDArray[np.int64], NDArray[np.int64]]
 
 def fit_trees(parts: Any, client: Any = None, **params: Any) -> Any:
     """
-    Fit LightGBM's ranker to parts on a cluster, each query whole in one of them.
+    Fit LightGBM's ranker on a cluster (extras `dask` and `trees`), with each query complete in one part.
 
-    LightGBM takes numbers of rows for queries, part by part, and cannot know when a query goes on in another part. Here
-    straddling queries move first, as for `fit_parts`; parts without a judged row are left out.
+    LightGBM's Dask interface expects complete queries in each part. Queries that are spread over parts are moved
+    first, as in `fit_parts`; parts without a judged row are dropped.
 
     Parameters
     ----------
-    parts : Parts, path, sequence, or Dask's collections
-        The rows, see `Parts`; scores are whole numbers from 0, and unscored rows are left out.
+    parts : Parts, path, sequence, or Dask collections
+        The rows, see `Parts`. Scores must be integers from 0; unscored rows are dropped.
     client : distributed.Client or DaskEngine
-        The cluster; `parts` may have it already.
+        The cluster, unless `parts` has it.
     **params
         Parameters of ``lightgbm.DaskLGBMRanker``.
 
     Returns
     -------
     lightgbm.LGBMRanker
-        The model, on this machine.
+        The fitted model, on this machine.
     """
     lightgbm, dask, array = (
         import_extra("lightgbm", "trees"),
@@ -296,12 +302,12 @@ def fit_trees(parts: Any, client: Any = None, **params: Any) -> Any:
     )
     parts = parts if isinstance(parts, Parts) else Parts(parts, client)
     if not isinstance(parts.engine, DaskEngine):
-        raise InputError("LightGBM's trees over parts need a cluster of Dask's; pass its client.")
+        raise InputError("fit_trees needs a Dask cluster; pass its client.")
     handles = parts.over(_grouped_part, None, "whole queries")
     sizes = parts.engine.gather(parts.engine.map(_sizes, handles, name="sizes"))
     full = [(handle, size) for handle, size in zip(handles, sizes, strict=True) if size[0]]
     if not full:
-        raise InputError(f"none of the {parts.n_rows} rows has a score; score some rows.")
+        raise InputError(f"all {parts.n_rows} rows are unscored; score some rows.")
 
     def column(at: int, shape: Any, dtype: Any) -> Any:
         return array.concatenate(
@@ -318,7 +324,7 @@ def fit_trees(parts: Any, client: Any = None, **params: Any) -> Any:
 
 
 def _grouped_part(problems: Iterator[WholeQueries], settings: None) -> Grouped:
-    """Judged rows of a part query by query, their grades, and how many rows each query has."""
+    """Return the judged rows of a part, sorted by query, their grades, and the number of rows of each query."""
     X, y, group = [], [], []
     for problem in problems:
         data = problem.data
@@ -326,7 +332,7 @@ def _grouped_part(problems: Iterator[WholeQueries], settings: None) -> Grouped:
         rows = data.queries.order[data.is_scored[data.queries.order]]
         grades = data.y[rows]
         if (grades != np.round(grades)).any() or (grades < 0).any():
-            raise InputError("y holds scores that are no whole numbers from 0, which LightGBM asks for; grade them.")
+            raise InputError("y holds scores that are not integers from 0, as LightGBM requires; pass grades.")
         X.append(data.X[rows].toarray() if sparse.issparse(data.X) else data.X[rows])
         y.append(grades.astype(np.int64))
         sizes = np.bincount(data.queries.codes[rows], minlength=1)

@@ -1,4 +1,11 @@
-"""SPD, CRR and LCRA from parts: one system, Newton steps, or the mean of stochastic runs."""
+"""
+Fit SPD, CRR and LCRA to parts: by one linear system, by Newton's method, or by averaged stochastic runs.
+
+The runs are independent, one per part and seeded by it (Zinkevich, Weimer, Li and Smola, Parallelized stochastic
+gradient descent, NIPS 2010). A run uses its own part only, so the mean of the weights is not the optimum over all rows.
+A run is weighted by its pairs, or by its rows with mix=1. The scale of columns, alpha, views and the range of scores
+are those of all parts.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +50,7 @@ def fit_linear(model: Any, parts: Parts) -> tuple[LinearModel, Floats | None]:
         "sums",
     )
     if model.mix == 1.0 and not sums.n_scored:
-        raise InputError(f"none of the {parts.n_rows} rows has a score; score some rows.")
+        raise InputError(f"all {parts.n_rows} rows are unscored; score some rows.")
     factors = sums.spread.factors if model.scale else np.ones(d)
     scored, unscored = (None if one is None else one.scaled(factors) for one in sums.moments())
     assert scored is not None
@@ -51,23 +58,23 @@ def fit_linear(model: Any, parts: Parts) -> tuple[LinearModel, Floats | None]:
     alpha, source = _alpha(model, scored, sums)
     limits = None if loss.scores != "unit" else limits_of(parts, model.mix > 0.0)
     if _descends(model):
-        found = _averaged(model, parts, views, factors, limits, alpha)
+        solution = _averaged(model, parts, views, factors, limits, alpha)
     elif loss.exact == "system":
-        found = squared_views(
+        solution = squared_views(
             (scored, unscored), views, mix=float(model.mix), alpha=alpha, fit_intercept=bool(model.fit_intercept),
             coupling=_coupling(model, unscored, sums),
         )  # fmt: skip
     else:
-        found = _newton(model, parts, scored, sums, factors, limits, alpha)
+        solution = _newton(model, parts, scored, sums, factors, limits, alpha)
     W = np.zeros((len(views), d))
-    for w, columns, own in zip(W, views, found.view_coefs or (found.coef,), strict=True):
+    for w, columns, own in zip(W, views, solution.view_coefs or (solution.coef,), strict=True):
         w[columns] = own
-    coef, intercept = W.mean(axis=0) * factors, found.intercept
+    coef, intercept = W.mean(axis=0) * factors, solution.intercept
     if origin is not None and loss.exact == "system" and not _descends(model):
         intercept -= float(coef @ origin)
     facts: dict[str, Any] = {
         "coef": coef, "intercept": float(intercept), "alpha": alpha, "alpha_from": source,
-        "objective": float(found.objective), "n_iter": int(found.n_iter),
+        "objective": float(solution.objective), "n_iter": int(solution.n_iter),
         "n_skipped_queries": sums.n_skipped if model.mix < 1.0 else 0,
         "score_range": None if limits is None else np.array(limits),
     }  # fmt: skip
@@ -79,26 +86,26 @@ def fit_linear(model: Any, parts: Parts) -> tuple[LinearModel, Floats | None]:
 
 
 def _descends(model: Any) -> bool:
-    """Whether weights are the mean of independent runs; sums are preferred wherever there are some."""
-    return bool(model.solver == "sgd" or not model._has_optimum)
+    """Whether to average independent runs, because there is no exact solver or the user chose "sgd"."""
+    return bool(model.solver == "sgd" or not model.has_exact_solver)
 
 
 def _require_exact(model: Any, loss: Loss) -> None:
     if model.early_stopping or model.warm_start:
-        raise InputError("parts are learnt from at once; set early_stopping=False and warm_start=False.")
+        raise InputError("early_stopping and warm_start are not supported over parts; set both to False.")
     if _descends(model):
         return
     if model.l1 > 0.0 or model.draw != "pairs":
         raise InputError(
-            f"the {model.loss} loss is solved exactly over parts, without l1 or draw='rows'; set l1=0 and "
-            "draw='pairs', or solver='sgd' for the mean of runs."
+            f"the {model.loss} loss is solved exactly over parts, which does not support l1 or draw='rows'; set l1=0 "
+            "and draw='pairs', or solver='sgd' for averaged runs."
         )
     if loss.exact != "system":
         require_numbers(float(model.mix), 1.0 if model.alpha is None else float(model.alpha), "above zero")
 
 
 def _origin(model: Any, parts: Parts, loss: Loss) -> Floats | None:
-    """Where rows are measured from in sums over them, so that centring these cancels little; None without such sums."""
+    """Return the origin of sums over rows, near their mean so that centring cancels little; None without such sums."""
     if model.mix == 0.0:
         return None
     if not model.fit_intercept or loss.exact != "system":
@@ -107,7 +114,7 @@ def _origin(model: Any, parts: Parts, loss: Loss) -> Floats | None:
 
 
 def _coupling(model: Any, unscored: Moments | None, sums: Sums) -> float:
-    """The weight of agreement beside distinct pairs, see `corank.linear.lcra`: a row is a pair with itself, too."""
+    """Return the weight of agreement on distinct pairs, see `corank.linear.lcra`."""
     if not isinstance(model, LCRA):
         return 0.0
     warn_of_no_agreement(unscored, model.coupling)
@@ -119,18 +126,18 @@ def _coupling(model: Any, unscored: Moments | None, sums: Sums) -> float:
 def _averaged(
     model: Any, parts: Parts, views: list[NDArray[np.int64]], factors: Floats, limits: Range | None, alpha: float
 ) -> Solution:
-    """The mean of stochastic runs, as a solution of the scaled columns."""
-    told = clone(model).set_params(alpha=alpha)
+    """Return the mean of stochastic runs, as a solution for the scaled columns."""
+    template = clone(model).set_params(alpha=alpha)
     if isinstance(model, LCRA):
-        told.set_params(views=views)
+        template.set_params(views=views)
     seed = int(rng_of(model.random_state).integers(2**31))
-    runs = average_runs(parts, told, seed, factors, limits)
+    runs = average_runs(parts, template, seed, factors, limits)
     if runs is None:
-        raise InputError("no part holds two rows of one query with different scores; pass parts with pairs.")
+        raise InputError("no query has two rows with different scores; pass parts with pairs to compare.")
     W = runs.coefs / runs.weight
     coefs = tuple(w[columns] for w, columns in zip(W, views, strict=True))
-    found = (W.mean(axis=0), runs.intercept / runs.weight, runs.objective / runs.weight)
-    return Solution(*found, runs.n_iter, coefs)
+    means = (W.mean(axis=0), runs.intercept / runs.weight, runs.objective / runs.weight)
+    return Solution(*means, runs.n_iter, coefs)
 
 
 def _newton(
@@ -147,36 +154,26 @@ def _newton(
 
 
 def _views(model: Any, d: int) -> list[NDArray[np.int64]]:
-    """The columns of each view, dealt by the same dice as on one machine."""
-    dice = rng_of(model.random_state).spawn(2)[1].spawn(1)[0]
-    layout: list[NDArray[np.int64]] = model._layout(_Width(np.empty((0, d))), dice).of_views
-    return layout
-
-
-class _Width:
-    """All that dealing columns to views looks at of a problem."""
-
-    def __init__(self, X: Floats) -> None:
-        self.X, self.n_features = X, X.shape[1]
+    """Return the columns of each view, with the same random numbers as on one machine."""
+    views: list[NDArray[np.int64]] = model.view_columns(d, rng_of(model.random_state).spawn(2)[1].spawn(1)[0])
+    return views
 
 
 def _alpha(model: Any, scored: Moments, sums: Sums) -> tuple[float, str]:
     if model.alpha is not None:
         return float(model.alpha), "given"
     if not scored.pair_weight > 0.0:
-        raise InputError(
-            "no part holds two rows of one query with different scores, by which alpha would be chosen; pass alpha."
-        )
+        raise InputError("no query has two rows with different scores, from which alpha would be chosen; pass alpha.")
     trace = float(np.trace(scored.pair[:-1, :-1])) / scored.pair_weight
     return alpha_of(trace, scored.n_features, sums.free), "pair differences"
 
 
 def _gap(unscored: Moments | None, W: Floats) -> float:
-    """Mean over unscored pairs and pairs of views of the squared difference of margins; NaN without any."""
+    """Return the mean over unscored pairs and pairs of views of the squared difference of margins; NaN without any."""
     if unscored is None or len(W) < 2 or not unscored.pair_weight > 0.0:
         return float("nan")
-    apart = W - W.mean(axis=0)
-    squares = float(np.trace(apart @ unscored.pair[:-1, :-1] @ apart.T))
+    deviations = W - W.mean(axis=0)
+    squares = float(np.trace(deviations @ unscored.pair[:-1, :-1] @ deviations.T))
     return 2.0 / (len(W) - 1) * squares / unscored.pair_weight
 
 
@@ -189,12 +186,12 @@ def warn_of_no_agreement(unscored: Moments | None, coupling: float) -> None:
 @dataclass(frozen=True, eq=False)
 class AveragedRuns:
     """
-    Sums over runs, each times the weight of its examples.
+    Sums over runs, each weighted by its examples.
 
-    weight: of all of them.
-    coefs: weights of the scaled columns, of each view where there are some, times those.
-    intercept, objective: the same of these.
-    n_iter: steps.
+    weight: sum of the weights of the runs.
+    coefs: weighted sum of the coefficients of the scaled columns, one row per view.
+    intercept, objective: weighted sums.
+    n_iter: number of steps.
     """
 
     weight: float
@@ -212,29 +209,31 @@ class AveragedRuns:
 
 def average_runs(parts: Parts, model: Any, seed: int, factors: Floats, limits: Range | None) -> AveragedRuns | None:
     """
-    Descend in every part.
+    Run a stochastic descent on every part.
 
-    model: with alpha and views given.
-    seed: beside which the number of a part's first row seeds its run.
-    Returns: sums over the runs; None where no part has an example.
+    model: with given alpha and views.
+    seed: combined with the number of the first row of a part to seed its run.
+    Returns: sums over the runs; None without an example.
     """
     model = clone(model).set_params(scale=False)
-    found: AveragedRuns | None = parts.summed(_descend_part, (model, seed, factors, limits), "descent")
-    return found
+    runs: AveragedRuns | None = parts.summed(_descend_part, (model, seed, factors, limits), "descent")
+    return runs
 
 
-def _descend_part(problems: Iterator[WholeQueries], told: tuple[Any, int, Floats, Range | None]) -> AveragedRuns | None:
-    model, seed, factors, limits = told
+def _descend_part(
+    problems: Iterator[WholeQueries], settings: tuple[Any, int, Floats, Range | None]
+) -> AveragedRuns | None:
+    model, seed, factors, limits = settings
     total = None
     for problem in problems:
         data = problem.data if limits is None else in_unit(problem.data, limits)
         weight = float(data.n_pairs if model.mix < 1.0 else data.n_scored)
         if not weight:
             continue
-        dice = int(np.random.default_rng([seed, int(problem.numbers.min())]).integers(2**31))
-        run = clone(model).set_params(random_state=dice)
+        run_seed = int(np.random.default_rng([seed, int(problem.numbers.min())]).integers(2**31))
+        run = clone(model).set_params(random_state=run_seed)
         run.fit(replace(data, X=ScaledRows(data.X, factors)))
-        # a model has the weights of columns as they were given
+        # coef_ refers to the unscaled columns
         coefs = np.atleast_2d(getattr(run, "view_coefs_", run.coef_)) / factors
         own = AveragedRuns(weight, weight * coefs, weight * run.intercept_, weight * run.objective_, run.n_iter_)
         total = own if total is None else total + own

@@ -1,9 +1,9 @@
 """
-Parts: rows in many places, seen as whole queries.
+Parts of a data set, seen as complete queries.
 
-The first pass gathers the query ids of each part. A query that stands in several parts moves to the one that holds most
-of its rows, of equals to the first; nothing else moves. Its rows are put together in the order of parts and of rows in
-them. The second pass then sees every query whole, in one place.
+The first pass collects the query ids of each part. A query whose rows are in several parts moves to the part that holds
+most of its rows (the first of equals); no other row moves. Its rows are joined in the order of parts and of rows in
+them. Later passes see every query complete, in one place.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ class Pass:
     Attributes
     ----------
     name : str
-        What was done.
+        Name of the pass.
     n_tasks : int
-        Tasks, one a part.
+        Number of tasks, one per part.
     seconds : float
-        From the first task to the last result, by the clock.
+        Wall-clock time.
     bytes_moved : int
-        Bytes of rows that went from one part to another.
+        Bytes of rows that moved between parts.
     """
 
     name: str
@@ -67,27 +67,27 @@ class Pass:
 @dataclass(eq=False)
 class Parts:
     """
-    Rows in many places: files, frames or arrays, on this machine or on a cluster.
+    Parts of a data set: files, frames or arrays, on this machine or on a cluster.
 
     Parameters
     ----------
     parts : path, sequence, Dask DataFrame, or tuple of three Dask arrays
-        Paths of stores, Parquet files, LETOR or CSV text (a folder that is no store stands for its files, and an
-        address such as ``s3://`` is read by fsspec), tuples (X, y, qid), data frames with columns for y and qid, or
-        delayed ones of these.
+        Paths of stores, Parquet files, LETOR or CSV text, tuples (X, y, qid), data frames with columns for y and qid,
+        or delayed ones of these. A folder that is not a store means its files. An address such as ``s3://`` is read by
+        fsspec.
     client : distributed.Client, Engine or None
-        Where tasks run; None is this machine, one part after the other.
+        Where tasks run; None means this machine, one part after the other.
     split : {"move", "refuse"}
-        What is done with a query that stands in several parts.
+        How to treat a query whose rows are in several parts.
     unscored, y, qid
         How files and frames are read, see `corank.read`.
     verbose : bool
-        Whether to show how far a pass has come, on a terminal or in a notebook.
+        Whether to show a progress bar on a terminal or in a notebook.
 
     Attributes
     ----------
     passes : list of Pass
-        What was done so far.
+        The passes so far.
 
     Examples
     --------
@@ -119,7 +119,7 @@ class Parts:
 
     @cached_property
     def census(self) -> list[QueryCounts]:
-        """Query ids of each part: the first pass."""
+        """Query ids of each part, from the first pass."""
         began, reader = time.perf_counter(), Reader(self.unscored, self.y, self.qid)
         handles = self.engine.map(count, self.sources, [reader] * len(self.sources), name="query ids")
         found: list[QueryCounts] = self.engine.gather(handles)
@@ -139,15 +139,15 @@ class Parts:
 
     @property
     def names(self) -> tuple[str, ...] | None:
-        """Names of the columns, where parts have them."""
-        return None if self._steps else next((one.found.names for one in self.census if one.found.names), None)
+        """Names of the columns, if parts have them."""
+        return None if self._steps else next((one.info.names for one in self.census if one.info.names), None)
 
     @property
     def feature_names(self) -> tuple[Any, ...] | None:
-        """Column labels of parts that are frames, which the fitted model remembers; None for files and arrays."""
+        """Column labels of frames, CSV and Parquet files, which a fitted model remembers; None without any."""
         if self._steps:
             return None
-        return next((one.found.feature_names for one in self.census if one.found.feature_names), None)
+        return next((one.info.feature_names for one in self.census if one.info.feature_names), None)
 
     @property
     def n_queries(self) -> int:
@@ -156,17 +156,17 @@ class Parts:
 
     @property
     def n_straddling(self) -> int:
-        """Number of queries that stand in several parts."""
+        """Number of queries whose rows are in several parts."""
         return int(np.count_nonzero(self._homes >= 0))
 
     @property
     def reader(self) -> Reader:
-        """How parts are read, now that their columns are known."""
+        """Reader of parts with the common number of columns."""
         return Reader(self.unscored, self.y, self.qid, self._width)
 
     @property
     def origin(self) -> NDArray[np.float64]:
-        """The first row of the lowest query id, dense: one that the set of rows alone decides."""
+        """First row of the lowest query id, dense; it does not depend on the division into parts."""
         number = 0
         for share, one in zip(self._shares, self.census, strict=True):
             at = np.flatnonzero(one.ids == self._ids[0][0])
@@ -178,7 +178,7 @@ class Parts:
 
     def through(self, step: Any) -> Parts:
         """
-        See the rows through a fitted transformer, query by query and anew in each pass.
+        Apply a fitted transformer to the rows, query by query, in each pass.
 
         Parameters
         ----------
@@ -188,7 +188,7 @@ class Parts:
         Returns
         -------
         Parts
-            The same parts with other columns; no row is moved twice.
+            The same parts with transformed columns; no row is moved twice.
         """
         _ = self._arrivals
         other = copy(self)
@@ -197,13 +197,12 @@ class Parts:
 
     def kept(self) -> Parts:
         """
-        Keep the rows where they are summed, for methods that pass over them many times.
+        Keep the rows in the memory of the workers, for methods with many passes.
 
         Returns
         -------
         Parts
-            The same parts. On a cluster, tasks find rows in the memory of the workers from now on; on one machine each
-            pass reads them again.
+            The same parts. On one machine each pass reads the rows again.
         """
         if self._held is None and self.engine.keeps:
             self._held = dict(zip(self._full, self.over(hold, None, "rows"), strict=True))
@@ -211,16 +210,16 @@ class Parts:
 
     def over(self, function: Callable[..., Any], settings: Any, name: str) -> list[Any]:
         """
-        Run a task for each part that has rows, as whole queries.
+        Run a task for each part that has rows, on complete queries.
 
         Parameters
         ----------
         function : callable
             Takes an iterator of `WholeQueries` and `settings`.
         settings : object
-            What all tasks are told.
+            Argument of all tasks.
         name : str
-            What is done.
+            Name of the pass.
 
         Returns
         -------
@@ -231,12 +230,12 @@ class Parts:
 
     def summed(self, function: Callable[..., Any], settings: Any, name: str) -> Any:
         """
-        Add up what a task returns for each part, in a tree by number.
+        Add up the results of a task for each part, in a tree ordered by number.
 
         Parameters
         ----------
         function, settings, name
-            As in `over`; what the function returns can be added.
+            As in `over`; the results of the function can be added.
 
         Returns
         -------
@@ -252,12 +251,12 @@ class Parts:
 
     def rows(self, numbers: Integers) -> Any:
         """
-        Fetch rows from where they are.
+        Fetch rows from their parts.
 
         Parameters
         ----------
         numbers : array of int64
-            Numbers of rows, counted through all parts.
+            Numbers of rows, counted over all parts.
 
         Returns
         -------
@@ -266,10 +265,10 @@ class Parts:
         """
         first = np.array([share.first_row for share in self._shares])
         part = np.searchsorted(first, numbers, side="right") - 1
-        # of parts that begin at one row, the last is the one with rows
+        # of several parts with one first row, the last one has rows
         used = np.unique(part)
         if self._steps:
-            # a row is seen where its query is whole
+            # a row is transformed where its query is complete
             places = np.unique(np.concatenate([used, *(self._shares[at].homes for at in used)]))
             handles = self._over(places.tolist(), take_rows, np.unique(numbers), "chosen rows")
             found = [one for some in self.engine.gather(handles) for one in some]
@@ -288,7 +287,7 @@ class Parts:
         return X[back]
 
     def _over(self, places: list[int], function: Callable[..., Any], settings: Any, name: str) -> list[Any]:
-        """Run a task as `over` does, for some of the parts."""
+        """Run a task for some of the parts."""
         n = len(places)
         if self._held is not None:
             held = [self._held[at] for at in places]
@@ -301,30 +300,30 @@ class Parts:
         )  # fmt: skip
 
     def _require_alike(self, found: list[QueryCounts]) -> None:
-        """Raise one sentence where parts differ in columns or in the kind of their query ids."""
+        """Raise if parts differ in columns or in the type of their query ids."""
         seen: dict[str, tuple[int, Any]] = {}
-        is_open = all(one.found.is_open for one in found if one.n_rows)
+        is_open = all(one.info.is_open for one in found if one.n_rows)
         for at, one in enumerate(found):
             if not one.n_rows:
                 continue
-            facts: dict[str, Any] = {"query ids": kind_of_ids(one.ids), "columns": one.found.names}
-            facts["features"] = None if is_open else one.found.n_features
+            facts: dict[str, Any] = {"query ids": kind_of_ids(one.ids), "columns": one.info.names}
+            facts["features"] = None if is_open else one.info.n_features
             for what, value in facts.items():
                 if value is None:
                     continue
                 before, other = seen.setdefault(what, (at, value))
                 if other != value:
                     raise InputError(
-                        f"{described(self.sources, before)} has {_told(what, other, value)}, but "
-                        f"{described(self.sources, at)} has {_told(what, value, other)}; bring all parts to one form."
+                        f"{described(self.sources, before)} has {_describe(what, other, value)}, but "
+                        f"{described(self.sources, at)} has {_describe(what, value, other)}; make all parts alike."
                     )
         if not seen:
-            raise InputError(f"none of the {len(found)} parts has a row; pass parts with rows.")
+            raise InputError(f"all {len(found)} parts are empty; pass parts with rows.")
 
     @cached_property
     def _width(self) -> int:
-        """Number of columns as parts are read."""
-        return max(one.found.n_features or 0 for one in self.census)
+        """Number of columns before any transformer."""
+        return max(one.info.n_features or 0 for one in self.census)
 
     @cached_property
     def _full(self) -> list[int]:
@@ -332,18 +331,18 @@ class Parts:
 
     @cached_property
     def _ids(self) -> tuple[NDArray[Any], Integers]:
-        """All query ids, and the number of each id of each part that has rows, part after part."""
+        """All query ids, and for each part with rows the position of each of its ids among them."""
         parts = [self.census[at].ids for at in self._full]
         ids, codes = np.unique(np.concatenate(parts), return_inverse=True)
         return ids, codes
 
     @cached_property
     def _homes(self) -> Integers:
-        """The part that each query moves to; -1 where it stands in one part only."""
+        """Part that each query moves to; -1 for a query of one part."""
         ids, codes = self._ids
         part = np.repeat(self._full, [len(self.census[at].ids) for at in self._full])
         counts = np.concatenate([self.census[at].counts for at in self._full])
-        # the last of each query is the part that holds most of it, of equals the first
+        # the last entry of each query is the part that holds most of its rows, the first of equals
         order = np.lexsort((-part, counts, codes))
         last = np.append(np.flatnonzero(np.diff(codes[order])), len(order) - 1)
         homes = part[order][last]
@@ -356,8 +355,8 @@ class Parts:
             at = int(np.flatnonzero(homes >= 0)[0])
             places = [described(self.sources, k) for k in self._full if self._ids[0][at] in self.census[k].ids]
             raise InputError(
-                f"query {self._ids[0][at]!s} stands in {' and '.join(places[:3])}, and {self.n_straddling} queries in "
-                "all straddle parts; write whole queries into each part, or pass split='move'."
+                f"query {self._ids[0][at]!s} has rows in {' and '.join(places[:3])}, and {self.n_straddling} queries "
+                "are spread over parts; write complete queries into each part, or pass split='move'."
             )
         shares, begin, first_row = [], 0, 0
         for at, one in enumerate(self.census):
@@ -369,7 +368,7 @@ class Parts:
 
     @cached_property
     def _arrivals(self) -> list[list[Any]]:
-        """Handles of the parcels that come to each part."""
+        """Handles of the rows that move to each part."""
         began, arrivals = time.perf_counter(), [list[Any]() for _ in self.sources]
         senders = [at for at in self._full if (self._shares[at].homes != at).any()]
         if not senders:
@@ -380,17 +379,17 @@ class Parts:
         )  # fmt: skip
         routes = [(at, home) for at in senders for home in np.unique(self._shares[at].homes) if home != at]
         by_sender = dict(zip(senders, sent, strict=True))
-        parcels = self.engine.map(
-            pick, [by_sender[at] for at, _ in routes], [int(home) for _, home in routes], name="parcels"
+        moving = self.engine.map(
+            pick, [by_sender[at] for at, _ in routes], [int(home) for _, home in routes], name="rows to move"
         )
-        for (_, home), parcel in zip(routes, parcels, strict=True):
+        for (_, home), parcel in zip(routes, moving, strict=True):
             arrivals[home].append(parcel)
-        moved = sum(self.engine.gather(self.engine.map(weigh, parcels, name="bytes moved")))
+        moved = sum(self.engine.gather(self.engine.map(weigh, moving, name="bytes moved")))
         self.passes.append(Pass("straddling rows", len(senders), time.perf_counter() - began, moved))
         return arrivals
 
 
-def _told(what: str, value: Any, other: Any) -> str:
+def _describe(what: str, value: Any, other: Any) -> str:
     if what == "query ids":
         return f"query ids that are {value}"
     if what == "features":

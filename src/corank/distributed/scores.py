@@ -1,4 +1,4 @@
-"""Use a fitted model over parts: scores, ranks and metrics, each query where it is whole."""
+"""Scores, ranks and metrics of a fitted model over parts."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from corank.data.problem.routing import predict_with_qid
 from corank.distributed.parts import Parts
 from corank.distributed.tasks import WholeQueries, laid_out_for
+from corank.errors import InputError
 from corank.metrics import Convention, Evaluation, MetricResult, evaluate
 
 Floats = NDArray[np.float64]
@@ -22,37 +23,37 @@ Integers = NDArray[np.int64]
 
 def predict_parts(model: Any, parts: Any, client: Any = None) -> Floats:
     """
-    Score rows in many places.
+    Score the rows of parts.
 
     Parameters
     ----------
     model : Ranker or Pipeline
         A fitted model.
-    parts : Parts, path, sequence, or Dask's collections
+    parts : Parts, path, sequence, or Dask collections
         The rows, see `Parts`.
     client : distributed.Client, Engine or None
-        Where tasks run; None is this machine.
+        Where tasks run; None means this machine.
 
     Returns
     -------
     array of shape (n_rows,)
-        Scores in the order of the parts and of the rows in them; they are all that comes here.
+        Scores in the order of the parts and of the rows in them.
     """
     return np.asarray(_in_order(model, parts, client, _scores_part, "scores", np.float64))
 
 
 def rank_parts(model: Any, parts: Any, client: Any = None) -> Integers:
     """
-    Rank rows in many places inside their queries, also those that straddle parts.
+    Rank the rows of parts inside their queries, also of queries that are spread over parts.
 
     Parameters
     ----------
     model : Ranker or Pipeline
         A fitted model.
-    parts : Parts, path, sequence, or Dask's collections
+    parts : Parts, path, sequence, or Dask collections
         The rows, see `Parts`.
     client : distributed.Client, Engine or None
-        Where tasks run; None is this machine.
+        Where tasks run; None means this machine.
 
     Returns
     -------
@@ -71,28 +72,27 @@ def evaluate_parts(
     convention: str | Convention = "corank",
 ) -> Evaluation:
     """
-    Evaluate a model on rows in many places, query by query.
+    Evaluate a model on parts, query by query.
 
     Parameters
     ----------
     model : Ranker or Pipeline
         A fitted model.
-    parts : Parts, path, sequence, or Dask's collections
+    parts : Parts, path, sequence, or Dask collections
         The rows, see `Parts`.
     metrics : str or sequence of str
-        Names such as ``nDCG@10``.
+        Names of metrics such as ``nDCG@10``.
     client : distributed.Client, Engine or None
-        Where tasks run; None is this machine.
+        Where tasks run; None means this machine.
     convention : str or Convention
-        How the names are read.
+        Convention of the metrics.
 
     Returns
     -------
     Evaluation
-        Values per query, queries by rising id; one number a query and metric comes here. Means over pairs or rows
-        (`micro`) are left out.
+        Values per query, in ascending order of query ids, without means over pairs or rows (`micro`).
     """
-    parts = parts if isinstance(parts, Parts) else Parts(parts, client)
+    parts = _checked(model, parts, client)
     names = (metrics,) if isinstance(metrics, str) else tuple(metrics)
     handles = parts.over(_evaluate_part, (model, names, convention), "metrics")
     found: list[Evaluation] = [one for some in parts.engine.gather(handles) for one in some]
@@ -104,8 +104,26 @@ def evaluate_parts(
     return Evaluation(found[0].convention, ids[order], MappingProxyType(results), **totals)
 
 
+def _checked(model: Any, parts: Any, client: Any) -> Parts:
+    """Return parts with the columns of the model; raise `InputError` for other names, or another order of them."""
+    found = parts if isinstance(parts, Parts) else Parts(parts, client)
+    known, names = getattr(model, "feature_names_in_", None), found.feature_names
+    if known is None or names is None or list(known) == list(names):
+        return found
+    if len(known) != len(names):
+        raise InputError(
+            f"the parts have {len(names)} columns, but the model was fitted on {len(known)}; pass parts with the same "
+            "columns."
+        )
+    at = next(k for k, (one, other) in enumerate(zip(names, known, strict=True)) if one != other)
+    raise InputError(
+        f"the parts have {names[at]!r} as column {at + 1}, but the model was fitted on {known[at]!r}; pass parts with "
+        "the same columns in the same order."
+    )
+
+
 def _in_order(model: Any, parts: Any, client: Any, task: Any, name: str, dtype: Any) -> Any:
-    parts = parts if isinstance(parts, Parts) else Parts(parts, client)
+    parts = _checked(model, parts, client)
     out = np.empty(parts.n_rows, dtype=dtype)
     for some in parts.engine.gather(parts.over(task, model, name)):
         for numbers, values in some:
@@ -121,8 +139,8 @@ def _ranks_part(problems: Iterator[WholeQueries], model: Any) -> list[tuple[Inte
     return [(problem.numbers, problem.data.queries.ranks(_scores(model, problem))) for problem in problems]
 
 
-def _evaluate_part(problems: Iterator[WholeQueries], told: tuple[Any, tuple[str, ...], Any]) -> list[Evaluation]:
-    model, names, convention = told
+def _evaluate_part(problems: Iterator[WholeQueries], settings: tuple[Any, tuple[str, ...], Any]) -> list[Evaluation]:
+    model, names, convention = settings
     found = []
     for problem in problems:
         data, queries = problem.data, problem.data.queries

@@ -1,4 +1,4 @@
-"""What a part may be, and how its rows are read where they are wanted: on a worker, one part at a time."""
+"""Sources of parts: paths, frames, arrays and Dask collections, and how a worker reads them."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from corank.data.store.header import HEADER
 from corank.errors import InputError, import_extra, reason
 
 _HIDDEN = (".", "_", "README", "LICENSE")
-"""How names of files begin that are no parts of their folder."""
+"""Prefixes of names of files that are not parts of their folder."""
 _SHORT = 1 << 20
-"""Bytes that names of columns may take."""
+"""Largest size in bytes of a header line."""
 
 
 class Rows(NamedTuple):
@@ -37,7 +37,7 @@ class Rows(NamedTuple):
     qid: NDArray[Any]
 
     def take(self, rows: Any) -> Rows:
-        """Return some rows; a slice of them is no copy."""
+        """Return some rows; a slice is not copied."""
         return Rows(self.X[rows], self.y[rows], self.qid[rows])
 
     @property
@@ -50,13 +50,13 @@ class Rows(NamedTuple):
 
 class PartInfo(NamedTuple):
     """
-    What a first look at a part finds.
+    Query ids and columns of a part.
 
     qid (n_rows,): query ids.
-    n_features: number of columns; None where an empty part does not tell.
-    names: names of the columns, where the part has them.
-    is_open: whether rows may have more columns than were seen, as LETOR text may.
-    feature_names: column labels of a frame, which ``fit`` would remember; None for files and arrays.
+    n_features: number of columns; None if an empty part does not define it.
+    names: names of the columns, if the part has them.
+    is_open: whether other parts may have more columns, as in LETOR text.
+    feature_names: column labels of a frame or table, which a fitted model remembers.
     """
 
     qid: NDArray[Any]
@@ -72,7 +72,7 @@ class Reader:
     How parts are read.
 
     unscored, y, qid: see `corank.read`.
-    n_features: number of columns, once it is known of all parts.
+    n_features: number of columns, once known for all parts.
     """
 
     unscored: float | None = None
@@ -81,9 +81,9 @@ class Reader:
     n_features: int | None = None
 
     def look(self, source: Any) -> PartInfo:
-        """Read the query ids of a part, and as little else as its format allows."""
+        """Read the query ids and columns of a part, and as little else as its format allows."""
         if not isinstance(source, str):
-            rows, names = self._given(source)
+            rows, names = self._from_memory(source)
             width = rows.X.shape[1] if rows.X.ndim == 2 else None
             return PartInfo(rows.qid, width, names and tuple(map(str, names)), feature_names=names)
         with fetched(source) as path:
@@ -96,12 +96,12 @@ class Reader:
                 return self._look_into_parquet(path)
             rows = self._read(path)
             names = None if rows.names is None else tuple(rows.names)
-            return PartInfo(_ids(rows.qid, source), rows.X.shape[1], names, kind == "text")
+            return PartInfo(_ids(rows.qid, source), rows.X.shape[1], names, kind == "text", names)
 
     def rows(self, source: Any) -> Rows:
         """Read a part."""
         if not isinstance(source, str):
-            rows, _ = self._given(source)
+            rows, _ = self._from_memory(source)
             return Rows(self._laid_out(rows.X), *rows[1:])
         with fetched(source) as path:
             found = self._read(path)
@@ -113,16 +113,16 @@ class Reader:
         return read(path, unscored=self.unscored, n_features=self.n_features, **named)
 
     def _laid_out(self, X: Any) -> Any:
-        """Dense where sums are the same to the byte: a part's density must not choose how they are rounded."""
+        """Return dense rows up to the width for which sums are byte-identical: density must not affect rounding."""
         return X.toarray() if sparse.issparse(X) and X.shape[1] <= MOST_COLUMNS else X
 
-    def _given(self, source: Any) -> tuple[Rows, tuple[Any, ...] | None]:
-        """Take (X, y, qid), or a data frame with columns for y and qid."""
+    def _from_memory(self, source: Any) -> tuple[Rows, tuple[Any, ...] | None]:
+        """Return the rows and column labels of (X, y, qid), or of a data frame with columns for y and qid."""
         if hasattr(source, "columns"):
             label, query = self.y or "label", self.qid or "qid"
             absent = [name for name in (label, query) if name not in source.columns]
             if absent:
-                raise InputError(f"a part has no column {absent[0]!r}; name it by y= or qid=.")
+                raise InputError(f"a part has no column {absent[0]!r}; pass the name of that column as y= or qid=.")
             features = [name for name in source.columns if name not in (label, query, "docid")]
             source = (source[features], source[label], source[query])
         if not isinstance(source, tuple | list) or len(source) != 3:
@@ -146,19 +146,19 @@ class Reader:
             with parquet.ParquetFile(path) as file:
                 columns = file.schema_arrow.names
                 if name not in columns:
-                    raise InputError(f"{path} has no column {name!r} of query ids; name it by qid=.")
+                    raise InputError(f"{path} has no column {name!r} of query ids; pass its name as qid=.")
                 ids = ids_of(file.read([name]).column(0), f"{path}: column {name!r}")
         except (import_extra("pyarrow", "frames").ArrowException, OSError) as error:
-            raise InputError(f"{path} is not a readable Parquet file ({reason(error)}); check what it is.") from error
+            raise InputError(f"{path} is not a readable Parquet file ({reason(error)}); check the file.") from error
         features = tuple(one for one in columns if one not in (name, self.y or "label", "docid"))
-        return PartInfo(np.asarray(ids), len(features), features)
+        return PartInfo(np.asarray(ids), len(features), features, feature_names=features)
 
 
 def sources_of(parts: Any) -> list[Any]:
     """
-    List parts: paths (a folder that is no store stands for its files), (X, y, qid), frames, or Dask's collections.
+    List parts: paths (a folder that is not a store means its files), (X, y, qid), frames, or Dask collections.
 
-    Returns: what `Reader` takes, and lazy objects that become such.
+    Returns: sources for `Reader`, and lazy objects that compute them.
     """
     if hasattr(parts, "__dask_graph__") and hasattr(parts, "npartitions") and hasattr(parts, "to_delayed"):
         return list(parts.to_delayed())
@@ -181,13 +181,13 @@ def _are_dask_arrays(parts: Any) -> bool:
 
 
 def _zipped(arrays: tuple[Any, Any, Any]) -> list[Any]:
-    """Blocks of rows of three Dask arrays, side by side."""
+    """Return the aligned blocks of rows of three Dask arrays."""
     dask = import_extra("dask", "dask")
     X, y, qid = arrays
     if len(X.chunks[1]) > 1:
         X = X.rechunk({1: -1})
     if not X.chunks[0] == y.chunks[0] == qid.chunks[0]:
-        raise InputError("X, y and qid are Dask arrays of different chunks of rows; rechunk them alike.")
+        raise InputError("X, y and qid are Dask arrays with different chunks of rows; rechunk them alike.")
     blocks = zip(X.to_delayed().ravel(), y.to_delayed().ravel(), qid.to_delayed().ravel(), strict=True)
     return [dask.delayed(tuple)(list(block)) for block in blocks]
 
@@ -203,17 +203,17 @@ def _paths(part: str | os.PathLike[str]) -> list[str]:
     folder = Path(name)
     if not folder.is_dir() or (folder / HEADER).exists():
         if not folder.exists():
-            raise InputError(f"there is no part {name}; check the name.")
+            raise InputError(f"the part {name} does not exist; check the path.")
         return [name]
     inside = sorted(str(one) for one in folder.iterdir() if not one.name.startswith(_HIDDEN))
     if not inside:
-        raise InputError(f"the folder {name} holds no file; name one with parts in it.")
+        raise InputError(f"the folder {name} is empty; pass a folder with parts.")
     return inside
 
 
 @contextmanager
 def fetched(source: str) -> Iterator[Path]:
-    """Bring a file or folder of a remote file system here while it is read; one that is here stays where it is."""
+    """Yield a local path; a file or folder of a remote file system is copied for the time of the block."""
     if "://" not in source:
         yield Path(source)
         return
@@ -228,7 +228,7 @@ def fetched(source: str) -> Iterator[Path]:
 
 
 def _has_no_rows(path: Path) -> bool:
-    """Whether a table has nothing but the names of its columns."""
+    """Whether a table has only a header."""
     return path.stat().st_size < _SHORT and len(read_utf8(path).split("\n", 1)[-1].strip()) == 0
 
 
@@ -238,21 +238,21 @@ def _is_empty(path: Path) -> bool:
 
 def _ids(qid: NDArray[Any] | None, source: object) -> NDArray[Any]:
     if qid is None:
-        raise InputError(f"{source} has no query ids, and parts of one query cannot be told apart; add a column qid.")
+        raise InputError(f"{source} has no query ids, which parts need; add a column qid.")
     if qid.ndim != 1:
         raise InputError(f"qid of {source} has shape {qid.shape}; pass one query id per row.")
     return qid
 
 
 def kind_of_ids(qid: NDArray[Any]) -> Literal["integers", "text", "numbers"]:
-    """Say what query ids are; those of two parts are compared only where both are the same."""
+    """Return the type of query ids; only ids of one type can be compared."""
     if qid.dtype.kind in "iub":
         return "integers"
     if qid.dtype.kind in "UT" or all(isinstance(one, str) for one in qid.tolist()):
         return "text"
     if qid.dtype.kind == "f" and not np.isnan(qid).any():
         return "numbers"
-    raise InputError("a part has query ids that are neither numbers nor text, or are missing; give each row one.")
+    raise InputError("a part has query ids that are missing, or neither numbers nor text; give each row a query id.")
 
 
 def described(sources: Sequence[Any], number: int) -> str:

@@ -1,9 +1,8 @@
 """
-Summary of parts: the sums of least-squares ranking, and leave-query-out in a second pass.
+Summaries of parts for least-squares ranking, and leave-query-out in a second pass.
 
-Columns of a linear kernel take one pass over the rows: sums of columns as they are serve every choice of columns and
-every scale of them. Features seen from basis rows take two, and a third where columns are scaled: what they are scaled
-by, the chosen rows, the sums.
+A linear kernel takes one pass over the rows: sums of unscaled columns serve every choice and every scale of columns.
+Features of basis rows take two passes, and a third if columns are scaled: scale, chosen rows, sums.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from corank.errors import InputError
 from corank.kernels import FeatureMap, stack_features
 from corank.pairwise import Moments
 from corank.parameters import rng_of
-from corank.rls.accuracy import Held, Sizes
+from corank.rls.accuracy import ErrorScales, LeftOut
 from corank.rls.frame import Frame, RowFrame
 from corank.rls.least_squares import LeastSquares
 from corank.rls.leave_out import views_out
@@ -39,9 +38,7 @@ Integers = NDArray[np.int64]
 @dataclass(frozen=True, eq=False)
 class Summarised:
     """
-    A summary, and what else was found on the way.
-
-    sums: the sums it was made of.
+    A summary and the sums it was computed from.
     """
 
     summary: Summary
@@ -49,26 +46,26 @@ class Summarised:
 
 
 def summarise_parts(parts: Parts, model: LeastSquares) -> Summarised:
-    """Sum over parts for a model: its views, basis rows and scale of columns, chosen as on one machine."""
+    """Sum over parts for a model, with views, basis rows and scale of columns chosen as on one machine."""
     rng = rng_of(model.random_state).spawn(2)[1]
-    views, _ = model._dealt(parts.n_features, rng)
-    if all(view.kernel.is_linear and view.basis is None for view in views) and not model._wants_basis:
+    views, _ = model.split_views(parts.n_features, rng)
+    if all(view.kernel.is_linear and view.basis is None for view in views) and not model.uses_basis:
         maps = tuple(FeatureMap.of_columns(view, _width(view.columns, parts.n_features)) for view in views)
         return summarise_maps(parts, maps, model.query_weight, model.ties, scale=model.scale)
     if not isinstance(model.basis, str) or model.basis != "random" or model.n_basis is None:
         raise InputError(
-            "a basis over parts is drawn at random, one number of rows for each view; set n_basis and basis='random', "
-            "or use a linear kernel."
+            "over parts, a basis must be random and of given size; set n_basis and basis='random', or use a linear "
+            "kernel."
         )
     factors = None
     if model.scale and all(view.kernel.scales_columns for view in views):
         spread: Spread = parts.summed(spread_part, None, "scale of columns")
         factors = spread.factors
-    names: _Names = parts.summed(_names_part, (model.query_weight, model.ties), "row numbers")
-    # the same dice as above
+    names: _RowNumbers = parts.summed(_numbers_part, (model.query_weight, model.ties), "row numbers")
+    # the same generator as above
     rng = rng_of(model.random_state).spawn(2)[1]
-    seen = _Seen(rows_of_parts(parts, factors), parts.n_features, np.sort(names.unscored))
-    maps = model._maps(seen, names.frame, rng)  # type: ignore[arg-type]
+    seen = _BasisProblem(rows_of_parts(parts, factors), parts.n_features, np.sort(names.unscored))
+    maps = model.choose_maps(seen, names.frame, rng)  # type: ignore[arg-type]
     settings = SumSettings(model.query_weight, model.ties, len(maps) > 1, None, maps, factors)
     return _summed(parts, maps, settings, factors)
 
@@ -76,7 +73,7 @@ def summarise_parts(parts: Parts, model: LeastSquares) -> Summarised:
 def summarise_maps(
     parts: Parts, maps: tuple[FeatureMap, ...], query_weight: str, ties: bool, scale: bool
 ) -> Summarised:
-    """Sum over parts for given features; of columns, which may be scaled by what the same pass finds."""
+    """Sum over parts for given feature maps; plain columns may be scaled, from the same pass."""
     are_columns = all(phi.basis is None for phi in maps)
     if not are_columns:
         return _summed(parts, maps, SumSettings(query_weight, ties, len(maps) > 1, None, maps), None)
@@ -96,12 +93,12 @@ def summarise_maps(
 
 def leave_queries_out(parts: Parts, found: Summarised, metric: str, ridges: list[Ridge], alphas: Floats) -> Floats:
     """
-    Judge every candidate by queries that its model did not see: one more pass.
+    Evaluate every candidate by leave-query-out, in one more pass.
 
-    Returns: means of the metric over the queries (n_couplings, n_alphas).
+    Returns: means of the metric over queries (n_couplings, n_alphas).
     """
-    told = _Judging(found.summary, metric, ridges, alphas, _sizes(found))
-    sums: ExactSum = parts.summed(_judge_part, told, "leave-query-out")
+    settings = _LeaveOutSettings(found.summary, metric, ridges, alphas, _sizes(found))
+    sums: ExactSum = parts.summed(_judge_part, settings, "leave-query-out")
     total, used = sums.value.reshape(2, len(ridges), len(alphas))
     return np.asarray(np.divide(total, used, out=np.full(total.shape, np.nan), where=used > 0))
 
@@ -109,10 +106,9 @@ def leave_queries_out(parts: Parts, found: Summarised, metric: str, ridges: list
 @dataclass(frozen=True, eq=False)
 class PartRows:
     """
-    The rows of all parts as one table that is never in one place; rows are fetched when they are asked for.
+    The rows of all parts as one table; rows are fetched when they are indexed.
 
-    n_rows: number of rows.
-    columns: which columns are seen.
+    columns: the chosen columns.
     """
 
     parts: Parts
@@ -135,15 +131,15 @@ class PartRows:
 
 
 def rows_of_parts(parts: Parts, factors: Floats | None) -> ScaledRows:
-    """Return the rows of all parts as one table that is read where it is asked for, columns times factors if any."""
-    # whoever looks for a bandwidth fetches a few rows of a `ScaledRows`, and would check all of another table
+    """Return the rows of all parts as one table, read on demand, with columns times factors if any."""
+    # the search for a bandwidth reads a few rows of `ScaledRows`, but would check all rows of another table
     rows: Any = PartRows(parts, parts.n_rows, np.arange(parts.n_features))
     return ScaledRows(rows, np.ones(parts.n_features, dtype=np.float32) if factors is None else factors)
 
 
 @dataclass(frozen=True, eq=False)
-class _Seen:
-    """What choosing basis rows looks at of a problem."""
+class _BasisProblem:
+    """The attributes of a problem that choosing basis rows needs."""
 
     X: Any
     n_features: int
@@ -152,53 +148,53 @@ class _Seen:
 
 
 @dataclass(frozen=True, eq=False)
-class _Names:
+class _RowNumbers:
     """
     Numbers of rows among those of all parts.
 
-    compared, query: rows that are compared, query by query and by score, and the first row of each one's query.
-    unscored: rows without a score.
+    compared, query: compared rows, sorted by query and score, and the first row of the query of each.
+    unscored: unscored rows.
     """
 
     compared: Integers
     query: Integers
     unscored: Integers
 
-    def __add__(self, other: _Names) -> _Names:
+    def __add__(self, other: _RowNumbers) -> _RowNumbers:
         both = zip(
             (self.compared, self.query, self.unscored), (other.compared, other.query, other.unscored), strict=True
         )
-        return _Names(*map(np.concatenate, both))
+        return _RowNumbers(*map(np.concatenate, both))
 
     @property
-    def frame(self) -> _Compared:
-        """The compared rows as one machine lists them."""
+    def frame(self) -> _BasisFrame:
+        """The compared rows in the order of one machine."""
         rows = self.compared[np.argsort(self.query, kind="stable")]
-        return _Compared(rows, len(np.unique(self.query)))
+        return _BasisFrame(rows, len(np.unique(self.query)))
 
 
 @dataclass(frozen=True, eq=False)
-class _Compared:
-    """What choosing basis rows looks at of a frame."""
+class _BasisFrame:
+    """The attributes of a frame that choosing basis rows needs."""
 
     rows: Integers
     n_queries: int
 
 
-def _names_part(problems: Iterator[WholeQueries], settings: tuple[str, bool]) -> _Names | None:
+def _numbers_part(problems: Iterator[WholeQueries], settings: tuple[str, bool]) -> _RowNumbers | None:
     total = None
     for problem in problems:
         data, numbers = problem.data, problem.numbers
         frame = Frame.of(data, *settings)
         first = numbers[data.queries.order[data.starts[:-1]]][data.queries.codes[frame.rows]]
-        own = _Names(numbers[frame.rows], first, numbers[data.unscored_rows])
+        own = _RowNumbers(numbers[frame.rows], first, numbers[data.unscored_rows])
         total = own if total is None else total + own
     return total
 
 
-def _summed(parts: Parts, maps: tuple[FeatureMap, ...], wanted: SumSettings, factors: Floats | None) -> Summarised:
-    sums: Sums = parts.summed(sum_part, wanted, "sums")
-    return _summary(parts, maps, sums, *sums.moments(), factors, wanted.query_weight, wanted.ties)
+def _summed(parts: Parts, maps: tuple[FeatureMap, ...], settings: SumSettings, factors: Floats | None) -> Summarised:
+    sums: Sums = parts.summed(sum_part, settings, "sums")
+    return _summary(parts, maps, sums, *sums.moments(), factors, settings.query_weight, settings.ties)
 
 
 def _summary(
@@ -216,49 +212,49 @@ def _width(columns: Integers | None, n_features: int) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class _Judging:
-    """What every task of leave-query-out is told."""
+class _LeaveOutSettings:
+    """Settings of leave-query-out."""
 
     summary: Summary
     metric: str
     ridges: list[Ridge]
     alphas: Floats
-    sizes: Sizes
+    sizes: ErrorScales
 
 
-def _sizes(found: Summarised) -> Sizes:
-    """What rounding errors are relative to, as `corank.rls.systems.FeatureSystem` has it."""
+def _sizes(found: Summarised) -> ErrorScales:
+    """Return the scales of rounding errors, as in `corank.rls.systems.FeatureSystem`."""
     summary, compared = found.summary, found.sums.weights.value[4]
     bases = [phi.basis for phi in summary.maps if phi.basis is not None]
     length = sum(float(np.mean(basis.diagonal(basis.rows))) for basis in bases)
-    return Sizes(
+    return ErrorScales(
         float(np.sqrt(summary.scored.pair[-1, -1] / summary.weights[0])), float(compared / summary.weights[0]) * length,
         max(phi.inflation for phi in summary.maps),
     )  # fmt: skip
 
 
-def _judge_part(problems: Iterator[WholeQueries], told: _Judging) -> ExactSum | None:
-    """Add up a metric over the queries of a part, and how many have one, for each coupling and alpha."""
+def _judge_part(problems: Iterator[WholeQueries], settings: _LeaveOutSettings) -> ExactSum | None:
+    """Sum a metric over the queries of a part, and count queries with a value, for each coupling and alpha."""
     total = None
     for problem in problems:
-        own = ExactSum.of(_values(problem.data, told))
+        own = ExactSum.of(_values(problem.data, settings))
         total = own if total is None else total + own
     return total
 
 
-def _values(data: RankingData, told: _Judging) -> Floats:
-    """Return for each query its metric, 0 where it has none, and whether it has one; a column for each candidate."""
-    summary, alphas = told.summary, told.alphas
+def _values(data: RankingData, settings: _LeaveOutSettings) -> Floats:
+    """Return for each query and candidate the metric, 0 if undefined, and whether it is defined."""
+    summary, alphas = settings.summary, settings.alphas
     frame = Frame.of(data, summary.query_weight, summary.ties, summary.weights[0])
     assert isinstance(frame, RowFrame)
     X = data.X if summary.factors is None else ScaledRows(data.X, summary.factors)
     pieces = [
-        views_out(told.ridges, Z, t, starts, frame.shares[some], summary.blocks, alphas, told.sizes)
+        views_out(settings.ridges, Z, t, starts, frame.shares[some], summary.blocks, alphas, settings.sizes)
         for some, starts, Z, t in frame.designs(X, stack_features(summary.maps))
     ]
-    n_candidates = len(told.ridges) * len(alphas)
+    n_candidates = len(settings.ridges) * len(alphas)
     if not pieces:
         return np.zeros((0, 2 * n_candidates))
-    held = [Held(*map(np.concatenate, zip(*of_one, strict=True))) for of_one in zip(*pieces, strict=True)]
-    found = np.column_stack([result.values for one in held for result in frame.results(one, told.metric)])
+    held = [LeftOut(*map(np.concatenate, zip(*of_one, strict=True))) for of_one in zip(*pieces, strict=True)]
+    found = np.column_stack([result.values for one in held for result in frame.results(one, settings.metric)])
     return np.hstack([np.nan_to_num(found), (~np.isnan(found)).astype(np.float64)])

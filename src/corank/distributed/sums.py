@@ -1,10 +1,10 @@
 """
-Sums: all that the squared losses have to know of the rows, the same bytes however they are cut into parts.
+Sums over parts for the squared losses, byte-identical for any division into parts.
 
-A query's share is computed from its own rows, in their order, and added in bins of integers (`corank.core.sums.bins`),
-so that neither the number of parts, nor who sums them, nor what is done first changes a byte; up to 192 columns, above
-which blocks of rows are multiplied by BLAS, and sums agree to about 1e-12. Cost O(n d²) time, O(d²) memory beside a
-part's rows; what goes over the wire is O(d²) a part.
+The share of a query is computed from its own rows, in their order, and added in integer bins (`corank.core.sums.bins`),
+so the number of parts, the order of the work and the machines do not change a byte, up to 192 columns. Above, blocks of
+rows are multiplied by BLAS, and sums agree to about 1e-12. The cost is O(n d²) time and O(d²) memory in addition to the
+rows of a part; each part sends O(d²) numbers.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ from corank.solvers.penalty import Freedom, freedom
 
 Floats = NDArray[np.float64]
 
-# rows from which threads are worth their start
+# number of rows from which threads pay off
 _FEW = 1 << 14
 
 
 @dataclass(frozen=True, eq=False)
 class SumSettings:
     """
-    What is summed.
+    Which sums to compute.
 
     query_weight, ties: see `corank.pairwise.Moments.of`.
-    unscored: whether pairs of unscored rows are summed too.
-    origin: where rows are measured from in sums over rows; None sums over pairs only.
-    maps, factors: the features, of columns times factors; None takes the columns as they are.
+    unscored: whether to sum over pairs of unscored rows, too.
+    origin: origin of sums over rows; None sums over pairs only.
+    maps, factors: feature maps of columns times factors; None uses the columns as they are.
     """
 
     query_weight: str = "pairs"
@@ -61,9 +61,9 @@ class SumSettings:
 @dataclass(frozen=True, eq=False)
 class Spread:
     """
-    What columns are scaled by.
+    Sums from which columns are scaled.
 
-    sums: squares of columns about the means of queries, and rows where they are not zero.
+    sums: squared deviations of columns from the means of queries, and numbers of non-zero entries.
     """
 
     n_rows: int
@@ -74,7 +74,7 @@ class Spread:
 
     @property
     def factors(self) -> Floats:
-        """What columns are multiplied by so that none counts by its unit alone."""
+        """Factors of the columns."""
         return factors_of_spread(self.sums.value.reshape(2, -1) / self.n_rows)
 
 
@@ -83,14 +83,13 @@ class Sums:
     """
     Sums of some queries; those of different queries add up.
 
-    n_scored, n_skipped: scored rows, and queries with scores that hold no pair.
-    free: how much there is to learn from.
-    are_grades: whether all scores are whole numbers from 0 to 10.
-    spread: what columns are scaled by.
-    pair, plain, unscored: ``[Φ y]ᵀ L [Φ y]``, ``[Φ y 1]ᵀ [Φ y 1]``, and the first over unscored rows; None where they
-        are not wanted.
-    weights: of scored pairs, and with each row beside itself; the same of unscored rows; and Σ c_q W_q² of the queries
-        in which something is compared.
+    n_scored, n_skipped: number of scored rows, and of queries with scores but without a pair.
+    free: number of differences to learn from.
+    are_grades: whether all scores are integers from 0 to 10.
+    pair, plain, unscored: ``[Φ y]ᵀ L [Φ y]``, ``[Φ y 1]ᵀ [Φ y 1]``, and the first over unscored rows; None if not
+        computed.
+    weights: weight of scored pairs, without and with pairs of a row with itself; the same for unscored rows; and
+        Σ c_q W_q² over the queries with pairs.
     """
 
     n_scored: int
@@ -118,17 +117,17 @@ class Sums:
         return Moments(square(self.pair.value), plain, float(weights[0])), unscored
 
 
-def sum_part(problems: Iterator[WholeQueries], wanted: SumSettings) -> Sums | None:
-    """Sum over the queries of a part; None where it has none."""
+def sum_part(problems: Iterator[WholeQueries], settings: SumSettings) -> Sums | None:
+    """Sum over the queries of a part; None without queries."""
     total = None
     for problem in problems:
-        own = _sums(problem.data, wanted)
+        own = _sums(problem.data, settings)
         total = own if total is None else total + own
     return total
 
 
 def spread_part(problems: Iterator[WholeQueries], settings: None) -> Spread | None:
-    """Sum what columns are scaled by, over the queries of a part; None where it has none."""
+    """Sum the spread of columns over the queries of a part; None without queries."""
     total = None
     for problem in problems:
         own = _spread(problem.data)
@@ -136,32 +135,32 @@ def spread_part(problems: Iterator[WholeQueries], settings: None) -> Spread | No
     return total
 
 
-def _sums(data: RankingData, wanted: SumSettings) -> Sums:
+def _sums(data: RankingData, settings: SumSettings) -> Sums:
     assert data.y is not None
     require_squares(data.y)
     scores = data.y[data.is_scored]
-    seen = data if wanted.factors is None else replace(data, X=ScaledRows(data.X, wanted.factors))
-    features = None if wanted.maps is None else stack_features(wanted.maps)
-    how: tuple[Any, ...] = (wanted.ties, wanted.query_weight)
+    seen = data if settings.factors is None else replace(data, X=ScaledRows(data.X, settings.factors))
+    features = None if settings.maps is None else stack_features(settings.maps)
+    how: tuple[Any, ...] = (settings.ties, settings.query_weight)
     scored = prepare_pass(seen, features, "scored", *how)
     assert isinstance(scored, RowPass)
     pairs, rows = _pair_weights(scored), _row_weights(scored)
-    weights = [pairs, _drawn_weights(data, wanted.query_weight, "scored"), *3 * [np.zeros(0)]]
+    weights = [pairs, _drawn_weights(data, settings.query_weight, "scored"), *3 * [np.zeros(0)]]
     weights[4] = rows[pairs > 0.0] ** 2
     unscored = None
-    if wanted.unscored:
+    if settings.unscored:
         walk = prepare_pass(seen, features, "unscored", *how)
         assert isinstance(walk, RowPass)
         unscored = _over_runs(walk, _add_pairs, walk.width)
-        weights[2:4] = _pair_weights(walk), _drawn_weights(data, wanted.query_weight, "unscored")
-    # sums beyond float64 get their sentence when they are solved
+        weights[2:4] = _pair_weights(walk), _drawn_weights(data, settings.query_weight, "unscored")
+    # overflow is reported by the solver
     with np.errstate(over="ignore", invalid="ignore"):
         pair, plain = _over_runs(scored, _add_pairs, scored.width), None
-        if wanted.origin is not None:
-            plain = _over_runs(replace(scored, features=_From(wanted.origin)), _add_rows, scored.width + 1)
+        if settings.origin is not None:
+            plain = _over_runs(replace(scored, features=_From(settings.origin)), _add_rows, scored.width + 1)
     sums = [ExactSum.of(terms[:, None]) for terms in weights]
     return Sums(
-        len(scores), len(data.single_grade_queries), freedom(data, wanted.ties),
+        len(scores), len(data.single_grade_queries), freedom(data, settings.ties),
         bool(((scores >= 0) & (scores <= 10) & (scores == np.round(scores))).all()), _spread(data), pair, plain,
         unscored, ExactSum(np.concatenate([one.top for one in sums]), np.hstack([one.limbs for one in sums])),
     )  # fmt: skip
@@ -182,7 +181,7 @@ def _both(one: ExactSum | None, other: ExactSum | None) -> ExactSum | None:
 
 
 def _over_runs(walk: RowPass, add: Any, d: int) -> ExactSum:
-    """Add up the products of d columns over the rows of a walk, on threads."""
+    """Add up the products of d columns over rows, on threads."""
     starts = np.append(np.flatnonzero(np.diff(walk.slots.query, prepend=-1)), len(walk.order))
 
     def run(first: int, last: int) -> ExactSum:
@@ -190,7 +189,7 @@ def _over_runs(walk: RowPass, add: Any, d: int) -> ExactSum:
         block, room = np.empty((walk.block, walk.width)), np.empty((3 * walk.block // 2 + 2, d))
         begin, stop = int(starts[first]), int(starts[last])
         while begin < stop:
-            # whole queries, or a piece of a long one that begins at a fixed place in it
+            # complete queries, or a piece of a long one that begins at a fixed place in it
             whole = int(starts[np.searchsorted(starts, begin + walk.block, side="right") - 1])
             end = min(whole if whole > begin else begin + walk.block, stop)
             rows, F = walk.order[begin:end], block[: end - begin]
@@ -244,7 +243,7 @@ def _spread(data: RankingData) -> Spread:
 
 
 def _pair_weights(walk: RowPass) -> Floats:
-    """Weight of the pairs of each query, see `corank.pairwise.moment_blocks.RowPass.pair_weight`."""
+    """Return the weight of the pairs of each query, see `corank.pairwise.moment_blocks.RowPass.pair_weight`."""
     slots = walk.slots
     own = slots.diagonal - np.where(slots.grade < 0, slots.weight**2, 0.0)
     starts = np.flatnonzero(np.diff(slots.query, prepend=-1))
@@ -252,13 +251,13 @@ def _pair_weights(walk: RowPass) -> Floats:
 
 
 def _row_weights(walk: RowPass) -> Floats:
-    """Weight √c_q W_q of the rows of each query."""
+    """Return √c_q W_q for each query."""
     starts = np.flatnonzero(np.diff(walk.slots.query, prepend=-1))
     return np.add.reduceat(walk.slots.weight, starts) if len(starts) else np.zeros(0)
 
 
 def _drawn_weights(data: RankingData, query_weight: str, rows: str) -> Floats:
-    """Weight of the pairs of each query, each row beside itself too, see `corank.pairwise.drawn_weight`."""
+    """Return the weight of the pairs of each query, with those of equal rows, see `corank.pairwise.drawn_weight`."""
     members = data.scored_rows if rows == "scored" else data.unscored_rows
     n_q = np.bincount(data.queries.codes[members], minlength=len(data.queries)).astype(np.float64)
     if query_weight == "rows":

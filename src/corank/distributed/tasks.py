@@ -1,4 +1,4 @@
-"""What is done to one part, wherever it is: count queries, send rows of those that move, see the others whole."""
+"""Tasks on one part: count queries, send the rows of queries that move, and iterate over complete queries."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from corank.distributed.sources import PartInfo, Reader, Rows, kind_of_ids
 from corank.estimator.query_scaler import QueryScaler
 
 Integers = NDArray[np.int64]
-Parcels = dict[int, "NumberedRows"]
+Moving = dict[int, "NumberedRows"]
 
 
 @dataclass(frozen=True, eq=False)
 class QueryCounts:
     """
-    The query ids of a part, each once.
+    The distinct query ids of a part.
 
-    ids, counts, firsts (n_queries,): the queries in the order of their first rows, how many rows they have, and these.
-    found: what else a first look finds, without the ids of rows.
+    ids, counts, firsts (n_queries,): ids in the order of their first rows, numbers of rows, and first rows.
+    info: the rest of `PartInfo`, without query ids of rows.
     """
 
     ids: NDArray[Any]
     counts: Integers
     firsts: Integers
-    found: PartInfo
+    info: PartInfo
 
     @property
     def n_rows(self) -> int:
@@ -44,10 +44,10 @@ class QueryCounts:
 @dataclass(frozen=True, eq=False)
 class Routing:
     """
-    What a part has to do with straddling queries.
+    How a part takes part in moving the queries that are spread over parts.
 
     first_row: number of its first row among the rows of all parts.
-    straddling: ids of those that have rows here.
+    straddling: ids of such queries with rows in this part.
     homes: the part that each of them moves to.
     here: number of this part.
     """
@@ -61,9 +61,7 @@ class Routing:
 @dataclass(frozen=True, eq=False)
 class NumberedRows:
     """
-    Rows of several queries, such as straddling ones on their way.
-
-    numbers (n,): their numbers among the rows of all parts.
+    Rows and their numbers among the rows of all parts.
     """
 
     rows: Rows
@@ -73,10 +71,9 @@ class NumberedRows:
 @dataclass(frozen=True, eq=False)
 class WholeQueries:
     """
-    Whole queries of a part.
+    Complete queries of a part.
 
-    data: the rows.
-    numbers (n,): their numbers among the rows of all parts.
+    numbers (n,): numbers of the rows among the rows of all parts.
     """
 
     data: RankingData
@@ -84,7 +81,7 @@ class WholeQueries:
 
 
 def sum_up(parts: Sequence[Any]) -> Any:
-    """Add results up; None is that of a part whose queries all have their home elsewhere."""
+    """Add up results; None is the result of a part without queries."""
     total = None
     for part in parts:
         total = part if total is None else total if part is None else total + part
@@ -93,34 +90,34 @@ def sum_up(parts: Sequence[Any]) -> Any:
 
 def count(source: Any, reader: Reader) -> QueryCounts:
     """Count the rows of each query of a part."""
-    found = reader.look(source)
-    queries = Queries.of(found.qid, len(found.qid))
+    info = reader.look(source)
+    queries = Queries.of(info.qid, len(info.qid))
     kind_of_ids(queries.ids)
     ids = queries.ids.astype(np.str_) if queries.ids.dtype.kind in "OT" and len(queries) else queries.ids
-    return QueryCounts(ids, queries.sizes, queries.order[queries.starts[:-1]], found._replace(qid=ids[:0]))
+    return QueryCounts(ids, queries.sizes, queries.order[queries.starts[:-1]], info._replace(qid=ids[:0]))
 
 
 def _is_among(qid: NDArray[Any], ids: NDArray[Any]) -> NDArray[np.bool_]:
     return np.isin(qid.astype(np.str_) if qid.dtype.kind in "OT" else qid, ids)
 
 
-def send(source: Any, reader: Reader, share: Routing) -> Parcels:
-    """Read the rows of a part that move, each for its home."""
-    rows, parcels = reader.rows(source), {}
+def send(source: Any, reader: Reader, share: Routing) -> Moving:
+    """Read the rows of a part that move, by destination."""
+    rows, moving = reader.rows(source), {}
     for home in np.unique(share.homes[share.homes != share.here]):
         at = np.flatnonzero(_is_among(rows.qid, share.straddling[share.homes == home]))
-        parcels[int(home)] = NumberedRows(rows.take(at), share.first_row + at)
-    return parcels
+        moving[int(home)] = NumberedRows(rows.take(at), share.first_row + at)
+    return moving
 
 
-def pick(parcels: Parcels, home: int) -> NumberedRows:
-    """Take the rows for one home."""
-    return parcels[home]
+def pick(moving: Moving, home: int) -> NumberedRows:
+    """Return the rows for one destination."""
+    return moving[home]
 
 
-def weigh(parcel: NumberedRows) -> int:
-    """Return the bytes of rows that move."""
-    return parcel.rows.nbytes
+def weigh(moved: NumberedRows) -> int:
+    """Return the number of bytes that move."""
+    return moved.rows.nbytes
 
 
 def rows_of(source: Any, reader: Reader, numbers: Integers) -> Any:
@@ -130,18 +127,18 @@ def rows_of(source: Any, reader: Reader, numbers: Integers) -> Any:
 
 
 def hold(problems: Iterator[WholeQueries], settings: None) -> list[WholeQueries]:
-    """Read the queries of a part, to be kept."""
+    """Read the queries of a part, to keep them in memory."""
     return list(problems)
 
 
 def over_held(held: list[WholeQueries], function: Callable[..., Any], settings: Any) -> Any:
-    """Run a task over queries that were kept."""
+    """Run a task on queries in memory."""
     return function(iter(held), settings)
 
 
-def over_steps(problems: Iterator[WholeQueries], told: tuple[tuple[Any, ...], Callable[..., Any], Any]) -> Any:
-    """Run a task over queries as fitted transformers show them."""
-    steps, function, settings = told
+def over_steps(problems: Iterator[WholeQueries], task: tuple[tuple[Any, ...], Callable[..., Any], Any]) -> Any:
+    """Run a task on transformed queries."""
+    steps, function, settings = task
     return function((_through(problem, steps) for problem in problems), settings)
 
 
@@ -154,12 +151,12 @@ def _through(problem: WholeQueries, steps: tuple[Any, ...]) -> WholeQueries:
 
 
 def laid_out_for(model: Any, X: Any) -> Any:
-    """Return rows dense where a model takes no others: the layout of text is chosen part by part, by its density."""
+    """Return dense rows for a model that does not support sparse ones; text is dense or sparse part by part."""
     return X.toarray() if sparse.issparse(X) and not get_tags(model).input_tags.sparse else X
 
 
 def take_rows(problems: Iterator[WholeQueries], wanted: Integers) -> list[tuple[Integers, Any]]:
-    """Return those of some rows that are seen here, and their numbers."""
+    """Return the wanted rows of this part and their numbers."""
     found = []
     for problem in problems:
         at = np.flatnonzero(np.isin(problem.numbers, wanted))
@@ -175,19 +172,19 @@ def over_whole(
     function: Callable[..., Any],
     settings: Any,
 ) -> Any:
-    """Run a task over the queries that are whole in a part."""
+    """Run a task on the complete queries of a part."""
     return function(_problems(source, reader, share, arrivals), settings)
 
 
 def _problems(source: Any, reader: Reader, share: Routing, arrivals: list[NumberedRows]) -> Iterator[WholeQueries]:
-    """Yield the queries that stand here alone, and those that straddle and have their home here."""
+    """Yield the queries of this part alone, then those that are spread over parts and move to this one."""
     rows = reader.rows(source)
     if not len(share.straddling):
         yield _problem(NumberedRows(rows, share.first_row + np.arange(len(rows.y))))
         return
     alone = np.flatnonzero(~_is_among(rows.qid, share.straddling))
     if len(alone):
-        # a run of neighbours is a window on X, not a copy
+        # consecutive rows are a view of X, not a copy
         is_run = alone[-1] - alone[0] == len(alone) - 1
         chosen = slice(alone[0], alone[-1] + 1) if is_run else alone
         yield _problem(NumberedRows(rows.take(chosen), share.first_row + alone))
@@ -197,17 +194,17 @@ def _problems(source: Any, reader: Reader, share: Routing, arrivals: list[Number
         yield _problem(joined([NumberedRows(rows.take(at), share.first_row + at), *arrivals]))
 
 
-def joined(parcels: list[NumberedRows]) -> NumberedRows:
-    """Put rows together in the order of their numbers."""
-    numbers = np.concatenate([one.numbers for one in parcels])
+def joined(pieces: list[NumberedRows]) -> NumberedRows:
+    """Join rows in the order of their numbers."""
+    numbers = np.concatenate([one.numbers for one in pieces])
     order = np.argsort(numbers)
-    X = [one.rows.X for one in parcels]
+    X = [one.rows.X for one in pieces]
     stacked = sparse.vstack(X).tocsr() if any(map(sparse.issparse, X)) else np.concatenate(X)
-    y, qid = (np.concatenate([one.rows[k] for one in parcels])[order] for k in (1, 2))
+    y, qid = (np.concatenate([one.rows[k] for one in pieces])[order] for k in (1, 2))
     return NumberedRows(Rows(stacked[order], y, qid), numbers[order])
 
 
-def _problem(parcel: NumberedRows) -> WholeQueries:
-    rows = parcel.rows
+def _problem(numbered: NumberedRows) -> WholeQueries:
+    rows = numbered.rows
     queries = Queries.of(rows.qid, len(rows.y))
-    return WholeQueries(RankingData.of_checked(rows.X, rows.y, queries), parcel.numbers)
+    return WholeQueries(RankingData.of_checked(rows.X, rows.y, queries), numbered.numbers)

@@ -136,7 +136,11 @@ def logistic(margins: Floats) -> Floats:
 
 
 class LinearDescent(Ranker):
-    """Linear ranker learnt by stochastic descent, or by an exact solver where that is cheaper."""
+    """
+    Linear ranker learnt by stochastic descent, or by an exact solver where that is cheaper.
+
+    `view_columns` and `has_exact_solver` are steps of a fit that do not change the model; `corank.fit_parts` uses them.
+    """
 
     __metadata_request__partial_fit: ClassVar[dict[str, bool]] = {"qid": True, "prior": True}
 
@@ -252,14 +256,14 @@ class LinearDescent(Ranker):
                 "solver='exact' minimises the mean over all pairs without l1 or early stopping; "
                 "set l1=0, early_stopping=False and draw='pairs', or choose solver='sgd'."
             )
-        if not self._has_optimum:
+        if not self.has_exact_solver:
             raise InputError(
                 f"solver='exact' is not available for {type(self).__name__} with the {self.loss} loss; choose "
                 "loss='squared', or solver='sgd'."
             )
 
     @property
-    def _has_optimum(self) -> bool:
+    def has_exact_solver(self) -> bool:
         """Whether the loss has an exact solver."""
         return Loss.of(self.loss).exact is not None
 
@@ -281,7 +285,7 @@ class LinearDescent(Ranker):
             require_stored(self.run_, self.objective_trace_)
 
     def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> LinearModel:
-        is_cheap = self.l1 == 0.0 and self.alpha != 0.0 and self.draw == "pairs" and self._has_optimum
+        is_cheap = self.l1 == 0.0 and self.alpha != 0.0 and self.draw == "pairs" and self.has_exact_solver
         is_cheap = is_cheap and held is None and not self.warm_start and can_solve(data, Loss.of(self.loss))
         if self._continues or self.solver == "sgd" or (self.solver == "auto" and not is_cheap):
             return self._descend(data, held, rng, self._continues)
@@ -368,9 +372,26 @@ class LinearDescent(Ranker):
             )
         return kept
 
+    def view_columns(self, n_features: int, rng: np.random.Generator) -> list[NDArray[np.int64]]:
+        """
+        Return the columns of each view: by default, one view of all columns.
+
+        Parameters
+        ----------
+        n_features : int
+            Number of columns.
+        rng : Generator
+            Source of random numbers.
+
+        Returns
+        -------
+        list of arrays
+            Column numbers of each view.
+        """
+        return [np.arange(n_features)]
+
     def _layout(self, data: RankingData, rng: np.random.Generator, continues: bool = False) -> Columns:
-        """Return the columns of each view: by default, one view of all columns."""
-        return columns_of_views(data.X, [np.arange(data.n_features)])
+        return columns_of_views(data.X, self.view_columns(data.n_features, rng))
 
     def _started(
         self, problem: DescentProblem, data: RankingData, rng: np.random.Generator, solved: bool

@@ -199,19 +199,22 @@ class LCRA(LinearDescent):
         return self._add_prior(scores, prior)
 
     @property
-    def _has_optimum(self) -> bool:
+    def has_exact_solver(self) -> bool:
+        """Whether the loss is squared."""
         return self.loss == "squared"
 
-    def _layout(self, data: RankingData, rng: np.random.Generator, continues: bool = False) -> Columns:
-        d = data.n_features
-        if is_whole(self.views) and d < self.views:
+    def view_columns(self, n_features: int, rng: np.random.Generator) -> list[NDArray[np.int64]]:
+        """Return the columns of each view, see `LinearDescent`."""
+        if is_whole(self.views) and n_features < self.views:
             raise InputError(
-                f"views={self.views} needs one column per view, but X has n_features = {d}; pass fewer views."
+                f"views={self.views} needs one column per view, but X has n_features = {n_features}; pass fewer views."
             )
-        views = self.views_ if continues else as_views(self.views, d, rng)
-        if not all(view.kernel.is_linear for view in views):
-            raise InputError("LCRA supports only linear views; put Landmarks before it, or use linear views.")
-        return columns_of_views(data.X, [np.arange(d) if view.columns is None else view.columns for view in views])
+        return _columns(as_views(self.views, n_features, rng), n_features)
+
+    def _layout(self, data: RankingData, rng: np.random.Generator, continues: bool = False) -> Columns:
+        if continues:
+            return columns_of_views(data.X, _columns(self.views_, data.n_features))
+        return super()._layout(data, rng)
 
     def _objective(self, data: RankingData, continues: bool = False) -> Objective:
         warn_of_no_agreement(data, self.coupling)
@@ -240,6 +243,12 @@ class LCRA(LinearDescent):
             view_coefs=W * factors(data),
             view_gap=gap,
         )
+
+
+def _columns(views: list[View], n_features: int) -> list[NDArray[np.int64]]:
+    if not all(view.kernel.is_linear for view in views):
+        raise InputError("LCRA supports only linear views; put Landmarks before it, or use linear views.")
+    return [np.arange(n_features) if view.columns is None else view.columns for view in views]
 
 
 def _unscored_weight(data: RankingData, query_weight: str) -> tuple[float, float]:

@@ -1,8 +1,8 @@
 """
-Held-out values and how accurate they are: what is nearer than rounding errors is equal.
+Held-out predictions and bounds of their rounding errors; predictions that differ by less are ties.
 
-A model that does not see a query may hold two of its rows equal, or all of them where nothing is left to learn from.
-Computed values then differ by rounding errors, and a ranking by them would be one of dice.
+A model that has not seen a query may score two of its rows, or all of them, equally. Computed values then differ by
+rounding errors, and a ranking by them would be arbitrary.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from corank.core.rows.blocks import sort_blocks
 Floats = NDArray[np.float64]
 
 UNIT = 8.0 * float(np.finfo(np.float64).eps)
-"""Rounding error of a sum beside its terms: bounds are of first order, and sums have many terms."""
+"""Relative rounding error of a sum: bounds are of first order, and sums have many terms."""
 
 
 @dataclass(frozen=True)
-class Sizes:
+class ErrorScales:
     """
-    What rounding errors are relative to.
+    Scales of rounding errors.
 
     targets: ‖t‖, t the targets of the least-squares problem.
-    similarities: Σ of the squared lengths of its rows before means were subtracted, for features that are computed
-        from similarities; 0 for columns, which are given.
-    inflation: what errors of similarities grow by in features, see `corank.kernels.FeatureMap.inflation`.
+    similarities: Σ of the squared lengths of its rows before centring, for features computed from similarities; 0 for
+        columns.
+    inflation: growth of errors of similarities in features, see `corank.kernels.FeatureMap.inflation`.
     """
 
     targets: float
@@ -38,47 +38,46 @@ class Sizes:
 
     def of_features(self, seen: Floats, solution: Floats | float, root: float, rows: Floats) -> Floats:
         """
-        Bound what errors of similarities make of a prediction by features, beside u.
+        Bound the effect of errors of similarities on a prediction by features, in units of u.
 
-        They are errors of features, or errors of K beside coefficients of rows; each bound is far too large where the
-        other is not.
+        They are errors of features, or errors of K times coefficients of rows; the smaller of the two bounds holds.
 
-        seen: size of the row seen through (A + λI)⁻¹.
-        solution: size of the solution.
-        root: √ of that of A.
-        rows: size of the coefficients that the solution is of all rows, times that of the row's coefficients.
+        seen: norm of the row times (A + λI)⁻¹.
+        solution: norm of the solution.
+        root: √ of the scale of A.
+        rows: norm of the coefficients of all rows in the solution, times that of the coefficients of the row.
         """
         blur = self.inflation * np.sqrt(self.similarities)
         by_features = blur * (seen * (self.targets + root * solution) + solution)
         return np.asarray(np.minimum(self.similarities * rows, by_features))
 
 
-class Held(NamedTuple):
+class LeftOut(NamedTuple):
     """
-    Predictions by models that did not see what they predict.
+    Predictions by models that have not seen the predicted rows.
 
-    values (n, m): one column for each candidate.
-    noise (n, m): what each may be wrong by.
+    values (n, m): one column per candidate.
+    noise (n, m): bounds of their rounding errors.
     """
 
     values: Floats
     noise: Floats
 
     @classmethod
-    def empty(cls, n: int, m: int) -> Held:
-        """Make room for n predictions of m candidates."""
+    def empty(cls, n: int, m: int) -> LeftOut:
+        """Allocate n predictions of m candidates."""
         return cls(np.empty((n, m)), np.empty((n, m)))
 
 
-def level(values: Floats, noise: Floats, starts: NDArray[np.int64]) -> Floats:
+def merge_ties(values: Floats, noise: Floats, starts: NDArray[np.int64]) -> Floats:
     """
-    Make values equal that rounding errors cannot tell apart: neighbours in a query nearer than both their errors.
+    Make values of a query equal whose difference is below their rounding errors.
 
-    values, noise (n,): one candidate's.
+    values, noise (n,): of one candidate.
     starts (n_queries + 1,): where each query begins.
-    Returns: the values, those that are equal given that of the lowest of them.
+    Returns: the values; tied values get the lowest of them.
 
-    >>> level(np.array([0.3, 0.1, 0.1 + 1e-16]), np.full(3, 1e-15), np.array([0, 3])).tolist()
+    >>> merge_ties(np.array([0.3, 0.1, 0.1 + 1e-16]), np.full(3, 1e-15), np.array([0, 3])).tolist()
     [0.3, 0.1, 0.1]
     """
     order = np.arange(len(values))

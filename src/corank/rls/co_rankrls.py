@@ -6,12 +6,12 @@ One function for each of M views, close to the scores on scored rows and to each
     min Σ_v [½ mean over scored pairs of ((y_i − y_j) − (f_v(x_i) − f_v(x_j)))² + alpha/2 ‖f_v‖²]
         + coupling · Σ_{v,u} mean over unscored pairs of ((f_v(x_i) − f_v(x_j)) − (f_u(x_i) − f_u(x_j)))²
 
-over the pairs of each query; the sum over (v, u) counts each pair of views twice, as in the paper. The paper takes sums
-without the ½ and compares equal scores too: with ``ties=True`` its λ is alpha · P and its ν is 2 coupling · P/U. P and
-U are Σ_q n_q²/2 over scored and over unscored rows: such means count a row as a pair with itself, so that a row of
-weight 2 is the row written twice. The prediction is the mean of the views. With r features or basis rows a view, the
-solution costs O(M² r² (n + l) + M³ r³) for n scored and l unscored rows, in one pass over them and O(M² r²) memory;
-every further alpha costs O(M² r²), every further coupling O(M³ r³), and neither sees the rows again.
+over the pairs of each query; the sum over (v, u) counts each pair of views twice, as in the paper. The paper uses sums
+without the ½ and compares equal scores, too: with ``ties=True`` its λ is alpha · P and its ν is 2 coupling · P/U. P and
+U are Σ_q n_q²/2 over scored and over unscored rows: such means include pairs of a row with itself, so that a row of
+weight 2 equals the row written twice. The prediction is the mean of the views. With r features or basis rows per view,
+the solution costs O(M² r² (n + l) + M³ r³) for n scored and l unscored rows, in one pass, and O(M² r²) memory.
+Every further alpha costs O(M² r²), every further coupling O(M³ r³), without reading the rows again.
 """
 
 from __future__ import annotations
@@ -28,14 +28,15 @@ from corank.data.problem.inputs import require_weight
 from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
 from corank.estimator.advice import warn_of_no_agreement
+from corank.estimator.docs import shared_parameters
 from corank.estimator.held_out import HeldOut
 from corank.kernels import Basis, FeatureMap, Terms, score_columns
 from corank.kernels.views import View, as_views, kernels_of
 from corank.parameters import Rules, items, listing, none, number, whole
 from corank.progress import progress
 from corank.rls.frame import Frame
-from corank.rls.judge import best, candidates, metric_for
 from corank.rls.least_squares import Judge, LeastSquares, raw_weights
+from corank.rls.selection import best, candidates, metric_for
 from corank.rls.spectrum import Ridge, ridge_of, solve_one
 from corank.rls.summary import Summary
 from corank.rls.systems import FeatureSystem
@@ -45,7 +46,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class FittedCoRankRLS:
-    """What `CoRankRLS` learns, see there; each field is an attribute of the model."""
+    """The fitted attributes of `CoRankRLS`."""
 
     alpha: float
     alpha_from: str
@@ -59,68 +60,65 @@ class FittedCoRankRLS:
     loo_scores: Floats | None = None
 
 
+@shared_parameters
 class CoRankRLS(LeastSquares):
     """
-    Rankers on several views that agree on unscored rows, found by one linear system; the prediction is their mean.
+    Least-squares rankers on several views, coupled on unscored rows; the prediction is their mean.
 
     Parameters
     ----------
     views : int or list
-        Number of views that the columns are dealt to at random, or one entry for each view: its columns, a `Kernel`,
-        or a `View` of columns, kernel and basis rows. Rows that are objects need ``View(None, function)`` for each.
+        Number of views, to which the columns are assigned at random, or one entry for each view: its columns, a
+        `Kernel`, or a `View` of columns, kernel and basis rows. Rows that are objects need ``View(None, function)``.
     coupling : float
-        Weight of the views' squared difference, a mean over unscored pairs summed over ordered pairs of views (the
-        paper's ν is 2 coupling · P/U, see `corank.rls.co_rankrls`); ignored beside `couplings`.
+        Weight of the squared difference of views, a mean over unscored pairs summed over ordered pairs of views (the
+        paper's ν is 2 coupling · P/U, see `corank.rls.co_rankrls`); ignored if `couplings` is given.
     alpha : float, optional
-        Weight of ½‖f_v‖² beside the mean loss of the compared pairs (the paper's λ is alpha times their weight). None
-        chooses as in `RankRLS`, by all views side by side.
+        Weight of ½‖f_v‖², relative to the mean loss of the compared pairs (the paper's λ is alpha times their weight).
+        None chooses it as in `RankRLS`, from all views together.
     kernel : str, Kernel or callable
-        Kernel of the views that name none, see `RankRLS`.
+        Kernel of the views without their own, see `RankRLS`.
     alphas, couplings : array-like, optional
-        Candidates for alpha and coupling: the whole grid is solved from one pass over the rows, and the best under
-        `metric` in exact leave-query-out is kept. A query's scored rows are left out, its unscored rows stay, and
-        agreement keeps its weight beside the sums of the others.
+        Candidates for alpha and coupling. The grid is solved from one pass over the rows; the best under `metric` in
+        exact leave-query-out is kept. The scored rows of a query are left out; its unscored rows stay, and agreement
+        keeps its weight relative to the other queries.
     metric : str, optional
-        What chooses among them, see `RankRLS`.
+        The metric that chooses, see `RankRLS`.
     n_basis : int, optional
-        Number of basis rows of each view, chosen for each view anew; None takes a linear view's columns, else all rows.
+        Number of basis rows of each view, chosen for each view separately. None takes the columns of a linear view, and
+        all rows for another kernel.
     basis : {"random", "kmeans++"} or array-like of int
-        How basis rows are chosen among all rows, scored or not; or which they are, in every view.
-    query_weight : {"pairs", "equal", "rows"}
-        Every pair counts the same (the paper's), every query does, or every row; scored and unscored.
+        How basis rows are chosen among all rows, scored or not; or their numbers, for every view.
+    {query_weight}
     ties : bool
-        Whether two rows of equal score make a pair, asked to differ by 0. True is the paper's form.
-    scale : bool
-        Whether columns are divided by their deviation inside queries before learning; coefficients of columns are
-        those of the columns as given.
-    random_state : int, RandomState or None
-        Seed of the views, the bases and a kernel's median.
-    verbose : bool
-        Whether to show how far leaving out has come, on a terminal or in a notebook.
+        Whether two rows of equal score form a pair with target difference 0, as in the paper.
+    {scale}
+    {random_state}
+    {verbose}
 
     Attributes
     ----------
     alpha_, coupling_ : float
-        The weights that were used.
+        Weights of the penalty and of the agreement.
     alpha_from_ : str
-        What `alpha_` was chosen from: "given", "pair differences", or what was left out and what judged.
+        How alpha was chosen: "given", "pair differences", or the cross-validation and its metric.
     views_ : list of View
-        The views, their kernels' parameters resolved.
+        The views, with the chosen parameters of their kernels.
     view_coefs_ : list of arrays
-        Coefficients of each view: of all columns (linear kernel, 0 where it sees nothing) or of its basis rows.
+        Coefficients of each view: of all columns (linear kernel, 0 outside the view) or of its basis rows.
     view_bases_ : list of Basis or None
-        Basis rows of each view; None where the kernel is linear.
+        Basis rows of each view; None if the kernel is linear.
     loo_scores_ : array of shape (n_couplings, n_alphas)
-        Mean of `metric` over the queries, each predicted by the model that did not see its scored rows; predictions
-        nearer than their rounding errors are ties.
+        Mean of `metric` over queries, each predicted by the model without its scored rows; differences below rounding
+        errors are ties.
     view_gap_ : float
-        Mean over unscored pairs and pairs of views of the squared difference of the views' margins; NaN without any.
+        Mean over unscored pairs and pairs of views of the squared difference of margins; NaN without unscored pairs.
     jitter_ : float
-        What was added to `alpha_` because rounding errors would drown it, in the direction where it was most.
+        Amount added to `alpha_` for numerical stability; the largest over all directions.
     rank_ : int
-        Number of directions that were fitted, over all views.
+        Dimension of the system, over all views.
     column_scale_ : array of shape (n_features,)
-        What columns were multiplied by (with `scale`).
+        Factors of the columns (with `scale`).
 
     Examples
     --------
@@ -179,20 +177,20 @@ class CoRankRLS(LeastSquares):
 
     @property
     def _kernels(self) -> list[Any]:
-        """The kernels of all views, as given."""
+        """Kernels of all views, as passed by the user."""
         return kernels_of(self.views, self.kernel)
 
     def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> FittedCoRankRLS:
         frame = Frame.of(data, self.query_weight, self.ties)
         require_weight(frame.n_queries, "pair")
-        summary = Summary.of(self._maps(data, frame, rng), data, self.query_weight, self.ties)
+        summary = Summary.of(self.choose_maps(data, frame, rng), data, self.query_weight, self.ties)
         warn_of_no_agreement(data, self.coupling if self.couplings is None else max(self.couplings))
         if self.alphas is None and self.couplings is None:
-            return self._solve(summary)
+            return self.solve_summary(summary)
         if frame.n_queries < 2:
             raise InputError(
-                "alphas and couplings are chosen by leaving out one query at a time, and only one has scored rows to "
-                "compare; pass alpha and coupling."
+                "only one query has scored rows to compare, but leave-query-out needs two; pass alpha and coupling "
+                "instead of alphas and couplings."
             )
         system, metric = FeatureSystem(data, frame, None, summary), metric_for(self.metric, frame)
 
@@ -201,29 +199,33 @@ class CoRankRLS(LeastSquares):
                 held = system.views_out(ridges, alphas, advance)
             return np.stack([frame.scores(one, metric) for one in held])
 
-        return self._solve_judged(summary, metric, judge)
+        return self.solve_candidates(summary, metric, judge)
 
-    def _maps(self, data: RankingData, frame: Frame, rng: np.random.Generator) -> tuple[FeatureMap, ...]:
-        """One map for each view, each with its own dice."""
+    def choose_maps(self, data: RankingData, frame: Frame, rng: np.random.Generator) -> tuple[FeatureMap, ...]:
+        """Return the feature map of each view, see `LeastSquares`."""
         self._require_rows(frame)
         rows, n_features = np.union1d(frame.rows, data.unscored_rows), None if data.X.ndim == 1 else data.n_features
-        views, for_maps = self._dealt(n_features, rng)
-        views = [view.fit(data.X, dice, data.weights) for view, dice in zip(views, for_maps, strict=True)]
-        return tuple(self._map(view, data, rows, dice) for view, dice in zip(views, for_maps, strict=True))
+        views, generators = self.split_views(n_features, rng)
+        views = [view.fit(data.X, own, data.weights) for view, own in zip(views, generators, strict=True)]
+        return tuple(self._map(view, data, rows, own) for view, own in zip(views, generators, strict=True))
 
-    def _dealt(self, n_features: int | None, rng: np.random.Generator) -> tuple[list[View], list[np.random.Generator]]:
-        """The views, and dice for each of them."""
+    def split_views(
+        self, n_features: int | None, rng: np.random.Generator
+    ) -> tuple[list[View], list[np.random.Generator]]:
+        """Return the views and a generator for each, see `LeastSquares`."""
         n_views = len(self.views) if isinstance(self.views, list | tuple) else int(self.views)
         for_views, *for_maps = rng.spawn(1 + n_views)
         return as_views(self.views, n_features, for_views, self.kernel), for_maps
 
-    def _solve(self, summary: Summary) -> FittedCoRankRLS:
+    def solve_summary(self, summary: Summary) -> FittedCoRankRLS:
+        """Solve for one alpha and coupling, see `LeastSquares`."""
         equations = summary.equations(float(self.coupling))
         alpha, source = self._alpha(equations)
         w, jitter = solve_one(equations, alpha)
         return _fitted(summary, w, alpha=alpha, alpha_from=source, coupling=float(self.coupling), jitter=jitter)
 
-    def _solve_judged(self, summary: Summary, metric: str, judge: Judge) -> FittedCoRankRLS:
+    def solve_candidates(self, summary: Summary, metric: str, judge: Judge) -> FittedCoRankRLS:
+        """Solve the grid and keep the best, see `LeastSquares`."""
         couplings = candidates([self.coupling] if self.couplings is None else self.couplings, "couplings")
         systems = [summary.equations(float(one)) for one in couplings]
         alpha, source = self._alpha(systems[0])
@@ -238,7 +240,7 @@ class CoRankRLS(LeastSquares):
         )  # fmt: skip
 
     def _score_rows(self, X: Any) -> NDArray[np.float64]:
-        """Return the mean of the views' scores."""
+        """Return the mean score over views."""
         return np.asarray(self._views_of(X).mean(axis=1))
 
     def predict_views(self, X: Any, *, prior: ArrayLike | None = None) -> NDArray[np.float64]:
@@ -267,7 +269,7 @@ class CoRankRLS(LeastSquares):
         )
 
     def _terms(self, X: Any, qid: ArrayLike | None, rows: NDArray[np.int64]) -> list[Terms]:
-        """Columns of all linear views together, and the basis rows of each other view."""
+        """Return the columns of all linear views together, and the basis rows of each other view."""
         chosen, share = self._checked_rows(X)[rows], 1.0 / len(self.view_coefs_)
         seen, found = self._scale_rows(chosen), []
         columns = [coef for basis, coef in zip(self.view_bases_, self.view_coefs_, strict=True) if basis is None]
@@ -277,8 +279,8 @@ class CoRankRLS(LeastSquares):
         return found + [basis.terms(seen, share * coef, v) for v, (basis, coef) in parts if basis is not None]
 
 
-def _fitted(summary: Summary, w: Floats, **found: Any) -> FittedCoRankRLS:
-    """Give every view the coefficients of its columns or basis rows."""
+def _fitted(summary: Summary, w: Floats, **facts: Any) -> FittedCoRankRLS:
+    """Return the record of the coefficients of each view."""
     coefs, bases = [], []
     for phi, block in zip(summary.maps, summary.blocks, strict=True):
         own, basis = phi.coefficients(w[block]), phi.basis
@@ -288,5 +290,5 @@ def _fitted(summary: Summary, w: Floats, **found: Any) -> FittedCoRankRLS:
         bases.append(basis)
     return FittedCoRankRLS(
         views=[phi.view for phi in summary.maps], view_coefs=coefs, view_bases=bases, view_gap=summary.gap(w),
-        rank=len(w), **found,
+        rank=len(w), **facts,
     )  # fmt: skip

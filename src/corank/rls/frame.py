@@ -1,4 +1,4 @@
-"""Frame: what is compared, query by query, as rows of a least-squares problem whose squares are the mean loss."""
+"""Compared rows or preference pairs, by query, as rows of a least-squares problem equal to the mean pairwise loss."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
 from corank.metrics import MetricResult, evaluate, parse_metric
 from corank.pairwise import Laplacian, QueryLaplacian, drawn_weight, weigh_queries
-from corank.rls.accuracy import Held, Sizes, level
+from corank.rls.accuracy import ErrorScales, LeftOut, merge_ties
 
 Floats = NDArray[np.float64]
 Features = Callable[[Any], Floats]
 Design = tuple[slice, NDArray[np.int64], Floats, Floats]
 
-# rows whose features are held in memory at a time; a query is never cut
+# rows per block of features in memory; a query is never split
 _BLOCK = 8192
 
 
 @dataclass(frozen=True, eq=False)
 class Frame(ABC):
     """
-    What is compared: scored rows or preferences, grouped by query.
+    Compared rows or preference pairs, grouped by query.
 
-    rows: rows of X that are compared, each once.
+    rows: compared rows of X, each once.
     starts (n_queries + 1,): where each query begins.
-    shares (n_queries,): weight of each query's pairs over that of all. With `ties`, every row is a pair with itself
-        too, as in `corank.pairwise.drawn_weight`, and rows alone in their query hold what is left to 1.
-    query_weight {"pairs", "equal", "rows"}: how much a query counts, see `corank.pairwise.weigh_queries`.
-    ties: whether two rows of equal score make a pair too.
+    shares (n_queries,): weight of the pairs of each query, relative to all. With `ties`, every row also forms a pair
+        with itself, as in `corank.pairwise.drawn_weight`, and single rows of a query have the rest.
+    query_weight {"pairs", "equal", "rows"}: weight of a query, see `corank.pairwise.weigh_queries`.
+    ties: whether two rows of equal score form a pair.
     """
 
     rows: NDArray[np.int64]
@@ -46,12 +46,10 @@ class Frame(ABC):
     @staticmethod
     def of(data: RankingData, query_weight: str, ties: bool, total: float | None = None) -> Frame:
         """
-        Collect what is compared in a problem.
+        Collect the comparisons of a problem.
 
-        query_weight {"pairs", "equal", "rows"}: how much a query counts.
-        ties: whether two rows of equal score make a pair too.
-        total: weight of all pairs, where the problem is a part of a larger one of scored rows.
-        Returns: scored rows, or preferences.
+        total: weight of all pairs, if the problem is a part of a larger one.
+        Returns: a `RowFrame`, or a `PairFrame` for preferences.
         """
         return (
             _row_frame(data, query_weight, ties, total) if data.pairs is None else _pair_frame(data, query_weight, ties)
@@ -59,7 +57,7 @@ class Frame(ABC):
 
     @property
     def n_queries(self) -> int:
-        """Number of queries in which something is compared."""
+        """Number of queries with comparisons."""
         return len(self.shares)
 
     @property
@@ -68,39 +66,32 @@ class Frame(ABC):
         """The targets t of `design` for all queries."""
 
     @abstractmethod
-    def sizes(self, lengths: Floats | float) -> Sizes:
-        """
-        Measure what rounding errors are relative to.
-
-        lengths: k(x, x) of each row, or of all.
-        """
+    def sizes(self, lengths: Floats | float) -> ErrorScales:
+        """Return the scales of rounding errors, from k(x, x) of each row, or of all."""
 
     @abstractmethod
     def design(self, first: int, last: int, X: Any, features: Features) -> tuple[Floats, Floats]:
         """
-        Compute rows Z and targets t of some queries, so that ‖t − Z w‖² over all is the mean squared error of pairs.
+        Return rows Z and targets t of queries first to last − 1; ‖t − Z w‖² is the mean squared error of all pairs.
 
-        first, last: queries first to last − 1.
-        features: gives Φ for rows of X.
-        Returns: as many rows as the queries have in the frame.
+        features: computes Φ for rows of X.
         """
 
     @abstractmethod
-    def scores(self, held: Held, metric: str) -> Floats:
+    def scores(self, held: LeftOut, metric: str) -> Floats:
         """
-        Evaluate predictions Z w, one column for each candidate; what their accuracy cannot tell apart is a tie.
+        Return the mean of a metric over queries for each candidate; differences below rounding errors are ties.
 
-        held: predictions for each row of the frame.
+        held: predictions Z w.
         metric: name of a metric, under the default convention.
-        Returns: its mean over the queries.
         """
 
     def designs(self, X: Any, features: Features) -> Iterator[Design]:
         """
-        Compute the rows of the least-squares problem, some queries at a time.
+        Compute the rows of the least-squares problem in blocks of queries.
 
-        features: gives Φ for rows of X.
-        Yields: which queries, where each of them begins in Z, and Z and t of `design`.
+        features: computes Φ for rows of X.
+        Yields: the queries, where each of them begins in Z, and Z and t of `design`.
         """
         first = 0
         while first < self.n_queries:
@@ -114,10 +105,10 @@ class Frame(ABC):
 @dataclass(frozen=True, eq=False)
 class RowFrame(Frame):
     """
-    Scored rows that are compared with another, query by query.
+    Compared scored rows, by query.
 
-    y, prior (n,): scores of `rows`, and what is known of them before learning.
-    L: over these rows in this order, divided by the weight of all pairs: Z = H Φ and t = H (y − prior), L = HᵀH.
+    y, prior (n,): scores of `rows`, and their priors.
+    L: Laplacian of these rows, divided by the weight of all pairs: Z = H Φ and t = H (y − prior), L = HᵀH.
     """
 
     y: Floats
@@ -134,35 +125,35 @@ class RowFrame(Frame):
         """H (y − prior)."""
         return np.asarray(self.L.half(self.y - self.prior))
 
-    def sizes(self, lengths: Floats | float) -> Sizes:
-        """Measure the targets, and rows √(s w) φ(x)."""
+    def sizes(self, lengths: Floats | float) -> ErrorScales:
+        """Return the norms of the targets and of rows √(s w) φ(x)."""
         scale = np.repeat(self.L.scale, np.diff(self.starts)) * self.w
-        return Sizes(float(np.linalg.norm(self.targets)), float(np.sum(scale * lengths)))
+        return ErrorScales(float(np.linalg.norm(self.targets)), float(np.sum(scale * lengths)))
 
     def design(self, first: int, last: int, X: Any, features: Features) -> tuple[Floats, Floats]:
         """Return HΦ and H (y − prior) of some queries."""
         part = slice(self.starts[first], self.starts[last])
         values = np.column_stack([features(X[self.rows[part]]), self.y[part] - self.prior[part]])
         values = values.astype(np.float64, copy=False)
-        # H does not see a constant: without it, means round to what differences are made of
+        # H removes constants; subtracting one first reduces rounding errors
         begins = self.starts[first:last] - self.starts[first]
         values -= np.repeat(values[begins], np.diff(self.starts[first : last + 1]), axis=0)
         values = self.L.of_queries(first, last).half(values)
         return values[:, :-1], values[:, -1]
 
-    def scores(self, held: Held, metric: str) -> Floats:
+    def scores(self, held: LeftOut, metric: str) -> Floats:
         """Return the mean of a metric over the queries, for predictions H g."""
         return np.array([result.mean for result in self.results(held, metric)])
 
-    def results(self, held: Held, metric: str) -> Iterator[MetricResult]:
-        """Evaluate predictions H g query by query, one candidate after the other."""
+    def results(self, held: LeftOut, metric: str) -> Iterator[MetricResult]:
+        """Evaluate predictions H g by query, one candidate after the other."""
         query = np.repeat(np.arange(self.n_queries), np.diff(self.starts))
         columns = zip(self.L.half_inverse(held.values).T, self._noise(held.noise).T, strict=True)
         for f, noise in columns:
-            yield evaluate(self.y, level(self.prior + f, noise, self.starts), query, metric)[metric]
+            yield evaluate(self.y, merge_ties(self.prior + f, noise, self.starts), query, metric)[metric]
 
     def _noise(self, of_half: Floats) -> Floats:
-        """Return what f may be wrong by, for errors of H f: H⁻¹ divides what is left of a run's mean by `keep`."""
+        """Bound the errors of f from those of H f: H⁻¹ divides the rest of the mean of a run by `keep`."""
         L, sizes = self.L, np.diff(self.L.runs)
         scale = np.repeat(L.scale, np.diff(self.starts))
         own = of_half / np.sqrt(scale * self.w)[:, None]
@@ -174,11 +165,11 @@ class RowFrame(Frame):
 @dataclass(frozen=True, eq=False)
 class PairFrame(Frame):
     """
-    Preferences, query by query.
+    Preference pairs, by query; the target difference is 1.
 
     winners, losers (n,): row numbers in X.
     w (n,): weight of each pair, above zero; their sum is 1.
-    known (n,): by how much the winner is better before learning; a difference of 1 is asked for.
+    known (n,): difference of the priors of winner and loser.
     """
 
     winners: NDArray[np.int64]
@@ -191,9 +182,9 @@ class PairFrame(Frame):
         """√w (1 − known)."""
         return np.sqrt(self.w) * (1.0 - self.known)
 
-    def sizes(self, lengths: Floats | float) -> Sizes:
-        """Measure the targets, and rows √w φ(x) of winners and losers."""
-        return Sizes(float(np.linalg.norm(self.targets)), 2.0 * float(np.mean(lengths)))
+    def sizes(self, lengths: Floats | float) -> ErrorScales:
+        """Return the norms of the targets and of rows √w φ(x) of winners and losers."""
+        return ErrorScales(float(np.linalg.norm(self.targets)), 2.0 * float(np.mean(lengths)))
 
     def design(self, first: int, last: int, X: Any, features: Features) -> tuple[Floats, Floats]:
         """Return √w (Φ_winner − Φ_loser) and √w (1 − known) of some queries."""
@@ -202,8 +193,8 @@ class PairFrame(Frame):
         D = np.asarray(features(X[self.winners[part]]), dtype=np.float64) - features(X[self.losers[part]])
         return root[:, None] * D, root * (1.0 - self.known[part])
 
-    def scores(self, held: Held, metric: str) -> Floats:
-        """Return the share of pairs ordered wrongly, a predicted tie counting ½, averaged over queries."""
+    def scores(self, held: LeftOut, metric: str) -> Floats:
+        """Return the share of pairs in the wrong order, predicted ties counting ½, averaged over queries."""
         if str(parse_metric(metric)) != "disagreement":
             raise InputError(f"metric is {metric!r}, but preference pairs have no grades; use metric='disagreement'.")
         margins = held.values + (np.sqrt(self.w) * self.known)[:, None]

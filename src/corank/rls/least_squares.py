@@ -1,4 +1,4 @@
-"""LeastSquares: what RankRLS and CoRankRLS share."""
+"""LeastSquares, the common base of RankRLS and CoRankRLS."""
 
 from __future__ import annotations
 
@@ -24,16 +24,22 @@ from corank.metrics import parse_metric
 from corank.pairwise import QUERY_WEIGHTS
 from corank.parameters import Rules, boolean, listing, none, number, one_of, rng_of, text, whole
 from corank.rls.frame import Frame
-from corank.rls.judge import candidates
+from corank.rls.selection import candidates
 from corank.rls.spectrum import Equations, Ridge
 from corank.rls.summary import Summary
 
 Floats = NDArray[np.float64]
 Judge = Callable[[list[Ridge], Floats], Floats]
+"""Takes a system for each coupling and the alphas, and returns means of a metric (n_couplings, n_alphas)."""
 
 
 class LeastSquares(Ranker):
-    """A ranker whose fit is one linear system; the base of RankRLS and CoRankRLS."""
+    """
+    A ranker whose fit is the solution of one linear system.
+
+    `choose_maps`, `split_views`, `solve_summary`, `solve_candidates` and `uses_basis` are the steps of a fit. They do
+    not change the model; `corank.fit_parts` uses them for rows in parts.
+    """
 
     alpha: float | None
     kernel: Any
@@ -47,7 +53,7 @@ class LeastSquares(Ranker):
     random_state: Any
     verbose: bool
 
-    # what may choose among candidates beside the metrics
+    # criteria for candidates in addition to the metrics
     _judges: ClassVar[tuple[str, ...]] = ()
     _rules: ClassVar[Rules] = {
         "alpha": number(0) | none,
@@ -67,7 +73,7 @@ class LeastSquares(Ranker):
         if self.alphas is not None:
             candidates(self.alphas, "alphas")
             if self.alpha is not None:
-                raise InputError("alpha came beside alphas, of which the best is kept; leave alpha None.")
+                raise InputError("alpha and alphas were both given; pass one of them.")
         if self.metric is not None and self.metric not in self._judges:
             parse_metric(self.metric)
         require_choice(self.basis)
@@ -84,14 +90,14 @@ class LeastSquares(Ranker):
         like: Summary | None = None,
     ) -> Summary:
         """
-        Sum over a part of a problem; parts that share no query add up to the whole, see `fit_summary`.
+        Sum over a part of a problem; sums of parts without common queries add up, see `fit_summary`.
 
         Parameters
         ----------
         X, y, qid, sample_weight, pairs, pair_weight
             As in `fit`.
         like : Summary, optional
-            A summary of another part, whose views, basis rows and scale of columns are used; None chooses them here.
+            Summary of another part with the views, basis rows and scale of columns to use; None chooses them here.
 
         Returns
         -------
@@ -102,23 +108,23 @@ class LeastSquares(Ranker):
         data, _ = self._problem(X, y, qid, pairs)
         data = data.weighted(sample_weight, pair_weight)
         if data.prior is not None:
-            raise InputError("a summary has no place for the prior of its rows; fit the ranker on them instead.")
+            raise InputError("a summary does not support a prior; use fit instead.")
         if like is not None:
             if data.X.ndim == 2 and data.n_features != like.n_features:
                 raise InputError(
-                    f"X has {data.n_features} columns, but the summary is of {like.n_features}; pass as many."
+                    f"X has {data.n_features} columns, but the summary has {like.n_features}; pass the same columns."
                 )
             data = data if like.factors is None else replace(data, X=ScaledRows(data.X, like.factors))
             return Summary.of(like.maps, data, self.query_weight, self.ties)
         if self._scales_columns(data):
             data = replace(data, X=ScaledRows(data.X, column_factors(data)))
         frame = Frame.of(data, self.query_weight, self.ties)
-        maps = self._maps(data, frame, rng_of(self.random_state).spawn(2)[1])
+        maps = self.choose_maps(data, frame, rng_of(self.random_state).spawn(2)[1])
         return Summary.of(maps, data, self.query_weight, self.ties)
 
     def fit_summary(self, summary: Summary) -> Self:
         """
-        Solve a system that was summed before: ``fit_summary(summary(A) + summary(B))`` is ``fit`` on A and B.
+        Solve from sums: ``fit_summary(summary(A) + summary(B))`` equals ``fit`` on A and B together.
 
         Parameters
         ----------
@@ -134,44 +140,101 @@ class LeastSquares(Ranker):
         lists = [name for name in ("alphas", "couplings") if getattr(self, name, None) is not None]
         if lists:
             raise InputError(
-                f"{' and '.join(lists)} are chosen by leaving out rows, which a summary does not hold; pass "
+                f"{' and '.join(lists)} need rows to leave out, which a summary does not hold; pass "
                 f"{' and '.join(name.removesuffix('s') for name in lists)}."
             )
         for name in ("query_weight", "ties"):
             if getattr(self, name) != getattr(summary, name):
                 raise InputError(
-                    f"the summary is of {name}={getattr(summary, name)!r}, but {name} is {getattr(self, name)!r}; sum "
-                    "by this model, or set its parameter."
+                    f"the summary has {name}={getattr(summary, name)!r}, but the model has {getattr(self, name)!r}; "
+                    "use one value for both."
                 )
         summary.require_pairs()
-        fitted = self._solve(summary)
+        fitted = self.solve_summary(summary)
         found = {"n_features_in_": summary.n_features, "column_scale_": summary.factors}
         return install(self, fitted, {name: value for name, value in found.items() if value is not None})
 
     @abstractmethod
-    def _maps(self, data: RankingData, frame: Frame, rng: np.random.Generator) -> tuple[FeatureMap, ...]:
-        """Features of each view."""
-
-    @abstractmethod
-    def _dealt(self, n_features: int | None, rng: np.random.Generator) -> tuple[list[View], list[np.random.Generator]]:
-        """Views whose kernels may have parameters left open, and dice for each of them."""
-
-    @abstractmethod
-    def _solve(self, summary: Summary) -> Any:
-        """Solve for one alpha, and return the fitted record."""
-
-    @abstractmethod
-    def _solve_judged(self, summary: Summary, metric: str, judge: Judge) -> Any:
+    def choose_maps(self, data: RankingData, frame: Frame, rng: np.random.Generator) -> tuple[FeatureMap, ...]:
         """
-        Solve for every candidate, keep the best, and return the fitted record.
+        Choose the feature map of each view.
 
-        metric: what judges.
-        judge: takes a system for each coupling and the alphas, and returns means of the metric (n_couplings, n_alphas).
+        Parameters
+        ----------
+        data : RankingData
+            The problem.
+        frame : Frame
+            Its comparisons.
+        rng : Generator
+            Source of random numbers.
+
+        Returns
+        -------
+        tuple of FeatureMap
+            One per view.
+        """
+
+    @abstractmethod
+    def split_views(
+        self, n_features: int | None, rng: np.random.Generator
+    ) -> tuple[list[View], list[np.random.Generator]]:
+        """
+        Return the views before their kernels are fitted.
+
+        Parameters
+        ----------
+        n_features : int or None
+            Number of columns; None if rows are objects.
+        rng : Generator
+            Source of random numbers.
+
+        Returns
+        -------
+        views : list of View
+            The views.
+        generators : list of Generator
+            One per view.
+        """
+
+    @abstractmethod
+    def solve_summary(self, summary: Summary) -> Any:
+        """
+        Solve for one alpha, without changing the model.
+
+        Parameters
+        ----------
+        summary : Summary
+            Sums over all rows.
+
+        Returns
+        -------
+        object
+            The fitted record.
+        """
+
+    @abstractmethod
+    def solve_candidates(self, summary: Summary, metric: str, judge: Judge) -> Any:
+        """
+        Solve for every candidate and keep the best, without changing the model.
+
+        Parameters
+        ----------
+        summary : Summary
+            Sums over all rows.
+        metric : str
+            The metric that chooses.
+        judge : callable
+            Takes a system for each coupling and the alphas; returns means of the metric (n_couplings, n_alphas).
+
+        Returns
+        -------
+        object
+            The fitted record.
         """
 
     def _map(self, view: View, data: RankingData, rows: NDArray[np.int64], rng: np.random.Generator) -> FeatureMap:
-        """Features of one fitted view: its columns where it is linear and they are few, else from basis rows."""
-        if view.kernel.is_linear and not self._wants_basis and view.basis is None:
+        """Return the features of a fitted view: its columns if it is linear and they are few, else basis rows."""
+        if view.kernel.is_linear and not self.uses_basis and view.basis is None:
             n_columns = view.select(data.X[:1]).shape[1]
             if n_columns <= len(rows):
                 return FeatureMap.of_columns(view, n_columns)
@@ -181,25 +244,26 @@ class LeastSquares(Ranker):
         return FeatureMap.on_basis(basis, data.X)
 
     @property
-    def _wants_basis(self) -> bool:
+    def uses_basis(self) -> bool:
+        """Whether the user chose basis rows."""
         return self.n_basis is not None or not isinstance(self.basis, str)
 
     @staticmethod
     def _require_rows(frame: Frame) -> None:
-        """Raise one sentence where a part of a problem has nothing to choose a basis by."""
+        """Raise if a part has no comparisons from which to choose a basis."""
         if not frame.n_queries:
             raise InputError(
-                "this part holds no two scored rows of one query to choose a basis by; sum another part first, and "
+                "no query of this part has two scored rows, from which a basis is chosen; sum another part first, and "
                 "pass its summary as like."
             )
 
     def _alpha(self, equations: Equations) -> tuple[float, str]:
-        """The one alpha to solve for, and where it comes from."""
+        """Return alpha and how it was chosen."""
         return (equations.closed_alpha, "pair differences") if self.alpha is None else (float(self.alpha), "given")
 
 
 def _spans(rows: Any) -> bool:
-    """Tell whether weights of rows stand for all weights of columns, whatever the size of these."""
+    """Return whether rows span all weights of columns, independent of the scale of columns."""
     if rows.shape[1] > rows.shape[0]:
         return False
     G = np.asarray((rows.T @ rows).toarray() if sparse.issparse(rows) else rows.T @ rows)
@@ -208,7 +272,7 @@ def _spans(rows: Any) -> bool:
 
 
 def raw_weights(w: Floats, view: View, factors: Floats | None, n_features: int) -> Floats:
-    """Return weights of a view's scaled columns as those of all columns as given, 0 where the view sees nothing."""
+    """Return weights of the scaled columns of a view as weights of all columns as given, 0 outside the view."""
     out = np.zeros((n_features, *w.shape[1:]))
     out[slice(None) if view.columns is None else view.columns] = w
     return out if factors is None else (out.T * factors).T

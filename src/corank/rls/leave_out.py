@@ -1,21 +1,21 @@
 """
-Exact cross-validation without refitting: every query left out.
+Exact leave-query-out without refitting.
 
 In the rows HΦ of the least-squares problem, Z with t = H y, the fitted values are S t, S = Z (ZᵀZ + λI)⁻¹ Zᵀ. Training
 without the rows of q gives them the values t_q − (I − S_qq)⁻¹ (t − S t)_q. With ZᵀZ = V diag(e) Vᵀ and A = Z V,
-S_qq = A_q diag(1/(e + λ)) A_qᵀ; in the dual, I − S = V diag(λ/(e + λ)) Vᵀ for the eigenvectors V of H K Hᵀ. So one
-decomposition serves every query and every λ, at O(n_q² k) each. Features take the same values from the others alone,
-(I − S_qq)⁻¹ ((S t)_q − S_qq t_q): where λ is large they are far smaller than t_q, and a difference would be lost in
-rounding. So does the dual where λ is above every e.
+S_qq = A_q diag(1/(e + λ)) A_qᵀ; in the dual, I − S = V diag(λ/(e + λ)) Vᵀ for the eigenvectors V of H K Hᵀ. One
+decomposition serves every query and every λ, at O(n_q² k) each. With features the same values are computed from the
+other queries, (I − S_qq)⁻¹ ((S t)_q − S_qq t_q): for large λ they are far smaller than t_q, and a difference would be
+lost in rounding. The dual does the same if λ is above every e.
 
-Rows that the model without their query holds equal must not be told apart by rounding, so values come with their
-accuracy. To first order, errors of u = 2⁻⁵² in what was decomposed change (A + λI) w = b by u e₁ ‖w‖ and u √e₁ ‖t‖ in
-any direction, e₁ the largest eigenvalue, and a row z by as much as z (A + λI)⁻¹ makes of that. It is solved for beside
-the values, for a few right sides of random signs (`N_PROBES`). In the dual, and for features that are computed from
+Rows that the model without their query scores equally must not be ordered by rounding errors, so values come with error
+bounds. To first order, errors of u = 2⁻⁵² in the decomposed matrix change (A + λI) w = b by u e₁ ‖w‖ and u √e₁ ‖t‖ in
+any direction, e₁ the largest eigenvalue, and a row z by z (A + λI)⁻¹ times that. It is estimated with right-hand sides
+of random signs (`N_PROBES`), solved together with the values. In the dual, and for features computed from
 similarities, errors are those of K: u Σ k(x, x), times the coefficients of the rows.
 
-The loss is a mean over pairs. Without a query that holds a share s of their weight the others weigh 1/(1 − s) more, so
-that the model which alpha belongs to is that of λ = (1 − s) alpha beside sums that stay as they are.
+The loss is a mean over pairs. Without a query that holds a share s of their weight, the others have 1/(1 − s) times
+their weight, so the model for alpha uses λ = (1 − s) alpha with unchanged sums.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.rls.accuracy import UNIT, Held, Sizes
-from corank.rls.spectrum import Ridge, Spectrum
+from corank.rls.accuracy import UNIT, ErrorScales, LeftOut
+from corank.rls.spectrum import Ridge, RidgeSpectrum
 
 Floats = NDArray[np.float64]
 Advance = Callable[[int], Any]
 
-# right sides that stand for rounding errors
+# number of right-hand sides that represent rounding errors
 N_PROBES = 4
-# numbers in the matrices I − S_qq, and in the rows scaled for them, that are held at a time
+# largest number of entries of the matrices I − S_qq, and of their scaled rows, in memory
 _ROOM = 1 << 20
 
 
@@ -46,9 +46,9 @@ def dual_queries_out(
     starts: NDArray[np.int64],
     shares: Floats,
     alphas: Floats,
-    sizes: Sizes,
+    sizes: ErrorScales,
     advance: Advance,
-) -> Held:
+) -> LeftOut:
     """
     Predict each query from all others, for the dense dual.
 
@@ -57,13 +57,13 @@ def dual_queries_out(
     starts (n_queries + 1,): where each query begins.
     shares (n_queries,): share of each query in the weight of all pairs.
     alphas (m,): weights of the penalty.
-    sizes: what rounding errors are relative to.
-    advance: is told how many rows are done.
-    Returns: H f, each query by the model that did not see it.
+    sizes: scales of rounding errors.
+    advance: called with the number of rows done.
+    Returns: H f, each query by the model without it.
     """
-    assert isinstance(spectrum, Spectrum)
-    e, most, grain = spectrum.values, spectrum.most, sizes.similarities
-    held, signs = Held.empty(len(t), len(alphas)), _signs(len(e))
+    assert isinstance(spectrum, RidgeSpectrum)
+    e, most, grain = spectrum.values, spectrum.scale, sizes.similarities
+    held, signs = LeftOut.empty(len(t), len(alphas)), _signs(len(e))
     for (begin, end), share in zip(pairwise(starts), shares, strict=True):
         V, t_q = np.ascontiguousarray(spectrum.vectors[begin:end]), t[begin:end]
         shifts = spectrum.shifts((1.0 - share) * alphas)[:, None]
@@ -81,12 +81,12 @@ def dual_queries_out(
             unit = root[..., None] * signs[: len(V)]
             solved = _solve(R, np.concatenate([side, np.stack(probes), unit], axis=2))
             error = solved[:, :, 0]
-            # the coefficients of the others are those of all less what the query's errors put into them
+            # the coefficients without the query are those of all minus the effect of its errors
             b = np.linalg.norm(kept[some] * (spectrum.target - error @ V), axis=1) / shifts[some, 0]
             through, own = _seen(solved[:, :, 1:])
             summed = most_kept * sizes.targets + np.sum(root * np.abs(error), axis=1)
             noise = grain * through * b + own * summed + np.abs(t_q).max()
-            # what is left of t where λ is above every e is as small as e / λ
+            # if λ is above every e, fitted values are as small as e / λ
             small = own * (2.0 * grain / shifts[some, 0] * sizes.targets + np.linalg.norm(error, axis=1))
             held.values[begin:end, some] = np.where(is_large, error.T, t_q[:, None] - error.T)
             held.noise[begin:end, some] = UNIT * np.where(is_large, small, noise)
@@ -101,8 +101,8 @@ def queries_out(
     starts: NDArray[np.int64],
     shares: Floats,
     alphas: Floats,
-    sizes: Sizes,
-) -> Held:
+    sizes: ErrorScales,
+) -> LeftOut:
     """
     Predict each query from all others, for features.
 
@@ -111,10 +111,10 @@ def queries_out(
     starts: where each of these queries begins.
     shares: share of each of these queries in the weight of all pairs.
     alphas (m,): weights of the penalty.
-    sizes: what rounding errors are relative to.
-    Returns: H f, each query by the model that did not see it.
+    sizes: scales of rounding errors.
+    Returns: H f, each query by the model without it.
     """
-    A, root, held = ridge.seen(Z), np.sqrt(ridge.most), Held.empty(len(t), len(alphas))
+    A, root, held = ridge.transform(Z), np.sqrt(ridge.scale), LeftOut.empty(len(t), len(alphas))
     signs = _signs(A.shape[1])
     for (begin, end), share in zip(pairwise(starts), shares, strict=True):
         A_q, t_q = A[begin:end], t[begin:end]
@@ -122,8 +122,8 @@ def queries_out(
         shifts = ridge.shifts((1.0 - share) * alphas)
         others, length = ridge.target - t_q @ A_q, np.linalg.norm(A_q, axis=1).max()
         for some in _portions(len(alphas), n * k):
-            if n > k or not isinstance(ridge, Spectrum):
-                # with more rows than features, take the query out of the sums instead
+            if n > k or not isinstance(ridge, RidgeSpectrum):
+                # with more rows than features, subtract the query from the sums
                 rest = ridge.matrices(shifts[some]) - A_q.T @ A_q
                 sides = np.column_stack([others, signs])
                 solved = _solve(rest, np.broadcast_to(sides, (len(rest), *sides.shape)))
@@ -133,7 +133,7 @@ def queries_out(
             else:
                 e = ridge.values + shifts[some, None]
                 scaled = A_q / e[:, None, :]
-                # one product for all that is multiplied from the right
+                # one product for all right-hand factors
                 right = scaled @ np.column_stack([A_q.T, others, signs])
                 unit = np.broadcast_to(signs[:n], (len(scaled), n, N_PROBES))
                 solved = _solve(np.eye(n) - right[:, :, :n], np.concatenate([right[:, :, n:], unit], axis=2))
@@ -157,25 +157,25 @@ def views_out(
     shares: Floats,
     blocks: list[slice],
     alphas: Floats,
-    sizes: Sizes,
-) -> list[Held]:
+    sizes: ErrorScales,
+) -> list[LeftOut]:
     """
     Predict each query from all others by the mean of several views.
 
-    Leaving out a query takes its rows from every view: its design is block diagonal, M n_q rows of all features.
+    Leaving out a query removes its rows from every view: its design is block diagonal, M n_q rows of all features.
 
     ridges: of the whole system, one for each coupling.
-    Z, t (n, K): rows of some queries, the views' features side by side, and their targets.
+    Z, t (n, K): rows of some queries, with the features of all views concatenated, and their targets.
     starts: where each of these queries begins.
     shares: share of each of these queries in the weight of all pairs.
-    blocks: where the features of each view are.
+    blocks: features of each view.
     alphas (m,): weights of the penalty.
-    sizes: what rounding errors are relative to.
-    Returns: H f, each query by the models that did not see it.
+    sizes: scales of rounding errors.
+    Returns: H f, each query by the models without it.
     """
     M, lengths = len(blocks), np.diff(starts)
     tall = np.zeros((M * len(Z), Z.shape[1]))
-    # row i of view v in query q goes behind the M n of earlier queries and the v n_q of earlier views of q
+    # row i of view v in query q follows the M n rows of earlier queries and the v n_q of earlier views of q
     first = np.arange(len(Z)) + np.repeat((M - 1) * starts[:-1], lengths)
     places = [first + v * np.repeat(lengths, lengths) for v in range(M)]
     targets = np.empty(len(tall))
@@ -183,22 +183,23 @@ def views_out(
         tall[place, block], targets[place] = Z[:, block], t
     sizes = replace(sizes, targets=np.sqrt(M) * sizes.targets)
     held = (queries_out(ridge, tall, targets, M * starts, shares, alphas, sizes) for ridge in ridges)
-    return [Held(*(np.mean([part[place] for place in places], axis=0) for part in one)) for one in held]
+    return [LeftOut(*(np.mean([part[place] for place in places], axis=0) for part in one)) for one in held]
 
 
-def rows_out(ridge: Ridge, A: Floats, alphas: Floats, sizes: Sizes, length: float, is_dual: bool) -> Held:
+def rows_out(ridge: Ridge, A: Floats, alphas: Floats, sizes: ErrorScales, length: float, is_dual: bool) -> LeftOut:
     """
-    Predict rows that a system does not hold, up to a constant.
+    Predict rows outside the system, up to a constant.
 
-    A (n, k): the rows as the system sees them: similarities to the rows of the dense dual (times H), or features.
+    A (n, k): similarities to the rows of the dense dual (times H), or features.
     alphas (m,): weights of the penalty.
-    sizes: what rounding errors are relative to.
+    sizes: scales of rounding errors.
     length: mean k(x, x) of similarities.
     Returns: f.
     """
-    A, held, grain, root = A - A.mean(axis=0), Held.empty(len(A), len(alphas)), sizes.similarities, np.sqrt(ridge.most)
+    A, held = A - A.mean(axis=0), LeftOut.empty(len(A), len(alphas))
+    grain, root = sizes.similarities, np.sqrt(ridge.scale)
     for at, shift in enumerate(ridge.shifts(alphas)):
-        through, w = ridge.through(A, shift), ridge.through(ridge.target, shift)
+        through, w = ridge.times_inverse(A, shift), ridge.times_inverse(ridge.target, shift)
         seen, size = np.linalg.norm(through, axis=1), float(np.linalg.norm(w))
         if is_dual:
             noise = (np.sqrt(grain * length) + grain * seen) * size + seen * sizes.targets
@@ -216,19 +217,19 @@ def _portions(n_alphas: int, size: int) -> list[slice]:
 
 
 def _signs(n: int) -> Floats:
-    """Right sides of size one in every direction: what a system makes of them, it makes of rounding errors."""
+    """Return right-hand sides of size one in every direction, which represent rounding errors."""
     return np.random.default_rng(0).choice([-1.0, 1.0], (n, N_PROBES))
 
 
 def _seen(probes: Floats) -> list[Floats]:
-    """What systems made of groups of `N_PROBES` right sides: the root mean square, in the row where it is most."""
+    """Return the root mean square of the solutions of each group of `N_PROBES` right-hand sides, in the worst row."""
     m, n, _ = probes.shape
     squares = np.square(probes).reshape(m, n, -1, N_PROBES).sum(axis=3).max(axis=1)
     return list(np.sqrt(squares.T / N_PROBES))
 
 
 def _solve(systems: Floats, sides: Floats) -> Floats:
-    """Solve symmetric systems; least squares where one is singular."""
+    """Solve symmetric systems, by least squares if one is singular."""
     try:
         return np.asarray(np.linalg.solve(systems, sides), dtype=np.float64)
     except np.linalg.LinAlgError:

@@ -3,19 +3,19 @@ RankRLS: regularised least-squares ranking (Pahikkala, Tsivtsivadze, Airola, Jä
 
     min_f ½ mean over pairs (i, j) of ((y_i − y_j) − (f(x_i) − f(x_j)))² + alpha/2 ‖f‖²
 
-over the pairs of scored rows of a query whose scores differ; a pair weighs c_q w_i w_j. With L their Laplacian over
-their weight, the mean is (y − f)ᵀ L (y − f). Three ways to the same kind of system, all exact:
+over the pairs of scored rows of a query whose scores differ; a pair has weight c_q w_i w_j. With L their Laplacian over
+their weight, the mean is (y − f)ᵀ L (y − f). Three exact forms:
 
 * dense dual, n scored rows: (H K Hᵀ + alpha I) b = H y with L = HᵀH, a = Hᵀb; O(n³) and two n × n arrays;
 * primal, a linear kernel with d ≤ n columns: (XᵀLX + alpha I) w = XᵀL y; O(n d² + d³), one pass, O(d²) memory;
 * sparse, r basis rows (Tsivtsivadze et al., 2008): (K̄ᵀLK̄ + alpha K̂) a = K̄ᵀL y; O(n r² + r³), one pass, O(r²) memory.
 
-The papers take sums where this takes means, and compare equal scores too: with ``ties=True`` their λ is alpha times the
-weight of all pairs, Σ_q c_q W_q²/2 for rows of weight W_q. That mean counts a row as a pair with itself, so that a row
-of weight 2 is the row written twice.
+The papers use sums instead of means, and compare equal scores, too: with ``ties=True`` their λ is alpha times the
+weight of all pairs, Σ_q c_q W_q²/2 for rows of weight W_q. That mean includes pairs of a row with itself, so that a row
+of weight 2 equals the row written twice.
 
-A list of `alphas` costs one eigendecomposition in all and O(n²) for each value (d², r²); leaving out every query,
-exactly, costs O(Σ_q n_q² n) more for each value (d, r for n), never a second fit.
+A list of `alphas` costs one eigendecomposition and O(n²) for each value (d², r²). Exact leave-query-out costs another
+O(Σ_q n_q² n) for each value (d, r for n), without refitting.
 """
 
 from __future__ import annotations
@@ -31,13 +31,14 @@ from corank.core.rows.scaled import factors_of
 from corank.data.problem.inputs import require_weight
 from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
+from corank.estimator.docs import shared_parameters
 from corank.estimator.held_out import HeldOut
 from corank.kernels import Basis, FeatureMap, Kernel, score_columns
 from corank.kernels.views import View
 from corank.progress import progress
 from corank.rls.frame import Frame, RowFrame
-from corank.rls.judge import EVIDENCE, best, candidates, judged, metric_for
 from corank.rls.least_squares import Judge, LeastSquares, raw_weights
+from corank.rls.selection import EVIDENCE, best, candidates, leave_out_scores, metric_for
 from corank.rls.spectrum import Equations, ridge_of, solve_one
 from corank.rls.summary import Summary
 from corank.rls.systems import DenseSystem, FeatureSystem, System
@@ -47,7 +48,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class FittedRankRLS:
-    """What `RankRLS` learns, see there; each field is an attribute of the model."""
+    """The fitted attributes of `RankRLS`."""
 
     alpha: float
     alpha_from: str
@@ -61,51 +62,43 @@ class FittedRankRLS:
     loo_scores: Floats | None = None
 
 
+@shared_parameters
 class RankRLS(LeastSquares):
     """
-    Kernel or linear ranker found by one linear system.
+    Kernel or linear ranker by regularised least squares.
 
     Parameters
     ----------
     alpha : float, optional
-        Weight of ½‖f‖² beside the mean loss ½(error)² of the compared pairs (the paper's λ is alpha times their
-        weight). None chooses: by `alphas` where given, else b · D / max(m, d), D the mean squared distance of
-        compared rows in the space of the kernel, m their number less one for each query, d the number of columns of a
-        linear kernel, b = 10, or 1 for a single query (see `corank.solvers.penalty`).
-    kernel : str, Kernel or callable
-        Similarity of rows: "linear", "gaussian" (or "rbf"), "polynomial", "laplacian", "chi-square", "cosine", or
-        "precomputed", when X holds similarities to the training rows. A function takes two sequences of rows and
-        returns their Gram matrix; rows may then be any objects.
+        Weight of ½‖f‖², relative to the mean loss ½(error)² of the compared pairs (the paper's λ is alpha times their
+        weight). None chooses it: by `alphas` if given, else b · D / max(m, d), with D the mean squared distance of
+        compared rows in the space of the kernel, m their number minus one for each query, d the number of columns of a
+        linear kernel, and b = 10, or 1 for a single query (see `corank.solvers.penalty`).
+    {kernel}
     alphas : array-like, optional
-        Candidates for alpha: all are solved, and the best under `metric` in exact leave-query-out is kept. With a
-        single query, `metric` must be "disagreement" and every pair of rows is left out instead; where `ties` is False
-        and scores repeat in it, every tenth of its rows.
+        Candidates for alpha. All are solved, and the best under `metric` in exact leave-query-out is kept. With a
+        single query, `metric` must be "disagreement", and pairs of rows are left out; if `ties` is False and its scores
+        repeat, tenths of its rows.
     metric : str, optional
-        What chooses among `alphas`, see `corank.metrics.parse_metric`; rows count once there, whatever they weigh. None
-        is nDCG@10 for grades from 0 to 10 in several queries, else disagreement. "evidence" leaves nothing out: it
-        keeps the alpha under which the scores are likeliest, f being a Gaussian process beside Gaussian noise.
+        The metric that chooses among `alphas`, see `corank.metrics.parse_metric`, without row weights. None means
+        nDCG@10 for grades from 0 to 10 in several queries, else disagreement. "evidence" maximises the marginal
+        likelihood of a Gaussian process with Gaussian noise instead of leaving out rows.
     n_basis : int, optional
-        Number of basis rows of the sparse form; None solves the dense dual, or the primal for a linear kernel.
-    basis : {"random", "kmeans++"} or array-like of int
-        How basis rows are chosen among the compared rows, or which they are.
-    query_weight : {"pairs", "equal", "rows"}
-        c_q: every pair counts the same (the paper's), every query does, or every row does.
+        Number of basis rows of the sparse form. None solves the dense dual, or the primal for a linear kernel.
+    {basis}
+    {query_weight}
     ties : bool
-        Whether two rows of equal score make a pair, asked to differ by 0. True is the paper's form.
-    scale : bool
-        Whether columns are divided by their deviation inside queries before learning; `coef_` is that of the columns
-        as given.
-    random_state : int, RandomState or None
-        Seed of the basis and of a kernel's median.
-    verbose : bool
-        Whether to show how far leaving out has come, on a terminal or in a notebook.
+        Whether two rows of equal score form a pair with target difference 0, as in the paper.
+    {scale}
+    {random_state}
+    {verbose}
 
     Attributes
     ----------
     alpha_ : float
-        The weight of the penalty that was used.
+        Weight of the penalty.
     alpha_from_ : str
-        What it was chosen from: "given", "pair differences", "largest evidence", or what was left out and what judged.
+        How alpha was chosen: "given", "pair differences", "largest evidence", or the cross-validation and its metric.
     coef_ : array of shape (n_features,)
         Weights of the columns (linear kernel only).
     dual_coef_ : array of shape (r,)
@@ -113,20 +106,20 @@ class RankRLS(LeastSquares):
     basis_ : Basis
         The rows that `dual_coef_` belongs to.
     kernel_ : Kernel
-        The kernel with its parameters resolved.
+        The kernel with its chosen parameters.
     alpha_path_ : array of shape (n_alphas, n_features) or (n_alphas, r)
         `coef_` or `dual_coef_` for each of `alphas`.
     loo_scores_ : array of shape (n_alphas,)
-        Mean of `metric` over the queries, each predicted by the model that did not see it; disagreement error over
-        pairs that were left out when there is one query. Predictions nearer than their rounding errors are ties. With
-        ``metric="evidence"``, the log evidence up to a constant.
+        Mean of `metric` over queries, each predicted by the model without it; for one query, the disagreement error
+        over left-out pairs. Differences below rounding errors are ties. With ``metric="evidence"``, the log evidence up
+        to a constant.
     jitter_ : float
-        What was added to `alpha_` because rounding errors would drown it: rows repeat, or alpha is below 1e-13 of the
-        system's trace. Columns of a linear kernel are measured one by one: the most that was added for any of them.
+        Amount added to `alpha_` for numerical stability: rows repeat, or alpha is below 1e-13 of the trace of the
+        system. For columns of a linear kernel, the largest amount added for one of them.
     rank_ : int
-        Number of directions that were fitted: scored rows (dense), columns (primal), or the rank of the basis (sparse).
+        Dimension of the system: scored rows (dense), columns (primal), or the rank of the basis (sparse).
     column_scale_ : array of shape (n_features,)
-        What columns were multiplied by (with `scale`).
+        Factors of the columns (with `scale`).
 
     Examples
     --------
@@ -169,14 +162,14 @@ class RankRLS(LeastSquares):
 
     def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> FittedRankRLS:
         view = View(None, self.kernel).fit(data.X, rng, data.weights)
-        is_linear = view.kernel.is_linear and not self._wants_basis
+        is_linear = view.kernel.is_linear and not self.uses_basis
         is_primal = is_linear and data.n_features <= len(data.scored_rows)
         if is_primal and self.alphas is None:
             phi = FeatureMap.of_columns(view, data.n_features)
-            return self._solve(Summary.of((phi,), data, self.query_weight, self.ties))
+            return self.solve_summary(Summary.of((phi,), data, self.query_weight, self.ties))
         frame = Frame.of(data, self.query_weight, self.ties)
         require_weight(frame.n_queries, "pair")
-        if isinstance(frame, RowFrame) and not is_primal and not self._wants_basis:
+        if isinstance(frame, RowFrame) and not is_primal and not self.uses_basis:
 
             def make(data: RankingData, frame: Frame) -> System:
                 assert isinstance(frame, RowFrame)
@@ -191,12 +184,12 @@ class RankRLS(LeastSquares):
 
         system, factors = make(data, frame), factors_of(data.X)
         if self.alphas is None:
-            x, found = self._one(system.equations())
-            return _fitted(view, system.basis, system.coefficients(x), factors, **found)
+            x, facts = self._one(system.equations())
+            return _fitted(view, system.basis, system.coefficients(x), factors, **facts)
         alphas, metric = candidates(self.alphas, "alphas"), metric_for(self.metric, frame)
         ridge = ridge_of(system.equations(), alphas)
         with progress(int(frame.starts[-1]), "rows left out", self.verbose) as advance:
-            scores, how = judged(system, ridge, alphas, metric, make, advance)
+            scores, how = leave_out_scores(system, ridge, alphas, metric, make, advance)
         (at,) = best(scores, metric)
         return _fitted(
             view, system.basis, system.coefficients(ridge.solve(alphas)), factors, at, loo_scores=scores,
@@ -204,7 +197,8 @@ class RankRLS(LeastSquares):
             jitter=ridge.jitter(float(alphas[at])),
         )  # fmt: skip
 
-    def _solve_judged(self, summary: Summary, metric: str, judge: Judge) -> FittedRankRLS:
+    def solve_candidates(self, summary: Summary, metric: str, judge: Judge) -> FittedRankRLS:
+        """Solve for all alphas and keep the best, see `LeastSquares`."""
         phi, alphas = summary.only_map, candidates(self.alphas, "alphas")
         ridge = ridge_of(summary.equations(), alphas)
         (scores,) = judge([ridge], alphas)
@@ -215,23 +209,27 @@ class RankRLS(LeastSquares):
             jitter=ridge.jitter(float(alphas[at])),
         )  # fmt: skip
 
-    def _maps(self, data: RankingData, frame: Frame, rng: np.random.Generator) -> tuple[FeatureMap, ...]:
+    def choose_maps(self, data: RankingData, frame: Frame, rng: np.random.Generator) -> tuple[FeatureMap, ...]:
+        """Return the one feature map, see `LeastSquares`."""
         view = View(None, self.kernel)
-        if view.kernel.is_linear and not self._wants_basis:
+        if view.kernel.is_linear and not self.uses_basis:
             return (FeatureMap.of_columns(view, data.n_features),)
-        if not self._wants_basis:
-            raise InputError("a dense system is no sum over queries; set n_basis, or use a linear kernel.")
+        if not self.uses_basis:
+            raise InputError("the dense system is not a sum over queries; set n_basis, or use a linear kernel.")
         self._require_rows(frame)
         return (self._map(view.fit(data.X, rng, data.weights), data, frame.rows, rng),)
 
-    def _dealt(self, n_features: int | None, rng: np.random.Generator) -> tuple[list[View], list[np.random.Generator]]:
-        """The one view, and dice for it."""
+    def split_views(
+        self, n_features: int | None, rng: np.random.Generator
+    ) -> tuple[list[View], list[np.random.Generator]]:
+        """Return the one view and its generator, see `LeastSquares`."""
         return [View(None, self.kernel)], [rng]
 
-    def _solve(self, summary: Summary) -> FittedRankRLS:
+    def solve_summary(self, summary: Summary) -> FittedRankRLS:
+        """Solve for one alpha, see `LeastSquares`."""
         phi = summary.only_map
-        x, found = self._one(summary.equations())
-        return _fitted(phi.view, phi.basis, phi.coefficients(x), summary.factors, **found)
+        x, facts = self._one(summary.equations())
+        return _fitted(phi.view, phi.basis, phi.coefficients(x), summary.factors, **facts)
 
     def _one(self, equations: Equations) -> tuple[Floats, dict[str, Any]]:
         alpha, source = self._alpha(equations)
@@ -261,7 +259,7 @@ class RankRLS(LeastSquares):
         """
         check_is_fitted(self)
         if not hasattr(self, "alpha_path_"):
-            raise InputError("this model was fitted for one alpha; pass alphas to have a path.")
+            raise InputError("this model was fitted for one alpha; pass alphas to fit a path.")
         return self._add_prior(self._scores(X, self.alpha_path_.T), prior)
 
     def _scores(self, X: Any, coefficients: Floats) -> Floats:
@@ -271,13 +269,13 @@ class RankRLS(LeastSquares):
 
 
 def _fitted(
-    view: View, basis: Basis | None, coefficients: Floats, factors: Floats | None, at: int | None = None, **found: Any
+    view: View, basis: Basis | None, coefficients: Floats, factors: Floats | None, at: int | None = None, **facts: Any
 ) -> FittedRankRLS:
-    """Name coefficients by what they belong to; where they are of many alphas, that at `at` was chosen."""
+    """Return the record of coefficients of columns or basis rows; `at` is the chosen one of many alphas."""
     is_linear = view.kernel.is_linear
     if is_linear:
         coefficients = raw_weights(coefficients, view, factors, len(coefficients))
     path = None if at is None else np.ascontiguousarray(coefficients.T)
     chosen = coefficients if path is None else path[at].copy()
     where = {"coef": chosen} if is_linear else {"dual_coef": chosen, "basis": basis}
-    return FittedRankRLS(kernel=view.kernel, alpha_path=path, **where, **found)
+    return FittedRankRLS(kernel=view.kernel, alpha_path=path, **where, **facts)

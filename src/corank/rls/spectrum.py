@@ -1,4 +1,4 @@
-"""One symmetric system for every weight of the penalty: (A + λI) x = b from one factorisation or decomposition."""
+"""Ridge systems (A + λI) x = b: one Cholesky factorisation, or one eigendecomposition for many λ."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from corank.kernels import INDEFINITE, indefinite
 
 Floats = NDArray[np.float64]
 
-# units that differ by more make one floor for all drown the smallest
+# if units differ by more, a common floor would dominate the smallest
 _GRADED = 1e-6
-# λ is raised to this share of what each direction is measured by, times their number: below, rounding errors drown it
+# λ is raised to this share of the unit of each direction, times their number; below, rounding errors dominate
 FLOOR = 1e-13
 
 
@@ -25,11 +25,10 @@ class Equations(NamedTuple):
     """
     A symmetric system (A + λI) x = b.
 
-    A (n, n): positive semidefinite; rounding may have left a trace below zero.
-    b (n,): the right side.
-    units (n,): what rounding errors of each direction are relative to. Columns have units of their own, the diagonal of
-        A; directions of one kernel share the mean of theirs.
-    closed_alpha: what the closed rule says of λ, see `corank.solvers.penalty.alpha_of`.
+    A (n, n): positive semidefinite up to rounding.
+    b (n,): the right-hand side.
+    units (n,): scale of the rounding errors of each direction: the diagonal of A for columns, its mean for a kernel.
+    closed_alpha: λ by the closed rule, see `corank.solvers.penalty.alpha_of`.
     """
 
     A: Floats
@@ -38,8 +37,8 @@ class Equations(NamedTuple):
     closed_alpha: float
 
     def floors(self) -> Floats:
-        """Return the least λ of each direction; one sentence where sums overflowed."""
-        # |A_ij| is at most the mean of A_ii and A_jj: where anything has overflowed, the diagonal has
+        """Return the smallest λ of each direction; raise if sums overflowed."""
+        # |A_ij| is at most the mean of A_ii and A_jj, so the diagonal shows any overflow
         if not (np.isfinite(np.trace(self.A)) and np.isfinite(self.b).all()):
             raise InputError("the sums over the rows overflow float64; rescale the columns of X or the scores.")
         smallest = self.units[self.units > 0.0].min(initial=np.inf)
@@ -49,41 +48,41 @@ class Equations(NamedTuple):
 
 class Ridge(ABC):
     """
-    A system made ready for every λ, in coordinates of its own.
+    A system prepared for every λ, in its own coordinates.
 
-    target (n,): the right side in these coordinates.
+    target (n,): the right-hand side in these coordinates.
     """
 
     target: Floats
 
     @property
     @abstractmethod
-    def most(self) -> float:
-        """What rounding errors of the matrix are relative to, in these coordinates."""
+    def scale(self) -> float:
+        """Scale of the rounding errors of the matrix, in these coordinates."""
 
     @property
     @abstractmethod
     def largest(self) -> float:
-        """What no eigenvalue of A is above."""
+        """Upper bound of the eigenvalues of A."""
 
     @abstractmethod
-    def seen(self, Z: Floats) -> Floats:
-        """Return rows in these coordinates."""
+    def transform(self, Z: Floats) -> Floats:
+        """Return rows Z in these coordinates."""
 
     @abstractmethod
     def shifts(self, alphas: ArrayLike) -> Floats:
-        """Return the λ that are used for `alphas` (m,)."""
+        """Return the λ to use for `alphas` (m,)."""
 
     @abstractmethod
     def jitter(self, alpha: float) -> float:
-        """Return the most that is added to λ in any direction."""
+        """Return the largest amount added to λ in any direction."""
 
     @abstractmethod
     def matrices(self, shifts: Floats) -> Floats:
         """Return A + λI in these coordinates, one for each of `shifts` (m,)."""
 
     @abstractmethod
-    def through(self, rows: Floats, shift: float) -> Floats:
+    def times_inverse(self, rows: Floats, shift: float) -> Floats:
         """Return rows in these coordinates times (A + λI)⁻¹."""
 
     @abstractmethod
@@ -92,19 +91,19 @@ class Ridge(ABC):
 
     @abstractmethod
     def solve(self, alphas: ArrayLike) -> Floats:
-        """Return x for each of `alphas` (m,), a column each."""
+        """Return x for each of `alphas` (m,), as columns."""
 
 
 @dataclass(frozen=True, eq=False)
-class Spectrum(Ridge):
+class RidgeSpectrum(Ridge):
     """
-    A = V diag(e) Vᵀ and the right side seen from its eigenvectors: every λ is then O(n²).
+    The eigendecomposition A = V diag(e) Vᵀ; every λ then costs O(n²).
 
-    values (n,): e, none below zero.
-    vectors (n, n): V, one eigenvector a column.
-    floor: the least λ that is used.
+    values (n,): e, from zero.
+    vectors (n, n): V, one eigenvector per column.
+    floor: smallest λ to use.
 
-    >>> spectrum = Spectrum.of(np.diag([1.0, 3.0]), np.array([2.0, 4.0]))
+    >>> spectrum = RidgeSpectrum.of(np.diag([1.0, 3.0]), np.array([2.0, 4.0]))
     >>> spectrum.solve([1.0, 5.0]).round(6).tolist()
     [[1.0, 0.333333], [1.0, 0.5]]
     """
@@ -115,27 +114,26 @@ class Spectrum(Ridge):
     floor: float = 0.0
 
     @classmethod
-    def of(cls, A: Floats, b: Floats, floor: float = 0.0) -> Spectrum:
+    def of(cls, A: Floats, b: Floats, floor: float = 0.0) -> RidgeSpectrum:
         """
-        Decompose a system, in O(n³) and twice the memory of A.
+        Decompose a system, in O(n³) time and twice the memory of A.
 
-        A (n, n): symmetric, positive semidefinite; destroyed.
-        b (n,): the right side.
-        floor: the least λ to use.
+        A (n, n): symmetric, positive semidefinite; overwritten.
+        floor: smallest λ to use.
         """
-        # A is symmetric, so its transpose is the same matrix in the order that LAPACK overwrites
+        # A is symmetric: its transpose has the memory order that LAPACK overwrites
         values, vectors = linalg.eigh(A.T, overwrite_a=True, check_finite=False, driver="evr")
         return cls(np.maximum(values, 0.0), vectors, vectors.T @ b, floor)
 
     @property
-    def most(self) -> float:
+    def scale(self) -> float:
         """The largest eigenvalue."""
         return float(self.values.max(initial=0.0))
 
-    largest = most
+    largest = scale
 
-    def seen(self, Z: Floats) -> Floats:
-        """Return rows seen from the eigenvectors."""
+    def transform(self, Z: Floats) -> Floats:
+        """Return Z V."""
         return np.asarray(Z @ self.vectors)
 
     def shifts(self, alphas: ArrayLike) -> Floats:
@@ -144,14 +142,14 @@ class Spectrum(Ridge):
         return np.maximum(np.asarray(alphas, dtype=np.float64), smallest)
 
     def jitter(self, alpha: float) -> float:
-        """Return what is added to λ."""
+        """Return the amount added to λ."""
         return float(self.shifts(alpha)) - alpha
 
     def matrices(self, shifts: Floats) -> Floats:
         """Return diag(e + λ)."""
         return np.asarray(np.eye(len(self.values)) * (self.values + shifts[:, None])[:, None, :])
 
-    def through(self, rows: Floats, shift: float) -> Floats:
+    def times_inverse(self, rows: Floats, shift: float) -> Floats:
         """Divide by e + λ."""
         return np.asarray(rows / (self.values + shift))
 
@@ -165,12 +163,12 @@ class Spectrum(Ridge):
 
 
 @dataclass(frozen=True, eq=False)
-class Equilibrated(Ridge):
+class EquilibratedRidge(Ridge):
     """
-    Columns of very different size: D^(−½) A D^(−½), of diagonal 1, beside a penalty λ/D; every λ is O(n³).
+    A system with columns of very different size: D^(−½) A D^(−½), of diagonal 1, with penalty λ/D; every λ is O(n³).
 
-    Eigenvalues are accurate beside the largest, so that those of a column of size 1e7 drown columns of size 1; a
-    factorisation of the scaled matrix knows no sizes.
+    Eigenvalues are accurate relative to the largest, so a column of size 1e7 would dominate columns of size 1; a
+    factorisation of the scaled matrix does not depend on sizes.
 
     matrix (n, n): D^(−½) A D^(−½).
     units (n,): D.
@@ -181,19 +179,18 @@ class Equilibrated(Ridge):
     target: Floats
 
     @classmethod
-    def of(cls, A: Floats, b: Floats, units: Floats) -> Equilibrated:
+    def of(cls, A: Floats, b: Floats, units: Floats) -> EquilibratedRidge:
         """
-        Bring a system to diagonal 1.
+        Scale a system to diagonal 1.
 
         A (n, n): symmetric, positive semidefinite.
-        b (n,): the right side.
         units (n,): D, above zero.
         """
         root = np.sqrt(units)
         return cls(A / np.outer(root, root), units, b / root)
 
     @property
-    def most(self) -> float:
+    def scale(self) -> float:
         """The trace."""
         return float(np.trace(self.matrix))
 
@@ -202,66 +199,65 @@ class Equilibrated(Ridge):
         """The trace of A."""
         return float(np.diag(self.matrix) @ self.units)
 
-    def seen(self, Z: Floats) -> Floats:
-        """Return rows divided by the size of each column."""
+    def transform(self, Z: Floats) -> Floats:
+        """Return Z D^(−½)."""
         return np.asarray(Z / np.sqrt(self.units))
 
     def shifts(self, alphas: ArrayLike) -> Floats:
-        """Return `alphas`, raised to the floor of the smallest column; `matrices` knows those of others."""
+        """Return `alphas`, raised to the floor of the smallest column; `matrices` applies those of the others."""
         least = float(FLOOR * len(self.units) * self.units.min())
         return np.maximum(np.asarray(alphas, dtype=np.float64), least)
 
     def jitter(self, alpha: float) -> float:
-        """Return the most that is added to λ for a column."""
+        """Return the largest amount added to λ for a column."""
         return max(float(FLOOR * len(self.units) * self.units.max(initial=0.0)) - alpha, 0.0)
 
     def matrices(self, shifts: Floats) -> Floats:
-        """Return the matrix with λ/D, or `FLOOR` where that is more."""
+        """Return the matrix plus λ/D, at least `FLOOR`."""
         penalty = np.maximum(shifts[:, None] / self.units, FLOOR * len(self.units))
         return np.asarray(self.matrix + np.eye(len(self.units)) * penalty[:, None, :])
 
-    def through(self, rows: Floats, shift: float) -> Floats:
+    def times_inverse(self, rows: Floats, shift: float) -> Floats:
         """Solve for each row."""
         factor = linalg.cho_factor(self.matrices(np.array([shift]))[0], overwrite_a=True, check_finite=False)
         return np.asarray(linalg.cho_solve(factor, rows.T, check_finite=False).T)
 
     def log_det(self, shift: float) -> float:
-        """Compare the factors of the matrix with and without A."""
+        """Compare the determinants with and without A."""
         whole = self.matrices(np.array([shift]))[0]
         penalty = np.diag(whole) - np.diag(self.matrix)
         return float(np.linalg.slogdet(whole)[1] - np.sum(np.log(penalty)))
 
     def solve(self, alphas: ArrayLike) -> Floats:
         """Solve for every λ."""
-        columns = [self.through(self.target, float(shift)) for shift in self.shifts(alphas)]
+        columns = [self.times_inverse(self.target, float(shift)) for shift in self.shifts(alphas)]
         return np.asarray(np.stack(columns, axis=1) / np.sqrt(self.units)[:, None])
 
 
 def ridge_of(equations: Equations, alphas: Floats) -> Ridge:
     """
-    Make a system ready for weights of the penalty.
+    Prepare a system for given weights of the penalty.
 
-    equations: the system; its matrix is destroyed.
-    alphas (m,): the weights. Eigenvalues serve them all, unless one is so small that the largest column would drown
-        what it weighs in others.
+    equations: the system; its matrix is overwritten.
+    alphas (m,): the weights. One eigendecomposition serves them all, unless one is so small that rounding errors of the
+        largest column would dominate it.
     """
     floors, (A, b, _, _) = equations.floors(), equations
     mean = float(np.mean(floors)) if len(floors) else 0.0
     if alphas.min() < mean and floors.min() < _GRADED * mean:
-        return Equilibrated.of(A, b, floors / (FLOOR * len(A)))
-    return Spectrum.of(A, b, mean)
+        return EquilibratedRidge.of(A, b, floors / (FLOOR * len(A)))
+    return RidgeSpectrum.of(A, b, mean)
 
 
 def solve_one(equations: Equations, alpha: float) -> tuple[Floats, float]:
     """
-    Solve (A + λI) x = b for one λ by Cholesky's factors, in place: O(n³/3).
+    Solve (A + λI) x = b for one λ by a Cholesky factorisation in place: O(n³/3).
 
-    A is only semidefinite where rows repeat or features are constant, so λ is raised to a floor, in each direction by
-    what that is measured in, and then tenfold until the factorisation succeeds. Factors of a matrix whose rows and
-    columns are scaled are scaled factors: no column drowns another.
+    A is only semidefinite if rows repeat or features are constant, so λ is raised to a floor, in the unit of each
+    direction, and then tenfold until the factorisation succeeds. The factorisation is invariant to scaling of columns.
 
-    equations: the system; its matrix is destroyed.
-    Returns: the solution, and the most that was added to λ in any direction.
+    equations: the system; its matrix is overwritten.
+    Returns: the solution, and the largest amount added to λ in any direction.
 
     >>> equations = Equations(np.diag([1.0, 3.0]), np.array([2.0, 4.0]), np.array([2.0, 2.0]), 0.0)
     >>> x, jitter = solve_one(equations, 1.0)
@@ -274,7 +270,7 @@ def solve_one(equations: Equations, alpha: float) -> tuple[Floats, float]:
         shift = np.maximum(alpha, raised * floors)
         np.fill_diagonal(A, diagonal + shift)
         try:
-            # only the upper triangle is overwritten: the lower one still holds A for another try
+            # only the upper triangle is overwritten: the lower one keeps A for another attempt
             factor = linalg.cho_factor(A.T, lower=True, overwrite_a=True, check_finite=False)
         except linalg.LinAlgError:
             for i in range(len(A)):

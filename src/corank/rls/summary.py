@@ -1,10 +1,10 @@
 """
-Summary: all that least squares has to know of the rows, as sums over queries that add up exactly.
+Sums over queries from which least-squares ranking is solved; sums of parts add up exactly.
 
-With the views' features side by side, Φ = [Φ_1 … Φ_M], it holds [Φ y]ᵀ L [Φ y] over scored rows and Φᵀ L̂ Φ over
-unscored rows. Parts of a data set that share no query are summed anywhere, in any order, saved, loaded and added. Cost
-O(n K² + l K²) in time and O(K² + block · K) in memory, K the number of all features; solving is O(K³) and does not see
-the rows again.
+With the concatenated features of all views, Φ = [Φ_1 … Φ_M], a summary holds [Φ y]ᵀ L [Φ y] over scored rows and
+Φᵀ L̂ Φ over unscored rows. Parts of a data set that share no query can be summed anywhere, in any order, saved, loaded
+and added. The cost is O(n K² + l K²) time and O(K² + block · K) memory, K the number of all features; solving costs
+O(K³) and does not read the rows again.
 """
 
 from __future__ import annotations
@@ -30,29 +30,29 @@ Floats = NDArray[np.float64]
 @dataclass(frozen=True, eq=False)
 class Summary:
     """
-    Sums of a problem, or of a part of one; `RankRLS.summary` and `CoRankRLS.summary` make them, ``+`` adds them.
+    Sums of a problem or of a part of it; `RankRLS.summary` and `CoRankRLS.summary` compute them, ``+`` adds them.
 
     Attributes
     ----------
     maps : tuple of FeatureMap
-        One for each view; parts can be added when they share these.
+        One per view; only summaries with equal maps can be added.
     scored : Moments
         Sums over pairs of scored rows, or preferences.
     unscored : Moments or None
-        Sums over pairs of unscored rows, where there are views to agree.
+        Sums over pairs of unscored rows, if there are several views.
     weights : tuple of float
-        What the two sums are divided by: the weight of the pairs. Where equal scores are compared, and among unscored
-        rows, a row is a pair with itself too, see `corank.pairwise.drawn_weight`.
+        Denominators of the two sums: the weights of the pairs. For unscored rows, and with `ties`, they include pairs
+        of a row with itself, see `corank.pairwise.drawn_weight`.
     free : Freedom
-        How much there is to learn from.
+        Number of free differences and of queries, from which alpha is chosen.
     query_weight : {"pairs", "equal", "rows"}
-        How much a query counts in the sums.
+        Weight of a query.
     ties : bool
-        Whether two rows of equal score were compared.
+        Whether rows of equal score were compared.
     factors : array of shape (n_features,), or None
-        What columns were multiplied by.
+        Factors of the columns.
     n_features : int or None
-        Number of columns of X; None where rows are objects.
+        Number of columns of X; None if rows are objects.
 
     Examples
     --------
@@ -87,9 +87,9 @@ class Summary:
         data : RankingData
             The problem.
         query_weight : {"pairs", "equal", "rows"}
-            How much a query counts, see `corank.pairwise.weigh_queries`.
+            Weight of a query, see `corank.pairwise.weigh_queries`.
         ties : bool
-            Whether two rows of equal score make a pair too.
+            Whether two rows of equal score form a pair.
 
         Returns
         -------
@@ -98,7 +98,7 @@ class Summary:
         """
         are_columns = len(maps) == 1 and maps[0].basis is None and maps[0].view.columns is None
         how: dict[str, Any] = {"features": None if are_columns else stack_features(maps), "query_weight": query_weight}
-        # sums beyond float64 get their sentence when they are solved
+        # overflow is reported by the solver
         with np.errstate(over="ignore", invalid="ignore"):
             scored = Moments.of(data, ties=ties, **how)
             unscored = Moments.of(data, rows="unscored", **how) if len(maps) > 1 else None
@@ -134,7 +134,7 @@ class Summary:
         )  # fmt: skip
 
     def require_pairs(self) -> None:
-        """Raise one sentence when no part held a pair to learn from; a single part may well hold none."""
+        """Raise if no part holds a pair; a single part may hold none."""
         if not self.scored.pair_weight > 0.0:
             raise InputError(
                 "no part of the summary holds two scored rows of one query to compare; sum over more rows."
@@ -142,20 +142,20 @@ class Summary:
 
     @property
     def only_map(self) -> FeatureMap:
-        """The map of a summary of one view; one sentence where there are more."""
+        """The map of a summary of one view; raises for more views."""
         if len(self.maps) != 1:
-            raise InputError(f"the summary is of {len(self.maps)} views, and one was wanted; use CoRankRLS for it.")
+            raise InputError(f"the summary has {len(self.maps)} views, but one is expected; use CoRankRLS.")
         return self.maps[0]
 
     @property
     def blocks(self) -> list[slice]:
-        """Where the features of each view are."""
+        """Features of each view."""
         ends = np.cumsum([0, *(phi.n_features for phi in self.maps)])
         return [slice(int(a), int(b)) for a, b in pairwise(ends)]
 
     @property
     def agrees(self) -> bool:
-        """Whether there are unscored pairs for views to agree on."""
+        """Whether there are unscored pairs to couple the views."""
         return self.unscored is not None and self.unscored.pair_weight > 0.0
 
     def equations(self, coupling: float = 0.0) -> Equations:
@@ -165,12 +165,12 @@ class Summary:
         Parameters
         ----------
         coupling : float
-            Weight of Σ_{v,u} of the mean squared difference of two views' margins over unscored pairs.
+            Weight of Σ_{v,u} of the mean squared difference of the margins of two views over unscored pairs.
 
         Returns
         -------
         Equations
-            The matrix without the penalty, and the right side.
+            The matrix without the penalty, and the right-hand side.
         """
         sums, M = self.scored.pair / self.weights[0], len(self.maps)
         A = np.zeros_like(sums[:-1, :-1])
@@ -178,7 +178,7 @@ class Summary:
             A[block, block] = sums[block, block]
         closed = alpha_of(float(np.trace(A)), sum(map(_columns, self.maps)), self.free)
         if self.unscored is not None and self.agrees and coupling > 0.0:
-            # the loss has its ½, the sum over (v, u) has every pair of views twice: a slope of 4
+            # the loss has a factor ½, and the sum over (v, u) has every pair of views twice: a factor 4
             U = (4.0 * coupling / self.weights[1]) * self.unscored.pair[:-1, :-1]
             A -= U
             for block in self.blocks:
@@ -191,7 +191,7 @@ class Summary:
 
     def gap(self, w: ArrayLike) -> float:
         """
-        Mean over unscored pairs and pairs of views of the squared difference of the two views' margins.
+        Return the mean over unscored pairs and pairs of views of the squared difference of margins.
 
         Parameters
         ----------

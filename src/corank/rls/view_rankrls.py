@@ -1,14 +1,14 @@
 """
-ViewRankRLS: RankRLS on several views of a row, whose weights are learnt.
+ViewRankRLS: RankRLS on several views of a row with learnt weights.
 
     K = Σ_v c_v K_v / s_v,   c_v ≥ 0,   Σ_v c_v = 1
 
-s_v is the mean squared distance of compared rows in view v, so that equal weights let every view speak as loudly,
-however many columns it has and in whatever units. From equal weights on, one weight at a time is set to zero, divided
-or multiplied by three, as long as that is better under `metric`, the best alpha taken for each: a useless view of small
-weight is like a larger alpha, and would be kept for that. A candidate is one decomposition, O(n³), O(d³) or O(r³), and
-what the metric costs (see `corank.rls.rankrls`); a step has 3 M of them. What was found is drawn back to equal weights,
-c ← (m c + 5 · 1/M) / (m + 5) for m differences that the judged rows leave free.
+s_v is the mean squared distance of compared rows in view v, so that with equal weights every view has the same
+influence, for any number and units of its columns. Starting from equal weights, one weight at a time is set to zero,
+divided or multiplied by three, as long as `metric` improves, with the best alpha for each candidate: otherwise a
+useless view of small weight would act like a larger alpha and be kept. A candidate costs one decomposition, O(n³),
+O(d³) or O(r³), and the metric (see `corank.rls.rankrls`); a step has 3 M candidates. The result is shrunk towards equal
+weights, c ← (m c + 5 · 1/M) / (m + 5), with m the number of free differences of the judged rows.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from corank.core.rows.scaled import ScaledRows, factors_of, plain
 from corank.data.problem.inputs import require_weight
 from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
+from corank.estimator.docs import shared_parameters
 from corank.estimator.held_out import HeldOut
 from corank.kernels import FeatureMap, SumKernel
 from corank.kernels.views import View, as_views, kernels_of
@@ -31,80 +32,75 @@ from corank.pairwise import pair_squares
 from corank.parameters import Rules, items, whole
 from corank.progress import progress
 from corank.rls.frame import Frame
-from corank.rls.judge import EVIDENCE, best, candidates, direction, metric_for
 from corank.rls.rankrls import FittedRankRLS, RankRLS
+from corank.rls.selection import EVIDENCE, best, candidates, direction, metric_for
 from corank.rls.summary import Summary
 from corank.solvers.penalty import freedom
 
 Floats = NDArray[np.float64]
 Fit = Callable[[Floats, Floats | None], FittedRankRLS]
 
-# what the weight of one view is multiplied by in a step of the search, and the most steps
+# factors of the weight of one view in a step of the search, and largest number of steps
 _FACTORS, _STEPS = (0.0, 1 / 3, 3.0), 8
-# what better must be better by, beside rounding errors
+# smallest relative gain that counts as an improvement
 _GAIN = 1e-9
-# multiples of the closed rule's alpha that are judged where no alphas are given
+# multiples of the alpha of the closed rule, if no alphas are given
 _AROUND = np.array([0.1, 1.0, 10.0, 100.0])
-# differences that equal weights count as
+# number of differences that equal weights are worth
 _PRIOR = 5.0
 
 
 @dataclass(frozen=True, eq=False)
 class FittedViewRankRLS(FittedRankRLS):
-    """What `ViewRankRLS` learns, see there; each field is an attribute of the model."""
+    """The fitted attributes of `ViewRankRLS`."""
 
     views: list[View] | None = None
     view_weights: Floats | None = None
 
 
+@shared_parameters
 class ViewRankRLS(RankRLS):
     """
-    Least-squares ranker on several views of a row, weighted so that a useless view costs little.
+    Least-squares ranker on several views of a row, weighted so that a useless view does little harm.
 
-    Unlike `CoRankRLS` it learns one function of all views together, and looks at no unscored row.
+    Unlike `CoRankRLS` it learns one function of all views and does not use unscored rows.
 
     Parameters
     ----------
     views : int or list
-        Number of views that the columns are dealt to at random, or one entry for each view: its columns, a `Kernel`,
-        or a `View` of columns and kernel. Rows that are objects need ``View(None, function)`` for each.
+        Number of views, to which the columns are assigned at random, or one entry for each view: its columns, a
+        `Kernel`, or a `View` of columns and kernel. Rows that are objects need ``View(None, function)``.
     alpha : float, optional
-        Weight of the penalty, as in `RankRLS`, beside a kernel whose compared rows have a mean squared distance of 1.
+        Weight of the penalty, as in `RankRLS`, for a kernel whose compared rows have a mean squared distance of 1.
         None chooses among `alphas`.
     kernel : str, Kernel or callable
-        Kernel of the views that name none, see `RankRLS`; not "precomputed".
+        Kernel of the views without their own, see `RankRLS`; not "precomputed".
     alphas : array-like, optional
-        Candidates for alpha, judged with each candidate for the weights; None takes 0.1, 1, 10 and 100 times what
-        `RankRLS` would take.
+        Candidates for alpha, evaluated with each candidate for the weights. None takes 0.1, 1, 10 and 100 times the
+        alpha of `RankRLS`.
     metric : str, optional
-        What chooses weights and alpha, see `RankRLS`. None is disagreement in exact leave-query-out where there are
-        several queries, and the evidence for a single one: its few rows, left out, hardly tell views apart.
+        The metric that chooses weights and alpha, see `RankRLS`. None means disagreement in exact leave-query-out for
+        several queries, and the evidence for a single one, whose few left-out rows hardly distinguish views.
     n_basis : int, optional
-        Number of basis rows of the sparse form; None solves the dense dual, or the primal where all views are linear.
-    basis : {"random", "kmeans++"} or array-like of int
-        How basis rows are chosen among the compared rows, or which they are.
-    query_weight : {"pairs", "equal", "rows"}
-        Every pair counts the same, every query does, or every row does.
+        Number of basis rows of the sparse form. None solves the dense dual, or the primal if all views are linear.
+    {basis}
+    {query_weight}
     ties : bool
-        Whether two rows of equal score make a pair, asked to differ by 0.
-    scale : bool
-        Whether columns are divided by their deviation inside queries before learning; `coef_` is that of the columns
-        as given.
-    random_state : int, RandomState or None
-        Seed of the views, the basis and a kernel's median.
-    verbose : bool
-        Whether to show how many weights were tried, of the most there can be, on a terminal or in a notebook.
+        Whether two rows of equal score form a pair with target difference 0.
+    {scale}
+    {random_state}
+    {verbose}
 
     Attributes
     ----------
     views_ : list of View
-        The views, their kernels' parameters resolved.
+        The views, with the chosen parameters of their kernels.
     view_weights_ : array of shape (n_views,)
-        c, adding up to 1.
+        Weights c, with sum 1.
     alpha_ : float
-        The weight of the penalty that was used.
+        Weight of the penalty.
     alpha_from_ : str
-        What it was chosen from: "largest evidence", or what was left out and what judged.
+        How alpha was chosen: "largest evidence", or the cross-validation and its metric.
     coef_ : array of shape (n_features,)
         Weights of the columns (linear views without basis rows only).
     dual_coef_ : array of shape (r,)
@@ -112,17 +108,17 @@ class ViewRankRLS(RankRLS):
     basis_ : Basis
         The rows that `dual_coef_` belongs to.
     kernel_ : Kernel
-        The sum of the views' kernels, a `corank.kernels.SumKernel`; linear where all of them are.
+        Sum of the kernels of the views, a `corank.kernels.SumKernel`; linear if all of them are.
     alpha_path_ : array of shape (n_alphas, n_features) or (n_alphas, r)
-        `coef_` or `dual_coef_` for each alpha, beside the weights that were chosen.
+        `coef_` or `dual_coef_` for each alpha, with the chosen weights.
     loo_scores_ : array of shape (n_alphas,)
-        What the metric said of each alpha beside the weights that were chosen, as in `RankRLS`.
+        The metric of each alpha with the chosen weights, as in `RankRLS`.
     jitter_ : float
-        What was added to `alpha_` because rounding errors would drown it.
+        Amount added to `alpha_` for numerical stability.
     rank_ : int
-        Number of directions that were fitted: scored rows, columns, or the rank of the basis.
+        Dimension of the system: scored rows, columns, or the rank of the basis.
     column_scale_ : array of shape (n_features,)
-        What columns were multiplied by (with `scale`), before the views were weighted.
+        Factors of the columns (with `scale`), before the views are weighted.
 
     Examples
     --------
@@ -161,19 +157,19 @@ class ViewRankRLS(RankRLS):
 
     @property
     def _kernels(self) -> list[Any]:
-        """The kernels of all views, as given."""
+        """Kernels of all views, as passed by the user."""
         return kernels_of(self.views, self.kernel)
 
     def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> FittedViewRankRLS:
         for_views, for_kernels, for_fits = rng.spawn(3)
         views = as_views(self.views, None if data.X.ndim == 1 else data.n_features, for_views, self.kernel)
-        dice = for_kernels.spawn(len(views))
-        views = [view.fit(data.X, own, data.weights) for view, own in zip(views, dice, strict=True)]
+        generators = for_kernels.spawn(len(views))
+        views = [view.fit(data.X, own, data.weights) for view, own in zip(views, generators, strict=True)]
         frame, equal = Frame.of(data, self.query_weight, self.ties), np.full(len(views), 1 / len(views))
         require_weight(frame.n_queries, "pair")
         metric = metric_for(self.metric or ("disagreement" if frame.n_queries > 1 else EVIDENCE), frame)
         fit, sizes = self._maker(views, data, metric, int(for_fits.integers(2**63)))
-        if (sizes > 0.0).any():  # a view in which no compared rows differ has nothing to say
+        if (sizes > 0.0).any():  # a view in which no compared rows differ is ignored
             equal = (sizes > 0.0) / np.count_nonzero(sizes > 0.0)
         alphas = self._candidates(fit, equal)
 
@@ -195,9 +191,9 @@ class ViewRankRLS(RankRLS):
 
     def _maker(self, views: list[View], data: RankingData, metric: str, seed: int) -> tuple[Fit, Floats]:
         """
-        Return what fits a RankRLS to weighted views, for given alphas or by the closed rule, with the same dice.
+        Return a function that fits RankRLS to weighted views, for given alphas or by the closed rule, with one seed.
 
-        Beside it the sizes of the views, 0 where no compared rows differ.
+        Returns: the function, and the sizes of the views, 0 if no compared rows differ.
         """
         params = {name: value for name, value in self.get_params(deep=False).items() if name != "views"}
 
@@ -222,27 +218,29 @@ class ViewRankRLS(RankRLS):
             return of_columns, sizes
         kernels = tuple(view.kernel for view in views)
         columns = tuple(None if view.columns is None else tuple(view.columns.tolist()) for view in views)
-        # the closed rule's alpha is the mean squared distance, but for a constant
+        # the alpha of the closed rule is the mean squared distance, up to a constant
         singles = [SumKernel((one,), (1.0,), (own,)) for one, own in zip(kernels, columns, strict=True)]
         closed = np.array([fit(one, data, None).alpha for one in singles])
         return lambda c, alphas: fit(
             SumKernel(kernels, tuple(_over(c, closed).tolist()), columns), data, alphas
         ), closed
 
-    def _maps(self, data: RankingData, frame: Frame, rng: np.random.Generator) -> tuple[FeatureMap, ...]:
+    def choose_maps(self, data: RankingData, frame: Frame, rng: np.random.Generator) -> tuple[FeatureMap, ...]:
+        """Raise: there is no summary of learnt weights."""
         raise _no_summary()
 
-    def _solve(self, summary: Summary) -> FittedRankRLS:
+    def solve_summary(self, summary: Summary) -> FittedRankRLS:
+        """Raise: there is no summary of learnt weights."""
         raise _no_summary()
 
 
 def climb(judge: Callable[[Floats], float], here: Floats) -> Floats:
     """
-    Search weights of views by steps that change one of them; a weight of zero stays.
+    Search weights of views by steps that change one of them; a weight of zero stays zero.
 
-    judge: says how good weights are; they add up to 1.
+    judge: returns the quality of weights, whose sum is 1.
     here: the first weights.
-    Returns: weights that no step betters, or those after eight steps.
+    Returns: weights that no step improves, or those after eight steps.
 
     >>> climb(lambda c: -abs(c[0] - 0.75), np.array([0.5, 0.5])).tolist()
     [0.75, 0.25]
@@ -260,7 +258,7 @@ def climb(judge: Callable[[Floats], float], here: Floats) -> Floats:
 
 
 def _no_summary() -> InputError:
-    return InputError("weights of views are chosen by rows, which a summary does not hold; use fit, or RankRLS.")
+    return InputError("ViewRankRLS chooses weights from rows, which a summary does not hold; use fit, or RankRLS.")
 
 
 def _steps(c: Floats) -> Iterator[Floats]:
@@ -272,5 +270,5 @@ def _steps(c: Floats) -> Iterator[Floats]:
 
 
 def _over(c: Floats, sizes: Floats) -> Floats:
-    """Divide weights by sizes; a view in which no compared rows differ says nothing."""
+    """Divide weights by sizes; 0 for a view in which no compared rows differ."""
     return np.divide(c, sizes, out=np.zeros_like(c), where=sizes > 0.0)

@@ -56,7 +56,7 @@ def test_queries_are_scaled_where_they_are_whole(says, made, y, folder, tmp_path
     ("words", "said"),
     [
         (["--model", "rankrls", "--prior", "1-3"], "--prior needs all rows at once"),
-        (["--model", "lambdarank"], "LambdaRank cannot be learnt from parts"),
+        (["--model", "lambdarank"], "LambdaRank cannot be fitted to parts"),
         (["--model", "rankrls", "--cluster", "nowhere"], "--cluster nowhere does not answer"),
     ],
 )

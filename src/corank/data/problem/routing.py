@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from typing import Any
 
@@ -54,6 +55,13 @@ def predict_with_qid(
     qid (n_rows,): one query id per row.
     prior (n_rows,): prior scores.
     """
+    with warnings.catch_warnings():
+        # rows of files are plain arrays; the reader of the file compares the names of its columns
+        warnings.filterwarnings("ignore", "X does not have valid feature names")
+        return _predict(estimator, X, qid, prior)
+
+
+def _predict(estimator: Any, X: Any, qid: ArrayLike | None, prior: ArrayLike | None) -> NDArray[np.float64]:
     metadata = {name: value for name, value in (("qid", qid), ("prior", prior)) if value is not None}
     if not metadata:
         return np.asarray(estimator.predict(X))

@@ -6,13 +6,13 @@ import pytest
 from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
 from corank.rls.frame import Frame
-from corank.rls.judge import best, candidates, metric_for
+from corank.rls.selection import best, candidates, metric_for
 
 
 def test_the_first_of_equals_is_best_and_nan_is_not():
     assert best(np.array([np.nan, 0.3, 0.5, 0.5]), "nDCG@5") == (2,)
     assert best(np.array([[np.nan, 0.3], [0.2, 0.2]]), "disagreement") == (1, 0)
-    with pytest.raises(InputError, match="AP is defined for no query that was left out"):
+    with pytest.raises(InputError, match="AP is undefined for every left-out query"):
         best(np.array([np.nan]), "AP")
 
 

@@ -1,4 +1,4 @@
-"""Candidates for the weight of the penalty, judged by rows that a model did not see."""
+"""Choice of the weight of the penalty among candidates, by leave-out scores or by the evidence."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ Floats = NDArray[np.float64]
 Remake = Callable[[RankingData, Frame], System]
 
 EVIDENCE = "evidence"
-"""What judges candidates by how likely they make all scores, with nothing left out."""
+"""Name of the criterion that maximises the marginal likelihood; it leaves nothing out."""
 
-# parts that the rows of a single query are dealt into where pairs cannot be left out at once
+# folds of the rows of a single query, if leave-pair-out is not exact
 _FOLDS = 10
 
 
 def candidates(values: Any, name: str) -> Floats:
-    """Check a list of candidates, and return them as numbers."""
+    """Return a checked list of candidates as an array."""
     try:
         numbers = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
         numbers = np.empty(0)
     if numbers.ndim != 1 or not len(numbers) or not (np.isfinite(numbers) & (numbers >= 0)).all():
-        raise InputError(f"{name} is {values!r}; pass a list of one or more finite numbers, none below zero.")
+        raise InputError(f"{name} is {values!r}; pass a list of one or more finite numbers from 0.")
     return numbers
 
 
 def metric_for(metric: str | None, frame: Frame) -> str:
-    """Name the metric that judges; by default nDCG@10 where whole queries of grades are left out, else disagreement."""
+    """Return the metric; by default nDCG@10 for grades in several queries, else disagreement."""
     if metric is not None:
         return metric if metric == EVIDENCE else str(parse_metric(metric))
     if not isinstance(frame, RowFrame) or frame.n_queries < 2:
@@ -49,32 +49,30 @@ def metric_for(metric: str | None, frame: Frame) -> str:
 
 
 def best(scores: Floats, metric: str) -> tuple[int, ...]:
-    """Find the best of candidates' means of a metric; the first of equals, and none that is NaN."""
+    """Return the index of the best mean of a metric, the first of equals, ignoring NaN."""
     if np.isnan(scores).all():
-        raise InputError(
-            f"{metric} is defined for no query that was left out; choose another metric, or score more rows."
-        )
+        raise InputError(f"{metric} is undefined for every left-out query; choose another metric, or score more rows.")
     at = int(np.nanargmax(direction(metric) * scores))
     return tuple(int(i) for i in np.unravel_index(at, scores.shape))
 
 
 def direction(metric: str) -> float:
-    """Return 1 where larger is better, else −1."""
+    """Return 1 if larger is better, else −1."""
     return 1.0 if metric == EVIDENCE or parse_metric(metric).measure.larger_is_better else -1.0
 
 
-def judged(
+def leave_out_scores(
     system: System, ridge: Ridge, alphas: Floats, metric: str, remake: Remake, advance: Advance
 ) -> tuple[Floats, str]:
     """
-    Judge every alpha by what models say of rows that they did not see.
+    Score every alpha on left-out rows, or by the evidence.
 
-    ridge: of its equations.
+    ridge: of the equations of the system.
     alphas (m,): weights of the penalty.
-    metric: what judges.
-    remake: makes the same kind of system of other scores of the same rows.
-    advance: is told how many rows are done.
-    Returns: means of the metric, and what was left out; or the log evidence.
+    metric: name of the metric, or `EVIDENCE`.
+    remake: makes the same type of system for other scores of the same rows.
+    advance: called with the number of rows done.
+    Returns: means of the metric and the kind of cross-validation; or the log evidence.
     """
     frame = system.frame
     if metric == EVIDENCE:
@@ -83,15 +81,15 @@ def judged(
         return frame.scores(system.queries_out(ridge, alphas, advance), metric), "leave-query-out"
     if not isinstance(frame, RowFrame) or metric != "disagreement":
         raise InputError(
-            f"one query cannot be left out and predicted from others; metric={metric!r} needs two queries or more "
-            "(with scores and one query, metric='disagreement' leaves out rows)."
+            f"there is one query, but metric={metric!r} needs two or more for leave-query-out; for scores of one query "
+            "use metric='disagreement', which leaves out rows."
         )
     n = len(frame.rows)
     if n < 4:
         raise InputError(
-            f"leaving out rows of the one query needs four or more, and it has {n}; pass alpha instead of alphas."
+            f"the one query has {n} rows, but leaving out rows needs four or more; pass alpha instead of alphas."
         )
-    # one run: equal scores are compared; n runs: there are none
+    # exact if equal scores are compared (one run) or absent (n runs)
     if len(frame.L.keep) in (1, n):
         return system.pairs_out(ridge, alphas), "leave-pair-out"
     n_parts = min(_FOLDS, n // 2)
@@ -100,10 +98,10 @@ def judged(
 
 def _rows_out(system: System, alphas: Floats, n_parts: int, remake: Remake, advance: Advance) -> Floats:
     """
-    Share of the pairs inside each part of one query's rows that models of the other parts order wrongly.
+    Return the share of pairs inside each fold of the rows of one query that models of the other folds order wrongly.
 
-    Where rows of equal score are not compared, leaving out two rows changes what every other row weighs, and no
-    solution follows from the whole one. Such a frame has its rows in the order of their scores: so they are dealt.
+    If rows of equal score are not compared, leaving out two rows changes the weight of every other row, so no shortcut
+    exists. Such a frame has its rows in the order of their scores, which assigns them to folds.
     """
     assert isinstance(system.frame, RowFrame)
     rows, y, wrong, total = system.frame.rows, system.frame.y, np.zeros(len(alphas)), 0
