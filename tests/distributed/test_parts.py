@@ -298,7 +298,7 @@ def test_an_engine_is_three_methods():
             return super().map(function, *columns, name=name)
 
     fit_parts(RankRLS(), pieces(100), Counting())
-    assert Counting.names == ["query ids", "straddling rows", "parcels", "bytes moved", "sums"]
+    assert Counting.names == ["query ids", "straddling rows", "rows to move", "bytes moved", "sums"]
 
 
 SIGNS = np.where(np.isnan(Y), np.nan, np.where(PROBLEM.y > np.median(PROBLEM.y), 1.0, -1.0))

@@ -60,7 +60,7 @@ def test_views_of_objects_learn_like_their_gram_matrices():
 
 def test_views_of_objects_are_functions():
     for views in (1, 2, [[0], [1]], [View([0], shared_letters)] * 2):
-        with pytest.raises(InputError, match="give each view a function"):
+        with pytest.raises(InputError, match="give each view a kernel function"):
             CoRankRLS(views, kernel=shared_letters).fit(WORDS, Y, qid=QID)
     for views in ([View(None, "gaussian")] * 2, [PrecomputedKernel()] * 2):
         with pytest.raises(InputError, match="pass a table"):

@@ -89,7 +89,7 @@ def test_objects_have_views_by_functions():
     model = ViewRankRLS([View(None, shared), View(None, lengths)]).fit(words, [0, 1, 2, 3, 4, 2])
     assert model.predict(words).shape == (6,)
     assert model.view_weights_.sum() == pytest.approx(1.0)
-    with pytest.raises(InputError, match="give each view a function"):
+    with pytest.raises(InputError, match="give each view a kernel function"):
         ViewRankRLS(2, kernel=shared).fit(words, np.arange(6))
 
 
@@ -102,7 +102,7 @@ def test_few_rows_constant_views_and_what_is_refused():
     assert constant.predict([[0.0, 1.0], [3.0, 1.0]]) @ [-1, 1] > 0
     with pytest.raises(InputError, match="which a summary does not hold"):
         ViewRankRLS().summary(X, PROBLEM.y, qid=PROBLEM.qid)
-    with pytest.raises(InputError, match="have one view only"):
+    with pytest.raises(InputError, match="cannot be part of a sum"):
         ViewRankRLS([LinearKernel(), View(None, "precomputed")]).fit(np.eye(4), np.arange(4))
 
 
