@@ -1,4 +1,4 @@
-"""Collaborative against dense solves user by user, and in the face of odd ratings."""
+"""Collaborative against dense solves per user, and with unusual ratings."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_personal_scores_order_held_out_ratings_better_than_means():
 
 
 @BOTH
-def test_events_a_matrix_and_ranking_data_teach_the_same(make):
+def test_rows_a_matrix_and_ranking_data_give_the_same_model(make):
     items, y, user = events(R)
     shuffled = np.random.default_rng(0).permutation(len(y))
     one = make().fit(R)
@@ -106,7 +106,7 @@ def test_threads_change_nothing(n_jobs, monkeypatch):
 
 
 @BOTH
-def test_users_of_no_one_and_equal_ratings(make):
+def test_users_with_no_rating_one_rating_and_equal_ratings(make):
     model = make().fit(R)
     nobody = model.predict_user([], [])
     np.testing.assert_allclose(nobody, model.level_ + model.item_means_)
@@ -123,7 +123,7 @@ def test_users_of_no_one_and_equal_ratings(make):
 
 
 @BOTH
-def test_items_that_nobody_rated_score_as_one_of_mean_zero(make):
+def test_unrated_items_score_like_an_item_of_mean_zero(make):
     wide = sparse.csr_array((R.data, R.indices, R.indptr), shape=(40, 18))
     model = make().fit(wide)
     np.testing.assert_allclose(model.predict_users(wide)[:, :15], make().fit(R).predict_users(R), atol=1e-9)
@@ -136,7 +136,7 @@ def test_items_that_nobody_rated_score_as_one_of_mean_zero(make):
 
 
 @BOTH
-def test_rows_of_users_who_rated_nothing_teach_nothing(make):
+def test_users_without_ratings_have_no_effect(make):
     gaps = sparse.vstack([sparse.csr_array((1, 15)), R[:20], sparse.csr_array((2, 15)), R[20:]]).tocsr()
     model = make().fit(gaps)
     np.testing.assert_array_equal(model.predict_users(R), make().fit(R).predict_users(R))
@@ -213,7 +213,7 @@ def test_metrics_and_scikit_learn_understand_it(make):
 
 
 @BOTH
-def test_bad_input_is_answered_in_a_sentence(make):
+def test_bad_input_gets_one_sentence(make):
     items, y, user = events(R)
     fits = (
         (lambda m: m.fit(items, y), "qid is None; pass the user of each rating"),
@@ -275,7 +275,7 @@ def test_parameters_are_checked():
 
 
 @BOTH
-def test_ratings_on_a_prior_are_those_less_it(make):
+def test_a_prior_is_subtracted_from_the_ratings(make):
     items, ratings, users = events(R)
     prior = np.random.default_rng(0).normal(size=len(ratings))
     less = make().fit(items, ratings - prior, qid=users)

@@ -111,7 +111,7 @@ def test_three_views_shared_is_brute_force_and_joint_is_no_worse():
             assert gain(other) <= joint.gains_[0] * (1 + 1e-9)
 
 
-def test_with_separate_residues_the_objective_of_whole_views_never_rises_and_the_gains_add_up_to_its_fall():
+def test_with_separate_residuals_the_objective_never_increases_and_gains_sum_to_its_decrease():
     model = CoRankingPursuit(25, KERNELS[:2], coupling=0.5, residual="separate").fit(X, Y, qid=QID)
     scored = ~np.isnan(Y)
     L = Laplacian.per_query(Queries.of(QID[scored], int(scored.sum()))).toarray()
@@ -144,7 +144,7 @@ def test_the_mean_of_the_views_is_the_prediction_at_every_length():
         model.predict(X, n_terms=7)
 
 
-def test_a_dictionary_can_be_dealt_to_the_views():
+def test_a_dictionary_can_be_split_into_views():
     model = CoRankingPursuit(5, 2, KERNELS[0], coupling=0.1, split="dictionary", random_state=0).fit(X, Y, qid=QID)
     parts = [set(view.basis.tolist()) for view in model.views_]
     assert not parts[0] & parts[1]
@@ -171,7 +171,7 @@ def test_early_stopping_does_not_see_rows_of_weight_zero():
     model = CoRankingPursuit(
         10, KERNELS[:2], coupling=0.05, early_stopping=True, validation_fraction=0.3, random_state=0
     )
-    # the scores of rows that do not count may be anything
+    # scores of rows of weight 0 are arbitrary
     model.fit(problem.X, np.where(kept, y, 1e3), qid=problem.qid, sample_weight=weights)
     errors, scores = model.validation_errors_, model.predict(problem.X)
     model.fit(problem.X[kept], y[kept], qid=problem.qid[kept], sample_weight=weights[kept])
@@ -266,7 +266,7 @@ def test_three_views_searched_jointly_gain_no_less_than_with_one_row_for_all(see
 
 
 @pytest.mark.parametrize("residual", ["shared", "separate"])
-def test_a_constant_view_stands_aside(residual):
+def test_a_constant_view_has_no_effect(residual):
     flat = np.column_stack([np.ones(len(X)), X])
     views = [[0], list(range(1, flat.shape[1]))]
     model = CoRankingPursuit(4, views, "linear", coupling=0.0, residual=residual).fit(flat, Y, qid=QID)
@@ -278,7 +278,7 @@ def test_a_constant_view_stands_aside(residual):
 
 @pytest.mark.parametrize("search", ["joint", "shared"])
 @pytest.mark.parametrize("coupling", [1.0, 1e6, 1e12, 1e14, 1e20, 1e300])
-def test_views_that_agree_cost_nothing_however_much_agreement_counts(coupling, search):
+def test_equal_views_are_not_penalised_for_any_coupling(coupling, search):
     every, kernel = list(range(X.shape[1])), KERNELS[0]
     one = RankingPursuit(4, kernel, dictionary="all").fit(X, Y, qid=QID)
     both = CoRankingPursuit(4, [every, every], kernel, coupling=coupling, search=search).fit(X, Y, qid=QID)
@@ -294,6 +294,6 @@ def test_the_dictionary_is_bounded_by_default():
         model.dictionary, RankingData.of(many.X, y, many.qid), np.random.default_rng(0)
     )
     assert len(rows) == len(np.unique(rows)) == 1000
-    # where there are no more rows than that, all are there
+    # with fewer rows, all are candidates
     every = CoRankingPursuit(4, KERNELS[:2], dictionary="all").fit(X, Y, qid=QID)
     np.testing.assert_array_equal(CoRankingPursuit(4, KERNELS[:2]).fit(X, Y, qid=QID).terms_, every.terms_)

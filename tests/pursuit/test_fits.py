@@ -61,7 +61,7 @@ def brute(D, y, A, n_basis, fitting):
 
 @pytest.mark.parametrize("fitting", ["basic", "back", "pre"])
 @pytest.mark.parametrize("mix", [0.0, 0.3, 1.0])
-def test_each_fit_is_what_brute_force_finds(fitting, mix):
+def test_each_fit_agrees_with_brute_force(fitting, mix):
     D, y, qid = problem(5)
     target = Target.of(RankingData.of(D, y, qid), mix, "pairs")
     dictionary = Dictionary(D)
@@ -79,7 +79,7 @@ def test_each_fit_is_what_brute_force_finds(fitting, mix):
 
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 10_000), fitting=st.sampled_from(["basic", "back", "pre"]), mix=st.sampled_from([0.0, 0.5]))
-def test_the_objective_never_rises_and_ends_where_least_squares_does(seed, fitting, mix):
+def test_the_objective_never_increases_and_converges_to_least_squares(seed, fitting, mix):
     D, y, qid = problem(seed)
     data = RankingData.of(D, y, qid)
     if not data.n_pairs:
@@ -114,7 +114,7 @@ def test_a_column_that_is_constant_in_every_query_is_never_chosen():
         assert 4 not in path.indices
 
 
-def test_a_column_twice_is_chosen_once_where_coefficients_are_solved_again():
+def test_a_duplicate_column_is_chosen_once_by_refitting():
     D, y, qid = problem(2)
     D = np.hstack([D, D])
     target = Target.of(RankingData.of(D, y, qid), 0.0, "pairs")
@@ -128,7 +128,7 @@ def test_a_column_twice_is_chosen_once_where_coefficients_are_solved_again():
 
 @pytest.mark.parametrize("fitting", ["back", "pre"])
 @pytest.mark.parametrize("gamma", [2.0**-5, 2.0**-10, 2.0**-15])
-def test_solving_again_stays_sound_for_wide_kernels_and_equal_rows(fitting, gamma):
+def test_refitting_is_stable_for_wide_kernels_and_equal_rows(fitting, gamma):
     for seed in range(40):
         rng = np.random.default_rng(seed)
         n = int(rng.integers(6, 25))
@@ -148,7 +148,7 @@ def test_solving_again_stays_sound_for_wide_kernels_and_equal_rows(fitting, gamm
             assert target.J - path.gains[:p].sum() == pytest.approx(r @ A @ r, abs=1e-5 * target.J)
 
 
-def test_a_dictionary_of_float32_is_followed_nearly_as_far():
+def test_a_float32_dictionary_gives_nearly_the_same_path():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(300, 8)), rng.normal(size=300)
     D = np.exp(-0.001 * ((X[:, None] - X[None]) ** 2).sum(axis=2))

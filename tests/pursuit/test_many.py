@@ -1,4 +1,4 @@
-"""Many pursuits at once are as many pursuits one by one."""
+"""Many pursuits in one call equal single pursuits."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_each_model_of_two_dictionaries_is_a_co_ranking_pursuit(seed, coupling, 
 
 @settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 10_000), residual=st.sampled_from(["shared", "separate"]))
-def test_views_may_see_other_columns_of_the_same_items(seed, residual):
+def test_views_may_have_different_features_of_the_same_items(seed, residual):
     X, items, y, user, rng = users(seed)
     y[rng.random(len(y)) < 0.3] = np.nan
     how = {"coupling": 0.3, "n_basis": 3, "residual": residual}
@@ -105,7 +105,7 @@ def test_views_may_see_other_columns_of_the_same_items(seed, residual):
     mix=st.sampled_from([0.0, 0.5]),
     gamma=st.sampled_from([2.0**-5, 2.0**-10, 2.0**-15]),
 )
-def test_the_objective_never_rises_even_with_wide_kernels_and_equal_rows(seed, fitting, mix, gamma):
+def test_the_objective_never_increases_with_wide_kernels_and_equal_rows(seed, fitting, mix, gamma):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(6, 25))
     X, y = rng.integers(-2, 3, (n, 4)).astype(float), rng.integers(1, 6, n).astype(float)

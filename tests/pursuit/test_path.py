@@ -38,7 +38,7 @@ def test_a_path_keeps_every_model_and_repeats_none(rows, size):
 
 @pytest.mark.parametrize("fitting", ["basic", "back", "pre"])
 @pytest.mark.parametrize("dictionary", ["scored", "columns"])
-def test_a_saved_pursuit_holds_its_path_once(tmp_path, fitting, dictionary):
+def test_a_saved_pursuit_stores_its_path_once(tmp_path, fitting, dictionary):
     model = corank.RankingPursuit(60, fitting=fitting, dictionary=dictionary).fit(MADE.X, MADE.y, qid=MADE.qid)
     corank.save(model, tmp_path / "m")
     again, P = corank.load(tmp_path / "m"), len(model.terms_)

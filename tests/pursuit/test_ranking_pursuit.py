@@ -1,4 +1,4 @@
-"""RankingPursuit as its user meets it."""
+"""RankingPursuit through its public interface."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_the_explanation_adds_up_to_the_score(dictionary):
         model.explain(X[:2])
 
 
-def test_terms_stand_on_the_rows_they_name():
+def test_terms_refer_to_rows_of_x():
     y = mask_scores(Y, fraction=0.4, random_state=0)
     scored = RankingPursuit(8, KERNEL).fit(X, y, qid=QID)
     assert not np.isnan(y[scored.terms_]).any()
@@ -63,7 +63,7 @@ def test_terms_stand_on_the_rows_they_name():
     assert len(drawn.terms_) <= 6
 
 
-def test_of_all_rows_the_one_that_lowers_the_objective_most_comes_first():
+def test_the_first_term_lowers_the_objective_most():
     y = mask_scores(Y, fraction=0.7, random_state=0)
     K, s = KERNEL(X), np.flatnonzero(~np.isnan(y))
     L = -(QID[s][:, None] == QID[s]).astype(float)
@@ -128,7 +128,7 @@ def test_early_stopping_does_not_see_rows_of_weight_zero(mix):
     weights = np.random.default_rng(0).integers(0, 3, len(Y))
     kept = weights > 0
     how = {"mix": mix, "early_stopping": True, "validation_fraction": 0.3, "random_state": 0}
-    # the scores of rows that do not count may be anything
+    # scores of rows of weight 0 are arbitrary
     y = np.where(kept, Y, 1e3)
     one = RankingPursuit(10, KERNEL, **how).fit(X, y, qid=QID, sample_weight=weights)
     other = RankingPursuit(10, KERNEL, **how).fit(X[kept], Y[kept], qid=QID[kept], sample_weight=weights[kept])
@@ -156,7 +156,7 @@ def test_early_stopping_keeps_the_rows_that_were_named(dictionary):
         assert len(model.terms_)
 
 
-def test_rows_that_no_pair_names_play_no_part():
+def test_rows_without_pairs_have_no_effect():
     rng = np.random.default_rng(0)
     pairs, named = rng.permutation(30)[:20].reshape(-1, 2) * 3, np.arange(0, 90, 3)
     strangers = np.full((90, X.shape[1]), 7.0)
@@ -184,7 +184,7 @@ def test_weights_and_pairs_that_cannot_be_learnt_from(Pursuit):
         Pursuit(5, kernel=KERNEL).fit(data, sample_weight=lone)
 
 
-def test_preferences_teach_what_scores_of_two_rows_teach():
+def test_preferences_equal_scores_of_two_rows():
     pairs = np.array([[0, 1], [2, 1], [3, 0], [4, 2], [4, 0]])
     model = RankingPursuit(4, "linear", fitting="back").fit(RankingData.of_pairs(X[:6], pairs))
     K = X[:6] @ X[:6].T
@@ -229,7 +229,7 @@ def test_parameters_that_do_not_fit_the_data(parameters, sentence):
         RankingPursuit(5, **{"kernel": KERNEL, **parameters}).fit(X, Y, qid=QID)
 
 
-def test_lengths_and_solutions_that_are_not_there():
+def test_unavailable_lengths_and_solutions_are_refused():
     model = RankingPursuit(5, KERNEL).fit(X, Y, qid=QID)
     with pytest.raises(InputError, match="n_terms is 6; this model has 0 to 5 terms"):
         model.predict(X, n_terms=6)
@@ -276,7 +276,7 @@ def test_a_second_fit_forgets_the_first_and_a_failed_one_does_not():
     assert not hasattr(model, "validation_errors_")
 
 
-def test_solutions_end_where_nothing_is_left_to_choose():
+def test_solutions_end_when_the_dictionary_is_exhausted():
     with pytest.warns(UserWarning, match="n_solutions is 4, but the dictionary is exhausted after 2; pass fewer"):
         model = RankingPursuit(3, KERNEL, n_solutions=4, fitting="back").fit(X[:4], [0, 3, 1, 2])
     assert [len(solution["terms"]) for solution in model.solutions_] == [3, 1]
@@ -298,7 +298,7 @@ def test_scores_that_cannot_be_squared_get_one_sentence(scale):
 
 
 @pytest.mark.parametrize("mix", [0.5, 1.0])
-def test_the_mean_score_is_taken_off_first_and_added_to_predictions(mix):
+def test_the_mean_score_is_subtracted_and_added_to_predictions(mix):
     problem = make_ranking(6, 8, random_state=0)
     w = np.random.default_rng(0).integers(1, 4, len(problem.y))
     model = RankingPursuit(5, "linear", mix).fit(problem.X, problem.y + 100.0, qid=problem.qid, sample_weight=w)
@@ -325,7 +325,7 @@ def test_ranking_alone_has_no_intercept():
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
-def test_columns_whose_squares_cannot_be_held_are_refused(kind):
+def test_columns_whose_squares_overflow_are_refused(kind):
     x = kind(np.array([[1.0, 1e200], [2.0, 0.0], [0.0, 3.0]]))
     with pytest.raises(InputError, match="products cannot be held; scale its columns"):
         RankingPursuit(2, dictionary="columns").fit(x, [0, 1, 2])

@@ -91,21 +91,21 @@ class RatingsRanker(Ranker):
             Scores in input order, higher is better.
         """
         check_is_fitted(self)
-        items = self._numbers(X)
-        asked = Queries.of(qid, len(items))
-        users = self._known(asked) if qid is not None else np.full(len(asked), -1)
+        items = self._item_indices(X)
+        queries = Queries.of(qid, len(items))
+        users = self._user_indices(queries) if qid is not None else np.full(len(queries), -1)
         scores = np.empty(len(items))
 
         def score(first: int, last: int) -> None:
-            levels, Z, W = self._read(self._rows(users[first:last]))
-            rows = asked.order[asked.starts[first] : asked.starts[last]]
-            user, item = asked.codes[rows] - first, items[rows]
+            levels, Z, W = self._user_parts(self._rows(users[first:last]))
+            rows = queries.order[queries.starts[first] : queries.starts[last]]
+            user, item = queries.codes[rows] - first, items[rows]
             found = levels[user] + np.where(item < 0, 0.0, self.item_means_[item])
             if W.any():
                 found += np.where(item < 0, 0.0, np.einsum("ij,ij->i", Z[item], W[user]))
             scores[rows] = found
 
-        self._spread(score, asked.starts)
+        self._spread(score, queries.starts)
         return self._add_prior(scores, prior)
 
     def _predict_queries(self, X: Any, qid: ArrayLike | None, prior: ArrayLike | None) -> Floats:
@@ -143,7 +143,7 @@ class RatingsRanker(Ranker):
         array of shape (n_users, n_items)
             Scores of `items_`.
         """
-        return self._scores(self._given(ratings))
+        return self._scores(self._checked_ratings(ratings))
 
     def recommend(self, user: Any, n: int = 10) -> Ids:
         """
@@ -162,7 +162,7 @@ class RatingsRanker(Ranker):
             Item ids, best first; fewer if all others are rated.
         """
         check_is_fitted(self)
-        return self._best(self._rows(self._known(Queries.of([user], 1))), n)
+        return self._best(self._rows(self._user_indices(Queries.of([user], 1))), n)
 
     def recommend_user(self, items: ArrayLike, ratings: ArrayLike, n: int = 10) -> Ids:
         """
@@ -192,12 +192,12 @@ class RatingsRanker(Ranker):
         data, items = ratings_problem(X, y, qid)
         return data, {"items_": items, "n_features_in_": 1}
 
-    def _read(self, ratings: Any) -> tuple[Floats, Floats, Floats]:
+    def _user_parts(self, ratings: Any) -> tuple[Floats, Floats, Floats]:
         """Levels of users, features of items, and coefficients of users."""
         levels = np.full(ratings.shape[0], self.level_)
         return levels, *self._user_coefs(ratings, levels)
 
-    def _numbers(self, X: Any) -> NDArray[np.int64]:
+    def _item_indices(self, X: Any) -> NDArray[np.int64]:
         ids, codes = coded(X)
         at = positions(self.items_, ids)
         if len(at) and at.max() < 0:
@@ -207,16 +207,16 @@ class RatingsRanker(Ranker):
             )
         return at[codes]
 
-    def _known(self, asked: Queries) -> NDArray[np.int64]:
+    def _user_indices(self, queries: Queries) -> NDArray[np.int64]:
         """Index of each user of ``fit``, −1 for others."""
-        return positions(self.users_, asked.plain_ids(type(self).__name__))
+        return positions(self.users_, queries.plain_ids(type(self).__name__))
 
     def _rows(self, users: NDArray[np.int64]) -> Any:
         """Ratings of users of ``fit``, none for −1."""
-        known = users >= 0
+        is_known = users >= 0
         counts = np.zeros(len(users), dtype=np.int64)
-        counts[known] = np.diff(self.ratings_.indptr)[users[known]]
-        found = self.ratings_[users[known]]
+        counts[is_known] = np.diff(self.ratings_.indptr)[users[is_known]]
+        found = self.ratings_[users[is_known]]
         return sparse.csr_array(
             (found.data, found.indices, np.append(0, np.cumsum(counts))), shape=(len(users), found.shape[1])
         )
@@ -235,7 +235,7 @@ class RatingsRanker(Ranker):
         cells = (values[kept], at[kept], [0, int(kept.sum())])
         return sparse.csr_array(cells, shape=(1, len(self.items_)))
 
-    def _given(self, ratings: Any) -> Any:
+    def _checked_ratings(self, ratings: Any) -> Any:
         """Check new ratings; CSR, without NaN."""
         check_is_fitted(self)
         if not sparse.issparse(ratings) or ratings.shape[1:] != (len(self.items_),):
@@ -255,7 +255,7 @@ class RatingsRanker(Ranker):
         scores = np.empty(rows.shape)
 
         def score(first: int, last: int) -> None:
-            levels, Z, W = self._read(rows[first:last] if last - first < len(scores) else rows)
+            levels, Z, W = self._user_parts(rows[first:last] if last - first < len(scores) else rows)
             np.dot(W, Z.T, out=scores[first:last])
             scores[first:last] += self.item_means_ + levels[:, None]
 

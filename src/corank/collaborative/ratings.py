@@ -116,18 +116,18 @@ def in_order(ids: Ids, codes: Ints) -> tuple[Ids, Ints]:
     return ids[order], places[codes]
 
 
-def positions(known: Ids, asked: Ids) -> Ints:
+def positions(known: Ids, ids: Ids) -> Ints:
     """
     Look up ids.
 
-    known (n,): in order.
-    asked (m,): any ids.
+    known (n,): sorted ids.
+    ids (m,): any ids.
     Returns: position of each id in `known`, −1 if it is missing; a number never equals a string.
     """
-    if not len(known) or isinstance(known[0], str) != (asked.dtype.kind in "OU"):
-        return np.full(len(asked), -1, dtype=np.int64)
-    at = np.minimum(np.searchsorted(known, asked), len(known) - 1)
-    return np.where(known[at] == asked, at, -1).astype(np.int64)
+    if not len(known) or isinstance(known[0], str) != (ids.dtype.kind in "OU"):
+        return np.full(len(ids), -1, dtype=np.int64)
+    at = np.minimum(np.searchsorted(known, ids), len(known) - 1)
+    return np.where(known[at] == ids, at, -1).astype(np.int64)
 
 
 def _require_alike(data: RankingData) -> None:

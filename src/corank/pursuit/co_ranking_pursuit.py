@@ -291,9 +291,9 @@ class CoRankingPursuit(Ranker):
         return out
 
     def _terms(self, X: Any, qid: ArrayLike | None, rows: NDArray[np.int64]) -> list[Terms]:
-        seen, share = self._scale_rows(self._checked_rows(X)[rows]), 1.0 / len(self.views_)
+        scaled, share = self._scale_rows(self._checked_rows(X)[rows]), 1.0 / len(self.views_)
         return [
-            basis.terms(seen, share * sum_terms(basis.numbers, self.terms_[:, v], self.term_coefs_[:, v]), v)
+            basis.terms(scaled, share * sum_terms(basis.numbers, self.terms_[:, v], self.term_coefs_[:, v]), v)
             for v, basis in enumerate(self.view_bases_)
         ]
 

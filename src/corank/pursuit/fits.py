@@ -62,7 +62,7 @@ def _orthogonal(dictionary: Dictionary, target: Target, squares: Floats, by_outs
     v, outside = target.v.copy(), squares.copy()
     tried = _TRIED * np.finfo(dictionary.D.dtype).eps * squares
     least = np.maximum(_OUTSIDE * np.finfo(np.float64).eps * squares, dictionary.rounding(target.inner))
-    seen = _without_means(target.inner)
+    centre = _without_means(target.inner)
     c = dictionary.correlate(v)
     Q, R, t = np.empty((4, len(v))), np.zeros((4, 4)), np.empty(4)
     p = 0
@@ -71,7 +71,7 @@ def _orthogonal(dictionary: Dictionary, target: Target, squares: Floats, by_outs
         j = int(np.argmax(scores))
         if p == len(t):
             Q, R, t = np.resize(Q, (2 * p, len(v))), np.pad(R, ((0, p), (0, p))), np.resize(t, 2 * p)
-        k = seen(dictionary.column(j))
+        k = centre(dictionary.column(j))
         R[:p, p] = 0.0
         for _ in range(2):  # twice, for orthogonality up to rounding
             h = Q[:p] @ target.inner.apply(k)

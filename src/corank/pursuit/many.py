@@ -237,17 +237,17 @@ def scores_by_problem(
     n_jobs: number of threads; all processors by default.
     Returns: scores in input order.
     """
-    asked = Queries.of(problem, len(rows))
+    queries = Queries.of(problem, len(rows))
     positions = {name: at for at, name in enumerate(ids.tolist())}
-    unknown = [name for name in asked.ids.tolist() if name not in positions]
+    unknown = [name for name in queries.ids.tolist() if name not in positions]
     if unknown:
         raise InputError(f"problem contains {unknown[0]!r}, which has no fitted model; pass problems of fit_many.")
-    codes = np.array([positions[name] for name in asked.ids.tolist()], dtype=np.int64)[asked.codes]
+    codes = np.array([positions[name] for name in queries.ids.tolist()], dtype=np.int64)[queries.codes]
     starts = np.append(0, np.cumsum(np.bincount(codes, minlength=len(ids)))).astype(np.int64)
     order = np.argsort(codes, kind="stable")
-    wanted, ends = rows[order].view(np.uint64), starts.view(np.uint64)
+    grouped, ends = rows[order].view(np.uint64), starts.view(np.uint64)
     scores = np.empty((len(rows), n_columns))
-    spread(lambda first, last: score(wanted, ends, scores, first, last), cut(starts, 4 * n_threads(n_jobs)), n_jobs)
+    spread(lambda first, last: score(grouped, ends, scores, first, last), cut(starts, 4 * n_threads(n_jobs)), n_jobs)
     out = np.empty_like(scores)
     out[order] = scores
     return out

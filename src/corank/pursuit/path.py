@@ -61,16 +61,16 @@ class Path:
         indices: list[int] = []
         gains: list[float] = []
         rows = [np.empty(0)]
-        stay = True
+        is_fixed = True
         for step in steps:
             if not step.gain > least_gain:
                 break
             indices.append(step.chosen)
             gains.append(step.gain)
-            if stay and not np.array_equal(rows[-1], step.coefs[:-1]):
-                stay, rows = False, [rows[-1][:p] for p in range(1, len(indices))]
+            if is_fixed and not np.array_equal(rows[-1], step.coefs[:-1]):
+                is_fixed, rows = False, [rows[-1][:p] for p in range(1, len(indices))]
             # as long as coefficients do not change, the last row contains all others
-            rows = [step.coefs] if stay else [*rows, step.coefs]
+            rows = [step.coefs] if is_fixed else [*rows, step.coefs]
             if stop(np.array(indices), step.coefs) or len(indices) == n_basis:
                 break
         return cls(np.array(indices, dtype=np.int64), np.concatenate(rows), np.array(gains, dtype=np.float64))

@@ -31,7 +31,7 @@ F = 3 + Z @ [0.5, 0.0] + 0.8 * RNG.normal(size=(U, 2)) @ Z.T + 0.4 * RNG.normal(
 Y = np.clip(np.round(F + 0.3 * RNG.normal(size=(U, N))), 1, 5)
 SEEN = RNG.random((U, N)) < 0.5
 SEEN[:, 0] = True
-SEEN[:, -1] = False  # an item that nobody rated
+SEEN[:, -1] = False  # an unrated item
 USER, ITEM = np.nonzero(SEEN)
 RATINGS = sparse.csr_array((Y[SEEN], (USER, ITEM)), shape=(U, N))
 NAMES = np.array([f"i{j:02d}" for j in range(N)])
@@ -64,7 +64,7 @@ def penalty(population, first, weight):
 
 
 @pytest.mark.parametrize("weight", [0.0, 3.0])
-def test_a_step_is_the_papers_and_what_it_maximises_never_falls(weight):
+def test_an_iteration_is_the_papers_and_never_lowers_the_objective(weight):
     first = population = some_population()
     before = -np.inf
     for _ in range(8):
@@ -100,7 +100,7 @@ def test_a_step_is_the_papers_and_what_it_maximises_never_falls(weight):
         population = new
 
 
-def test_a_users_scale_is_where_the_ratings_are_likeliest():
+def test_the_scale_of_a_user_maximises_the_likelihood():
     population = some_population()
     for user in range(5):
         user_fit = GaussianLikelihood().fit(population, *row_of(RATINGS, user))
@@ -110,7 +110,7 @@ def test_a_users_scale_is_where_the_ratings_are_likeliest():
         assert np.log(user_fit.scale) == pytest.approx(best.x, abs=1e-4)
 
 
-def test_the_step_is_the_best_there_is():
+def test_the_m_step_is_optimal():
     """What the M-step maximises, computed for other means, covariances and noises near those it finds."""
     first, weight = some_population(), 3.0
     user_fit, totals = e_step(GaussianLikelihood(), first, RATINGS, None, None)
@@ -142,12 +142,12 @@ def test_the_step_is_the_best_there_is():
             assert expected(Population(new.mean, new.covariance, new.noise * np.exp(size * rng.normal()))) < best
 
 
-def test_with_every_rating_known_the_optimum_is_that_of_a_normal_law():
+def test_with_complete_ratings_the_optimum_is_that_of_a_normal_distribution():
     rng = np.random.default_rng(0)
     full = rng.multivariate_normal([1.0, 2.0, 3.0], [[1.0, 0.5, 0.2], [0.5, 1.5, 0.0], [0.2, 0.0, 0.8]], size=60)
     model = CollaborativeGP("gaussian", prior_weight=0.0, max_iter=300, tol=0.0).fit(sparse.csr_array(full))
     total = model.item_covariance_ + model.sigma_**2 * np.eye(3)
-    # at rest, both are averages of users weighted by their scales
+    # at convergence, both are averages of users weighted by their scales
     weight = 1.0 / model.user_scales_
     np.testing.assert_allclose(model.item_means_, weight @ full / weight.sum(), atol=1e-3)
     away = full - model.item_means_
@@ -155,7 +155,7 @@ def test_with_every_rating_known_the_optimum_is_that_of_a_normal_law():
 
 
 @pytest.mark.parametrize("weight", [0.0, 3.0])
-def test_items_that_nobody_rated_lose_nothing_by_standing_aside(weight):
+def test_leaving_out_unrated_items_does_not_change_the_result(weight):
     """Expectation maximisation over all items, and over those that were rated and then back."""
     first = whole = some_population()
     rated = np.unique(RATINGS.indices)
@@ -170,7 +170,7 @@ def test_items_that_nobody_rated_lose_nothing_by_standing_aside(weight):
     np.testing.assert_allclose(back.covariance, whole.covariance, rtol=1e-5, atol=1e-8)
 
 
-def test_nothing_learnt_is_gaussian_process_regression():
+def test_without_iterations_it_is_gaussian_process_regression():
     model = CollaborativeGP("gaussian", GaussianKernel(0.3), max_iter=0, scale=False).fit(RATINGS, item_features=Z)
     var = 0.5 * Y[SEEN].var()
     K = var * 0.5 * (GaussianKernel(0.3)(Z) + 1.0)
@@ -185,7 +185,7 @@ def test_nothing_learnt_is_gaussian_process_regression():
     np.testing.assert_allclose(std**2, factor * left, rtol=1e-6)
 
 
-def test_slopes_and_rest_of_pins():
+def test_gradient_and_optimum_of_thresholds():
     threshold_prior = ThresholdPrior(np.array([-1.0, 0.1, -0.3]), np.array([0.5, 0.2, 0.1]))
     rng = np.random.default_rng(0)
     to = rng.integers(0, 4, 30), rng.normal(size=30), 0.5 + rng.random(30)
@@ -196,12 +196,12 @@ def test_slopes_and_rest_of_pins():
     np.testing.assert_allclose(threshold_prior._loss(best, *to)[1], 0.0, atol=1e-3)
     spread = threshold_prior.spread(best, *to)
     assert ((spread > 0) & (spread <= threshold_prior.var)).all()
-    # a user of whom nothing is known
+    # an unknown user
     nothing = (np.empty(0, dtype=np.int64), np.empty(0), np.empty(0))
     np.testing.assert_allclose(threshold_prior.fitted(free, *nothing), threshold_prior.mean, atol=1e-3)
 
 
-def test_settled_pins_are_where_the_evidence_is_largest():
+def test_converged_thresholds_maximise_the_evidence():
     threshold_prior = ThresholdPrior(np.array([-1.0, 0.0]), np.array([0.4, 0.3]))
     population = Population(np.zeros(N), GaussianKernel(0.3)(Z) + 0.2, 1.0)
     items, codes = np.arange(10), np.array([0, 1, 2, 1, 1, 0, 2, 2, 1, 1]).astype(float)
@@ -217,7 +217,7 @@ def test_settled_pins_are_where_the_evidence_is_largest():
     np.testing.assert_allclose(approx_fprime(user_fit.free, objective, 1e-5), 0.0, atol=1e-2)
 
 
-def test_grades_of_a_new_user_are_what_quadrature_says():
+def test_grades_of_a_new_user_agree_with_quadrature():
     model = CollaborativeGP(max_iter=3, random_state=0).fit(RATINGS, item_features=Z)
     shares = model.predict_user_proba([1, 3], [5, 2])
     user_fit = OrdinalLikelihood(model.threshold_prior_).converge(
@@ -236,7 +236,7 @@ def test_grades_of_a_new_user_are_what_quadrature_says():
 
 
 @pytest.mark.parametrize("likelihood", ["gaussian", "ordinal"])
-def test_users_of_fit_and_new_ones_are_read_alike(likelihood):
+def test_users_of_fit_and_new_users_get_equal_predictions(likelihood):
     model = CollaborativeGP(likelihood, max_iter=5, random_state=0).fit(RATINGS, item_features=Z)
     J, y = row_of(RATINGS, 3)
     mean, std = model.predict(np.arange(N), qid=[3] * N, return_std=True)
@@ -249,7 +249,7 @@ def test_users_of_fit_and_new_ones_are_read_alike(likelihood):
         model.predict_proba(np.arange(N), qid=[3] * N), model.predict_user_proba(J, y), atol=atol
     )
     assert model.evidence_trace_[-1] > model.evidence_trace_[0]
-    # of a stranger only what all share is known
+    # an unknown user gets the prior
     mean, std = model.predict([0, 5], qid=["x", "y"], return_std=True)
     np.testing.assert_allclose(mean, model.item_means_[[0, 5]])
     np.testing.assert_allclose(std**2, np.diagonal(model.item_covariance_)[[0, 5]])
@@ -260,7 +260,7 @@ def test_users_of_fit_and_new_ones_are_read_alike(likelihood):
 
 
 @pytest.mark.parametrize("likelihood", ["gaussian", "ordinal"])
-def test_it_learns_what_users_have_in_common(likelihood):
+def test_it_learns_the_shared_prior(likelihood):
     model = CollaborativeGP(likelihood, scale=False, random_state=0).fit(RATINGS, item_features=Z)
     alone = CollaborativeGP(likelihood, max_iter=0, scale=False, random_state=0).fit(RATINGS, item_features=Z)
     user, item = np.nonzero(~SEEN)
@@ -274,7 +274,7 @@ def test_threads_change_nothing():
     np.testing.assert_array_equal(one.predict(ITEM, USER), two.predict(ITEM, USER))
 
 
-def test_events_name_items_and_features_find_them():
+def test_features_are_matched_with_item_ids():
     order = RNG.permutation(N)
     how = {"likelihood": "gaussian", "max_iter": 3, "scale": False, "random_state": 0}
     one = CollaborativeGP(**how).fit(RATINGS, item_features=Z)
@@ -320,7 +320,7 @@ def test_a_saved_model_predicts_the_same(tmp_path):
         np.testing.assert_array_equal(again.predict_new(Z[:2]), model.predict_new(Z[:2]))
 
 
-def test_users_who_rate_widely_are_known_by_it():
+def test_users_of_wide_ratings_get_large_scales():
     rng = np.random.default_rng(4)
     wide = np.repeat([0.3, 1.0, 3.0], 10)
     f = rng.normal(size=(30, 2)) @ rng.normal(size=(2, 40))
@@ -369,7 +369,7 @@ def test_bad_input_gets_one_sentence(change, sentence):
         CollaborativeGP().fit(**{"X": RATINGS, **change})
 
 
-def test_bad_questions_get_one_sentence():
+def test_bad_prediction_input_gets_one_sentence():
     model = CollaborativeGP(max_iter=1).fit(RATINGS)
     with pytest.raises(InputError, match=r"a rating is 2\.5, which did not occur in fit; pass one of 1, 2, 3, 4, 5"):
         model.predict_user([1], [2.5])
@@ -379,7 +379,7 @@ def test_bad_questions_get_one_sentence():
         model.predict_level([1], [1], "mean")
 
 
-def test_features_of_any_size_teach_alike():
+def test_features_of_any_scale_give_the_same_model():
     rng = np.random.default_rng(0)
     features = rng.normal(size=(20, 3))
     truth = 3 + rng.normal(size=(15, 3)) @ features.T

@@ -63,7 +63,7 @@ def test_one_site_is_exact():
 
 
 @pytest.mark.parametrize("few", [0, 100], ids=["in parallel", "in turn"])
-def test_a_few_sites_are_nearly_what_quadrature_says(few, monkeypatch):
+def test_a_few_sites_agree_with_quadrature(few, monkeypatch):
     monkeypatch.setattr(propagation, "FEW", few)
     K, sites = covariance(3), Sites.preferences([[0, 1], [0, 2], [1, 2], [2, 1]], 0.5, [2.0, 1.0, 1.0, 1.0])
     R, _ = root_of(K)
@@ -83,7 +83,7 @@ def test_ten_items_agree_with_importance_sampling():
     R, _ = root_of(K)
     found = propagate(R, sites)
     posterior = found.posterior(R)
-    # from the Gaussian that was found, a little wider
+    # proposals: the approximation, slightly wider
     law = stats.multivariate_normal(posterior.mean, 1.3 * posterior.covariance, allow_singular=True)
     F = law.rvs(200_000, random_state=2)
     prior = stats.multivariate_normal(np.zeros(10), K)
@@ -96,7 +96,7 @@ def test_ten_items_agree_with_importance_sampling():
     np.testing.assert_allclose(posterior.covariance, (F * p[:, None]).T @ F - np.outer(mean, mean), atol=0.03)
 
 
-def test_slopes_of_the_evidence_are_finite_differences():
+def test_gradient_of_the_evidence_agrees_with_finite_differences():
     rng, n = np.random.default_rng(3), 12
     K, change = covariance(n, 1), covariance(n, 2, 0.7)
     pairs = rng.integers(0, n, (60, 2))
@@ -116,7 +116,7 @@ def test_slopes_of_the_evidence_are_finite_differences():
     assert found.noise_gradient.sum() == pytest.approx((evidence(0, h) - evidence(0, -h)) / (2 * h), rel=1e-4)
 
 
-def test_slopes_in_thresholds_are_finite_differences():
+def test_gradient_in_thresholds_agrees_with_finite_differences():
     K = covariance(6)
     R, _ = root_of(K)
     items, cuts = [0, 1, 2, 3, 4, 5, 0], np.array([-np.inf, -0.5, 0.6, np.inf])
@@ -131,7 +131,7 @@ def test_slopes_in_thresholds_are_finite_differences():
     assert gradient == pytest.approx((run(-0.5 + h).log_evidence - run(-0.5 - h).log_evidence) / (2 * h), rel=1e-5)
 
 
-def test_pull_is_the_posterior_in_other_words():
+def test_posterior_weights_give_the_posterior():
     K = covariance(8)
     R, _ = root_of(K)
     found = propagate(R, Sites.preferences([[0, 1], [3, 2], [5, 0]], 0.2))
@@ -167,7 +167,7 @@ def test_order_of_pairs_and_of_sweeps_changes_nothing(monkeypatch):
     np.testing.assert_allclose(one.covariance, in_turn.covariance, atol=1e-6)
 
 
-def test_a_weight_is_that_many_answers():
+def test_a_weight_equals_repeated_answers():
     R, _ = root_of(covariance(5))
     once = Sites.preferences([[0, 1], [2, 3], [1, 0]], 0.3, [3.0, 2.0, 1.0])
     often = Sites.preferences([[0, 1], [2, 3], [0, 1], [1, 0], [0, 1], [2, 3]], 0.3)
@@ -194,7 +194,7 @@ def test_a_weight_is_that_many_answers():
     ],
     ids=["cycle", "cycle often", "often", "contradicted often", "uneven", "equal rows"],
 )
-def test_hard_cases_stay_finite_and_sensible(sigma, pairs, weight):
+def test_hard_cases_give_finite_and_plausible_results(sigma, pairs, weight):
     K = covariance(5)
     K[4], K[:, 4] = K[3], K[:, 3]  # items 3 and 4 are one
     K[4, 4] = K[3, 3]
@@ -212,10 +212,10 @@ def test_hard_cases_stay_finite_and_sensible(sigma, pairs, weight):
     if len(pairs) == 1:
         assert posterior.mean[0] > posterior.mean[1]
     if len(pairs) == 2 or pairs == [[0, 1], [1, 2], [2, 0]]:
-        assert np.abs(posterior.mean).max() < 0.2  # nothing is told about an order
+        assert np.abs(posterior.mean).max() < 0.2  # the answers do not determine an order
 
 
-def test_answers_without_noise_cut_the_prior_in_two():
+def test_answers_without_noise_truncate_the_prior():
     R, _ = root_of(np.eye(2))
     posterior = propagate(R, Sites.preferences([[0, 1]], 1e-9)).posterior(R)
     mean, var = posterior.differences([[0, 1]])
@@ -224,7 +224,7 @@ def test_answers_without_noise_cut_the_prior_in_two():
     np.testing.assert_allclose(var, 2 * (1 - 2 / np.pi), rtol=1e-6)
 
 
-def test_a_warm_start_arrives_at_the_same_place_sooner():
+def test_a_warm_start_converges_faster_to_the_same_point():
     rng, n = np.random.default_rng(6), 30
     R, _ = root_of(covariance(n))
     pairs = rng.integers(0, n, (100, 2))
@@ -245,7 +245,7 @@ def test_sites_that_do_not_converge_give_a_warning():
     assert not found.has_converged
 
 
-def test_a_root_has_as_many_columns_as_a_covariance_has_directions():
+def test_a_root_has_as_many_columns_as_the_rank_of_the_covariance():
     x = np.linspace(0, 1, 50)[:, None]
     K = np.exp(-((x - x.T) ** 2))
     R, pivots = root_of(K)

@@ -1,4 +1,4 @@
-"""Intervals of a Gaussian number, against sums over many small panels."""
+"""Intervals of a Gaussian variable, against sums over many small panels."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ def test_moments_keep_ten_digits_everywhere(ends, mean, var):
     np.testing.assert_allclose(found.var_gradient, 0.5 * (shift**2 - 1 + spread) / var, rtol=1e-9, atol=1e-11)
 
 
-def test_what_is_left_of_a_variance_keeps_ten_digits_too():
+def test_truncated_variances_keep_ten_digits_too():
     from corank.core.models.sites import between
 
     for lo, hi in ENDS:
         np.testing.assert_allclose(between(lo, hi, hi - lo)[3], by_quadrature(0.0, 1.0, lo, hi)[2], rtol=1e-10)
 
 
-def test_slopes_are_finite_differences():
+def test_derivatives_agree_with_finite_differences():
     rng = np.random.default_rng(0)
     mean, var, lo = rng.normal(size=50), rng.uniform(0.5, 2.0, 50), rng.normal(size=50)
     hi, noise, h = lo + rng.uniform(0.01, 3.0, 50), rng.uniform(0.0, 1.0, 50), 1e-5
@@ -90,7 +90,7 @@ def test_probabilities_of_disjoint_intervals_add_up():
     np.testing.assert_allclose(IntervalProbit()(-20.0, 1.0).log_z, special.log_ndtr(-20.0), rtol=1e-13)
 
 
-def test_intervals_without_room_and_negative_noise_are_refused():
+def test_empty_intervals_and_negative_noise_are_refused():
     with pytest.raises(InputError, match="pass lo < hi"):
         IntervalProbit(1.0, 1.0)
     with pytest.raises(InputError, match="it is a variance"):

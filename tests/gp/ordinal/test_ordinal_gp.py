@@ -59,7 +59,7 @@ def test_gradient_of_the_evidence_is_its_difference_quotient(likelihood, sigma, 
     np.testing.assert_allclose(gradient, approx_fprime(theta, lambda t: evidence(t)[0], 1e-6), rtol=1e-4, atol=1e-4)
 
 
-def test_gaussian_evidence_is_that_of_a_normal_law():
+def test_gaussian_evidence_is_that_of_a_normal_distribution():
     """Rows of weight 2 written twice, no row merged with any other; intercept and amplitude are where it is largest."""
     twice = np.repeat(np.arange(40), WEIGHT.astype(int))
     model = OrdinalGP(GaussianKernel(0.3), 0.5, "gaussian", learn=False, scale=False)
@@ -91,7 +91,7 @@ def test_gaussian_predictions_are_scikit_learns(n_basis):
     np.testing.assert_allclose(ours, model.predict(new), rtol=1e-12)
 
 
-def test_numbers_are_where_the_evidence_is_largest():
+def test_hyperparameters_maximise_the_evidence():
     """L-BFGS against a search by hand, the broad prior of what is learnt included."""
     model = OrdinalGP(likelihood="gaussian", random_state=0).fit(X, Y, qid=ONE)
     fixed = {"likelihood": "gaussian", "learn": False}
@@ -107,7 +107,7 @@ def test_numbers_are_where_the_evidence_is_largest():
         assert evidence(*(at + way)) < best
 
 
-def test_probabilities_are_what_quadrature_says():
+def test_probabilities_agree_with_quadrature():
     """Three graded rows and a new one, by Gauss and Hermite over all four values of f."""
     rows, y, new = np.array([[0.0], [0.7], [2.0]]), np.array([0.0, 1.0, 2.0]), np.array([[1.3]])
     model = OrdinalGP(GaussianKernel(0.4), 0.6, learn=False, scale=False).fit(rows, y, qid=[1, 1, 1])
@@ -127,7 +127,7 @@ def test_probabilities_are_what_quadrature_says():
     assert model.log_evidence_ == pytest.approx(np.log(mass.sum() / total), abs=2e-3)
 
 
-def test_thresholds_stay_in_order_and_have_slopes():
+def test_thresholds_are_ordered_and_have_gradients():
     b = np.array([-1.0, 0.2, 0.3, 4.0])
     free = free_of(b)
     np.testing.assert_allclose(thresholds_of(free), b)
@@ -142,7 +142,7 @@ def test_thresholds_stay_in_order_and_have_slopes():
 
 
 @pytest.mark.parametrize("likelihood", ["ordinal", "gaussian"])
-def test_levels_are_the_likeliest_or_the_middle_ones(likelihood):
+def test_levels_are_the_mode_or_the_median(likelihood):
     model = OrdinalGP(likelihood=likelihood, random_state=0).fit(X, Y + 1, qid=ONE, prior=PRIOR)
     shares = model.predict_proba(X, prior=PRIOR)
     np.testing.assert_allclose(shares.sum(axis=1), 1.0)
@@ -170,7 +170,7 @@ def test_only_the_order_of_grades_counts():
     np.testing.assert_allclose(other.levels_, np.exp(3 * one.levels_))
 
 
-def test_basis_rows_stand_for_all():
+def test_basis_rows_approximate_all_rows():
     some = OrdinalGP(n_basis=20, basis="kmeans++", random_state=0).fit(X, Y, qid=ONE)
     assert len(some.process_.phi.basis) <= 20
     assert some.score(X, Y, qid=ONE) > 0.8
@@ -186,7 +186,7 @@ def test_any_noise_is_finite(likelihood, sigma):
     assert np.isfinite(model.predict_proba(X)).all()
 
 
-def test_two_grades_and_rows_without_any():
+def test_two_grades_and_ungraded_rows():
     y = np.where(Y > 1, 1.0, 0.0)
     y[::3] = np.nan
     model = OrdinalGP(scale=False, random_state=0).fit(X, y, qid=ONE)
@@ -201,7 +201,7 @@ def test_pairs_get_one_sentence():
         OrdinalGP().fit(X, pairs=[[0, 1]])
 
 
-def test_a_saved_model_knows_probabilities(tmp_path):
+def test_a_saved_model_predicts_the_same_probabilities(tmp_path):
     model = OrdinalGP(random_state=0).fit(X, Y, qid=ONE)
     corank.save(model, tmp_path / "model")
     again = corank.load(tmp_path / "model")
@@ -209,7 +209,7 @@ def test_a_saved_model_knows_probabilities(tmp_path):
 
 
 @pytest.mark.parametrize("likelihood", ["ordinal", "gaussian"])
-def test_a_grade_needs_no_other_in_its_query(likelihood):
+def test_queries_with_one_grade_are_learnt_from(likelihood):
     alone = OrdinalGP(likelihood=likelihood, scale=False, random_state=0).fit(X, Y, qid=np.arange(40))
     together = OrdinalGP(likelihood=likelihood, scale=False, random_state=0).fit(X, Y, qid=ONE)
     np.testing.assert_allclose(alone.predict_proba(X), together.predict_proba(X), rtol=1e-9)
@@ -217,7 +217,7 @@ def test_a_grade_needs_no_other_in_its_query(likelihood):
     assert np.isfinite(scaled.predict(X)).all()
 
 
-def test_what_orders_nothing_gets_one_sentence():
+def test_equal_grades_or_rows_get_one_sentence():
     with pytest.raises(InputError, match="all scored rows of X are equal, so no grades can be learnt; pass rows"):
         OrdinalGP().fit(np.ones((4, 2)), [1, 2, 3, 1], qid=np.zeros(4))
     with pytest.raises(InputError, match="no two of the 3 scored rows share a query and differ in score"):

@@ -65,7 +65,7 @@ def test_predictions_are_those_of_the_explicit_formulas(m, k):
     assert pair.sum() == pytest.approx(1.0, abs=1e-12)
 
 
-def test_a_graph_of_no_weight_is_no_graph():
+def test_a_graph_of_weight_zero_has_no_effect():
     one = PreferenceGP(**FIXED).fit(X, pairs=PAIRS)
     other = PreferenceGP(**FIXED, graph_neighbors=3, graph_weight=0.0).fit(X, pairs=PAIRS)
     np.testing.assert_allclose(one.predict(X), other.predict(X), atol=1e-6)
@@ -108,7 +108,7 @@ def test_gradient_of_the_evidence_is_finite_differences(kernel, k, m):
         assert gradient[j] == pytest.approx(difference, rel=2e-3, abs=2e-4)
 
 
-def test_what_is_learnt_is_what_answers_were_made_with():
+def test_the_true_hyperparameters_are_recovered():
     rows, _, pairs = users(60, 900, sigma=0.3, seed=3)
     model = PreferenceGP(scale=False, n_restarts=1, random_state=0).fit(rows, pairs=pairs)
     assert 0.1 < model.kernel_.gamma < 0.4
@@ -117,7 +117,7 @@ def test_what_is_learnt_is_what_answers_were_made_with():
     assert near.fit(rows, pairs=pairs).log_evidence_ < model.log_evidence_ + 1e-6
 
 
-def test_widths_tell_columns_of_noise():
+def test_widths_identify_irrelevant_columns():
     rng = np.random.default_rng(4)
     rows = rng.normal(size=(60, 4))
     model = PreferenceGP("ard", scale=False).fit(rows, pairs=answers(2 * rows[:, 0], 400, 0.1, rng))
@@ -146,7 +146,7 @@ def test_probabilities_of_pairs_are_calibrated():
 @pytest.mark.parametrize(
     "how", [{}, {"graph_neighbors": 3}, {"n_basis": 20, "random_state": 0}], ids=["exact", "graph", "basis"]
 )
-def test_partial_fit_arrives_where_fit_does(how):
+def test_partial_fit_gives_the_result_of_fit(how):
     rows = np.vstack([X, X[:2]])
     model = PreferenceGP(**FIXED, **how).fit(rows, pairs=PAIRS[:100])
     if "n_basis" in how:
@@ -160,7 +160,7 @@ def test_partial_fit_arrives_where_fit_does(how):
     assert model.log_evidence_ == pytest.approx(other.log_evidence_, abs=1e-8)
 
 
-def test_a_model_that_was_loaded_goes_on(tmp_path):
+def test_a_loaded_model_learns_further(tmp_path):
     model = PreferenceGP(**FIXED, graph_neighbors=2).fit(X, pairs=PAIRS[:50])
     corank.save(model, tmp_path / "model.safetensors")
     again = corank.load(tmp_path / "model.safetensors")
@@ -177,7 +177,7 @@ def test_order_and_repetition_of_answers_change_nothing():
     assert np.isfinite(often.predict(X)).all()
 
 
-def test_nearly_equal_rows_and_circles_are_welcome():
+def test_nearly_equal_rows_and_cycles_are_allowed():
     rows = np.vstack([X, X + 1e-9, X])
     circle = [[0, 1], [1, 2], [2, 0]]
     model = PreferenceGP(sigma=0.05).fit(rows, pairs=[*PAIRS, *(PAIRS + np.array([40, 80])), *circle])
@@ -238,7 +238,7 @@ def test_wrong_answers_get_one_sentence():
 
 
 @pytest.mark.parametrize("gap", [-2.0, 0.0, 0.4, 3.0])
-def test_one_answer_beside_a_prior_moves_as_far_as_a_truncated_gaussian_does(gap):
+def test_one_answer_with_a_prior_is_a_truncated_gaussian(gap):
     s0 = np.zeros(len(X))
     s0[3] = gap
     model = PreferenceGP(**FIXED).fit(X, pairs=[[3, 8]], prior=s0)
@@ -259,7 +259,7 @@ def test_one_answer_beside_a_prior_moves_as_far_as_a_truncated_gaussian_does(gap
 
 
 @pytest.mark.parametrize("k", [None, 3], ids=["no graph", "graph"])
-def test_further_answers_beside_a_prior(k):
+def test_further_answers_with_a_prior(k):
     s0 = np.random.default_rng(1).normal(size=len(X)).round(1)
     at_once = PreferenceGP(**FIXED, graph_neighbors=k).fit(X, pairs=PAIRS, prior=s0)
     in_parts = PreferenceGP(**FIXED, graph_neighbors=k).fit(X, pairs=PAIRS[:40], prior=s0)

@@ -1,4 +1,4 @@
-"""The next questions, against what answers really do to the posterior."""
+"""Values of questions, against the effect of answers on the posterior."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EVERY = np.column_stack(np.triu_indices(len(X), 1))
 NOISE = 2 * 0.2**2
 
 
-def test_entropy_is_what_one_answer_is_expected_to_take_away():
+def test_entropy_is_the_expected_decrease_by_one_answer():
     mean, var = POSTERIOR.differences(EVERY)
     total = np.zeros(len(EVERY))
     for sign in (1, -1):
@@ -40,7 +40,7 @@ def test_entropy_is_what_one_answer_is_expected_to_take_away():
     assert fall == pytest.approx(0.5 * np.log(c / (c - c**2 * tilt.curvature[0])), rel=1e-3)
 
 
-def test_bald_is_nearly_the_information_of_the_answer():
+def test_bald_approximates_the_mutual_information():
     mean, var = POSTERIOR.differences(EVERY[:200])
     x, w = np.polynomial.hermite_e.hermegauss(80)
     p = stats.norm.cdf((mean[:, None] + np.sqrt(var)[:, None] * x) / np.sqrt(NOISE))
@@ -53,7 +53,7 @@ def test_bald_is_nearly_the_information_of_the_answer():
     np.testing.assert_allclose(gains(POSTERIOR, NOISE, "bald", EVERY[:200]), entropy(p @ w) - entropy(p) @ w, atol=0.01)
 
 
-def test_uncertainty_is_how_many_deviations_from_zero():
+def test_uncertainty_is_the_standardised_difference():
     mean, var = POSTERIOR.differences(EVERY)
     np.testing.assert_allclose(gains(POSTERIOR, NOISE, "uncertainty"), -np.abs(mean) / np.sqrt(var), rtol=1e-9)
 
@@ -70,7 +70,7 @@ def test_no_pair_is_asked_twice(strategy):
     assert len(suggest_pairs(MODEL, n=3, strategy=strategy, candidates=PAIRS[:5], random_state=0)) == 0
 
 
-def test_a_batch_does_not_repeat_itself():
+def test_a_batch_has_no_redundant_pairs():
     rows = np.vstack([X, X + 1e-7])
     model = PreferenceGP(**FIXED).fit(rows, pairs=PAIRS[:5])
     batch = suggest_pairs(model, n=6) % 40
@@ -80,7 +80,7 @@ def test_a_batch_does_not_repeat_itself():
     assert len({frozenset(pair) for pair in every.tolist()}) < 6
 
 
-def test_asking_ends_when_there_is_nothing_to_gain():
+def test_no_pairs_below_the_tolerance():
     most = gains(POSTERIOR, NOISE).max()
     assert len(suggest_pairs(MODEL, n=5, tol=most + 0.01)) == 0
     assert 1 <= len(suggest_pairs(MODEL, n=500, tol=0.5 * most)) < 500
@@ -88,13 +88,13 @@ def test_asking_ends_when_there_is_nothing_to_gain():
     assert len(suggest_pairs(MODEL, X[:2], n=5)) == 1
 
 
-def test_unknown_rules_get_one_sentence():
+def test_unknown_strategies_get_one_sentence():
     with pytest.raises(InputError, match="strategy is 'entropi'; did you mean 'entropy'"):
         suggest_pairs(MODEL, strategy="entropi")
 
 
 @pytest.mark.parametrize("asked", [[0, 1, 2], "abc", [[0, 1, 2, 3]], [[0.7, 1.2]], [[0, 99]]])
-def test_what_was_asked_is_checked_like_any_pairs(asked):
+def test_asked_pairs_are_checked_like_any_pairs(asked):
     model = PreferenceGP(sigma=0.3, learn=False).fit(np.eye(5), pairs=[[0, 1]])
     with pytest.raises(InputError, match="pairs"):
         suggest_pairs(model, asked=asked)

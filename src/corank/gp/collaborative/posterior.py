@@ -178,8 +178,8 @@ class CollaborativePosterior(RatingsRanker):
             Probabilities of `levels_`; each row sums to 1.
         """
         mean, var, users = self._user_rows(X, qid, with_var=True)
-        known = self._user_posteriors
-        return known.shares(self._add_prior(mean, prior), var, known.thresholds[users], known.scales[users])
+        posteriors, scores = self._user_posteriors, self._add_prior(mean, prior)
+        return posteriors.shares(scores, var, posteriors.thresholds[users], posteriors.scales[users])
 
     def predict_level(
         self, X: Any, qid: ArrayLike | None = None, by: str = "mode", *, prior: ArrayLike | None = None
@@ -270,8 +270,8 @@ class CollaborativePosterior(RatingsRanker):
                     "same columns."
                 )
             rows = ScaledRows(rows, self.feature_scale_)[np.arange(rows.shape[0])]
-        asked = Queries.of(self.users_ if users is None else users, len(self.users_ if users is None else users))  # type: ignore[arg-type]
-        known = self._known(asked)[asked.codes]
+        queries = Queries.of(self.users_ if users is None else users, len(self.users_ if users is None else users))  # type: ignore[arg-type]
+        user_indices = self._user_indices(queries)[queries.codes]
         # c with E f(x) = mean + cᵀ(f − mean)
         k = with_levels(self.basis_.similarities(rows), gram)
         C = coefficients(with_levels(gram, gram), k.T)
@@ -279,20 +279,20 @@ class CollaborativePosterior(RatingsRanker):
         has_no_diagonal = is_precomputed(self.kernel_)
         own = np.full(len(k), np.diagonal(gram).mean()) if has_no_diagonal else self.kernel_.diag(rows)
         left = self.first_var_ * np.maximum(with_levels(own, gram) - np.sum(k.T * C, axis=0), 0.0)
-        mean, var = np.empty((len(known), len(k))), np.empty((len(known), len(k)))
-        for at, user in enumerate(known):
+        mean, var = np.empty((len(user_indices), len(k))), np.empty((len(user_indices), len(k)))
+        for at, user in enumerate(user_indices):
             f, of_items = posteriors.combined(user, C)
             mean[at] = self.first_mean_ + C.T @ (f - self.first_mean_)
             var[at] = of_items + posteriors.scales[user] * left
         return (mean, np.sqrt(var)) if return_std else mean
 
     def _user_coefs(self, ratings: Any, levels: Floats) -> tuple[Floats, Floats]:
-        W, known = np.zeros((len(levels), len(self.items_))), self._user_posteriors
+        W, posteriors = np.zeros((len(levels), len(self.items_))), self._user_posteriors
         encoded = self._encoded(ratings)
         for user in range(len(levels)):
             items, y = row_of(encoded, user)
             if len(items):
-                W[user, items] = known.likelihood.converge(known.population, items, y).alpha
+                W[user, items] = posteriors.likelihood.converge(posteriors.population, items, y).alpha
         return self.item_covariance_, W
 
     @property
@@ -318,15 +318,15 @@ class CollaborativePosterior(RatingsRanker):
     def _user_rows(self, X: Any, qid: ArrayLike | None, *, with_var: bool) -> tuple[Floats, Floats, Integers]:
         """Mean and variance of each row, and the index of its user, −1 if unknown."""
         check_is_fitted(self)
-        items, known = self._numbers(X), self._user_posteriors
-        asked = Queries.of(qid, len(items))
-        users = self._known(asked) if qid is not None else np.full(len(asked), -1)
+        items, posteriors = self._item_indices(X), self._user_posteriors
+        queries = Queries.of(qid, len(items))
+        users = self._user_indices(queries) if qid is not None else np.full(len(queries), -1)
         mean, var = np.empty(len(items)), np.zeros(len(items))
 
         def predict_part(first: int, last: int) -> None:
             for q in range(first, last):
-                rows = asked.order[asked.starts[q] : asked.starts[q + 1]]
-                mean[rows], var[rows] = known.of_items(int(users[q]), items[rows], with_var=with_var)
+                rows = queries.order[queries.starts[q] : queries.starts[q + 1]]
+                mean[rows], var[rows] = posteriors.of_items(int(users[q]), items[rows], with_var=with_var)
 
-        self._spread(predict_part, asked.starts)
-        return mean, var, users[asked.codes]
+        self._spread(predict_part, queries.starts)
+        return mean, var, users[queries.codes]

@@ -288,8 +288,8 @@ class PreferenceGP(PreferencePosterior):
         """Further answers as pairs of rows of ``fit`` and weights."""
         items = self.rows_
         if X is not None:
-            seen = self._scaled_rows(X)
-            if seen.shape[0] != len(items.of_row) or not items.are_in(seen):
+            scaled = self._scaled_rows(X)
+            if scaled.shape[0] != len(items.of_row) or not items.are_in(scaled):
                 raise InputError("X differs from the X of fit; pass the same rows, or None, or call fit with all rows.")
         elif y is not None:
             raise InputError("y was passed without X; pass the rows of fit too, or pairs of row numbers.")

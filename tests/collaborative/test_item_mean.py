@@ -37,7 +37,7 @@ def test_without_shrinking_residuals_are_those_of_least_squares():
     np.testing.assert_allclose(residuals(ratings, item_means(ratings, 0.0)).data, cells.data - fitted, atol=1e-7)
 
 
-def test_an_item_that_nobody_rated_has_mean_zero_and_equal_ratings_leave_nothing():
+def test_an_unrated_item_has_mean_zero_and_equal_ratings_have_no_residuals():
     ratings = sparse.csr_array(([3.0, 3.0, 3.0], ([0, 0, 1], [0, 2, 2])), shape=(2, 4))
     for shrink in (0.0, 2.0):
         m = item_means(ratings, shrink)

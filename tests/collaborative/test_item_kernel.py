@@ -1,4 +1,4 @@
-"""The kernel of items against a dense eigendecomposition, whichever way it was computed."""
+"""The kernel of items against a dense eigendecomposition."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_features_make_the_kernel(shape, power):
     np.testing.assert_allclose(Z @ Z.T, dense_kernel(E, 8, power), atol=1e-8)
 
 
-def test_it_is_the_same_bits_every_time_and_holds_no_direction_of_nothing():
+def test_it_is_deterministic_and_has_no_zero_directions():
     E = some_ratings(90, 70, share=0.3)
     np.testing.assert_array_equal(ItemSpectrum.of(E, 8).features(1.5), ItemSpectrum.of(E, 8).features(1.5))
     u, v = np.arange(1.0, 6.0), np.arange(1.0, 5.0)

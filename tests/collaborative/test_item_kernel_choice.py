@@ -1,4 +1,4 @@
-"""Leave-one-out without refitting against refits, and what is chosen."""
+"""Leave-one-out without refitting against refits, and the choice of alpha and power."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_leave_one_out_is_refitting(k):
         np.testing.assert_allclose(leave_one_out(K, t, alpha), expected, rtol=1e-9)
 
 
-def test_blocks_deal_each_rating_once_and_leave_out_single_ones():
+def test_blocks_contain_each_rating_once_and_no_single_ones():
     ratings = some_ratings(30, 40, share=0.55)
     m = np.arange(40.0)
     blocks = _blocks(ratings, m, np.random.default_rng(0))
@@ -42,7 +42,7 @@ def test_blocks_deal_each_rating_once_and_leave_out_single_ones():
     assert set(found) <= set(ratings.data)
 
 
-def test_the_choice_has_the_least_error_of_ratings_that_were_left_out():
+def test_the_choice_minimises_the_held_out_error():
     ratings, rng = some_ratings(60, 15), np.random.default_rng(0)
     order = np.random.default_rng(0).permutation(60)
     alpha, power, source = choose(ratings, 2.0, 10, ALPHAS, POWERS, rng)
