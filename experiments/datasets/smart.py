@@ -121,7 +121,7 @@ def entries(text: str) -> dict[int, str]:
     """
     Parse entries of a SMART file.
 
-    text: entries that begin with `.I number`, fields with `.T` (title), `.W` (words) and others, which are passed over.
+    text: entries that begin with `.I number`, fields with `.T` (title), `.W` (words) and others, which are ignored.
     Returns: number to title and words.
 
     >>> entries(".I 1\\n.T\\nOn tin\\n.A\\nSmith\\n.W\\nTin is soft.\\n.I 7\\n.W\\nWhat is lead?\\n")

@@ -8,6 +8,7 @@ import re
 import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import typer
@@ -104,3 +105,24 @@ def test_completion_is_offered_for_shells():
     words = [sys.executable, "-m", "corank", "--show-completion", "bash"]
     said = subprocess.run(words, capture_output=True, text=True, check=True, env=environment)
     assert "complete -o default -F _corank_completion corank" in said.stdout
+
+
+def test_the_guide_lists_every_command_with_its_example_and_no_other():
+    page = (Path(__file__).parents[2] / "docs/guide/command-line.md").read_text(encoding="utf-8")
+    table = page.partition("## Commands")[2].partition("##")[0]
+    assert re.findall(r"^\| \*\*(.*?)\*\*", table, flags=re.MULTILINE) == list(cli.GROUPS)
+    listed = re.findall(r"^\| `(\S+)` \|.*\| `(corank .*)` \|$", table, flags=re.MULTILINE)
+    assert dict(listed) == EXAMPLES
+    assert [name for name, _ in listed] == list(EXAMPLES)
+    fields = page.partition("| command | fields |")[2].partition("\n\n")[0]
+    named = {row.split("`")[1].split()[0] for row in fields.splitlines() if row.startswith("| `")}
+    assert named <= set(EXAMPLES)
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs"])
+def test_pages_name_only_commands_that_exist(page):
+    root = Path(__file__).parents[2] / page
+    for path in [root] if root.is_file() else sorted(root.rglob("*.md")):
+        text = path.read_text(encoding="utf-8")
+        named = set(re.findall(r"(?:^|`)corank ([a-z][a-z-]*)(?=[ `\n])", text, flags=re.MULTILINE))
+        assert named <= {*EXAMPLES, "train", "predict"}, path

@@ -1,4 +1,4 @@
-"""Bytes of a text, eight at a time: unaligned loads and the bit tricks that find and read digits in one word."""
+"""Bytes of a text, eight at a time: unaligned loads, and bit operations that find and parse digits in one word."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from corank.core.jit import jit
 intrinsic: Any = numba.extending.intrinsic  # its own annotation denies the typing context it is given
 
 PADDING = 16
-"""Readable bytes a kernel wants after the last byte of its range: words are loaded ahead of the text."""
+"""Readable bytes that a kernel needs after its range, because it loads whole words."""
 
 ONES = np.uint64(0x0101010101010101)
 HIGHS = np.uint64(0x8080808080808080)
@@ -31,10 +31,10 @@ THREE, SIXTY_THREE, SIXTY_FOUR = np.uint64(3), np.uint64(63), np.uint64(64)
 @intrinsic
 def address(typingctx, text):  # type: ignore[no-untyped-def]
     """
-    Return where the bytes of a C-contiguous array begin in memory.
+    Return the memory address of a C-contiguous array.
 
-    Reading by address keeps arrays, with their reference counts and bound fields, out of the inner loops; the
-    kernel that calls this must hold the array as an argument.
+    Reading by address keeps arrays, with their reference counts and fields, out of inner loops; the calling kernel must
+    have the array as an argument.
     """
 
     def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
@@ -110,7 +110,7 @@ def high_product(typingctx, a, b):  # type: ignore[no-untyped-def]
 
 @intrinsic
 def from_bits(typingctx, bits):  # type: ignore[no-untyped-def]
-    """Return the double whose IEEE 754 bits these are."""
+    """Return the double with these IEEE 754 bits."""
 
     def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         return builder.bitcast(arguments[0], ir.DoubleType())
@@ -129,14 +129,14 @@ def matches(w, pattern):  # type: ignore[no-untyped-def]
 def count_digits(w):  # type: ignore[no-untyped-def]
     """Number of decimal digits at the start of a word, 0 to 8."""
     t = w ^ ZEROS
-    # a byte above 9 sets its high bit; a carry reaches only bytes behind the first such one
+    # a byte above 9 sets its high bit; a carry affects only bytes after the first such one
     stops = ((t + PAST_NINE) | t) & HIGHS
     return np.int64(trailing_zeros(stops) >> THREE)
 
 
 @jit
 def read_digits(w, n):  # type: ignore[no-untyped-def]
-    """Value of the first `n` digits of a word: digits are joined to twos, fours and eight in three products."""
+    """Return the value of the first `n` digits of a word, combining digits to pairs, fours and eights."""
     if n == 0:
         return np.uint64(0)
     t = (w ^ ZEROS) << ((SIXTY_FOUR - (np.uint64(n) << THREE)) & SIXTY_THREE)

@@ -1,4 +1,4 @@
-"""Split lines of blank-separated columns, such as TREC run and qrels files."""
+"""Kernel that splits lines of blank-separated columns, as in TREC run and qrels files."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from corank.core.parsing.bytes import address, byte
 from corank.core.parsing.letor import NEWLINE, is_blank
 from corank.core.parsing.number import BAD, HARD, read_number
 
-# what split_lines returns
+# codes returned by split_lines
 DONE, FEW_COLUMNS, MANY_COLUMNS, BAD_NUMBER = range(4)
 
 
 class Fields(NamedTuple):
     """
-    Where split lines go.
+    Output arrays of `split_lines`.
 
-    `spans` (rows, kept columns, 2) takes the begin and end of each kept column; `fresh` whether a row's first
-    kept column differs from that of the row before; `numbers` the numeric column, NaN where it needs exact
-    arithmetic, and then `number_spans` says where it stands.
+    `spans` (rows, kept columns, 2): begin and end of each kept column. `fresh`: whether a row's first kept column
+    differs from that of the previous row. `numbers`: the numeric column, NaN if a number needs exact arithmetic;
+    `number_spans`: its begin and end.
     """
 
     spans: NDArray[np.int64]
@@ -33,7 +33,7 @@ class Fields(NamedTuple):
 
 @jit
 def differ(a, a_end, b, b_end):  # type: ignore[no-untyped-def]
-    """Whether the bytes a..a_end-1 and b..b_end-1 differ."""
+    """Return whether the bytes a..a_end-1 and b..b_end-1 differ."""
     if a_end - a != b_end - b:
         return True
     k = 0
@@ -47,9 +47,9 @@ def split_lines(text, end, keep, number, fields):  # type: ignore[no-untyped-def
     """
     Split the lines before byte `end` into rows of the fields.
 
-    Column c is kept as column ``keep[c]`` of the spans, or not at all where that is negative; column `number` is
-    read as a number. Returns (code, position, number of rows); blank lines are skipped, and the fields have room for
-    as many rows as there are lines.
+    Column c is kept as column ``keep[c]`` of the spans, unless that is negative; column `number` is parsed as a
+    number. Returns (code, position, number of rows). Blank lines are skipped; the fields must have as many rows as
+    there are lines.
     """
     spans, fresh, numbers, number_spans = fields
     origin = address(text)
@@ -94,7 +94,7 @@ def split_lines(text, end, keep, number, fields):  # type: ignore[no-untyped-def
 
 @jit
 def gather_lines(text, spans, lines):  # type: ignore[no-untyped-def]
-    """Copy the spans (n, 2) of a text to `lines`, a newline behind each."""
+    """Copy the spans (n, 2) of a text to `lines`, each followed by a newline."""
     k = np.uint64(0)
     one = np.uint64(1)
     for row in range(len(spans)):

@@ -1,10 +1,10 @@
 """
-Doubles to the shortest decimal text that reads back to them, as Python's `repr` writes it, many at a time.
+Print doubles as the shortest decimal text that reads back to them, like Python's `repr`.
 
 A double v = c·2^q is printed as the decimal d·10^k of fewest digits inside the interval of reals that round to v, the
 nearest to v of those [Giulietti, The Schubfach way to render doubles, 2020]. With g ≈ 10^-k·2^r in 126 bits, the ends
-of the interval and v are compared with multiples of 10^k by one product each; bits that fall off are kept as a sticky
-last bit, so that every comparison is exact.
+of the interval and v are compared with multiples of 10^k by one product each; a sticky last bit represents the dropped
+bits, so every comparison is exact.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def shortest(bits):  # type: ignore[no-untyped-def]
         if whole << np.uint64(-q) == c:
             return whole, np.int64(0)
     is_odd = c & ONE
-    # below a power of two the neighbour is half as far
+    # below a power of two the neighbour is half as distant
     is_close = fraction == 0 and exponent > 1
     k = (q * 1262611 - (524031 if is_close else 0)) >> 22
     h = np.uint64(q + ((-k * 1741647) >> 19) + 1)
@@ -86,10 +86,7 @@ def shortest(bits):  # type: ignore[no-untyped-def]
 
 def number_lines(values: NDArray[np.float64]) -> bytes:
     """
-    Write numbers as text.
-
-    values (n,): any doubles.
-    Returns: a line for each, what `repr` gives and a newline.
+    Return one line for each double: its `repr` and a newline.
 
     >>> number_lines(np.array([0.1, -2.0, 1e16]))
     b'0.1\\n-2.0\\n1e+16\\n'
@@ -124,7 +121,7 @@ def write_lines(values, out):  # type: ignore[no-untyped-def]
             digits[n] = ZERO + np.int64(d - TEN * rest)
             d = rest
             n += 1
-        # digits stand last first; zeros at the end count as powers of ten
+        # digits are stored last first; trailing zeros become powers of ten
         first = 0
         while first < n - 1 and digits[first] == ZERO:
             first += 1
@@ -136,7 +133,7 @@ def write_lines(values, out):  # type: ignore[no-untyped-def]
 
 @jit
 def _lay_out(digits, first, n, point, out, at):  # type: ignore[no-untyped-def]
-    """Write digits n-1 down to `first`, the point behind `point` of them, as `repr` does; return the next place."""
+    """Write digits n-1 down to `first`, with the point after `point` digits, like `repr`; return the next index."""
     if point > 16 or point < -3:
         out[at] = digits[n - 1]
         at += 1

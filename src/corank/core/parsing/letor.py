@@ -1,10 +1,9 @@
 """
-The loops that read LETOR text: ``label qid:Q id:value id:value ... # comment``, one row a line.
+Kernels that parse LETOR text: ``label qid:Q id:value id:value ... # comment``, one row per line.
 
-`survey` walks a range of whole lines once, eight bytes at a time, and says how much room its rows need;
-`parse_rows` then writes labels, query ids and values straight to their final places. Both want `PADDING` readable
-bytes behind the range, and positions are signed 64-bit byte offsets. Nothing here knows files or messages: a
-kernel that meets a fault returns its code and position.
+`survey` scans a range of whole lines, eight bytes at a time, and counts rows and values; `parse_rows` then writes
+labels, query ids and values to their final positions. Both need `PADDING` readable bytes after the range. Positions
+are signed 64-bit byte offsets. For a fault, a kernel returns a code and a position.
 """
 
 from __future__ import annotations
@@ -38,21 +37,20 @@ ENDS = np.uint64(sum(1 << ord(c) for c in "\t\n\r #"))
 LONGEST_ID = 10
 LONGEST_QID = 18
 
-# what parse_rows returns; the last is for what survey finds
+# codes returned by parse_rows; the last is for the result of survey
 DONE, PAUSED = 0, 1
 BAD_LABEL, BAD_QID, TEXT_QID, BAD_ID, ID_ORDER, ID_RANGE, BAD_VALUE, LARGE_VALUE, NO_ROOM, BARE_RETURN = range(2, 12)
 
-# how query ids are kept
+# representation of query ids
 NO_QID, INTEGER_QID, QID_POSITIONS = 0, 1, 2
 
 
 class Sheet(NamedTuple):
     """
-    Where the rows of a text go.
+    Output arrays of `parse_rows`.
 
-    `values` is the flat dense array (row r, feature f at r·width + f − 1) or the values of a CSR matrix, whose
-    `indices` and `indptr` are empty arrays in the dense case. `comments` takes the position behind each row's
-    ``#``, −1 where there is none.
+    `values` is the flat dense array (row r, feature f at r·width + f − 1) or the values of a CSR matrix; `indices` and
+    `indptr` are empty in the dense case. `comments` contains the position after each row's ``#``, −1 for none.
     """
 
     y: NDArray[np.float64]
@@ -64,7 +62,7 @@ class Sheet(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """How to read: features a dense row has (−1 = CSR), largest id, how qids are kept, first |value| too large."""
+    """Parser settings: columns of a dense result (−1 = CSR), largest id, representation of qids, bound on |value|."""
 
     width: int
     last_id: int
@@ -74,19 +72,19 @@ class Rules(NamedTuple):
 
 @jit
 def is_blank(c):  # type: ignore[no-untyped-def]
-    """Whether a byte only separates: space, tab, or the carriage return before a newline."""
+    """Return whether a byte is a separator: space, tab, or the carriage return before a newline."""
     return c in (SPACE, TAB, RETURN)
 
 
 @jit
 def is_end(c):  # type: ignore[no-untyped-def]
-    """Whether a token ends before this byte."""
+    """Return whether a token ends before this byte."""
     return c <= HASH and (ENDS >> np.uint64(c)) & ONE != 0
 
 
 @jit
 def next_line(i):  # type: ignore[no-untyped-def]
-    """Position behind the next newline."""
+    """Return the position after the next newline."""
     while True:
         found = matches(word(i), NEWLINES)
         if found:
@@ -96,7 +94,7 @@ def next_line(i):  # type: ignore[no-untyped-def]
 
 @jit
 def skip_comment(i):  # type: ignore[no-untyped-def]
-    """Position behind the next newline, and that of a return before it which no newline or return follows, or 0."""
+    """Return the position after the next newline, and that of a carriage return alone before it, or 0."""
     bare = np.int64(0)
     while True:
         w, ahead = word(i), word(i + 1)
@@ -114,10 +112,11 @@ def skip_comment(i):  # type: ignore[no-untyped-def]
 @jit
 def survey(text, begin, end):  # type: ignore[no-untyped-def]
     """
-    Count, in lines begin..end-1, rows, colons outside comments, and such colons behind the first of their row.
+    Count, in lines begin..end-1, rows, colons outside comments, and those colons that are not the first of their row.
 
-    A well-formed row has one value a colon, but for that of its query id. Also returns the largest id before a
-    row's last colon, and where a comment has a bare carriage return, which would hide the rows behind it, or -1.
+    A well-formed row has one value per colon, except for that of its query id. Also returns the largest id before a
+    row's last colon, and the position of a carriage return alone in a comment, which would hide the rows after it, or
+    -1.
     """
     rows, colons, later_colons, largest, bare_return = 0, 0, 0, 0, np.int64(-1)
     origin = address(text)
@@ -161,7 +160,7 @@ def survey(text, begin, end):  # type: ignore[no-untyped-def]
 
 @jit
 def read_id(i):  # type: ignore[no-untyped-def]
-    """Feature id at `i` and the position behind it; position `i` again when there are no digits or too many."""
+    """Return the feature id at `i` and the position after it; position `i` if there are no digits or too many."""
     w = word(i)
     n = count_digits(w)
     feature = np.int64(read_digits(w, n))
@@ -178,7 +177,7 @@ def read_id(i):  # type: ignore[no-untyped-def]
 
 @jit
 def read_qid(i):  # type: ignore[no-untyped-def]
-    """Integer query id at `i` and the position behind it; position `i` again when it is not an integer."""
+    """Return the integer query id at `i` and the position after it; position `i` if it is not an integer."""
     begin = i
     negative = byte(i) == MINUS
     i += negative
@@ -201,9 +200,9 @@ def parse_rows(text, begin, end, shift, row, at, sheet, rules, hard):  # type: i
     """
     Parse lines begin..end-1 into rows `row`, `row` + 1, ... of the sheet, CSR values from `at` on.
 
-    Positions are stored and returned plus `shift`. A number that needs exact arithmetic is listed in
-    `hard` as (begin, end, place), the place of a label as −1 − row; when the list is full the kernel returns
-    PAUSED at the start of a line. Returns (code, position, row, at, hard numbers, largest id).
+    `shift` is added to stored and returned positions. A number that needs exact arithmetic is listed in `hard` as
+    (begin, end, index), the index of a label as −1 − row; when the list is full, the kernel returns PAUSED at the
+    start of a line. Returns (code, position, row, at, hard numbers, largest id).
     """
     y, qid, comments, values, indices, indptr = sheet
     width, last_id, qids, too_large = rules

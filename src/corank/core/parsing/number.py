@@ -4,7 +4,7 @@ Decimal text to the nearest double, in three steps of rising cost.
 A decimal is ±m·10^q with an integer m of at most 19 digits. (1) m ≤ 2^53 and |q| ≤ 22: both m and 10^|q| are
 doubles, so one multiplication or division rounds correctly [Clinger, PLDI 1990]. (2) Otherwise m times a 128-bit
 approximation of 5^q decides the nearest double except near a tie [Lemire, Software: Practice and Experience 51,
-2021]. (3) What is left (more than 19 digits, subnormal or undecided) is called *hard*: the caller reads it again
+2021]. (3) The rest (more than 19 digits, subnormal or undecided) is called *hard*: the caller parses it again
 with exact arithmetic.
 """
 

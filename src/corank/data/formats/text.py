@@ -82,25 +82,25 @@ class TextFile:
         count = (self.size if end is None else end) - begin
         found = np.empty(count + padding, dtype=np.uint8)
         found[count:] = NEWLINE
-        room, done = found.data[:count], 0
+        buffer, done = found.data[:count], 0
         with _naming_file(str(self)):
-            while done < count and (n := self._read_at(self._begin + begin + done, room[done:])):
+            while done < count and (n := self._read_at(self._begin + begin + done, buffer[done:])):
                 done += n
             stamp = None if self._stamp is None else _stamp(self._file.fileno())
         if done < count or stamp != self._stamp:
             raise _overwritten(str(self))
         return found
 
-    def _read_at(self, offset: int, room: memoryview) -> int:
+    def _read_at(self, offset: int, buffer: memoryview) -> int:
         if isinstance(self._file, io.BytesIO):
-            part = self._file.getbuffer()[offset : offset + len(room)]
-            room[: len(part)] = part
+            part = self._file.getbuffer()[offset : offset + len(buffer)]
+            buffer[: len(part)] = part
             return len(part)
         if hasattr(os, "preadv"):  # forked processes share the file offset, which must not move
-            return os.preadv(self._file.fileno(), [room], offset)
+            return os.preadv(self._file.fileno(), [buffer], offset)
         with self._lock:
             self._file.seek(offset)
-            return self._file.readinto(room) or 0
+            return self._file.readinto(buffer) or 0
 
     def line_end(self, position: int) -> int:
         """Return the offset after the line that contains the byte at `position`."""
