@@ -124,5 +124,7 @@ def test_pages_name_only_commands_that_exist(page):
     root = Path(__file__).parents[2] / page
     for path in [root] if root.is_file() else sorted(root.rglob("*.md")):
         text = path.read_text(encoding="utf-8")
-        named = set(re.findall(r"(?:^|`)corank ([a-z][a-z-]*)(?=[ `\n])", text, flags=re.MULTILINE))
+        blocks = "\n".join(re.findall(r"^```\w*\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL))
+        named = {*re.findall(r"`corank ([a-z][a-z-]*)[ `]", text)}
+        named |= {*re.findall(r"(?:^|[|;] *)corank ([a-z][a-z-]*)", blocks, flags=re.MULTILINE)}
         assert named <= {*EXAMPLES, "train", "predict"}, path
