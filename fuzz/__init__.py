@@ -1,1 +1,1 @@
-"""Hostile files against corank's readers: one fuzzer a format, each with a slow reference; `python -m fuzz --help`."""
+"""Fuzzers of corank's file readers, one per format, each with a slow reference; see `python -m fuzz --help`."""

@@ -1,4 +1,4 @@
-"""Packed text: gzip, xz and zstandard made in odd but right ways, then damaged; read against strict unpackers."""
+"""Compressed text: unusual but valid gzip, xz and zstandard files, damaged, compared with strict decompressors."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from corank.data.formats import compressed
 from corank.data.formats import text as texts
 from corank.data.letor import pieces
 from corank.data.letor.reader import read_letor
-from fuzz.dice import mutate
 from fuzz.format import Format, Unclear, tune
 from fuzz.letor import Letor, Way, check_text, make_text
+from fuzz.mutations import mutate
 
 WAYS = (
     Way(piece=1 << 20, held=1 << 20, chunk=1 << 20),
@@ -25,7 +25,7 @@ WAYS = (
     Way(layout="csr", route="cut"),
 )
 MEMORY, LONGEST = 1 << 28, 1 << 20
-"""Bytes that an unpacker may take, and that a text may have; what wants more is read without a reference."""
+"""Memory limit of a decompressor, and size limit of a text; larger inputs have no reference."""
 
 
 class Container(Format):
@@ -36,11 +36,11 @@ class Container(Format):
 
     sample = zstandard.ZstdCompressor().compress(Letor.sample)
 
-    def generate(self, dice: Random) -> bytes:
-        pack = dice.choice((_gzip, _xz, _zstandard))
-        parts = [pack(part, dice) for part in _cut(make_text(dice), dice)]
+    def generate(self, rng: Random) -> bytes:
+        pack = rng.choice((_gzip, _xz, _zstandard))
+        parts = [pack(part, rng) for part in _cut(make_text(rng), rng)]
         content = b"".join(parts)
-        return content if dice.random() < 0.4 else _damaged(content, dice)
+        return content if rng.random() < 0.4 else _damaged(content, rng)
 
     def check(self, content: bytes, way: int, folder: Path) -> bool:
         try:
@@ -57,7 +57,7 @@ class Container(Format):
 
 
 def unpack(content: bytes) -> bytes | None:
-    """The text of a file, packed or not; None where it is damaged, cut short or followed by something else."""
+    """Return the text of a file, compressed or not; None if it is damaged, truncated or followed by other bytes."""
     unpackers = {b"\x1f\x8b": _gunzip, b"\xfd7zXZ\x00": _unxz, b"\x28\xb5\x2f\xfd": _unzstd}
     for magic, one in unpackers.items():
         if content.startswith(magic):
@@ -68,58 +68,58 @@ def unpack(content: bytes) -> bytes | None:
     return content
 
 
-def _cut(text: bytes, dice: Random) -> list[bytes]:
-    if dice.random() < 0.6:
+def _cut(text: bytes, rng: Random) -> list[bytes]:
+    if rng.random() < 0.6:
         return [text]
-    at = dice.randrange(len(text) + 1)
+    at = rng.randrange(len(text) + 1)
     return [text[:at], text[at:]]
 
 
-def _gzip(text: bytes, dice: Random) -> bytes:
-    packer = zlib.compressobj(dice.randrange(10), zlib.DEFLATED, -15)
+def _gzip(text: bytes, rng: Random) -> bytes:
+    packer = zlib.compressobj(rng.randrange(10), zlib.DEFLATED, -15)
     flags, extra = 0, b""
-    if dice.random() < 0.2:
+    if rng.random() < 0.2:
         flags, extra = flags | 4, struct.pack("<H", 3) + b"abc"
-    if dice.random() < 0.2:
+    if rng.random() < 0.2:
         flags, extra = flags | 8, extra + b"name\xe9\0"
-    if dice.random() < 0.2:
+    if rng.random() < 0.2:
         flags, extra = flags | 16, extra + b"remark\0"
-    head = struct.pack("<BBBBIBB", 0x1F, 0x8B, 8, flags, dice.randrange(1 << 32), 0, 255) + extra
+    head = struct.pack("<BBBBIBB", 0x1F, 0x8B, 8, flags, rng.randrange(1 << 32), 0, 255) + extra
     body = packer.compress(text) + packer.flush()
-    padding = b"\0" * dice.choice((0, 0, 0, 1, 7))
+    padding = b"\0" * rng.choice((0, 0, 0, 1, 7))
     return head + body + struct.pack("<II", zlib.crc32(text), len(text)) + padding
 
 
-def _xz(text: bytes, dice: Random) -> bytes:
-    check = dice.choice((lzma.CHECK_NONE, lzma.CHECK_CRC32, lzma.CHECK_CRC64, lzma.CHECK_SHA256))
-    filters = [{"id": lzma.FILTER_LZMA2, "preset": dice.randrange(3), "dict_size": 1 << dice.randrange(12, 21)}]
-    if dice.random() < 0.2:
-        filters.insert(0, {"id": lzma.FILTER_DELTA, "dist": dice.randrange(1, 5)})
-    return lzma.compress(text, lzma.FORMAT_XZ, check, filters=filters) + b"\0" * dice.choice((0, 0, 0, 4, 8))
+def _xz(text: bytes, rng: Random) -> bytes:
+    check = rng.choice((lzma.CHECK_NONE, lzma.CHECK_CRC32, lzma.CHECK_CRC64, lzma.CHECK_SHA256))
+    filters = [{"id": lzma.FILTER_LZMA2, "preset": rng.randrange(3), "dict_size": 1 << rng.randrange(12, 21)}]
+    if rng.random() < 0.2:
+        filters.insert(0, {"id": lzma.FILTER_DELTA, "dist": rng.randrange(1, 5)})
+    return lzma.compress(text, lzma.FORMAT_XZ, check, filters=filters) + b"\0" * rng.choice((0, 0, 0, 4, 8))
 
 
-def _zstandard(text: bytes, dice: Random) -> bytes:
+def _zstandard(text: bytes, rng: Random) -> bytes:
     packer = zstandard.ZstdCompressor(
-        level=dice.choice((-3, 1, 3, 9)), write_checksum=dice.random() < 0.5, write_content_size=dice.random() < 0.5
+        level=rng.choice((-3, 1, 3, 9)), write_checksum=rng.random() < 0.5, write_content_size=rng.random() < 0.5
     )
     frame = packer.compress(text)
-    note = struct.pack("<II", 0x184D2A50 + dice.randrange(16), 3) + b"abc"
-    return frame + (note if dice.random() < 0.15 else b"")
+    note = struct.pack("<II", 0x184D2A50 + rng.randrange(16), 3) + b"abc"
+    return frame + (note if rng.random() < 0.15 else b"")
 
 
-def _damaged(content: bytes, dice: Random) -> bytes:
-    if dice.random() < 0.3:  # the first bytes say how much memory it takes
-        head = dice.randrange(4, 24)
+def _damaged(content: bytes, rng: Random) -> bytes:
+    if rng.random() < 0.3:  # the first bytes say how much memory it takes
+        head = rng.randrange(4, 24)
         return (
-            content[:4] + mutate(content[4:head], dice, [b"\0", b"\xff", b"\x7f", b"\xff\xff\xff\x7f"]) + content[head:]
+            content[:4] + mutate(content[4:head], rng, [b"\0", b"\xff", b"\x7f", b"\xff\xff\xff\x7f"]) + content[head:]
         )
     return mutate(
-        content, dice, [b"\0", b"\0\0\0\0", b"\xff", b"abc", b"\x1f\x8b\x08", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd"]
+        content, rng, [b"\0", b"\0\0\0\0", b"\xff", b"abc", b"\x1f\x8b\x08", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd"]
     )
 
 
 def _gunzip(content: bytes) -> bytes:
-    """Member after member, as RFC 1952 has it; zeros may follow."""
+    """Decompress all members (RFC 1952); trailing zeros are allowed."""
     text = b""
     while content:
         if content[:3] != b"\x1f\x8b\x08":
@@ -145,7 +145,7 @@ def _gunzip(content: bytes) -> bytes:
 
 
 def _unxz(content: bytes) -> bytes:
-    """Stream after stream; zeros may follow each."""
+    """Decompress all streams; zeros may follow each."""
     text = b""
     while content:
         unpacker = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MEMORY)
@@ -165,7 +165,7 @@ def _unxz(content: bytes) -> bytes:
 
 
 def _unzstd(content: bytes) -> bytes:
-    """Frame after frame; those that carry notes are skipped."""
+    """Decompress all frames; skippable frames are ignored."""
     text = b""
     while content:
         (magic,) = struct.unpack("<I", content[:4])

@@ -1,4 +1,4 @@
-"""CSV and TSV: tables of text, whole or damaged, read against plain splitting where nothing is quoted or odd."""
+"""CSV and TSV: valid or damaged tables, compared with plain splitting if they have no quotes or odd bytes."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from random import Random
 from typing import Any
 
 from corank.data.formats.frames import read_csv
-from fuzz.dice import HARD_NUMBERS, ODD_BYTES, mutate, number
 from fuzz.format import Format, Unclear
 from fuzz.frames import Column, Table, check_table, table_of
+from fuzz.mutations import HARD_NUMBERS, ODD_BYTES, mutate, number
 
 WORDS = [*ODD_BYTES, *(word.encode() for word in HARD_NUMBERS), b"NA", b'""', b'","', b"label", b"label,"]
 
@@ -25,9 +25,9 @@ class Csv(Format):
         """Import pyarrow, as for Parquet."""
         import pyarrow.csv  # noqa: F401
 
-    def generate(self, dice: Random) -> bytes:
-        text = _csv(dice)
-        return text if dice.random() < 0.5 else mutate(text, dice, WORDS, lambda: _csv(dice))
+    def generate(self, rng: Random) -> bytes:
+        text = _csv(rng)
+        return text if rng.random() < 0.5 else mutate(text, rng, WORDS, lambda: _csv(rng))
 
     def check(self, content: bytes, way: int, folder: Path) -> bool:
         path = folder / "in.csv"
@@ -36,39 +36,39 @@ class Csv(Format):
         return check_table(lambda: read_csv(path), lambda: _read_csv(content))
 
 
-def _csv(dice: Random) -> bytes:
-    mark = dice.choice((b",", b",", b"\t", b";"))
-    names = [b"label", *dice.sample([b"qid", b"docid", b"f1", b"f2", b"f 3"], dice.randrange(1, 5))]
-    if dice.random() < 0.1:
-        names.append(dice.choice((b"label", b"f1", b"", b"\xff", b'"f,4"')))
-    if dice.random() < 0.3:
-        dice.shuffle(names)
+def _csv(rng: Random) -> bytes:
+    mark = rng.choice((b",", b",", b"\t", b";"))
+    names = [b"label", *rng.sample([b"qid", b"docid", b"f1", b"f2", b"f 3"], rng.randrange(1, 5))]
+    if rng.random() < 0.1:
+        names.append(rng.choice((b"label", b"f1", b"", b"\xff", b'"f,4"')))
+    if rng.random() < 0.3:
+        rng.shuffle(names)
     lines = [mark.join(names)]
-    fine = dice.random() < 0.6
-    for _ in range(dice.choice((0, 1, 2, 3, 6))):
-        cells = [_cell(dice, name, fine) for name in names]
-        lines.append(mark.join(cells if fine or dice.random() < 0.95 else cells[1:]))
-    end = dice.choice((b"\n", b"\n", b"\r\n"))
-    return end.join(lines) + dice.choice((end, b"", end * 2))
+    fine = rng.random() < 0.6
+    for _ in range(rng.choice((0, 1, 2, 3, 6))):
+        cells = [_cell(rng, name, fine) for name in names]
+        lines.append(mark.join(cells if fine or rng.random() < 0.95 else cells[1:]))
+    end = rng.choice((b"\n", b"\n", b"\r\n"))
+    return end.join(lines) + rng.choice((end, b"", end * 2))
 
 
-def _cell(dice: Random, name: bytes, fine: bool) -> bytes:
+def _cell(rng: Random, name: bytes, fine: bool) -> bytes:
     if name in (b"qid", b"docid"):
         words = (b"a", b"7", b"-3", b"12", b"x y", b"9223372036854775807")
-        return dice.choice(words if fine else (*words, b"", b"007", b"\xff", b'"q,1"', b"NA", b"1.0", b"9" * 30, b"\0"))
-    if name == b"label" and dice.random() < 0.1:
+        return rng.choice(words if fine else (*words, b"", b"007", b"\xff", b'"q,1"', b"NA", b"1.0", b"9" * 30, b"\0"))
+    if name == b"label" and rng.random() < 0.1:
         return b""
     return (
-        b"%d" % dice.randrange(9)
-        if fine and dice.random() < 0.5
-        else repr(dice.gauss(0, 1)).encode()
+        b"%d" % rng.randrange(9)
+        if fine and rng.random() < 0.5
+        else repr(rng.gauss(0, 1)).encode()
         if fine
-        else number(dice).encode()
+        else number(rng).encode()
     )
 
 
 def _read_csv(content: bytes) -> Table | None:
-    """A table without quotes and odd bytes, by splitting; unclear otherwise."""
+    """Split a table without quotes and odd bytes; otherwise the result is unclear."""
     if re.search(rb'["\x00-\x08\x0b-\x0c\x0e-\x1f\x7f-\xff]|\r(?!\n)', content):
         raise Unclear
     lines = [line.removesuffix("\r") for line in content.decode().split("\n")]

@@ -1,4 +1,4 @@
-"""Format: what a fuzzer brings, and the rules that every input is judged by."""
+"""Format: the interface of a fuzzer, and the rules that every input must obey."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ import corank
 from corank.errors import InputError
 
 PACKAGE = f"{Path(corank.__file__).parent}/"
-"""The folder of the package, wherever the project lies."""
+"""Folder of the package."""
 
 
 class Wrong(Exception):
     """
     An answer that differs from the reference.
 
-    kind: what differs, in the same words for the same fault.
-    detail: what came and what was wanted.
+    kind: what differs; the same text for the same fault.
+    detail: what was found and what was expected.
     """
 
     def __init__(self, kind: str, detail: object = "") -> None:
@@ -35,7 +35,7 @@ class Wrong(Exception):
 
 
 class Unclear(Exception):
-    """The description of the format leaves open what becomes of an input; only the rules for all inputs hold."""
+    """The format does not define the result of an input; only the general rules apply."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ class Failure:
     """
     A rule that was broken.
 
-    kind: what happened and where; failures of one kind are taken for one fault.
-    detail: the message or the stack.
+    kind: what happened and where; failures of one kind count as one fault.
+    detail: the message or the stack trace.
     """
 
     kind: str
@@ -55,13 +55,13 @@ class Format(ABC):
     """
     Inputs of one kind of file, and what must hold for each.
 
-    name: how it is called on the command line, and its folder in the corpus.
-    suffix: how files of its corpus end.
-    share: its part of the time, beside the others'.
-    ways: number of settings that a reader is tried in; every input of the corpus is tried in all of them.
-    quick: how many of them, the first, are tried with most inputs of a round; all of them by default.
-    is_text: whether a part of an input is an input too, so that a failing one can be cut down.
-    sample: an ordinary input, which is accepted; loads and compiles what every input needs.
+    name: name on the command line, and folder of the corpus.
+    suffix: suffix of the files of its corpus.
+    share: its share of the time, relative to the other formats.
+    ways: number of settings of the reader; every input of the corpus is tried with all of them.
+    quick: number of settings (the first ones) tried with most inputs of a round; all by default.
+    is_text: whether a part of an input is also an input, so that failing inputs can be shortened.
+    sample: a valid input, read first to import and compile everything.
     """
 
     name: str
@@ -73,14 +73,14 @@ class Format(ABC):
     sample: bytes = b""
 
     def prepare(self) -> None:
-        """Get ready, once, before workers are forked."""
+        """Prepare once, before workers are forked."""
         with tempfile.TemporaryDirectory() as folder:
             for way in range(self.ways):
                 judge(self, self.sample, way, Path(folder))
 
     @abstractmethod
-    def generate(self, dice: Random) -> bytes:
-        """Make an input from dice alone."""
+    def generate(self, rng: Random) -> bytes:
+        """Generate an input."""
 
     @abstractmethod
     def check(self, content: bytes, way: int, folder: Path) -> bool:
@@ -95,7 +95,7 @@ class Format(ABC):
 
 
 def tune(module: ModuleType, **constants: int) -> None:
-    """Set constants of a module of corank, which must have them: sizes that only large files reach."""
+    """Set constants of a module of corank, such as sizes that only large files reach."""
     for name, value in constants.items():
         if not hasattr(module, name):
             raise AttributeError(f"{module.__name__} has no {name} any more; tune what took its place")
@@ -106,7 +106,7 @@ def judge(form: Format, content: bytes, way: int, folder: Path) -> bool | Failur
     """
     Say whether an input was accepted, or which rule it broke: no foreign exception, no warning, nothing left behind.
 
-    folder: empty but for what earlier inputs of the same format put there.
+    folder: contains only files of earlier inputs of the same format.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -129,7 +129,7 @@ def judge(form: Format, content: bytes, way: int, folder: Path) -> bool | Failur
 
 
 def _place(error: BaseException) -> str:
-    """Where corank was when it raised, without line numbers: they change with every mend."""
+    """Return the function of corank that raised, without the line number, which changes with every fix."""
     frames = traceback.extract_tb(error.__traceback__)
     ours = [frame for frame in frames if frame.filename.startswith(PACKAGE)]
     if not ours:

@@ -1,4 +1,4 @@
-"""Parquet of every type of column, whole or damaged, read against the values it was made of."""
+"""Parquet files with all types of columns, valid or damaged, compared with the values they were made from."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ import numpy as np
 
 from corank.data.formats.frames import read_parquet
 from corank.errors import InputError
-from fuzz.dice import EDGE_INTEGERS, mutate
 from fuzz.format import Format, Unclear, Wrong
+from fuzz.mutations import EDGE_INTEGERS, mutate
 
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 FLOATS = {"float16": "<e", "float32": "<f", "float64": "<d"}
@@ -29,7 +29,7 @@ VARINTS = [
     b"\x00", b"\x01", b"\x7f", b"\xff\x01", b"\xff\xff\xff\xff\x0f", b"\xfe\xff\xff\xff\xff\x7f", b"\x15", b"\x16",
     b"\x80\x80\x80\x80\x80\x80\x80\x01", b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",
 ]  # fmt: skip
-"""Pieces of the compact Thrift that Parquet describes itself in."""
+"""Fragments of the compact Thrift encoding of Parquet metadata."""
 
 Column = tuple[str, str, list[Any]]
 """Name, type and values."""
@@ -37,7 +37,7 @@ Column = tuple[str, str, list[Any]]
 
 @dataclass(frozen=True)
 class Table:
-    """What a reader must find."""
+    """The expected result of a reader."""
 
     X: list[list[float]]
     y: list[float]
@@ -46,20 +46,20 @@ class Table:
 
 
 class Parquet(Format):
-    """An input is a plan in JSON, of columns and how they are written, or the bytes of a file."""
+    """An input is a JSON plan of columns and how to write them, or the bytes of a file."""
 
     name = "parquet"
     suffix = ".parquet"
     share = 2.0
 
     def prepare(self) -> None:
-        """Import pyarrow, but read nothing: its threads must not be there before a fork."""
+        """Import pyarrow without reading a file: its threads must not exist before a fork."""
         import pyarrow.parquet  # noqa: F401
 
-    def generate(self, dice: Random) -> bytes:
-        plan = _plan(dice)
-        written = _written(plan) if dice.random() < 0.5 else None
-        return json.dumps(plan).encode() if written is None else _damaged(written, dice)
+    def generate(self, rng: Random) -> bytes:
+        plan = _plan(rng)
+        written = _written(plan) if rng.random() < 0.5 else None
+        return json.dumps(plan).encode() if written is None else _damaged(written, rng)
 
     def check(self, content: bytes, way: int, folder: Path) -> bool:
         path = folder / "in.parquet"
@@ -78,7 +78,7 @@ def check_table(read: Callable[[], Any], expect: Callable[[], Table | None]) -> 
     """
     Read a table and compare it.
 
-    expect: what must be found, or None where the table must be refused.
+    expect: the expected result, or None if the table must be rejected.
     Returns: whether it was accepted.
     """
     is_clear, wanted = True, None
@@ -99,7 +99,7 @@ def check_table(read: Callable[[], Any], expect: Callable[[], Table | None]) -> 
     if wanted is None:
         raise Wrong("accepted", "expected a refusal")
     for name, part in zip(("X", "y", "qid", "docids"), lists, strict=True):
-        # repr tells -0.0 from 0.0 and 1 from 1.0, and takes NaN for NaN
+        # repr distinguishes -0.0 from 0.0 and 1 from 1.0, and is equal for NaN
         if repr(part) != repr(getattr(wanted, name)):
             raise Wrong(name, f"{part} for {getattr(wanted, name)}")
     return True
@@ -109,57 +109,57 @@ def _unclear() -> Table | None:
     raise Unclear
 
 
-def _plan(dice: Random) -> dict[str, Any]:
-    n = dice.choice((0, 1, 2, 3, 5, 9)) if dice.random() < 0.9 else 40
-    fine = dice.random() < 0.6
-    columns = [("label", dice.choice((*INTEGERS, *FLOATS)), dice.random() < 0.3)]
-    if dice.random() < 0.7:
+def _plan(rng: Random) -> dict[str, Any]:
+    n = rng.choice((0, 1, 2, 3, 5, 9)) if rng.random() < 0.9 else 40
+    fine = rng.random() < 0.6
+    columns = [("label", rng.choice((*INTEGERS, *FLOATS)), rng.random() < 0.3)]
+    if rng.random() < 0.7:
         columns.append(
-            ("qid", dice.choice((*INTEGERS, *TEXTS) if fine else (*INTEGERS, *TEXTS, *FLOATS, *OTHERS)), False)
+            ("qid", rng.choice((*INTEGERS, *TEXTS) if fine else (*INTEGERS, *TEXTS, *FLOATS, *OTHERS)), False)
         )
-    if dice.random() < 0.5:
-        columns.append(("docid", dice.choice(TEXTS if fine else (*INTEGERS, *TEXTS, *OTHERS)), False))
-    for k in range(dice.choice((1, 1, 2, 3))):
+    if rng.random() < 0.5:
+        columns.append(("docid", rng.choice(TEXTS if fine else (*INTEGERS, *TEXTS, *OTHERS)), False))
+    for k in range(rng.choice((1, 1, 2, 3))):
         kinds = ("float32", "float32", "float64", *INTEGERS, "bool_") if fine else (*FLOATS, *TEXTS, *OTHERS, "bool_")
-        columns.append((f"f{k}", dice.choice(kinds), False))
+        columns.append((f"f{k}", rng.choice(kinds), False))
     if not fine:
-        for _ in range(dice.randrange(3)):
-            at = dice.randrange(len(columns))
+        for _ in range(rng.randrange(3)):
+            at = rng.randrange(len(columns))
             name, kind, _ = columns[at]
-            columns[at] = (dice.choice((name, name, "label", "qid", "x", "", "é", "a\0")), kind, dice.random() < 0.5)
-    dice.shuffle(columns)
+            columns[at] = (rng.choice((name, name, "label", "qid", "x", "", "é", "a\0")), kind, rng.random() < 0.5)
+    rng.shuffle(columns)
     return {
-        "columns": [[name, kind, [_value(dice, kind, fine, null) for _ in range(n)]] for name, kind, null in columns],
+        "columns": [[name, kind, [_value(rng, kind, fine, null) for _ in range(n)]] for name, kind, null in columns],
         "options": {
-            "compression": dice.choice(("none", "snappy", "gzip", "zstd")),
-            "row_group_size": dice.choice((1, 2, 1000)),
-            "data_page_version": dice.choice(("1.0", "2.0")),
-            "use_dictionary": dice.random() < 0.5,
+            "compression": rng.choice(("none", "snappy", "gzip", "zstd")),
+            "row_group_size": rng.choice((1, 2, 1000)),
+            "data_page_version": rng.choice(("1.0", "2.0")),
+            "use_dictionary": rng.random() < 0.5,
         },
     }
 
 
-def _value(dice: Random, kind: str, fine: bool, null: bool) -> Any:
-    if null and dice.random() < 0.3:
+def _value(rng: Random, kind: str, fine: bool, null: bool) -> Any:
+    if null and rng.random() < 0.3:
         return None
     if kind in INTEGERS:
         bits = int(kind.lstrip("uint"))
         low, high = (0, 2**bits - 1) if kind.startswith("u") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
-        return min(max(dice.choice([*EDGE_INTEGERS, dice.randrange(4)]), low), high)
+        return min(max(rng.choice([*EDGE_INTEGERS, rng.randrange(4)]), low), high)
     if kind in FLOATS:
-        if not fine and dice.random() < 0.1:
-            return dice.choice((math.nan, math.inf, -math.inf))
-        value = dice.choice((0.0, -0.0, 1.0, dice.random(), dice.gauss(0, 1000), 5e-8))
+        if not fine and rng.random() < 0.1:
+            return rng.choice((math.nan, math.inf, -math.inf))
+        value = rng.choice((0.0, -0.0, 1.0, rng.random(), rng.gauss(0, 1000), 5e-8))
         return struct.unpack(FLOATS[kind], struct.pack(FLOATS[kind], value))[0]
     if kind == "bool_":
-        return dice.random() < 0.5
+        return rng.random() < 0.5
     if kind == "decimal":
-        return f"{dice.randrange(-(10**6), 10**6)}.{dice.randrange(100):02d}"
-    return dice.choice(WORDS)
+        return f"{rng.randrange(-(10**6), 10**6)}.{rng.randrange(100):02d}"
+    return rng.choice(WORDS)
 
 
 def _written(plan: dict[str, Any]) -> bytes | None:
-    """The Parquet file of a plan; None where pyarrow cannot write it."""
+    """Return the Parquet file of a plan; None if pyarrow cannot write it."""
     import pyarrow as arrow
     from pyarrow import parquet
 
@@ -200,20 +200,20 @@ def _array(arrow: Any, kind: str, values: list[Any]) -> Any:
     return arrow.array(values, getattr(arrow, kind)())
 
 
-def _damaged(written: bytes, dice: Random) -> bytes:
-    """Change the pages, or the description at the end with its length made right."""
+def _damaged(written: bytes, rng: Random) -> bytes:
+    """Change the pages, or the footer with a corrected length."""
     (length,) = struct.unpack("<I", written[-8:-4])
     pages, footer = written[: -8 - length], written[-8 - length : -8]
-    if dice.random() < 0.5:
-        pages = mutate(pages, dice, VARINTS)
+    if rng.random() < 0.5:
+        pages = mutate(pages, rng, VARINTS)
     else:
-        footer = mutate(footer, dice, VARINTS)
+        footer = mutate(footer, rng, VARINTS)
     whole = pages + footer + struct.pack("<I", len(footer)) + b"PAR1"
-    return whole if dice.random() < 0.95 else mutate(whole, dice, VARINTS)
+    return whole if rng.random() < 0.95 else mutate(whole, rng, VARINTS)
 
 
 def table_of(columns: list[Column]) -> Table | None:
-    """What must be read from a table of these columns."""
+    """Return the expected result of reading these columns."""
     names = [name for name, _, _ in columns]
     if len(set(names)) < len(names) or "label" not in names:
         return None
@@ -237,7 +237,7 @@ def table_of(columns: list[Column]) -> Table | None:
 
 
 def _numbers(kind: str, values: list[Any]) -> list[float | None] | None:
-    """Values as float64 holds them; None where the column is no number."""
+    """Return values as float64; None if the column is not numeric."""
     if kind == "decimal":
         raise Unclear
     if kind in INTEGERS or kind in FLOATS or kind == "bool_":

@@ -1,4 +1,4 @@
-"""LETOR text: rows drawn from its grammar and damaged, read in every setting of `read_letor` against plain Python."""
+"""LETOR text: rows from its grammar, damaged, read with all settings of `read_letor`, compared with plain Python."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from corank.data.letor.writer import write_letor
 from corank.data.problem.collection import Collection
 from corank.data.store.store import open_store, store_letor
 from corank.errors import InputError
-from fuzz.dice import EDGE_INTEGERS, HARD_NUMBERS, ODD_BYTES, mutate, number
 from fuzz.format import Format, Wrong, tune
+from fuzz.mutations import EDGE_INTEGERS, HARD_NUMBERS, ODD_BYTES, mutate, number
 from fuzz.reference import LARGEST_ID, LARGEST_SINGLE, Row, letor_docid, letor_qids, read_number
 from fuzz.reference import read_letor as read_slowly
 
 LARGE = 1 << 26
-"""Bytes of a dense table from which on it may be refused for its size alone, and is not compared."""
+"""Size of a dense table above which it may be rejected; it is then not compared."""
 
 WORDS = [*ODD_BYTES, *(word.encode() for word in HARD_NUMBERS), *(b" %d:" % k for k in EDGE_INTEGERS)]
 
@@ -36,9 +36,9 @@ class Way:
     """
     A setting of the reader.
 
-    piece, hard, held, chunk: bytes of a thread's piece, numbers it keeps for exact arithmetic, bytes of a text from
-        which on it is left in its file, and bytes that are read or unpacked at once.
-    route: whether the text is one file or two, goes through a store or the writer, or is overwritten once it is read.
+    piece, hard, held, chunk: bytes per thread, numbers kept for exact arithmetic, size from which a text
+        stays in its file, and bytes that are read or decompressed at once.
+    route: whether the text is one file or two, passes through a store or the writer, or is overwritten after reading.
     """
 
     dtype: Any = "float64"
@@ -78,68 +78,68 @@ class Letor(Format):
     is_text = True
     sample = b"2 qid:7 1:0.5 3:1e-3 #docid = GX1 inc = 1\n\n# note\n0 qid:a 2:0.123456789012345678901\r\n"
 
-    def generate(self, dice: Random) -> bytes:
-        return make_text(dice) if dice.random() < 0.4 else mutate(make_text(dice), dice, WORDS, lambda: make_text(dice))
+    def generate(self, rng: Random) -> bytes:
+        return make_text(rng) if rng.random() < 0.4 else mutate(make_text(rng), rng, WORDS, lambda: make_text(rng))
 
     def check(self, content: bytes, way: int, folder: Path) -> bool:
         return check_text(content, content, WAYS[way], folder)
 
 
-def make_text(dice: Random) -> bytes:
-    """A text from the grammar: half of them are well-formed, but for what hard numbers do."""
-    fine = dice.random() < 0.5
-    ids = _qids(dice, fine) if dice.random() < 0.85 else None
-    glue = dice.choice((b" ", b" ", b" ", b"\t", b"  \t"))
-    lines = [_line(dice, fine, ids, glue) for _ in range(dice.choice((1, 1, 2, 3, 4, 6, 9)))]
-    if dice.random() < 0.1:
-        lines *= dice.randrange(1, 8)
-    for _ in range(dice.choice((0, 0, 0, 1, 2))):
-        lines.insert(dice.randrange(len(lines) + 1), dice.choice((b"", b" \t", b"\r", b"#", b"# 1 qid:2 3:4", b" #x")))
-    end = dice.choice((b"\n", b"\n", b"\n", b"\r\n", b" \n"))
-    mark = b"\xef\xbb\xbf" if dice.random() < 0.03 else b""
-    return mark + end.join(lines) + (end if dice.random() < 0.7 else b"")
+def make_text(rng: Random) -> bytes:
+    """Generate a text from the grammar; half of them are valid, apart from hard numbers."""
+    fine = rng.random() < 0.5
+    ids = _qids(rng, fine) if rng.random() < 0.85 else None
+    glue = rng.choice((b" ", b" ", b" ", b"\t", b"  \t"))
+    lines = [_line(rng, fine, ids, glue) for _ in range(rng.choice((1, 1, 2, 3, 4, 6, 9)))]
+    if rng.random() < 0.1:
+        lines *= rng.randrange(1, 8)
+    for _ in range(rng.choice((0, 0, 0, 1, 2))):
+        lines.insert(rng.randrange(len(lines) + 1), rng.choice((b"", b" \t", b"\r", b"#", b"# 1 qid:2 3:4", b" #x")))
+    end = rng.choice((b"\n", b"\n", b"\n", b"\r\n", b" \n"))
+    mark = b"\xef\xbb\xbf" if rng.random() < 0.03 else b""
+    return mark + end.join(lines) + (end if rng.random() < 0.7 else b"")
 
 
-def _qids(dice: Random, fine: bool) -> list[bytes]:
-    kind = dice.random()
+def _qids(rng: Random, fine: bool) -> list[bytes]:
+    kind = rng.random()
     if kind < 0.5:
-        return [b"%d" % dice.randrange(-3, 40) for _ in range(3)]
+        return [b"%d" % rng.randrange(-3, 40) for _ in range(3)]
     if kind < 0.7:
-        return [b"%d" % dice.choice(EDGE_INTEGERS) for _ in range(3)]
+        return [b"%d" % rng.choice(EDGE_INTEGERS) for _ in range(3)]
     odd = [b"a", b"a:1", b"q:2:3:4", b"\xc3\xa9", b"\xff\xfe", b"-", b"-0", b"007", b"+1", b"1.0", b"qid:1", b"0" * 18,
            b"0" * 19, b"9" * 18, b"-" + b"9" * 18, b"\x0b", b"x" * 40, b"\xd9\xa3"]  # fmt: skip
-    return dice.choices(odd if fine else [*odd, b"", b"\0", b"a\0", b"\x1a"], k=3)
+    return rng.choices(odd if fine else [*odd, b"", b"\0", b"a\0", b"\x1a"], k=3)
 
 
-def _line(dice: Random, fine: bool, ids: list[bytes] | None, glue: bytes) -> bytes:
-    words = [_number(dice, fine)]
-    if ids is not None and (fine or dice.random() < 0.97):
-        words.append(b"qid:" + dice.choice(ids))
+def _line(rng: Random, fine: bool, ids: list[bytes] | None, glue: bytes) -> bytes:
+    words = [_number(rng, fine)]
+    if ids is not None and (fine or rng.random() < 0.97):
+        words.append(b"qid:" + rng.choice(ids))
     feature = 0
-    for _ in range(dice.choice((0, 1, 2, 2, 3, 5))):
-        step = dice.choice((1, 1, 1, 2, 7)) if fine else dice.choice((0, 1, 1, 1, 1, 2, 50, -1))
-        feature = dice.choice(EDGE_INTEGERS) if dice.random() < (0.01 if fine else 0.05) else feature + step
-        form = dice.choice((b"%d:", b"%d:", b"%d:", b"%03d:", b"%010d:" if fine else b"%011d:"))
-        words.append(form % feature + _number(dice, fine))
+    for _ in range(rng.choice((0, 1, 2, 2, 3, 5))):
+        step = rng.choice((1, 1, 1, 2, 7)) if fine else rng.choice((0, 1, 1, 1, 1, 2, 50, -1))
+        feature = rng.choice(EDGE_INTEGERS) if rng.random() < (0.01 if fine else 0.05) else feature + step
+        form = rng.choice((b"%d:", b"%d:", b"%d:", b"%03d:", b"%010d:" if fine else b"%011d:"))
+        words.append(form % feature + _number(rng, fine))
     line = glue.join(words)
-    if dice.random() < 0.4:
-        line += dice.choice((b"", b" ")) + b"#" + _comment(dice)
+    if rng.random() < 0.4:
+        line += rng.choice((b"", b" ")) + b"#" + _comment(rng)
     return line
 
 
-def _number(dice: Random, fine: bool) -> bytes:
+def _number(rng: Random, fine: bool) -> bytes:
     while True:
-        word = number(dice).encode()
+        word = number(rng).encode()
         value = read_number(word)
         if not fine or (value is not None and abs(value) < LARGEST_SINGLE):
             return word
 
 
-def _comment(dice: Random) -> bytes:
-    form = dice.choice(
+def _comment(rng: Random) -> bytes:
+    form = rng.choice(
         (b"docid = %s", b"docid=%s inc = 1", b" %s", b"%s 1:2 qid:3", b"docid %s", b" docid\t=\t%s", b"%s#")
     )
-    return form % dice.choice((b"GX1", b"", b"\xc3\xa9", b"\xff", b"a:b", b"\0", b"\x0b", b"x" * 30, b"="))
+    return form % rng.choice((b"GX1", b"", b"\xc3\xa9", b"\xff", b"a:b", b"\0", b"\x0b", b"x" * 30, b"="))
 
 
 def check_text(content: bytes, plain: bytes | None, way: Way, folder: Path) -> bool:
@@ -147,7 +147,7 @@ def check_text(content: bytes, plain: bytes | None, way: Way, folder: Path) -> b
     Read a file of LETOR text and compare it with the reference.
 
     content: the file.
-    plain: the text in it, unpacked; None where it cannot be unpacked and must be refused.
+    plain: its decompressed text; None if it cannot be decompressed and must be rejected.
     Returns: whether it was accepted.
     """
     tune(pieces, PIECE=way.piece, HARD_NUMBERS=way.hard)
@@ -181,7 +181,7 @@ def check_text(content: bytes, plain: bytes | None, way: Way, folder: Path) -> b
         with paths[0].open("r+b") as file:
             file.write(b"x" * len(content))
     _compare(found, rows, way)
-    # an empty comment is not written, so that texts of no other come back without any
+    # empty comments are not written, so that a text with only empty comments returns none
     if way.route == "writer" and found.X.shape[1] and (found.comments is None or any(found.comments)):
         again = folder / "again.txt"
         write_letor(again, found.X, found.y, found.qid, found.comments, overwrite=True)
@@ -190,7 +190,7 @@ def check_text(content: bytes, plain: bytes | None, way: Way, folder: Path) -> b
 
 
 def _read(paths: list[Path], way: Way, folder: Path) -> Collection | None:
-    """What corank makes of the files; None where they are taken for a table."""
+    """Read the files with corank; None if they are read as a table."""
     if way.route == "read":
         rows = corank.read(paths, unscored=way.unscored, dtype=way.dtype, layout=way.layout)
         return rows if detect_format(paths[0]) == "text" else None

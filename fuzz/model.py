@@ -1,4 +1,4 @@
-"""Saved models of every ranker: JSON and tensors changed, with right checksums, then loaded and asked for scores."""
+"""Saved models of every ranker: changed JSON and tensors with valid checksums, loaded and used to predict."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 
 import corank
 from corank.errors import InputError
-from fuzz.dice import ODD_VALUES, mutate, mutate_json
 from fuzz.format import Format, Wrong, judge
+from fuzz.mutations import ODD_VALUES, mutate, mutate_json
 from fuzz.safetensors import Parts, damage_tensor, damaged_outer
 
 ROWS = np.random.default_rng(1).normal(size=(7, 5))
 QIDS = ["a", "a", "b", "b", "b", "a", "c"]
 SKLEARN = re.compile(r"X has 5 features, but \w+ is expecting \d+ features|Input X contains infinity")
-"""Scikit-learn's own words where a model is for rows of another width, or one of its scalers goes beyond float64."""
+"""Messages of scikit-learn for a wrong number of columns, or for a scaler that overflows float64."""
 
 WAYS = ("dense", "sparse", "single", "saved again", "learnt on", "one row")
 
@@ -46,27 +46,27 @@ class Model(Format):
                 for way in range(self.ways):
                     judge(self, content, way, Path(folder))
 
-    def generate(self, dice: Random) -> bytes:
+    def generate(self, rng: Random) -> bytes:
         usual = sys.getrecursionlimit()
         sys.setrecursionlimit(20_000)  # what is nested deeply must be written, but not be read, with more
         try:
-            return self._generate(dice)
+            return self._generate(rng)
         finally:
             sys.setrecursionlimit(usual)
 
-    def _generate(self, dice: Random) -> bytes:
-        parts = Parts.of(dice.choice(list(_bases().values())))
-        for _ in range(dice.choice((0, 1, 1, 1, 1, 2, 3))):
-            if parts.tensors and dice.random() < 0.55:
-                damage_tensor(parts, dice)
+    def _generate(self, rng: Random) -> bytes:
+        parts = Parts.of(rng.choice(list(_bases().values())))
+        for _ in range(rng.choice((0, 1, 1, 1, 1, 2, 3))):
+            if parts.tensors and rng.random() < 0.55:
+                damage_tensor(parts, rng)
             else:
-                parts.header = _changed_header(parts.header, list(parts.tensors), dice)
+                parts.header = _changed_header(parts.header, list(parts.tensors), rng)
         content = parts.sealed()
-        kind = dice.random()
+        kind = rng.random()
         if kind < 0.04:
-            return damaged_outer(content, dice)
+            return damaged_outer(content, rng)
         if kind < 0.07:
-            return mutate(content, dice)
+            return mutate(content, rng)
         return content
 
     def check(self, content: bytes, way: int, folder: Path) -> bool:
@@ -89,7 +89,7 @@ class Model(Format):
 
 @cache
 def _bases() -> dict[str, bytes]:
-    """A saved model of every ranker in the settings of the laws, of pipelines, and of sums."""
+    """Return saved models of every ranker in the laws, of pipelines, and of sums."""
     tests = Path(__file__).resolve().parent.parent / "tests"
     sys.path[:0] = [str(tests), str(tests / "laws")]
     from lawful import LAWFUL
@@ -127,7 +127,7 @@ def _bases() -> dict[str, bytes]:
 
 @cache
 def _known() -> dict[str, bytes]:
-    """The scores of every saved model, by what it says."""
+    """Return the scores of every saved model, by its content."""
     known = {}
     with tempfile.TemporaryDirectory() as folder:
         for content in _bases().values():
@@ -138,7 +138,7 @@ def _known() -> dict[str, bytes]:
 
 
 def _essence(content: bytes) -> str:
-    """All that a file says, in one order; empty where it cannot be taken apart."""
+    """Return the content of a file in a fixed order; empty if it cannot be parsed."""
     try:
         parts = Parts.of(content)
         essence = json.dumps(
@@ -155,10 +155,10 @@ def _essence(content: bytes) -> str:
 
 
 def _use(model: Any, way: str, folder: Path) -> Any:
-    """Scores of rows that the model never saw."""
+    """Return scores of new rows."""
     if isinstance(model, corank.Summary):
         return _scores(corank.RankRLS(1.0).fit_summary(model + model), ROWS)
-    rows: Any = ROWS.copy()  # a scaler may be told to scale in place
+    rows: Any = ROWS.copy()  # a scaler may scale in place
     if way == "sparse" and getattr(model, "_accepts_sparse", False):
         rows = sparse.csr_matrix(ROWS)
     elif way == "single":
@@ -181,27 +181,27 @@ def _use(model: Any, way: str, folder: Path) -> Any:
 
 
 def _scores(model: Any, rows: Any) -> Any:
-    # what overflows in scikit-learn's scalers is not ours
+    # overflows in scalers of scikit-learn are not faults of corank
     over: Literal["ignore", "warn"] = "ignore" if isinstance(model, Pipeline) else "warn"
     with config_context(enable_metadata_routing=True), np.errstate(over=over):
         wants_qid = model.get_metadata_routing().consumes("predict", ["qid"])
         given = {"qid": QIDS[: rows.shape[0]]} if wants_qid else {}
         scores = model.predict(rows.copy(), **given)
     if not isinstance(scores, np.ndarray) or scores.shape != (rows.shape[0],) or scores.dtype.kind != "f":
-        raise Wrong("scores are no vector of numbers", scores)
+        raise Wrong("scores are not a vector of numbers", scores)
     return scores
 
 
-def _changed_header(header: dict[str, Any], names: list[str], dice: Random) -> dict[str, Any]:
-    kind = dice.random()
+def _changed_header(header: dict[str, Any], names: list[str], rng: Random) -> dict[str, Any]:
+    kind = rng.random()
     if kind < 0.1:
-        other = Parts.of(dice.choice(list(_bases().values()))).header
-        part = dice.choice(("class", "params", "state", "requests"))
+        other = Parts.of(rng.choice(list(_bases().values()))).header
+        part = rng.choice(("class", "params", "state", "requests"))
         return header | {part: other[part]}
     if kind < 0.12:
         deep: Any = "deep"
-        for _ in range(dice.choice((50, 300, 900, 3000))):
-            deep = [deep] if dice.random() < 0.5 else {"tuple": [deep]}
+        for _ in range(rng.choice((50, 300, 900, 3000))):
+            deep = [deep] if rng.random() < 0.5 else {"tuple": [deep]}
         state = header.get("state")
         return header | {"state": (state if isinstance(state, dict) else {}) | {"deep_": deep}}
     odd: list[Any] = [
@@ -213,5 +213,5 @@ def _changed_header(header: dict[str, Any], names: list[str], dice: Random) -> d
         {"csr": {"data": [1.0], "indices": [9], "indptr": [0, 1], "shape": [1, 5]}}, "SPD", "gaussian", "precomputed",
     ]  # fmt: skip
     odd += [{"array": name} for name in names]
-    changed = mutate_json(header, dice, odd)
+    changed = mutate_json(header, rng, odd)
     return changed if isinstance(changed, dict) else header

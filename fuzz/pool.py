@@ -1,8 +1,8 @@
 """
-Workers that may die: forked, watched, and forked again behind the input that killed them.
+Worker processes that may crash: they are forked, monitored, and forked again after the input that crashed them.
 
-A worker writes each input to memory that it shares with its parent before it touches it, so the parent knows what was
-read when the worker fell to a signal, or had to be ended because it hung.
+A worker copies each input to shared memory before reading it, so that the parent knows which input caused a crash or a
+time-out.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from fuzz.format import PACKAGE, Failure, Format, judge
 
 SECONDS_AN_INPUT = 30.0
 MEMORY = 2 << 30
-"""Bytes that a worker may map beyond what it began with."""
+"""Memory that a worker may map in addition to its initial memory."""
 
 LARGEST_INPUT = 4 << 20
 KEPT_OF_A_KIND = 5
-"""Inputs of one kind of failure that a worker keeps to choose the shortest from."""
+"""Number of inputs of one kind of failure among which a worker chooses the shortest."""
 
 BROKEN = 70
-"""Exit code of a worker whose fuzzer, not corank, is at fault."""
+"""Exit code of a worker if the fuzzer, not corank, has failed."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Input:
     """
     One input and the setting it is read in.
 
-    number: place in its round; with the seed it gives the content again.
+    number: position in its round, which with the seed reproduces the content.
     """
 
     number: int
@@ -56,12 +56,12 @@ class Input:
 
 
 Source: TypeAlias = Callable[[int], Iterator[Input]]
-"""Gives the inputs of a worker from the given place on."""
+"""Yields the inputs of a worker from a position on."""
 
 
 @dataclass
 class Found:
-    """A failure, the shortest input it was met with, and how often its kind came up."""
+    """A failure, the shortest input that causes it, and how often its kind occurred."""
 
     failure: Failure
     input: Input
@@ -70,7 +70,7 @@ class Found:
 
 @dataclass
 class Tally:
-    """What a round came to; failures by kind."""
+    """The result of a round; failures by kind."""
 
     inputs: int = 0
     accepted: int = 0
@@ -90,7 +90,7 @@ class Tally:
 
 
 def draw(form: Format, seed: int, number: int) -> Input:
-    """One input by seed and number."""
+    """Return one input by seed and number."""
     ways = form.ways if form.quick is None or number % 4 == 0 else form.quick
     return Input(number, number % ways, form.generate(Random(f"{form.name} {seed} {number}")))
 
@@ -119,7 +119,7 @@ def run(form: Format, sources: list[Source], stop_at: float = float("inf")) -> T
 
 
 class _Board:
-    """What a worker tells its parent: counts, the input at hand, and since when."""
+    """Report of a worker to its parent: counts, the current input, and its start time."""
 
     def __init__(self) -> None:
         self._memory = mmap.mmap(-1, 4096 + LARGEST_INPUT)
@@ -145,7 +145,7 @@ class _Board:
 
 
 class _Worker:
-    """A source of inputs, and the process that judges them now."""
+    """A source of inputs, and the process that currently tests them."""
 
     def __init__(self, form: Format, source: Source, stop_at: float, folder: Path) -> None:
         self.form, self.source, self.stop_at, self.folder = form, source, stop_at, folder
@@ -154,7 +154,7 @@ class _Worker:
         self.pid = self._fork()
 
     def goes_on(self, total: Tally) -> bool:
-        """Look after the process, and fork another where it ended early."""
+        """Check the process, and fork another if it ended early."""
         pid, status = os.waitpid(self.pid, os.WNOHANG)
         hung = pid == 0 and self.board.is_stuck()
         if pid == 0 and not hung:
@@ -181,7 +181,7 @@ class _Worker:
         return True
 
     def end(self, how: signal.Signals) -> int:
-        """End the process; returns what it came to."""
+        """End the process and return its result."""
         try:
             os.kill(self.pid, how)
         except ProcessLookupError:  # it has ended by itself, and was waited for
@@ -249,11 +249,11 @@ def _limit_memory() -> None:
 
 
 def _frames(stack: str) -> str:
-    """The innermost frames of what faulthandler wrote, or the words of an abort."""
+    """Return the innermost frames of a faulthandler report, or the message of an abort."""
     return " < ".join(re.findall(r'([^"/]+", line \d+ in \S+)', stack)[:6]) or stack[:300]
 
 
 def _where(stack: str) -> str:
-    """The innermost function of corank in what faulthandler wrote, of the thread that was hit."""
+    """Return the innermost function of corank in a faulthandler report."""
     found = re.search(rf'File "{re.escape(PACKAGE)}([^"]+)", line \d+ in (\S+)', stack)
     return f"in {found[1]} {found[2]}" if found else "outside corank"

@@ -1,4 +1,4 @@
-"""Records as CSV, RIS and JSON lines: whole or damaged, read against slow readers, written and read again."""
+"""Records as CSV, RIS and JSON lines, valid or damaged: compared with slow readers, written and read again."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import numpy as np
 
 from corank.data.records.records import Records, read_records
 from corank.data.records.writer import write_records
-from fuzz.dice import ODD_BYTES, ODD_VALUES, mutate, mutate_json
 from fuzz.format import Format, Wrong
+from fuzz.mutations import ODD_BYTES, ODD_VALUES, mutate, mutate_json
 from fuzz.reference_records import NAMES, Work, read_works
 
 TEXTS = [
@@ -36,9 +36,9 @@ class RecordsFile(Format):
     def __init__(self, kind: str, sample: bytes) -> None:
         self.kind, self.name, self.suffix, self.sample = kind, f"records_{kind}", f".{kind}", sample
 
-    def generate(self, dice: Random) -> bytes:
-        text = self._text(dice)
-        return text if dice.random() < 0.5 else mutate(text, dice, WORDS, lambda: self._text(dice))
+    def generate(self, rng: Random) -> bytes:
+        text = self._text(rng)
+        return text if rng.random() < 0.5 else mutate(text, rng, WORDS, lambda: self._text(rng))
 
     def check(self, content: bytes, way: int, folder: Path) -> bool:
         packed = WAYS[way] == "packed"
@@ -66,9 +66,9 @@ class RecordsFile(Format):
         if not np.array_equal(again.labels, found.labels, equal_nan=True):
             raise Wrong("labels written", f"{again.labels} for {found.labels}")
 
-    def _text(self, dice: Random) -> bytes:
-        works = [_work(dice) for _ in range(dice.choice((0, 1, 2, 3, 5)))]
-        return {"csv": _csv, "ris": _ris, "jsonl": _jsonl}[self.kind](works, dice).encode("utf-8", "surrogatepass")
+    def _text(self, rng: Random) -> bytes:
+        works = [_work(rng) for _ in range(rng.choice((0, 1, 2, 3, 5)))]
+        return {"csv": _csv, "ris": _ris, "jsonl": _jsonl}[self.kind](works, rng).encode("utf-8", "surrogatepass")
 
 
 def formats() -> list[RecordsFile]:
@@ -96,67 +96,67 @@ def _flat_all(texts: Any) -> list[str]:
     return [_flat(text) for text in texts]
 
 
-def _work(dice: Random) -> dict[str, Any]:
-    plain = dice.random() < 0.5
+def _work(rng: Random) -> dict[str, Any]:
+    plain = rng.random() < 0.5
     few = TEXTS[:5] if plain else TEXTS
-    cited = [dice.choice(IDS[:6] if plain else [*IDS, "x|y", ", ;"]) for _ in range(dice.choice((0, 0, 1, 3)))]
+    cited = [rng.choice(IDS[:6] if plain else [*IDS, "x|y", ", ;"]) for _ in range(rng.choice((0, 0, 1, 3)))]
     return {
-        "id": dice.choice(IDS) if dice.random() < 0.8 else str(dice.random()),
-        "title": dice.choice(few),
-        "abstract": dice.choice(few),
+        "id": rng.choice(IDS) if rng.random() < 0.8 else str(rng.random()),
+        "title": rng.choice(few),
+        "abstract": rng.choice(few),
         "references": cited,
-        "label": dice.choice(LABELS[:3] if plain else LABELS),
+        "label": rng.choice(LABELS[:3] if plain else LABELS),
     }
 
 
-def _names(dice: Random) -> dict[str, str]:
-    """What the columns are called, in any case; some are left out."""
-    names = {ours: dice.choice(spellings) for ours, spellings in NAMES.items() if dice.random() < 0.85}
+def _names(rng: Random) -> dict[str, str]:
+    """Return names of columns in upper or lower case; some are left out."""
+    names = {ours: rng.choice(spellings) for ours, spellings in NAMES.items() if rng.random() < 0.85}
     return {
-        ours: dice.choice((str, str.upper, str.title, lambda name: f" {name} "))(name) for ours, name in names.items()
+        ours: rng.choice((str, str.upper, str.title, lambda name: f" {name} "))(name) for ours, name in names.items()
     }
 
 
-def _csv(works: list[dict[str, Any]], dice: Random) -> str:
-    mark, end, names = dice.choice(",,;\t"), dice.choice(("\n", "\n", "\r\n", "\r")), _names(dice)
-    others = dice.sample(["year", "", "Title", "note"], dice.choice((0, 0, 1, 2)))
+def _csv(works: list[dict[str, Any]], rng: Random) -> str:
+    mark, end, names = rng.choice(",,;\t"), rng.choice(("\n", "\n", "\r\n", "\r")), _names(rng)
+    others = rng.sample(["year", "", "Title", "note"], rng.choice((0, 0, 1, 2)))
     lines = [mark.join([*names.values(), *others])]
     for work in works:
         cells = [
-            dice.choice((" ", "|", "; ")).join(work[ours]) if ours == "references" else work[ours] for ours in names
+            rng.choice((" ", "|", "; ")).join(work[ours]) if ours == "references" else work[ours] for ours in names
         ]
-        quoted = [_quoted(cell, mark, dice) for cell in [*cells, *(dice.choice(TEXTS) for _ in others)]]
+        quoted = [_quoted(cell, mark, rng) for cell in [*cells, *(rng.choice(TEXTS) for _ in others)]]
         lines.append(mark.join(quoted))
-    return end.join(lines) + dice.choice((end, "", end * 2))
+    return end.join(lines) + rng.choice((end, "", end * 2))
 
 
-def _quoted(cell: str, mark: str, dice: Random) -> str:
+def _quoted(cell: str, mark: str, rng: Random) -> str:
     must = any(letter in cell for letter in f'"\r\n{mark}')
-    return '"' + cell.replace('"', '""') + '"' if dice.random() < (0.95 if must else 0.2) else cell
+    return '"' + cell.replace('"', '""') + '"' if rng.random() < (0.95 if must else 0.2) else cell
 
 
-def _jsonl(works: list[dict[str, Any]], dice: Random) -> str:
+def _jsonl(works: list[dict[str, Any]], rng: Random) -> str:
     lines = []
-    names = _names(dice)
+    names = _names(rng)
     for work in works:
-        row: Any = {name: work[ours] for ours, name in names.items() if dice.random() < 0.95}
-        if dice.random() < 0.3:
-            row = mutate_json(row, dice, [*ODD_VALUES, True, False, [], {}, [["a"]]])
-        lines.append(json.dumps(row, ensure_ascii=dice.random() < 0.5))
-    return "\n".join(lines) + dice.choice(("\n", "", "\r\n", "\n \n"))
+        row: Any = {name: work[ours] for ours, name in names.items() if rng.random() < 0.95}
+        if rng.random() < 0.3:
+            row = mutate_json(row, rng, [*ODD_VALUES, True, False, [], {}, [["a"]]])
+        lines.append(json.dumps(row, ensure_ascii=rng.random() < 0.5))
+    return "\n".join(lines) + rng.choice(("\n", "", "\r\n", "\n \n"))
 
 
-def _ris(works: list[dict[str, Any]], dice: Random) -> str:
-    end, lines = dice.choice(("\n", "\n", "\r\n", "\r")), []
+def _ris(works: list[dict[str, Any]], rng: Random) -> str:
+    end, lines = rng.choice(("\n", "\n", "\r\n", "\r")), []
     for work in works:
-        lines += [f"TY  - {dice.choice(('JOUR', '', 'GEN'))}"] if dice.random() < 0.9 else []
-        lines += [f"{dice.choice(('ID', 'AN'))}  - {work['id']}"] if dice.random() < 0.8 else []
-        lines += [f"{dice.choice(('TI', 'T1', 'TI'))}  - {work['title']}"]
-        lines += [f"{dice.choice(('AB', 'N2'))}  - {work['abstract']}" for _ in range(dice.choice((0, 1, 1, 2)))]
+        lines += [f"TY  - {rng.choice(('JOUR', '', 'GEN'))}"] if rng.random() < 0.9 else []
+        lines += [f"{rng.choice(('ID', 'AN'))}  - {work['id']}"] if rng.random() < 0.8 else []
+        lines += [f"{rng.choice(('TI', 'T1', 'TI'))}  - {work['title']}"]
+        lines += [f"{rng.choice(('AB', 'N2'))}  - {work['abstract']}" for _ in range(rng.choice((0, 1, 1, 2)))]
         lines += [f"CR  - {cited}" for cited in work["references"]]
         marks = ("ASReview_relevant", "ASReview_irrelevant", "asreview_NOT_relevant", "ASReview_not_seen", "a note", "")
-        lines += [f"N1  - {dice.choice(marks)}" for _ in range(dice.choice((0, 1, 1, 2)))]
-        lines += [dice.choice(("  going on", "KW  -x", "KW - y", "A1  - Z", ""))] if dice.random() < 0.2 else []
-        lines += [dice.choice(("ER  - ", "ER  -", "ER  - "))] if dice.random() < 0.98 else []
-        lines += [""] * dice.choice((0, 1))
-    return end.join(lines) + dice.choice((end, ""))
+        lines += [f"N1  - {rng.choice(marks)}" for _ in range(rng.choice((0, 1, 1, 2)))]
+        lines += [rng.choice(("  going on", "KW  -x", "KW - y", "A1  - Z", ""))] if rng.random() < 0.2 else []
+        lines += [rng.choice(("ER  - ", "ER  -", "ER  - "))] if rng.random() < 0.98 else []
+        lines += [""] * rng.choice((0, 1))
+    return end.join(lines) + rng.choice((end, ""))

@@ -1,7 +1,7 @@
 """
-The slow readers of text that the fast ones are held against: plain Python over whole lines and words.
+Slow reference readers of text in plain Python.
 
-They know the formats from their description alone. Where a text must be refused they return None.
+They follow the description of the formats only. They return None for a text that must be rejected.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import re
 from dataclasses import dataclass
 
 LARGEST_ID = 2**24
-"""The largest feature id where the number of features is not given."""
+"""Largest feature id if the number of features is not given."""
 
 LARGEST_SINGLE = 2.0**128 - 2.0**103
-"""The least number that rounds to infinity in float32."""
+"""Smallest number that rounds to infinity in float32."""
 
 _NUMBER = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _INTEGER = re.compile(rb"-?[0-9]{1,18}")
@@ -29,7 +29,7 @@ class Row:
     """
     A line of LETOR text.
 
-    comment: what stands behind its ``#``, if there is one.
+    comment: the text after ``#``, if any.
     """
 
     label: float
@@ -39,7 +39,7 @@ class Row:
 
 
 def read_number(word: bytes) -> float | None:
-    """A finite decimal number, written in ASCII without underscores; as `float` reads it."""
+    """Read a finite decimal number in ASCII without underscores, as `float` does."""
     if not _NUMBER.fullmatch(word):
         return None
     value = float(word)
@@ -50,8 +50,8 @@ def read_letor(texts: list[bytes], last_id: int = LARGEST_ID, too_large: float =
     """
     Rows of LETOR texts, one after the other.
 
-    last_id: largest feature id that is allowed.
-    too_large: least magnitude of a value that is not.
+    last_id: largest allowed feature id.
+    too_large: smallest magnitude that is not allowed.
     """
     rows: list[Row] = []
     if any(text.startswith(_UTF_16) for text in texts):
@@ -83,7 +83,7 @@ def read_letor(texts: list[bytes], last_id: int = LARGEST_ID, too_large: float =
 
 
 def letor_qids(rows: list[Row]) -> list[int] | list[str] | None:
-    """Query ids: integers where all are, else strings; None where there are none."""
+    """Return query ids: integers if all are, otherwise strings; None without query ids."""
     names = [row.qid for row in rows if row.qid is not None]
     if not names:
         return None
@@ -93,7 +93,7 @@ def letor_qids(rows: list[Row]) -> list[int] | list[str] | None:
 
 
 def letor_docid(comment: bytes | None) -> str:
-    """X in ``docid = X``, else the first word."""
+    """Return X in ``docid = X``, otherwise the first word."""
     rest = (comment or b"").lstrip(b" \t")
     behind = rest.removeprefix(b"docid").lstrip(b" \t")
     if rest.startswith(b"docid") and behind.startswith(b"="):
@@ -102,7 +102,7 @@ def letor_docid(comment: bytes | None) -> str:
 
 
 def read_columns(text: bytes, names: tuple[str, ...], number: str) -> list[list[str]] | None:
-    """Words of each line of a run or qrels file; those of the column `number` are numbers."""
+    """Return the words of each line of a run or qrels file; column `number` must be numeric."""
     table: list[list[str]] = []
     if text.startswith(_UTF_16):
         return None

@@ -1,7 +1,7 @@
 """
-The slow readers of records: a table letter by letter, RIS line by line, JSON lines value by value, as the guide says.
+Slow reference readers of records: CSV letter by letter, RIS line by line, JSON lines value by value.
 
-Where a text must be refused they return None.
+They return None for a text that must be rejected.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ class Work:
     label: float = math.nan
 
     def key(self) -> tuple[Any, ...]:
-        """Values that can be compared: NaN is None."""
+        """Return values that can be compared, None for NaN."""
         return self.id, self.title, self.abstract, self.references, None if math.isnan(self.label) else self.label
 
 
 def read_works(content: bytes, kind: str) -> list[Work] | None:
-    """Works of a file, ids filled in; kind: csv, ris or jsonl."""
+    """Return the records of a file (csv, ris or jsonl) with ids filled in."""
     try:
         text = content.removeprefix(b"\xef\xbb\xbf").decode("utf-8")
     except UnicodeDecodeError:
@@ -79,7 +79,7 @@ def _are_different(names: list[str]) -> bool:
 
 
 def _cells(text: str, mark: str) -> list[list[str]] | None:
-    """Rows of cells; quotes count at the beginning of a cell only, and two of them inside are one."""
+    """Return rows of cells; quotes are special at the beginning of a cell only, and doubled inside it."""
     rows, row, cell, at = [], [], "", 0
     state = "begin"  # of a cell; "plain", "quoted", "closed" behind the second quote
     is_empty = True
@@ -162,7 +162,7 @@ def _works(rows: list[dict[str, Any]], names: list[str]) -> list[Work] | None:
 
 
 def _said(value: Any) -> str:
-    """Text as it stands, nothing for nothing, else JSON; what is no letter is a question mark."""
+    """Return text unchanged, "" for None, otherwise JSON; invalid characters become question marks."""
     text = "" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return "".join("?" if 0xD800 <= ord(letter) <= 0xDFFF else letter for letter in text)
 

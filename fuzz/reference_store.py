@@ -1,9 +1,9 @@
 """
-The slow reader of stores: every array as plain numbers, its index made again by sorting in Python.
+Slow reference reader of stores: arrays as plain numbers, and the index rebuilt by sorting in Python.
 
-It tells three kinds of store apart: sound ones (as `write_store` would write them), which must be read right; unsafe
-ones (a number points outside, or is not finite), which must be refused before a learner has seen them; and the rest,
-whose index merely is another problem's.
+It distinguishes three kinds of stores: valid ones (as `write_store` writes them), which must be read correctly; unsafe
+ones (an index out of bounds, or a number that is not finite), which must be rejected; and others, whose index is that
+of another problem.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ KINDS = {
     "values": ("<f4", "<f8"), "indices": ("<i4", "<i8"), "indptr": ("<i4", "<i8"), "y": ("<f8",),
     "docid_bytes": ("|u1",),
 }  # fmt: skip
-"""Types of arrays; ids are numbers or text, and all others are 64-bit integers."""
+"""Types of arrays; ids are numbers or strings, other arrays are 64-bit integers."""
 
 INDEX = ("codes", "query_order", "starts", "order", "scored_stops", "grade_starts", "grade_stops", "query_grades")
 
 
 class Unsound(Exception):
-    """Not what `write_store` would have written."""
+    """A store that `write_store` would not have written."""
 
 
 class Unsafe(Unsound):
-    """A number that would lead a learner outside its arrays, or is not finite."""
+    """An index out of bounds, or a number that is not finite."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """What is in a sound store: rows as lists, NaN for unscored."""
+    """Content of a valid store: rows as lists, NaN for unscored rows."""
 
     X: list[list[float]]
     y: list[float]
@@ -47,14 +47,14 @@ class Problem:
 
 
 def seal(content: dict[str, Any]) -> bytes:
-    """The header that holds this content, with its checksum."""
+    """Return the header for this content, with its checksum."""
     total = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
     header = {"format": "corank store", "version": 1, "sha256": total, "content": content}
     return json.dumps(header, indent=1).encode()
 
 
 def read_store(files: Mapping[str, bytes]) -> Problem:
-    """The problem of a sound store; raises `Unsafe` or `Unsound` for others."""
+    """Return the problem of a valid store; raise `Unsafe` or `Unsound` otherwise."""
     content = _content(files)
     arrays = {name: _array(files, name, entry) for name, entry in content["arrays"].items()}
     n, d = content["n_rows"], content["n_features"]
@@ -150,7 +150,7 @@ def _require_inside(index: dict[str, list[int]], n: int, n_queries: int) -> None
 
 
 def _index(codes: list[int], y: list[float], n_queries: int) -> dict[str, list[int]]:
-    """The index of a problem, query by query."""
+    """Return the index of a problem, query by query."""
     made: dict[str, list[int]] = {name: [] for name in INDEX} | {"codes": codes, "starts": [0], "query_grades": [0]}
     for query in range(n_queries):
         rows = [row for row, code in enumerate(codes) if code == query]

@@ -1,4 +1,4 @@
-"""The command line of the fuzzers: replay the corpus, run a round, print a table, keep what failed."""
+"""Command line of the fuzzers: replay the corpus, run a round, print a table, save failing inputs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CORPUS = Path(__file__).parent / "corpus"
 
 
 def formats() -> dict[str, Format]:
-    """Every format by name; imported here, since each brings libraries of its own."""
+    """Return every format by name; imported here because each needs its own libraries."""
     from fuzz.container import Container
     from fuzz.csv import Csv
     from fuzz.frames import Parquet
@@ -80,7 +80,7 @@ def _drawn(form: Format, seed: int, first: int, step: int, count: int | None) ->
 
 
 def _kept(files: list[Path], ways: int) -> Source:
-    """The corpus of a format, each file in every way; their numbers are those of the files."""
+    """Return the corpus of a format, each file with all settings."""
 
     def source(skip: int) -> Iterator[Input]:
         for case in range(skip, len(files) * ways):
@@ -98,7 +98,7 @@ def _report(name: str, tally: Tally) -> None:
 
 
 def _keep(folder: Path, form: Format, tally: Tally) -> None:
-    """Put the failing inputs, cut down where they are text, into the corpus."""
+    """Add failing inputs to the corpus; texts are shortened first."""
     for kind, found in tally.failures.items():
         folder.mkdir(parents=True, exist_ok=True)
         content = _cut_down(form, found.input, kind) if form.is_text else found.input.content
@@ -109,7 +109,7 @@ def _keep(folder: Path, form: Format, tally: Tally) -> None:
 
 
 def _cut_down(form: Format, given: Input, kind: str) -> bytes:
-    """Leave out parts, from halves to bytes, as long as the same failure stays; at most half a minute."""
+    """Remove parts of an input, from halves to bytes, while the failure remains; at most 30 seconds."""
     content, size, until = given.content, len(given.content) // 2, time.monotonic() + 30
     while size:
         begin = 0

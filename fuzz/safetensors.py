@@ -1,4 +1,4 @@
-"""Model files taken apart, damaged and put together again, with the checksum that they then have."""
+"""Model files: parse, damage and reassemble them with a valid checksum."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from fuzz.dice import EDGE_INTEGERS, damaged_numbers, mutate_json
+from fuzz.mutations import EDGE_INTEGERS, damaged_numbers, mutate_json
 
 DTYPES = {
     "F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "|i1", "U64": "<u8",
     "U32": "<u4", "U16": "<u2", "U8": "|u1", "BOOL": "|b1",
 }  # fmt: skip
-"""Types of safetensors that numpy has, by the names of both."""
+"""Data types of safetensors and their names in numpy."""
 
 FOREIGN_DTYPES = {"BF16": 2, "F8_E4M3": 1, "F8_E5M2": 1, "F4": 1, "C64": 8, "F128": 16, "": 1}
 
@@ -36,7 +36,7 @@ class Parts:
 
     @classmethod
     def of(cls, content: bytes) -> Parts:
-        """Take a file apart; ValueError and its like where that cannot be."""
+        """Parse a file; raises ValueError or a similar error for an invalid file."""
         (length,) = struct.unpack("<Q", content[:8])
         outer = json.loads(content[8 : 8 + length])
         metadata, body, tensors, covered = outer.pop("__metadata__"), content[8 + length :], {}, 0
@@ -51,7 +51,7 @@ class Parts:
         return cls(json.loads(metadata["corank"]), tensors)
 
     def digest(self) -> str:
-        """The checksum of all that the file says."""
+        """Return the checksum of the content."""
         header = {key: value for key, value in self.header.items() if key != "sha256"}
         total = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
         for name, (kind, shape, body) in sorted(self.tensors.items()):
@@ -59,7 +59,7 @@ class Parts:
         return total.hexdigest()
 
     def sealed(self) -> bytes:
-        """The file, with the checksum that its content has."""
+        """Return the file with a valid checksum."""
         header = {key: value for key, value in self.header.items() if key != "sha256"}
         outer: dict[str, Any] = {"__metadata__": {"corank": json.dumps(header | {"sha256": self.digest()})}}
         at = 0
@@ -70,39 +70,39 @@ class Parts:
 
 
 def join(outer: Any, body: bytes) -> bytes:
-    """A safetensors file of a header and what lies behind it."""
+    """Return a safetensors file from a header and its data."""
     text = json.dumps(outer).encode()
     return struct.pack("<Q", len(text)) + text + body
 
 
-def damage_tensor(parts: Parts, dice: Random) -> None:
+def damage_tensor(parts: Parts, rng: Random) -> None:
     """Change the numbers, the shape, the type or the name of one tensor."""
-    kind, names = dice.random(), list(parts.tensors)
-    name = dice.choice(names)
+    kind, names = rng.random(), list(parts.tensors)
+    name = rng.choice(names)
     dtype, shape, body = parts.tensors[name]
     if kind < 0.55:
         numbers = np.dtype(DTYPES.get(dtype, "|u1"))
-        body = damaged_numbers(np.frombuffer(body, numbers, len(body) // numbers.itemsize), dice)
+        body = damaged_numbers(np.frombuffer(body, numbers, len(body) // numbers.itemsize), rng)
     elif kind < 0.7:
-        shape = dice.choice(
-            ([len(body)], [], [1, *shape], [*shape, 1], shape[::-1], shape[1:], [0], [dice.choice(EDGE_INTEGERS)])
+        shape = rng.choice(
+            ([len(body)], [], [1, *shape], [*shape, 1], shape[::-1], shape[1:], [0], [rng.choice(EDGE_INTEGERS)])
         )
     elif kind < 0.82:
-        dtype = dice.choice([*DTYPES, *FOREIGN_DTYPES])
+        dtype = rng.choice([*DTYPES, *FOREIGN_DTYPES])
     elif kind < 0.9:
-        parts.tensors[dice.choice(("x", name + "'", ""))] = parts.tensors.pop(name)
+        parts.tensors[rng.choice(("x", name + "'", ""))] = parts.tensors.pop(name)
         return
     else:
-        other = dice.choice(names)
+        other = rng.choice(names)
         parts.tensors[name], parts.tensors[other] = parts.tensors[other], parts.tensors[name]
         return
-    if dice.random() < 0.8:  # safetensors itself refuses what does not fit
+    if rng.random() < 0.8:  # safetensors itself refuses what does not fit
         shape, body = _fitted(dtype, shape, body)
     parts.tensors[name] = (dtype, shape, body)
 
 
 def _fitted(dtype: str, shape: list[int], body: bytes) -> tuple[list[int], bytes]:
-    """A shape that the bytes fill; as many dimensions as before where that can be."""
+    """Return a shape that matches the number of bytes, with the same number of dimensions if possible."""
     size = np.dtype(DTYPES[dtype]).itemsize if dtype in DTYPES else FOREIGN_DTYPES[dtype]
     body = body[: len(body) // size * size]
     n = len(body) // size
@@ -112,13 +112,11 @@ def _fitted(dtype: str, shape: list[int], body: bytes) -> tuple[list[int], bytes
     return [1] * max(0, len(shape) - 1) + [n], body
 
 
-def damaged_outer(content: bytes, dice: Random) -> bytes:
-    """The header of safetensors itself: types, shapes, offsets that overlap or point outside."""
+def damaged_outer(content: bytes, rng: Random) -> bytes:
+    """Damage the safetensors header: types, shapes, overlapping or invalid offsets."""
     (length,) = struct.unpack("<Q", content[:8])
     outer, body = json.loads(content[8 : 8 + length]), content[8 + length :]
-    if dice.random() < 0.2:
-        outer["__metadata__"]["corank"] = dice.choice(
-            ("[" * 100_000, '{"a":' * 50_000, "null", "[]", "1e999", "{}", "")
-        )
+    if rng.random() < 0.2:
+        outer["__metadata__"]["corank"] = rng.choice(("[" * 100_000, '{"a":' * 50_000, "null", "[]", "1e999", "{}", ""))
         return join(outer, body)
-    return join(mutate_json(outer, dice), body)
+    return join(mutate_json(outer, rng), body)

@@ -1,4 +1,4 @@
-"""Stores: headers and arrays changed, with right checksums, then opened, read and learnt from."""
+"""Stores: changed headers and arrays with valid checksums, opened, read and used for training."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ import corank
 from corank.data.letor.writer import write_letor
 from corank.data.store.store import open_store, write_store
 from corank.errors import InputError
-from fuzz.dice import EDGE_INTEGERS, ODD_VALUES, damaged_numbers, mutate, mutate_json
 from fuzz.format import Format, Wrong, judge
+from fuzz.mutations import EDGE_INTEGERS, ODD_VALUES, damaged_numbers, mutate, mutate_json
 from fuzz.reference import LARGEST_ID
 from fuzz.reference_store import Problem, Unsafe, Unsound, read_store, seal
 
@@ -33,14 +33,14 @@ EDGES = [*EDGE_INTEGERS, 4, 6, 7, 8, 11, 12, 13, 40]
 Files = dict[str, bytes]
 
 WAYS = ("sgd", "rls", "exact", "dense", "csr", "text")
-"""What is done with an opened store: three learners, reading in another layout, writing as text."""
+"""Uses of an opened store: three learners, reading in another layout, writing as text."""
 
 
 def pack(files: Files, cut: str | None = None) -> bytes:
     """
     A store as one input.
 
-    cut: file to cut in the middle when the store has been opened.
+    cut: file to truncate after the store was opened.
     """
     return json.dumps({"files": {name: body.decode("latin-1") for name, body in files.items()}, "cut": cut}).encode()
 
@@ -57,19 +57,19 @@ class Store(Format):
                 for way in range(self.ways):
                     judge(self, pack(files), way, Path(folder))
 
-    def generate(self, dice: Random) -> bytes:
-        files = dict(dice.choice(_bases()))
+    def generate(self, rng: Random) -> bytes:
+        files = dict(rng.choice(_bases()))
         content = json.loads(files["header.json"])["content"]
-        for _ in range(dice.choice((0, 1, 1, 1, 1, 2, 3))):
-            content = _damage(files, content, dice)
-        if isinstance(arrays := content.get("arrays"), dict) and dice.random() < 0.97:
+        for _ in range(rng.choice((0, 1, 1, 1, 1, 2, 3))):
+            content = _damage(files, content, rng)
+        if isinstance(arrays := content.get("arrays"), dict) and rng.random() < 0.97:
             for name, entry in arrays.items():
                 if isinstance(entry, dict) and f"{name}.bin" in files:
                     arrays[name] = entry | {"sha256": hashlib.sha256(files[f"{name}.bin"]).hexdigest()}
         files["header.json"] = seal(content)
-        if dice.random() < 0.05:
-            files["header.json"] = _damaged_header(files["header.json"], dice)
-        return pack(files, dice.choice(list(files)) if dice.random() < 0.05 else None)
+        if rng.random() < 0.05:
+            files["header.json"] = _damaged_header(files["header.json"], rng)
+        return pack(files, rng.choice(list(files)) if rng.random() < 0.05 else None)
 
     def check(self, content: bytes, way: int, folder: Path) -> bool:
         given = json.loads(content)
@@ -104,7 +104,7 @@ class Store(Format):
         except InputError:
             return False  # a sound problem may be one that nothing can be learnt from
         except MemoryError:
-            # who writes a store of more columns than text may have without being asked has said so
+            # a store with more columns than text allows by default states the number explicitly
             if store.header["n_features"] <= LARGEST_ID:
                 raise
             return False
@@ -115,7 +115,7 @@ class Store(Format):
 
 @cache
 def _bases() -> list[Files]:
-    """Small stores of every layout and kind of id, as files."""
+    """Return small stores of every layout and type of id, as files."""
     rng = np.random.default_rng(0)
     qids = [
         None,
@@ -143,39 +143,39 @@ def _files(X: Any, y: Any, qid: Any, docids: Any) -> Files:
         return {file.name: file.read_bytes() for file in sorted(Path(folder, "store").iterdir())}
 
 
-def _damage(files: Files, content: dict[str, Any], dice: Random) -> dict[str, Any]:
-    """Change files, and return what the header shall say."""
-    kind = dice.random()
+def _damage(files: Files, content: dict[str, Any], rng: Random) -> dict[str, Any]:
+    """Change files and return the new header."""
+    kind = rng.random()
     arrays = content.get("arrays")
     if kind < 0.2 or not isinstance(arrays, dict) or not arrays:
-        changed = mutate_json(content, dice, ODD)
+        changed = mutate_json(content, rng, ODD)
         return changed if isinstance(changed, dict) else content
-    name = dice.choice(list(arrays))
+    name = rng.choice(list(arrays))
     entry, file = arrays[name], f"{name}.bin"
     if not isinstance(entry, dict) or file not in files:
         return content
     if kind < 0.65:
         plain = entry.get("dtype") in ("<f4", "<f8", "<i4", "<i8") and len(files[file]) % 8 == 0
         array = np.frombuffer(files[file], entry["dtype"] if plain else "|S1")
-        files[file] = damaged_numbers(array, dice)
+        files[file] = damaged_numbers(array, rng)
     elif kind < 0.72:
-        other = dice.choice(list(files))
+        other = rng.choice(list(files))
         files[file], files[other] = files[other], files[file]
     elif kind < 0.78:
         del files[file]
     elif kind < 0.85:
-        return content | {dice.choice(("n_rows", "n_features", "n_queries")): dice.choice(EDGES)}
+        return content | {rng.choice(("n_rows", "n_features", "n_queries")): rng.choice(EDGES)}
     elif kind < 0.93:
-        entry = entry | {"dtype": dice.choice(DTYPES)}
+        entry = entry | {"dtype": rng.choice(DTYPES)}
     else:
-        entry = entry | {"shape": [dice.choice(EDGES) for _ in range(dice.randrange(4))]}
-    if dice.random() < 0.5:  # make the size right, so that more than the size is tested
+        entry = entry | {"shape": [rng.choice(EDGES) for _ in range(rng.randrange(4))]}
+    if rng.random() < 0.5:  # make the size right, so that more than the size is tested
         entry = _fitted(entry, files.get(file, b""))
     return content | {"arrays": arrays | {name: entry}}
 
 
 def _fitted(entry: dict[str, Any], body: bytes) -> dict[str, Any]:
-    """The entry with a shape that the file has room for."""
+    """Return the entry with a shape that fits the file."""
     try:
         size = np.dtype(entry["dtype"]).itemsize
     except (TypeError, ValueError, KeyError):
@@ -185,14 +185,14 @@ def _fitted(entry: dict[str, Any], body: bytes) -> dict[str, Any]:
     return entry | {"shape": [len(body) // size]} if size and is_vector else entry
 
 
-def _damaged_header(body: bytes, dice: Random) -> bytes:
-    match dice.randrange(3):
+def _damaged_header(body: bytes, rng: Random) -> bytes:
+    match rng.randrange(3):
         case 0:
-            return dice.choice((b"[" * 100_000, b'{"a":' * 50_000, b"", b"null", b"[]", b'"corank store"', b"1e999"))
+            return rng.choice((b"[" * 100_000, b'{"a":' * 50_000, b"", b"null", b"[]", b'"corank store"', b"1e999"))
         case 1:
-            return json.dumps(mutate_json(json.loads(body), dice, ODD)).encode()
+            return json.dumps(mutate_json(json.loads(body), rng, ODD)).encode()
         case _:
-            return mutate(body, dice)
+            return mutate(body, rng)
 
 
 def _use(store: Any, what: str, folder: Path) -> None:

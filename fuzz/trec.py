@@ -1,4 +1,4 @@
-"""TREC runs and qrels: lines of blank-separated columns, read against plain Python, written and read again."""
+"""TREC runs and qrels: blank-separated columns, compared with plain Python, written and read again."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 
 from corank.data.formats import trec
 from corank.errors import InputError
-from fuzz.dice import EDGE_INTEGERS, HARD_NUMBERS, ODD_BYTES, mutate, number
 from fuzz.format import Format, Wrong, tune
+from fuzz.mutations import EDGE_INTEGERS, HARD_NUMBERS, ODD_BYTES, mutate, number
 from fuzz.reference import read_columns
 
 WORDS = [*ODD_BYTES, *(word.encode() for word in HARD_NUMBERS), b" Q0 ", b" 0 "]
@@ -20,7 +20,7 @@ NAMES = [
     b"nan", b"\xe2\x80\xa8", b"'", b"\xef\xbb\xbf", *(b"%d" % k for k in EDGE_INTEGERS),
 ]  # fmt: skip
 PIECES = (1 << 28, 1, 64, 16)
-"""Bytes that are split at once, by way; the last way also writes what was read."""
+"""Chunk sizes, one per setting; the last setting also writes the result."""
 
 
 class Trec(Format):
@@ -39,9 +39,9 @@ class Trec(Format):
         self.name, self.columns, self.number = name, columns, number
         self.sample = b"".join(b" ".join([b"%d" % k] * len(columns)) + b"\n" for k in range(5))
 
-    def generate(self, dice: Random) -> bytes:
-        text = self._text(dice)
-        return text if dice.random() < 0.4 else mutate(text, dice, WORDS, lambda: self._text(dice))
+    def generate(self, rng: Random) -> bytes:
+        text = self._text(rng)
+        return text if rng.random() < 0.4 else mutate(text, rng, WORDS, lambda: self._text(rng))
 
     def check(self, content: bytes, way: int, folder: Path) -> bool:
         tune(trec, PIECE=PIECES[way])
@@ -72,16 +72,16 @@ class Trec(Format):
             _join(found)
         return True
 
-    def _text(self, dice: Random) -> bytes:
-        names = NAMES[:5] if dice.random() < 0.5 else NAMES
+    def _text(self, rng: Random) -> bytes:
+        names = NAMES[:5] if rng.random() < 0.5 else NAMES
         lines = []
-        for _ in range(dice.choice((1, 1, 2, 3, 5, 8, 20))):
-            words = [number(dice).encode() if name == self.number else dice.choice(names) for name in self.columns]
-            lines.append(dice.choice((b" ", b"\t", b"  ")).join(words))
-            if dice.random() < 0.05:
-                lines.append(dice.choice((b"", b" \t\r", b"\r")))
-        end = dice.choice((b"\n", b"\n", b"\r\n", b" \n"))
-        return end.join(lines) + (end if dice.random() < 0.7 else b"")
+        for _ in range(rng.choice((1, 1, 2, 3, 5, 8, 20))):
+            words = [number(rng).encode() if name == self.number else rng.choice(names) for name in self.columns]
+            lines.append(rng.choice((b" ", b"\t", b"  ")).join(words))
+            if rng.random() < 0.05:
+                lines.append(rng.choice((b"", b" \t\r", b"\r")))
+        end = rng.choice((b"\n", b"\n", b"\r\n", b" \n"))
+        return end.join(lines) + (end if rng.random() < 0.7 else b"")
 
     def _read(self, path: Path) -> Any:
         return trec.read_run(path) if self.name == "run" else trec.read_qrels(path)
@@ -107,7 +107,7 @@ def _rows(found: Any) -> list[tuple[str, str, str]]:
 
 
 def _join(found: Any) -> None:
-    """A run joined with its own rows as judgements has its scores as grades, unless a document comes twice."""
+    """Check that a run joined with itself as judgements has its scores as grades, unless a document is repeated."""
     if not isinstance(found, trec.Run):
         return
     keys = set(zip(found.qid, found.docids, strict=True))

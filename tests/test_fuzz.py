@@ -25,8 +25,8 @@ class Toy(Format):
     name, suffix, is_text, sample = "toy", ".txt", True, b"fine"
     words = [b"fine", b"refused", b"foreign", b"signal", b"hang", b"part", b"memory", b"warning", b"wrong", b"exit"]
 
-    def generate(self, dice):
-        return b"some " + dice.choice(self.words) + b" thing"
+    def generate(self, rng):
+        return b"some " + rng.choice(self.words) + b" thing"
 
     def check(self, content, way, folder):
         if b"refused" in content:

@@ -1,4 +1,4 @@
-"""What hostile inputs are made of: hard numbers, odd bytes, and mutations of bytes and of JSON."""
+"""Building blocks of hostile inputs: hard numbers, odd bytes, and mutations of bytes and JSON."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HARD_NUMBERS = [
     # odd but fine
     "-0", "+0.0", "00", "+.5", "5.", "-5.e3", "0e0", "0e999999999999999999999", "1E5", "1e+05", "1e-05", ".1e1",
     "0." + "0" * 330 + "1", "1" + "0" * 310, "0" * 40 + "7", "1." + "0" * 197 + "e400", "1" + "0" * 30 + "e-30",
-    # no numbers
+    # not numbers
     ".", "-", "+", "e5", ".e5", "1e", "1e+", "--1", "+-1", "1..2", "1.2.3", "1e5.0", "0x10", "0x1p3", "1_0", "1,5",
     "nan", "NaN", "inf", "-inf", "Infinity", "1f", "1d", "1L", "", "²", "٣", "１", "½", "−1", "1\u00a0", "1e²", "True",
 ]  # fmt: skip
@@ -46,94 +46,94 @@ ODD_BYTES = [
 ]  # fmt: skip
 
 
-def number(dice: Random) -> str:
-    """A decimal, mostly a good one."""
-    kind = dice.random()
+def number(rng: Random) -> str:
+    """Return a decimal number, usually a valid one."""
+    kind = rng.random()
     if kind < 0.4:
-        return str(dice.choice((0, 1, 2, -1, 0.5, 0.25, dice.randrange(100), round(dice.random(), 6))))
+        return str(rng.choice((0, 1, 2, -1, 0.5, 0.25, rng.randrange(100), round(rng.random(), 6))))
     if kind < 0.6:
-        return repr(_double(dice))
+        return repr(_double(rng))
     if kind < 0.75:
-        return dice.choice(HARD_NUMBERS)
+        return rng.choice(HARD_NUMBERS)
     if kind < 0.85:
-        return _half_way(dice)
-    digits = "".join(dice.choices("0123456789", k=dice.choice((1, 3, 8, 9, 16, 19, 20, 40))))
-    at = dice.randrange(len(digits) + 1)
-    tail = dice.choice(("", f"e{dice.randrange(-360, 320)}", f"E{dice.choice(EDGE_INTEGERS)}"))
-    return dice.choice(("", "", "-", "+")) + digits[:at] + dice.choice((".", "")) + digits[at:] + tail
+        return _half_way(rng)
+    digits = "".join(rng.choices("0123456789", k=rng.choice((1, 3, 8, 9, 16, 19, 20, 40))))
+    at = rng.randrange(len(digits) + 1)
+    tail = rng.choice(("", f"e{rng.randrange(-360, 320)}", f"E{rng.choice(EDGE_INTEGERS)}"))
+    return rng.choice(("", "", "-", "+")) + digits[:at] + rng.choice((".", "")) + digits[at:] + tail
 
 
-def _double(dice: Random) -> float:
-    value: float = struct.unpack("<d", dice.randbytes(8))[0]
+def _double(rng: Random) -> float:
+    value: float = struct.unpack("<d", rng.randbytes(8))[0]
     return value if value == value and abs(value) != float("inf") else 1.5
 
 
-def _half_way(dice: Random) -> str:
-    """Between two neighbours of float64 or float32, exactly or off by the last digit."""
-    if dice.random() < 0.5:
-        low = abs(_double(dice)) if dice.random() < 0.3 else dice.random() * 10 ** dice.randrange(-20, 20)
+def _half_way(rng: Random) -> str:
+    """Return a number half-way between two neighbours of float64 or float32, exactly or off by the last digit."""
+    if rng.random() < 0.5:
+        low = abs(_double(rng)) if rng.random() < 0.3 else rng.random() * 10 ** rng.randrange(-20, 20)
         middle = (Decimal(low) + Decimal(nextafter(low, float("inf")))) / 2
     else:
-        bits = dice.randrange(0x7F7FFFFF)
+        bits = rng.randrange(0x7F7FFFFF)
         low, high = (struct.unpack("<f", struct.pack("<I", bits + k))[0] for k in (0, 1))
         middle = (Decimal(low) + Decimal(high)) / 2
     text = f"{middle:f}" if -5 < middle.adjusted() < 30 else f"{middle:e}"
-    return text + dice.choice(("", "1", "0")) if "." in text and "e" not in text else text
+    return text + rng.choice(("", "1", "0")) if "." in text and "e" not in text else text
 
 
 def mutate(
-    content: bytes, dice: Random, words: list[bytes] = ODD_BYTES, others: Callable[[], bytes] | None = None
+    content: bytes, rng: Random, words: list[bytes] = ODD_BYTES, others: Callable[[], bytes] | None = None
 ) -> bytes:
     """
     Change bytes in one to four places.
 
-    words: what may be put in.
-    others: another input, to be joined in the middle.
+    words: byte strings to insert.
+    others: returns another input to splice in.
     """
-    for _ in range(dice.choice((1, 1, 1, 2, 3, 4))):
-        at = dice.randrange(len(content) + 1)
-        to = min(len(content), at + dice.choice((1, 1, 2, 4, 8, dice.randrange(len(content) + 1))))
-        match dice.randrange(9):
+    for _ in range(rng.choice((1, 1, 1, 2, 3, 4))):
+        at = rng.randrange(len(content) + 1)
+        to = min(len(content), at + rng.choice((1, 1, 2, 4, 8, rng.randrange(len(content) + 1))))
+        match rng.randrange(9):
             case 0:
                 content = content[:at] + content[to:]
             case 1:
                 content = content[:to] + content[at:]
             case 2 | 3:
-                content = content[:at] + dice.choice(words) + content[at:]
+                content = content[:at] + rng.choice(words) + content[at:]
             case 4:
-                content = content[:at] + dice.choice(words) + content[to:]
+                content = content[:at] + rng.choice(words) + content[to:]
             case 5 if at < len(content):
-                content = content[:at] + bytes([content[at] ^ 1 << dice.randrange(8)]) + content[at + 1 :]
+                content = content[:at] + bytes([content[at] ^ 1 << rng.randrange(8)]) + content[at + 1 :]
             case 6 if at < len(content):
-                content = content[:at] + dice.randbytes(1) + content[at + 1 :]
+                content = content[:at] + rng.randbytes(1) + content[at + 1 :]
             case 7:
-                content = content[:at] if dice.random() < 0.5 else content[at:]
+                content = content[:at] if rng.random() < 0.5 else content[at:]
             case 8 if others is not None:
                 other = others()
-                content = content[:at] + other[dice.randrange(len(other) + 1) :]
+                content = content[:at] + other[rng.randrange(len(other) + 1) :]
     return content
 
 
-def damaged_numbers(array: NDArray[Any], dice: Random) -> bytes:
-    """The bytes of a vector with other numbers in some places, moved around, or some numbers more or fewer."""
+def damaged_numbers(array: NDArray[Any], rng: Random) -> bytes:
+    """Return the bytes of a vector with changed, rotated, missing or additional numbers."""
     if not len(array):
         return array.tobytes()
-    if dice.random() < 0.15:
-        return np.roll(array, dice.randrange(len(array))).tobytes()
-    if dice.random() < 0.15:
-        return array[: dice.randrange(len(array) + 1)].tobytes() + array[: dice.choice((0, 1, 3))].tobytes()
+    if rng.random() < 0.15:
+        return np.roll(array, rng.randrange(len(array))).tobytes()
+    if rng.random() < 0.15:
+        return array[: rng.randrange(len(array) + 1)].tobytes() + array[: rng.choice((0, 1, 3))].tobytes()
     array = array.copy()
-    for _ in range(dice.choice((1, 1, 2, len(array)))):
-        at = dice.randrange(len(array))
+    for _ in range(rng.choice((1, 1, 2, len(array)))):
+        at = rng.randrange(len(array))
         if array.dtype.kind in "iu":
             ends = np.iinfo(array.dtype)
-            value = dice.choice(EDGE_INTEGERS) if dice.random() < 0.6 else dice.randrange(-1, 16)
+            value = rng.choice(EDGE_INTEGERS) if rng.random() < 0.6 else rng.randrange(-1, 16)
             array[at] = min(max(value, ends.min), ends.max)
         elif array.dtype.kind == "f":
             with np.errstate(over="ignore"):
-                array[at] = dice.choice((np.nan, np.inf, -np.inf, 0.0, -0.0, 1e300, 5e-324, 1.0, -1.0, 1e-30, 3e38))
+                array[at] = rng.choice((np.nan, np.inf, -np.inf, 0.0, -0.0, 1e300, 5e-324, 1.0, -1.0, 1e-30, 3e38))
         else:
-            array.view(np.uint8)[dice.randrange(array.nbytes)] = dice.randrange(256)
+            array.view(np.uint8)[rng.randrange(array.nbytes)] = rng.randrange(256)
     return array.tobytes()
 
 
@@ -143,13 +143,13 @@ ODD_VALUES: list[Any] = [
 ]  # fmt: skip
 
 
-def mutate_json(value: Any, dice: Random, odd: list[Any] = ODD_VALUES) -> Any:
+def mutate_json(value: Any, rng: Random, odd: list[Any] = ODD_VALUES) -> Any:
     """
     Change one place of a JSON value: replace, drop, add, double, swap or rename; the value itself is left alone.
 
     odd: what may be put in.
     """
-    return _changed(value, dice.choice(_places(value)), dice, odd)
+    return _changed(value, rng.choice(_places(value)), rng, odd)
 
 
 def _places(value: Any) -> list[tuple[Any, ...]]:
@@ -165,26 +165,26 @@ def _places(value: Any) -> list[tuple[Any, ...]]:
     return found
 
 
-def _changed(value: Any, path: tuple[Any, ...], dice: Random, odd: list[Any]) -> Any:
+def _changed(value: Any, path: tuple[Any, ...], rng: Random, odd: list[Any]) -> Any:
     if path:
         copy = value.copy()
-        copy[path[0]] = _changed(value[path[0]], path[1:], dice, odd)
+        copy[path[0]] = _changed(value[path[0]], path[1:], rng, odd)
         return copy
-    if isinstance(value, dict) and value and dice.random() < 0.8:
-        return _changed_dict(value, dice, odd)
-    if isinstance(value, list) and value and dice.random() < 0.8:
-        return _changed_list(value, dice, odd)
-    if isinstance(value, int) and dice.random() < 0.5:
-        return value + dice.choice((-1, 1, 2, -value, value, 2**31, 2**32, 2**63))
-    if isinstance(value, str) and value and dice.random() < 0.5:
-        return mutate(value.encode("utf-8", "surrogatepass"), dice).decode("latin-1")
-    return dice.choice(odd)
+    if isinstance(value, dict) and value and rng.random() < 0.8:
+        return _changed_dict(value, rng, odd)
+    if isinstance(value, list) and value and rng.random() < 0.8:
+        return _changed_list(value, rng, odd)
+    if isinstance(value, int) and rng.random() < 0.5:
+        return value + rng.choice((-1, 1, 2, -value, value, 2**31, 2**32, 2**63))
+    if isinstance(value, str) and value and rng.random() < 0.5:
+        return mutate(value.encode("utf-8", "surrogatepass"), rng).decode("latin-1")
+    return rng.choice(odd)
 
 
-def _changed_dict(value: dict[str, Any], dice: Random, odd: list[Any]) -> dict[str, Any]:
+def _changed_dict(value: dict[str, Any], rng: Random, odd: list[Any]) -> dict[str, Any]:
     copy = dict(value)
-    key, other = dice.choice(list(copy)), dice.choice(list(copy))
-    match dice.randrange(5):
+    key, other = rng.choice(list(copy)), rng.choice(list(copy))
+    match rng.randrange(5):
         case 0:
             del copy[key]
         case 1:
@@ -192,22 +192,22 @@ def _changed_dict(value: dict[str, Any], dice: Random, odd: list[Any]) -> dict[s
         case 2:
             copy[key], copy[other] = copy[other], copy[key]
         case 3:
-            copy[dice.choice(("", "x", "../x", key + "_", key.upper()))] = copy.pop(key)
+            copy[rng.choice(("", "x", "../x", key + "_", key.upper()))] = copy.pop(key)
         case 4:
-            copy[dice.choice(("x", "x_", "__class__", key + "_"))] = dice.choice(odd)
+            copy[rng.choice(("x", "x_", "__class__", key + "_"))] = rng.choice(odd)
     return copy
 
 
-def _changed_list(value: list[Any], dice: Random, odd: list[Any]) -> list[Any]:
+def _changed_list(value: list[Any], rng: Random, odd: list[Any]) -> list[Any]:
     copy = list(value)
-    at = dice.randrange(len(copy))
-    match dice.randrange(4):
+    at = rng.randrange(len(copy))
+    match rng.randrange(4):
         case 0:
             del copy[at]
         case 1:
-            copy.insert(at, copy[dice.randrange(len(copy))])
+            copy.insert(at, copy[rng.randrange(len(copy))])
         case 2:
-            copy.insert(at, dice.choice(odd))
+            copy.insert(at, rng.choice(odd))
         case 3:
-            dice.shuffle(copy)
+            rng.shuffle(copy)
     return copy
