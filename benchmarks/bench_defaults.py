@@ -1,19 +1,18 @@
 """
-What the defaults cost: every estimator as it comes, against the same one with its alpha tuned.
+Quality of default parameters: every estimator with its defaults, against the same estimator with a tuned alpha.
 
-Each line of output is one setting as JSON: a set, the share of its training queries (rows, where there is one query)
-that are judged, an estimator. `default` is the estimator with nothing set but its seed, on the columns as they come.
-`tuned` divides the columns by their deviation inside queries (text is left alone), switches the estimator's own scaling
-off where it has one, and takes the alpha with the best mean over folds of whole queries of the training part (folds of
-rows, where there is one query); `tuned_minmax` does the same after `QueryScaler`, and `default_minmax` is the default
-after it. What is tuned is the number of terms for RankingPursuit, which has no alpha. While alphas are compared,
-stochastic descent takes a fifth of its steps and Newton's method ten; the fit that is measured takes all. The test part
-chooses nothing.
+Each line of output is one setting as JSON: a data set, the share of its training queries (or rows, if there is one
+query) that are judged, and an estimator. `default` is the estimator with default parameters (except its seed) on the
+original columns. `tuned` divides the columns by their standard deviation within queries (except text), disables the
+estimator's own scaling, and uses the alpha with the best mean over folds of whole training queries (of rows, if there
+is one query). `tuned_minmax` does the same after `QueryScaler`; `default_minmax` is the default after it. RankingPursuit
+has no alpha; its number of terms is tuned. While alphas are compared, stochastic descent takes a fifth of its steps and
+Newton's method ten; the measured fit takes all. The test part is not used for choices.
 
-Two baselines stand before the estimators of a setting: no labels at all, and LightGBM as it comes.
+Each setting has two baselines: no labels, and LightGBM with default parameters.
 
-Figures are means over the repeats, drawn from the seeds; `tuned_gain` is tuned less default in the first metric, in the
-direction that is better, with its standard error over the repeats.
+Figures are means over repeats with different seeds. `tuned_gain` is the improvement of `tuned` over `default` in the
+first metric, with its standard error over the repeats.
 """
 
 from __future__ import annotations
@@ -193,7 +192,7 @@ def drawn(name: str, share: float, seed: int) -> Draw:
 
 @dataclass(frozen=True)
 class Candidate:
-    """An estimator as it comes: its class and what makes it this variant; the rows it learns from and can bear."""
+    """An estimator with default parameters: class, parameters of the variant, and the rows it supports."""
 
     make: type
     given: dict[str, Any]
@@ -364,7 +363,7 @@ class Nothing:
 
 
 def boosted(draw: Draw, seed: int) -> Any:
-    """What users would pick instead: LightGBM as it comes, ranking grades or regressing on other scores."""
+    """Fit the baseline LightGBM with default parameters, as a ranker of grades or a regressor on other scores."""
     import lightgbm
 
     rows = draw.judged()

@@ -95,7 +95,7 @@ def own_memory() -> int:
 
 
 def watched(work: Callable[[], Any]) -> tuple[Any, int]:
-    """Do something, and return what came of it and the bytes that it took beyond those before, at most."""
+    """Call `work`; return its result and its peak memory in addition to the memory before."""
     before, peak, done = own_memory(), [0], threading.Event()
 
     def watch() -> None:

@@ -1,5 +1,5 @@
 """
-Pairs: drawing them against numpy, one hinge step against numpy, Laplacians against numpy's reduceat.
+Benchmarks of pairs: sampling and a hinge step against numpy, Laplacians against numpy's reduceat.
 
 Every line is one figure; times are medians of repeats that alternate between corank and the alternative.
 Run: python benchmarks/bench_pairs.py [--quick]

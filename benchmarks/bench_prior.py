@@ -1,8 +1,8 @@
 """
-What a prior is worth with few judged queries: LETOR MQ2008 on the official folds, and a sample of MSLR-WEB30K.
+Gain of a prior with few judged queries, on LETOR MQ2008 (official folds) and a sample of MSLR-WEB30K.
 
-Judged queries are drawn from the training parts, the same ones for every ranker, and the test part is ranked; queries
-without a relevant document are left out. The prior is the mean of the BM25 columns. It needs CORANK_DATA:
+Judged queries are drawn from the training part, the same for every ranker, and the test part is ranked. Queries
+without a relevant document are excluded. The prior is the mean of the BM25 columns. CORANK_DATA must be set:
 ``python benchmarks/bench_prior.py`` runs both, ``--set mslr`` one, ``--seeds 3`` takes fewer draws.
 """
 

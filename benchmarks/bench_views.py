@@ -1,10 +1,10 @@
 """
-What weights of views, presumed negatives and alpha by evidence are worth on real data.
+Gain of view weights, presumed negatives and alpha by evidence on real data.
 
 Each line of output is a setting and a model as JSON: the mean of a metric over the draws of judged rows, and its gain
 over the first model of the setting, paired, with the standard error over the draws (positive is better). Settings with
 `useless` have one view more, the rows of the first view (of all columns, in LETOR sets) shuffled. Where there is an
-order that needs no judgement (the mean of the BM25 columns, the mean rating of a movie), it stands beside the models.
+order that needs no judgement (the mean of the BM25 columns, the mean rating of a movie), it is listed with the models.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def _text() -> tuple[Any, Any]:
 
 
 def movielens(n_ratings: int, useless: bool, seed: int) -> Problem:
-    """One user of the last thousand a draw; movies seen by 20 spectral columns of others' ratings, and of who rated."""
+    """Draw one of the last thousand users; movies have 20 spectral features of others' ratings, and of who rated."""
     ratings = read_ratings()
     others, rng = ratings[:5000], np.random.default_rng(seed)
     kept = np.flatnonzero((~np.isnan(others)).sum(axis=0) >= 100)
@@ -155,7 +155,7 @@ def compare(what: str, models: dict[str, Any], draw: Callable[[int], Problem], n
 
 
 def presumed(n_positive: int, n_negative: int, n: int) -> None:
-    """Print what presumed negatives are worth for one topic, beside the mean of the positives."""
+    """Print the gain of presumed negatives for one topic, compared with the mean of the positives."""
     found: dict[str, list[float]] = {}
     for seed in range(n):
         problem = reuters(n_positive, n_negative, False, seed)

@@ -1,4 +1,4 @@
-"""Tasks that end the process they run in; imported by workers, too."""
+"""Tasks that end their process; also imported by workers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HELD, GO_ON = threading.Event(), threading.Event()
 
 
 def hold(function, *arguments):
-    """Say that the task has begun, and go on when told to, or when the worker closes, a thread of this process."""
+    """Signal that the task has begun, and continue on a signal or when the worker closes."""
     worker = distributed.get_worker()
     HELD.set()
     while worker.status == distributed.Status.running and not GO_ON.wait(0.05):

@@ -1,4 +1,4 @@
-"""Labels the long way: constraints as sets of pairs, Algorithm 1 as the paper prints it, objectives as plain sums."""
+"""Reference for label ranking: constraints as sets of pairs, Algorithm 1 of the paper, objectives as plain sums."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every compared pair of a small problem, one at a time: what the solvers are held against."""
+"""Reference for solvers: every compared pair of a small problem, one at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the papers' formulas say, written out with dense matrices: the second derivation that the tests compare with."""
+"""Reference for least squares: the formulas of the papers with dense matrices."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ def laplacian(qid, weights=None, query_weight="pairs", y=None):
     """
     Mean over the pairs of each query of (e_i − e_j)(e_i − e_j)ᵀ, pair by pair, a pair weighing c_q w_i w_j.
 
-    Negative ids are nobody's; where y is given, rows of equal y are not compared, else a row is a pair with itself too.
+    Rows with negative ids, or of equal y if y is given, are not compared. Without y, a row is also compared with itself.
     """
     n = len(qid)
     w = np.ones(n) if weights is None else np.asarray(weights, dtype=float)

@@ -1,4 +1,4 @@
-"""Estimators that take much of a machine; in a module that processes of a study can import, whatever ran before."""
+"""Estimators that use many resources, in a module that worker processes can import."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The systems of least-squares ranking in decimals of sixty digits: scores that are equal on paper are equal."""
+"""Least-squares ranking with sixty decimal digits: scores that are equal in theory are equal."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def laplacian(y, qid, query_weight="pairs", ties=False, weights=None):
     """
     Sum over compared pairs of (e_i − e_j)(e_i − e_j)ᵀ, and the weight that makes it a mean.
 
-    As in `explicit_rls.laplacian`; rows of y = NaN are nobody's.
+    As in `explicit_rls.laplacian`; rows with y = NaN are not compared.
     """
     n = len(y)
     w = long(np.ones(n) if weights is None else weights)
@@ -113,7 +113,7 @@ def scores(views, L, side, alpha, coupling=0.0, L_unscored=None):
 
 
 def ranked(f, size):
-    """Whole numbers in the order of long scores, equal where those are, beside what scores may be: `size`."""
+    """Return integer ranks of long scores, equal for equal scores, relative to their size."""
     with localcontext(prec=DIGITS):
         order = sorted(range(len(f)), key=lambda i: f[i])
         out = np.zeros(len(f))

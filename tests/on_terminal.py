@@ -1,4 +1,4 @@
-"""A verb on a real terminal: keys without newlines, and what it shows."""
+"""Run a command on a pseudo-terminal: send keys, read the output."""
 
 from __future__ import annotations
 

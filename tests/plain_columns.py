@@ -1,4 +1,4 @@
-"""One column in the ways that users hold one: a column is made from a list whose None stands for no value."""
+"""The same column as list, array, pandas and polars series; None is a missing value."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""The smallest honest ranker: least squares on the differences inside queries, for tests of the contract."""
+"""A minimal ranker for tests of the contract: least squares on differences within queries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages as a reader takes them apart: tables with captions and cells, sections, links, and what is well-formed."""
+"""Parse HTML pages: tables with captions and cells, sections, links, well-formedness."""
 
 from __future__ import annotations
 

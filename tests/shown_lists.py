@@ -1,4 +1,4 @@
-"""Lists shown to made-up people: a place is looked at with θ, a document wanted with r."""
+"""Simulated clicks: position k is examined with probability θ_k, a document is relevant with probability r."""
 
 from __future__ import annotations
 

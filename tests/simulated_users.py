@@ -1,4 +1,4 @@
-"""Users whose taste is a draw of a Gaussian process, and who answer with noise."""
+"""Simulated users: utilities drawn from a Gaussian process, noisy answers."""
 
 from __future__ import annotations
 

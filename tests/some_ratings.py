@@ -1,4 +1,4 @@
-"""Ratings of a few users with tastes of their own, for tests of rankers of ratings."""
+"""Synthetic ratings of a few users, for tests of collaborative rankers."""
 
 from __future__ import annotations
 

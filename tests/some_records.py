@@ -1,4 +1,4 @@
-"""A small collection with a topic: relevant records share words, and cite each other."""
+"""A small collection of records: relevant ones share words and cite each other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Made-up stories about a few topics."""
+"""Synthetic texts about a few topics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Studies to be shown: one of made values with every part, one in which nothing was finished, and odd ones between."""
+"""Synthetic studies for reports: complete, unfinished, and unusual ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The history of benchmarks: figures are kept with their context, and a benchmark that fails leaves nothing."""
+"""The benchmark history stores figures with their context; a failed benchmark stores none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Public docstrings say what numpydoc asks for: parameters, returns, a summary that is a sentence."""
+"""Public docstrings follow numpydoc: parameters, returns, a summary sentence."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ CHECKS = {
 
 
 def public_modules():
-    """Rooms and nouns a user imports from; what stands behind them says its types once, in the signature."""
-    offered = {*corank._HOMES.values(), *(f"corank.{room}" for room in corank._PACKAGES)}
+    """Return the modules that users import from."""
+    offered = {*corank._HOMES.values(), *(f"corank.{name}" for name in corank._PACKAGES)}
     for package in (corank.evaluation, corank.judging):
         offered |= {f"{package.__name__}.{part}" for part in package._HOMES}
     return sorted(module.name for module in pkgutil.walk_packages(corank.__path__, "corank.") if module.name in offered)
 
 
 def public_things(module_name):
-    """What a module offers, by full name; of a room, what its `__all__` lists."""
+    """Return the public objects of a module by full name; of a package, those in `__all__`."""
     module = importlib.import_module(module_name)
-    assert module.__doc__, f"{module_name} says nothing of itself"
+    assert module.__doc__, f"{module_name} has no docstring"
     names = getattr(module, "__all__", vars(module))
     for name, thing in [(name, getattr(module, name)) for name in names]:
         ours = name in getattr(module, "__all__", ()) or getattr(thing, "__module__", None) == module_name

@@ -1,4 +1,4 @@
-"""Every example runs without any data of others and draws its picture; the gallery of the site shows each."""
+"""Every example runs without external data and draws its figure; the gallery lists all."""
 
 from __future__ import annotations
 

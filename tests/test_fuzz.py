@@ -1,4 +1,4 @@
-"""A short round of every fuzzer, the same each time, and whether broken rules would be noticed at all."""
+"""A short reproducible round of every fuzzer, and checks that the fuzzers detect faults."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_a_short_round_and_the_corpus_pass(names, count, tmp_path):
     for name in names:
         inputs, accepted, refused, failures = rounds[name]
         assert (accepted + refused, failures) == (inputs, 0)
-        # where all is refused, or all is accepted, nothing is tested
+        # a round with only accepted or only rejected inputs tests little
         assert min(accepted, refused) > inputs / 20
 
 

@@ -1,4 +1,4 @@
-"""What `import corank` alone gives: lazily at run time, with real types to an editor."""
+"""Names of `import corank`: imported lazily at run time, with types for editors."""
 
 from __future__ import annotations
 
@@ -64,14 +64,14 @@ def test_a_misspelt_parameter_and_a_misspelt_name_are_type_errors(tmp_path, monk
     assert 'Unexpected keyword argument "alhpa"' in said
 
 
-def test_every_room_for_users_is_reached_without_importing_it():
-    rooms = {module.name for module in pkgutil.iter_modules(corank.__path__)}
-    assert set(corank._PACKAGES) == rooms - {
+def test_every_public_package_is_imported_lazily():
+    packages = {module.name for module in pkgutil.iter_modules(corank.__path__)}
+    assert set(corank._PACKAGES) == packages - {
         "__main__", "_lazy", "_version", "core", "cli", "parameters", "progress", "tables",
     }  # fmt: skip
     reach = "import corank, sys\nassert 'corank.metrics' not in sys.modules\n"
-    for room in corank._PACKAGES:
-        reach += f"assert corank.{room}.__name__ == 'corank.{room}'\n"
+    for name in corank._PACKAGES:
+        reach += f"assert corank.{name}.__name__ == 'corank.{name}'\n"
     for package in (corank.evaluation, corank.judging):
         for part in package._HOMES:
             reach += f"assert {package.__name__}.{part}.__name__ == '{package.__name__}.{part}'\n"

@@ -1,4 +1,4 @@
-"""What long work shows of itself on a terminal, in a notebook, and elsewhere."""
+"""Progress bars on a terminal, in a notebook, and elsewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/results.md is true: what pages of experiments say, with the commands that they name."""
+"""docs/results.md agrees with the pages of the experiments and their commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a user sees of compiling: one line on a terminal, nothing anywhere else; and no cache is no reason to fail."""
+"""Compilation of kernels: one line on a terminal, no output elsewhere, and a missing cache is not fatal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The dice against a second generator in plain integers, and their laws by counting."""
+"""The random generator against an implementation in plain integers, and its distributions by counting."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What a Laplacian promises besides its identities (tests/identities): types, out=, idle rows, bad input."""
+"""Properties of Laplacians besides their identities (tests/identities): types, out=, idle rows, bad input."""
 
 import numpy as np
 import pytest
@@ -56,9 +56,9 @@ def test_rows_that_are_compared_with_nobody_give_zero():
     assert (scored != 0).tolist() == [True, False, True, False, False, True]
     unscored = Laplacian.per_query(data, rows="unscored") @ V
     np.testing.assert_allclose(unscored, [0, -15, 0, 0, 15, 0])
-    nobody = Laplacian.per_query(Queries.of(np.arange(6), 6), "equal")
-    assert not nobody.toarray().any()
-    assert nobody.quad(V) == 0
+    empty = Laplacian.per_query(Queries.of(np.arange(6), 6), "equal")
+    assert not empty.toarray().any()
+    assert empty.quad(V) == 0
     weights = np.where(QID == 2, 0.0, 1.0)
     assert not (Laplacian.per_query(data, weights=weights) @ V)[QID == 2].any()
     assert not (Laplacian.per_query(data.weighted(weights)) @ V)[QID == 2].any()

@@ -1,4 +1,4 @@
-"""Every loss of the table, against its formula in plain numpy; a branch that was forgotten fails here."""
+"""Every loss against its formula in plain numpy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every law of PairSampler against probabilities enumerated pair by pair."""
+"""Every distribution of PairSampler against probabilities enumerated pair by pair."""
 
 from itertools import combinations
 

@@ -1,4 +1,4 @@
-"""The conventions `letor4` and `letor3` against a literal reading of the official scripts, and the published tables."""
+"""The conventions `letor4` and `letor3` against a translation of the official scripts, and the published tables."""
 
 from __future__ import annotations
 

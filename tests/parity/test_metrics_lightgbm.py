@@ -1,4 +1,4 @@
-"""The convention `lightgbm` against LightGBM's own ndcg and map, read from a booster that has learnt nothing."""
+"""The convention `lightgbm` against LightGBM's own ndcg and map, read from an untrained booster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sums that weighted draws stand on, by brute force (the laws themselves: tests/test_sampling.py)."""
+"""The sums used by weighted draws, by brute force (the distributions: tests/pairwise/test_sampling.py)."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Weights: what passes, and one sentence for what does not."""
+"""Valid weights, and the messages for invalid ones."""
 
 import numpy as np
 import pytest
