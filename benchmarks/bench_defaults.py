@@ -5,9 +5,9 @@ Each line of output is one setting as JSON: a data set, the share of its trainin
 query) that are judged, and an estimator. `default` is the estimator with default parameters (except its seed) on the
 original columns. `tuned` divides the columns by their standard deviation within queries (except text), disables the
 estimator's own scaling, and uses the alpha with the best mean over folds of whole training queries (of rows, if there
-is one query). `tuned_minmax` does the same after `QueryScaler`; `default_minmax` is the default after it. RankingPursuit
-has no alpha; its number of terms is tuned. While alphas are compared, stochastic descent takes a fifth of its steps and
-Newton's method ten; the measured fit takes all. The test part is not used for choices.
+is one query). `tuned_minmax` does the same after `QueryScaler`; `default_minmax` is the default after it.
+RankingPursuit has no alpha; its number of terms is tuned. While alphas are compared, stochastic descent takes a fifth
+of its steps and Newton's method ten; the measured fit takes all. The test part is not used for choices.
 
 Each setting has two baselines: no labels, and LightGBM with default parameters.
 

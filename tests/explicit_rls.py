@@ -9,7 +9,7 @@ def laplacian(qid, weights=None, query_weight="pairs", y=None):
     """
     Mean over the pairs of each query of (e_i − e_j)(e_i − e_j)ᵀ, pair by pair, a pair weighing c_q w_i w_j.
 
-    Rows with negative ids, or of equal y if y is given, are not compared. Without y, a row is also compared with itself.
+    Rows with negative ids, or of equal y if y is given, are not compared. Without y, a row is also a pair with itself.
     """
     n = len(qid)
     w = np.ones(n) if weights is None else np.asarray(weights, dtype=float)
