@@ -18,7 +18,7 @@ from scipy import linalg
 
 from corank.gp.ep.items import DistinctRows
 from corank.gp.ep.propagation import Sites, root_of
-from corank.kernels import FeatureMap
+from corank.kernels import Basis, FeatureMap
 from corank.kernels.views import View
 
 Floats = NDArray[np.float64]
@@ -78,6 +78,13 @@ def graph_columns(K: Floats, L: Any) -> tuple[Floats, Floats, Integers]:
     """Features R of all items with the Gram matrix K, Λ0 in them, and pivots of R."""
     R, pivots = root_of(K)
     return R, np.eye(R.shape[1]) + R.T @ (L @ R), pivots
+
+
+def basis_features(basis: Basis, view: View, X: Any) -> FeatureMap:
+    """Features from basis rows, with the kernel of a view."""
+    phi = FeatureMap.on_basis(replace(basis, view=view), X)
+    # C order, as after loading from a file: products round differently in another order
+    return replace(phi, T=np.ascontiguousarray(phi.T))
 
 
 def on_basis(phi: FeatureMap, items: DistinctRows, sites: Sites, precision: Floats | None) -> PriorFeatures:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
 
+from corank.estimator.base import Ranker
 from corank.kernels import FeatureMap, Terms, as_doubles
 
 Floats = NDArray[np.float64]
@@ -138,3 +139,48 @@ class PosteriorProcess:
             phi = np.asarray(self.phi(rows))
             return phi @ phi.T
         return np.asarray(kernel(as_doubles(rows)), dtype=np.float64)
+
+
+class ProcessRanker(Ranker):
+    """Base class of rankers whose scores are a linear function of a posterior Gaussian process."""
+
+    process_: PosteriorProcess
+
+    # scores are `_from_f(f)`, whose slope is `_amplitude`
+    @property
+    def _amplitude(self) -> float:
+        return 1.0
+
+    def _from_f(self, f: Floats) -> Floats:
+        return f
+
+    def _score_rows(self, X: Any) -> Floats:
+        return self._from_f(self.process_.mean(self._scaled_rows(X)))
+
+    def _terms(self, X: Any, qid: ArrayLike | None, rows: NDArray[np.int64]) -> list[Terms]:
+        return [self.process_.terms(self._scale_rows(self._checked_rows(X)[rows]), self._amplitude)]
+
+    def predict(self, X: Any, return_std: bool = False, *, prior: ArrayLike | None = None) -> Any:
+        """
+        Score rows by the mean of f(x); higher is better.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix, DataFrame or sequence of objects
+            The rows.
+        return_std : bool
+            Whether to return the standard deviation of the score too, without the noise of a judgement.
+        prior : array-like of shape (n_rows,), optional
+            Prior scores of these rows, on the scale of the scores; required if ``fit`` had a prior, and refused
+            otherwise.
+
+        Returns
+        -------
+        array of shape (n_rows,), or two of them
+            Scores in input order, and their standard deviations. Scores from preferences are determined up to a
+            constant; those of `OrdinalGP` with the Gaussian likelihood are on the scale of y.
+        """
+        if not return_std:
+            return super().predict(X, prior=prior)
+        mean, var = self.process_.predict(self._scaled_rows(X))
+        return self._add_prior(self._from_f(mean), prior), self._amplitude * np.sqrt(var)

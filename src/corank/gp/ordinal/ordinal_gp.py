@@ -15,7 +15,7 @@ r basis rows cost O(n r²).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,16 +24,15 @@ from sklearn.utils import ClassifierTags
 
 from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
-from corank.estimator.base import Ranker
 from corank.estimator.docs import shared_parameters
 from corank.estimator.held_out import HeldOut
-from corank.gp.ep.features import exact, on_basis
+from corank.gp.ep.features import basis_features, exact, on_basis
 from corank.gp.ep.items import DistinctRows
 from corank.gp.ep.likelihoods import IntervalProbit
-from corank.gp.ep.process import PosteriorProcess
+from corank.gp.ep.process import PosteriorProcess, ProcessRanker
 from corank.gp.ep.propagation import Sites
 from corank.gp.ordinal.grades import GaussianGrades, OrdinalGrades, ends_of, fit_hyperparameters, thresholds_of
-from corank.kernels import Basis, FeatureMap, Kernel, Terms, as_kernel, choose_basis
+from corank.kernels import Basis, Kernel, as_kernel, choose_basis
 from corank.kernels.basis_choice import require_choice
 from corank.kernels.views import View
 from corank.parameters import Rules, boolean, check_values, kernel, listing, none, number, one_of, seed, text, whole
@@ -60,7 +59,7 @@ class FittedOrdinalGP:
 
 
 @shared_parameters
-class OrdinalGP(Ranker):
+class OrdinalGP(ProcessRanker):
     """
     Gaussian process ordinal regression: learns from grades and predicts the probability of each grade.
 
@@ -147,7 +146,6 @@ class OrdinalGP(Ranker):
     intercept_: float
     amplitude_: float
     log_evidence_: float
-    process_: PosteriorProcess
 
     def __init__(
         self,
@@ -198,23 +196,13 @@ class OrdinalGP(Ranker):
         view = View(None, as_kernel(self.kernel).fit(items.rows, for_kernel))
         basis = self._basis(view, data, for_basis)
         max_grades = None if basis is None else _MAX_GRADES
-        view, sigma, free, calls = fit_hyperparameters(
-            view,
-            items,
-            grades,
-            self.sigma,
-            max_grades=max_grades,
-            learn=self.learn,
-            n_restarts=self.n_restarts,
-            rng=for_learning,
-        )
+        how: dict[str, Any] = {"learn": self.learn, "n_restarts": self.n_restarts, "rng": for_learning}
+        view, sigma, free, calls = fit_hyperparameters(view, items, grades, self.sigma, max_grades=max_grades, **how)
         every = Sites.grades(np.arange(len(items)), -np.inf, np.inf, 1.0)
         if basis is None:
             features = exact(view, items, every)
         else:
-            phi = FeatureMap.on_basis(replace(basis, view=view), data.X)
-            # C order, as after loading from a file: products round differently in another order
-            features = on_basis(replace(phi, T=np.ascontiguousarray(phi.T)), items, every, None)
+            features = on_basis(basis_features(basis, view, data.X), items, every, None)
         found = grades.posterior(features.R, sigma, free)
         halfway = (0.5 * (levels[1:] + levels[:-1]) - found.intercept) / found.amplitude
         return FittedOrdinalGP(
@@ -223,37 +211,12 @@ class OrdinalGP(Ranker):
             process=PosteriorProcess(features.phi, found.approximation.mu, found.approximation.factor), n_iter=calls,
         )  # fmt: skip
 
-    def _score_rows(self, X: Any) -> Floats:
-        """Return intercept + amplitude E f(x)."""
-        rows = self._scaled_rows(X)
-        return np.asarray(self.intercept_ + self.amplitude_ * self.process_.mean(rows))
+    @property
+    def _amplitude(self) -> float:
+        return self.amplitude_
 
-    def _terms(self, X: Any, qid: ArrayLike | None, rows: NDArray[np.int64]) -> list[Terms]:
-        return [self.process_.terms(self._scale_rows(self._checked_rows(X)[rows]), self.amplitude_)]
-
-    def predict(self, X: Any, return_std: bool = False, *, prior: ArrayLike | None = None) -> Any:
-        """
-        Score rows by the mean of f(x), on the scale of y with the Gaussian likelihood; higher is better.
-
-        Parameters
-        ----------
-        X : array-like, CSR matrix, DataFrame or sequence of objects
-            The rows.
-        return_std : bool
-            Whether to return the standard deviation of the score too, without the noise of a judgement.
-        prior : array-like of shape (n_rows,), optional
-            Prior scores of these rows; required if ``fit`` had a prior, and refused otherwise.
-
-        Returns
-        -------
-        array of shape (n_rows,), or two of them
-            Scores in input order, and their standard deviations.
-        """
-        if not return_std:
-            return super().predict(X, prior=prior)
-        rows = self._scaled_rows(X)
-        mean, var = self.process_.predict(rows)
-        return self._add_prior(self.intercept_ + self.amplitude_ * mean, prior), self.amplitude_ * np.sqrt(var)
+    def _from_f(self, f: Floats) -> Floats:
+        return np.asarray(self.intercept_ + self.amplitude_ * f)
 
     def predict_proba(self, X: Any, *, prior: ArrayLike | None = None) -> Floats:
         """

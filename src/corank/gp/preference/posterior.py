@@ -11,56 +11,21 @@ from sklearn.utils.validation import check_is_fitted
 
 from corank.data.problem.inputs import as_pairs
 from corank.errors import InputError
-from corank.estimator.base import Ranker
 from corank.gp.ep.items import DistinctRows
 from corank.gp.ep.likelihoods import IntervalProbit
-from corank.gp.ep.process import Posterior, PosteriorProcess
+from corank.gp.ep.process import Posterior, ProcessRanker
 from corank.gp.ep.propagation import Sites
-from corank.kernels import Terms
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
-class PreferencePosterior(Ranker):
+class PreferencePosterior(ProcessRanker):
     """Base class of `PreferenceGP`: predictions from its fitted attributes."""
 
-    process_: PosteriorProcess
     rows_: DistinctRows
     sites_: Sites
     sigma_: float
-
-    def _score_rows(self, X: Any) -> Floats:
-        """Return the mean of f(x)."""
-        rows = self._scaled_rows(X)
-        return self.process_.mean(rows)
-
-    def _terms(self, X: Any, qid: ArrayLike | None, rows: NDArray[np.int64]) -> list[Terms]:
-        return [self.process_.terms(self._scale_rows(self._checked_rows(X)[rows]))]
-
-    def predict(self, X: Any, return_std: bool = False, *, prior: ArrayLike | None = None) -> Any:
-        """
-        Score rows by the mean of f(x); higher is better.
-
-        Parameters
-        ----------
-        X : array-like, CSR matrix, DataFrame or sequence of objects
-            The rows.
-        return_std : bool
-            Whether to return the standard deviation of f(x) too.
-        prior : array-like of shape (n_rows,), optional
-            Prior scores of these rows, in the unit of f; required if ``fit`` had a prior, and refused otherwise.
-
-        Returns
-        -------
-        array of shape (n_rows,), or two of them
-            Scores in input order, and their standard deviations. Only differences of scores are meaningful.
-        """
-        if not return_std:
-            return super().predict(X, prior=prior)
-        rows = self._scaled_rows(X)
-        mean, var = self.process_.predict(rows)
-        return self._add_prior(mean, prior), np.sqrt(var)
 
     def predict_pair(self, X: Any, pairs: ArrayLike, *, prior: ArrayLike | None = None) -> Floats:
         """

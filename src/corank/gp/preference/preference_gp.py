@@ -18,7 +18,7 @@ with r basis rows O((n + m) r²).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -30,13 +30,13 @@ from corank.errors import InputError
 from corank.estimator.contract import check_parameters, install, kept_columns
 from corank.estimator.docs import shared_parameters
 from corank.estimator.held_out import HeldOut
-from corank.gp.ep.features import PriorFeatures, exact, on_basis, on_graph, precision_on_basis
+from corank.gp.ep.features import PriorFeatures, basis_features, exact, on_basis, on_graph, precision_on_basis
 from corank.gp.ep.items import DistinctRows, require_items
 from corank.gp.ep.process import PosteriorProcess
 from corank.gp.ep.propagation import Sites, propagate
 from corank.gp.preference.evidence import WeightedPairs, fit_hyperparameters, preferences_of
 from corank.gp.preference.posterior import PreferencePosterior
-from corank.kernels import Basis, FeatureMap, Kernel, as_kernel, choose_basis
+from corank.kernels import Basis, Kernel, as_kernel, choose_basis
 from corank.kernels.basis_choice import require_choice
 from corank.kernels.views import View
 from corank.parameters import Rules, boolean, kernel, listing, none, number, rng_of, seed, text, whole
@@ -213,9 +213,7 @@ class PreferenceGP(PreferencePosterior):
             view, sigma, n_calls = fit_hyperparameters(view, items, *sample, sigma, **how)
         sites = Sites.preferences(answers[0], sigma, *answers[1:])
         if basis is not None:
-            phi = FeatureMap.on_basis(replace(basis, view=view), data.X)
-            # C order, as after loading from a file
-            phi = replace(phi, T=np.ascontiguousarray(phi.T))
+            phi = basis_features(basis, view, data.X)
             precision = None if L is None else precision_on_basis(phi, items, L)
             features = on_basis(phi, items, sites, precision)
         else:
