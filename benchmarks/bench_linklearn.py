@@ -18,7 +18,7 @@ import numpy as np
 
 from corank.core.text.postings import Postings
 from corank.text import BM25, Corpus, LinkLearn, Links, split_links
-from corank.text.training import Task
+from corank.text.training import LinkObjective
 from experiments.datasets.wikispeedia import read_articles, read_links
 
 K = 10
@@ -62,7 +62,7 @@ def main(interpreter: str | None, repeats: int) -> None:
     everything = Links.of(corpus, read_links())
     for name, links in (("half", training), ("all", everything)):
         model = LinkLearn(n_steps=0, random_state=0).fit(links)
-        task = Task(links, model._form)
+        task = LinkObjective(links, model._form)
         texts = np.random.default_rng(0).permutation(task.texts)[:200]
         task.loss(model.networks_, texts[:2])
         began, wall = time.process_time(), time.perf_counter()

@@ -14,7 +14,7 @@ from corank.core.text.postings import Bags
 from corank.estimator import ColumnMean
 from corank.metrics import evaluate
 from corank.text import BM25, Corpus, Index, LinkLearn, Links, split_links
-from corank.text.tuning import BS, K1S
+from corank.text.bm25 import BS, K1S
 from experiments.datasets.smart import COLLECTIONS, read_topics
 from experiments.datasets.wikispeedia import read_articles, read_links
 

@@ -79,7 +79,7 @@ def test_clicks_are_links_too(place):
 def test_what_is_wrong_is_said(place):
     with pytest.raises(InputError, match="found no query"):
         run("search", place / "docs.index")
-    with pytest.raises(InputError, match="there is no index"):
+    with pytest.raises(InputError, match="does not exist; make an index"):
         run("search", place / "other.index", "tin")
     with pytest.raises(InputError, match="exists already"):
         run("index", place / "docs.jsonl", "-o", place / "docs.index")

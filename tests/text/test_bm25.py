@@ -119,8 +119,8 @@ def test_it_is_a_prior_ranker():
         (BM25(b=1.5), [[1.0]], "b "),
         (BM25(idf="okapi"), [[1.0]], "idf"),
         (BM25(query=[1.0, 2.0]), [[1.0]], "query has 2 numbers for 1 columns; pass one for each"),
-        (BM25(query=[np.nan]), [[1.0]], "query is no list of numbers"),
-        (BM25(query=["tin"]), [[1.0]], "query is no list of numbers"),
+        (BM25(query=[np.nan]), [[1.0]], "query must be a list of numbers"),
+        (BM25(query=["tin"]), [[1.0]], "query must be a list of numbers"),
         (BM25(), [[-1.0]], "Negative values in data: X holds some, and BM25 takes counts"),
     ],
 )

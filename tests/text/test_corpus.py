@@ -86,7 +86,7 @@ def test_documents_are_added():
     assert as_counters(parts) == as_counters(whole)
     assert parts.ids.tolist() == whole.ids.tolist()
     np.testing.assert_array_equal(parts.lengths, whole.lengths)
-    with pytest.raises(InputError, match="two documents are called '0'"):
+    with pytest.raises(InputError, match="two documents have the id '0'"):
         parts.add(["tin"], [0])
 
 
@@ -140,7 +140,7 @@ def test_files_of_documents(tmp_path):
         ("x.jsonl", '\n{"text": "tin"}', "line 2: the document has no id"),
         ("x.jsonl", '{"id": 1}', "line 1: the document has no text"),
         ("x.tsv", "tin", "expected an id, a tab and a text"),
-        ("x.tsv", "a\ttin\na\tiron", "two documents are called 'a'"),
+        ("x.tsv", "a\ttin\na\tiron", "two documents have the id 'a'"),
     ],
 )
 def test_faults_of_files_are_named(tmp_path, name, content, sentence):
@@ -153,9 +153,9 @@ def test_other_faults_are_named(tmp_path):
     (tmp_path / "links.tsv").write_text("a b\n")
     with pytest.raises(InputError, match="line 1: 1 columns; write two"):
         read_pairs(tmp_path / "links.tsv")
-    with pytest.raises(InputError, match=r"holds no \.txt file"):
+    with pytest.raises(InputError, match=r"contains no \.txt file"):
         read_corpus(tmp_path)
-    with pytest.raises(InputError, match="there is no index"):
+    with pytest.raises(InputError, match="does not exist; make an index"):
         open_corpus(tmp_path / "none.index")
     (tmp_path / "x.tsv").write_text("a\ttin\na\tiron")
     with pytest.raises(InputError, match="calls two texts 'a'"):
@@ -167,16 +167,16 @@ def test_other_faults_are_named(tmp_path):
     [
         (lambda: Corpus.of("tin"), "texts is one str; pass a list"),
         (lambda: Corpus.of(["tin", 3]), "document 1 is a int; pass texts"),
-        (lambda: Corpus.of(["tin"], ["a", "b"]), "ids has 2 names for 1 documents"),
-        (lambda: Corpus.of(["tin", "iron"], ["a", "a"]), "two documents are called 'a'"),
+        (lambda: Corpus.of(["tin"], ["a", "b"]), "ids has 2 values for 1 documents"),
+        (lambda: Corpus.of(["tin", "iron"], ["a", "a"]), "two documents have the id 'a'"),
         (lambda: Corpus.of(["tin"], language="klingon"), "language is 'klingon'"),
         (lambda: Corpus.of(["tin"], stop_words="german"), "stop_words is 'german'"),
-        (lambda: Words.of(None, [1]), "stop_words holds what is no text"),
-        (lambda: Corpus.of_counts([[0.5]]), "what is no count of words"),
-        (lambda: Corpus.of_counts([[-1]]), "what is no count of words"),
+        (lambda: Words.of(None, [1]), "stop_words has an entry that is not a string"),
+        (lambda: Corpus.of_counts([[0.5]]), "not a word count"),
+        (lambda: Corpus.of_counts([[-1]]), "not a word count"),
         (lambda: Corpus.of_counts([[1, 2]], terms=["tin"]), "terms has 1 words for 2 columns"),
         (lambda: BM25().to_index(Corpus.of(["tin"])).search("tin", 0), "k is 0"),
-        (lambda: BM25().to_index(Corpus.of(["tin"])).search(Corpus.of(["tin ore"]).count(["ore"])), "does not have"),
+        (lambda: BM25().to_index(Corpus.of(["tin"])).search(Corpus.of(["tin ore"]).count(["ore"])), "are not in this corpus"),
     ],
 )
 def test_what_is_wrong_is_said(call, sentence):
@@ -219,5 +219,5 @@ def test_texts_of_other_encodings_and_kinds_are_refused(tmp_path):
         with pytest.raises(InputError, match=f"{where} is not UTF-8 at byte"):
             read_corpus(place)
     lines.write_text('{"id": "a", "title": "iron", "text": ["ore", "mine"]}\n')
-    with pytest.raises(InputError, match="is no text; write each as one string"):
+    with pytest.raises(InputError, match="is not a string; write each as one string"):
         read_corpus(lines)

@@ -12,7 +12,7 @@ from corank.core.text.links import add_links, link_hinge, similarities
 from corank.errors import InputError
 from corank.text import Corpus, LinkLearn, Links, split_links
 from corank.text.network import Network
-from corank.text.training import Form, Task
+from corank.text.training import LinkObjective, SimilarityForm
 
 
 def some_links(n=30, seed=0, of_queries=False):
@@ -62,7 +62,7 @@ def networks(seed=0):
 
 
 def form(b=0.0, symmetric=True, use_length=True, at_top=False):
-    return Form(4, b, symmetric, use_length, at_top)
+    return SimilarityForm(4, b, symmetric, use_length, at_top)
 
 
 @pytest.mark.parametrize("symmetric", [False, True])
@@ -71,7 +71,7 @@ def form(b=0.0, symmetric=True, use_length=True, at_top=False):
 def test_similarities_are_sums_over_words(of_queries, b, symmetric):
     links, nets = some_links(of_queries=of_queries), networks()
     corpus = links.corpus
-    X, task = corpus.counts.toarray(), Task(links, form(b, symmetric))
+    X, task = corpus.counts.toarray(), LinkObjective(links, form(b, symmetric))
     df = (X > 0).sum(axis=0)
 
     def weights(counts):
@@ -99,7 +99,7 @@ def test_similarities_are_sums_over_words(of_queries, b, symmetric):
 @pytest.mark.parametrize("symmetric", [False, True])
 @pytest.mark.parametrize("of_queries", [False, True])
 def test_slopes_are_finite_differences(of_queries, symmetric):
-    task, nets = Task(some_links(of_queries=of_queries), form(0.5, symmetric)), networks()
+    task, nets = LinkObjective(some_links(of_queries=of_queries), form(0.5, symmetric)), networks()
     texts = task.texts[:7]
     _, slopes = task.loss(nets, texts)
     for at in range(3):
@@ -139,7 +139,7 @@ def test_learning_brings_linked_documents_nearer():
 
 
 def test_the_mean_of_all_texts_is_the_sum_of_their_parts():
-    task, nets = Task(some_links(), form()), networks()
+    task, nets = LinkObjective(some_links(), form()), networks()
     from corank.core.text.links import Tables
 
     tables = task.tables(nets)
@@ -198,12 +198,12 @@ def test_no_steps_is_a_model_too():
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda c: Links.of(c, [("0", "x")]), "none of 1 links is between documents that are there"),
+        (lambda c: Links.of(c, [("0", "x")]), "none of the 1 links is between existing documents"),
         (lambda c: Links.of(c, ["ab"]), "a link is 'ab'; pass pairs"),
         (lambda c: Links.of(c, [("0",)]), "pass pairs"),
         (lambda c: LinkLearn().fit([("0", "1")]), r"links is a list; pass Links.of\(corpus, pairs\)"),
         (lambda c: LinkLearn(0).fit(Links.of(c, [("0", "1")])), "n_hidden"),
-        (lambda c: LinkLearn().fit(Links.of(c, [("0", "1")])), "every document is linked with every other"),
+        (lambda c: LinkLearn().fit(Links.of(c, [("0", "1")])), "every document is linked with all others"),
     ],
 )
 def test_what_is_wrong_is_said(call, sentence):
@@ -216,7 +216,7 @@ def test_parts_tell_of_links_that_are_not_there():
     pairs = [(f"d{k}", f"d{k + 1}") for k in range(19)] + [("d0", "nope"), ("nope", "d1")]
     training, _ = split_links(corpus, pairs, 0.5, random_state=0)
     assert training.n_missing == 2
-    with pytest.raises(InputError, match="none of 1 links is between documents that are there"):
+    with pytest.raises(InputError, match="none of the 1 links is between existing documents"):
         split_links(corpus, [("x", "y")])
     with pytest.raises(InputError, match="none of 1 links is inside one of the two parts"):
         split_links(corpus, [("d0", "d4")], random_state=0)
@@ -226,5 +226,5 @@ def test_parts_tell_of_links_that_are_not_there():
 
 @pytest.mark.parametrize("name", ["", "a\nb", "a\tb", "\ud800"])
 def test_documents_are_called_by_what_fits_in_a_line(name):
-    with pytest.raises(InputError, match="a document is called"):
+    with pytest.raises(InputError, match="a document has the id"):
         Corpus.of(["iron"], ids=[name])

@@ -1,13 +1,15 @@
 """
-BM25 (Robertson et al., 1994): the weight of a word in a document by three numbers that need no learning.
+BM25 (Robertson et al., 1994): weights of words without learning, and tune_bm25, which chooses k1 and b.
 
     d_t = (k1 + 1) · tf · idf_t / (k1 · (1 − b + b · length / mean length) + tf),    score(q, d) = Σ_t q_t d_t
 
-q_t is how often the query holds the word. O(postings) for a whole corpus.
+q_t is the count of the word in the query. O(postings) for a whole corpus. `tune_bm25` needs one index and one search of
+all queries per setting; all folds choose among the same values, so cross-validation costs no more than the grid.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -22,21 +24,22 @@ from corank.errors import InputError
 from corank.estimator.base import Ranker
 from corank.estimator.contract import check_parameters
 from corank.estimator.held_out import HeldOut
-from corank.parameters import Rule, Rules, none, number, one_of
+from corank.metrics import evaluate
+from corank.parameters import Rule, Rules, check_values, none, number, one_of, rng_of, seed, whole
 from corank.text.corpus import Corpus
 from corank.text.index import Index
 
 Floats = NDArray[np.float64]
 
 IDFS = ("lucene", "robertson", "plain")
-"""What a word that stands in n of N documents may be worth."""
+"""Names of inverse document frequencies."""
 
 _array = Rule("one number for each column", lambda value: not isinstance(value, str | bytes | dict))
 
 
 @dataclass(frozen=True, eq=False)
 class _Statistics:
-    """See the attributes of `BM25`."""
+    """Fitted attributes; see `BM25`."""
 
     idf: Floats
     mean_length: float
@@ -45,28 +48,28 @@ class _Statistics:
 
 class BM25(Ranker):
     """
-    BM25: order documents by the words they share with a query, without learning.
+    BM25: rank documents by the words they share with a query, without learning.
 
-    `to_index` makes a corpus of documents ready for any number of queries. As a ranker, which `OnTop` takes for a prior
-    ranker, its rows are documents as word counts, a column each, and `query` is what all of them are compared with;
-    ``fit`` needs no y, and learns in how many rows each word stands and how long rows are.
+    `to_index` prepares a corpus for any number of queries. As a ranker (for example the prior
+    ranker of `OnTop`), its rows are documents with one column of counts per word, which are compared with `query`;
+    ``fit`` needs no y, and computes document frequencies and the mean length.
 
     Parameters
     ----------
     k1 : float
-        How slowly repeated words stop counting (K in the paper); 0 counts each word once.
+        Saturation of repeated words (K in the paper); 0 counts each word once.
     b : float
-        How much long documents are held against their mean length, from 0 to 1 (B in the paper).
+        Length normalisation, from 0 to 1 (B in the paper).
     idf : {"lucene", "robertson", "plain"}
-        What a word in n of N documents is worth: log(1 + (N − n + ½)/(n + ½)), the same without the 1, which is
-        negative for words of more than half of the documents, or log(N/n), as Grangier and Bengio have it.
+        Weight of a word in n of N documents: log(1 + (N − n + ½)/(n + ½)), the same without the 1, which is
+        negative for words of more than half of the documents, or log(N/n), as in Grangier and Bengio.
     query : array-like of shape (n_features,), optional
-        How often the query holds the word of each column, for ``fit`` and ``predict``; None asks for every word once.
+        Count of the word of each column in the query, for ``fit`` and ``predict``; None means every word once.
 
     Attributes
     ----------
     idf_ : array of shape (n_features,)
-        What the word of each column is worth.
+        Inverse document frequency of each column.
     mean_length_ : float
         Mean number of words of the rows.
     query_ : array of shape (n_features,)
@@ -111,7 +114,7 @@ class BM25(Ranker):
 
     def to_index(self, corpus: Corpus) -> Index:
         """
-        Weigh the words of documents once, for all queries.
+        Compute the weights of the words of documents, for any number of queries.
 
         Parameters
         ----------
@@ -121,7 +124,7 @@ class BM25(Ranker):
         Returns
         -------
         Index
-            Ready to be searched.
+            The index.
         """
         check_parameters(self)
         df, postings = corpus.document_frequency, corpus.postings
@@ -149,7 +152,7 @@ class BM25(Ranker):
         try:
             query = np.asarray(as_rows(np.reshape(np.asarray(self.query, dtype=np.float64), (1, -1))))[0]
         except (TypeError, ValueError) as error:
-            raise InputError(f"query is no list of numbers ({error}); pass one for each column.") from error
+            raise InputError(f"query must be a list of numbers ({error}); pass one for each column.") from error
         if len(query) != n_features:
             raise InputError(f"query has {len(query)} numbers for {n_features} columns; pass one for each.")
         return np.asarray(query, dtype=np.float64)
@@ -169,10 +172,10 @@ class BM25(Ranker):
 
 def idf_values(name: str, df: NDArray[Any], n_documents: float) -> Floats:
     """
-    What words are worth.
+    Return inverse document frequencies.
 
     name: one of `IDFS`.
-    df: in how many documents each stands; a word that stands in none is worth what one in a single document is.
+    df: number of documents that contain each word; 0 counts as 1.
     """
     n = np.maximum(df, 1).astype(np.float64)
     if name == "plain":
@@ -182,7 +185,7 @@ def idf_values(name: str, df: NDArray[Any], n_documents: float) -> Floats:
 
 
 def _saturated(tf: Any, k: Any, k1: Any) -> Any:
-    """(k1 + 1) tf / (k + tf), and 0 where the word is missing."""
+    """Return (k1 + 1) tf / (k + tf), and 0 if the word is missing."""
     return np.divide((k1 + 1) * tf, k + tf, out=np.zeros_like(tf), where=tf > 0)
 
 
@@ -195,3 +198,123 @@ def _as_counts(X: Any) -> Any:
     if counts.data.min(initial=0.0) < 0.0:
         raise InputError("Negative values in data: X holds some, and BM25 takes counts of words; pass numbers from 0.")
     return counts
+
+
+K1S, BS = (0.6, 0.9, 1.2, 1.5, 2.0, 3.0), (0.3, 0.5, 0.75, 0.9)
+"""Default values of k1 and b in the grid."""
+
+
+@dataclass(frozen=True, eq=False)
+class Tuned:
+    """
+    Result of `tune_bm25`.
+
+    Attributes
+    ----------
+    model : BM25
+        With the best parameters over all queries.
+    held_out : float
+        Cross-validated mean average precision: each query uses the best parameters of the other folds.
+    grid : dict of (k1, b) to float
+        Mean average precision over all queries.
+    """
+
+    model: BM25
+    held_out: float
+    grid: dict[tuple[float, float], float]
+
+
+def tune_bm25(
+    corpus: Corpus,
+    queries: Sequence[str],
+    relevant: Sequence[Iterable[Any]],
+    *,
+    k1s: Sequence[float] = K1S,
+    bs: Sequence[float] = BS,
+    idf: str = "lucene",
+    cv: int = 5,
+    random_state: Any = 0,
+) -> Tuned:
+    """
+    Choose k1 and b of BM25 by the mean average precision of judged queries.
+
+    Parameters
+    ----------
+    corpus : Corpus
+        The documents.
+    queries : sequence of str
+        The queries.
+    relevant : sequence of iterables of ids
+        The relevant documents of each query; queries without any are left out.
+    k1s, bs : sequence of float
+        Values to try, in all combinations.
+    idf : {"lucene", "robertson", "plain"}
+        As in `BM25`.
+    cv : int
+        Number of folds of queries; at most the number of queries.
+    random_state : int, RandomState or None
+        Random seed.
+
+    Returns
+    -------
+    Tuned
+        The best `BM25`, and its cross-validated average precision.
+
+    Examples
+    --------
+    >>> from corank.text import Corpus, tune_bm25
+    >>> corpus = Corpus.of(["tin tin tin", "tin mine", "tin and wheat", "wheat"], language=None)
+    >>> found = tune_bm25(corpus, ["tin", "mine"], [["0"], ["1"]], k1s=(0.0, 2.0), bs=(0.0,))
+    >>> found.model.k1 in (0.0, 2.0), sorted(found.grid) == [(0.0, 0.0), (2.0, 0.0)]
+    (True, True)
+    """
+    check_values({"cv": cv, "random_state": random_state}, {"cv": whole(2), "random_state": seed})
+    settings = [(float(k1), float(b)) for k1 in k1s for b in bs]
+    if not settings:
+        raise InputError("k1s or bs is empty; pass at least one value of each.")
+    y, kept = _judged(corpus, queries, relevant)
+    bags = corpus.count([queries[q] for q in kept])
+    qid = np.repeat(np.arange(len(kept)), corpus.n_documents)
+    values = np.array(
+        [
+            evaluate(y, BM25(k1, b, idf=idf).to_index(corpus).scores(bags).ravel(), qid, "AP")["AP"].values
+            for k1, b in settings
+        ]
+    )
+    best = settings[int(values.mean(axis=1).argmax())]
+    grid = dict(zip(settings, values.mean(axis=1).tolist(), strict=True))
+    return Tuned(BM25(*best, idf=idf), _held_out(values, cv, rng_of(random_state)), grid)
+
+
+def _judged(corpus: Corpus, queries: Sequence[str], relevant: Sequence[Iterable[Any]]) -> tuple[Floats, list[int]]:
+    """Return 1 for relevant documents, query by query, and the queries that have any."""
+    if isinstance(queries, str):
+        raise InputError("queries is one text; pass a list of them, and the relevant ids of each.")
+    if len(queries) != len(relevant):
+        raise InputError(
+            f"relevant has {len(relevant)} entries for {len(queries)} queries; pass the relevant ids of each query."
+        )
+    rows, kept = [], []
+    for q, names in enumerate(relevant):
+        if isinstance(names, str | bytes):
+            raise InputError(f"relevant is {names!r} for query {q}; pass a list of ids.")
+        found = [corpus.number.get(str(name)) for name in names]
+        at = [number for number in found if number is not None]
+        if at:
+            rows.append(np.bincount(at, minlength=corpus.n_documents) > 0)
+            kept.append(q)
+    if len(kept) < 2:
+        raise InputError(
+            f"{len(kept)} of {len(queries)} queries have a relevant document in the corpus; pass at least two."
+        )
+    return np.concatenate(rows).astype(np.float64), kept
+
+
+def _held_out(values: Floats, n_folds: int, rng: np.random.Generator) -> float:
+    """Return the mean over queries of the value of the setting that is best on the other folds."""
+    n = values.shape[1]
+    fold = rng.permutation(n) % min(n_folds, n)
+    held = np.empty(n)
+    for f in range(min(n_folds, n)):
+        held[fold == f] = values[values[:, fold != f].mean(axis=1).argmax(), fold == f]
+    return float(held.mean())

@@ -1,8 +1,8 @@
 """
-Corpus: documents as an inverted index of word counts, and what their words and lengths are compared with.
+Corpus: documents as an inverted index of word counts.
 
-Built in one pass over texts that are not kept; O(words) time, 8 bytes a posting. Any weighting of words (`BM25`,
-`LinkLearn`) makes an `Index` of it, which is what is searched.
+It is built from a stream of texts, which are not kept, in O(words) time with 8 bytes per posting. A weighting of words
+(`BM25`, `LinkLearn`) makes an `Index` of it, which can be searched.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ from corank.data.problem.rows import as_rows
 from corank.errors import InputError
 from corank.text.words import Counter, Numbers, Words
 
-# categories of letters that end lines or part columns, or are none
+# Unicode categories of characters that are not allowed in ids: control characters, surrogates, separators
 _NOT_IN_NAMES = ("Cc", "Cs", "Zl", "Zp")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Corpus:
     """
-    Documents, as the numbers of times that words stand in them.
+    Documents as word counts.
 
     Attributes
     ----------
     ids : array of str objects, shape (n_documents,)
-        What the documents are called.
+        Ids of the documents.
     terms : array of str objects, shape (n_terms,)
         The words.
     postings : Postings
-        Word by word, the documents that hold it and how often, in 8 bytes.
+        For each word, the documents that contain it and the counts, in 8 bytes each.
     lengths : array of int64, shape (n_documents,)
-        How many words each document has, repeated ones counted.
+        Number of words of each document, with repetitions.
     words : Words
-        How text becomes words.
+        The tokeniser.
     """
 
     ids: NDArray[np.object_]
@@ -62,18 +62,18 @@ class Corpus:
         stop_words: str | Iterable[str] | None = "english",
     ) -> Corpus:
         """
-        Count the words of texts, which may come from a generator and are not kept.
+        Count the words of texts, which may be a generator and are not kept.
 
         Parameters
         ----------
         texts : iterable of str
-            The documents; empty ones are documents too.
+            The documents; they may be empty.
         ids : iterable, optional
-            What each is called, as text or a number; its number from 0 by default.
+            Ids, strings or numbers; by default the numbers from 0.
         language : str or None
-            Language of the stemmer (``pip install 'corank[text]'``), None leaves words whole.
+            Language of the stemmer (``pip install 'corank[text]'``); None does not stem.
         stop_words : "english", iterable of str, or None
-            Words that do not count; None counts all.
+            Words to ignore; None ignores none.
 
         Returns
         -------
@@ -94,17 +94,16 @@ class Corpus:
     @classmethod
     def of_counts(cls, X: Any, ids: Iterable[Any] | None = None, terms: Iterable[str] | None = None) -> Corpus:
         """
-        Take counts that are there already.
+        Make a corpus from word counts.
 
         Parameters
         ----------
         X : array-like or CSR matrix, shape (n_documents, n_terms)
-            How often each word stands in each document, whole numbers.
+            Count of each word in each document, whole numbers.
         ids : iterable, optional
-            What the documents are called; their numbers from 0 by default.
+            Ids of the documents; by default the numbers from 0.
         terms : iterable of str, optional
-            The words; the numbers of their columns by default. Texts that are searched for are cut into words as they
-            stand, without stop words and stemming.
+            The words; by default the numbers of their columns. Queries are tokenised without stop words and stemming.
 
         Returns
         -------
@@ -115,11 +114,11 @@ class Corpus:
         rows.sum_duplicates()
         rows.eliminate_zeros()
         if len(rows.data) and (rows.data.min() < 0 or (rows.data != np.floor(rows.data)).any()):
-            raise InputError("X holds what is no count of words; pass whole numbers from 0, or texts to Corpus.of.")
-        if len(rows.data) and rows.data.max() >= 2**32:
             raise InputError(
-                f"X counts a word {rows.data.max():g} times, and 2³² − 1 are the most; pass smaller counts."
+                "X has a value that is not a word count; pass whole numbers from 0, or texts to Corpus.of."
             )
+        if len(rows.data) and rows.data.max() >= 2**32:
+            raise InputError(f"X has the count {rows.data.max():g}, but the largest is 2³² − 1; pass smaller counts.")
         bags = Bags(rows.indptr.astype(np.uint64), rows.indices.astype(np.uint32), rows.data.astype(np.uint32))
         names = _texts(range(rows.shape[1]) if terms is None else terms)
         if len(names) != rows.shape[1]:
@@ -133,27 +132,27 @@ class Corpus:
 
     @property
     def n_terms(self) -> int:
-        """Number of different words."""
+        """Number of distinct words."""
         return len(self.terms)
 
     @property
     def document_frequency(self) -> NDArray[np.int64]:
-        """Number of documents that hold each word."""
+        """Number of documents that contain each word."""
         return sizes(self.postings.starts)
 
     @property
     def mean_length(self) -> float:
-        """Mean number of words of a document; 1 where there is none."""
+        """Mean number of words of a document; 1 if there are none."""
         return float(self.lengths.mean()) if self.lengths.any() else 1.0
 
     @cached_property
     def number(self) -> dict[str, int]:
-        """Number of each document, by what it is called."""
+        """Number of each document, by its id."""
         return {name: at for at, name in enumerate(self.ids.tolist())}
 
     @cached_property
     def bags(self) -> Bags:
-        """Document by document, its words and how often each stands there: the postings turned around."""
+        """The words of each document and their counts: the transposed postings."""
         starts = np.zeros(self.n_documents + 1, np.uint64)
         np.cumsum(np.bincount(self.postings.docs, minlength=self.n_documents), out=starts[1:])
         terms, counts = np.empty_like(self.postings.docs), np.empty_like(self.postings.values)
@@ -162,12 +161,12 @@ class Corpus:
 
     @property
     def counts(self) -> Any:
-        """Numbers of words as a CSR matrix (n_documents, n_terms) of float64, as rankers take it."""
+        """Word counts as a CSR matrix (n_documents, n_terms) of float64, for rankers."""
         return as_matrix(self.bags, self.n_terms)
 
     def count(self, texts: Sequence[str]) -> Bags:
         """
-        Count the words of other texts, such as queries, as far as the documents know them.
+        Count the words of other texts, such as queries; words that are not in the corpus are ignored.
 
         Parameters
         ----------
@@ -177,38 +176,37 @@ class Corpus:
         Returns
         -------
         Bags
-            Text by text, the numbers of its words and how often each stands there.
+            For each text, the numbers of its words and their counts.
         """
-        given = _given(texts)
         counter = Counter(self.words, self._term_number)
-        return _joined(list(counter.count(given)))
+        return _joined(list(counter.count(_checked(texts))))
 
     def add(self, texts: Iterable[str], ids: Iterable[Any]) -> Corpus:
         """
-        Put more documents behind these.
+        Append documents.
 
         Parameters
         ----------
         texts : iterable of str
             The new documents.
         ids : iterable
-            What they are called.
+            Their ids.
 
         Returns
         -------
         Corpus
-            All documents; this corpus stays as it is.
+            All documents; this corpus does not change.
         """
         return _counted(self.words, Numbers(self._term_number), texts, ids, self)
 
     def subset(self, documents: Any) -> Corpus:
         """
-        Take some documents, with only the words that stand in them.
+        Select documents, with only the words that occur in them.
 
         Parameters
         ----------
         documents : array-like of int, or of bool
-            Numbers of the documents, or one truth value for each.
+            Numbers of the documents, or a mask.
 
         Returns
         -------
@@ -247,7 +245,7 @@ def _counted(
     words: Words, terms: Numbers, texts: Iterable[str], ids: Iterable[Any] | None, before: Corpus | None
 ) -> Corpus:
     counter = Counter(words, terms)
-    found = list(counter.count(_given(texts)))
+    found = list(counter.count(_checked(texts)))
     old = [] if before is None else [before.bags]
     names = _ids(ids, sum(len(bags.starts) - 1 for bags in found))
     names = names if before is None else _distinct(np.concatenate([before.ids, names]))
@@ -276,7 +274,7 @@ def _joined(parts: list[Bags]) -> Bags:
     )
 
 
-def _given(texts: Iterable[str]) -> Iterable[str]:
+def _checked(texts: Iterable[str]) -> Iterable[str]:
     if isinstance(texts, str | bytes):
         raise InputError(f"texts is one {type(texts).__name__}; pass a list of texts.")
     return map(_as_text, texts, count())
@@ -291,7 +289,7 @@ def _as_text(text: Any, at: int) -> str:
 def _ids(ids: Iterable[Any] | None, n: int) -> NDArray[np.object_]:
     names = _texts(range(n) if ids is None else ids)
     if len(names) != n:
-        raise InputError(f"ids has {len(names)} names for {n} documents; pass one for each.")
+        raise InputError(f"ids has {len(names)} values for {n} documents; pass one for each.")
     return _distinct(names)
 
 
@@ -299,15 +297,15 @@ def _distinct(names: NDArray[np.object_]) -> NDArray[np.object_]:
     seen: set[str] = set()
     for name in names.tolist():
         if not name.strip() or any(unicodedata.category(letter) in _NOT_IN_NAMES for letter in name):
-            raise InputError(f"a document is called {name!r}; call each by letters that fit in one line of a result.")
+            raise InputError(f"a document has the id {name!r}; use non-empty ids without control characters and line breaks.")
         if name in seen:
-            raise InputError(f"two documents are called {name!r}; call each by a name of its own.")
+            raise InputError(f"two documents have the id {name!r}; pass distinct ids.")
         seen.add(name)
     return names
 
 
-def _texts(given: Iterable[Any]) -> NDArray[np.object_]:
-    found = [str(item) for item in given]
+def _texts(values: Iterable[Any]) -> NDArray[np.object_]:
+    found = [str(item) for item in values]
     texts = np.empty(len(found), dtype=object)
     texts[:] = found
     return texts

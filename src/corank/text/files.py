@@ -1,14 +1,16 @@
 """
-A corpus in a file: safetensors, whose arrays are mapped into memory and not read before a search asks for them.
+Files of documents, links and queries, and corpora in files.
 
-A file may hold anything, and kernels follow its numbers: they are held against each other when it is opened, in one
-pass at the speed of memory or of the disk.
+Documents are read from JSON lines, tables and folders, one at a time. A corpus is stored as safetensors, whose arrays
+are memory-mapped and read only when they are used. Because kernels use their indices, the arrays are checked when a
+file is opened, in one pass.
 """
 
 from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,8 @@ from safetensors.numpy import save_file
 
 from corank.core.text.postings import Postings
 from corank.data.durable.atomic import atomic_file
+from corank.data.formats.compressed import PIECE, STANDARD, SUFFIXES
+from corank.data.formats.text import TextFile, open_text
 from corank.errors import InputError, reason
 from corank.text.corpus import Corpus
 from corank.text.words import Words
@@ -35,7 +39,7 @@ _TYPES: dict[str, tuple[str, Any]] = {
 
 def save_corpus(corpus: Corpus, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
     """
-    Write a corpus to a file, which appears whole or not at all.
+    Write a corpus to a file atomically.
 
     Parameters
     ----------
@@ -44,7 +48,7 @@ def save_corpus(corpus: Corpus, path: str | os.PathLike[str], *, overwrite: bool
     path : path
         The file.
     overwrite : bool, default False
-        Whether a file that stands at `path` is replaced.
+        Whether to replace an existing file.
 
     Examples
     --------
@@ -64,13 +68,13 @@ def save_corpus(corpus: Corpus, path: str | os.PathLike[str], *, overwrite: bool
     with atomic_file(path, overwrite=overwrite) as scratch:
         try:
             save_file(tensors, scratch, metadata={"corank index": json.dumps(about)})
-        except SafetensorError as error:  # what it makes of a full disk
-            raise InputError(f"{path} cannot be written ({reason(error)}); nothing was kept.") from error
+        except SafetensorError as error:  # raised on a full disk
+            raise InputError(f"{path} cannot be written ({reason(error)}); no file was made.") from error
 
 
 def open_corpus(path: str | os.PathLike[str]) -> Corpus:
     """
-    Open a corpus that `save_corpus` wrote; its postings stay in the file.
+    Open a corpus written by `save_corpus`; its postings are memory-mapped.
 
     Parameters
     ----------
@@ -84,9 +88,9 @@ def open_corpus(path: str | os.PathLike[str]) -> Corpus:
     """
     place = Path(path)
     if place.is_dir():
-        raise InputError(f"{path} is a folder; name an index file, such as corank index DOCUMENTS -o FILE writes.")
+        raise InputError(f"{path} is a folder; pass an index file, made by corank index DOCUMENTS -o FILE.")
     if not place.is_file():
-        raise InputError(f"there is no index {path}; make one with: corank index DOCUMENTS -o {path}.")
+        raise InputError(f"{path} does not exist; make an index with: corank index DOCUMENTS -o {path}.")
     words = _words(place)
     arrays = _mapped(place)
     ids, terms = (_unpacked(arrays[f"{name}_bytes"], arrays[f"{name}_stops"], path) for name in ("id", "term"))
@@ -109,12 +113,12 @@ def _words(place: Path) -> Words:
         raise InputError(f"{place} is an index of another format; upgrade corank, or make it again.")
     language, stop_words = about.get("language"), about.get("stop_words")
     if not isinstance(stop_words, list) or not isinstance(language, str | None):
-        raise _damaged(place, "it does not say how text becomes words")
+        raise _damaged(place, "it has no valid tokeniser")
     return Words.of(language, stop_words)
 
 
 def _mapped(place: Path) -> dict[str, NDArray[Any]]:
-    """The arrays of a file that safetensors has found to be sound, over one map of it."""
+    """Return the memory-mapped arrays of a file that safetensors has validated."""
     whole = np.asarray(np.memmap(place, np.uint8, mode="r"))
     header = 8 + int(whole[:8].view("<u8")[0])
     entries = json.loads(whole[8:header].tobytes())
@@ -125,7 +129,7 @@ def _mapped(place: Path) -> dict[str, NDArray[Any]]:
             raise _damaged(place, f"it lacks {name}")
         begin, end = entry["data_offsets"]
         part = whole[header + begin : header + end]
-        # safetensors aligns what it writes; another writer may not
+        # safetensors aligns its arrays; other writers may not
         arrays[name] = (part if part.ctypes.data % 8 == 0 else part.copy()).view(kind)
     return arrays
 
@@ -135,15 +139,15 @@ def _fault(
 ) -> str | None:
     starts, docs, counts = postings
     if len(starts) != len(terms) + 1 or len(docs) != len(counts) or len(lengths) != len(ids):
-        return "its arrays are not of one corpus"
+        return "its arrays differ in length"
     if starts[0] != 0 or starts[-1] != len(docs) or (starts[1:] < starts[:-1]).any():
-        return "its words do not follow each other"
+        return "the starts of its words are not ascending"
     if len(docs) and (int(docs.max()) >= len(ids) or counts.min() < 1):
-        return "it counts words of documents that are not there"
+        return "it has postings of documents that do not exist"
     if not np.array_equal(np.bincount(docs, counts, minlength=len(ids)), lengths):
-        return "its documents are not as long as their words"
+        return "the lengths of its documents differ from their word counts"
     if len(set(ids.tolist())) < len(ids) or len(set(terms.tolist())) < len(terms):
-        return "two documents or words are called the same"
+        return "two documents or words are equal"
     return None
 
 
@@ -155,14 +159,209 @@ def _packed(texts: NDArray[np.object_]) -> tuple[NDArray[np.uint8], NDArray[np.i
 def _unpacked(content: NDArray[np.uint8], stops: NDArray[np.int64], path: object) -> NDArray[np.object_]:
     text, ends = content.tobytes(), [0, *stops.tolist()]
     if ends[-1] != len(text) or any(a > b for a, b in pairwise(ends)):
-        raise _damaged(path, "its names do not follow each other")
+        raise _damaged(path, "the ends of its names are not ascending")
     found = np.empty(len(stops), dtype=object)
     try:
         found[:] = [text[a:b].decode(errors="surrogatepass") for a, b in pairwise(ends)]
     except UnicodeDecodeError:
-        raise _damaged(path, "its names are no text") from None
+        raise _damaged(path, "its names are not UTF-8") from None
     return found
 
 
 def _damaged(path: object, what: str) -> InputError:
     return InputError(f"{path} is damaged: {what}; make the index again.")
+
+
+TEXT_KEYS = ("title", "text", "contents", "abstract", "body")
+"""Keys of the text of a JSON object, in this order."""
+
+ID_KEYS = ("id", "_id", "docid", "doc_id")
+"""Keys of the id of a JSON object."""
+
+
+def read_corpus(
+    paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    *,
+    language: str | None = "english",
+    stop_words: str | Iterable[str] | None = "english",
+) -> Corpus:
+    """
+    Count the words of documents in files, without keeping the texts.
+
+    Parameters
+    ----------
+    paths : path, or several
+        JSON lines (``.jsonl``, one object per line, with ``id`` and any of ``title``, ``text``, ``contents``,
+        ``abstract``, ``body``), tables (an id, a tab, a text), or folders, whose ``.txt`` (or ``.TXT``) files are
+        documents with the file name, without its suffix, as id. Files may be compressed (``.gz``, ``.xz``, ``.zst``);
+        "-" is standard input.
+    language, stop_words
+        As in `Corpus.of`.
+
+    Returns
+    -------
+    Corpus
+        The documents.
+    """
+    ids: list[str] = []
+    return Corpus.of(_texts(paths, ids), ids, language=language, stop_words=stop_words)
+
+
+def add_documents(corpus: Corpus, paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> Corpus:
+    """
+    Append the documents of files to a corpus.
+
+    Parameters
+    ----------
+    corpus : Corpus
+        The existing documents.
+    paths : path, or several
+        As in `read_corpus`.
+
+    Returns
+    -------
+    Corpus
+        All documents.
+    """
+    ids: list[str] = []
+    return corpus.add(_texts(paths, ids), ids)
+
+
+def read_pairs(path: str | os.PathLike[str]) -> list[tuple[str, str]]:
+    """
+    Read links: a table of two tab-separated columns.
+
+    Parameters
+    ----------
+    path : path
+        The file; lines that begin with # are ignored.
+
+    Returns
+    -------
+    list of pairs of str
+        Ids of the two documents of each link, or of a query and its document.
+    """
+    source, found = open_text(path), []
+    for at, line in _lines(source):
+        if line.startswith("#"):
+            continue
+        cells = line.split("\t")
+        if len(cells) != 2:
+            raise InputError(
+                f"{source}, line {at}: {len(cells)} columns; write two, separated by a tab, one link per line."
+            )
+        found.append((cells[0], cells[1]))
+    return found
+
+
+def read_texts(path: str | os.PathLike[str]) -> dict[str, str]:
+    """
+    Read texts with ids, such as queries.
+
+    Parameters
+    ----------
+    path : path
+        One file or folder, as in `read_corpus`.
+
+    Returns
+    -------
+    dict of str to str
+        Text by id.
+    """
+    found: dict[str, str] = {}
+    for name, text in read_documents(path):
+        if name in found:
+            raise InputError(f"{path} has two texts with the id {name!r}; use distinct ids.")
+        found[name] = text
+    return found
+
+
+def read_documents(path: str | os.PathLike[str]) -> Iterator[tuple[str, str]]:
+    """
+    Yield documents one by one.
+
+    Parameters
+    ----------
+    path : path
+        One file or folder, as in `read_corpus`.
+
+    Yields
+    ------
+    id, text : str
+        A document.
+    """
+    place = Path(path)
+    if place.is_dir():
+        yield from _of_folder(place)
+        return
+    name = place.name
+    while name.endswith(SUFFIXES):
+        name = name.rpartition(".")[0]
+    source = open_text(path)
+    is_json = name.endswith((".jsonl", ".json", ".ndjson"))
+    if name == STANDARD:  # standard input has no suffix
+        is_json = source.first_line().lstrip().startswith(b"{")
+    parse = _of_json if is_json else _of_table
+    for at, line in _lines(source):
+        yield parse(line, f"{source}, line {at}")
+
+
+def _texts(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], ids: list[str]) -> Iterator[str]:
+    for path in [paths] if isinstance(paths, str | os.PathLike) else paths:
+        for name, text in read_documents(path):
+            ids.append(name)
+            yield text
+
+
+def _of_folder(place: Path) -> Iterator[tuple[str, str]]:
+    files = sorted(file for file in place.rglob("*") if file.suffix.lower() == ".txt" and file.is_file())
+    if not files:
+        raise InputError(f"{place} contains no .txt file; pass a folder of texts, a .jsonl file or a table.")
+    for file in files:
+        name = file.relative_to(place).with_suffix("").as_posix()
+        yield name, _decoded(file.read_bytes(), str(file))
+
+
+def _of_json(line: str, where: str) -> tuple[str, str]:
+    try:
+        entry = json.loads(line)
+    except (ValueError, RecursionError):
+        entry = None
+    if not isinstance(entry, dict):
+        raise InputError(f"{where}: expected one JSON object; write one document per line.")
+    name = next((entry[key] for key in ID_KEYS if key in entry), None)
+    if not isinstance(name, str | int) or isinstance(name, bool):
+        raise InputError(f"{where}: the document has no id; give it one, as text or a whole number.")
+    parts = [entry[key] for key in TEXT_KEYS if entry.get(key) is not None]
+    if not all(isinstance(part, str) for part in parts):
+        raise InputError(f"{where}: one of {', '.join(TEXT_KEYS)} is not a string; write each as one string.")
+    if not parts:
+        raise InputError(f"{where}: the document has no text; add one of the keys {', '.join(TEXT_KEYS)}.")
+    return str(name), "\n".join(parts)
+
+
+def _of_table(line: str, where: str) -> tuple[str, str]:
+    name, tab, text = line.partition("\t")
+    if not tab:
+        raise InputError(f"{where}: expected an id, a tab and a text; or pass a .jsonl file or a folder.")
+    return name, text
+
+
+def _lines(source: TextFile) -> Iterator[tuple[int, str]]:
+    """Yield lines that are not empty, and their numbers from 1."""
+    rest, number = b"", 0
+    for begin in range(0, source.size, PIECE):
+        *lines, rest = (rest + source.read(begin, min(begin + PIECE, source.size)).tobytes()).split(b"\n")
+        for line in lines:
+            number += 1
+            if line.strip():
+                yield number, _decoded(line, f"{source}, line {number}").rstrip("\r")
+    if rest.strip():
+        yield number + 1, _decoded(rest, f"{source}, line {number + 1}").rstrip("\r")
+
+
+def _decoded(content: bytes, where: str) -> str:
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{where} is not UTF-8 at byte {error.start + 1}; save it as UTF-8.") from None

@@ -1,10 +1,10 @@
 """
-Index: documents with a weight for each of their words, searched by sparse dot products.
+Index: documents with weighted words, searched by sparse dot products.
 
     score(q, d) = Σ over words t of q_t · d_t
 
-One query costs O(postings of its words + documents); queries run on threads, and the k best documents are kept in a
-heap, so that no list of scores is sorted or stored.
+One query costs O(postings of its words + documents). Queries run on threads, and a heap keeps the k best documents, so
+that scores are neither sorted nor stored.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from corank.text.corpus import Corpus
 Weigh = Callable[[Bags], NDArray[np.float64]]
 
 
-class Found(NamedTuple):
+class SearchResult(NamedTuple):
     """
-    What a search found, best first.
+    Documents found by a search, best first.
 
     Attributes
     ----------
     documents : array of int64, shape (n_queries, k)
-        Numbers of documents; −1 behind the last one that shares a word with the query.
+        Numbers of documents; −1 after the last one that shares a word with the query.
     scores : array of float32, shape (n_queries, k)
-        Their scores; −inf behind the last.
+        Their scores; −inf after the last.
     """
 
     documents: NDArray[np.int64]
@@ -45,7 +45,7 @@ class Found(NamedTuple):
 @dataclass(frozen=True, eq=False, repr=False)
 class Index:
     """
-    Documents whose words have weights, and how the words of a query are weighed.
+    Documents with weighted words, and the weighting of queries.
 
     Made by `BM25.to_index` and `LinkLearn.to_index`.
 
@@ -54,45 +54,45 @@ class Index:
     corpus : Corpus
         The documents.
     weights : array of float32
-        The weight of each posting of the corpus: 4 bytes beside the 4 of its document.
+        The weight of each posting of the corpus, 4 bytes each.
     weigh : callable
-        Takes the words of queries, as `Corpus.count` gives them, and returns a weight for each.
+        Takes the words of queries, as `Corpus.count` returns them, and returns a weight for each.
     """
 
     corpus: Corpus
     weights: NDArray[np.float32]
     weigh: Weigh
 
-    def search(self, queries: str | Sequence[str] | Bags, k: int = 10, *, n_jobs: int | None = -1) -> Found:
+    def search(self, queries: str | Sequence[str] | Bags, k: int = 10, *, n_jobs: int | None = -1) -> SearchResult:
         """
         Find the best documents for each query.
 
         Parameters
         ----------
         queries : str, sequence of str, or Bags
-            The queries: texts, or words that were counted by `Corpus.count`.
+            The queries: texts, or words counted by `Corpus.count`.
         k : int
-            How many documents to find for each.
+            Number of documents per query.
         n_jobs : int, optional
-            Threads; every processor by default, None is one.
+            Number of threads; all processors by default, None means 1.
 
         Returns
         -------
-        Found
-            Numbers of documents and their scores; equal scores in the order of documents. ``corpus.ids`` has their
-            names.
+        SearchResult
+            Numbers of documents and their scores; ties are in the order of documents. ``corpus.ids`` has their
+            ids.
         """
         check_values({"k": k}, {"k": whole(1)})
         bags = self._bags(queries)
         n, k = len(bags.starts) - 1, min(k, max(1, self.corpus.n_documents))
-        found = Found(np.empty((n, k), np.int64), np.empty((n, k), np.float32))
+        result = SearchResult(np.empty((n, k), np.int64), np.empty((n, k), np.float32))
         postings = self._postings()
 
         def work(first: int, last: int) -> None:
-            top_documents(postings, bags, first, last, self.corpus.n_documents, *found)
+            top_documents(postings, bags, first, last, self.corpus.n_documents, *result)
 
         spread(work, _runs(n, n_jobs), n_threads(1 if n_jobs is None else n_jobs))
-        return found
+        return result
 
     def scores(self, queries: str | Sequence[str] | Bags, *, n_jobs: int | None = -1) -> NDArray[np.float64]:
         """
@@ -103,12 +103,12 @@ class Index:
         queries : str, sequence of str, or Bags
             The queries.
         n_jobs : int, optional
-            Threads; every processor by default, None is one.
+            Number of threads; all processors by default, None means 1.
 
         Returns
         -------
         array of shape (n_queries, n_documents)
-            Scores, 0 where document and query share no word.
+            Scores, 0 if document and query share no word.
         """
         bags = self._bags(queries)
         n = len(bags.starts) - 1
@@ -131,7 +131,9 @@ class Index:
     def _bags(self, queries: str | Sequence[str] | Bags) -> Bags:
         if isinstance(queries, Bags):
             if len(queries.terms) and int(queries.terms.max()) >= self.corpus.n_terms:
-                raise InputError("queries hold words that this corpus does not have; count them by its own `count`.")
+                raise InputError(
+                    "queries contain words that are not in this corpus; count them with its own method `count`."
+                )
             bags = queries
         else:
             bags = self.corpus.count([queries] if isinstance(queries, str) else queries)
@@ -139,7 +141,7 @@ class Index:
 
 
 def _runs(n: int, n_jobs: int | None) -> list[tuple[int, int]]:
-    """Cut queries into runs: some for each thread, as they differ in length."""
+    """Split queries into runs, several per thread, because they differ in length."""
     pieces = 1 if n_jobs is None else 4 * n_threads(n_jobs)
     edges = np.unique(np.linspace(0, n, pieces + 1).astype(int)).tolist()
     return list(pairwise(edges))

@@ -4,9 +4,9 @@ LinkLearn (Grangier and Bengio, 2005): a similarity of texts, learnt from links 
     sim(a, b) = Σ over words t of f(tf_ta, df_t, l_a) · f(tf_tb, df_t, l_b),    f(tf, df, l) = f₁(tf) f₂(df) f₃(l)
     minimise the mean over texts d, their linked l⁺ and unlinked l⁻ of |1 − sim(d, l⁺) + sim(d, l⁻)|₊
 
-No word has a parameter of its own: what is learnt from one corpus weighs the words of any other, and search is as fast
-as with BM25. The three networks are evaluated once for each different value; a text costs one pass over the postings of
-its words each way and O(N log links) for its links · N constraints (`corank.core.text.links`).
+No word has its own parameter: a model of one corpus applies to any other, and search is as fast as with BM25. The three
+networks are evaluated once per distinct value; a text costs a forward and a backward pass through the postings of its
+words, and O(N log links) for its links · N constraints (`corank.core.text.links`).
 """
 
 from __future__ import annotations
@@ -20,59 +20,58 @@ from sklearn.utils.validation import check_is_fitted
 from corank.core.threads import n_threads
 from corank.errors import InputError
 from corank.estimator.contract import Learner, check_parameters, install
+from corank.estimator.docs import shared_parameters
 from corank.parameters import Rules, boolean, none, number, rng_of, seed, whole
-from corank.progress import progress
 from corank.text.corpus import Corpus
 from corank.text.index import Index
 from corank.text.links import Links
 from corank.text.network import Network
-from corank.text.training import Form, Networks, Schedule, index_of, train
+from corank.text.training import Networks, Schedule, SimilarityForm, index_of, train
 
 
+@shared_parameters
 class LinkLearn(Learner):
     """
-    A similarity of texts, learnt from links between documents, for texts of any other corpus.
+    A similarity of texts, learnt from links between documents, that applies to any other corpus.
 
     Parameters
     ----------
     n_hidden : int
-        Hidden units of each of the three networks.
+        Number of hidden units of each of the three networks.
     b : float
-        How much tf is held against the length of its text before f₁ sees it, tf/(1 − b + b · length/mean length), from
-        0 to 1. With 0, as in the paper, f₁ sees plain counts; above it BM25 is one of the functions that can be learnt.
+        Length normalisation of tf, tf/(1 − b + b · length/mean length), from 0 to 1. With 0, as in the paper, the input
+        of f₁ is the plain count; above 0, BM25 is one of the functions that can be learnt.
     symmetric : bool
-        Whether texts that are searched for are weighed as documents are, as in the paper. Otherwise their words weigh
-        count · f₂, as queries of BM25 do.
+        Whether queries are weighted like documents, as in the paper. Otherwise their words have the weight count · f₂,
+        as in BM25.
     use_length : bool
-        Whether there is an f₃; without it, lengths count by `b` only.
+        Whether to use f₃; without it, only `b` accounts for lengths.
     at_top : bool
-        Whether what stands above a linked document counts more the nearer that is to the top of the list, see
-        `corank.core.text.links.link_hinge`; otherwise all pairs count the same, as in the paper.
+        Whether errors near the top of the list count more, see `corank.core.text.links.link_hinge`; otherwise all pairs
+        have equal weight, as in the paper.
     n_steps : int
-        Most steps; with validation, learning stops earlier.
+        Largest number of steps; with validation, training may stop earlier.
     batch : int
-        Texts whose links make up a step.
+        Number of texts per step.
     eta0 : float
-        Rate of the first step (of Adam); it falls in a straight line to nothing at `n_steps`.
+        Initial learning rate of Adam; it falls linearly to zero at `n_steps`.
     n_iter_no_change : int
-        Passes over all texts without a better average precision on the validation links, after which learning stops.
-    n_jobs : int, optional
-        Threads; None is one, −1 every processor. The result is the same.
-    random_state : int, numpy Generator, numpy RandomState or None
-        Seed of the first networks and of the order of texts.
-    verbose : bool
-        Whether to show a progress bar.
+        Number of epochs without a better average precision on the validation links, after which training
+        stops.
+    {n_jobs}
+    {random_state}
+    {verbose}
 
     Attributes
     ----------
     networks_ : tuple of 3 Network
         f₁ of log tf, f₂ of log(N/df) and f₃ of log(length/mean length).
     n_iter_ : int
-        Steps after which the networks were kept.
+        Number of steps of the networks that were kept.
     objective_trace_ : array
-        Mean loss in each pass.
+        Mean loss of each pass.
     validation_errors_ : array
-        1 − average precision on the validation links, before learning and after each pass.
+        1 − average precision on the validation links, before training and after each pass.
 
     Examples
     --------
@@ -142,8 +141,8 @@ class LinkLearn(Learner):
         links : Links
             Texts and the documents each is linked with.
         validation : Links, optional
-            Links of other documents: the networks of the best pass are kept, and learning stops when passes bring
-            nothing more. None takes every step.
+            Links of other documents: the networks of the best pass are kept, and training stops when passes no longer
+            improve. None takes all steps.
 
         Returns
         -------
@@ -151,37 +150,35 @@ class LinkLearn(Learner):
             The fitted model.
         """
         check_parameters(self)
-        for name, given in (("links", links), ("validation", validation)):
-            if not isinstance(given, Links) and not (given is None and name == "validation"):
-                raise InputError(f"{name} is a {type(given).__name__}; pass Links.of(corpus, pairs).")
+        for name, value in (("links", links), ("validation", validation)):
+            if not isinstance(value, Links) and not (value is None and name == "validation"):
+                raise InputError(f"{name} is a {type(value).__name__}; pass Links.of(corpus, pairs).")
         jobs = 1 if self.n_jobs is None else n_threads(self.n_jobs)
-        schedule = Schedule(self.n_steps, self.batch, self.eta0, self.n_iter_no_change, jobs)
-        with progress(self.n_steps, "steps", self.verbose) as advance:
-            learnt = train(links, validation, self._form, schedule, rng_of(self.random_state), advance)
-        return install(self, learnt, {})
+        schedule = Schedule(self.n_steps, self.batch, self.eta0, self.n_iter_no_change, jobs, bool(self.verbose))
+        return install(self, train(links, validation, self._form, schedule, rng_of(self.random_state)), {})
 
     def to_index(self, corpus: Corpus) -> Index:
         """
-        Weigh the words of documents once, for all queries; nothing is learnt from them but how they are distributed.
+        Compute the weights of the words of documents, for any number of queries.
 
         Parameters
         ----------
         corpus : Corpus
-            The documents, of the corpus that was learnt from or of any other.
+            The documents, of the training corpus or of any other.
 
         Returns
         -------
         Index
-            Ready to be searched.
+            The index.
         """
         check_is_fitted(self)
         return index_of(self.networks_, corpus, self._form)
 
     @property
-    def _form(self) -> Form:
-        return Form(self.n_hidden, self.b, self.symmetric, self.use_length, self.at_top)
+    def _form(self) -> SimilarityForm:
+        return SimilarityForm(self.n_hidden, self.b, self.symmetric, self.use_length, self.at_top)
 
     def _check_state(self) -> None:
-        """Raise where a file set other networks than three."""
+        """Raise if a loaded model does not have three networks."""
         if len(self.networks_) != 3 or not all(isinstance(network, Network) for network in self.networks_):
-            raise InputError("networks_ is not of three networks")
+            raise InputError("networks_ must hold three networks")

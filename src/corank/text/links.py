@@ -1,4 +1,4 @@
-"""Links: texts and the documents each is linked with, whatever a link is: hyperlink, citation, or click on a result."""
+"""Links between texts and documents: hyperlinks, citations, or clicks on results."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ class Links:
     texts : Bags
         The words of the texts that have links.
     lengths : array of int64
-        How many words each text has.
+        Number of words of each text.
     starts, linked : arrays of uint64 and uint32
-        ``linked[starts[i]:starts[i + 1]]`` are the numbers of the documents of text i, each once.
+        ``linked[starts[i]:starts[i + 1]]`` are the numbers of the documents of text i, without repetitions.
     own : array of int64
-        Number of the document that a text is; −1 for one that is none, such as a query.
+        Number of the document that is the text itself; −1 for texts that are not documents, such as queries.
     n_missing : int
-        Links that were left out because they name a document or text that is not there.
+        Number of links left out because their document or text does not exist.
     n_own : int
-        Links of a document to itself, left out too.
+        Number of links of a document to itself, which are left out too.
     """
 
     corpus: Corpus
@@ -50,26 +50,26 @@ class Links:
     @classmethod
     def of(cls, corpus: Corpus, pairs: Iterable[Sequence[Any]]) -> Links:
         """
-        Take links between documents: each counts for both, as in the paper.
+        Make links between documents; each link counts in both directions, as in the paper.
 
         Parameters
         ----------
         corpus : Corpus
             The documents.
         pairs : iterable of pairs
-            What the two documents of each link are called. A link that is given twice counts once; one to the document
-            itself or to one that is not in the corpus is left out, and counted.
+            Ids of the two documents of each link. Repeated links count once; links of a document to itself, or to a
+            document that is not in the corpus, are left out and counted.
 
         Returns
         -------
         Links
-            Every document that has a link, with those it is linked with.
+            Every document that has a link, with its linked documents.
 
         Examples
         --------
         >>> corpus = Corpus.of(["tin", "iron", "wheat"], ids=["t", "i", "w"], language=None)
         >>> Links.of(corpus, [("t", "i"), ("i", "t"), ("w", "w"), ("w", "gold")])
-        <Links: 2 texts, 2 links; 1 to themselves and 1 to what is missing left out>
+        <Links: 2 texts, 2 links; left out: 1 to themselves, 1 missing>
         """
         numbers, n_missing = _numbers(pairs, corpus.number, corpus.number)
         is_own = numbers[:, 0] == numbers[:, 1]
@@ -82,7 +82,7 @@ class Links:
     @classmethod
     def of_queries(cls, corpus: Corpus, queries: Mapping[Any, str], pairs: Iterable[Sequence[Any]]) -> Links:
         """
-        Take links from other texts to documents, such as clicks on what a query found.
+        Make links from other texts to documents, such as clicks on results of queries.
 
         Parameters
         ----------
@@ -91,8 +91,8 @@ class Links:
         queries : mapping of ids to str
             The texts.
         pairs : iterable of pairs
-            The id of a text and what its document is called. A text that is called as a document is that document,
-            which it is not compared with.
+            Ids of a text and of a document. A text with the id of a document is that document, and is not compared
+            with it.
 
         Returns
         -------
@@ -112,18 +112,18 @@ class Links:
         return len(self.own)
 
     def __repr__(self) -> str:
-        left_out = f"{self.n_own} to themselves and {self.n_missing} to what is missing left out"
+        left_out = f"left out: {self.n_own} to themselves, {self.n_missing} missing"
         return f"<Links: {len(self)} texts, {len(self.linked)} links; {left_out}>"
 
     @property
     def n_constraints(self) -> int:
-        """Number of (text, linked, unlinked) that the links imply."""
+        """Number of triples (text, linked, unlinked) that the links imply."""
         n_linked = sizes(self.starts)
         return int((n_linked * (self.corpus.n_documents - n_linked - (self.own >= 0))).sum())
 
     def take(self, texts: NDArray[np.integer[Any]]) -> Links:
         """
-        Keep the links of some texts; all documents stay.
+        Select the links of some texts; all documents are kept.
 
         Parameters
         ----------
@@ -133,7 +133,7 @@ class Links:
         Returns
         -------
         Links
-            Theirs, in the order given.
+            Their links, in the order of `texts`.
         """
         words, ends = _parts(self.texts.starts, texts)
         links, starts = _parts(self.starts, texts)
@@ -144,12 +144,12 @@ class Links:
 
     def grades(self) -> NDArray[np.float64]:
         """
-        Lay links out as judgements.
+        Return links as grades.
 
         Returns
         -------
         array of shape (n_texts, n_documents)
-            1 where text and document are linked, NaN where the text is the document, 0 elsewhere.
+            1 if text and document are linked, NaN if the text is the document, 0 otherwise.
         """
         grades = np.zeros((len(self), self.corpus.n_documents))
         grades[np.repeat(np.arange(len(self)), sizes(self.starts)), self.linked] = 1.0
@@ -167,7 +167,7 @@ def split_links(
     random_state: Any = None,
 ) -> tuple[Links, Links]:
     """
-    Part documents into two corpora at random, each with the links inside it, one to learn from and one to validate on.
+    Split documents at random into a training and a validation corpus, each with the links inside it.
 
     Parameters
     ----------
@@ -178,9 +178,9 @@ def split_links(
     fraction : float
         Share of the documents in the second part.
     queries : mapping of ids to str, optional
-        Texts that the first of each pair names, see `Links.of_queries`; each goes with the part of its documents.
+        Texts of the first ids of pairs, see `Links.of_queries`; each belongs to the part of its documents.
     random_state : int, numpy Generator, numpy RandomState or None
-        Seed.
+        Random seed.
 
     Returns
     -------
@@ -188,9 +188,9 @@ def split_links(
         Links inside the two parts; those between them are left out.
     """
     check_values({"fraction": fraction}, {"fraction": number(0, 1, inside="()")})
-    given = [(str(a), str(b)) for a, b in pairs]
+    listed = [(str(a), str(b)) for a, b in pairs]
     sources = corpus.number if queries is None else {str(name): at for at, name in enumerate(queries)}
-    _, n_missing = _numbers(given, sources, corpus.number)
+    _, n_missing = _numbers(listed, sources, corpus.number)
     n = corpus.n_documents
     held = np.zeros(n, dtype=bool)
     held[rng_of(random_state).permutation(n)[: round(fraction * n)]] = True
@@ -198,24 +198,24 @@ def split_links(
     for kept in (~held, held):
         inside, part = set(corpus.ids[kept].tolist()), corpus.subset(kept)
         if queries is None:
-            chosen = [pair for pair in given if pair[0] in inside and pair[1] in inside]
-            parts.append(Links.of(_some(part, chosen, given), chosen))
+            chosen = [pair for pair in listed if pair[0] in inside and pair[1] in inside]
+            parts.append(Links.of(_some(part, chosen, listed), chosen))
         else:
             texts = {
                 name: text for name, text in queries.items() if str(name) in inside or str(name) not in corpus.number
             }
             wanted = {str(name) for name in texts}
-            chosen = [pair for pair in given if pair[0] in wanted and pair[1] in inside]
-            parts.append(Links.of_queries(_some(part, chosen, given), texts, chosen))
+            chosen = [pair for pair in listed if pair[0] in wanted and pair[1] in inside]
+            parts.append(Links.of_queries(_some(part, chosen, listed), texts, chosen))
     return replace(parts[0], n_missing=n_missing), parts[1]
 
 
-def _some(part: Corpus, chosen: list[tuple[str, str]], given: list[tuple[str, str]]) -> Corpus:
-    """Raise one sentence where no link is inside a part."""
+def _some(part: Corpus, chosen: list[tuple[str, str]], listed: list[tuple[str, str]]) -> Corpus:
+    """Raise if no link is inside a part."""
     if not chosen:
         raise InputError(
-            f"none of {len(given)} links is inside one of the two parts of the documents; pass more links, or learn "
-            "from all of them without any held out."
+            f"one of the two parts of the documents contains none of the {len(listed)} links; pass more links, or fit "
+            "without validation links."
         )
     return part
 
@@ -226,28 +226,28 @@ def _numbers(
     found, n_missing = [], 0
     for pair in pairs:
         if isinstance(pair, str | bytes) or len(pair) != 2:
-            raise InputError(f"a link is {pair!r}; pass pairs of what the two documents are called.")
+            raise InputError(f"a link is {pair!r}; pass pairs of document ids.")
         source, target = sources.get(str(pair[0])), targets.get(str(pair[1]))
         if source is None or target is None:
             n_missing += 1
         else:
             found.append((source, target))
     if not found:
-        raise InputError(f"none of {n_missing} links is between documents that are there; check what they are called.")
+        raise InputError(f"none of the {n_missing} links is between existing documents; check their ids.")
     return np.array(found, dtype=np.int64), n_missing
 
 
 def _parts(
     starts: NDArray[np.uint64], chosen: NDArray[np.integer[Any]]
 ) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
-    """Positions of the entries of some blocks, and where each begins among them."""
+    """Return the positions of the entries of some blocks, and where each block begins."""
     begins, each = starts[:-1].astype(np.int64)[chosen], sizes(starts)[chosen]
     ends = np.concatenate([[0], np.cumsum(each)])
     return np.repeat(begins - ends[:-1], each) + np.arange(ends[-1]), ends.astype(np.uint64)
 
 
 def _grouped(pairs: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint32]]:
-    """The different sources, and the different targets of each."""
+    """Return the distinct sources, and the distinct targets of each."""
     distinct = np.unique(pairs, axis=0).reshape(-1, 2)
     sources, starts = np.unique(distinct[:, 0], return_index=True)
     ends = np.append(starts, len(distinct)).astype(np.uint64)

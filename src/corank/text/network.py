@@ -1,9 +1,9 @@
 """
-Network: one hidden layer between one number and one positive number.
+Network: one hidden layer from one number to one positive number.
 
     f(x) = exp(v₀ + Σ_h v_h tanh(w_h z + u_h)),    z = (x − mean)/scale
 
-The exponential keeps weights of words positive, so that their product has a sign and a scale that learning can move.
+The exponential keeps weights of words positive, so that their product has a fixed sign and a scale that can be learnt.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ Floats = NDArray[np.float64]
 
 class Trace(NamedTuple):
     """
-    What the slopes of a network need of its values.
+    Intermediate results for the gradient.
 
-    z, hidden: inputs brought to one size, and the hidden layer.
-    values: what came out.
+    z, hidden: standardised inputs, and the hidden layer.
+    values: the output.
     """
 
     z: Floats
@@ -40,7 +40,7 @@ class Network:
     Attributes
     ----------
     mean, scale : float
-        What inputs are brought to one size by.
+        Mean and scale that standardise the inputs.
     theta : array of shape (3 n_hidden + 1,)
         w, u, v and v₀.
     """
@@ -53,14 +53,14 @@ class Network:
         theta = np.asarray(self.theta)
         is_whole = theta.ndim == 1 and theta.dtype == np.float64 and len(theta) >= 4 and len(theta) % 3 == 1
         if not is_whole or not np.isfinite(theta).all() or not np.isfinite([self.mean, self.scale]).all():
-            raise InputError("a network has finite parameters, three for each hidden unit and one more")
+            raise InputError("theta must have three finite parameters per hidden unit and one more")
         if not self.scale > 0.0:
-            raise InputError(f"scale is {self.scale}; inputs are divided by a number above 0")
+            raise InputError(f"scale is {self.scale}; it must be above 0")
 
     @classmethod
     def near(cls, x: Floats, weight: Floats, target: Floats, n_hidden: int, rng: np.random.Generator) -> Network:
         """
-        Draw a hidden layer, and fit what lies behind it to a function.
+        Draw a hidden layer, and fit the output layer to a function.
 
         x, weight: inputs, and how often each occurs.
         target: logarithm of the function at x.
@@ -79,16 +79,16 @@ class Network:
         return self.trace(x).values
 
     def trace(self, x: Floats) -> Trace:
-        """Return f(x) and what `slopes` needs."""
+        """Return f(x) and intermediate results for `gradient`."""
         w, u, v, v0 = self._parts()
         z = (x - self.mean) / self.scale
         hidden = np.tanh(z[:, None] * w + u)
         return Trace(z, hidden, np.exp(hidden @ v + v0))
 
-    def slopes(self, trace: Trace, slope: Floats) -> Floats:
-        """Return the derivatives by theta of a loss whose derivatives by f(x) are `slope`."""
+    def gradient(self, trace: Trace, outer: Floats) -> Floats:
+        """Return the gradient by theta of a loss whose derivatives by f(x) are `outer`."""
         v = self._parts()[2]
-        by_log = slope * trace.values
+        by_log = outer * trace.values
         by_inner = by_log[:, None] * v * (1.0 - trace.hidden**2)
         return np.concatenate([trace.z @ by_inner, by_inner.sum(axis=0), by_log @ trace.hidden, [by_log.sum()]])
 

@@ -1,8 +1,12 @@
-"""Training: three networks moved by stochastic steps over texts, Adam's, until links of other documents say stop."""
+"""
+Training of LinkLearn: three networks are fitted to links by Adam, with early stopping on links of other documents.
+
+EncodedCorpus lists the distinct values of tf, df and length in a corpus, so that each network is evaluated once per
+value.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -15,23 +19,130 @@ from corank.core.text.postings import Bags, sizes, totals
 from corank.core.threads import spread
 from corank.errors import InputError
 from corank.metrics import evaluate
-from corank.text.coded import Coded, length_inputs, tf_inputs
+from corank.solvers.adam import Adam
+from corank.solvers.early_stopping import EarlyStopping, run_training
 from corank.text.corpus import Corpus
 from corank.text.index import Index
 from corank.text.links import Links
 from corank.text.network import Network
 
+Codes = NDArray[np.uint32]
+
+
+# codes per unit of log tf with length normalisation: steps of 3 %
+_STEPS = 32
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedCorpus:
+    """
+    The distinct inputs of the three functions, and the code of each posting, word and text.
+
+    inputs: log tf, log(N/df) and log(length/mean length), a table each.
+    tf: code of each posting.
+    df: of each word.
+    length: of each document.
+    text_tf, text_length: the same of the words of linked texts, and of the texts; empty without links.
+    """
+
+    inputs: Tables
+    tf: Codes
+    df: Codes
+    length: Codes
+    text_tf: Codes
+    text_length: Codes
+
+    @classmethod
+    def of(cls, corpus: Corpus, b: float, links: Links | None = None) -> EncodedCorpus:
+        """
+        Encode a corpus, and the texts that are linked with its documents.
+
+        b: length normalisation of tf, see `tf_inputs`; 0 as in the paper.
+        """
+        tf = tf_inputs(corpus.postings.values, corpus.lengths[corpus.postings.docs], corpus.mean_length, b)
+        length = length_inputs(corpus.lengths, corpus.mean_length)
+        text_tf = text_length = np.empty(0)
+        if links is not None:
+            lengths = np.repeat(links.lengths, sizes(links.texts.starts))
+            text_tf = tf_inputs(links.texts.values, lengths, corpus.mean_length, b)
+            text_length = length_inputs(links.lengths, corpus.mean_length)
+        if b > 0.0:
+            tf, text_tf = np.rint(_STEPS * tf) / _STEPS, np.rint(_STEPS * text_tf) / _STEPS
+        df, df_codes = np.unique(corpus.document_frequency, return_inverse=True)
+        tf_table, tf_codes = np.unique(np.concatenate([tf, text_tf]), return_inverse=True)
+        length_table, length_codes = np.unique(np.concatenate([length, text_length]), return_inverse=True)
+        return cls(
+            Tables(tf_table, df_inputs(df, corpus.n_documents), length_table),
+            tf_codes[: len(tf)].astype(np.uint32),
+            df_codes.astype(np.uint32),
+            length_codes[: len(length)].astype(np.uint32),
+            tf_codes[len(tf) :].astype(np.uint32),
+            length_codes[len(length) :].astype(np.uint32),
+        )
+
+    def problem(self, links: Links, symmetric: bool) -> LinkProblem:
+        """
+        Return links, and postings sorted by word and tf, for kernels.
+
+        symmetric: whether texts are weighted like documents.
+        """
+        postings, n_values = links.corpus.postings, len(self.inputs.tf)
+        terms = np.repeat(np.arange(links.corpus.n_terms, dtype=np.int64), links.corpus.document_frequency)
+        key = terms * n_values + self.tf
+        order = np.argsort(key, kind="stable")
+        key = key[order]
+        is_first = np.ones(len(key), dtype=bool)
+        is_first[1:] = key[1:] != key[:-1]
+        begins = np.flatnonzero(is_first)
+        runs = np.bincount(key[begins] // n_values, minlength=links.corpus.n_terms)
+        return LinkProblem(
+            np.concatenate([[0], np.cumsum(runs)]).astype(np.uint64),
+            np.append(begins, len(key)).astype(np.uint64),
+            (key[begins] % n_values).astype(np.uint32),
+            postings.docs[order],
+            links.texts.starts,
+            links.texts.terms,
+            self.text_tf,
+            links.texts.values.astype(np.float64),
+            not symmetric,
+            self.df,
+            self.length,
+            self.text_length,
+            links.starts,
+            links.linked,
+            links.own,
+        )
+
+
+def tf_inputs(counts: NDArray[Any], lengths: NDArray[Any], mean_length: float, b: float) -> Floats:
+    """
+    Return log tf, normalised by the length of its text as in BM25: tf/(1 − b + b · length/mean).
+
+    lengths: length of the text of each count.
+    """
+    return np.asarray(np.log(counts) - np.log(1.0 - b + b * np.maximum(lengths, 1) / mean_length))
+
+
+def df_inputs(df: NDArray[Any], n_documents: int) -> Floats:
+    """Return log(N/df)."""
+    return np.asarray(np.log(max(n_documents, 1) / np.maximum(df, 1)))
+
+
+def length_inputs(lengths: NDArray[Any], mean_length: float) -> Floats:
+    """Return log(length/mean length); an empty text counts as one word."""
+    return np.asarray(np.log(np.maximum(lengths, 1) / mean_length))
+
+
 Floats = NDArray[np.float64]
 Networks = tuple[Network, Network, Network]
 
-# texts that average precision is measured on, and that the first scale is set by
+# most texts for the average precision, and texts that set the initial scale
 _MOST_QUERIES, _FIRST_TEXTS = 500, 32
-_DECAYS, _TINY = (0.9, 0.999), 1e-8
 
 
 @dataclass(frozen=True)
-class Form:
-    """What may be learnt, and by which loss; see the parameters of `LinkLearn`."""
+class SimilarityForm:
+    """The form of the similarity and of the loss; see the parameters of `LinkLearn`."""
 
     n_hidden: int
     b: float
@@ -43,7 +154,7 @@ class Form:
 @dataclass(frozen=True)
 class Schedule:
     """
-    How steps are taken; see the parameters of `LinkLearn`.
+    Settings of training; see the parameters of `LinkLearn`.
 
     n_jobs: number of threads.
     """
@@ -53,11 +164,12 @@ class Schedule:
     eta0: float
     n_iter_no_change: int
     n_jobs: int
+    verbose: bool
 
 
 @dataclass(frozen=True, eq=False)
-class Learnt:
-    """See the attributes of `LinkLearn`."""
+class FittedLinkLearn:
+    """Fitted attributes; see `LinkLearn`."""
 
     networks: Networks
     n_iter: int
@@ -65,46 +177,48 @@ class Learnt:
     validation_errors: Floats | None
 
 
-class Task:
+class LinkObjective:
     """
-    Links as the three functions see them.
+    The loss of the three functions on links.
 
     links: texts and their documents.
     """
 
-    def __init__(self, links: Links, form: Form) -> None:
+    def __init__(self, links: Links, form: SimilarityForm) -> None:
         self.form = form
-        self.coded = Coded.of(links.corpus, form.b, links)
+        self.coded = EncodedCorpus.of(links.corpus, form.b, links)
         self.problem: LinkProblem = self.coded.problem(links, form.symmetric)
         n_linked = sizes(links.starts)
         self.texts = np.flatnonzero(n_linked + (links.own >= 0) < links.corpus.n_documents)
         if not len(self.texts):
-            raise InputError("every document is linked with every other, so that none is nearer; pass more documents.")
+            raise InputError("every document is linked with all others, so none can be ranked; pass more documents.")
 
     def tables(self, networks: Networks) -> Tables:
         """Return the functions at all values that occur."""
         return Tables(*(network(x) for network, x in zip(networks, self.coded.inputs, strict=True)))
 
     def loss(self, networks: Networks, texts: NDArray[np.int64], n_jobs: int = 1) -> tuple[float, list[Floats]]:
-        """Return the mean hinge of some texts, and its derivatives by the parameters of each network."""
+        """Return the mean hinge loss of some texts, and its gradient by the parameters of each network."""
         traces = [network.trace(x) for network, x in zip(networks, self.coded.inputs, strict=True)]
         tables = Tables(*(trace.values for trace in traces))
 
         def work(first: int, last: int) -> tuple[float, Tables]:
-            slopes = Tables(*map(np.zeros_like, tables))
-            return add_links(self.problem, tables, texts, first, last, self.form.at_top, slopes), slopes
+            gradients = Tables(*map(np.zeros_like, tables))
+            return add_links(self.problem, tables, texts, first, last, self.form.at_top, gradients), gradients
 
-        # always the same parts, so that any number of threads gives the same sums
+        # always the same parts, so that the sums do not depend on the number of threads
         edges = np.unique(np.linspace(0, len(texts), 5).astype(int)).tolist()
         parts = spread(work, list(pairwise(edges)), n_jobs)
         sums = [np.sum([part[1][at] for part in parts], axis=0) / len(texts) for at in range(3)]
         if not self.form.use_length:
             sums[2][:] = 0.0
-        by_theta = [network.slopes(trace, slope) for network, trace, slope in zip(networks, traces, sums, strict=True)]
+        by_theta = [
+            network.gradient(trace, outer) for network, trace, outer in zip(networks, traces, sums, strict=True)
+        ]
         return sum(part[0] for part in parts) / len(texts), by_theta
 
     def gap(self, networks: Networks, texts: NDArray[np.int64]) -> float:
-        """How much more similar linked documents are than others, on average."""
+        """Return the mean similarity of linked documents minus that of the other documents."""
         tables, s, gaps = self.tables(networks), np.empty(len(self.problem.doc_length)), []
         for q in texts.tolist():
             similarities(self.problem, tables, np.uint64(q), s)
@@ -120,70 +234,84 @@ class Task:
 def train(
     links: Links,
     validation: Links | None,
-    form: Form,
+    form: SimilarityForm,
     schedule: Schedule,
     rng: np.random.Generator,
-    advance: Callable[[int], Any],
-) -> Learnt:
+) -> FittedLinkLearn:
     """
-    Minimise the mean hinge over texts.
+    Minimise the mean hinge loss over texts by Adam, with a learning rate that falls linearly to zero.
 
-    validation: links of other documents; the best pass by average precision is kept. None takes every step.
-    advance: takes the number of steps done since the last call.
+    validation: links of other documents; the networks of the pass with the best average precision are kept. None takes
+        all steps.
     """
-    task = Task(links, form)
-    networks = _first(task, rng)
-    judge = None if validation is None else Judge(validation, form, rng)
-    best, best_value, waited = networks, -np.inf if judge is None else judge.average_precision(networks), 0
-    errors = [] if judge is None else [1.0 - best_value]
-    adam, losses, running, step, best_step = _Adam(schedule), [], [], 0, 0
-    while step < schedule.n_steps:
-        order = rng.permutation(task.texts)
-        for begin in range(0, len(order), schedule.batch):
-            if step == schedule.n_steps:
-                break
-            loss, slopes = task.loss(networks, order[begin : begin + schedule.batch], schedule.n_jobs)
-            networks = adam.step(networks, slopes, step)
-            running.append(loss)
-            step += 1
-            advance(1)
+    objective = LinkObjective(links, form)
+    networks = _initial_networks(objective, rng)
+    precision = None if validation is None else ValidationPrecision(validation, form, rng)
+    best, best_step, n_steps = networks, 0, 0
+    stopping = EarlyStopping(schedule.n_iter_no_change)
+    if precision is not None:
+        stopping.record(-precision(networks))
+    adam = Adam.start([network.theta for network in networks])
+    losses: list[float] = []
+    running: list[float] = []
+    n_batches = -(-len(objective.texts) // schedule.batch)
+    order = objective.texts
+
+    def step(_: int) -> None:
+        nonlocal adam, networks, n_steps, order
+        at = n_steps % n_batches
+        if at == 0:
+            order = rng.permutation(objective.texts)
+        texts = order[at * schedule.batch : (at + 1) * schedule.batch]
+        loss, gradients = objective.loss(networks, texts, schedule.n_jobs)
+        adam = adam.update(gradients)
+        directions = adam.directions(schedule.eta0 * (1.0 - n_steps / schedule.n_steps))
+        f1, f2, f3 = (
+            replace(network, theta=network.theta - direction)
+            for network, direction in zip(networks, directions, strict=True)
+        )
+        networks = f1, f2, f3
+        running.append(loss)
+        n_steps += 1
+
+    def check() -> bool:
+        nonlocal best, best_step
         losses.append(float(np.mean(running)))
-        running = []
-        if judge is None:
-            best, best_step = networks, step
-            continue
-        value = judge.average_precision(networks)
-        errors.append(1.0 - value)
-        waited = 0 if value > best_value else waited + 1
-        if value > best_value:
-            best, best_value, best_step = networks, value, step
-        if waited == schedule.n_iter_no_change:
-            break
-    return Learnt(best, best_step, np.array(losses), None if judge is None else np.array(errors))
+        running.clear()
+        if precision is None or stopping.record(-precision(networks)):
+            best, best_step = networks, n_steps
+        return precision is not None and stopping.is_over
+
+    # a check after every pass
+    ends = [*range(n_batches, schedule.n_steps, n_batches), schedule.n_steps] if schedule.n_steps else []
+    if run_training(step, ends, check, verbose=schedule.verbose):
+        raise KeyboardInterrupt
+    errors = None if precision is None else np.array([1.0 + value for value in stopping.errors])
+    return FittedLinkLearn(best, best_step, np.array(losses), errors)
 
 
-class Judge:
+class ValidationPrecision:
     """
-    Average precision where texts are queries, and the documents they are linked with are relevant.
+    Mean average precision with texts as queries and linked documents as relevant.
 
-    links: the texts; of many, some are drawn.
+    links: the texts; if there are many, a random sample is used.
     """
 
-    def __init__(self, links: Links, form: Form, rng: np.random.Generator) -> None:
-        asked = links.take(rng.permutation(len(links))[:_MOST_QUERIES])
-        self._corpus, self._coded, self._form = links.corpus, Coded.of(links.corpus, form.b), form
-        self._bags, self._grades = asked.texts, asked.grades()
-        self._qid = np.repeat(np.arange(len(asked)), links.corpus.n_documents)
+    def __init__(self, links: Links, form: SimilarityForm, rng: np.random.Generator) -> None:
+        queries = links.take(rng.permutation(len(links))[:_MOST_QUERIES])
+        self._corpus, self._coded, self._form = links.corpus, EncodedCorpus.of(links.corpus, form.b), form
+        self._bags, self._grades = queries.texts, queries.grades()
+        self._qid = np.repeat(np.arange(len(queries)), links.corpus.n_documents)
 
-    def average_precision(self, networks: Networks) -> float:
+    def __call__(self, networks: Networks) -> float:
         """Return the mean over queries."""
         scores = index_of(networks, self._corpus, self._form, self._coded).scores(self._bags)
         return float(evaluate(self._grades.ravel(), scores.ravel(), self._qid, "AP")["AP"].mean)
 
 
-def index_of(networks: Networks, corpus: Corpus, form: Form, coded: Coded | None = None) -> Index:
-    """Weigh every word of every document by the product of the three functions."""
-    coded = coded or Coded.of(corpus, form.b)
+def index_of(networks: Networks, corpus: Corpus, form: SimilarityForm, coded: EncodedCorpus | None = None) -> Index:
+    """Return an index with the product of the three functions as the weight of each word in each document."""
+    coded = coded or EncodedCorpus.of(corpus, form.b)
     tf, df, length = (network(x) for network, x in zip(networks, coded.inputs, strict=True))
     of_words = df[coded.df]
     weights = np.repeat(of_words.astype(np.float32), corpus.document_frequency)
@@ -201,45 +329,21 @@ def index_of(networks: Networks, corpus: Corpus, form: Form, coded: Coded | None
     return Index(corpus, weights, weigh)
 
 
-def _first(task: Task, rng: np.random.Generator) -> Networks:
-    """Start near BM25 (k1 = 2), at the scale of the margin."""
-    form, inputs, coded = task.form, task.coded.inputs, task.coded
+def _initial_networks(objective: LinkObjective, rng: np.random.Generator) -> Networks:
+    """Return networks close to BM25 (k1 = 2), at the scale of the margin."""
+    form, inputs, coded = objective.form, objective.coded.inputs, objective.coded
     occurring = Tables(
         np.bincount(coded.tf, minlength=len(inputs.tf)).astype(np.float64),
-        # as often as they are met
+        # weighted by how often they are used
         np.bincount(coded.df, minlength=len(inputs.df)).astype(np.float64) * np.exp(-inputs.df),
         np.bincount(coded.length, minlength=len(inputs.length)).astype(np.float64),
     )
     tf = np.exp(inputs.tf)
-    # lengths count once
+    # lengths enter once, by b or by f₃
     by_length = form.use_length and form.b == 0.0
     held = -np.log(1.5 + 1.5 * np.exp(inputs.length)) if by_length else np.zeros(len(inputs.length))
     targets = Tables(np.log(tf / (tf + 2.0)), 0.5 * np.log(inputs.df + 0.1), held)
     parts = zip(inputs, occurring, targets, strict=True)
     f1, f2, f3 = (Network.near(x, weight + 1e-6, target, form.n_hidden, rng) for x, weight, target in parts)
-    gap = task.gap((f1, f2, f3), rng.permutation(task.texts)[:_FIRST_TEXTS])
+    gap = objective.gap((f1, f2, f3), rng.permutation(objective.texts)[:_FIRST_TEXTS])
     return f1, f2.times(1.0 / np.sqrt(gap)) if gap > 0.0 else f2, f3
-
-
-class _Adam:
-    """Adam (Kingma and Ba, 2015), its rate falling to nothing in a straight line."""
-
-    def __init__(self, schedule: Schedule) -> None:
-        self._schedule = schedule
-        self._means: list[Floats] = []
-        self._squares: list[Floats] = []
-
-    def step(self, networks: Networks, slopes: list[Floats], step: int) -> Networks:
-        """Return the networks after step number `step`, from 0."""
-        first, second = _DECAYS
-        if not self._means:
-            self._means, self._squares = [0.0 * g for g in slopes], [0.0 * g for g in slopes]
-        rate = self._schedule.eta0 * (1.0 - step / self._schedule.n_steps)
-        moved = []
-        for at, (network, g) in enumerate(zip(networks, slopes, strict=True)):
-            self._means[at] = first * self._means[at] + (1 - first) * g
-            self._squares[at] = second * self._squares[at] + (1 - second) * g * g
-            m = self._means[at] / (1 - first ** (step + 1))
-            v = self._squares[at] / (1 - second ** (step + 1))
-            moved.append(replace(network, theta=network.theta - rate * m / (np.sqrt(v) + _TINY)))
-        return moved[0], moved[1], moved[2]

@@ -1,4 +1,4 @@
-"""Words: how text is cut into words, which of them count, and what is left of them."""
+"""Words: the tokeniser of search: word splitting, stop words and stemming."""
 
 from __future__ import annotations
 
@@ -15,24 +15,23 @@ from corank.core.text.postings import NO_TERM, Bags, count_words
 from corank.data.tokens import fold, split_words
 from corank.errors import InputError, import_extra, suggest_names
 
-# words that are counted at a time
+# words per batch
 _BATCH = 1 << 21
 
 
 @dataclass(frozen=True)
 class Words:
     """
-    How text becomes words.
+    A tokeniser.
 
-    Text is brought to one form (Unicode's NFKC) and to lower case; words are runs of two or more letters, digits or
-    underscores.
+    Text is normalised (Unicode NFKC) and lower-cased; words are runs of two or more letters, digits or underscores.
 
     Attributes
     ----------
     language : str or None
-        Language of the stemmer, of Snowball's; None leaves words whole.
+        Language of the Snowball stemmer; None does not stem.
     stop_words : tuple of str
-        Words that do not count, as they stand in the text.
+        Words that are ignored, before stemming.
     """
 
     language: str | None
@@ -41,19 +40,19 @@ class Words:
     @classmethod
     def of(cls, language: str | None = "english", stop_words: str | Iterable[str] | None = "english") -> Words:
         """
-        Check what a user asked for.
+        Make a tokeniser from a user's arguments.
 
         Parameters
         ----------
         language : str or None
-            Language of the stemmer, such as "english" or "german"; None leaves words whole.
+            Language of the stemmer, such as "english" or "german"; None does not stem.
         stop_words : "english", iterable of str, or None
-            Words that do not count; "english" is scikit-learn's list, None counts all.
+            Words to ignore; "english" is scikit-learn's list, None ignores none.
 
         Returns
         -------
         Words
-            How text becomes words.
+            The tokeniser.
         """
         if stop_words == "english":
             from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS as chosen
@@ -62,19 +61,19 @@ class Words:
         else:
             chosen = frozenset(stop_words or ())
         if not all(isinstance(word, str) for word in chosen):
-            raise InputError("stop_words holds what is no text; pass a list of words.")
+            raise InputError("stop_words has an entry that is not a string; pass a list of words.")
         words = cls(language, tuple(sorted(map(fold, chosen))))
         words.stemmer()
         return words
 
     def stemmer(self) -> Callable[[list[str]], list[str]]:
         """
-        Find the stemmer.
+        Return the stemmer.
 
         Returns
         -------
         callable
-            Takes words, and returns what is left of each.
+            Takes words and returns their stems.
         """
         if self.language is None:
             return lambda words: words
@@ -89,7 +88,7 @@ class Words:
 
 
 class Numbers(dict[str, int]):
-    """Words and their numbers; a new word gets the next one."""
+    """Numbers of words; a new word gets the next number."""
 
     def __missing__(self, word: str) -> int:
         self[word] = number = len(self)
@@ -98,25 +97,25 @@ class Numbers(dict[str, int]):
 
 class Counter:
     """
-    Counts the words of documents, which come one after the other.
+    Counts the words of a stream of documents.
 
-    words: how text becomes words.
-    terms: numbers of the terms that are known already; grows, unless it is a plain dict.
+    words: the tokeniser.
+    terms: numbers of known terms; new terms are added, unless it is a plain dict.
     """
 
     def __init__(self, words: Words, terms: dict[str, int]) -> None:
         self.terms = terms
         self._stop = frozenset(words.stop_words)
         self._stem = words.stemmer()
-        # words as they stand in texts, and the number of the term that each becomes
+        # words before stemming, and the number of the term of each
         self._seen = Numbers()
         self._term_of = np.empty(0, np.uint32)
 
     def count(self, texts: Iterable[str]) -> Iterator[Bags]:
-        """Yield the different words of documents with their numbers, some documents at a time."""
+        """Yield the distinct words of documents with their counts, some documents at a time."""
         number, tokens, sizes, size = self._seen.__getitem__, [], [], 0
         for text in texts:
-            # at C's speed: a Python loop over words would take three times as long
+            # faster than a Python loop over words by a factor of three
             found = np.fromiter(map(number, split_words(fold(text))), np.uint32)
             tokens.append(found)
             sizes.append(len(found))
@@ -137,7 +136,7 @@ class Counter:
         return Bags(ends, terms[:n].copy(), counts[:n].copy())
 
     def _learn(self) -> None:
-        """Number the terms of words that were never seen before."""
+        """Number the terms of new words."""
         new = list(islice(self._seen, len(self._term_of), None))
         is_counted = [word not in self._stop for word in new]
         stems = self._stem(new)
@@ -151,7 +150,7 @@ def _of(terms: dict[str, int]) -> Callable[[str], Any]:
 
 
 def _snowball() -> Any:
-    """PyStemmer, or the same algorithms in Python, which other packages bring along."""
+    """Return PyStemmer, or snowballstemmer, the same algorithms in Python."""
     try:
         return import_module("Stemmer")
     except ImportError:
