@@ -158,7 +158,7 @@ def test_other_faults_are_named(tmp_path):
     with pytest.raises(InputError, match="does not exist; make an index"):
         open_corpus(tmp_path / "none.index")
     (tmp_path / "x.tsv").write_text("a\ttin\na\tiron")
-    with pytest.raises(InputError, match="calls two texts 'a'"):
+    with pytest.raises(InputError, match="has two texts with the id 'a'"):
         read_texts(tmp_path / "x.tsv")
 
 
@@ -176,7 +176,10 @@ def test_other_faults_are_named(tmp_path):
         (lambda: Corpus.of_counts([[-1]]), "not a word count"),
         (lambda: Corpus.of_counts([[1, 2]], terms=["tin"]), "terms has 1 words for 2 columns"),
         (lambda: BM25().to_index(Corpus.of(["tin"])).search("tin", 0), "k is 0"),
-        (lambda: BM25().to_index(Corpus.of(["tin"])).search(Corpus.of(["tin ore"]).count(["ore"])), "are not in this corpus"),
+        (
+            lambda: BM25().to_index(Corpus.of(["tin"])).search(Corpus.of(["tin ore"]).count(["ore"])),
+            "are not in this corpus",
+        ),
     ],
 )
 def test_what_is_wrong_is_said(call, sentence):

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from corank.core.text.postings import Bags, Postings, sizes, totals, turn_around
+from corank.core.text.postings import Bags, Postings, sizes, totals, transpose
 from corank.data.problem.rows import as_rows
 from corank.errors import InputError
 from corank.text.words import Counter, Numbers, Words
@@ -156,7 +156,7 @@ class Corpus:
         starts = np.zeros(self.n_documents + 1, np.uint64)
         np.cumsum(np.bincount(self.postings.docs, minlength=self.n_documents), out=starts[1:])
         terms, counts = np.empty_like(self.postings.docs), np.empty_like(self.postings.values)
-        turn_around(Bags(*self.postings), starts, terms, counts)
+        transpose(Bags(*self.postings), starts, terms, counts)
         return Bags(starts, terms, counts)
 
     @property
@@ -258,7 +258,7 @@ def _assembled(ids: NDArray[np.object_], terms: NDArray[np.object_], parts: list
     starts = np.zeros(len(terms) + 1, np.uint64)
     np.cumsum(np.bincount(bags.terms, minlength=len(terms)), out=starts[1:])
     docs, counts = np.empty_like(bags.terms), np.empty_like(bags.values)
-    turn_around(bags, starts, docs, counts)
+    transpose(bags, starts, docs, counts)
     return Corpus(ids, terms, Postings(starts, docs, counts), totals(bags), words)
 
 
@@ -297,7 +297,9 @@ def _distinct(names: NDArray[np.object_]) -> NDArray[np.object_]:
     seen: set[str] = set()
     for name in names.tolist():
         if not name.strip() or any(unicodedata.category(letter) in _NOT_IN_NAMES for letter in name):
-            raise InputError(f"a document has the id {name!r}; use non-empty ids without control characters and line breaks.")
+            raise InputError(
+                f"a document has the id {name!r}; use non-empty ids without control characters and line breaks."
+            )
         if name in seen:
             raise InputError(f"two documents have the id {name!r}; pass distinct ids.")
         seen.add(name)

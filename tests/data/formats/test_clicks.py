@@ -75,7 +75,7 @@ def test_ubi_as_others_write_it(tmp_path):
     assert log.position.tolist() == [1, 2, 3, 1, 2]
     assert log.clicked.tolist() == [False, True, False, False, True]
     assert log.n_impressions == 2
-    with pytest.raises(InputError, match="nothing says what was shown"):
+    with pytest.raises(InputError, match="the lists shown are unknown"):
         read_clicks(tmp_path / "events.ndjson")
 
 
@@ -95,7 +95,7 @@ def test_lists_are_told_apart_without_names():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ((["a"], ["x"], [0], [1]), "position is 0 at row 0 of the log; pass a place from 1"),
+        ((["a"], ["x"], [0], [1]), "position is 0 at row 0 of the log; pass a position from 1"),
         ((["a"], ["x"], [1.5], [1]), "position is 1.5"),
         ((["a"], ["x"], [1], [2]), "clicked is 2 at row 0"),
         ((["a"], ["x"], [1], [np.nan]), "clicked is nan"),
@@ -111,7 +111,7 @@ def test_bad_logs_get_a_sentence(given, message):
 def test_bad_lists_get_a_sentence():
     with pytest.raises(InputError, match="row 1 of the log has query 'b'"):
         ClickLog.of(["a", "b"], ["x", "y"], [1, 2], [0, 0], impression=[1, 1])
-    with pytest.raises(InputError, match="row 1 of the log shows a document that its list has"):
+    with pytest.raises(InputError, match="row 1 of the log repeats a document of its list"):
         ClickLog.of(["a", "a"], ["x", "x"], [1, 2], [0, 0])
     with pytest.raises(InputError, match="row 1 of the log shows a position that its list has"):
         ClickLog.of(["a", "a"], ["x", "y"], [1, 1], [0, 0], impression=[1, 1])
@@ -127,10 +127,10 @@ def test_bad_lists_get_a_sentence():
         ("log.csv", "qid,docid,position,clicked\n1,2,x,0\n", "line 2: position is 'x'; expected a number"),
         ("log.csv", "qid,docid,position,clicked\n1,2,0,0\n", "log.csv: position is 0"),
         ("log.json", "[1]", "expected a JSON object"),
-        ("log.json", "[", "no list of JSON objects"),
+        ("log.json", "[", "not a list of JSON objects"),
         ("log.jsonl", '{"query_id": [], "query_response_hit_ids": []}', "query_id is"),
         ("log.jsonl", '{"query_id": "a", "query_response_hit_ids": "b"}', "expected a list of ids"),
-        ("log.txt", "", "does not say what it is"),
+        ("log.txt", "", "has an unknown suffix"),
     ],
 )
 def test_bad_files_get_a_sentence(tmp_path, name, text, message):
@@ -140,7 +140,7 @@ def test_bad_files_get_a_sentence(tmp_path, name, text, message):
 
 
 def test_what_ubi_cannot_keep_is_refused(tmp_path):
-    with pytest.raises(InputError, match="gaps between places"):
+    with pytest.raises(InputError, match="gaps between positions"):
         write_clicks(tmp_path / "a.jsonl", ClickLog.of(["a", "a"], ["x", "y"], [1, 3], [0, 1]))
     with pytest.raises(InputError, match="has propensities"):
         write_clicks(tmp_path / "a.jsonl", ClickLog.of(["a"], ["x"], [1], [1], propensity=[0.5]))
@@ -162,7 +162,7 @@ def test_ids_and_places_that_are_none():
         ClickLog.of(["a", None], ["x", "y"], [1, 2], [0, 0])
     with pytest.raises(InputError, match="position is inf"):
         ClickLog.of(["a"], ["x"], [np.inf], [0])
-    with pytest.raises(InputError, match=r"position is 1e\+12 at row 0 of the log; pass a place from 1 to 1000000"):
+    with pytest.raises(InputError, match=r"position is 1e\+12 at row 0 of the log; pass a position from 1 to 1000000"):
         ClickLog.of(["a"], ["x"], [1e12], [0])
 
 

@@ -1,4 +1,4 @@
-"""Postings: words counted document by document, turned around word by word, and searched for the k best documents."""
+"""Postings: word counts of documents, their transposition, and top-k search."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from numpy.typing import NDArray
 from corank.core.jit import inline, jit, relaxed
 
 NO_TERM = np.uint32(0xFFFFFFFF)
-"""Stands for a word that is not counted."""
+"""Number of words that are not counted."""
 
 _BLOCK = 64
 
 
 class Postings(NamedTuple):
     """
-    Which documents hold a word, word by word.
+    The documents that contain each word.
 
     starts (n_terms + 1,) of uint64: where the postings of a word begin.
     docs: document numbers, uint32, ascending inside a word.
-    values: what each posting says of its word in its document.
+    values: count or weight of the word in the document.
     """
 
     starts: NDArray[np.uint64]
@@ -31,7 +31,7 @@ class Postings(NamedTuple):
 
 class Bags(NamedTuple):
     """
-    Words with weights, bag by bag: queries, or documents.
+    Weighted words of queries or documents.
 
     starts (n_bags + 1,) of uint64: where each begins.
     terms: word numbers, uint32.
@@ -44,7 +44,7 @@ class Bags(NamedTuple):
 
 
 def sizes(starts: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Return how many entries each word or bag has, by where they begin."""
+    """Return the number of entries of each word or bag."""
     begins = starts.astype(np.int64)
     return np.asarray(begins[1:] - begins[:-1])
 
@@ -59,10 +59,10 @@ def totals(bags: Bags) -> NDArray[np.int64]:
 @jit
 def count_words(tokens, starts, n_terms, terms, counts, stops):  # type: ignore[no-untyped-def]
     """
-    Count the words of each document; return the number of different ones over all documents.
+    Count the words of each document; return the total number of distinct words per document.
 
-    `tokens` are word numbers or `NO_TERM`, document i is starts[i]..starts[i + 1]-1. Its different words go to `terms`
-    in the order in which they first appear, their numbers to `counts`; `stops[i]` is where they end.
+    `tokens` are word numbers or `NO_TERM`, document i is starts[i]..starts[i + 1]-1. Its distinct words are written to
+    `terms` in order of first appearance, their counts to `counts`; `stops[i]` is where they end.
     """
     last_seen = np.full(n_terms, -1, np.int64)
     place = np.empty(n_terms, np.int64)
@@ -84,9 +84,9 @@ def count_words(tokens, starts, n_terms, terms, counts, stops):  # type: ignore[
 
 
 @jit
-def turn_around(bags, starts, docs, values):  # type: ignore[no-untyped-def]
+def transpose(bags, starts, docs, values):  # type: ignore[no-untyped-def]
     """
-    Write the postings of documents that are given as bags; `starts` says where those of each word begin.
+    Transpose bags of documents into postings; `starts` is where those of each word begin.
 
     One counting sort, O(postings): documents ascend inside a word.
     """
@@ -116,7 +116,7 @@ def _is_worse(score, doc, other_score, other_doc):  # type: ignore[no-untyped-de
 
 @inline
 def _sink(heap_scores, heap_docs, size, score, doc):  # type: ignore[no-untyped-def]
-    """Put a document at the root of a heap of which the worst is the root."""
+    """Replace the root of a heap, its worst document."""
     at = 0
     while True:
         child = 2 * at + 1
@@ -144,10 +144,10 @@ def _largest(scores, begin, end):  # type: ignore[no-untyped-def]
 @jit
 def top_documents(postings, bags, first, last, n_docs, found, found_scores):  # type: ignore[no-untyped-def]
     """
-    Write the best documents of the bags first..last-1, best first; equal scores in the order of documents.
+    Write the best documents of the bags first..last-1, best first; ties are in the order of documents.
 
-    found, found_scores (n_bags, k): document numbers, and their scores; −1 and −inf behind the last one found. Those
-    of score 0, which share no word with the bag, are not found. O(postings of its words + n_docs) a bag: one pass over
+    found, found_scores (n_bags, k): document numbers, and their scores; −1 and −inf after the last one found. Those of
+    score 0, which share no word with the bag, are not found. O(postings of its words + n_docs) per bag: one scan of
     the scores keeps the k best in a heap and clears them.
     """
     k = found.shape[1]

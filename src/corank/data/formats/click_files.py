@@ -1,4 +1,4 @@
-"""Files of clicks: a plain table, a row for each document shown, and OpenSearch's User Behavior Insights."""
+"""Files of clicks: tables with one row per document shown, and OpenSearch's User Behavior Insights (UBI)."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ def read_clicks(path: str | os.PathLike[str], *, queries: str | os.PathLike[str]
     """
     Read a log of clicks.
 
-    A table (.csv, .tsv or .parquet) has a row for each document shown: ``qid``, ``docid``, ``position`` (from 1),
-    ``clicked`` (0 or 1) and, where they are known, ``impression`` (name of the list) and ``propensity``. Anything that
-    ends in .json, .jsonl or .ndjson is read as User Behavior Insights (UBI): events, and the queries with what was
-    shown, in one file or two.
+    A table (.csv, .tsv or .parquet) has one row per document shown: ``qid``, ``docid``, ``position`` (from 1),
+    ``clicked`` (0 or 1) and, if known, ``impression`` (id of the list) and ``propensity``. Files with the suffix .json,
+    .jsonl or .ndjson are read as User Behavior Insights (UBI): events, and queries with the documents shown, in one
+    file or two.
 
     Parameters
     ----------
     path : path
-        The file, packed or not.
+        The file, compressed or not.
     queries : path, optional
-        UBI's queries, where they are in a file of their own.
+        UBI's queries, if they are in another file.
 
     Returns
     -------
     ClickLog
-        What was shown and clicked.
+        The log.
     """
     suffix = suffix_of(path)
     if suffix in JSON:
@@ -47,13 +47,13 @@ def read_clicks(path: str | os.PathLike[str], *, queries: str | os.PathLike[str]
     if queries is not None:
         raise InputError(f"queries= is for events of UBI, but {path} is a table; leave it out.")
     if suffix not in TABLES:
-        raise InputError(f"{path} does not say what it is; clicks are read from {', '.join((*TABLES, *JSON))}.")
+        raise InputError(f"{path} has an unknown suffix; expected one of {', '.join((*TABLES, *JSON))}.")
     columns, rows = parquet_rows(path) if suffix == ".parquet" else csv_rows(read_utf8(path), str(path))
     for column in COLUMNS:
         if column not in columns:
             raise InputError(f"{path} has no column {column!r}; {suggest_names(column, columns)}.")
     if not rows:
-        raise InputError(f"{path} has no rows; expected one for each document shown.")
+        raise InputError(f"{path} has no rows; expected one per document shown.")
     cells = {name: [row[name] for _, row in rows] for name in (*COLUMNS, *OPTIONAL) if name in columns}
     numbers = {
         name: _numbers(cells[name], name, rows) for name in ("position", "clicked", "propensity") if name in cells
@@ -84,13 +84,13 @@ def write_clicks(
     Parameters
     ----------
     path : path
-        Where the file shall stand; .gz, .xz or .zst behind its suffix pack it.
+        The file; with .gz, .xz or .zst after its suffix, it is compressed.
     log : ClickLog
-        What was shown and clicked.
+        The log.
     queries : path, optional
-        Of UBI: a second file for the queries and what was shown; by default they stand before the events in one.
+        UBI only: another file for the queries; by default they precede the events in the same file.
     overwrite : bool
-        Whether files that stand there are replaced.
+        Whether to replace existing files.
     """
     suffix = suffix_of(path)
     for place in (path, queries):
@@ -100,7 +100,7 @@ def write_clicks(
         write_ubi(path, log, queries, overwrite=overwrite)
         return
     if suffix not in (".csv", ".tsv"):
-        raise InputError(f"{path} does not say what to write; end its name in .csv, .tsv or .jsonl.")
+        raise InputError(f"{path} has an unknown suffix; use .csv, .tsv or .jsonl.")
     if queries is not None:
         raise InputError(f"queries= is for events of UBI, but {path} is a table; leave it out.")
     _write_table(Path(path), log, "," if suffix == ".csv" else "\t", overwrite)

@@ -1,4 +1,4 @@
-"""ClickLog: lists that were shown to people, and which of their documents were clicked."""
+"""ClickLog: lists shown to users, and their clicks."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from corank.data.problem.queries import Queries, is_missing
 from corank.errors import InputError
 
 Ints = NDArray[np.int64]
-MOST_PLACES = 1_000_000
-"""Places of a list; nobody looks so far, and what is counted place by place must be held."""
+MAX_POSITION = 1_000_000
+"""Largest position of a list; memory is needed for every position."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ClickLog:
     """
-    Lists that were shown, a row for each document of each list; made by `ClickLog.of` or `read_clicks`.
+    Lists that were shown, with one row per document shown; made by `ClickLog.of` or `read_clicks`.
 
     Attributes
     ----------
     impression : array of int64
-        Number of the list that the row belongs to, from 0.
+        Number of the list of each row, from 0.
     qid, docids : arrays of str objects
         Query and document of the row.
     position : array of int64
-        Place in the list; the first is 1.
+        Position in the list; the first is 1.
     clicked : array of bool
-        Whether the document was clicked, once or more often.
+        Whether the document was clicked, once or more.
     propensity : array of float64 or None
-        Probability, known when the list was made, that somebody looks at the row; None where the log has none.
+        Probability that the row is examined, known when the list was made; None if the log has none.
     """
 
     impression: Ints
@@ -57,21 +57,21 @@ class ClickLog:
         propensity: ArrayLike | None = None,
     ) -> ClickLog:
         """
-        Check what was shown and clicked.
+        Check a log of lists and clicks.
 
         Parameters
         ----------
         qid, docids : arrays of shape (n_shown,)
             Query and document of each row shown; compared as text.
         position : array of shape (n_shown,)
-            Place in the list; the first is 1.
+            Position in the list; the first is 1.
         clicked : array of shape (n_shown,)
             1 or True where the document was clicked.
         impression : array of shape (n_shown,), optional
-            Name of the list that each row belongs to; by default a list goes on as long as the query stays and the
-            position rises.
+            Id of the list of each row; by default a new list begins where the query changes or the position does not
+            increase.
         propensity : array of shape (n_shown,), optional
-            Probability that somebody looks at the row, above 0.
+            Probability that the row is examined, above 0.
 
         Returns
         -------
@@ -85,11 +85,11 @@ class ClickLog:
         """
         queries, documents = _names(qid), _names(docids)
         n = len(queries)
-        places, clicks = as_numbers(position, "position", "place"), as_numbers(clicked, "clicked", "0 or 1")
+        places, clicks = as_numbers(position, "position", "position"), as_numbers(clicked, "clicked", "0 or 1")
         for name, values in (("docids", documents), ("position", places), ("clicked", clicks)):
             if len(values) != n:
                 raise InputError(f"{name} has {len(values)} values for {n} query ids; pass one for each row shown.")
-        _require((places >= 1) & (places <= MOST_PLACES), places, "position", f"a place from 1 to {MOST_PLACES}")
+        _require((places >= 1) & (places <= MAX_POSITION), places, "position", f"a position from 1 to {MAX_POSITION}")
         _require(places == np.floor(places), places, "position", "a whole number")
         _require((clicks == 0) | (clicks == 1), clicks, "clicked", "0 or 1")
         if impression is None:
@@ -123,18 +123,18 @@ class ClickLog:
 
     @cached_property
     def query_codes(self) -> Ints:
-        """Number of each row's query, in the order in which they first appear."""
+        """Number of each row's query, in order of first appearance."""
         return Queries.of(self.qid, len(self)).codes
 
     @cached_property
     def items(self) -> Ints:
-        """Number of each row's document of its query: rows with one number are the same answer to the same query."""
+        """Number of each row's pair of query and document."""
         documents = Queries.of(self.docids, len(self)).codes
         return _numbered(self.query_codes, documents)
 
     def find(self, qid: ArrayLike, docids: ArrayLike) -> Ints:
         """
-        Find what was shown among rows of features.
+        Match the rows of the log with rows of features.
 
         Parameters
         ----------
@@ -144,7 +144,7 @@ class ClickLog:
         Returns
         -------
         array of int64
-            Number of the row of X for each row of the log, -1 where it is not among them.
+            Number of the row of X for each row of the log, -1 if there is none.
         """
         queries, documents = _names(qid), _names(docids)
         if len(queries) != len(documents):
@@ -152,13 +152,13 @@ class ClickLog:
         number = {pair: row for row, pair in enumerate(zip(queries.tolist(), documents.tolist(), strict=True))}
         if len(number) < len(queries):
             raise InputError(
-                f"{len(queries) - len(number)} rows repeat a query and document of another; pass one row for each."
+                f"{len(queries) - len(number)} rows repeat the query and document of another; pass distinct rows."
             )
         shown = zip(self.qid.tolist(), self.docids.tolist(), strict=True)
         return np.fromiter((number.get(pair, -1) for pair in shown), dtype=np.int64, count=len(self))
 
     def _require_lists(self) -> None:
-        """Refuse lists of two queries, and documents or places that stand in one list twice."""
+        """Raise for lists of two queries, and for documents or positions that occur twice in a list."""
         if not len(self):
             raise InputError("the log has no rows; pass at least one document that was shown.")
         first = np.zeros(self.n_impressions, dtype=np.int64)
@@ -166,21 +166,20 @@ class ClickLog:
         mixed = np.flatnonzero(first[self.impression] != self.query_codes)
         if len(mixed):
             raise InputError(
-                f"row {mixed[0]} of the log has query {self.qid[mixed[0]]!r}, its list another one; give every list a "
-                "name of its own in impression."
+                f"row {mixed[0]} of the log has query {self.qid[mixed[0]]!r}, but its list has another one; pass "
+                "distinct ids of lists in impression."
             )
         for what, values in (("document", self.items), ("position", self.position)):
             numbers = _numbered(self.impression, values)
             if numbers.max() + 1 < len(self):
                 row = int(np.flatnonzero(np.bincount(numbers)[numbers] > 1)[-1])
                 raise InputError(
-                    f"row {row} of the log shows a {what} that its list has already; give every list a name of its own "
-                    "in impression."
+                    f"row {row} of the log repeats a {what} of its list; pass distinct ids of lists in impression."
                 )
 
 
 def _numbered(first: Ints, second: Ints) -> Ints:
-    """Number the pairs of two columns of whole numbers from 0."""
+    """Number the distinct pairs of two columns from 0."""
     width = int(second.max()) + 1 if len(second) else 1
     numbers: Ints = np.unique(first * width + second, return_inverse=True)[1].astype(np.int64)
     return numbers
@@ -192,7 +191,7 @@ def _names(values: ArrayLike) -> NDArray[np.object_]:
         raise InputError(f"ids are {values!r}; pass one for each row.")
     missing = next((row for row, value in enumerate(given) if is_missing(value)), None)
     if missing is not None:
-        raise InputError(f"row {missing} has no id of its query or document; give every row both.")
+        raise InputError(f"row {missing} has no id of its query or document; pass both for every row.")
     return as_texts([str(value) for value in given])
 
 

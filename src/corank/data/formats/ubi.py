@@ -1,10 +1,10 @@
 """
-OpenSearch's User Behavior Insights (UBI, specification 1.3): queries with what was shown, and events.
+OpenSearch's User Behavior Insights (UBI, specification 1.3): queries with the documents shown, and events.
 
 A query is a JSON object with ``query_id`` (one search by one user), ``user_query`` (its words) and
 ``query_response_hit_ids`` (documents in the order shown). An event has ``action_name``, ``query_id`` and
-``event_attributes.object.object_id``; where the document stood is read from the query's list.
-Objects stand one a line, or in a list; ``_source`` around each, as an export of an index has it, is looked through.
+``event_attributes.object.object_id``; the position of the document is read from the query's list.
+A file has one object per line, or one list of objects; the ``_source`` of exported index entries is unwrapped.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from corank.errors import InputError
 
 JSON = (".json", ".jsonl", ".ndjson")
 CLICKS = ("click", "click_through", "add_to_cart", "purchase")
-"""Actions that say that somebody wanted the document."""
+"""Actions that count as clicks."""
 EPOCH = "1970-01-01T00:00:00Z"
-"""The time of whatever is written: the specification wants one, and a log of clicks has none."""
+"""Time of all objects written: the specification requires one, and a log of clicks has none."""
 HITS = ("query_response_hit_ids", "query_response_objects_ids")
 
 
@@ -32,7 +32,7 @@ def read_ubi(path: str | os.PathLike[str], queries: str | os.PathLike[str] | Non
     """
     Read queries and events; a list is one ``query_id``, a query its words, a click an event of `CLICKS`.
 
-    Events without a known list, or of documents that it did not show, are left out; doubled clicks count once.
+    Events without a known list, or of documents that it did not show, are left out; repeated clicks count once.
 
     path: events, and the queries too where `queries` is None.
     queries: the file of queries.
@@ -47,13 +47,13 @@ def read_ubi(path: str | os.PathLike[str], queries: str | os.PathLike[str] | Non
             document = _at(one, "event_attributes", "object", "object_id")
             if one["action_name"] in CLICKS and name is not None and document is not None:
                 clicks.add((str(name), str(document)))
-        elif hits is not None:  # else its answer was not kept
+        elif hits is not None:  # otherwise its results were not logged
             if not isinstance(name, str | int):
                 raise InputError(f"{where}: query_id is {name!r}; expected the id of a search.")
             if not isinstance(hits, list):
                 raise InputError(f"{where}: the documents shown are {hits!r}; expected a list of ids.")
             query, before = shown.get(str(name), (str(one.get("user_query") or name), []))
-            # a further page of the same search goes on where the last one ended
+            # another page of the same search continues the list
             shown[str(name)] = (query, list(dict.fromkeys([*before, *map(str, hits)])))
     rows = [
         (name, query, document, place, (name, document) in clicks)
@@ -62,7 +62,7 @@ def read_ubi(path: str | os.PathLike[str], queries: str | os.PathLike[str] | Non
     ]
     if not rows:
         raise InputError(
-            f"{queries or path} has no query with {HITS[0]}, so nothing says what was shown; log UBI's queries too, "
+            f"{queries or path} has no query with {HITS[0]}, so the lists shown are unknown; log UBI's queries too, "
             "and pass them with queries=."
         )
     names, words, documents, places, clicked = zip(*rows, strict=True)
@@ -73,18 +73,18 @@ def write_ubi(
     path: str | os.PathLike[str], log: ClickLog, queries: str | os.PathLike[str] | None, *, overwrite: bool
 ) -> None:
     """
-    Write one JSON object a line: queries with what was shown, and an event a click.
+    Write one JSON object per line: queries with the documents shown, and one event per click.
 
     path: the events.
-    queries: a file for the queries; None puts them before the events.
-    overwrite: whether files that stand there are replaced.
+    queries: a file for the queries; None writes them before the events.
+    overwrite: whether to replace existing files.
     """
     if log.propensity is not None:
-        raise InputError(f"the log has propensities, which UBI cannot keep; write {path} as .csv.")
+        raise InputError(f"the log has propensities, which UBI cannot store; write {path} as .csv.")
     last = np.zeros(log.n_impressions, dtype=np.int64)
     np.maximum.at(last, log.impression, log.position)
     if (last != np.bincount(log.impression)).any():
-        raise InputError(f"lists of the log have gaps between places, which UBI cannot keep; write {path} as .csv.")
+        raise InputError(f"lists of the log have gaps between positions, which UBI cannot store; write {path} as .csv.")
     if queries is not None:
         with write_text(queries, overwrite=overwrite) as stream:
             _write_queries(stream, log)
@@ -121,7 +121,7 @@ def _objects(path: str | os.PathLike[str]) -> Rows:
         try:
             listed = json.loads(text)
         except (ValueError, RecursionError):
-            raise InputError(f"{name} is no list of JSON objects; write one object a line, or a whole list.") from None
+            raise InputError(f"{name} is not a list of JSON objects; write one object per line, or a list.") from None
         rows = [(f"{name}, object {at}", one) for at, one in enumerate(listed, 1)]
     found = [(where, one.get("_source", one) if isinstance(one, dict) else one) for where, one in rows]
     for where, one in found:
