@@ -10,7 +10,7 @@ from scipy import sparse
 from corank.collaborative.ranker import FittedRatings, Floats, RatingsRanker
 from corank.collaborative.ratings import Ids
 from corank.parameters import Rules, number
-from corank.solvers.linear_map import conjugate_gradients
+from corank.solvers.conjugate import conjugate_gradients
 
 _TOL = 1e-10
 

@@ -1,7 +1,25 @@
 """The optimum of a convex ranking problem, without a stochastic step."""
 
-from corank.solvers.least_squares import squared, squared_views
-from corank.solvers.smooth_losses import MAX_PAIRS, smooth_loss
-from corank.solvers.solution import Solution
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from corank._lazy import lazy
+
+if TYPE_CHECKING:
+    from corank.solvers.least_squares import squared, squared_views
+    from corank.solvers.smooth_losses import MAX_PAIRS, smooth_loss
+    from corank.solvers.solution import Solution
+
+_HOMES = {
+    "MAX_PAIRS": "corank.solvers.smooth_losses",
+    "Solution": "corank.solvers.solution",
+    "smooth_loss": "corank.solvers.smooth_losses",
+    "squared": "corank.solvers.least_squares",
+    "squared_views": "corank.solvers.least_squares",
+}
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy(__name__, _HOMES)
 
 __all__ = ["MAX_PAIRS", "Solution", "smooth_loss", "squared", "squared_views"]

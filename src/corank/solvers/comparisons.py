@@ -19,7 +19,8 @@ from corank.data.problem.queries import Queries
 from corank.data.problem.ranking import RankingData
 from corank.errors import warn
 from corank.pairwise import Laplacian, weigh_queries
-from corank.solvers.linear_map import LinearMap, conjugate_gradients
+from corank.solvers.conjugate import conjugate_gradients
+from corank.solvers.linear_map import LinearMap
 from corank.solvers.solution import Floats
 
 TOLERANCE = 1e-10

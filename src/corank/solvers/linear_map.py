@@ -1,12 +1,11 @@
-"""Linear algebra by products only: rows as a linear map, on threads, and conjugate gradients."""
+"""Rows as a linear map, whose products run on threads."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +17,6 @@ from corank.core.rows.scaled import factors_of, plain
 from corank.core.threads import spread, threads_for
 
 Floats = NDArray[np.float64]
-Vector = Callable[[Floats], Floats]
-"""Multiplies a vector by a matrix."""
 
 # a fixed number of pieces, so that sums do not depend on the number of threads
 _PIECES = 8
@@ -88,43 +85,3 @@ class LinearMap:
     def _pieces(self) -> list[tuple[int, int]]:
         ends = np.linspace(0, len(self.order), min(_PIECES, len(self.order) // _ROWS + 1) + 1).astype(int)
         return [(int(first), int(last)) for first, last in pairwise(ends) if last > first]
-
-
-class ConjugateGradients(NamedTuple):
-    """
-    An approximate solution of a linear system.
-
-    x: the solution.
-    n_iter: number of steps.
-    converged: whether the residual is small enough.
-    """
-
-    x: Floats
-    n_iter: int
-    converged: bool
-
-
-def conjugate_gradients(A: Vector, b: Floats, precondition: Vector, tol: float, max_iter: int) -> ConjugateGradients:
-    """
-    Solve A x = b from x = 0, A symmetric and positive definite, until ‖b − Ax‖² ≤ tol ‖b‖².
-
-    A: multiplies by the matrix.
-    precondition: multiplies by an approximation of its inverse.
-    max_iter: largest number of steps.
-    """
-    x, r, p = np.zeros_like(b), b.copy(), b
-    previous, enough = 1.0, tol * float(b @ b)
-    for n_iter in range(max_iter):
-        if float(r @ r) <= enough:
-            return ConjugateGradients(x, n_iter, True)
-        z = precondition(r)
-        rz = float(r @ z)
-        p = z + rz / previous * p if n_iter else z
-        Ap = A(p)
-        curvature = float(p @ Ap)
-        if not curvature > 0.0:
-            return ConjugateGradients(x, n_iter, False)
-        x += rz / curvature * p
-        r -= rz / curvature * Ap
-        previous = rz
-    return ConjugateGradients(x, max_iter, float(r @ r) <= enough)

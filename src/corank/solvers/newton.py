@@ -21,7 +21,8 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from corank.errors import InputError, warn
-from corank.solvers.linear_map import LinearMap, Vector, conjugate_gradients
+from corank.solvers.conjugate import Vector, conjugate_gradients
+from corank.solvers.linear_map import LinearMap
 from corank.solvers.solution import Floats, Solution
 
 # largest squared residual of the Newton equations, relative to the gap left, and most steps of conjugate gradients

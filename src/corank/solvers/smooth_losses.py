@@ -20,7 +20,7 @@ from corank.pairwise import Moments, weigh_queries
 from corank.pairwise.losses import Loss
 from corank.progress import progress
 from corank.solvers.comparisons import Comparisons, scored_comparisons
-from corank.solvers.linear_map import Vector
+from corank.solvers.conjugate import Vector
 from corank.solvers.newton import Affine, Derivatives, Evaluate, ScoreObjective, minimise
 from corank.solvers.solution import Floats, Solution, require, require_products
 from corank.solvers.targets import ordered

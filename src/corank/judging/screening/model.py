@@ -20,9 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.judging.screening.views import Views
+from corank.solvers.conjugate import conjugate_gradients
 
 PENALTY, BALANCE = 4.0, 10.0
-TOLERANCE, MOST_STEPS = 1e-3, 100
+TOLERANCE, MAX_STEPS = 1e-3, 100
 
 Floats = NDArray[np.float64]
 Product = Callable[[Floats], NDArray[np.floating[Any]]]
@@ -105,17 +106,4 @@ def solve(product: Product, ridge: Floats, target: Floats, start: Floats) -> Flo
     def apply(x: Floats) -> Floats:
         return x + scale * product(scale * x)
 
-    b = start / scale
-    residual = scale * target - apply(b)
-    direction, size = residual.copy(), residual @ residual
-    tolerance = TOLERANCE**2 * ((scale * target) @ (scale * target))
-    for _ in range(MOST_STEPS):
-        if size <= tolerance:
-            break
-        image = apply(direction)
-        step = size / (direction @ image)
-        b += step * direction
-        residual -= step * image
-        size, last = residual @ residual, size
-        direction = residual + (size / last) * direction
-    return scale * b
+    return scale * conjugate_gradients(apply, scale * target, lambda r: r, TOLERANCE**2, MAX_STEPS, start / scale).x
