@@ -108,7 +108,7 @@ def speed(args: argparse.Namespace, folder: Path) -> None:
         report(figure="fit_parts", rows=args.rows, workers=n_workers, seconds=round(seconds, 2),
                cpu_seconds=round(critical, 2), cpu_of_all=round(total, 2), load=load)  # fmt: skip
     (one, one_cpu, one_all, model), (two, two_cpu, two_all, other) = found[1], found[2]
-    report(figure="two workers beside one", ratio=round(one / two, 2), ratio_of_cpu=round(one_cpu / two_cpu, 2),
+    report(figure="two workers against one", ratio=round(one / two, 2), ratio_of_cpu=round(one_cpu / two_cpu, 2),
            ratio_if_shared_evenly=round(2 * one_all / two_all, 2),
            same_bytes=model.coef_.tobytes() == other.coef_.tobytes(), load=os.getloadavg()[0])  # fmt: skip
     ready()

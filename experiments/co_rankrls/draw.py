@@ -64,7 +64,7 @@ def draw_views(seed: int, repeat: int, hidden: float) -> ViewsRepeat:
     """
     ViewsRepeat one repeat.
 
-    seed, repeat: what the dice follow from.
+    seed, repeat: determine the random draws.
     hidden: share of the training rows that are unscored.
     Returns: training and test rows, and views.
     """

@@ -1,5 +1,5 @@
 """
-Least-squares ranking on real data: RankRLS on MQ2008, and views that agree on unscored rows.
+Least-squares ranking on real data: RankRLS on MQ2008, and views coupled on unscored rows.
 
 Tsivtsivadze, Pahikkala, Boberg, Salakoski and Heskes, Co-Regularized Least-Squares for Label Ranking, 2010. The paper's
 parses of sentences are not public: its protocol (table 1 and figure 1) is followed on MQ2008. RankRLS and sparse
@@ -40,11 +40,11 @@ def run(options: ExperimentOptions) -> Report:
     views = [views_table(options, repeats, hidden) for hidden in HIDDEN]
     curves = [curve_table(options, repeats, hidden) for hidden in HIDDEN]
     return Report(
-        "Least-squares ranking, and views that agree on unscored rows",
+        "Least-squares ranking, and views coupled on unscored rows",
         f"{repeats} repeats; {N_BASIS} random basis rows a view; λ in {LAMBDAS[0]:g} ... {LAMBDAS[-1]:g}, ν in "
         f"{', '.join(f'{nu:g}' for nu in NUS)}, by fivefold cross-validation over training queries (disagreement "
         "error). Queries of MQ2008 with one grade are left out of the comparison of views. λ and ν are the paper's, "
-        "beside sums over the pairs, equal grades included; corank's alpha is λ over Σ n²/2, n the rows of a query.",
+        "for sums over the pairs, equal grades included; corank's alpha is λ over Σ n²/2, n the rows of a query.",
         (folds_table(options), *(table for table, _ in views), *curves),
         tuple(finding for _, findings in views for finding in findings),
     )
@@ -89,7 +89,7 @@ def _cell(options: ExperimentOptions, name: str, fold: int, largest: int) -> dic
 def _trial(options: ExperimentOptions, name: str, fold: int, largest: int) -> dict[str, float]:
     parts = folds()[fold]
     train, test = read_parts(parts.train), read_parts((parts.test,))
-    # λ stands beside a sum over pairs, alpha beside its mean
+    # λ is relative to a sum over pairs, alpha to its mean
     n_pairs = drawn_weight(train.data, "pairs")
     how: dict[str, Any] = {"alphas": np.array(LETOR_LAMBDAS) / n_pairs, "metric": "AP"}
     if name == DENSE:

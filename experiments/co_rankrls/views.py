@@ -1,8 +1,8 @@
 """
-Two views of random basis rows that agree on unscored rows, in the manner of the Co-RankRLS paper, on MQ2008.
+Two views of random basis rows, coupled on unscored rows, in the manner of the Co-RankRLS paper, on MQ2008.
 
-Parameters are chosen by fivefold cross-validation over training queries: the paper's λ and ν, which stand beside sums
-over the pairs, equal scores included.
+Parameters are chosen by fivefold cross-validation over training queries: the paper's λ and ν, relative to sums over
+the pairs, equal scores included.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@ Regression, ranking and both on LETOR 4.0 MQ2008: table 2 of Sculley, Combined R
 
 Squared loss, solved exactly; the five official folds; parameters chosen on each fold's validation part alone. Besides
 the protocol's own row the report shows what every other rule of choosing would have given, down to the best point of
-the grid on the test parts, which no rule may choose: that is the room there is.
+the grid on the test parts, an upper bound that no valid rule can choose.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _main_table(target: str, grid: Grid) -> ReportTable:
 
 
 def _rules_table(grid: Grid) -> ReportTable:
-    """What other ways of choosing give: nothing is hidden by the choice of one."""
+    """Return the results of all other selection rules."""
     rows: list[tuple[str | float, ...]] = []
     for name, keep in METHODS.items():
         for rule, allowed in RULES.items():

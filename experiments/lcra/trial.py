@@ -46,7 +46,7 @@ Outcomes = dict[str, GridOutcome]
 @dataclass(frozen=True, eq=False)
 class GridSums:
     """
-    All that the squared loss of any views needs of a problem, so that a grid costs one pass over its rows.
+    Sums from which the squared loss of any views is solved, so that a grid reads the rows once.
 
     scored, unscored: sums over pairs of scored and of unscored rows.
     distinct: chance that two unscored rows drawn from one query are not the same row: LCRA's agreement is a mean over

@@ -327,5 +327,5 @@ def test_ranking_alone_has_no_intercept():
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
 def test_columns_whose_squares_overflow_are_refused(kind):
     x = kind(np.array([[1.0, 1e200], [2.0, 0.0], [0.0, 3.0]]))
-    with pytest.raises(InputError, match="products cannot be held; scale its columns"):
+    with pytest.raises(InputError, match="products overflow; scale its columns"):
         RankingPursuit(2, dictionary="columns").fit(x, [0, 1, 2])

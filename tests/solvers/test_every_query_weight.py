@@ -145,5 +145,5 @@ def test_sums_that_do_not_suffice_get_one_sentence():
     with pytest.raises(InputError, match="alpha is -1"):
         squared(sums, alpha=-1.0)
     nothing = Moments.of(RankingData.of(np.eye(3), [0, 0, 0]))
-    with pytest.raises(InputError, match="no pair of positive weight"):
+    with pytest.raises(InputError, match="no pair has a positive weight"):
         squared(nothing, alpha=1.0)

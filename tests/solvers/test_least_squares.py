@@ -186,15 +186,15 @@ def test_bad_parameters(arguments, sentence):
 
 def test_bad_problems():
     X, y, qid, _ = problem(0)
-    with pytest.raises(InputError, match="hold no scores to regress on"):
+    with pytest.raises(InputError, match="have no scores for regression"):
         squared(RankingData.of_pairs(X, [[0, 1]]), mix=0.5, alpha=1.0)
     with pytest.raises(InputError, match="no two of the"):
         squared(RankingData.of(X, np.ones(40), qid), alpha=1.0)
     with pytest.raises(InputError, match="coupling is -1"):
         squared_views(RankingData.of(X, y, qid), VIEWS, alpha=1.0, coupling=-1)
-    with pytest.raises(InputError, match="views must be one or more"):
+    with pytest.raises(InputError, match="pass at least one view"):
         squared_views(RankingData.of(X, y, qid), [[]], alpha=1.0, coupling=1)
-    with pytest.raises(InputError, match=r"a view names columns that X does not have .* below 4"):
+    with pytest.raises(InputError, match=r"a view has columns that X does not have .* below 4"):
         squared_views(RankingData.of(X, y, qid), [[0], [4]], alpha=1.0, coupling=1)
 
 

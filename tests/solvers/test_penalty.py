@@ -71,5 +71,5 @@ def test_without_pairs_rows_are_compared_and_without_differences_anything_will_d
     alone = RankingData.of(X, rng.normal(size=6), np.arange(6))
     assert default_alpha(alone) == pytest.approx(default_alpha(RankingData.of(X, np.ones(6)), ties=True))
     assert default_alpha(RankingData.of(np.ones((4, 2)), [0, 1, 2, 3])) == 1.0
-    with pytest.raises(InputError, match="products cannot be held"):
+    with pytest.raises(InputError, match="products overflow"):
         default_alpha(RankingData.of([[1e200], [-1e200]], [0, 1]))

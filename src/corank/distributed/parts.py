@@ -44,7 +44,7 @@ Integers = NDArray[np.int64]
 @dataclass(frozen=True)
 class Pass:
     """
-    One pass over the parts.
+    One pass through the parts.
 
     Attributes
     ----------

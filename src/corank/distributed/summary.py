@@ -1,7 +1,7 @@
 """
 Summaries of parts for least-squares ranking, and leave-query-out in a second pass.
 
-A linear kernel takes one pass over the rows: sums of unscaled columns serve every choice and every scale of columns.
+A linear kernel takes one pass: sums of unscaled columns serve every choice and every scale of columns.
 Features of basis rows take two passes, and a third if columns are scaled: scale, chosen rows, sums.
 """
 

@@ -186,7 +186,7 @@ def _over_runs(walk: RowPass, add: Any, d: int) -> ExactSum:
 
     def run(first: int, last: int) -> ExactSum:
         bins, carried = Bins.of(d * (d + 1) // 2), np.empty((3, walk.width))
-        block, room = np.empty((walk.block, walk.width)), np.empty((3 * walk.block // 2 + 2, d))
+        block, workspace = np.empty((walk.block, walk.width)), np.empty((3 * walk.block // 2 + 2, d))
         begin, stop = int(starts[first]), int(starts[last])
         while begin < stop:
             # complete queries, or a piece of a long one that begins at a fixed place in it
@@ -194,7 +194,7 @@ def _over_runs(walk: RowPass, add: Any, d: int) -> ExactSum:
             end = min(whole if whole > begin else begin + walk.block, stop)
             rows, F = walk.order[begin:end], block[: end - begin]
             F[:, :-1], F[:, -1] = walk.features(take(walk.X, rows)), walk.y[rows]
-            add(walk, begin, F, carried, room, bins)
+            add(walk, begin, F, carried, workspace, bins)
             begin = end
         return bins.total()
 
@@ -205,10 +205,10 @@ def _over_runs(walk: RowPass, add: Any, d: int) -> ExactSum:
     return totals[0]
 
 
-def _add_pairs(walk: RowPass, first: int, F: Floats, carried: Floats, room: Floats, bins: Bins) -> None:
+def _add_pairs(walk: RowPass, first: int, F: Floats, carried: Floats, workspace: Floats, bins: Bins) -> None:
     n, d = F.shape
     if d <= MOST_COLUMNS:
-        add_pair_products(F, walk.slots, first, carried, room, bins)
+        add_pair_products(F, walk.slots, first, carried, workspace, bins)
         return
     Z, plus, minus = np.empty((n, d)), np.empty((n // 2 + 1, d)), np.empty((n, d))
     n_plus, n_minus = fold(F, walk.slots, first, carried[0], carried[1:], Z, plus, minus)
@@ -216,9 +216,9 @@ def _add_pairs(walk: RowPass, first: int, F: Floats, carried: Floats, room: Floa
     add_triangle(Z.T @ Z + P.T @ P - M.T @ M, d, bins)
 
 
-def _add_rows(walk: RowPass, first: int, F: Floats, carried: Floats, room: Floats, bins: Bins) -> None:
+def _add_rows(walk: RowPass, first: int, F: Floats, carried: Floats, workspace: Floats, bins: Bins) -> None:
     if F.shape[1] < MOST_COLUMNS:
-        add_plain_products(F, walk.slots.query[first : first + len(F)], room, bins)
+        add_plain_products(F, walk.slots.query[first : first + len(F)], workspace, bins)
         return
     A = np.column_stack([F, np.ones(len(F))])
     add_triangle(A.T @ A, A.shape[1], bins)

@@ -56,7 +56,7 @@ def can_solve(data: RankingData, loss: Loss) -> bool:
 
     It does so for alpha > 0 and without l1, early stopping, warm starts or ``draw="rows"``:
 
-    * squared loss: at most 4000 columns and n d² ≤ 10¹² (one pass over the rows);
+    * squared loss: at most 4000 columns and n d² ≤ 10¹² (one scan of the rows);
     * squared hinge: at most 10⁹ numbers stored in X (some tens of passes);
     * logistic loss, and others that visit every pair: at most 2·10⁶ pairs, and 10⁹ numbers stored in X;
     * hinge: never.

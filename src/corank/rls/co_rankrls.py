@@ -79,7 +79,7 @@ class CoRankRLS(LeastSquares):
     kernel : str, Kernel or callable
         Kernel of the views without their own, see `RankRLS`.
     alphas, couplings : array-like, optional
-        Candidates for alpha and coupling. The grid is solved from one pass over the rows; the best under `metric` in
+        Candidates for alpha and coupling. The grid is solved from one scan of the rows; the best under `metric` in
         exact leave-query-out is kept. The scored rows of a query are left out; its unscored rows stay, and agreement
         keeps its weight relative to the other queries.
     metric : str, optional

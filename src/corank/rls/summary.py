@@ -78,7 +78,7 @@ class Summary:
         cls, maps: tuple[FeatureMap, ...], data: RankingData, query_weight: str = "pairs", ties: bool = False
     ) -> Summary:
         """
-        Sum over a problem, in one pass over the scored and one over the unscored rows.
+        Sum over a problem, in one scan of the scored and one of the unscored rows.
 
         Parameters
         ----------

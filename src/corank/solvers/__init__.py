@@ -1,4 +1,4 @@
-"""The optimum of a convex ranking problem, without a stochastic step."""
+"""Exact solvers of convex ranking problems, and shared parts of iterative methods: Newton, Adam, early stopping."""
 
 from __future__ import annotations
 

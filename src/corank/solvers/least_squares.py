@@ -1,11 +1,11 @@
 """
-Squared loss by one linear system.
+The squared loss: one linear system.
 
 Minimises  mix · mean_D ½ (y − w·x − b)² + (1 − mix) · mean_P ½ (y_a − y_b − w·(a − b))² + alpha/2 ‖w‖²,
-P the pairs of rows of one query with different scores. The pairs enter through ``Σ_q X_qᵀ L_q X_q`` only, which one
-pass over the rows gives (`corank.pairwise`): O(n d² + d³) time and O(d²) memory, whatever the number of pairs. Above
-`MAX_DENSE` unknowns, or where n d² exceeds `MAX_SUMS`, the same system is solved by conjugate gradients, O(non-zeros) a
-step, without a d × d matrix.
+P the pairs of rows of one query with different scores. The pairs enter only through ``Σ_q X_qᵀ L_q X_q``, computed in
+one scan of the rows (`corank.pairwise`): O(n d² + d³) time and O(d²) memory for any number of pairs. Above `MAX_DENSE`
+unknowns, or if n d² exceeds `MAX_SUMS`, the same system is solved by conjugate gradients, O(non-zeros) a step, without
+a d × d matrix.
 
 Reference: Sculley, Combined regression and ranking, KDD 2010 (the objective, solved there by stochastic steps).
 """
@@ -34,8 +34,7 @@ class Quadratic:
     """
     The function ½ wᵀAw − bᵀw + ½ c of the weights.
 
-    x_mean (d,): mean of the rows; 0 where no intercept is learnt.
-    y_mean: mean of the scores; 0 where no intercept is learnt.
+    x_mean (d,), y_mean: means of the rows and of the scores; 0 without an intercept.
     """
 
     A: Floats
@@ -46,18 +45,12 @@ class Quadratic:
 
     @classmethod
     def zero(cls, d: int) -> Quadratic:
-        """
-        Return the zero function.
-
-        d: number of weights.
-        """
+        """Return the zero function of d weights."""
         return cls(np.zeros((d, d)), np.zeros(d), 0.0, np.zeros(d), 0.0)
 
     def plus(self, sums: Floats, scale: float) -> Quadratic:
         """
-        Add ``scale`` times ½ Σ (y − w·x)², given by its sums.
-
-        sums (d + 1, d + 1): ``[X y]ᵀ [X y]``.
+        Add ``scale`` times ½ Σ (y − w·x)², from the sums ``[X y]ᵀ [X y]``.
         """
         A, b, c = sums[:-1, :-1], sums[:-1, -1], float(sums[-1, -1])
         return replace(self, A=self.A + scale * A, b=self.b + scale * b, c=self.c + scale * c)
@@ -66,12 +59,12 @@ class Quadratic:
 MAX_DENSE = 4000
 """Unknowns up to which the system is built and factorised."""
 MAX_SUMS = 10**12
-"""Products n d² up to which it is built: some tens of seconds."""
+"""Products n d² up to which the system is built: some tens of seconds."""
 
 Sums = tuple[Moments, Moments | None]
 """Sums over the pairs of scored rows, and over those of unscored rows."""
 
-# rows whose mean stands in for the mean of all: what is subtracted need only be near it
+# number of rows whose mean approximates the mean of all rows
 _SAMPLE = 10_000
 
 
@@ -89,16 +82,16 @@ def squared(
     Parameters
     ----------
     data : RankingData or Moments
-        The problem, or its sums (with ``plain`` where mix > 0), which serve any number of parameters and may come from
-        parts that were summed elsewhere; a preference pair asks for a difference of 1.
+        The problem, or its sums (with ``plain`` if mix > 0), which serve any number of parameters and may come from
+        parts. The target difference of a preference pair is 1.
     mix : float
         Share of regression: 0 learns differences only, 1 is ridge regression.
     alpha : float
-        Weight of the penalty; with 0 the shortest of all optima is returned.
+        Weight of the penalty; 0 returns the optimum of smallest norm.
     fit_intercept : bool
-        Whether to learn b, from the regression part; it is not penalised and stays 0 where mix is 0.
+        Whether to learn b, from the regression part. It is not penalised, and 0 if mix is 0.
     query_weight : {"pairs", "equal", "rows"}
-        How much a query counts among the pairs, see `corank.pairwise.weigh_queries`; sums have theirs inside.
+        Weight of a query, see `corank.pairwise.weigh_queries`; ignored for sums, which include it.
 
     Returns
     -------
@@ -113,8 +106,7 @@ def squared(
     """
     columns = [np.arange(data.n_features)]
     problem = (data, None) if isinstance(data, Moments) else data
-    found = _solve(problem, columns, mix, alpha, 0.0, fit_intercept, query_weight)
-    return Solution(found.coef, found.intercept, found.objective, found.n_iter)
+    return replace(_solve(problem, columns, mix, alpha, 0.0, fit_intercept, query_weight), view_coefs=())
 
 
 def squared_views(
@@ -128,10 +120,10 @@ def squared_views(
     query_weight: str = "pairs",
 ) -> Solution:
     """
-    Minimise the squared loss of several views that must agree on unscored pairs.
+    Minimise the squared loss of several views that are coupled on unscored pairs.
 
-    With m_v = w_v · p_v the margin that view v sees for a pair p, and P̂ the pairs of unscored rows of one query:
-    Σ_v [the objective of `squared` for view v] + coupling · Σ_{v,u} mean_P̂ (m_v − m_u)², whose gradient carries
+    With m_v = w_v · p_v the margin of a pair p in view v, and P̂ the pairs of unscored rows of one query:
+    Σ_v [the objective of `squared` for view v] + coupling · Σ_{v,u} mean_P̂ (m_v − m_u)², whose gradient contains
     the 4 coupling mean_P̂ Σ_{u≠v} (m_v − m_u) p_v of the LCRA update.
 
     Parameters
@@ -145,11 +137,11 @@ def squared_views(
     alpha : float
         Weight of the penalty.
     coupling : float
-        Weight of the agreement; 0 solves every view by itself.
+        Weight of the agreement; 0 solves the views independently.
     fit_intercept : bool
         Whether each view learns a b_v, from the regression part.
     query_weight : {"pairs", "equal", "rows"}
-        How much a query counts among the pairs, scored and unscored.
+        Weight of a query, for scored and unscored pairs.
 
     Returns
     -------
@@ -159,7 +151,7 @@ def squared_views(
     n_features = data[0].n_features if isinstance(data, tuple) else data.n_features
     columns = [_columns_of(view, n_features) for view in views]
     if not columns or any(len(c) == 0 for c in columns):
-        raise InputError(f"the {len(columns)} views must be one or more, each with a column to look at.")
+        raise InputError(f"got {len(columns)} views; pass at least one view, each with at least one column.")
     if not np.isfinite(coupling) or coupling < 0.0:
         raise InputError(f"coupling is {coupling}; pass a finite weight of the agreement, zero or more.")
     return _solve(data, columns, mix, alpha, coupling, fit_intercept, query_weight)
@@ -170,7 +162,7 @@ def _columns_of(view: Any, d: int) -> NDArray[np.int64]:
     try:
         return every[view] if isinstance(view, slice) else every[np.atleast_1d(view) if len(view) else slice(0)]
     except (IndexError, TypeError) as error:
-        raise InputError(f"a view names columns that X does not have ({error}); pass integers below {d}.") from error
+        raise InputError(f"a view has columns that X does not have ({error}); pass integers below {d}.") from error
 
 
 def _solve(
@@ -205,13 +197,13 @@ def _solve(
 def _sums(
     data: RankingData | Sums, mix: float, centred: bool, couples: bool, query_weight: str
 ) -> tuple[Quadratic, Floats | None]:
-    """The system of the loss, and the mean of p pᵀ over unscored pairs where views are coupled."""
+    """Return the system of the loss, and the mean of p pᵀ over unscored pairs if views are coupled."""
     origin = np.zeros(0)
     if isinstance(data, RankingData):
         how: dict[str, Any] = {"query_weight": query_weight}
         unscored = Moments.of(data, rows="unscored", **how) if couples else None
         if centred:
-            # rows are taken relative to a point near their mean, so that centring their sums cancels nothing
+            # relative to a point near the mean of rows, so that centring the sums does not cancel
             origin, factors = _near_mean(data), factors_of(data.X)
             raw = replace(data, X=plain(data.X))
             scored = Moments.of(raw, features=lambda rows: dense(rows) - origin, plain=True, **how)
@@ -236,7 +228,7 @@ def _near_mean(data: RankingData) -> Floats:
 
 
 def _system(sums: Moments, mix: float, centred: bool) -> Quadratic:
-    """Add both parts, the rows about their mean where an intercept absorbs it."""
+    """Add both parts, with centred rows if an intercept absorbs the mean."""
     system = Quadratic.zero(sums.n_features)
     if mix < 1.0:
         require_weight(sums.pair_weight, "pair")
@@ -276,7 +268,7 @@ def _factorise(
 
 
 def _solve_symmetric(A: Floats, b: Floats, shortest: bool) -> Floats:
-    """Solve with columns scaled to one diagonal; `shortest` asks for the shortest solution where A is singular."""
+    """Solve with columns scaled to diagonal 1; `shortest` returns the solution of smallest norm if A is singular."""
     diagonal = np.diag(A)
     smallest = len(A) * np.finfo(np.float64).eps
     scale = 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))

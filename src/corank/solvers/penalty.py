@@ -1,18 +1,18 @@
 """
-The weight of the penalty where a user gives none: a closed rule from the sizes of differences, and how many there are.
+The default weight of the penalty: a closed rule from the size and number of differences of rows.
 
-With A the weighted mean over compared pairs of (a − b)(a − b)ᵀ, d columns, and m the number of differences that the
-compared rows leave free, Σ over queries of (rows − 1):
+With A the weighted mean over compared pairs of (a − b)(a − b)ᵀ, d columns, and m the number of free differences of the
+compared rows, Σ over queries of (rows − 1):
 
     alpha = 10 trace(A) / max(m, d),
 
-and 10 trace(A) / m for a kernel, with A in its space.
+and 10 trace(A) / m for a kernel, with A in its space; 1 instead of 10 for a single query.
 
-It follows the units of X: trace(A)/d is the mean squared difference of a column, and the fewer differences there are
-for each column, the less they are trusted, up to ten times that size. Rule and constant are those that lost least, in
-AP, nDCG and disagreement, against the best alpha known from test rows, with 2 to 100 % of the rows judged: MQ2008,
-MSLR, Jester, Reuters, the ordinal sets and generated problems, columns brought to one size, for every loss. Fixed
-shares of trace(A)/d, cross-validation, leave-query-out and the evidence lost more, on small problems much more.
+It follows the units of X: trace(A)/d is the mean squared difference of a column. The fewer differences per column, the
+stronger the penalty, up to ten times that size. Rule and constant lost least, in AP, nDCG and disagreement, against the
+best alpha on test rows, with 2 to 100 % of the rows judged: on MQ2008, MSLR, Jester, Reuters, the ordinal sets and
+generated problems, with scaled columns, for every loss. Fixed shares of trace(A)/d, cross-validation, leave-query-out
+and the evidence lost more, on small problems much more.
 """
 
 from __future__ import annotations
@@ -26,19 +26,18 @@ from corank.data.problem.ranking import RankingData
 from corank.pairwise import pair_squares
 from corank.solvers.solution import require_products
 
-# b
+# factor for several queries and for a single one
 _MANY_QUERIES, _ONE_QUERY = 10.0, 1.0
 
 
 @dataclass(frozen=True)
 class Freedom:
     """
-    How much there is to learn from; that of parts that share no query adds up.
+    Number of free differences and of queries; those of parts without common queries add up.
 
-    differences: m, the differences that compared rows leave free: Σ over queries that hold a pair of (W_q − 1). W_q is
-        the weight of the rows that take part, so that a row of weight 2 counts like the row written twice; below 2, W_q
-        / 2 stands for W_q − 1, which light rows would make negative.
-    n_queries: queries that hold a pair.
+    differences: m, Σ over queries with a pair of (W_q − 1). W_q is the weight of the compared rows, so that a row of
+        weight 2 counts like the row written twice; below 2, W_q / 2 replaces W_q − 1, which could be negative.
+    n_queries: number of queries with a pair.
     """
 
     differences: float
@@ -52,13 +51,12 @@ def default_alpha(
     data: RankingData, query_weight: str = "pairs", ties: bool = False, n_columns: int | None = None
 ) -> float:
     """
-    Choose alpha for a model that is linear in the columns of X, in one pass and without a d × d matrix.
+    Choose alpha for a model that is linear in the columns of X, in one scan and without a d × d matrix.
 
-    data: the problem, its columns scaled as the learner sees them. Without a pair to compare (scores of single rows are
-        learnt), all rows count as one query.
-    query_weight {"pairs", "equal", "rows"}: how much a query counts.
-    ties: whether two rows of equal score make a pair too.
-    n_columns: d, the number of columns by default; 0 where they stand for a kernel, which is not bounded by columns.
+    data: the problem with scaled columns. Without a pair to compare, all rows count as one query.
+    query_weight {"pairs", "equal", "rows"}: weight of a query.
+    ties: whether two rows of equal score form a pair.
+    n_columns: d, the number of columns by default; 0 if they represent a kernel.
     Returns: alpha, above zero.
 
     >>> data = RankingData.of([[0.0], [1.0], [2.0]], [0, 1, 2])  # three pairs, mean square 2, two free differences
@@ -81,7 +79,7 @@ def alpha_of(trace: float, n_columns: int, free: Freedom) -> float:
     trace: mean squared length of the difference of a compared pair, in the space where the penalty is ‖f‖².
     n_columns: d; 0 for a kernel.
     free: m, and the number of queries.
-    Returns: alpha; 1 where no pair differs, since then nothing is learnt at any.
+    Returns: alpha; 1 if no pair differs, since every alpha then gives the zero function.
     """
     share = _MANY_QUERIES if free.n_queries > 1 else _ONE_QUERY
     return share * trace / max(free.differences, n_columns) if trace > 0.0 else 1.0
@@ -89,10 +87,10 @@ def alpha_of(trace: float, n_columns: int, free: Freedom) -> float:
 
 def freedom(data: RankingData, ties: bool = False) -> Freedom:
     """
-    Count what a problem leaves free.
+    Count the free differences of a problem.
 
-    data: the problem; of preferences, the rows they name take part.
-    ties: whether two rows of equal score make a pair too.
+    data: the problem; with preferences, the rows of a pair count.
+    ties: whether two rows of equal score form a pair.
 
     >>> freedom(RankingData.of([[0.0], [1.0], [2.0], [5.0]], [0, 1, 2, 1], [1, 1, 1, 2]))
     Freedom(differences=2.0, n_queries=1)
@@ -101,7 +99,7 @@ def freedom(data: RankingData, ties: bool = False) -> Freedom:
     codes, n_queries = data.queries.codes[rows], len(data.queries)
     W_q = np.bincount(codes, weights=data.weight_of(rows), minlength=n_queries)
     if data.y is not None:
-        # a query holds a pair where it has two rows or, sorted by score, its first differs from its last
+        # a query has a pair if it has two rows or, sorted by score, its first differs from its last
         counts = np.bincount(codes, minlength=n_queries)
         last = np.cumsum(counts) - 1
         is_in = data.is_scored if data.weights is None else data.is_scored & (data.weights > 0.0)

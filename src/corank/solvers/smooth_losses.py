@@ -26,7 +26,7 @@ from corank.solvers.solution import Floats, Solution, require, require_products
 from corank.solvers.targets import ordered
 
 MAX_PAIRS = 100_000_000
-"""Largest number of pairs that are visited one by one; each Newton step passes over them about ten times."""
+"""Largest number of pairs that are visited one by one; each Newton step visits them about ten times."""
 
 # a fixed number of pieces, so that sums do not depend on the number of threads
 _PIECES = 16
@@ -60,7 +60,7 @@ def row_loss(y: Floats, w: Floats, loss: Loss, scale: float) -> Evaluate:
 
 
 def block_of(data: RankingData) -> tuple[GradedBlock, float]:
-    """Return the scored rows sorted by (query, score), as ``data.order`` has them, and the weight of their pairs."""
+    """Return the scored rows in the order of ``data.order`` (by query and score), and the weight of their pairs."""
     assert data.y is not None
     order = data.order[data.is_scored[data.order]]
     w = data.weight_of(order)

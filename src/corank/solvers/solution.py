@@ -1,4 +1,4 @@
-"""What an exact solver returns, and what all of them ask of a problem."""
+"""The result of exact solvers, and checks of their inputs."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class Solution:
     Attributes
     ----------
     coef : array of float64, shape (n_features,)
-        w; with views, the mean over views of each view's weights, zero where a view does not look.
+        w; with views, the mean of their weights, zero for columns outside a view.
     intercept : float
         b; the mean over views.
     objective : float
-        Value of the objective there.
+        Value of the objective.
     n_iter : int
-        Newton or conjugate-gradient steps; 0 where a factorisation gave the answer.
+        Number of Newton or conjugate-gradient steps; 0 for a factorisation.
     view_coefs : tuple of arrays
         Weights of each view, in the order of its columns; empty without views.
     """
@@ -40,16 +40,10 @@ class Solution:
 
 
 def require(data: RankingData, mix: float, alpha: float, lowest: str = "zero or more") -> None:
-    """
-    Raise one sentence where a problem or its parameters cannot be solved.
-
-    mix: share of regression.
-    alpha: weight of the penalty.
-    lowest {"zero or more", "above zero"}: what alpha may be.
-    """
+    """Raise if a problem or its parameters are not valid; `lowest` is the range of alpha."""
     require_numbers(mix, alpha, lowest)
     if mix > 0.0 and data.y is None:
-        raise InputError(f"mix is {mix}, but preference pairs hold no scores to regress on; pass mix=0 or scores.")
+        raise InputError(f"mix is {mix}, but preference pairs have no scores for regression; pass mix=0 or scores.")
     if mix < 1.0:
         data.require_pairs()
     elif data.n_scored == 0:
@@ -57,13 +51,7 @@ def require(data: RankingData, mix: float, alpha: float, lowest: str = "zero or 
 
 
 def require_numbers(mix: float, alpha: float, lowest: str = "zero or more") -> None:
-    """
-    Raise one sentence where parameters are out of their ranges.
-
-    mix: share of regression.
-    alpha: weight of the penalty.
-    lowest {"zero or more", "above zero"}: what alpha may be.
-    """
+    """Raise if parameters are out of range; `lowest` is "zero or more" or "above zero", the range of alpha."""
     if not 0.0 <= mix <= 1.0:
         raise InputError(f"mix is {mix}; pass a share of regression between 0 and 1.")
     if not np.isfinite(alpha) or alpha < 0.0 or (alpha == 0.0 and lowest == "above zero"):
@@ -71,12 +59,6 @@ def require_numbers(mix: float, alpha: float, lowest: str = "zero or more") -> N
 
 
 def require_products(sums: Floats) -> None:
-    """
-    Raise one sentence where products of the numbers in X overflowed.
-
-    sums: sums of such products.
-    """
+    """Raise if sums of products of the numbers in X overflowed."""
     if not np.isfinite(sums).all():
-        raise InputError(
-            "X holds numbers so large, or so small, that their products cannot be held; scale its columns."
-        )
+        raise InputError("X holds numbers so large, or so small, that their products overflow; scale its columns.")

@@ -1,4 +1,4 @@
-"""Scores as a loss sees them: by their order alone, or as shares between 0 and 1."""
+"""Targets of a loss: scores reduced to their order, or mapped to shares between 0 and 1."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Range = tuple[float, float]
 
 def ordered(data: RankingData) -> RankingData:
     """
-    Return the same problem with scores 0, 1, 2, ... inside each query, for a loss that knows only who is better.
+    Return the same problem with scores 0, 1, 2, ... inside each query, for a loss that uses only the order.
 
     >>> ordered(RankingData.of([[0.0], [1.0], [2.0]], [-1e300, 1e300, 7.0])).y.tolist()
     [0.0, 2.0, 1.0]
@@ -29,10 +29,10 @@ def ordered(data: RankingData) -> RankingData:
 
 def unit_range(data: RankingData, rows: bool) -> Range:
     """
-    Say which scores stand for 0 and for 1 where a loss learns shares.
+    Return the scores that are mapped to 0 and 1 by a loss that learns shares.
 
-    rows: whether single scores are learnt: then 0 and 1 themselves where no score is outside, else the lowest and the
-        highest. Of differences only the size counts: 0, and the widest difference inside a query or 1, if that is more.
+    rows: whether single scores are learnt: then 0 and 1 if all scores are between them, else the lowest and the highest
+        score. For differences: 0, and the largest difference inside a query, at least 1.
 
     >>> data = RankingData.of([[0.0], [1.0], [2.0], [3.0]], [1, 2, 3, 6], qid=[1, 1, 2, 2])
     >>> unit_range(data, rows=True), unit_range(data, rows=False)
@@ -44,7 +44,7 @@ def unit_range(data: RankingData, rows: bool) -> Range:
         y = data.y[data.scored_rows]
         low, high = float(y.min()), float(y.max())
         return (low, high) if low < 0.0 or high > 1.0 else (0.0, 1.0)
-    # sorted by score inside queries: the lowest comes first, the highest last
+    # sorted by score inside queries
     learns = np.zeros(data.n_rows, dtype=bool)
     learns[data.scored_rows] = True
     by_score = data.order[learns[data.order]]
@@ -55,9 +55,9 @@ def unit_range(data: RankingData, rows: bool) -> Range:
 
 def in_unit(data: RankingData, limits: Range) -> RankingData:
     """
-    Return the same problem with scores as shares.
+    Return the same problem with scores mapped to shares.
 
-    limits: what stands for 0 and 1, see `unit_range`; where they are one, all scores are in the middle.
+    limits: scores that are mapped to 0 and 1, see `unit_range`; if they are equal, all scores become 0.5.
     """
     if data.y is None or limits == (0.0, 1.0):
         return data

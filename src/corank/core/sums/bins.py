@@ -1,14 +1,13 @@
 # mypy: disable-error-code="no-untyped-call"
 """
-Sums that do not depend on order: numbers are rounded to a grid and added as integers.
+Sums that do not depend on the order of terms: numbers are rounded to a grid and added as integers.
 
-A number x is cut into limbs, x ≈ Σ_k s_k 2^(30 k) with whole s_k, each the nearest to what those above leave over.
-Limbs of one k are added up as integers, which no order changes. A sum keeps the highest limb that any of its numbers
-reached, `top`, and the two below: rounding to a coarse grid and then to a finer one leaves the coarse limbs as they
-are, so that dropping the lowest when `top` rises is the same as never having had it. What is kept is thus a function of
-the set of numbers alone; each is rounded by at most 2^-61 of the largest. There is room for 2^33 numbers. Reference:
-Demmel and Nguyen, Parallel reproducible summation, IEEE Transactions on Computers 2015 (their bins, with integers for
-carries).
+A number x is split into limbs, x ≈ Σ_k s_k 2^(30 k) with integer s_k, each the nearest to the remainder of those above.
+Limbs of one k are added as integers, in any order. A sum keeps the highest limb that any of its numbers reached, `top`,
+and the two below: rounding to a coarse grid and then to a finer one leaves the coarse limbs unchanged, so dropping the
+lowest limb when `top` rises is the same as never having had it. The result depends only on the set of numbers; each is
+rounded by at most 2^-61 of the largest. A sum may have up to 2^33 terms. Reference: Demmel and Nguyen, Parallel
+reproducible summation, IEEE Transactions on Computers 2015 (their bins, with integers for carries).
 """
 
 from __future__ import annotations
@@ -26,9 +25,9 @@ WIDTH = 30
 """Bits of a limb."""
 LIMBS = 3
 LOWEST, HIGHEST = -30, 31
-"""Limbs that are known: numbers below 2^-960 count as nothing, and from 2^960 on, as infinite."""
+"""Range of limbs: numbers below 2^-960 count as zero, and from 2^960 on, as infinite."""
 _FLUSH = 1 << 22
-"""Numbers that a float64 adds up exactly, each a multiple of its grid and at most 2^30 of them."""
+"""Number of terms that a float64 adds exactly, each a multiple of its grid below 2^30 of it."""
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -39,11 +38,11 @@ class Bins(NamedTuple):
     Running sums of m entries.
 
     top (m,): the highest limb.
-    limit (m,): numbers below this need no higher one.
-    magic (LIMBS, m): what rounds to each limb's grid when it is added and taken away.
+    limit (m,): numbers below this do not need a higher limb.
+    magic (LIMBS, m): constants that round to the grid of each limb when added and subtracted.
     held (LIMBS, m): sums of limbs since they were last moved to `limbs`.
     limbs (LIMBS, m): sums of limbs in units of their grid.
-    state (2,): numbers added to each entry since then; whether one was too large, or no number.
+    state (2,): number of terms added to each entry since then; whether one was too large, or NaN.
     """
 
     top: Integers
@@ -55,14 +54,14 @@ class Bins(NamedTuple):
 
     @classmethod
     def of(cls, m: int) -> Bins:
-        """Begin sums of m entries."""
+        """Start sums of m entries."""
         top, limbs = np.full(m, LOWEST), np.zeros((LIMBS, m), dtype=np.int64)
         bins = cls(top, np.empty(m), np.empty((LIMBS, m)), np.zeros((LIMBS, m)), limbs, np.zeros(2, dtype=np.int64))
         begin(bins)
         return bins
 
     def total(self) -> ExactSum:
-        """Return what was added so far."""
+        """Return the sums so far."""
         flush(self)
         return ExactSum(self.top.copy(), self.limbs.copy(), bool(self.state[1]))
 
@@ -70,11 +69,11 @@ class Bins(NamedTuple):
 @dataclass(frozen=True, eq=False)
 class ExactSum:
     """
-    Sums of m entries that give the same bytes whatever was added first.
+    Sums of m entries, byte-identical for any order of terms.
 
     top (m,): the highest limb of each.
     limbs (LIMBS, m): sums of limbs, the highest first.
-    overflows: whether something beyond 2^960, or no number, was among what was added.
+    overflows: whether a term was beyond 2^960, or NaN.
 
     >>> parts = [ExactSum.of([[x]]) for x in (1e16, 1.0, -1e16)]
     >>> float((parts[0] + parts[1] + parts[2]).value[0])
@@ -87,7 +86,7 @@ class ExactSum:
 
     @classmethod
     def of(cls, terms: ArrayLike) -> ExactSum:
-        """Add up rows of numbers, shape (n, m), column by column."""
+        """Sum the columns of an array of shape (n, m)."""
         rows = np.ascontiguousarray(terms, dtype=np.float64)
         bins = Bins.of(rows.shape[1])
         add_rows(rows, bins)
@@ -103,7 +102,7 @@ class ExactSum:
 
     @property
     def value(self) -> Floats:
-        """The sums, rounded once; NaN where something was too large."""
+        """The sums, rounded once; NaN if a term was too large."""
         if self.overflows:
             return np.full(len(self.top), np.nan)
         limbs, half = self.limbs.copy(), 1 << (WIDTH - 1)
@@ -119,7 +118,7 @@ class ExactSum:
 
 @jit
 def set_top(bins, entry, top):  # type: ignore[no-untyped-def]
-    """Let an entry have another highest limb; its sums are not touched."""
+    """Set the highest limb of an entry, without changing its sums."""
     bins.top[entry] = top
     bins.limit[entry] = 2.0 ** (WIDTH * (top + 1))
     for k in range(LIMBS):
@@ -128,14 +127,14 @@ def set_top(bins, entry, top):  # type: ignore[no-untyped-def]
 
 @jit
 def begin(bins):  # type: ignore[no-untyped-def]
-    """Let every entry have the lowest limbs."""
+    """Set the lowest limbs for every entry."""
     for entry in range(len(bins.top)):
         set_top(bins, entry, LOWEST)
 
 
 @jit
 def flush(bins):  # type: ignore[no-untyped-def]
-    """Move what is held in floats to integers."""
+    """Move the sums held in floats to integers."""
     for entry in range(len(bins.top)):
         _flush_entry(bins, entry)
     bins.state[0] = 0
@@ -150,7 +149,7 @@ def _flush_entry(bins, entry):  # type: ignore[no-untyped-def]
 
 @jit
 def _raise_entry(bins, entry, size):  # type: ignore[no-untyped-def]
-    """Make room for a number as large as `size`."""
+    """Raise the highest limb for a number as large as `size`."""
     _flush_entry(bins, entry)
     old, top = bins.top[entry], bins.top[entry]
     while not size < 2.0 ** (WIDTH * (top + 1)):
@@ -163,7 +162,7 @@ def _raise_entry(bins, entry, size):  # type: ignore[no-untyped-def]
 
 @jit
 def add_run(x, bins, first):  # type: ignore[no-untyped-def]
-    """Add the numbers x to entries first, first + 1, ...; the caller counts by `count`."""
+    """Add the numbers x to entries first, first + 1, ...; the caller then calls `count`."""
     n, grows = len(x), False
     limit = bins.limit[first : first + n]
     for i in range(n):
@@ -188,7 +187,7 @@ def add_run(x, bins, first):  # type: ignore[no-untyped-def]
 
 @jit
 def count(bins):  # type: ignore[no-untyped-def]
-    """Note that a number was added to every entry."""
+    """Record that a number was added to every entry."""
     bins.state[0] += 1
     if bins.state[0] >= _FLUSH:
         flush(bins)
@@ -196,7 +195,7 @@ def count(bins):  # type: ignore[no-untyped-def]
 
 @jit
 def add_rows(rows, bins):  # type: ignore[no-untyped-def]
-    """Add rows of numbers, one number to each entry."""
+    """Add rows, one number to each entry."""
     for i in range(len(rows)):
         add_run(rows[i].copy(), bins, 0)
         count(bins)
@@ -204,7 +203,7 @@ def add_rows(rows, bins):  # type: ignore[no-untyped-def]
 
 @jit
 def add_triangle(G, d, bins):  # type: ignore[no-untyped-def]
-    """Add the upper triangle of the first d rows and columns of G, row after row; G is used up."""
+    """Add the upper triangle of the first d rows and columns of G, row after row; G is overwritten."""
     first = 0
     for i in range(d):
         add_run(G[i, i:d], bins, first)

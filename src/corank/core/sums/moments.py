@@ -1,4 +1,4 @@
-"""Rows made ready for a Gram matrix: scaled so that plain products give XᵀLX, whatever the size of a query."""
+"""Rows scaled so that plain products give XᵀLX, for queries of any size."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from corank.core.jit import jit
 
 class Slots(NamedTuple):
     """
-    The rows that are compared, sorted by (query, grade), and what they weigh.
+    The compared rows, sorted by (query, grade), and their weights.
 
-    diagonal: c_q w_i (W_q − W_g(i)), plus c_q w_i² for a row that is alone in its grade.
+    diagonal: c_q w_i (W_q − W_g(i)), plus c_q w_i² for the only row of a grade.
     weight: √c_q w_i.
-    query, grade: numbers of the query and of the grade of each row; the grade is -1 where nothing is owed to it: the
-        row is alone in its grade, or equal scores are compared like others.
+    query, grade: numbers of the query and of the grade of each row; the grade is -1 if it needs no correction: the row
+        is the only one of its grade, or equal scores are compared.
     """
 
     diagonal: NDArray[np.float64]
@@ -33,8 +33,8 @@ def fold(F, slots, first, shift, sums, Z, plus, minus):  # type: ignore[no-untyp
 
     With z_i = F_i − shift (L1 = 0 lets any shift pass), s_q = Σ w_i z_i over a query and s_g over a grade:
     XᵀLX = Σ_i d_i z_i z_iᵀ + Σ_g s_g s_gᵀ − Σ_q s_q s_qᵀ. The shift of a query is the mean of its rows in the first
-    block it stands in, so that s_q is near 0 and nothing cancels. `shift` and `sums` (row 0: s_q, row 1: s_g) carry
-    a query over the end of a block. Returns how many rows of `plus` and `minus` were filled.
+    block that contains it, so that s_q is near 0 without cancellation. `shift` and `sums` (row 0: s_q, row 1: s_g)
+    carry a query over the end of a block. Returns the numbers of filled rows of `plus` and `minus`.
     """
     n, d = F.shape
     last = len(slots.query) - 1
@@ -72,7 +72,7 @@ def _mean_of_query(F, slots, first, i, shift):  # type: ignore[no-untyped-def]
         weight = slots.weight[first + k]
         total += weight
         share = weight / total if total > 0.0 else 0.0
-        # Welford's update: a column that is constant in the query has its value as mean, to the last bit
+        # Welford's update: the mean of a column that is constant in the query is exact
         for j in range(F.shape[1]):
             shift[j] += share * (F[k, j] - shift[j])
         k += 1
@@ -107,7 +107,7 @@ def add_pair_squares(X, order, slots, first, last, out):  # type: ignore[no-unty
                     sums[j] += slots.weight[k] * z
                 if k + 1 == end or slots.grade[k + 1] != grade or grade < 0:
                     for j in range(d):
-                        # a row alone in its grade has what is owed to it in its diagonal
+                        # the only row of a grade has its correction in the diagonal
                         out[j] += sums[j] * sums[j] if grade >= 0 else 0.0
                         sums[j] = 0.0
         begin = end
