@@ -213,15 +213,17 @@ def _add_notes(ax: Any, curve: Curve) -> None:
     """Label each point at a corner where the label covers no point and no other label, if there is one."""
     if not curve.notes:
         return
+    ax.margins(y=0.15)
     ax.figure.draw_without_rendering()  # computes the layout
-    pixels = ax.transData.transform(curve.points)
+    pixels, top = ax.transData.transform(curve.points), ax.bbox.y1
     taken = [(x - 3, x + 3, y - 3, y + 3) for x, y in pixels]
     for note, point, (x, y) in zip(curve.notes, curve.points, pixels, strict=True):
         width = len(note) * _LETTER
         corners = [(across, up) for up in (6, -14, 17, -25) for across in (5, -5 - width)]
         boxes = [(x + across, x + across + width, y + up - 2, y + up + 10) for across, up in corners]
-        free = [at for at, box in enumerate(boxes) if box[0] >= 0 and box[1] <= WIDTH and not _overlaps(box, taken)]
-        at = free[0] if free else 0
+        inside = [box[0] >= 0 and box[1] <= WIDTH and box[3] <= top for box in boxes]
+        free = [at for at, box in enumerate(boxes) if inside[at] and not _overlaps(box, taken)]
+        at = next(iter(free), inside.index(True) if any(inside) else 0)
         taken.append(boxes[at])
         ax.annotate(note, point, corners[at], textcoords="offset pixels", color=LIGHT["quiet"], in_layout=False)
 

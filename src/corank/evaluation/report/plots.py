@@ -105,7 +105,7 @@ def curves(study: Study) -> Drawing | None:
     some = f" The first {len(kept)} of {len(known)} methods; the table has all." if len(kept) < len(known) else ""
     caption = f"{study.metric} by the number of scored training queries, with {study.level:.0%} intervals.{some}"
     figure = line_chart(lines, "scored queries", study.metric, is_log=is_log)
-    return "TaskRunner curves", figure, description, caption
+    return "Learning curves", figure, description, caption
 
 
 @study_plot("path", "winner")

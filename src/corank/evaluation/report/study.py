@@ -225,7 +225,7 @@ def _curve(study: Study) -> list[PageBlock]:
         for p in study.curve
     )
     columns = ("method", "share scored", "queries", study.metric, "low", "high", "draws")
-    table = ReportTable("TaskRunner curves", columns, rows, formats=("", ".3g", *[""] * 5))
+    table = ReportTable("Learning curves", columns, rows, formats=("", ".3g", *[""] * 5))
     return [*_plots(study, "curve"), Details("Values of the plot", table)]
 
 
