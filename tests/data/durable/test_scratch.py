@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from corank.data.durable import scratch
-from corank.data.durable.scratch import scratch_folder, sweep
+from corank.data.durable.scratch import remove_leftovers, scratch_folder
 
 
 def listing(folder: Path) -> list[str]:
@@ -43,7 +43,7 @@ def test_the_folder_of_a_live_writer_is_kept_at_any_age(tmp_path: Path) -> None:
         with scratch_folder(tmp_path / "a") as other:
             assert mine != other
             assert (mine / "new").read_text() == "half"
-        sweep(tmp_path / "a")
+        remove_leftovers(tmp_path / "a")
         assert (mine / "new").read_text() == "half"
     assert listing(tmp_path) == []
 
@@ -55,14 +55,14 @@ def test_without_reliable_locks_a_folder_is_kept_for_a_day(tmp_path: Path, monke
         monkeypatch.setattr("platform.node", lambda: "another")
     else:
         monkeypatch.setattr(scratch, "lock", lambda handle, wait: False)
-    sweep(tmp_path / "a")
+    remove_leftovers(tmp_path / "a")
     assert listing(tmp_path) == [left.name]
     age(left, 86_400 * 1.5)
     (left / "new").write_text("touched again")
-    sweep(tmp_path / "a")
+    remove_leftovers(tmp_path / "a")
     assert listing(tmp_path) == [left.name]
     age(left, 86_400 * 1.5)
-    sweep(tmp_path / "a")
+    remove_leftovers(tmp_path / "a")
     assert listing(tmp_path) == []
 
 
@@ -73,7 +73,7 @@ def test_a_folder_removed_before_it_was_locked_is_made_again(tmp_path: Path, mon
         mkdir(self, *args, **kwargs)
         made.append(self)
         if len(made) == 1:
-            sweep(tmp_path / "a")
+            remove_leftovers(tmp_path / "a")
 
     monkeypatch.setattr(Path, "mkdir", swept)
     with scratch_folder(tmp_path / "a") as folder:

@@ -44,18 +44,18 @@ def test_the_highest_score_is_read_next_and_each_record_once():
 
 
 @pytest.mark.parametrize("relevant", [False, True])
-def test_a_foreseen_answer_gives_the_fitted_scores(relevant):
+def test_a_prefetched_answer_gives_the_fitted_scores(relevant):
     one, other = start(), start()
     for screening in (one, other):
         read_on(screening, 6)
     record = one.next()
     assert record == other.next()
-    one.foresee(record)
+    one.prefetch(record)
     one.answer(record, relevant)
     other.answer(record, relevant)
     assert one.next() == other.next()
     first = Screening(RECORDS, views=VIEWS)  # no relevant record yet
-    first.foresee(first.next())
+    first.prefetch(first.next())
     first.answer(first.next(), relevant)
     assert first.next() is not None
 

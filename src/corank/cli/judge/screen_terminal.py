@@ -34,7 +34,7 @@ def read_all(screening: Screening) -> None:
         record = screening.next()
         while record is not None:
             show_record(screening, record, console, message)
-            learning = Thread(target=screening.foresee, args=(record,))
+            learning = Thread(target=screening.prefetch, args=(record,))
             if sys.stdin.isatty():
                 learning.start()
             action, text = _action(ask, console)

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from corank.data.durable.scratch import OLD, mode_of_new_file, scratch_folder, sweep
+from corank.data.durable.scratch import OLD, mode_of_new_file, remove_leftovers, scratch_folder
 from corank.data.durable.system import exchange, rename_new
 from corank.errors import InputError, reason
 
@@ -102,7 +102,7 @@ def folder_exists(path: Path) -> bool:
     Return whether a folder exists, after moving back one that a killed writer had moved aside.
     """
     if not os.path.lexists(path):
-        sweep(Path(os.path.realpath(path)))
+        remove_leftovers(Path(os.path.realpath(path)))
     return path.is_dir()
 
 

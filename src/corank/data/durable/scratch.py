@@ -37,7 +37,7 @@ def scratch_folder(place: Path) -> Iterator[Path]:
 
     Yields: the folder, which is removed with its content when the block ends.
     """
-    sweep(place)
+    remove_leftovers(place)
     folder, handle = _claim(place)
     try:
         yield folder
@@ -47,7 +47,7 @@ def scratch_folder(place: Path) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def sweep(place: Path) -> None:
+def remove_leftovers(place: Path) -> None:
     """Remove scratch folders of dead writers of `place`; a folder moved aside and not replaced is moved back."""
     for folder in _leftovers(place):
         try:

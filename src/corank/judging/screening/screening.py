@@ -118,7 +118,7 @@ class Screening:
         if topic and topic != self._answers.topic:
             self._record(ScreeningEntry("topic", text=topic))
         self._scores: NDArray[np.float32] | None = None
-        self._foreseen: tuple[int, dict[bool, NDArray[np.float32]]] | None = None
+        self._prefetched: tuple[int, dict[bool, NDArray[np.float32]]] | None = None
 
     def next(self) -> int | None:
         """
@@ -150,8 +150,8 @@ class Screening:
         is_in_sample = sample is not None and record in sample.left
         chosen_by = "sample" if is_in_sample else "model" if self._answers.has_found else "start"
         self._record(ScreeningEntry("relevant" if relevant else "not", self.records.ids[record], chosen_by))
-        foreseen, self._foreseen = self._foreseen, None
-        self._scores = foreseen[1].get(relevant) if foreseen is not None and foreseen[0] == record else None
+        prefetched, self._prefetched = self._prefetched, None
+        self._scores = prefetched[1].get(relevant) if prefetched is not None and prefetched[0] == record else None
 
     def later(self, record: int) -> None:
         """
@@ -192,10 +192,10 @@ class Screening:
         if last is None:
             return None
         self._record(ScreeningEntry("undo", self.records.ids[last]))
-        self._scores = self._foreseen = None
+        self._scores = self._prefetched = None
         return last
 
-    def foresee(self, record: int) -> None:
+    def prefetch(self, record: int) -> None:
         """
         Fit the model for both answers to a record while it is being read, so that `next` returns at once.
 
@@ -205,11 +205,14 @@ class Screening:
             Number of the record.
         """
         self._require(record)
-        judged, self._foreseen = self._answers.relevant, None
+        judged, self._prefetched = self._answers.relevant, None
         if record not in judged:
             possible = (False, True) if self._answers.has_found else (True,)
             numbers, answers = [*judged, record], [*judged.values()]
-            self._foreseen = (record, {answer: self._model.scores(numbers, [*answers, answer]) for answer in possible})
+            self._prefetched = (
+                record,
+                {answer: self._model.scores(numbers, [*answers, answer]) for answer in possible},
+            )
 
     def progress(self) -> ScreeningProgress:
         """
