@@ -1,4 +1,4 @@
-"""Parameters: what an estimator's may be, as a table of small rules with one sentence each, and what a seed means."""
+"""Rules for the values of parameters, and the random generator of a seed."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from corank.errors import InputError
 @dataclass(frozen=True)
 class Rule:
     """
-    What a parameter may be; ``a | b`` allows either.
+    Allowed values of a parameter; ``a | b`` allows either.
 
-    words: what to pass, as a sentence goes on after "pass".
-    allows: says whether a value is allowed.
+    words: description of the allowed values, for messages.
+    allows: returns whether a value is allowed.
 
     >>> rule = number(0) | none
     >>> rule.words, rule.allows(-1.0)
@@ -37,9 +37,9 @@ Rules = Mapping[str, Rule]
 
 def number(low: float | None = None, high: float | None = None, *, inside: str = "[]") -> Rule:
     """
-    Allow finite numbers of an interval.
+    Allow finite numbers in an interval.
 
-    inside {"[]", "()", "[)", "(]"}: which ends belong to it.
+    inside {"[]", "()", "[)", "(]"}: which ends are included.
     """
     above = "" if low is None else f" of at least {low:g}" if inside[0] == "[" else f" above {low:g}"
     below = "" if high is None else f" up to {high:g}" if inside[1] == "]" else f" below {high:g}"
@@ -61,25 +61,22 @@ def whole(low: int | None = None) -> Rule:
 
 
 def one_of(*names: str) -> Rule:
-    """Allow certain words."""
+    """Allow some strings."""
     return Rule(" or ".join(f"{name!r}" for name in names), lambda value: isinstance(value, str) and value in names)
 
 
 def having(words: str, *methods: str) -> Rule:
     """
-    Allow objects with certain methods.
+    Allow objects with some methods.
 
-    words: what such an object is.
+    words: description of such an object.
     """
     return Rule(words, lambda value: not isinstance(value, type) and all(hasattr(value, name) for name in methods))
 
 
 def is_whole(value: Any) -> bool:
     """
-    Tell whether a value is a whole number, and no truth value.
-
-    value: any value.
-    Returns: whether it is.
+    Return whether a value is an integer, and not a bool.
     """
     return isinstance(value, Integral) and not isinstance(value, bool | np.bool_)
 
@@ -102,10 +99,10 @@ n_jobs = (
 
 def check_values(values: Mapping[str, Any], rules: Rules) -> None:
     """
-    Raise one sentence for the first value that breaks its rule.
+    Raise `InputError` for the first value that its rule does not allow.
 
-    values: what came, by the names of the parameters.
-    rules: one for each of them, and perhaps for more.
+    values: values by parameter name.
+    rules: at least one per value.
     """
     for name, value in values.items():
         if not rules[name].allows(value):
@@ -113,7 +110,7 @@ def check_values(values: Mapping[str, Any], rules: Rules) -> None:
 
 
 def rng_of(random_state: Any) -> np.random.Generator:
-    """Make the one generator of a fit from what the user gave as a seed."""
+    """Return the random generator of a fit."""
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(0, 2**32, size=4, dtype=np.uint32))
     return np.random.default_rng(random_state)

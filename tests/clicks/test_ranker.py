@@ -157,15 +157,15 @@ def test_a_prior_orders_rows_before_anything_is_learnt(make):
     model = make()
     impression = model.show(X[rows_of(2)], 3, prior=prior)
     assert model.has_prior_
-    with pytest.raises(InputError, match="no prior came"):
+    with pytest.raises(InputError, match="prior is missing"):
         model.show(X[rows_of(2)])
-    with pytest.raises(InputError, match="no prior came"):
+    with pytest.raises(InputError, match="prior is missing"):
         model.predict(X)
     model.learn(impression, np.arange(len(impression)) == 0)
     assert model.rank(X[rows_of(2)], prior=prior)[3] == 1
     plain = make()
     plain.show(X[:5])
-    with pytest.raises(InputError, match="prior came, but this model was fitted without one"):
+    with pytest.raises(InputError, match="prior was given, but this model was fitted without one"):
         plain.show(X[:5], prior=np.zeros(5))
 
 

@@ -30,7 +30,7 @@ def test_sparse_rows_are_refused_however_they_come(wrap):
 
 
 def test_a_problem_is_passed_alone():
-    with pytest.raises(InputError, match="y, qid or pairs came beside a RankingData"):
+    with pytest.raises(InputError, match="y, qid or pairs was given with a RankingData"):
         PlainRanker().fit(RankingData.of(PROBLEM.X, PROBLEM.y, PROBLEM.qid), PROBLEM.y)
 
 
@@ -61,7 +61,7 @@ def test_score_refuses_weights():
 def test_many_grades_without_query_ids_are_asked_about_in_score_too():
     many = make_ranking(12, 10, random_state=0)
     model = PlainRanker().fit(many.X, many.y, qid=many.qid)
-    with pytest.warns(UsageWarning, match="no qid came, so all 120 rows count as one query"):
+    with pytest.warns(UsageWarning, match="qid was not given, so all 120 rows are treated as one query"):
         model.score(many.X, many.y)
 
 
@@ -76,5 +76,5 @@ def test_rows_without_a_feature_are_refused(tmp_path):
     (tmp_path / "rows.txt").write_text("1 qid:1\n0 qid:1\n")
     data = corank.read(tmp_path / "rows.txt").data
     for ranker in (corank.SPD(), corank.SPD(solver="sgd"), corank.RankRLS()):
-        with pytest.raises(InputError, match="X has 2 rows of 0 features, and nothing to order them by; pass some"):
+        with pytest.raises(InputError, match="X has 2 rows of 0 features; pass rows with features"):
             ranker.fit(data)

@@ -52,7 +52,7 @@ def test_it_is_the_mean_of_columns_scaled_inside_queries(method, as_given, y):
 
 
 def test_rows_of_several_queries_without_their_ids_are_refused():
-    with pytest.raises(InputError, match="now got rows without qid"):
+    with pytest.raises(InputError, match="but these rows have no qid"):
         ColumnMean([0]).fit(X, qid=QID).predict(X)
     assert ColumnMean([0]).fit(X, qid=QID).predict(X[:1]).tolist() == [0.0]
     assert ColumnMean([0]).fit(X).predict(X).shape == (len(X),)

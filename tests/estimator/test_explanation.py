@@ -85,7 +85,7 @@ def test_contributions_add_up(name, with_prior):
 @pytest.mark.parametrize("name", sorted(NO_SUM))
 def test_what_is_no_sum_is_refused(name):
     model = LAWFUL[name]().fit(X, Y, qid=QID)
-    with pytest.raises(InputError, match="no sum over columns or training rows, so that no contributions add up"):
+    with pytest.raises(InputError, match="is not additive, so its scores cannot be split"):
         explain(model, X, PAIR, qid=QID)
 
 
@@ -228,17 +228,17 @@ def test_bad_models_and_names_get_one_sentence():
     model = SPD("squared").fit(X, Y, qid=QID)
     with pytest.raises(InputError, match="names has 1 names, but the model has more columns"):
         explain(model, X, PAIR, names=["a"])
-    with pytest.raises(InputError, match="no prior came"):
+    with pytest.raises(InputError, match="prior is missing"):
         explain(SPD("squared").fit(X, Y, qid=QID, prior=PRIOR), X, PAIR)
-    with pytest.raises(InputError, match="prior came, but this model was fitted without one"):
+    with pytest.raises(InputError, match="prior was given, but this model was fitted without one"):
         explain(model, X, PAIR, prior=PRIOR)
-    with pytest.raises(InputError, match="scores of this PoissonRegressor are no sum"):
+    with pytest.raises(InputError, match="PoissonRegressor is not additive"):
         explain(PoissonRegressor().fit(X, PROBLEM.y), X, PAIR)
     trees = make_pipeline(StandardScaler(), LambdaRank(scorer="trees", n_steps=2).fit(X, Y, qid=QID))
     trees[0].fit(X)
     with pytest.raises(InputError, match="no sum over columns"):
         explain(trees, X, PAIR)
-    with pytest.raises(InputError, match="model is a QueryScaler, which scores no rows"):
+    with pytest.raises(InputError, match="model is a QueryScaler, which has no predict"):
         explain(QueryScaler(), X, PAIR)
     by_id = corank.Collaborative().fit([1, 2, 1, 2], [1, 2, 3, 1], qid=[1, 1, 2, 2])
     with pytest.raises(InputError, match="what this Collaborative says of a row is no sum"):

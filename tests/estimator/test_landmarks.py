@@ -67,7 +67,7 @@ def test_bad_parameters():
     X = make_ranking(2, 5, random_state=0).X
     with pytest.raises(ValueError, match="n_basis is 0; pass a whole number of at least 1"):
         Landmarks(0).fit(X)
-    with pytest.raises(InputError, match="precomputed kernel holds similarities"):
+    with pytest.raises(InputError, match="precomputed kernel has similarities"):
         Landmarks(2, "precomputed").fit(X)
     with pytest.raises(InputError, match="X is sparse"):
         Landmarks(2, "laplacian").fit(sparse.csr_array(X)).transform(sparse.csr_array(X))

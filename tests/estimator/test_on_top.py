@@ -72,7 +72,7 @@ def test_another_prior_may_lie_below():
     known = model.slope_ * PRIOR + below
     alone = RankRLS().fit(X, Y, qid=QID, prior=known)
     np.testing.assert_allclose(model.predict(X, QID, prior=below), alone.predict(X, prior=known), rtol=1e-9)
-    with pytest.raises(InputError, match="no prior came"):
+    with pytest.raises(InputError, match="prior is missing"):
         model.predict(X, QID)
 
 
@@ -105,7 +105,7 @@ def test_it_stands_in_a_pipeline_and_in_a_search():
     [
         (
             OnTop(RankRLS(), RankRLS()),
-            "prior_ranker is a RankRLS, which learns from judgements; pass one that needs no",
+            "prior_ranker is a RankRLS, which learns from judgements; pass a ranker without",
         ),
         (OnTop(ColumnMean([0]), QueryScaler()), "ranker"),
         (OnTop(Calibrated(SPD()), SPD()), "prior_ranker is a Calibrated, which learns from judgements"),

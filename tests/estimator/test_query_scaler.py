@@ -48,7 +48,7 @@ def test_an_unseen_query_is_scaled_by_itself():
 
 
 def test_bad_input_gets_one_sentence():
-    with pytest.raises(InputError, match="X is sparse, but scaling inside queries fills in its zeros"):
+    with pytest.raises(InputError, match="X is sparse, but scaling inside queries does not keep zeros"):
         QueryScaler().fit(sparse.eye_array(3))
     with pytest.raises(InputError, match="method is 'max'; pass 'minmax' or 'zscore'"):
         QueryScaler("max").fit(X)
@@ -56,7 +56,7 @@ def test_bad_input_gets_one_sentence():
 
 def test_rows_without_query_ids_are_refused_after_queries_warned_of_when_untold_and_taken_after_one():
     scaler = QueryScaler().fit(X, qid=QID)
-    with pytest.raises(InputError, match=r"fitted with 5 queries and now got rows without qid; pass qid.*routing=True"):
+    with pytest.raises(InputError, match=r"fitted with 5 queries, but these rows have no qid; pass qid.*routing=True"):
         scaler.transform(X[:2])
     with (
         sklearn.config_context(enable_metadata_routing=True),
@@ -84,7 +84,7 @@ def test_a_pipeline_hands_query_ids_on():
     with sklearn.config_context(enable_metadata_routing=True):
         pipeline = make_pipeline(QueryScaler(), Ridge()).fit(X, X[:, 0], qid=QID)
         scores = pipeline.predict(X, qid=QID)
-        with pytest.raises(InputError, match="now got rows without qid"):
+        with pytest.raises(InputError, match="but these rows have no qid"):
             pipeline.predict(X)
     scaled = QueryScaler().fit_transform(X, qid=QID)
     np.testing.assert_array_equal(scores, Ridge().fit(scaled, X[:, 0]).predict(scaled))

@@ -52,7 +52,7 @@ def test_a_curve_can_be_drawn():
         (([0, 1], [0.5, np.nan]), "holds NaN or infinity; pass a vector of finite"),
         (([0, 1], ["a", "b"]), "p cannot be read as numbers"),
         (([1.0], [0.5], 1.5), "n_bins is 1.5; pass a whole number of at least 1"),
-        (([np.nan], [0.5]), "no score to compare"),
+        (([np.nan], [0.5]), "contains no score"),
         (([1.0], [0.5], 0), "n_bins is 0"),
         (([1.0], [0.5], 2, "other"), "strategy is 'other'; pass 'uniform' or 'quantile'"),
     ],

@@ -79,9 +79,9 @@ def test_what_is_missing_is_said():
     with pytest.raises(InputError, match="'nDGC' is not a known metric"):
         QuerySearchCV(PIPELINE, GRID, metric="nDGC").fit(X, Y, qid=QID)
     search = QuerySearchCV(PIPELINE, GRID, metric="AUC(rel=0)").fit(X, Y, qid=QID)
-    with pytest.raises(InputError, match="now got rows without qid"):
+    with pytest.raises(InputError, match="but these rows have no qid"):
         search.predict(X)
-    with pytest.raises(InputError, match="now got rows without qid"):
+    with pytest.raises(InputError, match="but these rows have no qid"):
         search.rank(X)
 
 

@@ -125,9 +125,9 @@ def test_it_warns_where_it_was_found_to_hurt():
     with warnings.catch_warnings():
         warnings.simplefilter("error", UsageWarning)
         Smooth(n_components=5).fit(X)
-    with pytest.warns(UsageWarning, match="Smooth got 900 rows; it needs about 1,000"):
+    with pytest.warns(UsageWarning, match="X has 900 rows; Smooth needs about 1,000"):
         Smooth(n_components=5).fit(X[:900])
-    with pytest.warns(UsageWarning, match="Smooth got a dense table"):
+    with pytest.warns(UsageWarning, match="X is dense, but Smooth"):
         Smooth(n_components=5).fit(X.toarray())
     with pytest.warns(UsageWarning, match="norm is not 1"):
         Smooth(n_components=5).fit(3.0 * full)

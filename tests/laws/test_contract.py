@@ -42,7 +42,7 @@ def test_a_preference_of_weight_two_is_the_preference_twice(make):
 
 @taking_pairs
 def test_pairs_come_without_scores_and_weights_with_pairs(make):
-    with pytest.raises(InputError, match="y came beside pairs; pass scores or preferences, not both"):
+    with pytest.raises(InputError, match="y and pairs were both given; pass scores or preferences, not both"):
         make().fit(X, Y, pairs=PAIRS, qid=QID)
     with pytest.raises(InputError, match="pair_weight came, but no pairs to weigh"):
         make().fit(X, Y, qid=QID, pair_weight=np.ones(len(PAIRS)))
@@ -83,7 +83,7 @@ def test_many_graded_rows_without_query_ids_are_asked_about(make):
     if isinstance(make(), OrdinalGP):
         pytest.skip("it learns from grades, which need no queries")
     many = make_ranking(10, 12, random_state=0)
-    with pytest.warns(UsageWarning, match="no qid came, so all 120 rows count as one query") as caught:
+    with pytest.warns(UsageWarning, match="qid was not given, so all 120 rows are treated as one query") as caught:
         make().fit(many.X, many.y)
     assert {warning.filename for warning in caught} == {__file__}
     with warnings.catch_warnings():

@@ -145,7 +145,7 @@ def test_float32_rows_give_nearly_the_same_model(make):
 def test_an_indexed_problem_serves_as_well_as_arrays(make):
     one = make().fit(X, Y, qid=QID).predict(X)
     np.testing.assert_array_equal(one, make().fit(RankingData.of(X, Y, QID)).predict(X))
-    with pytest.raises(InputError, match="y, qid or pairs came beside a RankingData"):
+    with pytest.raises(InputError, match="y, qid or pairs was given with a RankingData"):
         make().fit(RankingData.of(X, Y, QID), Y)
 
 

@@ -104,12 +104,12 @@ def test_order_of_rows_changes_nothing(make):
 def test_a_prior_is_wanted_by_predict_where_fit_had_one_and_only_there(make):
     model = make().fit(X, Y, qid=QID, prior=PRIOR)
     for ask in (model.predict, model.rank, lambda X: model.score(X, PROBLEM.y, qid=QID)):
-        with pytest.raises(InputError, match="this model was fitted on top of a prior, and no prior came; pass prior"):
+        with pytest.raises(InputError, match="this model was fitted with a prior, but prior is missing; pass prior"):
             ask(X)
     assert model.score(X, PROBLEM.y, qid=QID, prior=PRIOR) > 0.6
     model.fit(X, Y, qid=QID)
     for ask in (model.predict, model.rank, lambda X, prior: model.score(X, PROBLEM.y, qid=QID, prior=prior)):
-        with pytest.raises(InputError, match="prior came, but this model was fitted without one; fit it with a prior"):
+        with pytest.raises(InputError, match="prior was given, but this model was fitted without one; fit it with a prior"):
             ask(X, prior=PRIOR)
 
 
@@ -143,7 +143,7 @@ def test_a_saved_model_remembers_that_it_wants_a_prior(make, tmp_path, monkeypat
     corank.save(model, tmp_path / "model.safetensors")
     again = corank.load(tmp_path / "model.safetensors")
     np.testing.assert_array_equal(again.predict(X, prior=PRIOR), model.predict(X, prior=PRIOR))
-    with pytest.raises(InputError, match="no prior came"):
+    with pytest.raises(InputError, match="prior is missing"):
         again.predict(X)
     assert not [name for name in vars(clone(model)) if name.endswith("_")]
 
@@ -272,7 +272,7 @@ def test_more_steps_keep_the_prior():
     how = {"loss": "hinge", "alpha": 0.1, "random_state": 0}
     once = SPD(**how, n_steps=400).fit(X, Y, qid=QID, prior=PRIOR)
     twice = SPD(**how, n_steps=200).fit(X, Y, qid=QID, prior=PRIOR)
-    with pytest.raises(InputError, match="no prior came"):
+    with pytest.raises(InputError, match="prior is missing"):
         twice.partial_fit(X, Y, qid=QID)
     twice.partial_fit(X, Y, qid=QID, prior=PRIOR)
     np.testing.assert_array_equal(once.predict(X, prior=PRIOR), twice.predict(X, prior=PRIOR))

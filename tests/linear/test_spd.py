@@ -125,7 +125,7 @@ def test_preferences():
     np.testing.assert_array_equal(
         spd().fit(RankingData.of_pairs(X, pairs, QID)).coef_, spd().fit(X, pairs=pairs, qid=QID).coef_
     )
-    with pytest.raises(InputError, match="y came beside pairs; pass scores or preferences, not both"):
+    with pytest.raises(InputError, match="y and pairs were both given; pass scores or preferences, not both"):
         spd().fit(X, Y, pairs=pairs)
 
 

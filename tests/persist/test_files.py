@@ -84,18 +84,18 @@ def test_a_changed_header_is_refused(path, change, sentence):
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (lambda h: h.update({"class": "Forest"}), "holds a Forest, which corank .* does not build"),
+        (lambda h: h.update({"class": "Forest"}), "holds a Forest, which corank .* cannot load"),
         (lambda h: h.update({"class": "read_letor"}), "holds a read_letor, which corank"),
         (lambda h: h.update({"class": "Ranker"}), "holds a Ranker, which corank"),
-        (lambda h: h["requests"].update(fit={"colour": True}), "asks for metadata wrongly"),
-        (lambda h: h["requests"].update(fit=3), "asks for metadata wrongly"),
-        (lambda h: h["requests"].update(transform={"qid": True}), "asks for metadata wrongly"),
-        (lambda h: h["requests"].update(reduce={}), "asks for metadata wrongly"),
-        (lambda h: h["params"].update(beta=7.0), "sets beta, which PlainRanker does not know"),
-        (lambda h: h["state"].update(__class__=1), "no name of a fitted attribute"),
-        (lambda h: h["state"].update(fit=1), "no name of a fitted attribute"),
-        (lambda h: h["state"].update(extra_={"pickle": "x"}), "describes a value wrongly"),
-        (lambda h: h["state"].update(extra_={"array": "nowhere"}), "describes a value wrongly"),
+        (lambda h: h["requests"].update(fit={"colour": True}), "contains invalid metadata requests"),
+        (lambda h: h["requests"].update(fit=3), "contains invalid metadata requests"),
+        (lambda h: h["requests"].update(transform={"qid": True}), "contains invalid metadata requests"),
+        (lambda h: h["requests"].update(reduce={}), "contains invalid metadata requests"),
+        (lambda h: h["params"].update(beta=7.0), "sets beta, which PlainRanker does not have"),
+        (lambda h: h["state"].update(__class__=1), "not the name of a fitted attribute"),
+        (lambda h: h["state"].update(fit=1), "not the name of a fitted attribute"),
+        (lambda h: h["state"].update(extra_={"pickle": "x"}), "contains an invalid value"),
+        (lambda h: h["state"].update(extra_={"array": "nowhere"}), "contains an invalid value"),
     ],
 )
 def test_a_forged_file_with_a_right_checksum_is_refused(path, change, sentence, monkeypatch):
@@ -123,7 +123,7 @@ def test_what_cannot_be_saved_leaves_nothing_behind(tmp_path):
     class Private(PlainRanker):
         pass
 
-    with pytest.raises(InputError, match="the model is a Private, which could not be loaded again"):
+    with pytest.raises(InputError, match="the model is a Private, which cannot be saved"):
         corank.save(Private().fit(PROBLEM.X, PROBLEM.y, qid=PROBLEM.qid), path)
     assert not list(tmp_path.iterdir())
 
@@ -145,7 +145,7 @@ def test_a_full_disk_gets_one_sentence_and_leaves_the_old_model(path, monkeypatc
 
     monkeypatch.setattr("corank.persist.files.save_file", full)
     before = path.read_bytes()
-    with pytest.raises(InputError, match=r"cannot be written \(.*No space left on device.*\); nothing was kept\.$"):
+    with pytest.raises(InputError, match=r"cannot be written \(.*No space left on device.*\); no file was created\.$"):
         corank.save(PlainRanker().fit(PROBLEM.X, PROBLEM.y, qid=PROBLEM.qid), path, overwrite=True)
     assert path.read_bytes() == before
     assert [entry.name for entry in path.parent.iterdir()] == [path.name]

@@ -149,10 +149,10 @@ class OwnPipeline(Pipeline):
 @pytest.mark.parametrize(
     ("model", "sentence"),
     [
-        (lambda: fitted(FunctionTransformer(np.tanh)), "^first is a FunctionTransformer, which could not be loaded"),
+        (lambda: fitted(FunctionTransformer(np.tanh)), "^first is a FunctionTransformer, which cannot be saved"),
         (
             lambda: fitted(last=Ridge()),
-            "^last is a Ridge, which could not be loaded again; save takes corank's rankers",
+            "^last is a Ridge, which cannot be saved; pass one of corank's rankers",
         ),
         (lambda: fitted(OwnScaler()), "^first is a OwnScaler"),
         (lambda: fitted(FeatureUnion([("a", StandardScaler())])), "^first is a FeatureUnion"),
@@ -160,8 +160,8 @@ class OwnPipeline(Pipeline):
         (lambda: OwnPipeline(fitted().steps), "^the model is a OwnPipeline"),
         (lambda: Ridge().fit(MADE.X, MADE.y), "^the model is a Ridge"),
         (lambda: fitted(corank.Landmarks(3, lambda a, b: a @ b.T)), r"^first\.kernel is a function, which cannot be"),
-        (lambda: fitted(StandardScaler().set_output(transform="pandas")), "^first was told set_output"),
-        (lambda: fitted(memory="cache"), "^the model is a Pipeline with memory='cache', which a file does not keep"),
+        (lambda: fitted(StandardScaler().set_output(transform="pandas")), "^first uses set_output"),
+        (lambda: fitted(memory="cache"), "^the model is a Pipeline with memory='cache', which is not saved"),
         (
             lambda: Pipeline([("a", corank.QueryScaler()), ("b", corank.SPD())]),
             "^step 'a', a QueryScaler is not fitted",
@@ -169,7 +169,7 @@ class OwnPipeline(Pipeline):
         (lambda: Pipeline([("a", "passthrough"), ("b", corank.SPD())]), "^step 'b', a SPD is not fitted"),
         (lambda: Pipeline([("a", StandardScaler()), *fitted().steps]), "^step 'a', a StandardScaler is not fitted"),
         (lambda: corank.SPD(), "^this SPD is not fitted; call fit before saving it"),
-        (lambda: None, "^the model is a NoneType, which could not be loaded again"),
+        (lambda: None, "^the model is a NoneType, which cannot be saved"),
     ],
 )
 def test_what_could_not_be_loaded_is_refused_by_name(tmp_path, monkeypatch, model, sentence):
@@ -193,9 +193,9 @@ def test_what_could_not_be_loaded_is_refused_by_name(tmp_path, monkeypatch, mode
         (lambda body: body["params"]["steps"][0]["tuple"][1]["estimator"].update({"class": ["a"]}), "holds a "),
         (
             lambda body: body["params"]["steps"][0]["tuple"][1]["estimator"].update(params=3),
-            "describes a value wrongly",
+            "contains an invalid value",
         ),
-        (lambda body: body["params"]["steps"][0]["tuple"][1]["estimator"].pop("requests"), "describes a value wrongly"),
+        (lambda body: body["params"]["steps"][0]["tuple"][1]["estimator"].pop("requests"), "contains an invalid value"),
     ],
 )
 def test_a_forged_pipeline_builds_nothing(change, sentence):

@@ -151,7 +151,7 @@ def test_a_path_and_a_sparse_model_are_saved(tmp_path):
         ({"kernel": "precomputed"}, {}, r"needs the Gram matrix of the training rows, but X has shape"),
         ({"kernel": "cubic"}, {}, "kernel is 'cubic'; choose one of linear"),
         ({"alpha": 1.0, "alphas": [1.0]}, {}, "alpha and alphas were both given"),
-        ({}, {"pairs": [[0, 1]]}, "y came beside pairs; pass scores or preferences"),
+        ({}, {"pairs": [[0, 1]]}, "y and pairs were both given; pass scores or preferences"),
         ({}, {"sample_weight": np.eye(1, len(Y))[0]}, "no pair has a positive weight"),
         ({"basis": "first"}, {}, "basis is 'first'; choose one of random"),
         ({"alphas": ["small"]}, {}, r"alphas is \['small'\]; pass a list of one or more finite numbers"),

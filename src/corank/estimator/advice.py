@@ -1,4 +1,4 @@
-"""Advice to users whose data can be learnt from, but is probably not what they meant."""
+"""Warnings about data that can be used, but is probably not what the user meant."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from corank.data.problem.ranking import RankingData
 from corank.errors import warn
 
-# rows and rows a grade from which scores without query ids look like those of many queries
+# numbers of rows, and of rows per grade, from which scores without query ids look like those of many queries
 _MANY_ROWS = 50
 _MANY_ALIKE = 10
 
@@ -29,11 +29,11 @@ def warn_of_useless_coupling(coupling: float) -> None:
 
 
 def warn_of_one_query(y: NDArray[np.float64]) -> None:
-    """Warn where scores without query ids look like those of many queries: many rows, and few grades."""
+    """Warn if scores without query ids look like those of many queries: many rows and few grades."""
     scored = y[~np.isnan(y)]
     n_grades = len(np.unique(scored))
     if len(scored) >= _MANY_ROWS and n_grades * _MANY_ALIKE <= len(scored):
         warn(
-            f"no qid came, so all {len(y)} rows count as one query and are compared with each other; pass qid if they "
-            "answer several queries, or qid=numpy.zeros(len(y)) to say that they do not."
+            f"qid was not given, so all {len(y)} rows are treated as one query; pass qid if they belong to several "
+            "queries, or qid=numpy.zeros(len(y)) if they do not."
         )

@@ -44,7 +44,7 @@ from corank.parameters import rng_of
 
 class Interrupted(KeyboardInterrupt):
     """
-    Ctrl-C during a fit whose work so far is a model, which is installed before the interrupt goes on.
+    Ctrl-C during a fit whose steps so far give a model, which is installed before the interrupt is raised again.
 
     Parameters
     ----------
@@ -68,23 +68,23 @@ class Ranker(Learner, ABC):
     memory-mapped store) serves many fits.
     """
 
-    # GridSearchCV, cross_val_score and Pipeline hand qid and prior on without any set_*_request
+    # GridSearchCV, cross_val_score and Pipeline route qid and prior without any set_*_request
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"qid": True, "prior": True}
     __metadata_request__predict: ClassVar[dict[str, bool]] = {"prior": True}
     __metadata_request__score: ClassVar[dict[str, bool]] = {"qid": True, "prior": True}
 
     _accepts_sparse: ClassVar[bool] = True
-    # whether a constant added to the scores of a query changes nothing
+    # whether a constant added to the scores of a query has no effect
     _learns_from_differences: bool = True
-    # whether there is anything to learn from y, without which nothing is known of rows
+    # whether y is needed
     _needs_judgements: bool = True
-    # whether there must be a pair to learn from, or single scores do
+    # whether pairs are needed, or single scores suffice
     _needs_pairs: bool = True
-    # whether it matters by how much scores differ, not only which is the higher
+    # whether the size of differences of scores matters, not only their sign
     _learns_sizes: bool = True
 
     validation_fraction: float
-    # whether what was learnt stands on top of a prior
+    # whether the model was fitted with a prior
     has_prior_: bool = False
     column_scale_: NDArray[np.float64]
 
@@ -105,22 +105,22 @@ class Ranker(Learner, ABC):
         Parameters
         ----------
         X : array-like, CSR matrix, DataFrame, or RankingData
-            The rows, or a whole problem (then y, qid and pairs stay None). A kernel function may see rows that are any
+            The rows, or a whole problem (then y, qid and pairs stay None). With a kernel function, rows may be any
             objects.
         y : array-like of shape (n_rows,)
             Scores, higher is better; NaN marks an unscored row.
         qid : array-like of shape (n_rows,), optional
             One query id per row; None puts all rows in one query.
         sample_weight : array-like of shape (n_rows,), optional
-            A weight of 2 means what writing the row twice means: a pair weighs the product of its rows.
+            A weight of 2 is equivalent to repeating the row; the weight of a pair is the product of its rows'.
         pairs : array-like of int, shape (n_pairs, 2), optional
-            Preferences instead of y: row numbers, the preferred row first. Rows that no preference names are unscored.
+            Preferences instead of y: row numbers, the preferred row first. Rows in no preference are unscored.
         pair_weight : array-like of shape (n_pairs,), optional
-            Weights of the preferences, beside those of their rows.
+            Weights of the preferences, multiplied by those of their rows.
         prior : array-like of shape (n_rows,), optional
-            Scores s₀ known before learning, of every row: f = s₀ + g is learnt, and only g is penalised. They are on
-            the scale that the loss sees: that of y for squares, 1 between a winner and a loser for preferences and
-            the hinges, log-odds for the logistic loss.
+            Prior scores s₀, one per row: f = s₀ + g is learnt, and only g is penalised. Their scale is that of the
+            loss: the scale of y for squares, a difference of 1 between winner and loser for preferences and the
+            hinges, log-odds for the logistic loss.
 
         Returns
         -------
@@ -132,7 +132,7 @@ class Ranker(Learner, ABC):
     @abstractmethod
     def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> Any:
         """
-        Compute a model from a checked problem, without touching `self`.
+        Compute a model from a checked problem, without changing `self`.
 
         Parameters
         ----------
@@ -141,17 +141,17 @@ class Ranker(Learner, ABC):
         held : HeldOut or None
             The problem in two parts, with early stopping.
         rng : numpy.random.Generator
-            Dice.
+            Random generator.
 
         Returns
         -------
         frozen dataclass
-            Each field that is not None becomes an attribute of its name and an underscore.
+            See `corank.estimator.contract.install`.
         """
 
     def _score_rows(self, X: Any) -> NDArray[np.float64]:
         """
-        Say what was learnt of rows, without any prior; not asked of a ranker with a ``predict`` of its own.
+        Score rows without the prior. Not called if a subclass overrides ``predict``.
 
         Parameters
         ----------
@@ -174,7 +174,7 @@ class Ranker(Learner, ABC):
         X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
             The rows.
         prior : array-like of shape (n_rows,), optional
-            Scores of these rows known before learning; wanted where ``fit`` had a prior, and only there.
+            Prior scores of these rows; required if and only if ``fit`` had a prior.
 
         Returns
         -------
@@ -184,36 +184,36 @@ class Ranker(Learner, ABC):
         return self._add_prior(self._score_rows(X), prior)
 
     def _add_prior(self, scores: NDArray[np.float64], prior: ArrayLike | None) -> NDArray[np.float64]:
-        """Add the prior of rows to what was learnt of them."""
+        """Add the prior to scores."""
         if not self._check_prior(prior):
             return scores
         known = as_prior(prior, len(scores))  # type: ignore[arg-type]
         return known + scores if scores.ndim == 1 else known[:, None] + scores
 
     def _check_prior(self, prior: Any) -> bool:
-        """Whether there is a prior; one sentence where it came to only one of ``fit`` and ``predict``."""
+        """Return whether there is a prior; raise `InputError` if only one of ``fit`` and ``predict`` has one."""
         if prior is None and self.has_prior_:
             raise InputError(
-                "this model was fitted on top of a prior, and no prior came; pass prior, one score for each row of X."
+                "this model was fitted with a prior, but prior is missing; pass prior, one score for each row of X."
             )
         if prior is not None and not self.has_prior_:
-            raise InputError("prior came, but this model was fitted without one; fit it with a prior, or leave it out.")
+            raise InputError("prior was given, but this model was fitted without one; fit with a prior, or omit it.")
         return prior is not None
 
     def _terms(self, X: Any, qid: ArrayLike | None, rows: NDArray[np.int64]) -> list[Terms]:
         """
-        Say what the scores of some rows are sums of, besides a prior.
+        Return the terms whose sums are the scores of some rows, without the prior.
 
-        Overridden where fitted attributes of these names do not tell it.
+        Overridden by models that do not score by `coef_`, or by `basis_` and `dual_coef_`.
 
         X, qid: whole queries.
-        rows: numbers of the rows in question.
+        rows: numbers of the rows to explain.
         """
         has_basis = hasattr(self, "basis_") and hasattr(self, "dual_coef_")
         if not has_basis and not hasattr(self, "coef_"):
             raise InputError(
-                f"what this {type(self).__name__} says of a row is no sum over columns or training rows, so that no "
-                "contributions add up to it; explain a linear or kernel model, or a pursuit."
+                f"{type(self).__name__} is not additive, so its scores cannot be split into contributions; explain a "
+                "linear or kernel model, or a pursuit."
             )
         chosen = self._checked_rows(X)[rows]
         if has_basis:
@@ -242,7 +242,7 @@ class Ranker(Learner, ABC):
         return Queries.of(qid, len(scores)).ranks(scores)
 
     def _predict_queries(self, X: Any, qid: ArrayLike | None, prior: ArrayLike | None) -> NDArray[np.float64]:
-        """Score rows of known queries; overridden where these matter."""
+        """Score rows of known queries; overridden by rankers whose scores depend on the query."""
         return self.predict(X, prior=prior)
 
     def score(
@@ -255,7 +255,7 @@ class Ranker(Learner, ABC):
         prior: ArrayLike | None = None,
     ) -> float:
         """
-        Share of comparable pairs that are ordered rightly: 1 − disagreement error, averaged over queries.
+        Return the share of comparable pairs in the right order: 1 − disagreement error, averaged over queries.
 
         Parameters
         ----------
@@ -266,7 +266,7 @@ class Ranker(Learner, ABC):
         qid : array-like of shape (n_rows,), optional
             One query id per row.
         sample_weight : None
-            There so that scikit-learn's Pipeline can route to this method; weights are refused.
+            Not supported; present so that scikit-learn's Pipeline can route to this method.
         prior : array-like of shape (n_rows,), optional
             As in `predict`.
 
@@ -276,7 +276,7 @@ class Ranker(Learner, ABC):
             Between 0 and 1; a tie in the prediction counts one half.
         """
         if sample_weight is not None:
-            raise InputError("sample_weight came, but score counts pairs unweighted; leave it out.")
+            raise InputError("sample_weight was given, but score counts pairs unweighted; omit it.")
         scores = self._predict_queries(X, qid, prior)
         if qid is None:
             warn_of_one_query(as_scores(y, len(scores)))
@@ -295,9 +295,10 @@ class Ranker(Learner, ABC):
         """
         Check, compute and install.
 
-        continues: whether a model learns more, from the columns it has.
-        fit: what computes, in place of `_fit`.
-        holds_out: whether early stopping is by judgements of these rows, or by others.
+        given: X, y, qid and pairs; weights: sample_weight and pair_weight.
+        continues: whether a fitted model learns further.
+        fit: called instead of `_fit`.
+        holds_out: whether early stopping holds out judgements of these rows.
         """
         check_parameters(self)
         data, notes = self._problem(*given)
@@ -326,7 +327,7 @@ class Ranker(Learner, ABC):
 
     @property
     def _continues(self) -> bool:
-        """Whether ``fit`` continues where the last one ended."""
+        """Whether ``fit`` continues from the last one (warm start)."""
         return False
 
     def _require_judgements(self, data: RankingData) -> None:
@@ -334,7 +335,9 @@ class Ranker(Learner, ABC):
             return
         mix = getattr(self, "mix", 0)
         if data.y is None and mix > 0:
-            raise InputError(f"mix is {mix}, but preference pairs hold no scores to regress on; pass mix=0 or scores.")
+            raise InputError(
+                f"mix is {mix}, but preference pairs have no scores for a regression; pass mix=0 or scores."
+            )
         if data.y is not None and self._learns_sizes:
             require_squares(data.y)
         if self._needs_pairs:
@@ -343,14 +346,14 @@ class Ranker(Learner, ABC):
             raise InputError(f"none of the {data.n_rows} rows has a score and a weight above zero; score some rows.")
 
     def _problem(self, X: Any, y: Any, qid: Any, pairs: Any) -> tuple[RankingData, dict[str, Any]]:
-        """Check and index what ``fit`` was given; and what scikit-learn notes about its columns."""
+        """Check and index the arguments of ``fit``; return also the notes on columns."""
         if isinstance(X, RankingData):
             if y is not None or qid is not None or pairs is not None:
-                raise InputError("y, qid or pairs came beside a RankingData, which already holds them; pass it alone.")
+                raise InputError("y, qid or pairs was given with a RankingData, which holds them; pass it alone.")
             X.require_whole()
             return X, self._columns(X.X, X.X)
         if y is not None and pairs is not None:
-            raise InputError("y came beside pairs; pass scores or preferences, not both.")
+            raise InputError("y and pairs were both given; pass scores or preferences, not both.")
         rows = as_objects(X) if self._takes_objects and not is_table(X) else as_rows(X)
         columns = self._columns(X, rows)
         queries = Queries.of(qid, rows.shape[0])
@@ -364,12 +367,12 @@ class Ranker(Learner, ABC):
         return RankingData.of_checked(rows, scores, queries), columns
 
     def _columns(self, X: Any, rows: Any) -> dict[str, Any]:
-        """What scikit-learn notes about columns; nothing where rows are objects, which have none."""
+        """Check rows and return the notes on their columns; empty for rows that are objects."""
         self._refuse_sparse(rows)
         if rows.ndim == 1:
             return {}
-        if rows.shape[1] == 0:  # as a file of rows without a feature gives them
-            raise InputError(f"X has {rows.shape[0]} rows of 0 features, and nothing to order them by; pass some.")
+        if rows.shape[1] == 0:  # from a file without features
+            raise InputError(f"X has {rows.shape[0]} rows of 0 features; pass rows with features.")
         if self._is_pairwise and rows.shape[0] != rows.shape[1]:
             raise InputError(
                 "kernel='precomputed' needs the Gram matrix of the training rows, but X has shape "
@@ -378,7 +381,7 @@ class Ranker(Learner, ABC):
         return note_columns(X, rows)
 
     def _checked_rows(self, X: Any) -> Any:
-        """Check the rows ``predict`` was given against the columns seen in ``fit``."""
+        """Check rows for ``predict`` against the columns of ``fit``."""
         check_is_fitted(self)
         if not hasattr(self, "n_features_in_"):
             return as_objects(X)
@@ -386,7 +389,7 @@ class Ranker(Learner, ABC):
         return checked_rows(self, X)
 
     def _scaled_rows(self, X: Any) -> Any:
-        """Rows for ``predict`` as `_fit` saw rows: of columns brought to one size."""
+        """Check and scale rows for ``predict``."""
         return self._scale_rows(self._checked_rows(X))
 
     def _scale_rows(self, rows: Any) -> Any:
@@ -398,7 +401,7 @@ class Ranker(Learner, ABC):
 
     @property
     def _kernels(self) -> list[Any]:
-        """The kernels a user named, as given."""
+        """The kernels as given."""
         return [self.kernel] if hasattr(self, "kernel") else []
 
     def _scales_columns(self, data: RankingData) -> bool:
@@ -412,7 +415,7 @@ class Ranker(Learner, ABC):
 
     @property
     def _is_pairwise(self) -> bool:
-        """Whether the columns of X are its rows, so that a fold must choose both."""
+        """Whether X is a Gram matrix, so that a fold must select rows and columns."""
         return any(is_precomputed(kernel) for kernel in self._kernels)
 
     def __sklearn_tags__(self) -> Any:

@@ -1,9 +1,9 @@
 """
-Calibrated: any ranker with scores on the scale of y.
+Calibration: rankers with scores on the scale of y (isotonic or logistic), and reliability curves.
 
-A ranker orders rows; its scores need not say how good a row is. Here every query is scored by a model that did not see
-it, a rising function from these scores to y is fitted, and applied to the scores of a model of all queries. The cost is
-that of ``cv + 1`` fits of the ranker.
+A ranker orders rows, but its scores need not be on the scale of y. `Calibrated` scores every query by a model fitted
+without it, fits an increasing function from these scores to y, and applies it to the scores of a model fitted on all
+queries. This takes ``cv + 1`` fits of the ranker.
 """
 
 from __future__ import annotations
@@ -26,13 +26,14 @@ from corank.data.problem.ranking import RankingData
 from corank.data.problem.splits import QueryKFold
 from corank.errors import InputError, import_extra
 from corank.estimator.base import Ranker
+from corank.estimator.docs import shared_parameters
 from corank.estimator.held_out import HeldOut
 from corank.parameters import Rules, boolean, check_values, having, is_whole, items, one_of, whole
 from corank.progress import progress
 
 Floats = NDArray[np.float64]
 
-# a penalty beside the mean loss that keeps the slope finite where scores separate the grades, and is felt nowhere else
+# weak penalty that keeps the slope finite if scores separate the grades
 _WEAK_PENALTY = 1e8
 
 
@@ -40,12 +41,12 @@ def _is_binary(model: Calibrated) -> bool:
     check_is_fitted(model)
     if model.low_ == 0.0 and model.high_ == 1.0 and model.is_binary_:
         return True
-    raise AttributeError("predict_proba needs a model that was fitted on scores 0 and 1; use predict.")
+    raise AttributeError("predict_proba needs a model fitted on scores 0 and 1; use predict.")
 
 
 @dataclass(frozen=True, eq=False)
-class _Curve:
-    """What `Calibrated` found; see its attributes."""
+class FittedCalibration:
+    """The fitted attributes of `Calibrated`."""
 
     ranker: Ranker
     low: float
@@ -57,36 +58,37 @@ class _Curve:
     offset: float | None = None
 
 
+@shared_parameters
 class Calibrated(Ranker):
     """
-    A ranker whose scores are expected grades, or probabilities where y is 0 and 1.
+    Calibrated ranker: its scores are expected grades, or probabilities if y is 0 and 1.
 
     Parameters
     ----------
     ranker : Ranker
-        What orders the rows.
+        The ranker to calibrate.
     method : {"isotonic", "logistic"}
-        The rising function from scores to y. "isotonic" is the best step-like one (linear between steps, level beyond
-        its ends): rows of different scores may tie, and ``rank`` orders them by the ranker all the same. "logistic" is
-        low + (high − low) σ(a s + b), low and high the extremes of y: it never ties rows unless scores carry nothing.
+        The increasing function from scores to y. "isotonic" is isotonic regression, linear between its steps and
+        constant beyond them: rows of different scores may tie, but ``rank`` still orders them by the ranker.
+        "logistic" is low + (high − low) σ(a s + b), low and high the extremes of y: it ties rows only if the scores
+        are uninformative.
     cv : int, splitter, or list of (train, test)
-        Number of parts that queries are held out in (all of them one by one where there are fewer; rows where there
-        is one query), or a splitter such as `QueryShuffleSplit`, or row numbers.
-    verbose : bool
-        Whether to show a progress bar, on a terminal or in a notebook.
+        Number of folds of queries (at most one query each; folds of rows if there is one query), or a splitter such as
+        `QueryShuffleSplit`, or row numbers.
+    {verbose}
 
     Attributes
     ----------
     ranker_ : Ranker
-        The ranker fitted on everything.
+        The ranker fitted on all rows.
     scores_, levels_ : arrays of float64
-        Corners of the function; isotonic only.
+        Points of the function; isotonic only.
     slope_, offset_ : float
         a and b; logistic only.
     low_, high_ : float
         Extremes of y.
     is_binary_ : bool
-        Whether y was 0 and 1 only.
+        Whether y was only 0 and 1.
 
     Examples
     --------
@@ -136,9 +138,9 @@ class Calibrated(Ranker):
         """The kernels of the ranker, as given."""
         return getattr(self.ranker, "_kernels", [])
 
-    def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> _Curve:
+    def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> FittedCalibration:
         if data.y is None:
-            raise InputError("preference pairs came, but calibration needs scores to calibrate to; pass y.")
+            raise InputError("pairs were given, but calibration needs scores; pass y.")
         with progress(self._n_folds(data) + 1, "fits", self.verbose) as advance:
             scores, targets, w = self._held_out(data, advance)
             ranker = clone(self.ranker).fit(data)
@@ -148,22 +150,22 @@ class Calibrated(Ranker):
             found = {"scores": curve.X_thresholds_, "levels": curve.y_thresholds_}
         else:
             found = dict(zip(("slope", "offset"), _fit_sigmoid(scores, targets, w), strict=True))
-        return _Curve(
+        return FittedCalibration(
             ranker, float(targets.min()), float(targets.max()), bool(np.isin(targets, (0.0, 1.0)).all()), **found
         )
 
     def predict(self, X: Any, qid: ArrayLike | None = None, *, prior: ArrayLike | None = None) -> Floats:
         """
-        Score rows on the scale of y: expected grades, or probabilities of 1 where y was 0 and 1.
+        Score rows on the scale of y: expected grades, or probabilities of 1 if y was 0 and 1.
 
         Parameters
         ----------
         X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
             The rows.
         qid : array-like of shape (n_rows,), optional
-            One query id per row, for a ranker that asks for it.
+            One query id per row, if the ranker needs it.
         prior : array-like of shape (n_rows,), optional
-            Scores of these rows known before learning; wanted where ``fit`` had a prior, and only there.
+            Prior scores of these rows; required if and only if ``fit`` had a prior.
 
         Returns
         -------
@@ -173,12 +175,12 @@ class Calibrated(Ranker):
         scores = self.ranker_scores(X, qid, prior=prior)
         if hasattr(self, "levels_"):
             return np.interp(scores, self.scores_, self.levels_)
-        with np.errstate(over="ignore"):  # beyond all numbers a sigmoid is 0 or 1
+        with np.errstate(over="ignore"):  # an overflow gives 0 or 1
             return np.asarray(self.low_ + (self.high_ - self.low_) * expit(self.slope_ * scores + self.offset_))
 
     def ranker_scores(self, X: Any, qid: ArrayLike | None = None, *, prior: ArrayLike | None = None) -> Floats:
         """
-        Score rows as the ranker does, before calibration.
+        Return the ranker's scores, before calibration.
 
         Parameters
         ----------
@@ -220,14 +222,13 @@ class Calibrated(Ranker):
 
     def rank(self, X: Any, qid: ArrayLike | None = None, *, prior: ArrayLike | None = None) -> NDArray[np.int64]:
         """
-        Rank rows inside their queries, by the scores of the ranker: those never tie where calibrated ones may: 1 for
-        the best row of each query.
+        Rank rows inside their queries by the ranker's scores, 1 for the best; calibrated scores may tie.
         """
         rows = self._checked_rows(X)
         return np.asarray(self.ranker_.rank(rows, qid, prior=prior))
 
     def _held_out(self, data: RankingData, advance: Callable[[int], object]) -> tuple[Floats, Floats, Floats]:
-        """Scores of rows by models that did not see them, with their y and weight."""
+        """Return scores of rows by models fitted without them, with their y and weight."""
         assert data.y is not None
         codes = data.queries.codes
         scores, rows = [], []
@@ -241,18 +242,18 @@ class Calibrated(Ranker):
             judged = data.is_scored[test]
             if judged.any():
                 known = None if data.prior is None else data.prior[test]
-                # whole queries, as a ranker may look at a row beside the others
+                # whole queries, as a score may depend on the other rows of the query
                 scores.append(model._predict_queries(X[test], codes[test], known)[judged])
                 rows.append(np.asarray(test)[judged])
         if not rows:
-            raise InputError("cv holds out no scored row, so there is nothing to calibrate on; use another splitter.")
+            raise InputError("cv holds out no scored row; use another splitter.")
         at = np.concatenate(rows)
         w = data.weight_of(at)
         kept = w > 0
         return np.concatenate(scores)[kept], data.y[at][kept], w[kept]
 
     def _n_folds(self, data: RankingData) -> int:
-        """Number of parts, for a progress bar; 1 of a splitter that does not tell."""
+        """Return the number of folds for the progress bar; 1 if the splitter has no `n_splits`."""
         if not is_whole(self.cv):
             return len(self.cv) if isinstance(self.cv, list | tuple) else int(getattr(self.cv, "n_splits", 1))
         return min(int(self.cv), len(data.queries) if len(data.queries) > 1 else data.n_scored)
@@ -265,14 +266,14 @@ class Calibrated(Ranker):
             return self.cv  # type: ignore[no-any-return]
         if n_queries > 1:
             return QueryKFold(min(int(self.cv), n_queries)).split(data.X, qid=codes)
-        # dealt out by score, so that every part holds low and high ones in whatever order the rows came
+        # assigned by score, so that every fold has low and high ones in any order of the rows
         part = np.empty(data.n_rows, dtype=np.int64)
         part[data.order] = np.arange(data.n_rows) % min(int(self.cv), data.n_scored)
         return [(np.flatnonzero(part != k), np.flatnonzero(part == k)) for k in np.unique(part)]
 
 
 def _fit_sigmoid(scores: Floats, y: Floats, w: Floats) -> tuple[float, float]:
-    """Fit (y − low)/(high − low) by σ(a s + b), a not negative: a row of target t is one of 1 and one of 0."""
+    """Fit (y − low)/(high − low) by σ(a s + b), a ≥ 0; a row of target t counts as 1 with weight t and 0 with 1 − t."""
     low, high, w = y.min(), y.max(), w / w.sum()
     t = (y - low) / (high - low) if high > low else np.full(len(y), 0.5)
     centre = float(np.average(scores, weights=w))
@@ -286,7 +287,7 @@ def _fit_sigmoid(scores: Floats, y: Floats, w: Floats) -> tuple[float, float]:
     )
     a, b = float(model.coef_[0, 0]), float(model.intercept_[0])
     if a < 0.0:
-        # scores that rank the wrong way round carry nothing that keeps the order
+        # scores in the reverse order are uninformative for an increasing function
         mean = float(np.average(t, weights=w))
         return 0.0, float(np.log(mean / (1.0 - mean)))
     return a / spread, b - a * centre / spread
@@ -298,7 +299,7 @@ STRATEGIES = ("uniform", "quantile")
 @dataclass(frozen=True, eq=False)
 class Reliability:
     """
-    Means of predictions and of what came true, bin by bin; empty bins are left out.
+    Mean predictions and mean scores per bin; empty bins are left out.
 
     Attributes
     ----------
@@ -307,7 +308,7 @@ class Reliability:
     observed : array of float64
         Mean score of each bin.
     counts : array of int64
-        Rows of each bin.
+        Number of rows of each bin.
     """
 
     predicted: Floats
@@ -324,7 +325,7 @@ def reliability_curve(
     y: ArrayLike, p: ArrayLike, n_bins: int = 10, strategy: Literal["uniform", "quantile"] = "uniform"
 ) -> Reliability:
     """
-    Compare predictions with what came true.
+    Compare predictions with scores in bins (reliability diagram).
 
     Parameters
     ----------
@@ -335,7 +336,7 @@ def reliability_curve(
     n_bins : int
         Number of bins.
     strategy : {"uniform", "quantile"}
-        Bins of equal width (of [0, 1], or of the range of p where y or p leaves it), or of about equal numbers.
+        Bins of equal width (of [0, 1], or of the range of p if y or p is outside), or of about equal counts.
 
     Returns
     -------
@@ -355,7 +356,7 @@ def reliability_curve(
     kept = ~np.isnan(truth)
     truth, predictions = truth[kept], predictions[kept]
     if len(truth) == 0:
-        raise InputError("y holds no score to compare predictions with; pass at least one.")
+        raise InputError("y contains no score; pass at least one.")
     check_values({"n_bins": n_bins, "strategy": strategy}, {"n_bins": whole(1), "strategy": one_of(*STRATEGIES)})
     bins = np.searchsorted(_edges(truth, predictions, n_bins, strategy), predictions)
     counts = np.bincount(bins)
@@ -366,7 +367,7 @@ def reliability_curve(
 
 def plot_reliability(curve: Reliability, ax: Any = None) -> Any:
     """
-    Draw a reliability curve beside the diagonal that perfect predictions follow.
+    Draw a reliability curve and the diagonal of perfect calibration.
 
     Parameters
     ----------
@@ -392,7 +393,7 @@ def plot_reliability(curve: Reliability, ax: Any = None) -> Any:
 
 
 def _edges(y: Floats, p: Floats, n_bins: int, strategy: str) -> Floats:
-    """Upper ends of all bins but the last."""
+    """Return the upper ends of all bins but the last."""
     if strategy == "quantile":
         return np.asarray(np.quantile(p, np.linspace(0.0, 1.0, n_bins + 1)[1:-1]))
     probable = min(y.min(), p.min()) >= 0.0 and max(y.max(), p.max()) <= 1.0

@@ -1,9 +1,9 @@
 """
-Explanation: why a row is scored above another, as contributions that add up to the difference of their scores.
+Explanation: exact contributions of columns or training rows to the difference of two scores.
 
-A linear model scores by Σ_j w_j x_j, a kernel model or pursuit by Σ_t c_t k(x, z_t) over training rows z_t; the
-contribution of a column to f(a) − f(b) is w_j (a_j − b_j), that of a training row c_t (k(a, z_t) − k(b, z_t)), and a
-prior is one contribution of its own. Nothing is approximated; what is no such sum is refused.
+A linear model scores by Σ_j w_j x_j, a kernel model or pursuit by Σ_t c_t k(x, z_t) over training rows z_t. The
+contribution of a column to f(a) − f(b) is w_j (a_j − b_j), that of a training row c_t (k(a, z_t) − k(b, z_t)), and the
+prior is one contribution. No approximation is made; models that are not such sums raise `InputError`.
 """
 
 from __future__ import annotations
@@ -29,31 +29,31 @@ from corank.parameters import is_whole
 
 Floats = NDArray[np.float64]
 
-# contributions that are shown where nobody says how many
+# default number of contributions shown
 SHOWN = 10
-# rounding errors of contributions, as a share of their sizes
+# relative rounding error of contributions
 _ROUNDING = 1e-6
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
     """
-    Contributions to the difference of two scores, the largest first, whatever their sign.
+    Contributions to the difference of two scores, largest absolute value first.
 
     Attributes
     ----------
     names : tuple of str
-        What each contribution comes from: a column, a training row, or the prior.
+        Source of each contribution: a column, a training row, or the prior.
     values : array of shape (n_terms, 2)
-        What the two rows have there, as the last step of a pipeline sees them: a value, or a similarity.
+        Values of the two rows at the last step of a pipeline: of a column, or similarities.
     weights : array of shape (n_terms,)
-        What values are multiplied by.
+        Weights of the values.
     contributions : array of shape (n_terms,)
-        The weight times the first value minus the second; they add up to `difference`.
+        Weight times the first value minus the second; they sum to `difference`.
     scores : tuple of two floats
-        What the model predicts.
+        Predicted scores.
     pair : tuple of two str
-        What the two rows are called.
+        Names of the two rows.
     """
 
     names: tuple[str, ...]
@@ -70,12 +70,12 @@ class Explanation:
 
     def table(self, top: int = SHOWN) -> list[tuple[str, float | None, float | None, float | None, float]]:
         """
-        List the largest contributions, what the others add up to, and the sum.
+        List the largest contributions, the sum of the others, and the total.
 
         Parameters
         ----------
         top : int
-            How many are listed by themselves.
+            Number of contributions listed separately.
 
         Returns
         -------
@@ -96,7 +96,7 @@ class Explanation:
         Returns
         -------
         pandas.DataFrame
-            Columns name, the two rows by what they are called, weight and contribution.
+            Columns name, the names of the two rows, weight and contribution.
         """
         pandas = import_extra("pandas", "frames")
         first, second = self.pair if self.pair[0] != self.pair[1] else ("first", "second")
@@ -107,14 +107,14 @@ class Explanation:
 
     def plot(self, ax: Any = None, top: int = SHOWN) -> Any:
         """
-        Draw the largest contributions as bars: to the right what speaks for the first row (extra `report`).
+        Draw the largest contributions as bars, positive ones favour the first row (extra `report`).
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
+            Axes to draw on; a new figure by default.
         top : int
-            How many have a bar of their own; the others share one.
+            Number of contributions with their own bar; the others share one.
 
         Returns
         -------
@@ -128,7 +128,7 @@ class Explanation:
         colours = ["0.75" if row[1] is None else "C0" if row[-1] >= 0 else "C1" for row in rows]
         bars = ax.barh(range(len(rows)), lengths, color=colours)
         ax.bar_label(bars, [f"{length:+.3g}" for length in lengths], padding=3, fontsize="small")
-        # names of strangers are no formulas
+        # names are not formulas
         ax.set_yticks(range(len(rows)), [row[0].replace("$", r"\$") for row in rows])
         ax.invert_yaxis()
         ax.axvline(0.0, color="0.3", linewidth=0.8)
@@ -172,16 +172,15 @@ def explain(
     names: Sequence[str] | None = None,
 ) -> Explanation:
     """
-    Say exactly why a model scores one row above another.
+    Explain exactly why a model scores one row above another.
 
     Parameters
     ----------
     model : Ranker or Pipeline
-        A fitted linear or kernel ranker, a pursuit, a Gaussian process, a linear regressor of scikit-learn's, a search
-        that found one of these, or a pipeline that ends in one. Trees and perceptrons are refused: what they say of a
-        row is no sum.
+        A fitted linear or kernel ranker, a pursuit, a Gaussian process, a linear scikit-learn regressor, a search over
+        these, or a pipeline that ends in one. Trees and neural networks raise `InputError`, as they are not additive.
     X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
-        Rows; whole queries where a model looks at a row beside the others of its query.
+        Rows; whole queries if a score depends on the other rows of its query.
     pair : tuple of two int
         Numbers of the two rows in X.
     qid, prior : array-like of shape (n_rows,), optional
@@ -192,7 +191,7 @@ def explain(
     Returns
     -------
     Explanation
-        Contributions that add up to the difference of the two scores.
+        Contributions that sum to the difference of the two scores.
 
     Examples
     --------
@@ -220,29 +219,29 @@ def explained(
     first_row: int = 0,
 ) -> Explanation:
     """
-    Explain, and count and call rows as the caller does.
+    Explain, with names and numbers of rows chosen by the caller.
 
     Parameters
     ----------
     model, X, pair, qid, prior, names
         As in `explain`.
     called : tuple of two str, optional
-        What the two rows are called; by default by their numbers.
+        Names of the two rows; their numbers by default.
     first_row : int
-        What the first training row is counted as.
+        Number of the first training row.
 
     Returns
     -------
     Explanation
-        The same.
+        As `explain`.
     """
     if not hasattr(model, "predict"):
-        raise InputError(f"model is a {type(model).__name__}, which scores no rows; pass a fitted ranker or pipeline.")
+        raise InputError(f"model is a {type(model).__name__}, which has no predict; pass a fitted ranker or pipeline.")
     n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
     a, b = _checked(pair, n_rows)
     columns = getattr(X, "columns", None) if names is None else names
     called = called or (f"row {a}", f"row {b}")
-    kept, at = _beside(model, (a, b), qid, n_rows, called)
+    kept, at = _rows_needed(model, (a, b), qid, n_rows, called)
     rows, ids = take_rows(X, kept), None if qid is None else take_rows(qid, kept)
     known = None if prior is None else np.asarray(prior, dtype=np.float64)[kept]
     scores = predict_with_qid(model, rows, ids, known)[at].tolist()
@@ -267,20 +266,20 @@ def _checked(pair: Any, n_rows: int) -> tuple[int, int]:
     return int(numbers[0]), int(numbers[1])
 
 
-def _beside(
+def _rows_needed(
     model: Any, pair: tuple[int, int], qid: ArrayLike | None, n_rows: int, called: tuple[str, str]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows that the scores of two depend on, and where the two stand among them."""
+    """Return the rows that the scores of two rows depend on, and the positions of the two among them."""
     if qid is not None:
         codes = Queries.of(qid, n_rows).codes
         if codes[pair[0]] != codes[pair[1]]:
             warn(
-                f"{called[0]} and {called[1]} belong to different queries, whose scores need not be comparable; "
-                "explain two rows of one query."
+                f"{called[0]} and {called[1]} belong to different queries, whose scores may not be comparable; explain "
+                "two rows of one query."
             )
     with config_context(enable_metadata_routing=True):
-        asks = bool(get_routing_for_object(_best(model)).consumes("predict", ["qid"]))
-    if not asks:
+        needs_qid = bool(get_routing_for_object(_best(model)).consumes("predict", ["qid"]))
+    if not needs_qid:
         return np.array(pair), np.array([0, 1])
     kept = np.arange(n_rows) if qid is None else np.flatnonzero(np.isin(codes, codes[list(pair)]))
     return kept, np.searchsorted(kept, pair)
@@ -289,7 +288,7 @@ def _beside(
 def _terms(
     model: Any, X: Any, qid: ArrayLike | None, at: NDArray[np.int64], columns: Any
 ) -> tuple[list[Terms], Sequence[str] | None]:
-    """Terms of the last step of a model, and names of the columns that it sees."""
+    """Return the terms of the last step of a model, and the names of its columns."""
     model = _best(model)
     if isinstance(model, Pipeline):
         first, last = model[:-1], model[-1]
@@ -303,19 +302,18 @@ def _terms(
     coef = np.asarray(getattr(model, "coef_", np.nan), dtype=np.float64)
     if coef.ndim != 1:
         raise InputError(
-            f"model is a {type(model).__name__}, of which no sum over columns or training rows is known; pass a linear "
-            "or kernel ranker, or a pursuit."
+            f"{type(model).__name__} is not known to be additive; pass a linear or kernel ranker, or a pursuit."
         )
     return [Terms.of_columns(as_rows(X)[at], coef)], columns
 
 
 def _best(model: Any) -> Any:
-    """The model that a search found, or the model itself."""
+    """Return the best model of a search, or the model itself."""
     return _best(model.best_estimator_) if hasattr(model, "best_estimator_") else model
 
 
 def _names_out(steps: Any, X: Any, columns: Any) -> Any:
-    """Names of columns behind the steps of a pipeline; None where the steps do not tell."""
+    """Return the column names after the steps of a pipeline; None if unknown."""
     if columns is None:
         columns = [f"column {column}" for column in range(X.shape[1] if hasattr(X, "shape") else len(X[0]))]
     try:
@@ -339,12 +337,12 @@ def _labels(terms: Terms, columns: Any, first_row: int) -> list[str]:
 
 
 def _require_sum(model: Any, parts: Floats, sums: Floats, scores: list[float]) -> None:
-    """Refuse a foreign model whose score is some function of the sum."""
+    """Raise `InputError` for a model whose score is a function of the sum."""
     size = np.abs(parts).sum() + np.abs(sums).max(initial=0.0) + abs(scores[0]) + abs(scores[1])
     if not abs(parts.sum() - (scores[0] - scores[1])) <= _ROUNDING * size:
         raise InputError(
-            f"the scores of this {type(model).__name__} are no sum over columns or training rows; explain a linear or "
-            "kernel model, or a pursuit."
+            f"{type(model).__name__} is not additive, so its scores cannot be split into contributions; explain a "
+            "linear or kernel model, or a pursuit."
         )
 
 

@@ -1,4 +1,4 @@
-"""HeldOut: judgements set aside to judge a model by while it learns from the others."""
+"""HeldOut: judgements held out to evaluate a model during training (early stopping)."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from corank.metrics import disagreement_error
 
 Floats = NDArray[np.float64]
 
-# draws after which rows, or preferences, of one query are taken to have no two parts that both hold a pair
+# number of random splits of one query after which a split with pairs on both sides is taken to be impossible
 _DRAWS = 100
 
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
     """
-    A problem in two parts; rows are not copied.
+    A problem split into two parts; rows are not copied.
 
-    train: the problem without the judgements that were set aside: their rows count as unscored.
-    test: the problem with no other judgements than those.
-    by_squares: whether the squared error judges, rather than the disagreement error.
+    train: the problem without the held-out judgements, whose rows count as unscored.
+    test: the problem with only the held-out judgements.
+    by_squares: whether to evaluate by the squared error instead of the disagreement error.
     """
 
     train: RankingData
@@ -35,16 +35,16 @@ class HeldOut:
 
     @property
     def rows(self) -> NDArray[np.int64]:
-        """Rows that are judged by, ascending."""
+        """Numbers of the held-out rows, ascending."""
         return self.test.scored_rows
 
     def error(self, scores: Floats, as_grade: Callable[[Floats], Floats] | None = None) -> float:
         """
-        Judge predictions; judgements count alike, whatever they weigh.
+        Return the error of predictions; weights are not used.
 
-        scores (len(rows),): what was learnt of `rows`; the prior is added here.
-        as_grade: what makes scores comparable with y; None where they are.
-        Returns: mean squared error, or disagreement error: averaged over queries, a tie counting one half.
+        scores (len(rows),): scores of `rows` without the prior, which is added here.
+        as_grade: converts scores to the scale of y; None if they have it.
+        Returns: mean squared error, or disagreement error averaged over queries, a tie counting one half.
         """
         scores = scores + self.test.prior_of(self.rows)
         if self.test.pairs is not None:
@@ -62,13 +62,10 @@ class HeldOut:
 
 def hold_out(data: RankingData, fraction: float, rng: np.random.Generator, *, by_squares: bool = False) -> HeldOut:
     """
-    Set whole queries aside; where only one holds anything to judge by, some of its rows or preferences.
+    Hold out whole queries; if only one query has judgements, some of its rows or preferences.
 
-    fraction: share of the queries, rows or preferences to judge by; rounded, but never so that a part is left without
-        any.
-    rng: draws them.
-    by_squares: whether the squared error will judge, which needs scores but no pair.
-    Returns: the two parts.
+    fraction: share of the queries, rows or preferences to hold out, rounded so that both parts have some.
+    by_squares: whether to evaluate by the squared error, which needs scores but no pairs.
 
     >>> data = RankingData.of(np.zeros((8, 1)), [0, 1] * 4, qid=[1, 1, 2, 2, 3, 3, 4, 4])
     >>> parts = hold_out(data, 0.25, np.random.default_rng(0))
@@ -85,7 +82,7 @@ def hold_out(data: RankingData, fraction: float, rng: np.random.Generator, *, by
         n = min(max(round(fraction * len(judged)), 1), len(judged) - 1)
         return _parts(data, unit[np.isin(query, rng.choice(judged, n, replace=False))], by_squares)
     unit = unit[np.isin(query, judged)]
-    # one row compares with nothing
+    # a pair needs two rows
     least = 1 if by_squares or data.pairs is not None else 2
     n = min(max(round(fraction * len(unit)), least), len(unit) - least)
     for _ in range(_DRAWS if n >= least else 0):
@@ -93,13 +90,13 @@ def hold_out(data: RankingData, fraction: float, rng: np.random.Generator, *, by
         if by_squares or (parts.train.n_pairs and parts.test.n_pairs):
             return parts
     raise InputError(
-        f"early_stopping sets {fraction:g} of {len(unit)} judgements of one query aside, which leaves nothing to learn "
-        "from or nothing to judge by; judge more rows, or set early_stopping=False."
+        f"early_stopping holds out {fraction:g} of {len(unit)} judgements of one query, which leaves no pair to learn "
+        "from or no pair to evaluate on; judge more rows, or set early_stopping=False."
     )
 
 
 def _units(data: RankingData) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """What is set aside, preferences or scored rows, and the query of each."""
+    """Return the units to hold out, preferences or scored rows, and the query of each."""
     if data.pairs is None:
         return data.scored_rows, data.queries.codes[data.scored_rows]
     pairs = np.flatnonzero(data.pair_weight > 0.0)
@@ -113,7 +110,7 @@ def _parts(data: RankingData, chosen: NDArray[np.int64], by_squares: bool) -> He
 
 
 def _keep(data: RankingData, kept: NDArray[np.bool_]) -> RankingData:
-    """Leave only some scores, or preferences, of a problem."""
+    """Keep only some scores, or preferences, of a problem."""
     if data.pairs is None:
         return keep_scores(data, kept)
     weights = None if data.pair_weights is None else data.pair_weights[kept]

@@ -1,7 +1,7 @@
 """
-Landmarks: φ(x) = (k(x, x_1), ..., k(x, x_r)) for r rows chosen from the data; non-linear ranking by a linear ranker.
+Landmarks: similarities to r rows, φ(x) = (k(x, x_1), ..., k(x, x_r)), for non-linear ranking by a linear ranker.
 
-Costs O(n r d) for dense rows, O(r · non-zeros) for CSR, and n·r numbers of memory for the result.
+Time is O(n r d) for dense rows and O(r · non-zeros) for CSR; the result takes n·r numbers of memory.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from corank.data.problem.ranking import RankingData
 from corank.data.problem.rows import as_objects, as_rows, is_table
 from corank.errors import InputError
 from corank.estimator.contract import Learner, check_parameters, checked_rows, install, note_columns
+from corank.estimator.docs import shared_parameters
 from corank.kernels import Basis, Kernel, as_kernel, choose_basis, require_choice
 from corank.kernels.views import View
 from corank.parameters import Rules, boolean, kernel, listing, rng_of, seed, text, whole
@@ -35,23 +36,23 @@ class FittedLandmarks:
     column_scale: NDArray[np.float64] | None
 
 
+@shared_parameters
 class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):
     """
-    Describe each row by its similarity to a few landmark rows.
+    Transform each row to its kernel similarities to a few landmark rows.
 
     Parameters
     ----------
     n_basis : int
-        Number of landmarks; all rows where there are fewer.
+        Number of landmarks; at most the number of rows.
     kernel : str, Kernel or callable
-        The similarity (see `corank.kernels.as_kernel`); CSR rows need a kernel that takes them.
+        The similarity (see `corank.kernels.as_kernel`); CSR rows need a kernel that supports them.
     basis : {"random", "kmeans++"} or array-like of int
-        Rows drawn without replacement; one after the other with probability proportional to the squared distance to the
-        nearest chosen so far: spread out, at O(n) distances a landmark; or these rows.
+        Landmarks drawn without replacement; drawn one by one with probability proportional to the squared distance to
+        the nearest landmark so far, at O(n) distances each; or the numbers of these rows.
     scale : bool
-        Whether columns are divided by their deviation before rows are compared.
-    random_state : int, RandomState or None
-        Chooses the landmarks and, for a median bandwidth, the rows it is taken from.
+        Whether to divide columns by their standard deviation before rows are compared.
+    {random_state}
 
     Attributes
     ----------
@@ -60,7 +61,7 @@ class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):
     kernel_ : Kernel
         The kernel with its parameters resolved.
     column_scale_ : array of shape (n_features,)
-        What columns are multiplied by; only with `scale`, and a kernel that may see columns so.
+        Column factors; only with `scale` and a kernel on columns.
 
     Examples
     --------
@@ -102,7 +103,7 @@ class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):
         Parameters
         ----------
         X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
-            The rows; any objects for a kernel function that understands them.
+            The rows; any objects for a kernel function.
         y : object, optional
             Ignored.
 
@@ -124,7 +125,7 @@ class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):
     def _check_combinations(self) -> None:
         require_choice(self.basis)
         if as_kernel(self.kernel).is_precomputed:
-            raise InputError("landmarks are rows, but a precomputed kernel holds similarities; choose another kernel.")
+            raise InputError("landmarks are rows, but a precomputed kernel has similarities; choose another kernel.")
 
     def choose(self, seen: Any, factors: NDArray[np.float64] | None) -> FittedLandmarks:
         """
@@ -143,7 +144,7 @@ class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):
             The record to install.
         """
         if seen.shape[0] < 2:
-            raise InputError("X has 1 sample, which has nothing to be similar to; pass at least two rows.")
+            raise InputError("X has 1 sample, but landmarks need at least two; pass more rows.")
         for_kernel, for_basis = rng_of(self.random_state).spawn(2)
         view, every = View(None, as_kernel(self.kernel)).fit(seen, for_kernel), np.arange(seen.shape[0])
         basis = Basis.of(view, seen, choose_basis(view, seen, every, self.n_basis, self.basis, for_basis))

@@ -1,11 +1,10 @@
 """
-OnTop: a ranker that learns what a prior ranker, which needs no judgement, does not know.
+Priors: ColumnMean averages columns that are scores already, and OnTop learns a correction to a prior ranker.
 
-    f = c s₀ + g,    c = max(0, Σ (y_a − y_b)(s₀_a − s₀_b) / Σ (s₀_a − s₀_b)²)
-
-s₀ are the scores of the prior ranker, and c brings them to the scale of y: the least-squares slope over the judged
-pairs (a, b), those of one query with different scores. Only g is penalised: without judgements to the contrary the
-order is that of the prior ranker, and where the judgements contradict it (c = 0) the ranker learns alone.
+OnTop learns  f = c s₀ + g,  c = max(0, Σ (y_a − y_b)(s₀_a − s₀_b) / Σ (s₀_a − s₀_b)²),  with s₀ the scores of the prior
+ranker. c converts them to the scale of y: the least-squares slope over the judged pairs (a, b), those of one query with
+different scores. Only g is penalised. Without judgements against it, the order is that of the prior ranker; if the
+judgements contradict it (c = 0), the ranker learns without a prior.
 """
 
 from __future__ import annotations
@@ -30,8 +29,8 @@ from corank.solvers.targets import ordered
 
 
 @dataclass(frozen=True, eq=False)
-class _Mean:
-    """See the attributes of `ColumnMean`."""
+class FittedColumnMean:
+    """The fitted attributes of `ColumnMean`."""
 
     columns: NDArray[np.int64]
     signs: Floats
@@ -40,29 +39,30 @@ class _Mean:
 
 class ColumnMean(Ranker):
     """
-    The mean of some columns, without learning.
+    Feature average: score rows by the mean of some columns, without learning.
 
-    ``fit`` needs no y: it may be None, or NaN for every row. Where columns are scaled inside queries, ``predict`` asks
-    for `qid` as ``rank`` does.
+    f(x) is the mean over the chosen columns j of sign_j · x_j, each column scaled inside its query. It is for columns
+    that are scores already, such as the BM25 columns of a LETOR set: a baseline for a ranker learnt from few
+    judgements, and a prior ranker for `corank.OnTop`. ``fit`` needs no y. If columns are scaled inside queries,
+    ``predict`` needs `qid` as ``rank`` does.
 
     Parameters
     ----------
     columns : array-like of int
-        Numbers of the columns, each of which is a score of some kind.
+        Numbers of the columns, each a score.
     signs : array-like of float, optional
-        What each of them is multiplied by: −1 where lower is better. None takes all as they are.
+        Factor of each column: −1 if lower is better. None means 1 for all.
     method : {"minmax", "zscore", None}
-        How a column is scaled inside each query before the mean is taken, see `corank.QueryScaler`; None takes it as it
-        is.
+        How to scale a column inside each query before taking the mean, see `corank.QueryScaler`; None does not scale.
 
     Attributes
     ----------
     columns_ : array of int64
         The columns.
     signs_ : array of float64
-        What they are multiplied by.
+        Their factors.
     scaler_ : QueryScaler
-        Scales the chosen columns; not with method=None.
+        Scales the columns; not with method=None.
 
     Examples
     --------
@@ -86,7 +86,7 @@ class ColumnMean(Ranker):
         self.signs = signs
         self.method = method
 
-    def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> _Mean:
+    def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> FittedColumnMean:
         given = list(self.columns)
         if not given or not all(is_whole(j) and 0 <= j < data.n_features for j in given):
             raise InputError(
@@ -102,7 +102,7 @@ class ColumnMean(Ranker):
         if self.method is not None:
             rows = dense(data.X[:, columns])
             scaler = QueryScaler(self.method).fit(rows, qid=data.queries.codes)  # type: ignore[arg-type]
-        return _Mean(columns, signs, scaler)
+        return FittedColumnMean(columns, signs, scaler)
 
     def predict(self, X: Any, qid: ArrayLike | None = None, *, prior: ArrayLike | None = None) -> Floats:
         """
@@ -113,9 +113,9 @@ class ColumnMean(Ranker):
         X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
             The rows.
         qid : array-like of shape (n_rows,), optional
-            One query id per row; asked for where columns are scaled inside queries and ``fit`` saw several.
+            One query id per row; required if columns are scaled inside queries and ``fit`` had several.
         prior : array-like of shape (n_rows,), optional
-            Scores of these rows known before learning; wanted where ``fit`` had a prior, and only there.
+            Prior scores of these rows; required if and only if ``fit`` had a prior.
 
         Returns
         -------
@@ -128,7 +128,7 @@ class ColumnMean(Ranker):
         chosen = np.asarray(dense(self._checked_rows(X)[:, self.columns_]), dtype=np.float64)
         if not hasattr(self, "scaler_"):
             return chosen
-        # one row is one query
+        # a single row is one query
         return self.scaler_.transform(chosen, [0] if qid is None and len(chosen) == 1 else qid)
 
     def _terms(self, X: Any, qid: ArrayLike | None, rows: NDArray[np.int64]) -> list[Terms]:
@@ -142,8 +142,8 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class _Both:
-    """See the attributes of `OnTop`."""
+class FittedOnTop:
+    """The fitted attributes of `OnTop`."""
 
     prior_ranker: Ranker
     ranker: Ranker
@@ -152,25 +152,25 @@ class _Both:
 
 class OnTop(Ranker):
     """
-    A ranker on top of another that needs no judgement; the prediction is their sum.
+    Prior offset: a ranker that corrects the scores of a prior ranker without judgements; the prediction is their sum.
 
     Parameters
     ----------
     prior_ranker : Ranker
-        Knows an order before anything is judged, such as `corank.ColumnMean`.
+        A ranker that needs no judgements, such as `corank.ColumnMean`.
     ranker : Ranker
-        Learns the rest from the judgements.
+        Learns the correction from the judgements.
 
     Attributes
     ----------
     prior_ranker_ : Ranker
-        The prior ranker, fitted on all rows without their scores.
+        The prior ranker, fitted on all rows without scores.
     ranker_ : Ranker
         The ranker, fitted with the prior.
     slope_ : float
-        c, what the scores of the prior ranker are multiplied by: the least-squares slope of differences of scores on
-        differences of theirs, over the judged pairs, or 0 where it falls. A preference counts as a difference of 1, and
-        so does one grade where the ranker sees only who is better.
+        c, the factor of the prior scores: the least-squares slope of differences of y on differences of prior scores
+        over the judged pairs, or 0 if it is negative. A preference counts as a difference of 1, as does a difference
+        of grades if the ranker uses only the order.
 
     Examples
     --------
@@ -203,16 +203,16 @@ class OnTop(Ranker):
                 raise InputError(f"{name} is a {type(getattr(self, name)).__name__}; pass a corank ranker.")
         if self.prior_ranker._needs_judgements:
             raise InputError(
-                f"prior_ranker is a {type(self.prior_ranker).__name__}, which learns from judgements; pass one that "
-                "needs none, such as ColumnMean, or pass its scores to fit as prior."
+                f"prior_ranker is a {type(self.prior_ranker).__name__}, which learns from judgements; pass a ranker "
+                "without judgements, such as ColumnMean, or pass its scores to fit as prior."
             )
 
-    def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> _Both:
+    def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> FittedOnTop:
         prior_ranker = clone(self.prior_ranker).fit(data.X, qid=data.queries.codes)
         known = prior_ranker._predict_queries(data.X, data.queries.codes, None)
         slope = _slope(data if self._learns_sizes else ordered(data), known)
         total = slope * known + data.prior_of(np.arange(data.n_rows))
-        return _Both(prior_ranker, clone(self.ranker).fit(replace(data, prior=total)), slope)
+        return FittedOnTop(prior_ranker, clone(self.ranker).fit(replace(data, prior=total)), slope)
 
     def predict(self, X: Any, qid: ArrayLike | None = None, *, prior: ArrayLike | None = None) -> Floats:
         """
@@ -223,10 +223,10 @@ class OnTop(Ranker):
         X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
             The rows.
         qid : array-like of shape (n_rows,), optional
-            One query id per row, for a prior ranker that asks for it.
+            One query id per row, if the prior ranker needs it.
         prior : array-like of shape (n_rows,), optional
-            Scores of these rows known before learning, beside those of the prior ranker; wanted where ``fit`` had a
-            prior, and only there.
+            Prior scores of these rows, added to those of the prior ranker; required if and only if ``fit`` had a
+            prior.
 
         Returns
         -------
@@ -235,12 +235,12 @@ class OnTop(Ranker):
         """
         check_is_fitted(self)
         rows = self._checked_rows(X)
-        # beside the scores of the prior ranker, as in `_fit`
+        # added to the scores of the prior ranker, as in `_fit`
         known = self._add_prior(self.slope_ * self.prior_ranker_._predict_queries(rows, qid, None), prior)
         return self.ranker_._predict_queries(rows, qid, known)
 
     def _terms(self, X: Any, qid: ArrayLike | None, rows: NDArray[np.int64]) -> list[Terms]:
-        """What the prior ranker says is one term."""
+        """Return the prior ranker's score as one term, and the terms of the ranker."""
         checked = self._checked_rows(X)
         known = self.slope_ * self.prior_ranker_._predict_queries(checked, qid, None)
         return [Terms.of_prior(known[rows]), *self.ranker_._terms(checked, qid, rows)]
@@ -271,7 +271,7 @@ class OnTop(Ranker):
 
 
 def _slope(data: RankingData, known: Floats) -> float:
-    """The least-squares slope of what is asked of judged pairs on what is known of them; 0 where it falls."""
+    """Return the least-squares slope of targets on prior scores over judged pairs; 0 if it is negative."""
     if data.pairs is not None:
         gaps, w = known[data.pairs[:, 0]] - known[data.pairs[:, 1]], data.pair_weight
         above, below = float(w @ (gaps * data.pair_targets)), float(w @ gaps**2)

@@ -1,4 +1,4 @@
-"""Scale features inside each query, as LETOR's query-level normalisation does."""
+"""QueryScaler: query-level normalisation of features, as in LETOR."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, Learner):
     """
     Scale every feature inside every query to [0, 1], or to mean 0 and deviation 1.
 
-    A feature that is constant in a query becomes 0 there. Nothing is learnt in ``fit`` but the number of columns and of
-    queries: a query is scaled by its own rows, so unseen queries need no special care. A scaler that was fitted
-    with several queries refuses rows without `qid`; one that was fitted with a single id takes them as one query.
+    A feature that is constant in a query becomes 0 there. A query is scaled by its own rows, so ``fit`` learns only the
+    columns and the number of queries. After a fit with several queries, rows without `qid` raise `InputError`; after a
+    fit with one query they are one query.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, Learner):
     Attributes
     ----------
     n_queries_ : int or None
-        Number of queries seen in ``fit``; None where it was not told.
+        Number of queries in ``fit``; None without `qid`.
 
     Examples
     --------
@@ -58,7 +58,7 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, Learner):
 
     def fit(self, X: Any, y: Any = None, *, qid: ArrayLike | None = None) -> Self:
         """
-        Remember the columns, and whether rows come with query ids.
+        Remember the columns and the number of queries.
 
         Parameters
         ----------
@@ -88,8 +88,8 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, Learner):
         X : array-like of shape (n_rows, n_features)
             The rows.
         qid : array-like of shape (n_rows,), optional
-            One query id per row. Without it all rows are one query: this is refused where ``fit`` saw several, and
-            warned of where it was not told.
+            One query id per row. Without it all rows are one query, which raises `InputError` after a fit with
+            several queries, and warns after a fit without `qid`.
 
         Returns
         -------
@@ -131,18 +131,18 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, Learner):
         return self.fit(X, y, qid=qid).transform(X, qid)
 
     def _require_one_query(self) -> None:
-        """Refuse or warn of rows without query ids, unless ``fit`` saw a single query."""
-        wanted = f"{how_to_pass_qid()} (the same id for all if they are one query)."
+        """Raise or warn about rows without query ids, unless ``fit`` had a single query."""
+        advice = f"{how_to_pass_qid()} (the same id for all if they are one query)."
         if self.n_queries_ is None:
-            warn(f"QueryScaler scales all rows as one query, as no qid came; {wanted}")
+            warn(f"qid was not given, so QueryScaler scales all rows as one query; {advice}")
         elif self.n_queries_ > 1:
             raise InputError(
-                f"QueryScaler was fitted with {self.n_queries_} queries and now got rows without qid; {wanted}"
+                f"QueryScaler was fitted with {self.n_queries_} queries, but these rows have no qid; {advice}"
             )
 
     def _dense(self, X: Any) -> NDArray[Any]:
         if sparse.issparse(X):
-            raise InputError("X is sparse, but scaling inside queries fills in its zeros; pass X.toarray().")
+            raise InputError("X is sparse, but scaling inside queries does not keep zeros; pass X.toarray().")
         return np.asarray(as_rows(X))
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -1,4 +1,4 @@
-"""QuerySearchCV: a grid search that hands query ids to every part of it, and to `predict`."""
+"""QuerySearchCV: grid search over whole queries, with query ids routed to every step and to `predict`."""
 
 from __future__ import annotations
 
@@ -26,26 +26,25 @@ from corank.metrics import Convention, scorer
 
 class QuerySearchCV(MetaEstimatorMixin, Learner):
     """
-    Choose parameters by cross-validation over whole queries, judged by a ranking metric.
+    Grid search by cross-validation over whole queries, with a ranking metric.
 
-    It is scikit-learn's `GridSearchCV` with metadata routing switched on for the time of each call, so that `qid`
-    reaches the folds, the ranker, the steps of a pipeline that ask for it and the metric; and its `predict`, `rank`
-    and `score` take `qid`, which those of `GridSearchCV` do not.
+    It is scikit-learn's `GridSearchCV` with metadata routing enabled during each call, so that `qid` reaches the folds,
+    the ranker, the steps of a pipeline that request it, and the metric. `predict`, `rank` and `score` take `qid`.
 
     Parameters
     ----------
     estimator : Ranker, regressor or Pipeline
-        What to fit; it is cloned.
+        The estimator to fit; it is cloned.
     param_grid : dict or list of dict
         Values to try, as in `GridSearchCV`.
     metric : str
-        What to choose by; see `corank.metrics.names.parse_metric`.
+        Selection metric; see `corank.metrics.names.parse_metric`.
     convention : str or Convention
-        How the metric's name is read.
+        Convention by which the metric is computed.
     cv : int or splitter
         A number of folds of whole queries (None means 5), or a splitter such as `QueryShuffleSplit`.
     n_jobs : int, optional
-        Processes, as in `GridSearchCV`: one by default.
+        Number of processes, as in `GridSearchCV`; 1 by default.
     verbose : int
         As in `GridSearchCV`.
 
@@ -56,7 +55,7 @@ class QuerySearchCV(MetaEstimatorMixin, Learner):
     best_params_ : dict
         The best parameters.
     best_score_ : float
-        Their mean score over the folds, negated where smaller is better.
+        Their mean score over the folds, negated if smaller is better.
     cv_results_ : dict
         All scores, as in `GridSearchCV`.
 
@@ -100,7 +99,7 @@ class QuerySearchCV(MetaEstimatorMixin, Learner):
         self, X: Any, y: ArrayLike | None = None, *, qid: ArrayLike | None = None, prior: ArrayLike | None = None
     ) -> Self:
         """
-        Search, and fit the best on all rows.
+        Search, and fit the best parameters on all rows.
 
         Parameters
         ----------
@@ -111,7 +110,7 @@ class QuerySearchCV(MetaEstimatorMixin, Learner):
         qid : array-like of shape (n_rows,)
             One query id per row.
         prior : array-like of shape (n_rows,), optional
-            Scores known before learning, as in `corank.Ranker.fit`.
+            Prior scores, as in `corank.Ranker.fit`.
 
         Returns
         -------
@@ -119,11 +118,11 @@ class QuerySearchCV(MetaEstimatorMixin, Learner):
             The fitted search.
         """
         if isinstance(X, RankingData):
-            raise InputError("X is a RankingData, which folds of rows cannot be cut from; pass its X, y and qid.")
+            raise InputError("X is a RankingData, which cannot be split into folds; pass its X, y and qid.")
         if y is None:
             raise InputError("y is missing; pass one score per row, NaN where unscored.")
         require_whole(X)
-        if sparse.issparse(X):  # folds are cut by scipy, which follows it without a look
+        if sparse.issparse(X):  # scipy does not check it when it selects rows
             require_structure(X)
         cv = 5 if self.cv is None else self.cv
         search = GridSearchCV(
@@ -151,9 +150,9 @@ class QuerySearchCV(MetaEstimatorMixin, Learner):
         X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
             The rows.
         qid : array-like of shape (n_rows,), optional
-            One query id per row, for the steps that need it.
+            One query id per row, if steps need it.
         prior : array-like of shape (n_rows,), optional
-            Scores known before learning, as in `corank.Ranker.predict`.
+            Prior scores, as in `corank.Ranker.predict`.
 
         Returns
         -------
@@ -174,7 +173,7 @@ class QuerySearchCV(MetaEstimatorMixin, Learner):
         qid : array-like of shape (n_rows,), optional
             One query id per row; None ranks all rows together.
         prior : array-like of shape (n_rows,), optional
-            Scores known before learning, as in `corank.Ranker.predict`.
+            Prior scores, as in `corank.Ranker.predict`.
 
         Returns
         -------
@@ -186,7 +185,7 @@ class QuerySearchCV(MetaEstimatorMixin, Learner):
 
     def score(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None, *, prior: ArrayLike | None = None) -> float:
         """
-        Judge the best estimator by the metric of the search.
+        Return the metric of the best estimator.
 
         Parameters
         ----------
@@ -197,18 +196,18 @@ class QuerySearchCV(MetaEstimatorMixin, Learner):
         qid : array-like of shape (n_rows,), optional
             One query id per row.
         prior : array-like of shape (n_rows,), optional
-            Scores known before learning, as in `corank.Ranker.predict`.
+            Prior scores, as in `corank.Ranker.predict`.
 
         Returns
         -------
         float
-            The mean over queries, negated where smaller is better.
+            The mean over queries, negated if smaller is better.
         """
         check_is_fitted(self)
         return scorer(self.metric, convention=self.convention)(self.best_estimator_, X, y, qid=qid, prior=prior)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        # sparse or not, and whether the columns of X are its rows, so that a fold must choose both
+        # sparse or not, and whether X is a Gram matrix, so that a fold must select rows and columns
         tags.input_tags = get_tags(self.estimator).input_tags
         return tags

@@ -1,13 +1,14 @@
 """
-Smooth: text beside what its neighbours are about, learnt from all rows, judged or not.
+Smooth: latent semantic features of text, averaged over nearest neighbours, learnt from judged and unjudged rows.
 
     φ(x) = [√(1 − w)·x, √w·z],  z ∝ u + mean of u over the k fitted rows nearest to x
 
-u is x in the r leading directions of a singular value decomposition of the fitted rows; u and z have norm 1. So
-φ(x)·φ(x') = (1 − w) x·x' + w z·z': words that never met in a judged row are near where unjudged rows join them.
+u is the projection of x to the r leading singular vectors of the fitted rows; u and z have norm 1. Hence
+φ(x)·φ(x') = (1 − w) x·x' + w z·z': words that never occur together in a judged row become similar through unjudged
+rows.
 
-Costs O(r · non-zeros) to fit, n·r + d·r numbers of memory for n rows of d columns, and O(n r) for each row transformed;
-similarities are computed a block of rows at a time.
+Fitting takes O(r · non-zeros) time and n·r + d·r numbers of memory for n rows of d columns; transforming takes O(n r)
+per row, a block of rows at a time.
 """
 
 from __future__ import annotations
@@ -27,13 +28,14 @@ from corank.core.threads import spread
 from corank.data.problem.rows import as_rows
 from corank.errors import InputError, warn
 from corank.estimator.contract import Learner, check_parameters, checked_rows, install, note_columns
+from corank.estimator.docs import shared_parameters
 from corank.parameters import Rules, number, rng_of, seed, whole
 
 FEW = 1000
-"""Rows below which smoothing was found to bring nothing, or to hurt."""
+"""Number of rows below which smoothing was measured to have no benefit, or to hurt."""
 
-_BLOCK = 1 << 22  # numbers that a thread holds: similarities, and the neighbours of its rows
-_SAME = 1.0 - 1e-5  # cosine of rows that are one and the same, but for rounding in float32
+_BLOCK = 1 << 22  # numbers per thread: similarities, and the neighbours of its rows
+_SAME = 1.0 - 1e-5  # cosine of identical rows, up to rounding in float32
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,35 +46,35 @@ class FittedSmooth:
     embedding: NDArray[Any]
 
 
+@shared_parameters
 class Smooth(OneToOneFeatureMixin, TransformerMixin, Learner):
     """
-    Put beside each row the mean of its nearest rows in a space of few dimensions.
+    Append to each row the mean of its nearest neighbours in a latent semantic space (truncated SVD).
 
-    It pays for text (rows of tf-idf, of norm 1) with 1,000 unjudged rows or more, a handful of judged ones, and a
-    theme that about 1 % of the rows share; it hurts where what is looked for is rarer, since the few dimensions have no
-    room for it. It warns where it was found to bring nothing: fewer rows, tables of numbers. Fit it on all rows.
+    It was measured to help for text (tf-idf rows of norm 1) with at least 1,000 unjudged rows, a handful of judged
+    ones, and a topic shared by about 1 % of the rows. It hurts for rarer topics, which the few dimensions do not
+    represent. It warns if a benefit is unlikely: fewer rows, or tables of numbers. Fit it on all rows.
 
-    A row is no neighbour of its own: of the fitted rows that look exactly like it in the few dimensions, one is passed
-    over. So a fitted row is transformed alike whenever it comes, and a new one that repeats a fitted row is that row. A
-    row without a word the fitted rows know has no neighbours, and keeps zeros in their place.
+    A row is not its own neighbour: one of the fitted rows with the same embedding is left out. So a fitted row is
+    always transformed to the same features, as is a new row that repeats it. A row without any word of the fitted rows
+    has no neighbours and gets zeros.
 
     Parameters
     ----------
     weight : float
-        w, the share of the neighbours in the similarity of two rows; at 1 the row's own words are left out.
+        w, the share of the neighbours in the similarity of two rows; 1 drops the row's own words.
     n_neighbors : int
-        k, the fitted rows that are averaged; all others where there are fewer.
+        k, the number of fitted rows that are averaged; at most all others.
     n_components : int
-        r, the dimensions in which neighbours are near; at most half the fitted rows, and the columns.
-    random_state : int, RandomState or None
-        Seed of the decomposition.
+        r, the number of dimensions; at most half the fitted rows, and the columns.
+    {random_state}
 
     Attributes
     ----------
     components_ : array of shape (r, n_features)
-        The directions, orthonormal.
+        The singular vectors.
     embedding_ : array of shape (n_fitted, r)
-        u for each fitted row that is not zero there.
+        u for each fitted row with a non-zero projection.
 
     Examples
     --------
@@ -103,7 +105,7 @@ class Smooth(OneToOneFeatureMixin, TransformerMixin, Learner):
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """
-        Find the directions, and where all rows stand in them.
+        Compute the singular vectors and the embedding of all rows.
 
         Parameters
         ----------
@@ -120,17 +122,17 @@ class Smooth(OneToOneFeatureMixin, TransformerMixin, Learner):
         check_parameters(self)
         rows = as_rows(X)
         if rows.shape[0] < 2:
-            raise InputError("X has 1 sample, which has no neighbour; pass at least two rows.")
-        _warn_of(rows)
+            raise InputError("X has 1 sample, but neighbours need at least two; pass more rows.")
+        _warn_if_useless(rows)
         r = min(self.n_components, max(1, rows.shape[0] // 2), rows.shape[1])
-        dice = int(rng_of(self.random_state).integers(2**31))
-        directions = np.ascontiguousarray(randomized_svd(rows, r, n_iter=4, random_state=dice)[2])
+        random_bits = int(rng_of(self.random_state).integers(2**31))
+        directions = np.ascontiguousarray(randomized_svd(rows, r, n_iter=4, random_state=random_bits)[2])
         embedding = _embed(rows, directions)
         return install(self, FittedSmooth(directions, embedding[embedding.any(axis=1)]), note_columns(X, rows))
 
     def transform(self, X: Any) -> Any:
         """
-        Put what the neighbours are about beside each row.
+        Append the features of the neighbours to each row.
 
         Parameters
         ----------
@@ -140,7 +142,7 @@ class Smooth(OneToOneFeatureMixin, TransformerMixin, Learner):
         Returns
         -------
         ndarray or CSR matrix, shape (n_rows, n_features + r)
-            CSR where X is sparse; in the precision of X.
+            CSR if X is sparse; in the precision of X.
         """
         rows = checked_rows(self, X)
         z = self._smoothed(_embed(rows, self.components_.astype(rows.dtype, copy=False)))
@@ -161,14 +163,14 @@ class Smooth(OneToOneFeatureMixin, TransformerMixin, Learner):
         Returns
         -------
         array of str objects
-            One name a column.
+            One name per column.
         """
         check_is_fitted(self)
         ours = np.array([f"smooth{j}" for j in range(len(self.components_))], dtype=object)
         return np.concatenate([super().get_feature_names_out(input_features), ours])
 
     def _smoothed(self, u: NDArray[Any]) -> NDArray[Any]:
-        """z for rows whose place is u."""
+        """Return z for rows with embedding u."""
         fitted = self.embedding_.astype(u.dtype, copy=False)
         k = min(self.n_neighbors, len(fitted) - 1)
         if k < 1:
@@ -192,31 +194,31 @@ class Smooth(OneToOneFeatureMixin, TransformerMixin, Learner):
 
 
 def _embed(rows: Any, directions: NDArray[Any]) -> NDArray[Any]:
-    """Rows in the given directions, of norm 1; zero where nothing of a row but rounding lies in them."""
+    """Return normalised projections of rows; zero if the projection is zero up to rounding."""
     u = np.asarray(rows @ directions.T)
     u[row_norms(u) <= 1e3 * np.finfo(u.dtype).eps * row_norms(rows)] = 0.0
     return np.asarray(normalize(u, copy=False))
 
 
 def _neighbours(u: NDArray[Any], fitted: NDArray[Any], k: int) -> NDArray[np.int64]:
-    """Numbers of the k fitted rows nearest to each row, one that is the row itself passed over."""
+    """Return the numbers of the k fitted rows nearest to each row, without the row itself."""
     cosines = u @ fitted.T
     near = np.argpartition(cosines, -(k + 1), axis=1)[:, -(k + 1) :]
     values = np.take_along_axis(cosines, near, axis=1)
     best = values.argmax(axis=1)
-    is_there = np.take_along_axis(values, best[:, None], axis=1)[:, 0] >= _SAME
-    passed_over = np.where(is_there, best, values.argmin(axis=1))
-    kept = np.arange(k + 1) != passed_over[:, None]
+    is_fitted = np.take_along_axis(values, best[:, None], axis=1)[:, 0] >= _SAME
+    left_out = np.where(is_fitted, best, values.argmin(axis=1))
+    kept = np.arange(k + 1) != left_out[:, None]
     return np.asarray(near[kept].reshape(len(u), k))
 
 
-def _warn_of(rows: Any) -> None:
-    """Warn where smoothing was found to bring nothing."""
+def _warn_if_useless(rows: Any) -> None:
+    """Warn about rows for which smoothing was measured to be useless."""
     if not sparse.issparse(rows):
-        warn("Smooth got a dense table; it pays for sparse text, and was found to hurt on tables of numbers.")
+        warn("X is dense, but Smooth is made for sparse text and was measured to hurt on tables of numbers.")
     elif rows.shape[0] < FEW:
-        warn(f"Smooth got {rows.shape[0]} rows; it needs about {FEW:,}, judged or not, and may hurt with fewer.")
+        warn(f"X has {rows.shape[0]} rows; Smooth needs about {FEW:,}, judged or not, and may hurt with fewer.")
     else:
         norms = row_norms(rows)
         if np.abs(norms[norms > 0] - 1.0).max(initial=0.0) > 1e-3:
-            warn("Smooth got rows whose norm is not 1, which upsets its weight; normalise them, as tf-idf does.")
+            warn("X has rows whose norm is not 1, which distorts the weight of Smooth; normalise them, as tf-idf does.")

@@ -1,7 +1,7 @@
 """
-Values as JSON plus named tensors, and back; only known kinds of value pass, in either direction.
+Encode values as JSON plus named tensors, and decode them; only known types are accepted in either direction.
 
-A value takes no more memory than its part of the file: every tensor is named once, and strings come back as objects.
+A value takes at most the memory of its part of the file: every tensor is used once, and strings are decoded as objects.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from corank.text import LinkLearn, network
 HOMES: tuple[ModuleType, ...] = (
     items, kernels, lambdas, network, pairwise, penalty, process, propagation, terms, user_likelihoods,
 )  # fmt: skip
-"""The modules whose dataclasses may stand inside a saved model."""
+"""Modules whose dataclasses may be part of a saved model."""
 
 FROM_SKLEARN = {
     "Pipeline": "sklearn.pipeline",
@@ -46,27 +46,25 @@ FROM_SKLEARN = {
     "MinMaxScaler": "sklearn.preprocessing",
     "MaxAbsScaler": "sklearn.preprocessing",
 }
-"""The classes of scikit-learn that may be built from a file, besides corank's rankers and transformers."""
+"""Classes of scikit-learn that may be built from a file, in addition to corank's estimators."""
 
 METHODS = (
     "fit", "partial_fit", "predict", "predict_proba", "predict_log_proba", "decision_function", "score", "transform",
     "inverse_transform",
 )  # fmt: skip
-"""The methods whose metadata requests are kept."""
+"""Methods whose metadata requests are saved."""
 
-# what a forged description of a value may end in
+# errors that a forged description of a value may raise
 _WRONG = (KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError, RecursionError)
 
 
 def encode(value: Any, name: str, tensors: dict[str, NDArray[Any]]) -> Any:
     """
-    Turn a value into JSON; arrays go to `tensors`, under names that start with `name`.
+    Encode a value as JSON; arrays are added to `tensors`, under names that start with `name`.
 
-    value: none, bool, number, string, slice, array, CSR matrix, a corank noun, an estimator that can be built again, or
-        lists, tuples and dicts of these.
-    name: what to call the value in names and messages.
-    tensors: receives the arrays.
-    Returns: what json.dumps can write.
+    value: None, bool, number, string, slice, array, CSR matrix, one of corank's dataclasses, an estimator that
+        `decode_estimator` builds, or lists, tuples and dicts of these.
+    name: prefix of tensor names, also used in messages.
     """
     if isinstance(value, np.generic):
         value = value.item()
@@ -89,7 +87,7 @@ def encode(value: Any, name: str, tensors: dict[str, NDArray[Any]]) -> Any:
         return {"slice": [encode(part, name, tensors) for part in (value.start, value.stop, value.step)]}
     if isinstance(value, BaseEstimator):
         return {"estimator": encode_estimator(value, name, tensors)}
-    if dataclasses.is_dataclass(value) and type(value) in _nouns().values():
+    if dataclasses.is_dataclass(value) and type(value) in _known_dataclasses().values():
         fields = {
             f.name: encode(getattr(value, f.name), f"{name}.{f.name}", tensors) for f in dataclasses.fields(value)
         }
@@ -102,10 +100,10 @@ def encode(value: Any, name: str, tensors: dict[str, NDArray[Any]]) -> Any:
 
 def decode(value: Any, tensors: dict[str, NDArray[Any]]) -> Any:
     """
-    Turn what `encode` made back into the value.
+    Decode a value.
 
     value: parsed JSON.
-    tensors: the arrays that the JSON names; each is taken out.
+    tensors: the arrays that the JSON refers to; each is removed.
     """
     if not isinstance(value, list | dict):
         return value
@@ -118,32 +116,31 @@ def decode(value: Any, tensors: dict[str, NDArray[Any]]) -> Any:
         raise
     except _WRONG as error:
         raise InputError(
-            f"the model file describes a value wrongly ({reason(error)}); save the model again."
+            f"the model file contains an invalid value ({reason(error)}); save the model again."
         ) from error
 
 
 def encode_estimator(model: Any, name: str, tensors: dict[str, NDArray[Any]]) -> dict[str, Any]:
     """
-    Turn an estimator, fitted or not, into JSON: its class, parameters, fitted attributes and metadata requests.
+    Encode an estimator as JSON: class, parameters, fitted attributes and metadata requests.
 
-    model: of a class that `decode_estimator` builds.
-    name: what to call it in names and messages; the model itself has none.
-    tensors: receives the arrays.
+    model: fitted or not, of a class that `decode_estimator` builds.
+    name, tensors: as in `encode`; the name of the model itself is empty.
     Returns: ``class``, ``params``, ``state`` and ``requests``.
     """
     kind, prefix = type(model), f"{name}." if name else ""
     if _buildable(kind.__name__) is not kind:
         raise InputError(
-            f"{name or 'the model'} is a {kind.__name__}, which could not be loaded again; save takes corank's rankers "
-            f"and transformers, {', '.join(FROM_SKLEARN)}."
+            f"{name or 'the model'} is a {kind.__name__}, which cannot be saved; pass one of corank's rankers or "
+            f"transformers, or {', '.join(FROM_SKLEARN)}."
         )
     if "_sklearn_output_config" in vars(model):
-        raise InputError(f"{name or 'the model'} was told set_output, which a file does not keep; save it without.")
+        raise InputError(f"{name or 'the model'} uses set_output, which is not saved; save it without.")
     params = model.get_params(deep=False)
     state = {key: value for key, value in vars(model).items() if _is_state(key)}
     encoded = {key: encode(value, prefix + key, tensors) for key, value in params.items() if key != "steps"}
     if kind is Pipeline:
-        # joblib keeps pickles in that folder, and would run them
+        # joblib would execute pickles from that folder
         _require_no_memory(params.get("memory"), name or "the model")
         encoded["steps"] = [{"tuple": [step, encode(part, prefix + step, tensors)]} for step, part in model.steps]
     return {
@@ -156,22 +153,21 @@ def encode_estimator(model: Any, name: str, tensors: dict[str, NDArray[Any]]) ->
 
 def decode_estimator(body: dict[str, Any], tensors: dict[str, NDArray[Any]], where: str) -> Any:
     """
-    Turn what `encode_estimator` made back into an estimator.
+    Decode an estimator: one that corank exports, or one of `FROM_SKLEARN`.
 
     body: ``class``, ``params``, ``state`` and ``requests``.
-    tensors: the arrays that it names; each is taken out.
+    tensors: as in `decode`.
     where: the file, for messages.
-    Returns: A ranker or transformer that corank exports, or one of `FROM_SKLEARN`; nothing else can be built.
     """
     kind = _buildable(body["class"])
     if kind is None:
         raise InputError(
-            f"{where} holds a {body['class']}, which corank {corank.__version__} does not build; upgrade corank."
+            f"{where} holds a {body['class']}, which corank {corank.__version__} cannot load; upgrade corank."
         )
     params = {key: decode(value, tensors) for key, value in body["params"].items()}
     unknown = set(params) - set(kind._get_param_names())
     if unknown:
-        raise InputError(f"{where} sets {', '.join(sorted(unknown))}, which {kind.__name__} does not know.")
+        raise InputError(f"{where} sets {', '.join(sorted(unknown))}, which {kind.__name__} does not have.")
     if kind is Pipeline:
         _require_no_memory(params.get("memory"), where)
     try:
@@ -179,16 +175,16 @@ def decode_estimator(body: dict[str, Any], tensors: dict[str, NDArray[Any]], whe
         for key, value in body["state"].items():
             if not (key.isidentifier() and _is_state(key)):
                 raise InputError(
-                    f"{where} holds {key!r}, which is no name of a fitted attribute; the file was tampered with."
+                    f"{where} holds {key!r}, which is not the name of a fitted attribute; the file was changed."
                 )
             setattr(model, key, decode(value, tensors))
-    except (TypeError, AttributeError) as error:  # a step that is missing, a name that cannot be set
-        raise InputError(f"{where} describes a {kind.__name__} wrongly ({reason(error)}); save it again.") from error
-    _ask(model, body["requests"], where)
+    except (TypeError, AttributeError) as error:  # a missing step, or a name that cannot be set
+        raise InputError(f"{where} contains an invalid {kind.__name__} ({reason(error)}); save it again.") from error
+    _set_requests(model, body["requests"], where)
     return model
 
 
-def _ask(model: Any, requests: dict[str, dict[str, Any]], where: str) -> None:
+def _set_requests(model: Any, requests: dict[str, dict[str, Any]], where: str) -> None:
     with config_context(enable_metadata_routing=True):
         for method, wanted in requests.items():
             setter = getattr(model, f"set_{method}_request", None) if method in METHODS else None
@@ -196,12 +192,12 @@ def _ask(model: Any, requests: dict[str, dict[str, Any]], where: str) -> None:
                 setter(**wanted)  # type: ignore[misc]
             except (TypeError, ValueError) as error:
                 raise InputError(
-                    f"{where} asks for metadata wrongly ({reason(error)}); save the model again."
+                    f"{where} contains invalid metadata requests ({reason(error)}); save the model again."
                 ) from error
 
 
 def _buildable(name: Any) -> Any:
-    """The class of an estimator that may be built from a file, or None."""
+    """Return the class of an estimator that may be built from a file, or None."""
     if not isinstance(name, str):
         return None
     if name in FROM_SKLEARN:
@@ -214,11 +210,11 @@ def _buildable(name: Any) -> Any:
 
 def _require_no_memory(memory: Any, name: str) -> None:
     if memory is not None:
-        raise InputError(f"{name} is a Pipeline with memory={memory!r}, which a file does not keep; leave it out.")
+        raise InputError(f"{name} is a Pipeline with memory={memory!r}, which is not saved; set memory=None.")
 
 
 def _requests(model: Any) -> dict[str, dict[str, Any]]:
-    """What a user asked for with ``set_fit_request`` and its like, by method."""
+    """Return the requests set with ``set_fit_request`` and similar methods, by method."""
     if "_metadata_request" not in vars(model):
         return {}
     routing = model.get_metadata_routing()
@@ -238,14 +234,14 @@ def _decode_kind(kind: str, body: Any, tensors: dict[str, NDArray[Any]]) -> Any:
             return tensors.pop(body)
         case "strings":
             if not (isinstance(body, list) and all(isinstance(item, str) for item in body)):
-                raise TypeError("strings that are none")
+                raise TypeError("an array of strings holds other values")
             return np.array(body, dtype=object)
         case "csr":
             parts = [decode(body[part], tensors) for part in ("data", "indices", "indptr")]
             if any(part.dtype.kind != "i" for part in parts[1:]):
-                raise TypeError("places of entries that are no integers")
+                raise TypeError("indices are not integers")
             matrix = sparse.csr_array(tuple(parts), shape=tuple(body["shape"]))
-            require_structure(matrix, "what the model file holds")
+            require_structure(matrix, "a matrix of the model file")
             return matrix
         case "tuple":
             return tuple(decode(item, tensors) for item in body)
@@ -258,17 +254,17 @@ def _decode_kind(kind: str, body: Any, tensors: dict[str, NDArray[Any]]) -> Any:
         case "noun":
             fields = {key: decode(item, tensors) for key, item in body["fields"].items()}
             if any(isinstance(value, slice) for value in fields.values()):
-                raise ValueError("a slice may stand for any number of columns")
+                raise ValueError("a slice can select any number of columns")
             try:
-                return _nouns()[body["name"]](**fields)
-            except InputError as error:  # said to a user, who did not write this
+                return _known_dataclasses()[body["name"]](**fields)
+            except InputError as error:  # its message is for users, not for files
                 raise ValueError(reason(error)) from error
     raise ValueError(f"unknown kind {kind!r}")
 
 
 def _encode_array(value: NDArray[Any], name: str, tensors: dict[str, NDArray[Any]]) -> Any:
     if value.dtype.kind in "biuf" and value.dtype.itemsize <= 8:
-        # keys of dicts may hold dots, which make two names one, or what is not Unicode
+        # keys of dicts may contain dots, so that names collide, or characters that are not Unicode
         name = name.encode(errors="backslashreplace").decode()
         while name in tensors:
             name += "'"
@@ -279,7 +275,7 @@ def _encode_array(value: NDArray[Any], name: str, tensors: dict[str, NDArray[Any
     raise InputError(f"{name} is an array of type {value.dtype}, which cannot be saved; use numbers or strings.")
 
 
-def _nouns() -> dict[str, type[Any]]:
+def _known_dataclasses() -> dict[str, type[Any]]:
     return {
         name: kind
         for home in HOMES

@@ -1,10 +1,10 @@
 """
-Save and load a fitted ranker or pipeline, or a summary: one safetensors file with a JSON header, never pickle.
+Save and load fitted models, pipelines and summaries: one safetensors file with a JSON header, never pickle.
 
 The header's ``corank`` entry is a JSON object: format, version, class, params, state, requests and the SHA-256 of
-everything else. Arrays live as tensors and are named in the JSON; nothing in a file is ever executed, and only corank's
-rankers and transformers, pipelines and three scalers of scikit-learn can be built from one. A checksum is no proof
-against who forged the file: what was built is tried on a row of zeros before it is handed out.
+everything else. Arrays are tensors that the JSON refers to. No code of a file is executed, and only corank's
+estimators, pipelines and three scikit-learn scalers can be built from one. A checksum does not protect against forged
+files, so a loaded model is tried on a row of zeros before it is returned.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ FIELDS: dict[str, type] = {
     "format": int, "version": str, "class": str, "params": dict, "state": dict, "requests": dict, "sha256": str,
 }  # fmt: skip
 
-# safetensors' names of the types that numpy has and that are saved
+# safetensors' names of the supported numpy types
 TYPES = ("BOOL", "U8", "I8", "U16", "I16", "U32", "I32", "U64", "I64", "F16", "F32", "F64")
 
 _SUMMARY = Summary.__name__
-# columns of a row of zeros that is tried dense; beyond, only sparse rows are usual
+# largest number of columns for which a dense row of zeros is tried
 _DENSE = 1 << 24
 
 Tensors = dict[str, NDArray[Any]]
@@ -54,18 +54,18 @@ Tensors = dict[str, NDArray[Any]]
 
 def save(model: Ranker | LabelRanker | Pipeline | Summary, path: str | Path, *, overwrite: bool = False) -> None:
     """
-    Write a fitted ranker or pipeline, or sums to be added to others, to a file, which appears whole or not at all.
+    Save a fitted model, pipeline or summary to a file, atomically.
 
     Parameters
     ----------
     model : Ranker, LabelRanker, Pipeline or Summary
-        A fitted ranker, of rows or of labels, or a pipeline of `QueryScaler`, `Landmarks`, `Smooth`, scikit-learn's
-        StandardScaler, MinMaxScaler and MaxAbsScaler, and a ranker; or a `Summary`. What `load` could not read back is
-        refused.
+        A fitted ranker or label ranker; a pipeline of `QueryScaler`, `Landmarks`, `Smooth`, scikit-learn's
+        StandardScaler, MinMaxScaler and MaxAbsScaler, and a ranker; or a `Summary`. Anything that `load` could not
+        read raises `InputError`.
     path : str or Path
         The file; ``.safetensors`` is the usual suffix.
     overwrite : bool, default False
-        Whether a file that stands at `path` is replaced.
+        Whether to replace an existing file.
 
     Examples
     --------
@@ -83,13 +83,13 @@ def save(model: Ranker | LabelRanker | Pipeline | Summary, path: str | Path, *, 
     with atomic_file(path, overwrite=overwrite) as scratch:
         try:
             save_file(tensors, scratch, metadata={"corank": json.dumps(header)})
-        except SafetensorError as error:  # what it makes of a full disk
-            raise InputError(f"{path} cannot be written ({reason(error)}); nothing was kept.") from error
+        except SafetensorError as error:  # raised for a full disk
+            raise InputError(f"{path} cannot be written ({reason(error)}); no file was created.") from error
 
 
 def load(path: str | Path) -> Any:
     """
-    Read what `save` wrote.
+    Load a file written by `save`.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def load(path: str | Path) -> Any:
     Returns
     -------
     Ranker, LabelRanker, Pipeline or Summary
-        A fitted model with the same predictions, or the sums.
+        The fitted model, with the same predictions, or the summary.
     """
     header, tensors = _read(Path(path))
     if header["class"] != _SUMMARY:
@@ -107,18 +107,18 @@ def load(path: str | Path) -> Any:
     elif set(header["state"]) == {field.name for field in fields(Summary)}:
         model = Summary(**{name: decode(value, tensors) for name, value in header["state"].items()})
     else:
-        raise InputError(f"{path} holds other sums than corank {corank.__version__} knows; sum them again.")
+        raise InputError(f"{path} holds a summary that corank {corank.__version__} cannot read; create it again.")
     _check_model(model, path)
     return model
 
 
 def _parts(model: Any, name: str = "this") -> Iterator[tuple[str, Any]]:
-    """The estimators of a pipeline, or the model itself, and how to call them."""
+    """Yield the estimators of a pipeline, or the model itself, with descriptions for messages."""
     if not isinstance(model, Pipeline):
         yield name, model
         return
     if not model.steps:
-        raise InputError(f"{name} Pipeline has no steps; give it some before saving it.")
+        raise InputError(f"{name} Pipeline has no steps; add some before saving it.")
     for step, part in model.steps:
         if not isinstance(step, str):
             raise InputError(f"{name} Pipeline has a step called {step!r}; name steps by strings.")
@@ -135,7 +135,7 @@ def _require_fitted(model: Any) -> None:
 
 
 def _check_model(model: Any, path: str | Path) -> None:
-    """Use a model on a row of zeros: parts that do not fit together show here, and not at the user's rows."""
+    """Try a model on a row of zeros, to detect parts that do not fit together."""
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
@@ -144,14 +144,14 @@ def _check_model(model: Any, path: str | Path) -> None:
             else:
                 for _, part in _parts(model):
                     _try_estimator(part)
-    except Exception as error:  # whatever a forged file leads to
+    except Exception as error:  # a forged file may raise anything
         raise InputError(
             f"{path} holds a {type(model).__name__} whose parts do not fit together ({reason(error)}); save it again."
         ) from error
 
 
 def _try_estimator(model: Any) -> None:
-    if isinstance(model, LinkLearn):  # which has no rows
+    if isinstance(model, LinkLearn):  # takes texts instead of rows
         model._check_state()
         return
     d = model.n_features_in_
@@ -161,7 +161,7 @@ def _try_estimator(model: Any) -> None:
         _require_factors("column_scale_", model.column_scale_, d)
     names = getattr(model, "feature_names_in_", None)
     if names is not None and (np.shape(names) != (d,) or np.asarray(names).dtype != object):
-        raise InputError(f"feature_names_in_ is not of {d} columns")
+        raise InputError(f"feature_names_in_ does not have {d} names")
     row = np.zeros((1, d)) if d <= _DENSE else sparse.csr_array((1, d))
     if isinstance(model, LabelRanker):
         model._check_state()
@@ -184,25 +184,25 @@ def _try_estimator(model: Any) -> None:
 
 def _require_finite(found: NDArray[Any], shape: tuple[int, ...] | None = None) -> None:
     if shape not in (None, found.shape) or not np.isfinite(found).all():
-        raise InputError(f"a row of zeros becomes numbers of shape {found.shape}, or such that are not finite")
+        raise InputError(f"a row of zeros gives values of shape {found.shape}, or values that are not finite")
 
 
 def _require_factors(name: str, factors: Any, d: int | None) -> None:
     if np.shape(factors) != (d,) or np.asarray(factors).dtype != np.float64:
-        raise InputError(f"{name} is not of {d} columns")
-    if not ((factors > 1e-154) & (factors < 1e154)).all():  # as columns that can be squared have them
-        raise InputError(f"{name} is not of positive numbers that can be squared")
+        raise InputError(f"{name} does not have {d} columns")
+    if not ((factors > 1e-154) & (factors < 1e154)).all():  # their squares must be finite
+        raise InputError(f"{name} has values that are not positive, or whose squares overflow")
 
 
 def _try_summary(summary: Summary) -> None:
     width = sum(phi.n_features for phi in summary.maps)
     if summary.scored.n_features != width:
-        raise InputError(f"the sums are not of {width} features")
+        raise InputError(f"the sums do not have {width} features")
     d, free = summary.n_features, summary.free
     if not all(map(number(0).allows, (summary.scored.pair_weight, *summary.weights, free.differences, free.n_queries))):
-        raise InputError("the weights of pairs are no finite numbers from 0")
+        raise InputError("the weights of pairs are not finite numbers of at least 0")
     if d is None and not all(phi.basis is not None for phi in summary.maps):
-        raise InputError("the sums are of columns, but it is not said of how many")
+        raise InputError("the number of columns is missing")
     if not all(np.isfinite(part.pair).all() for part in (summary.scored, summary.unscored) if part is not None):
         raise InputError("the sums are not finite")
     if summary.factors is not None:

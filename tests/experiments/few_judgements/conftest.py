@@ -18,6 +18,6 @@ def pool():
     vectoriser = TfidfVectorizer().fit(texts)
     X = vectoriser.transform(texts)
     named = {topic: (X @ vectoriser.transform([topic]).T).toarray()[:, 0] for topic in about}
-    with pytest.warns(UserWarning, match="Smooth got 300 rows"):
+    with pytest.warns(UserWarning, match="X has 300 rows"):
         smooth = Smooth(n_components=20, random_state=0).fit(X).transform(X)
     return TopicPool("made up", X, smooth, np.arange(300) % 3 == 0, about, named)

@@ -26,7 +26,7 @@ def topics(monkeypatch):
     feedback._collection.cache_clear()
 
 
-@pytest.mark.filterwarnings("ignore:Smooth got")
+@pytest.mark.filterwarnings("ignore:X has")
 def test_judged_documents_are_taken_out_and_a_query_without_another_is_passed_over(topics):
     found = feedback._trial("some", np.random.default_rng(0))
     collection, read = feedback._collection("some"), topics("some")
@@ -62,7 +62,7 @@ def test_parameters_are_those_best_on_the_other_collections():
     assert feedback._tuned(cells, "b")["m"][1] == "x"
 
 
-@pytest.mark.filterwarnings("ignore:Smooth got")
+@pytest.mark.filterwarnings("ignore:X has")
 def test_the_table_has_bars_and_rankers(topics, tmp_path):
     table, findings = feedback.feedback_table(ExperimentOptions(tmp_path), 1, ("one", "other"))
     assert [row[0] for row in table.rows] == [feedback.BM25, feedback.CHANCE, feedback.ROCCHIO, *learners()]

@@ -18,7 +18,7 @@ def fresh():
         reader.cache_clear()
 
 
-@pytest.mark.filterwarnings("ignore:Smooth got")
+@pytest.mark.filterwarnings("ignore:X has")
 def test_topics_are_rare_or_common_by_their_training_stories(monkeypatch):
     sizes = {"too-rare": 19, "least": 20, "most": 100, "common": 101}
     topics = [frozenset({name}) for name, n in sizes.items() for _ in range(n)]
@@ -36,7 +36,7 @@ def test_topics_are_rare_or_common_by_their_training_stories(monkeypatch):
     assert (rare.named["least"] > 0).all()
 
 
-@pytest.mark.filterwarnings("ignore:Smooth got")
+@pytest.mark.filterwarnings("ignore:X has")
 def test_the_largest_categories_are_taken_and_words_of_the_test_part_are_not(monkeypatch):
     rng = np.random.default_rng(1)
     kinds = np.sort(np.append(rng.integers(30, size=170), np.arange(30)))

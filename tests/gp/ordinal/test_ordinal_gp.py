@@ -154,7 +154,7 @@ def test_levels_are_the_mode_or_the_median(likelihood):
     assert np.mean(middle == Y + 1) > 0.6
     with pytest.raises(InputError, match="by is 'mean'; pass 'mode' or 'median'"):
         model.predict_level(X, "mean", prior=PRIOR)
-    with pytest.raises(InputError, match="no prior came"):
+    with pytest.raises(InputError, match="prior is missing"):
         model.predict_proba(X)
 
 

@@ -254,7 +254,7 @@ def test_one_answer_with_a_prior_is_a_truncated_gaussian(gap):
     assert model.predict_pair(X, [[3, 8]], prior=s0) == pytest.approx(expected, rel=1e-6)
     np.testing.assert_allclose(model.posterior(prior=s0).mean, model.predict(X, prior=s0), atol=1e-9)
     assert len(suggest_pairs(model, prior=s0)) == 1
-    with pytest.raises(InputError, match="no prior came"):
+    with pytest.raises(InputError, match="prior is missing"):
         suggest_pairs(model)
 
 
@@ -263,7 +263,7 @@ def test_further_answers_with_a_prior(k):
     s0 = np.random.default_rng(1).normal(size=len(X)).round(1)
     at_once = PreferenceGP(**FIXED, graph_neighbors=k).fit(X, pairs=PAIRS, prior=s0)
     in_parts = PreferenceGP(**FIXED, graph_neighbors=k).fit(X, pairs=PAIRS[:40], prior=s0)
-    with pytest.raises(InputError, match="no prior came"):
+    with pytest.raises(InputError, match="prior is missing"):
         in_parts.partial_fit(pairs=PAIRS[40:])
     in_parts.partial_fit(pairs=PAIRS[40:], prior=s0)
     np.testing.assert_allclose(in_parts.predict(X, prior=s0), at_once.predict(X, prior=s0), atol=1e-5)
