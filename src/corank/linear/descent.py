@@ -111,7 +111,7 @@ class ParallelDescent:
         return ParallelDescent.resume(self.plan, self.stored())
 
     def _count_steps(self) -> int:
-        return int(sum(state.steps[0] for state in self.states))
+        return int(sum(state.steps.sum() for state in self.states))  # a file may hold another shape
 
     def advance(self, problem: DescentProblem, n: int) -> None:
         """Take n more steps, distributed over the runs."""

@@ -97,7 +97,7 @@ def test_what_cannot_be_explained_gets_one_sentence(says, model, text, words, se
 
 def test_trees_and_labels_are_refused(says, text, tmp_path):
     says("fit", text, "-m", "lambdarank", "--set", "scorer=trees", "--unscored", "-1", "-o", tmp_path / "t")
-    with pytest.raises(InputError, match="this LambdaRank says of a row is no sum over columns"):
+    with pytest.raises(InputError, match="LambdaRank is not additive"):
         says("explain", tmp_path / "t", text, "--pair", "1", "2")
 
 
