@@ -118,7 +118,7 @@ def test_arrays_that_do_not_fit_together_are_refused(tmp_path, name):
         (lambda s: s.update(score_range_=[1.0, 0.0]), "score_range_ is from 1 to 0"),
         (lambda s: s.update(feature_names_in_={"strings": ["a"]}), "feature_names_in_ does not have 10 names"),
         (lambda s: s.update(feature_names_in_=3), "feature_names_in_ does not have 10 names"),
-        (lambda s: s.update(x_={"strings": {"items": ["a"], "dtype": "<U100000000"}}), "an array of strings holds other values"),
+        (lambda s: s.update(x_={"strings": {"items": ["a"], "dtype": "<U100000000"}}), "strings holds other values"),
         (lambda s: s.update(x_={"strings": [1]}), "contains an invalid value"),
         (lambda s: s.update(x_={"array": "coef_"}), "contains an invalid value"),
         (lambda s: s.update(x_={"slice": [1, 2, 3, 4]}), "contains an invalid value"),
