@@ -243,7 +243,7 @@ def test_bad_models_and_names_get_one_sentence():
     by_id = corank.Collaborative().fit([1, 2, 1, 2], [1, 2, 3, 1], qid=[1, 1, 2, 2])
     with pytest.raises(InputError, match="Collaborative is not additive"):
         explain(by_id, [1, 2], (0, 1), qid=[1, 1])
-    with pytest.raises(InputError, match="model is a KNeighborsRegressor"):
+    with pytest.raises(InputError, match="KNeighborsRegressor is not known"):
         explain(KNeighborsRegressor().fit(X, PROBLEM.y), X, PAIR)
 
 

@@ -193,7 +193,7 @@ def test_preferences_equal_scores_of_two_rows():
     np.testing.assert_allclose(
         model.term_coefs_, np.linalg.lstsq(gaps, np.ones(5), rcond=None)[0], rtol=1e-6, atol=1e-8
     )
-    with pytest.raises(InputError, match="preference pairs have no scores for a regression"):
+    with pytest.raises(InputError, match="preference pairs have no scores for regression"):
         RankingPursuit(4, "linear", mix=0.5).fit(RankingData.of_pairs(X[:6], pairs))
 
 
