@@ -28,7 +28,7 @@ from sklearn.linear_model import SGDClassifier
 
 from corank import SPD, PairSampler, RankingData, write_store
 from corank.core.pairs.losses import HINGE
-from corank.core.pairs.steps import PEGASOS, DescentPlan
+from corank.core.pairs.steps import PEGASOS, SGDPlan
 from corank.core.rows.scaled import ScaledRows
 from corank.data.problem.column_scales import column_factors
 from corank.data.problem.queries import Queries
@@ -71,7 +71,7 @@ class Descent:
         d = data.n_features
         columns = columns_of_views(data.X, [np.arange(d)])
         self.task = DescentProblem.of(data, Objective(Loss.of("hinge"), alpha), columns, np.random.default_rng(0))
-        plan = DescentPlan(HINGE, PEGASOS, alpha, 0.0, 1 / alpha, 0.0, 0.0, 1, 1, False, False, False)
+        plan = SGDPlan(HINGE, PEGASOS, alpha, 0.0, 1 / alpha, 0.0, 0.0, 1, 1, False, False, False)
         self.runs = ParallelDescent.start(plan, n_runs, np.zeros(d), np.zeros(1), np.random.default_rng(1))
         self.runs.advance(self.task, 1000)
 

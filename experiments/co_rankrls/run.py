@@ -14,7 +14,7 @@ import numpy as np
 
 from corank.evaluation.report import Report
 from corank.metrics import evaluate
-from corank.pairwise import drawn_weight
+from corank.pairwise.factors import drawn_weight
 from corank.rls import RankRLS
 from corank.tables import Cell, ReportTable
 from experiments.co_rankrls.draw import N_BASIS, median_kernel

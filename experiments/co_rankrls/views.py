@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from corank.data.problem.ranking import RankingData
 from corank.data.problem.splits import QueryKFold
 from corank.metrics import evaluate, wilcoxon
-from corank.pairwise import drawn_weight
+from corank.pairwise.factors import drawn_weight
 from corank.rls import CoRankRLS, RankRLS, Summary
 from corank.tables import ReportTable
 from experiments.co_rankrls.draw import ViewsRepeat, draw_views

@@ -13,7 +13,8 @@ from corank.data.problem.queries import Queries
 from corank.data.problem.ranking import RankingData
 from corank.data.problem.splits import mask_scores
 from corank.metrics import evaluate
-from corank.pairwise import Moments, drawn_weight
+from corank.pairwise import Moments
+from corank.pairwise.factors import drawn_weight
 from corank.solvers import squared_views
 from experiments.lcra.problems import ProblemSource, SplitRepeat
 

@@ -10,8 +10,9 @@ from scipy import sparse
 
 from corank.data.problem.queries import Queries
 from corank.data.problem.ranking import RankingData
-from corank.pairwise import Laplacian, weigh_queries
+from corank.pairwise import Laplacian
 from corank.pairwise import query_graph as query
+from corank.pairwise.factors import weigh_queries
 
 WEIGHTINGS = ["pairs", "equal", "rows"]
 

@@ -6,17 +6,10 @@ from scipy import sparse
 
 from corank.core.rows.scaled import ScaledRows
 from corank.errors import InputError
-from corank.kernels import (
-    Basis,
-    CallableKernel,
-    FeatureMap,
-    GaussianKernel,
-    PolynomialKernel,
-    PrecomputedKernel,
-    grams,
-    score_columns,
-)
+from corank.kernels import CallableKernel, GaussianKernel, PolynomialKernel, PrecomputedKernel, grams
 from corank.kernels import basis as module
+from corank.kernels.basis import Basis, score_columns
+from corank.kernels.features import FeatureMap
 from corank.kernels.views import View
 from corank.linear import RankSVM
 from corank.persist.codec import decode, encode

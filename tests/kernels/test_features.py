@@ -7,7 +7,9 @@ import pytest
 from scipy import sparse
 
 from corank.errors import InputError
-from corank.kernels import Basis, FeatureMap, GaussianKernel, LinearKernel, PrecomputedKernel, stack_features
+from corank.kernels import GaussianKernel, LinearKernel, PrecomputedKernel
+from corank.kernels.basis import Basis
+from corank.kernels.features import FeatureMap, stack_features
 from corank.kernels.views import View
 
 X = np.random.default_rng(2).normal(size=(30, 4))

@@ -22,10 +22,8 @@ from corank.kernels import (
     PrecomputedKernel,
     SumKernel,
     as_kernel,
-    inverse_root,
-    is_precomputed,
-    require_inner_product,
 )
+from corank.kernels.grams import inverse_root, is_precomputed, require_inner_product
 from corank.persist.codec import decode, encode
 
 

@@ -7,7 +7,8 @@ from scipy import sparse
 from corank.data.problem.queries import Queries
 from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
-from corank.pairwise import Laplacian, drawn_weight, query_factors
+from corank.pairwise import Laplacian
+from corank.pairwise.factors import drawn_weight, query_factors
 
 QID = np.array([2, 0, 2, 1, 0, 2])
 LAPLACIANS = [

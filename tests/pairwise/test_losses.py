@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corank.core.pairs.descent import descend
-from corank.core.pairs.steps import CONSTANT, N_ENTRIES, N_STREAMS, SCALE, DescentPlan, DescentState, Examples, RowIndex
+from corank.core.pairs.steps import CONSTANT, N_ENTRIES, N_STREAMS, SCALE, Examples, RowIndex, SGDPlan, SGDState
 from corank.core.random import alias_table, seed_state
 from corank.core.rows.access import as_core_rows
 from corank.data.problem.ranking import RankingData
@@ -87,8 +87,8 @@ def test_steps_of_the_compiled_descent_follow_the_formula(loss, mix):
     ledger = np.zeros((1, N_ENTRIES))
     ledger[0, SCALE] = 1.0
     rng_state = np.stack([seed_state(rng) for rng in [np.random.default_rng(0)] for _ in range(N_STREAMS)])
-    state = DescentState(np.zeros(1), np.zeros(1), ledger, rng_state, np.zeros(1, dtype=np.int64))
-    plan = DescentPlan(loss.code, CONSTANT, 0.1, 0.0, 0.17, mix, 0.0, 1, 1, False, False, False)
+    state = SGDState(np.zeros(1), np.zeros(1), ledger, rng_state, np.zeros(1, dtype=np.int64))
+    plan = SGDPlan(loss.code, CONSTANT, 0.1, 0.0, 0.17, mix, 0.0, 1, 1, False, False, False)
     w = 0.0
     for _ in range(20):
         # the only pair, or the only row

@@ -13,8 +13,11 @@ from threadpoolctl import threadpool_limits
 from corank.core.rows.scaled import ScaledRows
 from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
-from corank.pairwise import Laplacian, Moments, dense, pair_squares, weigh_queries
+from corank.pairwise import Laplacian, Moments
 from corank.pairwise import moment_blocks as walk
+from corank.pairwise.factors import weigh_queries
+from corank.pairwise.moment_blocks import dense
+from corank.pairwise.moments import pair_squares
 
 
 def problem(seed, n=30):

@@ -11,7 +11,9 @@ from corank.data.problem.ranking import RankingData
 from corank.data.problem.splits import mask_scores
 from corank.data.problem.synthetic import make_ranking
 from corank.errors import InputError
-from corank.kernels import Basis, FeatureMap, GaussianKernel
+from corank.kernels import GaussianKernel
+from corank.kernels.basis import Basis
+from corank.kernels.features import FeatureMap
 from corank.kernels.views import View
 from corank.rls import CoRankRLS, RankRLS, Summary
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from corank.data.problem.ranking import RankingData
-from corank.kernels import Basis, GaussianKernel
+from corank.kernels import GaussianKernel
+from corank.kernels.basis import Basis
 from corank.kernels.views import View
 from corank.rls.frame import Frame
 from corank.rls.systems import DenseSystem

@@ -29,7 +29,8 @@ from corank.estimator.base import Ranker
 from corank.estimator.contract import check_parameters, install, named_columns
 from corank.estimator.landmarks import Landmarks
 from corank.estimator.query_scaler import QueryScaler
-from corank.kernels import FeatureMap, as_kernel
+from corank.kernels import as_kernel
+from corank.kernels.features import FeatureMap
 from corank.linear.base import LinearDescent
 from corank.metrics import parse_metric
 from corank.pairwise.moment_blocks import dense

@@ -20,7 +20,8 @@ from corank.core.rows.scaled import ScaledRows
 from corank.data.problem.ranking import RankingData
 from corank.distributed.parts import Parts
 from corank.distributed.tasks import WholeQueries
-from corank.pairwise import Moments, weigh_queries
+from corank.pairwise import Moments
+from corank.pairwise.factors import weigh_queries
 from corank.pairwise.losses import Loss
 from corank.progress import progress
 from corank.solvers.linear_map import LinearMap

@@ -21,7 +21,7 @@ from corank.distributed.parts import Parts
 from corank.distributed.sums import Spread, Sums, SumSettings, spread_part, sum_part
 from corank.distributed.tasks import WholeQueries
 from corank.errors import InputError
-from corank.kernels import FeatureMap, stack_features
+from corank.kernels.features import FeatureMap, stack_features
 from corank.pairwise import Moments
 from corank.parameters import rng_of
 from corank.rls.accuracy import ErrorScales, LeftOut

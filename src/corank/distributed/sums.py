@@ -28,8 +28,9 @@ from corank.data.problem.column_scales import factors_of_spread
 from corank.data.problem.inputs import require_squares
 from corank.data.problem.ranking import RankingData
 from corank.distributed.tasks import WholeQueries
-from corank.kernels import FeatureMap, stack_features
-from corank.pairwise import Moments, query_factors
+from corank.kernels.features import FeatureMap, stack_features
+from corank.pairwise import Moments
+from corank.pairwise.factors import query_factors
 from corank.pairwise.moment_blocks import RowPass, dense, prepare_pass, take
 from corank.solvers.penalty import Freedom, freedom
 
@@ -257,7 +258,7 @@ def _row_weights(walk: RowPass) -> Floats:
 
 
 def _drawn_weights(data: RankingData, query_weight: str, rows: str) -> Floats:
-    """Return the weight of the pairs of each query, with those of equal rows, see `corank.pairwise.drawn_weight`."""
+    """Return the weight of the pairs of each query, see `corank.pairwise.factors.drawn_weight`."""
     members = data.scored_rows if rows == "scored" else data.unscored_rows
     n_q = np.bincount(data.queries.codes[members], minlength=len(data.queries)).astype(np.float64)
     if query_weight == "rows":

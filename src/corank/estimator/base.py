@@ -36,8 +36,9 @@ from corank.estimator.contract import (
     note_columns,
 )
 from corank.estimator.held_out import HeldOut, hold_out
-from corank.kernels import as_kernel, is_precomputed
+from corank.kernels import as_kernel
 from corank.kernels.basis import Terms
+from corank.kernels.grams import is_precomputed
 from corank.metrics import disagreement_error
 from corank.parameters import rng_of
 

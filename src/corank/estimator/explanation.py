@@ -24,7 +24,7 @@ from corank.data.problem.routing import predict_with_qid, transform_with_qid
 from corank.data.problem.rows import as_rows, take_rows
 from corank.errors import InputError, import_extra, warn
 from corank.estimator.base import Ranker
-from corank.kernels import Terms
+from corank.kernels.basis import Terms
 from corank.parameters import is_whole
 
 Floats = NDArray[np.float64]

@@ -22,7 +22,9 @@ from corank.data.problem.rows import as_objects, as_rows, is_table
 from corank.errors import InputError
 from corank.estimator.contract import Learner, check_parameters, checked_rows, install, note_columns
 from corank.estimator.docs import shared_parameters
-from corank.kernels import Basis, Kernel, as_kernel, choose_basis, require_choice
+from corank.kernels import Kernel, as_kernel
+from corank.kernels.basis import Basis
+from corank.kernels.basis_choice import choose_basis, require_choice
 from corank.kernels.views import View
 from corank.parameters import Rules, boolean, kernel, listing, rng_of, seed, text, whole
 

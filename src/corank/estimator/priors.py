@@ -22,8 +22,9 @@ from corank.errors import InputError
 from corank.estimator.base import Ranker
 from corank.estimator.held_out import HeldOut
 from corank.estimator.query_scaler import METHODS, QueryScaler
-from corank.kernels import Terms
-from corank.pairwise import Laplacian, dense
+from corank.kernels.basis import Terms
+from corank.pairwise import Laplacian
+from corank.pairwise.moment_blocks import dense
 from corank.parameters import Rules, having, is_whole, listing, none, one_of
 from corank.solvers.targets import ordered
 

@@ -48,39 +48,13 @@ class Terms:
 
     @classmethod
     def of_columns(cls, rows: Any, weights: Floats) -> Terms:
-        """
-        Make one term per column.
-
-        Parameters
-        ----------
-        rows : ndarray or CSR matrix, shape (n_rows, n_columns)
-            Rows.
-        weights : array of shape (n_columns,)
-            Weights of the columns.
-
-        Returns
-        -------
-        Terms
-            One per column.
-        """
+        """Make one term per column."""
         values = np.asarray(rows.toarray() if sparse.issparse(rows) else rows, dtype=np.float64)
         return cls("column", np.arange(len(weights)), np.asarray(weights, dtype=np.float64), values)
 
     @classmethod
     def of_prior(cls, scores: Floats) -> Terms:
-        """
-        Make one term of the prior scores.
-
-        Parameters
-        ----------
-        scores : array of shape (n_rows,)
-            The scores.
-
-        Returns
-        -------
-        Terms
-            One term of weight 1.
-        """
+        """Make one term of the prior scores."""
         return cls("prior", np.zeros(1, dtype=np.int64), np.ones(1), np.asarray(scores, dtype=np.float64)[:, None])
 
 
@@ -123,19 +97,7 @@ class Basis:
         """
         Copy basis rows from the training rows.
 
-        Parameters
-        ----------
-        view : View
-            Columns and kernel, fitted.
-        X : ndarray, CSR matrix, ScaledRows or array of objects
-            All training rows.
-        numbers : array of int64
-            Numbers of the basis rows.
-
-        Returns
-        -------
-        Basis
-            The basis.
+        numbers: numbers of the basis rows.
         """
         if view.kernel.is_precomputed:
             return cls(view, numbers, numbers)
@@ -148,15 +110,8 @@ class Basis:
         """
         Keep some of the rows.
 
-        Parameters
-        ----------
-        at : array of int64
-            Their positions in the basis; duplicates are allowed.
-
-        Returns
-        -------
-        Basis
-            The smaller basis, with distinct rows in ascending order.
+        at: their positions in the basis; duplicates are allowed.
+        Returns: the smaller basis, with distinct rows in ascending order.
         """
         at = np.unique(at)
         at = at[np.argsort(self.numbers[at])]
@@ -166,15 +121,7 @@ class Basis:
         """
         Return whether another basis has the same view and rows.
 
-        Parameters
-        ----------
-        other : Basis
-            Another basis.
-
-        Returns
-        -------
-        bool
-            Whether columns, kernel and rows agree.
+        Returns: whether columns, kernel and rows agree.
         """
         A, B = self.rows, other.rows
         if not self.view.is_like(other.view) or A.shape != B.shape or sparse.issparse(A) != sparse.issparse(B):
@@ -185,15 +132,8 @@ class Basis:
         """
         Compute the Gram matrix of the basis rows and check the kernel.
 
-        Parameters
-        ----------
-        X : ndarray, CSR matrix, ScaledRows or array of objects
-            All training rows; used for a precomputed kernel only.
-
-        Returns
-        -------
-        array of float64, shape (r, r)
-            A new finite, symmetric, positive semidefinite matrix in C order.
+        X: all training rows; used for a precomputed kernel only.
+        Returns (r, r): a new finite, symmetric, positive semidefinite matrix in C order.
         """
         kernel = self.view.kernel
         with np.errstate(over="ignore", invalid="ignore"):
@@ -207,29 +147,15 @@ class Basis:
         """
         Compute the similarity of each basis row with itself.
 
-        Parameters
-        ----------
-        X : ndarray, CSR matrix, ScaledRows or array of objects
-            All training rows; used for a precomputed kernel only.
-
-        Returns
-        -------
-        array of float64, shape (r,)
-            The diagonal of `gram`.
+        X: all training rows; used for a precomputed kernel only.
+        Returns (r,): the diagonal of `gram`.
         """
         kernel = self.view.kernel
         values = X[self.numbers, self.numbers] if kernel.is_precomputed else kernel.diag(self.rows)
         return np.asarray(values, dtype=np.float64)
 
     def check(self, X: Any) -> None:
-        """
-        Check a kernel of the user as `gram` does, on at most 512 of the rows.
-
-        Parameters
-        ----------
-        X : ndarray, CSR matrix, ScaledRows or array of objects
-            All training rows.
-        """
+        """Check a kernel of the user as `gram` does, on at most 512 of the rows."""
         if not self.view.kernel.is_positive_definite:
             self.subset(np.linspace(0, len(self) - 1, min(len(self), _CHECKED)).astype(np.int64)).gram(X)
 
@@ -237,15 +163,7 @@ class Basis:
         """
         Compute the similarities of rows to the basis.
 
-        Parameters
-        ----------
-        rows : ndarray, CSR matrix, ScaledRows or array of objects
-            Rows with all columns.
-
-        Returns
-        -------
-        ndarray of shape (len(rows), r)
-            Finite similarities in float64.
+        Returns (n, r): finite similarities in float64.
         """
         with np.errstate(over="ignore", invalid="ignore"):
             K = np.asarray(self.view.kernel(as_doubles(self.view.select(rows)), self.rows), dtype=np.float64)
@@ -256,17 +174,8 @@ class Basis:
         """
         Compute the similarities of many rows to the basis in blocks.
 
-        Parameters
-        ----------
-        X : ndarray, CSR matrix, ScaledRows or array of objects
-            Rows with all columns.
-        numbers : array of int64, optional
-            Which rows of X; all by default.
-
-        Yields
-        ------
-        slice, array of shape (n, r)
-            Positions of the rows, and their similarities.
+        numbers: which rows of X; all by default.
+        Yields (n, r): positions of the rows, and their similarities.
         """
         n = X.shape[0] if numbers is None else len(numbers)
         step = min(_ROWS, max(_ENTRIES // max(len(self), 1), 1))
@@ -278,15 +187,8 @@ class Basis:
         """
         Convert coefficients to weights of the view's columns, Rᵀc, for a linear kernel.
 
-        Parameters
-        ----------
-        coefficients : array of shape (r,) or (r, m)
-            c, one column for each model.
-
-        Returns
-        -------
-        array of shape (n_columns,) or (n_columns, m)
-            The weights.
+        coefficients (r,) or (r, m): c, one column for each model.
+        Returns (n_columns,) or (n_columns, m): the weights.
         """
         return np.asarray(self.rows.T @ coefficients)
 
@@ -294,17 +196,8 @@ class Basis:
         """
         Score rows: Σ_j c_j k(x, z_j).
 
-        Parameters
-        ----------
-        rows : ndarray, CSR matrix, ScaledRows or array of objects
-            Rows with all columns.
-        coefficients : array of shape (r,) or (r, m)
-            c, one column for each model.
-
-        Returns
-        -------
-        array of shape (n,) or (n, m)
-            Scores.
+        coefficients (r,) or (r, m): c, one column for each model.
+        Returns (n,) or (n, m): scores.
         """
         out = np.zeros((rows.shape[0], *coefficients.shape[1:]))
         if len(self):
@@ -316,38 +209,15 @@ class Basis:
         """
         Split the scores of rows into terms.
 
-        Parameters
-        ----------
-        rows : ndarray, CSR matrix, ScaledRows or array of objects
-            Rows with all columns.
-        coefficients : array of shape (r,)
-            c, as in `score`.
-        view : int, optional
-            Number of the view, if there are several.
-
-        Returns
-        -------
-        Terms
-            One per basis row.
+        coefficients (r,): c, as in `score`.
+        view: number of the view, if there are several.
         """
         K = self.similarities(rows[:]) if len(self) else np.zeros((rows.shape[0], 0))
         return Terms("row", self.numbers, np.asarray(coefficients, dtype=np.float64), np.asarray(K), view)
 
 
 def as_doubles(rows: Any) -> Any:
-    """
-    Convert float32 rows to float64; other rows, and objects, are returned unchanged.
-
-    Parameters
-    ----------
-    rows : ndarray, CSR matrix or ScaledRows
-        Rows.
-
-    Returns
-    -------
-    ndarray or CSR matrix
-        The rows.
-    """
+    """Convert float32 rows to float64; other rows, and objects, are returned unchanged."""
     rows = rows[:] if isinstance(rows, ScaledRows) else rows
     return rows.astype(np.float64) if rows.dtype == np.float32 else rows
 
@@ -356,17 +226,8 @@ def score_columns(rows: Any, coefficients: Floats) -> Floats:
     """
     Score rows by weights of their columns in float64, in blocks.
 
-    Parameters
-    ----------
-    rows : ndarray, CSR matrix or ScaledRows
-        Rows.
-    coefficients : array of shape (n_columns,) or (n_columns, m)
-        The weights, one column for each model.
-
-    Returns
-    -------
-    array of shape (n,) or (n, m)
-        Scores.
+    coefficients (n_columns,) or (n_columns, m): the weights, one column for each model.
+    Returns (n,) or (n, m): scores.
     """
     out = np.empty((rows.shape[0], *coefficients.shape[1:]))
     for start in range(0, len(out), _ROWS):

@@ -21,28 +21,11 @@ def choose_basis(
     """
     Choose the basis rows of a view.
 
-    Parameters
-    ----------
-    view : View
-        Columns and kernel; its own basis, if any, takes precedence.
-    X : ndarray or CSR matrix
-        All training rows.
-    candidates : array of int64
-        Rows to choose from.
-    n_basis : int, optional
-        Number of basis rows; None, or more than there are candidates, takes all.
-    basis : {"random", "kmeans++"} or array-like of int
-        Uniformly without replacement; spread in the view's columns; or these rows.
-    rng : numpy.random.Generator
-        Random generator.
+    view: columns and kernel; its own basis, if any, takes precedence.
+    candidates: rows to choose from.
+    n_basis: number of basis rows; None, or more than there are candidates, takes all.
+    basis {"random", "kmeans++"}: uniformly without replacement; spread in the view's columns; or these rows.
 
-    Returns
-    -------
-    array of int64
-        Ascending row numbers.
-
-    Examples
-    --------
     >>> choose_basis(View(), np.eye(4), np.arange(4), 2, [3, 1], np.random.default_rng(0)).tolist()
     [1, 3]
     """
@@ -71,10 +54,7 @@ def require_choice(basis: Any) -> None:
     """
     Raise `InputError` for an unknown name of a choice.
 
-    Parameters
-    ----------
-    basis : object
-        The argument `basis`; row numbers are not checked here.
+    basis: the argument `basis`; row numbers are not checked here.
     """
     if isinstance(basis, str) and basis not in CHOICES:
         raise InputError(f"basis is {basis!r}; choose one of {', '.join(CHOICES)}, or pass row numbers.")

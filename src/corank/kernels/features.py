@@ -60,37 +60,14 @@ class FeatureMap:
         """
         Use the columns of a linear view.
 
-        Parameters
-        ----------
-        view : View
-            A view with a linear kernel.
-        n_columns : int
-            Number of its columns.
-
-        Returns
-        -------
-        FeatureMap
-            The map.
+        view: A view with a linear kernel.
+        n_columns: number of its columns.
         """
         return cls(view, None, None, n_columns)
 
     @classmethod
     def on_basis(cls, basis: Basis, X: Any) -> FeatureMap:
-        """
-        Build the features of basis rows, in O(r³).
-
-        Parameters
-        ----------
-        basis : Basis
-            The basis rows.
-        X : ndarray, CSR matrix, ScaledRows or array of objects
-            All training rows.
-
-        Returns
-        -------
-        FeatureMap
-            The map.
-        """
+        """Build the features of basis rows, in O(r³)."""
         T = inverse_root(basis.gram(X))
         return cls(basis.view, basis, T, T.shape[1])
 
@@ -117,15 +94,7 @@ class FeatureMap:
         """
         Return whether another map gives the same features.
 
-        Parameters
-        ----------
-        other : FeatureMap
-            Another map.
-
-        Returns
-        -------
-        bool
-            Whether columns, kernel and basis agree.
+        Returns: whether columns, kernel and basis agree.
         """
         if self is other:
             return True
@@ -138,15 +107,8 @@ class FeatureMap:
         """
         Convert weights of Φ to coefficients of the view's columns (linear kernel) or of the basis rows.
 
-        Parameters
-        ----------
-        w : array of shape (k,) or (k, m)
-            Weights, one column for each model.
-
-        Returns
-        -------
-        array of shape (n_columns,) or (r,), or the same with m columns
-            The coefficients.
+        w (k,) or (k, m): weights, one column for each model.
+        Returns (n_columns,) or (r,): the coefficients.
         """
         if self.basis is None or self.T is None:
             return w
@@ -158,14 +120,6 @@ def stack_features(maps: tuple[FeatureMap, ...]) -> Callable[[Any], Floats]:
     """
     Concatenate the features of several views.
 
-    Parameters
-    ----------
-    maps : tuple of FeatureMap
-        The views.
-
-    Returns
-    -------
-    callable
-        Maps rows of X to rows of Φ = [Φ_1 … Φ_M].
+    Returns: maps rows of X to rows of Φ = [Φ_1 … Φ_M].
     """
     return maps[0] if len(maps) == 1 else lambda rows: np.hstack([phi(rows) for phi in maps])

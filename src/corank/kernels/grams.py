@@ -25,30 +25,14 @@ def is_precomputed(kernel: Any) -> bool:
     """
     Return whether a `kernel` argument means precomputed similarities.
 
-    Parameters
-    ----------
-    kernel : object
-        The argument as the user passed it.
-
-    Returns
-    -------
-    bool
-        True for "precomputed" and `PrecomputedKernel`.
+    kernel: the argument as the user passed it.
+    Returns: true for "precomputed" and `PrecomputedKernel`.
     """
     return kernel == "precomputed" if isinstance(kernel, str) else getattr(kernel, "is_precomputed", False) is True
 
 
 def require_similarities(K: Gram, kernel: Kernel) -> None:
-    """
-    Raise `InputError` if similarities are not finite.
-
-    Parameters
-    ----------
-    K : array
-        Similarities.
-    kernel : Kernel
-        The kernel that computed them.
-    """
+    """Raise `InputError` if similarities are not finite."""
     if np.isfinite(K).all():
         return
     if kernel.is_user_function:
@@ -62,12 +46,8 @@ def require_inner_product(K: NDArray[np.float64], kernel: Kernel) -> None:
 
     Kernels with `is_positive_definite` are only checked for finite values; others are checked in O(r³).
 
-    Parameters
-    ----------
-    K : array of shape (r, r)
-        Gram matrix; made exactly symmetric in place.
-    kernel : Kernel
-        The kernel that computed it.
+    K (r, r): Gram matrix; made exactly symmetric in place.
+    kernel: the kernel that computed it.
     """
     require_similarities(K, kernel)
     if kernel.is_positive_definite:
@@ -89,14 +69,7 @@ def require_inner_product(K: NDArray[np.float64], kernel: Kernel) -> None:
 
 
 def indefinite() -> InputError:
-    """
-    Return the error for a Gram matrix that is not positive semidefinite.
-
-    Returns
-    -------
-    InputError
-        The error to raise.
-    """
+    """Return the error for a Gram matrix that is not positive semidefinite."""
     return InputError("the kernel is not positive semidefinite; use a kernel that is an inner product.")
 
 
@@ -104,18 +77,9 @@ def inverse_root(K: NDArray[np.float64]) -> NDArray[np.float64]:
     """
     Return T = U diag(κ)^(−½) for K = U diag(κ) Uᵀ; the rows of K T have the Gram matrix K.
 
-    Parameters
-    ----------
-    K : array of shape (r, r)
-        Symmetric, finite, positive semidefinite Gram matrix; overwritten.
+    K (r, r): symmetric, finite, positive semidefinite Gram matrix; overwritten.
+    Returns (r, k): T; eigenvalues below `RANK_TOLERANCE` times the largest are dropped, k are left.
 
-    Returns
-    -------
-    array of shape (r, k)
-        T; eigenvalues below `RANK_TOLERANCE` times the largest are dropped, k are left.
-
-    Examples
-    --------
     >>> T = inverse_root(np.diag([4.0, 0.0]))
     >>> np.abs(np.diag([4.0, 0.0]) @ T).tolist()
     [[2.0], [0.0]]

@@ -28,7 +28,7 @@ class View:
     kernel : Kernel, str or callable
         Kernel of the view (see `corank.kernels.as_kernel`).
     basis : array-like of int, optional
-        Numbers of the basis rows (see `corank.kernels.Basis`).
+        Numbers of the basis rows (see `corank.kernels.basis.Basis`).
 
     Examples
     --------
@@ -129,19 +129,7 @@ def split_columns(n_features: int, n_views: int, rng: np.random.Generator) -> li
     """
     Split the columns at random into parts of about equal size.
 
-    Parameters
-    ----------
-    n_features : int
-        Number of columns.
-    n_views : int
-        Number of parts.
-    rng : numpy.random.Generator
-        Shuffles the columns.
-
-    Returns
-    -------
-    list of array of int64
-        Ascending columns of each part.
+    Returns: ascending columns of each part.
     """
     if not 1 <= n_views <= n_features:
         raise InputError(
@@ -156,25 +144,12 @@ def as_views(
     """
     Make views from the argument `views` of an estimator.
 
-    Parameters
-    ----------
-    views : int or sequence
-        A number splits the columns at random into that many views. Otherwise one entry per view: a `View`, a column,
+    views: A number splits the columns at random into that many views. Otherwise one entry per view: a `View`, a column,
         a slice, a list of columns, or a `Kernel` on all columns.
-    n_features : int or None
-        Number of columns of X; None if rows are objects.
-    rng : numpy.random.Generator, optional
-        Random generator; required if `views` is a number.
-    kernel : Kernel, str or callable
-        The kernel of entries that give columns only.
+    n_features: number of columns of X; None if rows are objects.
+    rng: random generator; required if `views` is a number.
+    kernel: the kernel of entries that give columns only.
 
-    Returns
-    -------
-    list of View
-        One or more views.
-
-    Examples
-    --------
     >>> [view.columns.tolist() for view in as_views([slice(2), [2, 4], 3], 5)]
     [[0, 1], [2, 4], [3]]
     """
@@ -198,17 +173,9 @@ def kernels_of(views: int | Sequence[Any], kernel: Any) -> list[Any]:
     """
     Return the kernel of each view.
 
-    Parameters
-    ----------
-    views : int or sequence
-        As in `as_views`.
-    kernel : Kernel, str or callable
-        Kernel of views that do not name one.
-
-    Returns
-    -------
-    list
-        One per entry; a single kernel if `views` is a number.
+    views: as in `as_views`.
+    kernel: kernel of views that do not name one.
+    Returns: one per entry; a single kernel if `views` is a number.
     """
     if isinstance(views, int | np.integer):
         return [kernel]

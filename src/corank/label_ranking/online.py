@@ -27,8 +27,9 @@ from corank.core.rows.access import as_core_rows
 from corank.errors import InputError
 from corank.estimator.contract import check_columns, kept_columns, note_columns
 from corank.estimator.docs import shared_parameters
-from corank.kernels import Basis, Kernel, as_kernel, is_precomputed
-from corank.kernels.basis import as_doubles
+from corank.kernels import Kernel, as_kernel
+from corank.kernels.basis import Basis, as_doubles
+from corank.kernels.grams import is_precomputed
 from corank.kernels.views import View
 from corank.label_ranking.preferences import ABOVE_ZERO, CONVERSIONS, LabelPreferences, as_conversion
 from corank.label_ranking.ranker import TARGETS, LabelRanker

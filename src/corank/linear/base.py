@@ -12,7 +12,7 @@ from scipy import sparse
 
 from corank import solvers as exact
 from corank.core.pairs.coupled_descent import Columns
-from corank.core.pairs.steps import DescentPlan
+from corank.core.pairs.steps import SGDPlan
 from corank.core.rows.scaled import factors_of, plain
 from corank.core.threads import n_threads
 from corank.data.problem.ranking import RankingData
@@ -426,10 +426,10 @@ class LinearDescent(Ranker):
         runs.require_room(problem.columns)
         return runs
 
-    def _plan(self, objective: Objective, eta0: float) -> DescentPlan:
+    def _plan(self, objective: Objective, eta0: float) -> SGDPlan:
         o = objective
         average = o.l1 == 0.0 and self.rate != "adagrad" if self.average is None else bool(self.average)
-        return DescentPlan(
+        return SGDPlan(
             o.loss.code, RATES[self.rate], o.alpha, o.l1, eta0, o.mix, o.coupling, o.batch, o.unscored_batch,
             average, bool(self.project), o.fit_intercept,
         )  # fmt: skip

@@ -22,8 +22,8 @@ from corank.core.pairs.steps import (
     N_STREAMS,
     OWED,
     SCALE,
-    DescentPlan,
-    DescentState,
+    SGDPlan,
+    SGDState,
 )
 from corank.core.random import seed_state
 from corank.core.threads import spread
@@ -57,15 +57,15 @@ class ParallelDescent:
     n_steps: steps done by all runs together.
     """
 
-    states: list[DescentState]
-    plan: DescentPlan
+    states: list[SGDState]
+    plan: SGDPlan
 
     def __post_init__(self) -> None:
         self.n_steps = self._count_steps()
 
     @classmethod
     def start(
-        cls, plan: DescentPlan, n_runs: int, weights: Floats, biases: Floats, rng: np.random.Generator
+        cls, plan: SGDPlan, n_runs: int, weights: Floats, biases: Floats, rng: np.random.Generator
     ) -> ParallelDescent:
         """
         Begin with given weights and newly seeded generators.
@@ -77,7 +77,7 @@ class ParallelDescent:
         ledger[:, SCALE], ledger[:, BIAS] = 1.0, biases
         return cls(
             [
-                DescentState(
+                SGDState(
                     weights.copy(), np.zeros(len(weights)), ledger.copy(),
                     np.stack([seed_state(rng) for _ in range(N_STREAMS)]), np.zeros(1, dtype=np.int64),
                 )
@@ -87,10 +87,10 @@ class ParallelDescent:
         )  # fmt: skip
 
     @classmethod
-    def resume(cls, plan: DescentPlan, stored: dict[str, Any]) -> ParallelDescent:
+    def resume(cls, plan: SGDPlan, stored: dict[str, Any]) -> ParallelDescent:
         """Continue from the dictionary that `stored` returned; its arrays are copied."""
-        names, n_runs = DescentState._fields, len(stored["steps"])
-        return cls([DescentState(*(np.array(stored[name][j]) for name in names)) for j in range(n_runs)], plan)
+        names, n_runs = SGDState._fields, len(stored["steps"])
+        return cls([SGDState(*(np.array(stored[name][j]) for name in names)) for j in range(n_runs)], plan)
 
     def require_room(self, columns: Columns) -> None:
         """Raise if the states, which may come from a file, do not have the shapes of these columns."""
@@ -103,7 +103,7 @@ class ParallelDescent:
 
     def stored(self) -> dict[str, Any]:
         """Return copies of the fields of the states, stacked over the runs, and the kind of the plan."""
-        fields = {name: np.stack([getattr(state, name) for state in self.states]) for name in DescentState._fields}
+        fields = {name: np.stack([getattr(state, name) for state in self.states]) for name in SGDState._fields}
         return {"kind": self.plan.kind, **fields}
 
     def copy(self) -> ParallelDescent:
@@ -151,7 +151,7 @@ class ParallelDescent:
         return W, biases
 
 
-def _weights(state: DescentState, plan: DescentPlan, views: NDArray[np.uint64]) -> tuple[Floats, Floats]:
+def _weights(state: SGDState, plan: SGDPlan, views: NDArray[np.uint64]) -> tuple[Floats, Floats]:
     v, sums, ledger, steps = state.weights, state.sums, state.ledger, int(state.steps[0])
     of_slot = ledger[views]
     if plan.rate == ADAGRAD:
@@ -168,7 +168,7 @@ def _weights(state: DescentState, plan: DescentPlan, views: NDArray[np.uint64]) 
 
 def require_stored(stored: dict[str, Any], trace: Floats) -> None:
     """Raise if run_ or the trace of a loaded model is not what `ParallelDescent.stored` returns, for any columns."""
-    parts = [stored[name] for name in DescentState._fields]
+    parts = [stored[name] for name in SGDState._fields]
     alike = all(isinstance(part, np.ndarray) and part.shape[:1] == stored["steps"].shape[:1] for part in parts)
     if not alike or not len(stored["steps"]) or not isinstance(stored["kind"], str) or np.shape(trace)[1:] != (2,):
         raise InputError("run_ or objective_trace_ does not describe a descent")

@@ -30,7 +30,8 @@ from corank.estimator.advice import warn_of_no_agreement
 from corank.kernels.views import View, as_views
 from corank.linear.base import LinearDescent, LinearModel, ViewWeights, factors
 from corank.linear.objective import Objective, ObjectiveSample, columns_of_views
-from corank.pairwise import Laplacian, query_factors
+from corank.pairwise import Laplacian
+from corank.pairwise.factors import query_factors
 from corank.parameters import Rules, boolean, is_whole, items, number, whole
 
 Floats = NDArray[np.float64]

@@ -30,9 +30,12 @@ from corank.errors import InputError
 from corank.estimator.base import Ranker
 from corank.estimator.docs import shared_parameters
 from corank.estimator.held_out import HeldOut
-from corank.kernels import Basis, FeatureMap, Kernel, as_kernel, choose_basis, require_choice
+from corank.kernels import Kernel, as_kernel
+from corank.kernels.basis import Basis
+from corank.kernels.basis_choice import choose_basis, require_choice
+from corank.kernels.features import FeatureMap
 from corank.kernels.views import View
-from corank.pairwise import QUERY_WEIGHTS
+from corank.pairwise.factors import QUERY_WEIGHTS
 from corank.parameters import Rules, boolean, kernel, listing, none, number, one_of, seed, text, whole
 from corank.solvers.penalty import default_alpha
 from corank.solvers.smooth_losses import block_of

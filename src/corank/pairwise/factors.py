@@ -17,23 +17,14 @@ def query_factors(sizes: ArrayLike, query_weight: str, twice_pairs: ArrayLike | 
     """
     Return c_q, the factor of the Laplacian of each query.
 
-    Parameters
-    ----------
-    sizes : array-like of shape (n_queries,)
-        n_q, the number of compared rows; with row weights their sum W_q.
-    query_weight : {"pairs", "equal", "rows"}
-        Equal weight of pairs, c_q = 1; of queries, 1 / (n_q (n_q − 1)); or of rows, 1 / n_q.
-    twice_pairs : array-like of shape (n_queries,), optional
-        Replaces n_q (n_q − 1) if rows have weights (W_q² − Σ w²) or if equal scores are not compared. Two copies of a
-        row form a pair, one row of weight 2 does not, so that "equal" treats them slightly differently.
+    sizes (n_queries,): n_q, the number of compared rows; with row weights their sum W_q.
+    query_weight {"pairs", "equal", "rows"}: equal weight of pairs, c_q = 1; of queries, 1 / (n_q (n_q − 1)); or of
+        rows, 1 / n_q.
+    twice_pairs (n_queries,): replaces n_q (n_q − 1) if rows have weights (W_q² − Σ w²) or if equal scores are not
+        compared. Two copies of a row form a pair, one row of weight 2 does not, so that "equal" treats them slightly
+        differently.
+    Returns (n_queries,): c_q; 0 for a query without pairs, unless `query_weight` is "pairs".
 
-    Returns
-    -------
-    array of float64, shape (n_queries,)
-        c_q; 0 for a query without pairs, unless `query_weight` is "pairs".
-
-    Examples
-    --------
     >>> query_factors([1, 2, 5], "equal").tolist()
     [0.0, 0.5, 0.05]
     """
@@ -52,24 +43,12 @@ def weigh_queries(data: RankingData, query_weight: str, *, ties: bool = False, r
     """
     Multiply the weights of a problem by c_q, so that plain sums over its pairs follow `query_weight`.
 
-    Parameters
-    ----------
-    data : RankingData
-        The problem.
-    query_weight : {"pairs", "equal", "rows"}
-        c_q = 1; 1 / (twice the weight of the query's pairs); or 1 / (the weight of its compared rows).
-    ties : bool
-        Whether rows of equal score are compared.
-    rows : {"scored", "unscored"}
-        Rows whose pairs are used; preferences belong to scored rows.
+    query_weight {"pairs", "equal", "rows"}: c_q = 1; 1 / (twice the weight of the query's pairs); or 1 / (the weight of
+        its compared rows).
+    ties: whether rows of equal score are compared.
+    rows {"scored", "unscored"}: rows whose pairs are used; preferences belong to scored rows.
+    Returns: row weights are multiplied by √c_q, or weights of preferences by c_q (and row weights are 1).
 
-    Returns
-    -------
-    RankingData
-        Row weights are multiplied by √c_q, or weights of preferences by c_q (and row weights are 1).
-
-    Examples
-    --------
     >>> data = RankingData.of_pairs([[0.0], [1.0], [3.0]], [[1, 0], [2, 0]])
     >>> weigh_queries(data, "equal").pair_weight.tolist()
     [0.25, 0.25]
@@ -103,22 +82,9 @@ def drawn_weight(data: RankingData, query_weight: str, rows: str = "scored") -> 
 
     A mean over these pairs does not change if a row of weight 2 is replaced by two copies.
 
-    Parameters
-    ----------
-    data : RankingData
-        The problem.
-    query_weight : {"pairs", "equal", "rows"}
-        c_q, see `query_factors`.
-    rows : {"scored", "unscored"}
-        Rows whose pairs are used.
+    query_weight {"pairs", "equal", "rows"}: c_q, see `query_factors`.
+    rows {"scored", "unscored"}: rows whose pairs are used.
 
-    Returns
-    -------
-    float
-        The weight.
-
-    Examples
-    --------
     >>> drawn_weight(RankingData.of([[0.0], [1.0], [3.0]], [0, 1, 1]), "pairs")
     4.5
     """

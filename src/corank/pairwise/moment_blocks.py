@@ -224,17 +224,5 @@ def take(X: Any, rows: Integers) -> Any:
 
 
 def dense(rows: Any) -> NDArray[Any]:
-    """
-    Return rows as a dense array.
-
-    Parameters
-    ----------
-    rows : ndarray or CSR matrix
-        Rows of X.
-
-    Returns
-    -------
-    ndarray
-        The rows.
-    """
+    """Return rows as a dense array."""
     return np.asarray(rows.toarray() if sparse.issparse(rows) else rows)

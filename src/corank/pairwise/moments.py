@@ -77,7 +77,7 @@ class Moments:
         ties : bool
             Whether rows of equal score are compared.
         query_weight : {"pairs", "equal", "rows"}
-            Weight of a query, see `corank.pairwise.weigh_queries`; not used in sums over rows.
+            Weight of a query, see `corank.pairwise.factors.weigh_queries`; not used in sums over rows.
         plain : bool
             Whether to sum over rows too; not available for preferences.
         block : int, optional
@@ -136,24 +136,10 @@ def pair_squares(data: RankingData, *, ties: bool = False, query_weight: str = "
     """
     Sum the squared differences of compared pairs for each column: the diagonal of XᵀLX.
 
-    Parameters
-    ----------
-    data : RankingData
-        The problem.
-    ties : bool
-        Whether rows of equal score are compared.
-    query_weight : {"pairs", "equal", "rows"}
-        Weight of a query, see `corank.pairwise.weigh_queries`.
+    ties: whether rows of equal score are compared.
+    query_weight {"pairs", "equal", "rows"}: weight of a query, see `corank.pairwise.factors.weigh_queries`.
+    Returns: the sums. Total weight of the pairs.
 
-    Returns
-    -------
-    squares : array of float64, shape (n_features,)
-        The sums.
-    pair_weight : float
-        Total weight of the pairs.
-
-    Examples
-    --------
     >>> squares, n_pairs = pair_squares(RankingData.of([[0.0, 5.0], [1.0, 5.0], [3.0, 6.0]], [0, 1, 1]))
     >>> squares.tolist(), n_pairs
     ([10.0, 1.0], 2.0)

@@ -35,7 +35,7 @@ from corank.estimator.advice import warn_of_no_agreement
 from corank.estimator.base import Ranker
 from corank.estimator.docs import shared_parameters
 from corank.estimator.held_out import HeldOut
-from corank.kernels import Basis, Terms
+from corank.kernels.basis import Basis, Terms
 from corank.kernels.views import View, kernels_of
 from corank.parameters import Rules
 from corank.progress import progress

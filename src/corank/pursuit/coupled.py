@@ -28,7 +28,7 @@ from corank.core.models.pursuit import joint_best
 from corank.core.threads import spread
 from corank.data.problem.queries import Queries
 from corank.data.problem.ranking import RankingData
-from corank.kernels import Basis
+from corank.kernels.basis import Basis
 from corank.pairwise import Laplacian
 from corank.pursuit.dictionary import Dictionary, kernel_columns
 from corank.pursuit.inner import Floats, InnerProduct, Target

@@ -14,7 +14,8 @@ from scipy import sparse
 from corank.core.models.pursuit import TINY
 from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
-from corank.kernels import Basis, is_precomputed
+from corank.kernels.basis import Basis
+from corank.kernels.grams import is_precomputed
 from corank.kernels.views import View, as_views
 from corank.pursuit.inner import Floats, InnerProduct
 from corank.solvers.solution import require_products

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from corank.data.problem.queries import Queries
 from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
-from corank.pairwise import Laplacian, PairLaplacian, QueryLaplacian, weigh_queries
+from corank.pairwise import Laplacian, PairLaplacian, QueryLaplacian
+from corank.pairwise.factors import weigh_queries
 
 Floats = NDArray[np.float64]
 
@@ -88,7 +89,7 @@ class Target:
         Build the target of a problem; the target of a preference is a difference of 1.
 
         mix: share of regression.
-        query_weight {"pairs", "equal", "rows"}: see `corank.pairwise.query_factors`.
+        query_weight {"pairs", "equal", "rows"}: see `corank.pairwise.factors.query_factors`.
         """
         rows = data.scored_rows
         if data.pairs is not None:

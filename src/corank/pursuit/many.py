@@ -15,9 +15,10 @@ from corank.core.threads import cut, n_threads, spread
 from corank.data.problem.inputs import as_scores, require_squares
 from corank.data.problem.queries import Queries
 from corank.errors import InputError
-from corank.kernels import as_kernel, require_similarities
+from corank.kernels import as_kernel
+from corank.kernels.grams import require_similarities
 from corank.kernels.views import View
-from corank.pairwise import query_factors
+from corank.pairwise.factors import query_factors
 from corank.parameters import check_values, rng_of
 from corank.pursuit.parameters import PURSUIT
 from corank.pursuit.path import as_length

@@ -14,7 +14,7 @@ from corank.core.threads import cut, n_threads, spread
 from corank.data.problem.inputs import as_scores, require_squares
 from corank.data.problem.queries import Queries
 from corank.errors import InputError
-from corank.pairwise import query_factors
+from corank.pairwise.factors import query_factors
 from corank.parameters import check_values
 from corank.pursuit.many import LEAST, Floats, as_items, catalogue_gram, scores_by_problem
 from corank.pursuit.parameters import CO_PURSUIT

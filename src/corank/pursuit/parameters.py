@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from corank.pairwise import QUERY_WEIGHTS
+from corank.pairwise.factors import QUERY_WEIGHTS
 from corank.parameters import Rules, boolean, items, kernel, listing, number, one_of, seed, whole
 from corank.pursuit.coupled import RESIDUALS, SEARCHES
 from corank.pursuit.fits import FITTINGS

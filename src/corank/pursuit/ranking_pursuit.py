@@ -29,7 +29,8 @@ from corank.errors import InputError, warn
 from corank.estimator.base import Ranker
 from corank.estimator.docs import shared_parameters
 from corank.estimator.held_out import HeldOut
-from corank.kernels import Basis, Kernel, Terms
+from corank.kernels import Kernel
+from corank.kernels.basis import Basis, Terms
 from corank.parameters import Rules
 from corank.progress import progress
 from corank.pursuit.dictionary import Candidates

@@ -29,7 +29,7 @@ class ErrorScales:
     targets: ‖t‖, t the targets of the least-squares problem.
     similarities: Σ of the squared lengths of its rows before centring, for features computed from similarities; 0 for
         columns.
-    inflation: growth of errors of similarities in features, see `corank.kernels.FeatureMap.inflation`.
+    inflation: growth of errors of similarities in features, see `corank.kernels.features.FeatureMap.inflation`.
     """
 
     targets: float

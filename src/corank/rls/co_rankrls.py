@@ -30,7 +30,8 @@ from corank.errors import InputError
 from corank.estimator.advice import warn_of_no_agreement
 from corank.estimator.docs import shared_parameters
 from corank.estimator.held_out import HeldOut
-from corank.kernels import Basis, FeatureMap, Terms, score_columns
+from corank.kernels.basis import Basis, Terms, score_columns
+from corank.kernels.features import FeatureMap
 from corank.kernels.views import View, as_views, kernels_of
 from corank.parameters import Rules, items, listing, none, number, whole
 from corank.progress import progress

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
 from corank.metrics import MetricResult, evaluate, parse_metric
-from corank.pairwise import Laplacian, QueryLaplacian, drawn_weight, weigh_queries
+from corank.pairwise import Laplacian, QueryLaplacian
+from corank.pairwise.factors import drawn_weight, weigh_queries
 from corank.rls.accuracy import ErrorScales, LeftOut, merge_ties
 
 Floats = NDArray[np.float64]
@@ -32,8 +33,8 @@ class Frame(ABC):
     rows: compared rows of X, each once.
     starts (n_queries + 1,): where each query begins.
     shares (n_queries,): weight of the pairs of each query, relative to all. With `ties`, every row also forms a pair
-        with itself, as in `corank.pairwise.drawn_weight`, and single rows of a query have the rest.
-    query_weight {"pairs", "equal", "rows"}: weight of a query, see `corank.pairwise.weigh_queries`.
+        with itself, as in `corank.pairwise.factors.drawn_weight`, and single rows of a query have the rest.
+    query_weight {"pairs", "equal", "rows"}: weight of a query, see `corank.pairwise.factors.weigh_queries`.
     ties: whether two rows of equal score form a pair.
     """
 

@@ -18,10 +18,13 @@ from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
 from corank.estimator.base import Ranker
 from corank.estimator.contract import check_parameters, install
-from corank.kernels import RANK_TOLERANCE, Basis, FeatureMap, choose_basis, require_choice
+from corank.kernels.basis import Basis
+from corank.kernels.basis_choice import choose_basis, require_choice
+from corank.kernels.features import FeatureMap
+from corank.kernels.grams import RANK_TOLERANCE
 from corank.kernels.views import View
 from corank.metrics import parse_metric
-from corank.pairwise import QUERY_WEIGHTS
+from corank.pairwise.factors import QUERY_WEIGHTS
 from corank.parameters import Rules, boolean, listing, none, number, one_of, rng_of, text, whole
 from corank.rls.frame import Frame
 from corank.rls.selection import candidates

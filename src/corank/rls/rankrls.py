@@ -33,7 +33,9 @@ from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
 from corank.estimator.docs import shared_parameters
 from corank.estimator.held_out import HeldOut
-from corank.kernels import Basis, FeatureMap, Kernel, score_columns
+from corank.kernels import Kernel
+from corank.kernels.basis import Basis, score_columns
+from corank.kernels.features import FeatureMap
 from corank.kernels.views import View
 from corank.progress import progress
 from corank.rls.frame import Frame, RowFrame

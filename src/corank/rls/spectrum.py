@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
 
 from corank.errors import InputError
-from corank.kernels import INDEFINITE, indefinite
+from corank.kernels.grams import INDEFINITE, indefinite
 
 Floats = NDArray[np.float64]
 

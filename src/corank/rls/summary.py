@@ -19,8 +19,9 @@ from numpy.typing import ArrayLike, NDArray
 from corank.core.rows.scaled import factors_of
 from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
-from corank.kernels import FeatureMap, stack_features
-from corank.pairwise import Moments, drawn_weight
+from corank.kernels.features import FeatureMap, stack_features
+from corank.pairwise import Moments
+from corank.pairwise.factors import drawn_weight
 from corank.rls.spectrum import Equations
 from corank.solvers.penalty import Freedom, alpha_of, freedom
 
@@ -42,7 +43,7 @@ class Summary:
         Sums over pairs of unscored rows, if there are several views.
     weights : tuple of float
         Denominators of the two sums: the weights of the pairs. For unscored rows, and with `ties`, they include pairs
-        of a row with itself, see `corank.pairwise.drawn_weight`.
+        of a row with itself, see `corank.pairwise.factors.drawn_weight`.
     free : Freedom
         Number of free differences and of queries, from which alpha is chosen.
     query_weight : {"pairs", "equal", "rows"}
@@ -87,7 +88,7 @@ class Summary:
         data : RankingData
             The problem.
         query_weight : {"pairs", "equal", "rows"}
-            Weight of a query, see `corank.pairwise.weigh_queries`.
+            Weight of a query, see `corank.pairwise.factors.weigh_queries`.
         ties : bool
             Whether two rows of equal score form a pair.
 

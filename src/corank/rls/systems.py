@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.data.problem.ranking import RankingData
-from corank.kernels import Basis, stack_features
+from corank.kernels.basis import Basis
+from corank.kernels.features import stack_features
 from corank.rls.accuracy import UNIT, ErrorScales, LeftOut
 from corank.rls.frame import Frame, RowFrame
 from corank.rls.leave_out import Advance, dual_queries_out, rows_out, views_out

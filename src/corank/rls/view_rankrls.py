@@ -26,9 +26,10 @@ from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
 from corank.estimator.docs import shared_parameters
 from corank.estimator.held_out import HeldOut
-from corank.kernels import FeatureMap, SumKernel
+from corank.kernels import SumKernel
+from corank.kernels.features import FeatureMap
 from corank.kernels.views import View, as_views, kernels_of
-from corank.pairwise import pair_squares
+from corank.pairwise.moments import pair_squares
 from corank.parameters import Rules, items, whole
 from corank.progress import progress
 from corank.rls.frame import Frame

@@ -18,7 +18,8 @@ from corank.data.problem.inputs import require_weight
 from corank.data.problem.queries import Queries
 from corank.data.problem.ranking import RankingData
 from corank.errors import warn
-from corank.pairwise import Laplacian, weigh_queries
+from corank.pairwise import Laplacian
+from corank.pairwise.factors import weigh_queries
 from corank.solvers.conjugate import conjugate_gradients
 from corank.solvers.linear_map import LinearMap
 from corank.solvers.solution import Floats
@@ -56,7 +57,7 @@ def scored_comparisons(data: RankingData, mix: float, centred: bool, query_weigh
 
     mix: share of regression.
     centred: whether an intercept absorbs the mean.
-    query_weight {"pairs", "equal", "rows"}: weight of a query, see `corank.pairwise.weigh_queries`.
+    query_weight {"pairs", "equal", "rows"}: weight of a query, see `corank.pairwise.factors.weigh_queries`.
     """
     if data.pairs is not None:
         return _preferences(weigh_queries(data, query_weight))

@@ -24,7 +24,8 @@ from corank.core.rows.scaled import factors_of, plain
 from corank.data.problem.inputs import require_weight
 from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
-from corank.pairwise import Moments, dense
+from corank.pairwise import Moments
+from corank.pairwise.moment_blocks import dense
 from corank.solvers.comparisons import solve_by_products
 from corank.solvers.solution import Floats, Solution, require, require_numbers, require_products
 
@@ -91,7 +92,7 @@ def squared(
     fit_intercept : bool
         Whether to learn b, from the regression part. It is not penalised, and 0 if mix is 0.
     query_weight : {"pairs", "equal", "rows"}
-        Weight of a query, see `corank.pairwise.weigh_queries`; ignored for sums, which include it.
+        Weight of a query, see `corank.pairwise.factors.weigh_queries`; ignored for sums, which include it.
 
     Returns
     -------

@@ -23,7 +23,7 @@ import numpy as np
 
 from corank.data.problem.queries import Queries
 from corank.data.problem.ranking import RankingData
-from corank.pairwise import pair_squares
+from corank.pairwise.moments import pair_squares
 from corank.solvers.solution import require_products
 
 # factor for several queries and for a single one

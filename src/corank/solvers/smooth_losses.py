@@ -16,7 +16,8 @@ from corank.core.pairs.squared_hinge import GradedBlock, squared_hinge_hessian_p
 from corank.core.threads import cut, spread, threads_for
 from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
-from corank.pairwise import Moments, weigh_queries
+from corank.pairwise import Moments
+from corank.pairwise.factors import weigh_queries
 from corank.pairwise.losses import Loss
 from corank.progress import progress
 from corank.solvers.comparisons import Comparisons, scored_comparisons
@@ -167,7 +168,7 @@ def smooth_loss(
     fit_intercept : bool
         Whether to learn b, from the regression part. It is not penalised, and 0 if mix is 0.
     query_weight : {"pairs", "equal", "rows"}
-        Weight of a query, see `corank.pairwise.weigh_queries`.
+        Weight of a query, see `corank.pairwise.factors.weigh_queries`.
     tol : float
         Stops where the objective is above its minimum by at most this share of its value, or of its decrease since
         w = 0, where that is less.

@@ -19,7 +19,7 @@ from corank.core.pairs.steps import (
     PEGASOS,
     SQRT,
     UNSCORED_STREAM,
-    DescentPlan,
+    SGDPlan,
     draw_examples,
 )
 from corank.core.random import seed_state
@@ -40,7 +40,7 @@ VIEWS = [np.array([0, 1, 2, 3]), np.array([3, 4, 5]), np.array([6, 7])]
 
 
 def plan(**changes):
-    usual = DescentPlan(
+    usual = SGDPlan(
         loss=HINGE, rate=PEGASOS, alpha=0.05, l1=0.0, eta0=20.0, mix=0.0, coupling=0.0, batch=1, unscored_batch=1,
         average=False, project=False, fit_intercept=True,
     )  # fmt: skip

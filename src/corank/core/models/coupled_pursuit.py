@@ -117,26 +117,15 @@ def copursue_many(K1, K2, small, coupling, separate, tol, least, chosen, coefs, 
     """
     Fit problems first..last-1 by the joint search of `corank.pursuit.coupled`.
 
-    Parameters
-    ----------
-    K1, K2 : arrays of shape (N, N)
-        Gram matrices of the views.
-    small : SmallTwoViewProblems
-        The problems.
-    coupling : float
-        ν.
-    separate : bool
-        Whether each view has its own residual and whole views must agree, rather than the terms of a step.
-    tol : float
-        A step that lowers J by at most this share of its initial value is not taken.
-    least : float
-        Share of its upper bound that a column's squared norm must exceed; others are constant up to rounding.
-    chosen : array of int64, shape (B, P, 2)
-        Receives row numbers of K, -1 after the last step and in a view without a candidate.
-    coefs : array of shape (B, P, 2)
-        Receives coefficients, 0 after the last step.
-    first, last : int
-        The range of problems.
+    K1, K2 (N, N): Gram matrices of the views.
+    small: the problems.
+    coupling: ν.
+    separate: whether each view has its own residual and whole views must agree, rather than the terms of a step.
+    tol: A step that lowers J by at most this share of its initial value is not taken.
+    least: share of its upper bound that a column's squared norm must exceed; others are constant up to rounding.
+    chosen (B, P, 2): receives row numbers of K, -1 after the last step and in a view without a candidate.
+    coefs (B, P, 2): receives coefficients, 0 after the last step.
+    first, last: the range of problems.
     """
     one = np.uint64(1)
     for b in range(np.uint64(first), np.uint64(last)):
@@ -190,18 +179,11 @@ def coscore_many(K1, K2, chosen, coefs, rows, starts, out, first, last):  # type
     """
     Write to ``out[i, p]`` the score of row i by the mean of the views after p steps of its problem, p = 0..P.
 
-    Parameters
-    ----------
-    K1, K2 : arrays of shape (N, N)
-        Gram matrices of the views.
-    chosen, coefs : arrays
-        From `copursue_many`.
-    rows, starts : arrays of uint64
-        Problem b scores ``rows[starts[b]:starts[b + 1]]``.
-    out : array of shape (len(rows), P + 1)
-        Receives the scores.
-    first, last : int
-        The range of problems.
+    K1, K2 (N, N): Gram matrices of the views.
+    chosen, coefs: from `copursue_many`.
+    rows, starts: problem b scores ``rows[starts[b]:starts[b + 1]]``.
+    out (len(rows): receives the scores.
+    first, last: the range of problems.
     """
     one = np.uint64(1)
     for b in range(np.uint64(first), np.uint64(last)):

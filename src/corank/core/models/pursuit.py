@@ -105,25 +105,15 @@ def pursue_many(K, small, fitting, tol, least, chosen, path, first, last):  # ty
     """
     Fit problems first..last-1; see `corank.pursuit.fits` for the algorithm.
 
-    Parameters
-    ----------
-    K : array of shape (N, N)
-        Gram matrix.
-    small : SmallProblems
-        The problems.
-    fitting : int
-        BASIC, BACK or PRE.
-    tol : float
-        A step that lowers J by at most this share of its initial value is not taken.
-    least : array of two floats
-        Shares of its squared norm that a candidate must have in L̃, and outside the span of the chosen columns.
-    chosen : array of int64, shape (B, P)
-        Receives row numbers of K, -1 after the last step.
-    path : array of shape (B, P, P), or (B, 1, P) for BASIC
-        Receives the coefficients of the first p terms in ``path[b, p - 1]``, the last model repeated to the end; for
-        BASIC, whose coefficients do not change, those of all terms.
-    first, last : int
-        The range of problems.
+    K (N, N): Gram matrix.
+    small: the problems.
+    fitting: BASIC, BACK or PRE.
+    tol: A step that lowers J by at most this share of its initial value is not taken.
+    least: shares of its squared norm that a candidate must have in L̃, and outside the span of the chosen columns.
+    chosen (B, P): receives row numbers of K, -1 after the last step.
+    path (B, P, P): receives the coefficients of the first p terms in ``path[b, p - 1]``, the last model repeated to the
+        end; for BASIC, whose coefficients do not change, those of all terms.
+    first, last: the range of problems.
     """
     one = np.uint64(1)
     P = chosen.shape[1]
@@ -219,20 +209,12 @@ def score_many(K, chosen, path, levels, rows, starts, out, first, last):  # type
     """
     Write to ``out[i, p]`` the score of row i by the model of the first p terms of its problem, p = 0..P.
 
-    Parameters
-    ----------
-    K : array of shape (N, N)
-        Gram matrix.
-    chosen, path : arrays
-        From `pursue_many`.
-    levels : array of shape (B,)
-        Added to the scores of each problem.
-    rows, starts : arrays of uint64
-        Problem b scores ``rows[starts[b]:starts[b + 1]]``.
-    out : array of shape (len(rows), P + 1)
-        Receives the scores.
-    first, last : int
-        The range of problems.
+    K (N, N): Gram matrix.
+    chosen, path: from `pursue_many`.
+    levels (B,): added to the scores of each problem.
+    rows, starts: problem b scores ``rows[starts[b]:starts[b + 1]]``.
+    out (len(rows): receives the scores.
+    first, last: the range of problems.
     """
     one = np.uint64(1)
     P = chosen.shape[1]
@@ -264,19 +246,10 @@ def joint_best(cross, e1, e2, first, last):  # type: ignore[no-untyped-def]
     eᵀA⁻¹e = (e1² − 2 e1 e2 x + e2²) / (1 − x²); fractions are compared by products. Any 2 × 2 system takes this form
     after division by the roots of its diagonal.
 
-    Parameters
-    ----------
-    cross : array of shape (N1, N2)
-        x.
-    e1, e2 : arrays of shape (N1,) and (N2,)
-        First and second view.
-    first, last : int
-        The range of columns of the first view.
-
-    Returns
-    -------
-    float, int, int
-        The largest value, i and j.
+    cross (N1, N2): x.
+    e1, e2 (N1,): first and second view.
+    first, last: the range of columns of the first view.
+    Returns: the largest value, i and j.
     """
     top, under = -1.0, 1.0
     at_i = at_j = np.uint64(0)

@@ -85,8 +85,8 @@ def descend_coupled(state, plan, columns, examples, rows, n):  # type: ignore[no
     """
     Take n steps and change `state` in place.
 
-    state: `DescentState` with one ledger entry per view.
-    plan: `DescentPlan`; averaging and projection exclude l1 and AdaGrad.
+    state: `SGDState` with one ledger entry per view.
+    plan: `SGDPlan`; averaging and projection exclude l1 and AdaGrad.
     rows: `DenseRows` or `CSRRows`.
     """
     M = np.uint64(len(state.ledger))

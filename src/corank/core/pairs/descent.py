@@ -33,8 +33,8 @@ def descend(state, plan, examples, rows, n):  # type: ignore[no-untyped-def]
     """
     Take n steps and change `state` in place.
 
-    state: `DescentState` with one view.
-    plan: `DescentPlan` without l1, AdaGrad, projection or batches.
+    state: `SGDState` with one view.
+    plan: `SGDPlan` without l1, AdaGrad, projection or batches.
     rows: `DenseRows` or `CSRRows`.
     """
     v, z, y = state.weights, state.sums, examples.y

@@ -29,7 +29,7 @@ NO_PARTNER = np.uint64(0xFFFFFFFFFFFFFFFF)
 _FIRST, _SECOND, _ONE = np.uint64(0), np.uint64(1), np.uint64(1)
 
 
-class DescentPlan(NamedTuple):
+class SGDPlan(NamedTuple):
     """
     Settings of a descent.
 
@@ -58,7 +58,7 @@ class DescentPlan(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """Meaning of the arrays of a `DescentState` under this plan."""
+        """Meaning of the arrays of a `SGDState` under this plan."""
         if self.rate == ADAGRAD:
             return "AdaGrad"
         if self.average or self.project:
@@ -66,7 +66,7 @@ class DescentPlan(NamedTuple):
         return "L1-penalised" if self.l1 > 0.0 else "plain"
 
 
-class DescentState(NamedTuple):
+class SGDState(NamedTuple):
     """
     State of a descent; kernels change it in place.
 

@@ -25,15 +25,7 @@ def as_names(names: list[str]) -> NDArray[Any]:
     """
     Make an array of strings.
 
-    Parameters
-    ----------
-    names : list of str
-        The texts.
-
-    Returns
-    -------
-    ndarray
-        Fixed-width strings; objects if a name is very long or ends with a NUL, which numpy would drop.
+    Returns: fixed-width strings; objects if a name is very long or ends with a NUL, which numpy would drop.
     """
     distinct = set(names)
     longest = max(map(len, distinct), default=0)
@@ -44,19 +36,7 @@ def as_names(names: list[str]) -> NDArray[Any]:
 
 
 def as_texts(names: list[str]) -> NDArray[np.object_]:
-    """
-    Make an array of string objects.
-
-    Parameters
-    ----------
-    names : list of str
-        The texts.
-
-    Returns
-    -------
-    ndarray of objects
-        The same strings.
-    """
+    """Make an array of string objects."""
     found = np.empty(len(names), dtype=object)
     found[:] = names
     return found

@@ -16,7 +16,8 @@ from corank.data.problem.queries import Queries
 from corank.data.problem.ranking import RankingData
 from corank.data.problem.rows import as_rows
 from corank.errors import InputError
-from corank.kernels import as_kernel, is_precomputed
+from corank.kernels import as_kernel
+from corank.kernels.grams import is_precomputed
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

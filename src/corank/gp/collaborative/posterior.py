@@ -28,7 +28,9 @@ from corank.gp.collaborative.user_likelihoods import (
 from corank.gp.ep.likelihoods import IntervalProbit
 from corank.gp.ordinal.grades import thresholds_of
 from corank.gp.ordinal.ordinal_gp import chosen_level
-from corank.kernels import Basis, Kernel, is_precomputed
+from corank.kernels import Kernel
+from corank.kernels.basis import Basis
+from corank.kernels.grams import is_precomputed
 from corank.parameters import check_values, one_of
 
 Floats = NDArray[np.float64]

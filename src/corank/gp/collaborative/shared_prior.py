@@ -24,7 +24,8 @@ from corank.gp.collaborative.user_likelihoods import (
     row_of,
 )
 from corank.gp.ordinal.grades import thresholds_of
-from corank.kernels import Basis, Kernel
+from corank.kernels import Kernel
+from corank.kernels.basis import Basis
 from corank.kernels.views import View
 
 Floats = NDArray[np.float64]

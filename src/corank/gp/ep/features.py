@@ -18,7 +18,8 @@ from scipy import linalg
 
 from corank.gp.ep.items import DistinctRows
 from corank.gp.ep.propagation import Sites, root_of
-from corank.kernels import Basis, FeatureMap
+from corank.kernels.basis import Basis
+from corank.kernels.features import FeatureMap
 from corank.kernels.views import View
 
 Floats = NDArray[np.float64]

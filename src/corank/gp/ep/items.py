@@ -13,7 +13,8 @@ from scipy import sparse
 from sklearn.neighbors import NearestNeighbors
 
 from corank.errors import InputError
-from corank.kernels import Basis, as_doubles, require_inner_product
+from corank.kernels.basis import Basis, as_doubles
+from corank.kernels.grams import require_inner_product
 from corank.kernels.views import View
 from corank.pairwise import Laplacian
 

@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
 
 from corank.estimator.base import Ranker
-from corank.kernels import FeatureMap, Terms, as_doubles
+from corank.kernels.basis import Terms, as_doubles
+from corank.kernels.features import FeatureMap
 
 Floats = NDArray[np.float64]
 

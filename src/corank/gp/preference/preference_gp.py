@@ -36,7 +36,9 @@ from corank.gp.ep.process import PosteriorProcess
 from corank.gp.ep.propagation import Sites, propagate
 from corank.gp.preference.evidence import WeightedPairs, fit_hyperparameters, preferences_of
 from corank.gp.preference.posterior import PreferencePosterior
-from corank.kernels import Basis, Kernel, as_kernel, choose_basis
+from corank.kernels import Kernel, as_kernel
+from corank.kernels.basis import Basis
+from corank.kernels.basis_choice import choose_basis
 from corank.kernels.basis_choice import require_choice
 from corank.kernels.views import View
 from corank.parameters import Rules, boolean, kernel, listing, none, number, rng_of, seed, text, whole
