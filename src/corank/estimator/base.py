@@ -336,9 +336,7 @@ class Ranker(Learner, ABC):
             return
         mix = getattr(self, "mix", 0)
         if data.y is None and mix > 0:
-            raise InputError(
-                f"mix is {mix}, but preference pairs have no scores for regression; pass mix=0 or scores."
-            )
+            raise InputError(f"mix is {mix}, but preference pairs have no scores for regression; pass mix=0 or scores.")
         if data.y is not None and self._learns_sizes:
             require_squares(data.y)
         if self._needs_pairs:

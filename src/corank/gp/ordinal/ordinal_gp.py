@@ -34,8 +34,7 @@ from corank.gp.ep.propagation import Sites
 from corank.gp.ordinal.grades import GaussianGrades, OrdinalGrades, ends_of, fit_hyperparameters, thresholds_of
 from corank.kernels import Kernel, as_kernel
 from corank.kernels.basis import Basis
-from corank.kernels.basis_choice import choose_basis
-from corank.kernels.basis_choice import require_choice
+from corank.kernels.basis_choice import choose_basis, require_choice
 from corank.kernels.views import View
 from corank.parameters import Rules, boolean, check_values, kernel, listing, none, number, one_of, seed, text, whole
 

@@ -38,8 +38,7 @@ from corank.gp.preference.evidence import WeightedPairs, fit_hyperparameters, pr
 from corank.gp.preference.posterior import PreferencePosterior
 from corank.kernels import Kernel, as_kernel
 from corank.kernels.basis import Basis
-from corank.kernels.basis_choice import choose_basis
-from corank.kernels.basis_choice import require_choice
+from corank.kernels.basis_choice import choose_basis, require_choice
 from corank.kernels.views import View
 from corank.parameters import Rules, boolean, kernel, listing, none, number, rng_of, seed, text, whole
 
