@@ -28,7 +28,7 @@ Data = Annotated[
 ]
 ModelFile = Annotated[Path, typer.Argument(help="Model file that `corank fit` wrote.")]
 ModelOutput = Annotated[Path, typer.Option("--output", "-o", help="Model file to write.", metavar="MODEL")]
-Label = Annotated[str, typer.Option(help="Score column of a table.")]
+Label = Annotated[str, typer.Option(help="Label column of a table.")]
 ExcludedLabel = Annotated[
     str | None, typer.Option(help="Label column, excluded from the features.  [default: label, if present]")
 ]
@@ -51,6 +51,12 @@ Assignments = Annotated[
     list[str] | None, typer.Option("--set", help="Set any parameter of the model; repeatable.", metavar="NAME=VALUE")
 ]
 Plot = Annotated[Path | None, typer.Option(help="PNG file to write.", dir_okay=False, metavar="FILE")]
+Convention = Annotated[
+    str,
+    typer.Option(
+        "--convention", "-c", help="Convention of metrics: corank, letor4, letor3, trec_eval, sklearn or lightgbm."
+    ),
+]
 RunTag = Annotated[str, typer.Option(help="Name of the run in a TREC file.")]
 Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]

@@ -7,25 +7,19 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from corank.cli.options import Json
+from corank.cli.options import INTERRUPTED, Convention, Data, Json, Label, Prior, Qid, Seed
 from corank.cli.output import print_json
 
 if TYPE_CHECKING:
     from corank.data.formats.text import TextFile
     from corank.evaluation.compare import MethodOutcome, Study
 
-INTERRUPTED = 130
-"""Exit code after Ctrl-C."""
-
 QUICK_FOLDS, QUICK_SHARES = 3, (0.1, 0.5)
 """Folds and shares of the learning curve with ``--quick``."""
 
 
 def compare(
-    data: Annotated[
-        list[Path],
-        typer.Argument(help="LETOR text (or .gz, .xz, .zst; several are joined), a store, Parquet or CSV; - is stdin."),
-    ],
+    data: Data,
     models: Annotated[
         str | None,
         typer.Option(
@@ -42,13 +36,7 @@ def compare(
             metavar="POOL",
         ),
     ] = None,
-    prior: Annotated[
-        str | None,
-        typer.Option(
-            help="Features whose mean is the prior score, such as 21-25 for BM25; rankers are fitted on top of it.",
-            metavar="FEATURES",
-        ),
-    ] = None,
+    prior: Prior = None,
     budget: Annotated[str | None, typer.Option(help="Time limit: 90s, 10m, 1h.", metavar="TIME")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Four methods, three folds, a short learning curve.")] = False,
     metrics: Annotated[
@@ -60,12 +48,7 @@ def compare(
             show_default=False,
         ),
     ] = None,
-    convention: Annotated[
-        str,
-        typer.Option(
-            "--convention", "-c", help="Convention of metrics: corank, letor4, letor3, trec_eval, sklearn or lightgbm."
-        ),
-    ] = "corank",
+    convention: Convention = "corank",
     folds: Annotated[
         int | None, typer.Option(min=2, help="Number of outer folds.  [default: 5]", show_default=False)
     ] = None,
@@ -82,10 +65,10 @@ def compare(
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Number of processes; all processors by default, at most 4.")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
+    seed: Seed = 0,
     as_json: Json = False,
-    label: Annotated[str, typer.Option(help="Label column of a table.")] = "label",
-    qid: Annotated[str | None, typer.Option(help="Query id column of a table; 'none' ignores query ids.")] = None,
+    label: Label = "label",
+    qid: Qid = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the study of other data in the folder.")] = False,
 ) -> None:
     """Compare rankers by nested cross-validation over queries, choose one, and save it; a second run continues."""

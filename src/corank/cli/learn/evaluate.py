@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from corank.cli.options import Json
+from corank.cli.options import Convention, Force, Json, Label, QidColumn, Seed, Unscored
 from corank.cli.output import print_json
 
 if TYPE_CHECKING:
@@ -23,12 +23,7 @@ def evaluate(
             "--metric", "-m", help="Metric such as nDCG@10, AP, P@5, RR; repeatable.  [default: nDCG@10 and AP]"
         ),
     ] = None,
-    convention: Annotated[
-        str,
-        typer.Option(
-            "--convention", "-c", help="Convention of metrics: corank, letor4, letor3, trec_eval, sklearn or lightgbm."
-        ),
-    ] = "corank",
+    convention: Convention = "corank",
     compare: Annotated[
         list[Path] | None,
         typer.Option(help="Other predictions for TRUTH, tested against PREDICTIONS, paired by query; repeatable."),
@@ -37,11 +32,11 @@ def evaluate(
         Path | None, typer.Option(help="Tab-separated file of values, one line per query.", metavar="FILE")
     ] = None,
     as_json: Json = False,
-    unscored: Annotated[float | None, typer.Option(help="Grade that marks an unjudged row, such as -1.")] = None,
-    label: Annotated[str, typer.Option(help="Label column of a table.")] = "label",
-    qid: Annotated[str | None, typer.Option(help="Query id column of a table.  [default: qid]")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Random seed of the bootstrap of --compare.")] = 0,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing --per-query file.")] = False,
+    unscored: Unscored = None,
+    label: Label = "label",
+    qid: QidColumn = None,
+    seed: Seed = 0,
+    force: Force = False,
 ) -> None:
     """Compute metrics of a ranking, and test the difference from other rankings."""
     from corank.cli.learn.predictions import evaluate_predictions, read_truth

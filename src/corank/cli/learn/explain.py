@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from corank.cli.options import Json
+from corank.cli.options import Data, ExcludedLabel, Force, Json, ModelFile, Qid
 from corank.cli.output import print_json
 
 if TYPE_CHECKING:
@@ -16,11 +16,8 @@ if TYPE_CHECKING:
 
 
 def explain(
-    model: Annotated[Path, typer.Argument(help="Model file that `corank fit` wrote.")],
-    data: Annotated[
-        list[Path],
-        typer.Argument(help="LETOR text (several are joined), a store, Parquet or CSV; - is stdin."),
-    ],
+    model: ModelFile,
+    data: Data,
     pair: Annotated[
         tuple[str, str],
         typer.Option(help="Two rows: document ids, or 1-based row numbers.", metavar="A B", show_default=False),
@@ -30,11 +27,9 @@ def explain(
     plot: Annotated[
         Path | None, typer.Option(help="PNG or SVG file for a plot.", dir_okay=False, metavar="FILE")
     ] = None,
-    label: Annotated[
-        str | None, typer.Option(help="Label column of a table, excluded from the features.  [default: label]")
-    ] = None,
-    qid: Annotated[str | None, typer.Option(help="Query id column of a table; 'none' ignores query ids.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing plot.")] = False,
+    label: ExcludedLabel = None,
+    qid: Qid = None,
+    force: Force = False,
 ) -> None:
     """
     Explain why a model scores one row above another.
