@@ -1,4 +1,4 @@
-"""Named public data sets: found under $CORANK_DATA (or ~/.cache/corank), downloaded with a checksum where one may."""
+"""Public data sets of the experiments: found under $CORANK_DATA (or ~/.cache/corank), or downloaded and verified."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class File:
 @dataclass(frozen=True)
 class Dataset:
     """
-    A public data set that corank knows.
+    A public data set of the experiments.
 
     Attributes
     ----------
@@ -81,7 +81,7 @@ class Dataset:
 
     def path(self, name: str) -> Path:
         """
-        Return the path of one file, or say how to get it.
+        Return the path of one file; raise `InputError` with instructions if it is missing.
 
         Parameters
         ----------
@@ -109,13 +109,13 @@ class Dataset:
 
     @property
     def missing(self) -> tuple[File, ...]:
-        """The files that are not there."""
+        """The missing files."""
         return tuple(file for file in self.files if self.find(file.name) is None)
 
 
 def data_root() -> Path:
     """
-    Return the folder that holds data sets.
+    Return the folder of the data sets.
 
     Returns
     -------
@@ -128,7 +128,7 @@ def data_root() -> Path:
 @cache
 def datasets() -> dict[str, Dataset]:
     """
-    Return every data set that corank knows, by name.
+    Return every data set by name.
 
     Returns: name to Dataset.
     """
@@ -158,7 +158,7 @@ def dataset(name: str) -> Dataset:
 
 def verify(entry: Dataset) -> None:
     """
-    Check the content of every file of a data set that is there.
+    Verify the checksums of the existing files of a data set.
 
     Parameters
     ----------
@@ -170,12 +170,12 @@ def verify(entry: Dataset) -> None:
         if path is None:
             continue
         if hashlib.sha256(open_text(path).read().data).hexdigest() != file.sha256:
-            raise InputError(f"{path} does not have the checksum of {file.name}; remove it and get it again.")
+            raise InputError(f"{path} does not have the checksum of {file.name}; remove it and download it again.")
 
 
 def by_hand(entry: Dataset) -> str:
     """
-    Say which files of a data set are missing and cannot be downloaded, and what to do.
+    Return a message about missing files that cannot be downloaded, with instructions.
 
     Parameters
     ----------
@@ -197,9 +197,9 @@ def by_hand(entry: Dataset) -> str:
 
 def fetch(entry: Dataset) -> list[Path]:
     """
-    Download the missing files of a data set that have an address; a file appears only with the right checksum.
+    Download the missing files of a data set that have a URL; a file is written only if its checksum matches.
 
-    Some files have none: they stay missing, and where no missing file has one, that is said in an error.
+    Files without a URL stay missing; if no missing file has one, raise `InputError`.
 
     Parameters
     ----------
@@ -224,7 +224,9 @@ def fetch(entry: Dataset) -> list[Path]:
         except (OSError, http.client.HTTPException) as error:
             raise InputError(f"{file.url} cannot be downloaded ({reason(error)}); try again later.") from error
         if hashlib.sha256(content).hexdigest() != file.sha256:
-            raise InputError(f"{file.url} did not answer with the content of {file.name}; nothing was written.")
+            raise InputError(
+                f"{file.url} returned other content than {file.name}, so no file was written; try again later."
+            )
         path = entry.home / file.name
         path.parent.mkdir(parents=True, exist_ok=True)
         with atomic_file(path, overwrite=True) as scratch:

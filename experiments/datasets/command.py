@@ -1,4 +1,4 @@
-"""``python -m experiments.datasets``: which data sets the experiments know, where they are, and on which terms."""
+"""``python -m experiments.datasets``: list the data sets of the experiments, and download one."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_mar
 @app.command(cls=Command)
 def data(
     fetch: Annotated[
-        str | None, typer.Option(help="Download what is missing of this data set.", metavar="NAME")
+        str | None, typer.Option(help="Download the missing files of this data set.", metavar="NAME")
     ] = None,
-    verify: Annotated[bool, typer.Option(help="Check the content of every file that is there.")] = False,
+    verify: Annotated[bool, typer.Option(help="Verify the checksum of every file.")] = False,
     as_json: Json = False,
 ) -> None:
-    """List the known data sets: what they are, where they were found, terms of use."""
+    """List the data sets of the experiments: content, location and terms of use."""
     from corank.cli.output import make_console, show
     from corank.errors import InputError
     from corank.tables import ReportTable
@@ -54,10 +54,10 @@ def data(
     columns = ("name", "found", "fetch", "what it is", "terms of use")
     show(ReportTable(f"Data sets under {catalog.data_root()}", columns, tuple(rows)), make_console())
     typer.echo(
-        "Set CORANK_DATA to the folder that holds them. 'fetch' says how many files have an address: these are "
-        "downloaded by python -m experiments.datasets --fetch NAME, the others you get on their terms."
+        "Set CORANK_DATA to the folder of the data sets. 'fetch' is the number of files that can be downloaded: "
+        "python -m experiments.datasets --fetch NAME. Get the others by hand, on their terms of use."
     )
 
 
-def _share(n: int, of: int, all_of_them: str) -> str:
-    return "no" if n == 0 else all_of_them if n == of else f"{n} of {of}"
+def _share(n: int, total: int, complete: str) -> str:
+    return "no" if n == 0 else complete if n == total else f"{n} of {total}"

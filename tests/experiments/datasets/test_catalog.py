@@ -45,7 +45,7 @@ def test_fetching_checks_and_writes_once(shelf):
 def test_a_wrong_download_writes_nothing(shelf):
     entry, source = shelf
     source.write_bytes(b"something else")
-    with pytest.raises(InputError, match=r"did not answer with the content of part.txt; nothing was written"):
+    with pytest.raises(InputError, match=r"returned other content than part.txt, so no file was written"):
         catalog.fetch(entry)
     assert entry.find("part.txt") is None
 
