@@ -127,7 +127,7 @@ def test_the_roc_loop_compares_rows_of_all_queries(says, text, tmp_path):
         ),
         (["--model", "spd", "--prior", "3-11"], "--prior names feature 11, but the data has 10"),
         (["--model", "spd", "--prior", "3", "--loop", "roc"], "--prior works within queries, which --loop roc"),
-        (["--model", "lcra", "--views", "11"], "views=11 needs a column for each"),
+        (["--model", "lcra", "--views", "11"], "views=11 needs one column per view"),
     ],
 )
 def test_bad_words_give_one_sentence_and_no_file(says, text, tmp_path, words, message):

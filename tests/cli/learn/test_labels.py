@@ -77,7 +77,7 @@ def test_what_makes_no_sense_gets_a_sentence_and_no_file(says, tmp_path):
     (tmp_path / "plain.csv").write_text("a,b\n1,2\n")
     (tmp_path / "labels.csv").write_text("label:a,label:b\n1,0\n")
     for words, message in (
-        ((path, "-m", "label-ranker"), "say how it is to be read"),
+        ((path, "-m", "label-ranker"), "numbers other than 0 and 1; pass targets"),
         ((path, "-m", "label-ranker", "--scale", "minmax"), "--scale applies to rows of queries"),
         ((path, "-m", "label-ranker", "--lambda", "1"), "which OnlineLabelRanker does not have"),
         ((path, path, "-m", "calibrated-label-ranker"), "found 2 files"),
