@@ -67,32 +67,8 @@ class PreferenceEntry(JournalEntry):
     by: str = ""
 
 
-class PreferenceJournal(Journal[PreferenceEntry]):
-    """
-    The answers of one judge, one JSON line each, in a file that is locked while it is open.
-
-    Parameters
-    ----------
-    path : path
-        The file; it is created, with its folder, if it does not exist.
-
-    Attributes
-    ----------
-    path : Path
-        The file.
-    entries : list of PreferenceEntry
-        The entries so far.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> path = pathlib.Path(tempfile.mkdtemp(), "me.jsonl")
-    >>> with PreferenceJournal(path) as journal:
-    ...     journal.append(PreferenceEntry("left", "tea", "milk", "model"))
-    >>> path.read_text()
-    '{"action": "left", "left": "tea", "right": "milk", "by": "model"}\\n'
-    """
-
+class PreferenceJournal(Journal[PreferenceEntry]):  # noqa: D101
+    __doc__ = Journal.__doc__
     entry = PreferenceEntry
     folder = "preferences"
 

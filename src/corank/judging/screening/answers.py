@@ -29,32 +29,8 @@ class ScreeningEntry(JournalEntry):
     text: str = ""
 
 
-class ScreeningJournal(Journal[ScreeningEntry]):
-    """
-    The answers of one judge, one JSON line each, in a file that is locked while it is open.
-
-    Parameters
-    ----------
-    path : path
-        The file; it is created, with its folder, if it does not exist.
-
-    Attributes
-    ----------
-    path : Path
-        The file.
-    entries : list of ScreeningEntry
-        The entries so far.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> path = pathlib.Path(tempfile.mkdtemp(), "me.jsonl")
-    >>> with ScreeningJournal(path) as journal:
-    ...     journal.append(ScreeningEntry("relevant", "W1"))
-    >>> path.read_text()
-    '{"action": "relevant", "id": "W1"}\\n'
-    """
-
+class ScreeningJournal(Journal[ScreeningEntry]):  # noqa: D101
+    __doc__ = Journal.__doc__
     entry = ScreeningEntry
     folder = "answers"
 

@@ -39,11 +39,29 @@ E = TypeVar("E", bound=JournalEntry)
 
 class Journal(Generic[E]):
     """
-    The answers of one judge.
+    The answers of one judge, one JSON line each, in a file that is locked while it is open.
 
-    path: the file; it is created, with its folder, if it does not exist.
+    Parameters
+    ----------
+    path : path
+        The file; it is created, with its folder, if it does not exist.
 
-    entries: the entries so far.
+    Attributes
+    ----------
+    path : Path
+        The file.
+    entries : list of JournalEntry
+        The entries so far.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from corank.judging.screening.answers import ScreeningEntry, ScreeningJournal
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "me.jsonl")
+    >>> with ScreeningJournal(path) as journal:
+    ...     journal.append(ScreeningEntry("relevant", "W1"))
+    >>> path.read_text()
+    '{"action": "relevant", "id": "W1"}\\n'
     """
 
     entry: ClassVar[type[Any]]
