@@ -1,10 +1,10 @@
 """
-Speed of an index and of learning from links, on Wikispeedia.
+Speed of indexing, searching, and learning from links, on Wikispeedia.
 
 ``python benchmarks/bench_linklearn.py --bm25s PYTHON`` names an interpreter that has bm25s, PyStemmer and numba: it and
 corank count the same words (PyStemmer's english, the same stop words), build BM25 with the same numbers, and search the
-same queries for 10 documents, one thread each, in processor seconds, medians of repeats that alternate. Without it only
-learning is measured: documents and implied constraints a second. It needs CORANK_DATA.
+same queries for 10 documents, one thread each, in processor seconds, medians of alternating repeats. Without it only
+learning is measured: documents and implied constraints per second. It needs CORANK_DATA.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Learning a similarity from links, and searching other collections with it: Grangier and Bengio's experiment."""
+"""Grangier and Bengio's experiment: learn a similarity from links, and search other collections with it."""

@@ -1,4 +1,4 @@
-"""Is a similarity that is learnt from the citations of one collection of use in searching the others?"""
+"""Does a similarity learnt from the citations of one collection improve search in the others?"""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WAYS: dict[str, dict[str, Any]] = {
     "weighed as queries, no f3": {"symmetric": False, "use_length": False},
 }
 HELD = 0.3
-"""Share of the documents that say when to stop."""
+"""Share of the documents for early stopping."""
 
 
 def learn_citations(source: str, way: str, seed: int, steps: int) -> dict[str, list[float]]:
@@ -63,14 +63,13 @@ def citations_table(
         "Learnt from citations: AP of the other collections",
         ("ranker", "citations of", *COLLECTIONS),
         tuple(rows),
-        note=f"CACM: who cites whom; CISI: which documents are cited together. {HELD:.0%} of the documents say when to "
-        "stop.",
+        note=f"CACM: citations; CISI: co-citations. {HELD:.0%} of the documents say when to stop.",
     )
     return table, findings
 
 
 def _against(found: Any, tuned: list[float], source: str, way: str, to: str) -> str:
-    # rounded, so that queries on which both agree are ties
+    # rounded, so that equal values are ties
     gap = np.round(found - np.asarray(tuned), 9)
     return (
         f"LinkLearn, {way}, learnt from the citations of {source} against tuned BM25, AP of {to}'s {len(gap)} queries: "

@@ -1,4 +1,4 @@
-"""A picture of the three learnt functions beside the shape of BM25."""
+"""Plot of the three learnt functions and of BM25."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from corank.errors import import_extra
 from corank.text import LinkLearn
 
 GRIDS = (np.linspace(0.0, 3.5, 60), np.linspace(0.2, 7.5, 60), np.linspace(-1.6, 1.6, 60))
-"""Where the functions are drawn: log tf, log(N/df) and log(length/mean length)."""
+"""Points at which the functions are plotted: log tf, log(N/df) and log(length/mean length)."""
 
 
 def shapes(model: LinkLearn) -> list[list[float]]:
-    """Return the three functions on `GRIDS`; the weight of a word between texts holds f2 twice, so it is squared."""
+    """Return the three functions on `GRIDS`; f2 is squared, because the weight of a word contains it twice."""
     f1, f2, f3 = (network(x) for network, x in zip(model.networks_, GRIDS, strict=True))
     return [f1.tolist(), (f2**2).tolist(), f3.tolist()]
 
@@ -28,7 +28,7 @@ def plot_functions(best: list[list[float]], paper: list[list[float]], path: Path
     path: the PNG file to write.
     """
     import_extra("matplotlib", "report")
-    # no window system is asked for, and no global state is touched
+    # needs no window system, and changes no global state of pyplot
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

@@ -1,4 +1,4 @@
-"""The collections that are searched, BM25 on them, and the halves of Wikispeedia that are learnt from."""
+"""The collections that are searched, BM25 on them, and the training halves of Wikispeedia."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 METRICS = ("P@10", "BEP", "AP")
 
 MOST_TEXTS = 300
-"""Texts for which links are looked for."""
+"""Number of texts for which links are searched."""
 
 SPREAD = 0.6
 """Deviation of the logarithm of the length that articles are cut to."""
@@ -85,16 +85,16 @@ def searched() -> dict[str, Searched]:
 
 
 def everywhere(
-    to_index: Callable[[Corpus], Index], beside: dict[str, BM25] | None = None
+    to_index: Callable[[Corpus], Index], fused_with: dict[str, BM25] | None = None
 ) -> dict[str, dict[str, list[float]]]:
     """
     Search every collection, and return each metric of each query.
 
-    beside: a ranker for each collection, with which scores are averaged.
+    fused_with: a ranker for each collection, whose scores are averaged with the others.
     """
     found = {}
     for name, collection in searched().items():
-        others = [] if beside is None else [beside[name].to_index(collection.corpus)]
+        others = [] if fused_with is None else [fused_with[name].to_index(collection.corpus)]
         found[name] = collection.values(to_index(collection.corpus), *others)
     return found
 
@@ -105,14 +105,14 @@ def bm25_grid() -> list[tuple[float, float]]:
 
 
 def best_elsewhere(values: Sequence[dict[str, dict[str, list[float]]]], name: str) -> int:
-    """Which of several ways has the highest mean AP over the queries of all collections but one."""
+    """Return the variant with the highest mean AP over the queries of all collections but one."""
     means = [np.mean(np.concatenate([of[other]["AP"] for other in COLLECTIONS if other != name])) for of in values]
     return int(np.argmax(means))
 
 
 @lru_cache(maxsize=2)
 def _articles(n_words: int, seed: int) -> Corpus:
-    """Articles, cut to random lengths, so that long ones are not those of which there is much to say."""
+    """Return articles cut to random lengths, so that length does not depend on the subject."""
     articles = read_articles()
     rng = np.random.default_rng(seed)
     texts = articles.texts
@@ -123,7 +123,7 @@ def _articles(n_words: int, seed: int) -> Corpus:
 
 
 def halves(variant: Variant, seed: int) -> tuple[Links, Links]:
-    """Part the articles in two, one to learn from and one that says when to stop; links between them are left out."""
+    """Split the articles into halves for training and early stopping; links between them are left out."""
     corpus, pairs, queries = _articles(variant.n_words, seed), read_links(), None
     if variant.n_asked:
         articles = read_articles()
@@ -134,7 +134,7 @@ def halves(variant: Variant, seed: int) -> tuple[Links, Links]:
 
 
 def link_precision(to_index: Callable[[Corpus], Index], links: Links) -> float:
-    """Mean AP where some texts of the links are queries, and their linked documents are relevant."""
+    """Return the mean AP with some texts of the links as queries and their linked documents as relevant."""
     chosen = np.linspace(0, len(links) - 1, min(MOST_TEXTS, len(links))).astype(int)
     asked = links.take(chosen)
     grades = asked.grades()

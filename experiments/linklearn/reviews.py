@@ -44,7 +44,7 @@ def from_one_relevant(name: str, similarity: Callable[[NDArray[np.int64]], NDArr
 
 
 def compare_review(name: str, seed: int, steps: int) -> dict[str, float]:
-    """Search one review by tf-idf, by BM25 tuned on the others, and by what the others' citations teach."""
+    """Search one review by tf-idf, by BM25 tuned on the others, and by LinkLearn fitted to citations of the others."""
     corpus, others = _read(name)[1], [other for other in REVIEWS if other != name]
     tuned = max(K1S, key=lambda k1: sum(_by_bm25(other, k1) for other in others))
     training, validation = _citations(others, seed)
@@ -75,7 +75,7 @@ def _cosines(corpus: Corpus) -> Callable[[NDArray[np.int64]], NDArray[np.float64
 
 
 def _citations(names: list[str], seed: int) -> tuple[Links, Links]:
-    """Records of several reviews as one corpus, and who cites whom."""
+    """Return the records of several reviews as one corpus, and their citations."""
     texts, ids, pairs = [], [], []
     for name in names:
         records = _read(name)[0]
@@ -90,7 +90,7 @@ def reviews_table(options: ExperimentOptions, repeats: int, steps: int) -> tuple
     """
     Search every review.
 
-    Returns: a table of means over repeats, and what it says.
+    Returns: a table of means over repeats, and a finding.
     """
     options.expect(len(REVIEWS) * repeats)
     values = np.array(

@@ -1,8 +1,8 @@
 """
 LinkLearn against BM25: learnt from Wikispeedia's links, applied without retraining to Cranfield, CISI, MED and CACM.
 
-BM25 is taken as it comes and tuned, for each collection, on the queries of the three others; so is the choice among
-ways to learn from links. What every way brings is in a table of its own, and so is finding links themselves.
+BM25 has default parameters, or is tuned for each collection on the queries of the three others; so is the variant of
+training. Other tables show every variant, and finding links themselves.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ VARIANTS = (
     Variant("and the top counts more", 150, 40, (*QUERY, ("at_top", True))),
     Variant("first 20 words as queries, weighed so, no f3", 150, 20, QUERY),
 )
-"""Ways to learn; all but the paper's hold tf against length."""
+"""Variants of training; all but the paper's normalise tf by length."""
 
 Values = dict[str, dict[str, list[float]]]
 
@@ -68,7 +68,7 @@ def run(options: ExperimentOptions) -> Report:
     learnt = {
         variant: [
             options.result(
-                {"learn": variant.name, "repeat": r, "steps": steps, "beside": picks},
+                {"learn": variant.name, "repeat": r, "steps": steps, "fused_with": picks},
                 partial(learn, variant, options.seed + r, steps, picks),
             )
             for r in range(repeats if variant.n_words else 1)
@@ -95,12 +95,11 @@ def run(options: ExperimentOptions) -> Report:
     plot_functions(learnt[QUERIES][0]["shapes"], learnt[PAPER][0]["shapes"], plot)
     return Report(
         "LinkLearn: a similarity learnt from links, applied to other collections",
-        "Wikispeedia's articles are parted in two, links inside a half only: one half is learnt from, the other says "
-        "when to stop. Nothing is learnt from the collections, but for the table that learns from citations; stemmed "
-        "words without stop words everywhere. BM25's k1 "
-        "and b, and the way of learning, are chosen for each collection by the mean AP over the queries of the other "
-        f"three. {repeats} repeats part the articles anew, and cut them anew (whole ones are learnt from once); a "
-        "query's value is the mean of its repeats. Tests are Wilcoxon's over queries, two-sided.",
+        "Wikispeedia's articles are split into two halves, with links inside a half only: one half for training, the "
+        "other for early stopping. The collections are not used for training, except in the table of citations; words "
+        "are stemmed, without stop words. BM25's k1 and b, and the variant, are chosen for each collection by the mean "
+        f"AP over the queries of the other three. {repeats} repeats split and cut the articles again (whole articles "
+        "are used once); a query's value is the mean of its repeats. Tests are Wilcoxon's over queries, two-sided.",
         (_by_collection(rows, picks, ways, both), _by_way(found, fused), _links_table(learnt), citations, reviews),
         (*_findings(rows), *by_citations, finding),
         (plot,),
@@ -109,9 +108,9 @@ def run(options: ExperimentOptions) -> Report:
 
 def learn(variant: Variant, seed: int, steps: int, picks: dict[str, tuple[float, float]]) -> dict[str, Any]:
     """
-    Learn in one way from one parting of the articles, and search every collection.
+    Train one variant on one split of the articles, and search every collection.
 
-    picks: BM25's k1 and b for each collection, with which scores are averaged too.
+    picks: BM25's k1 and b for each collection, whose scores are also averaged with the model's.
     """
     training, validation = halves(variant, seed)
     began = time.process_time()
@@ -190,9 +189,10 @@ def _links_table(learnt: dict[Variant, list[dict[str, Any]]]) -> ReportTable:
         for variant, ones in learnt.items()
     ]  # fmt: skip
     return ReportTable(
-        "Finding links: AP on the half that was not learnt from",
+        "Finding links: AP on the half that was not used for training",
         ("way", "BM25", "LinkLearn", "gain", "steps", "processor seconds"), tuple(cells), digits=3,
-        note="That half said when to stop. BM25 is the best of k1, b = (1.2, 0.3), (1.2, 0.75), (2, 0.75) on it.",
+        note="That half was used for early stopping. BM25 is the best of k1, b = (1.2, 0.3), (1.2, 0.75), (2, 0.75) "
+        "on it.",
     )  # fmt: skip
 
 

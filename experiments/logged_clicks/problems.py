@@ -1,4 +1,4 @@
-"""MQ2008 with a production ranker of a few judgements, and people who click on its lists."""
+"""MQ2008 with a production ranker fitted to a few judgements, and simulated clicks on its lists."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from experiments.datasets.mq2008 import folds, read_parts
 K = 10
 """Length of a list."""
 WANTED = np.array([0.05, 0.5, 0.95])
-"""Probability that somebody who looks wants a document of grade 0, 1, 2."""
+"""Probability of a click on an examined document of grade 0, 1, 2."""
 SWAPPED = 0.1
 """Share of the lists in which two documents are swapped."""
 BM25 = tuple(range(20, 25))
-"""Columns whose mean orders rows without a judgement."""
+"""Columns whose mean ranks rows without judgements."""
 JUDGED = 5
-"""Queries that the production ranker learnt from."""
+"""Number of queries that the production ranker is fitted to."""
 
 Floats = NDArray[np.float64]
 
@@ -44,7 +44,7 @@ class Part:
 
     @property
     def wanted(self) -> Floats:
-        """Probability that each document is wanted."""
+        """Probability of a click on each document, if it is examined."""
         return WANTED[self.y.astype(np.int64)]
 
 
@@ -65,7 +65,7 @@ def part(fold: int, test: bool, longest: int | None = None) -> Part:
 
 
 def production(train: Part, rng: np.random.Generator) -> SPD:
-    """Learn the ranker whose lists are clicked on, from few queries that have something to compare."""
+    """Fit the ranker whose lists are shown, to a few queries with more than one grade."""
     spread = np.array([np.ptp(train.y[rows]) for rows in np.split(train.queries.order, train.queries.starts[1:-1])])
     chosen = rng.choice(np.flatnonzero(spread > 0), JUDGED, replace=False)
     rows = np.isin(train.qid, chosen)
@@ -73,13 +73,13 @@ def production(train: Part, rng: np.random.Generator) -> SPD:
 
 
 def looks(eta: float) -> Floats:
-    """Probability that somebody looks at each place."""
+    """Probability that each position is examined."""
     return np.arange(1.0, K + 1) ** -eta
 
 
 def clicks(part: Part, scores: Floats, eta: float, n_lists: int, rng: np.random.Generator) -> ClickLog:
     """
-    Show lists and take clicks; in some lists the first document and another, at random, change places.
+    Show lists and draw clicks; in some lists the first document and a random one are swapped.
 
     scores: of the ranker that makes the lists.
     eta: power by which looks fall with the place.

@@ -1,8 +1,8 @@
 """
 Learning from logged clicks on MQ2008 (after Joachims, Swaminathan and Schnabel, 2017).
 
-People click on lists of a ranker that a few judgements made; what is learnt from the clicks, by how they are weighed,
-and what they foretell.
+Users click on lists of a ranker fitted to a few judgements. The experiment compares rankers learnt from weighted and
+from plain clicks, and checks offline estimates.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ REPEATS = 2
 ETAS = (1.0, 2.0)
 LISTS = (1000, 10_000, 100_000)
 CLIP = 0.02
-WAYS = ("plain clicks", "weighed, bias known", "weighed, bias of swaps", "weighed, bias by regression")
+WAYS = ("plain clicks", "weighted, bias known", "weighted, bias from swaps", "weighted, bias by regression")
 RIVALS = ("no judgement: mean of BM25 columns", "the production ranker", "all judgements of the queries")
 METHODS = ("ips", "self_normalised", "doubly_robust")
 LOGS = 200
 BIAS_LISTS = 100_000
-"""Lists that the bias of an estimate comes from."""
+"""Number of lists from which the position bias is estimated."""
 Cells = dict[tuple[float, int, str], list[float]]
 
 
@@ -41,7 +41,7 @@ def run(options: ExperimentOptions) -> Report:
     Run the experiment.
 
     options: 2 repeats of 5 folds by default; quick runs make 1 of 2 folds, without the longest logs.
-    Returns: nDCG@10 of what was learnt, by the number of lists; how estimates hold.
+    Returns: nDCG@10 by number of lists, and the coverage of offline estimates.
     """
     repeats = options.repeats or (1 if options.quick else REPEATS)
     n_folds, lists = (2, LISTS[:2]) if options.quick else (5, LISTS)
@@ -60,33 +60,34 @@ def run(options: ExperimentOptions) -> Report:
     longest = (None, K)
     held = {
         (m, most): options.result(
-            {"experiment": "foretold", "method": m, "logs": n_logs, "longest": most},
+            {"experiment": "estimated", "method": m, "logs": n_logs, "longest": most},
             partial(_held, options.seed, m, n_logs, most),
         )
         for most in longest
         for m in METHODS
     }
-    foretold = ReportTable(
-        "DCG@10 of a ranker of all judgements, foretold from clicks on the production ranker's lists",
-        ("queries", "estimator", "true", "mean", "deviation", "interval holds it", "its width", "never shown"),
+    estimates = ReportTable(
+        "DCG@10 of a ranker fitted to all judgements, estimated from clicks on the production ranker's lists",
+        ("queries", "estimator", "true", "mean", "deviation", "coverage", "width of interval", "never shown"),
         tuple(
             ("all" if most is None else f"up to {K} documents", m.replace("_", "-"), *one)
             for (m, most), one in held.items()
         ),
         digits=3,
-        note=f"{n_logs} logs of 2,000 lists, looks falling as 1/place; the bias is estimated from another log of "
-        f"{BIAS_LISTS:,}. Self-normalised is the worth of a wanted document's rank, on a scale of its own. Where lists "
-        "show all documents of their query, the intervals can be right; where most are never shown, only what is "
-        "expected of them helps.",
+        note=f"{n_logs} logs of 2,000 lists, examination falls as 1/position; the bias is estimated from another log "
+        f"of {BIAS_LISTS:,}. Self-normalised estimates are the mean weight of a relevant document, on another scale. "
+        "If lists show all documents of their query, the intervals can be right; if most are never shown, only their expected "
+        "relevance helps.",
     )
     return Report(
         "Logged clicks on MQ2008",
-        f"Folds 1 to {n_folds}, {repeats} draws each. A linear ranker (SPD, defaults) learns from {JUDGED} judged "
+        f"Folds 1 to {n_folds}, {repeats} draws each. A linear ranker (SPD, defaults) is fitted to {JUDGED} judged "
         f"queries and shows lists of {K}, in {SWAPPED:.0%} of which the first document and another are swapped at "
-        "random; somebody looks at place k with probability k^-eta, and wants a document of grade 0, 1, 2 with .05, "
-        f".5, .95. SPD learns from the clicks on the training queries, propensities clipped at {CLIP:g}; nDCG@10 on "
-        "the test queries, corank's convention. p: Wilcoxon's over draws and folds, against plain clicks.",
-        (*tables, foretold),
+        "random; users examine position k with probability k^-eta, and click on examined documents of grade 0, 1, 2 "
+        "with probability .05, .5, .95. SPD learns from the clicks on the training queries, propensities clipped at "
+        f"{CLIP:g}; nDCG@10 on the test queries, corank's convention. p: Wilcoxon's test over draws and folds, against "
+        "plain clicks.",
+        (*tables, estimates),
         _findings(lists, cells),
     )
 
@@ -98,9 +99,9 @@ def _learnt(seed: int, eta: float, n: int, repeat: int, fold: int) -> dict[str, 
     log = clicks(train, old.predict(train.X), eta, n, rng)
     biases = {
         "plain clicks": PositionBias.power(0.0, K),
-        "weighed, bias known": PositionBias(looks(eta), "power"),
-        "weighed, bias of swaps": _monotone(log, None),
-        "weighed, bias by regression": _monotone(log, train),
+        "weighted, bias known": PositionBias(looks(eta), "power"),
+        "weighted, bias from swaps": _monotone(log, None),
+        "weighted, bias by regression": _monotone(log, train),
     }
     found = {RIVALS[0]: _ndcg(ColumnMean(BM25).fit(train.X, train.y, qid=train.qid), test), RIVALS[1]: _ndcg(old, test)}
     for way, bias in biases.items():
@@ -111,7 +112,7 @@ def _learnt(seed: int, eta: float, n: int, repeat: int, fold: int) -> dict[str, 
 
 
 def _monotone(log: ClickLog, train: Part | None) -> PositionBias:
-    """Estimate the bias; from few clicks it may not be told, and looks that fall as 1/place are taken."""
+    """Estimate the bias; if clicks do not identify it, assume that examination falls as 1/position."""
     from corank.errors import InputError
 
     try:
@@ -158,7 +159,7 @@ def _table(eta: float, lists: tuple[int, ...], cells: Cells) -> ReportTable:
         gap = np.concatenate([np.subtract(cells[eta, n, way], cells[eta, n, WAYS[0]]) for n in lists])
         rows.append((way, *values, "" if way == WAYS[0] else f"{wilcoxon(gap):.1g}"))
     columns = ("learnt from", *(f"{n:,} lists" for n in lists), "p against plain clicks")
-    return ReportTable(f"nDCG@10, looks falling as place^-{eta:g}", columns, tuple(rows), digits=4)
+    return ReportTable(f"nDCG@10, examination falls as position^-{eta:g}", columns, tuple(rows), digits=4)
 
 
 def _findings(lists: tuple[int, ...], cells: Cells) -> tuple[str, ...]:
@@ -167,5 +168,5 @@ def _findings(lists: tuple[int, ...], cells: Cells) -> tuple[str, ...]:
         of = {way: np.concatenate([cells[eta, n, way] for n in lists]) for way in (*WAYS, *RIVALS)}
         for way in WAYS[1:]:
             gap = of[way] - of[WAYS[0]]
-            found.append(f"place^-{eta:g}: {way} against plain clicks {gap.mean():+.4f} (p = {wilcoxon(gap):.1g}).")
+            found.append(f"position^-{eta:g}: {way} against plain clicks {gap.mean():+.4f} (p = {wilcoxon(gap):.1g}).")
     return tuple(found)

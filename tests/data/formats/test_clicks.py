@@ -113,7 +113,7 @@ def test_bad_lists_get_a_sentence():
         ClickLog.of(["a", "b"], ["x", "y"], [1, 2], [0, 0], impression=[1, 1])
     with pytest.raises(InputError, match="row 1 of the log repeats a document of its list"):
         ClickLog.of(["a", "a"], ["x", "x"], [1, 2], [0, 0])
-    with pytest.raises(InputError, match="row 1 of the log shows a position that its list has"):
+    with pytest.raises(InputError, match="row 1 of the log repeats a position of its list"):
         ClickLog.of(["a", "a"], ["x", "y"], [1, 1], [0, 0], impression=[1, 1])
     with pytest.raises(InputError, match="propensity is 0 at row 0"):
         ClickLog.of(["a"], ["x"], [1], [0], propensity=[0.0])
