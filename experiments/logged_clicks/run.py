@@ -76,8 +76,8 @@ def run(options: ExperimentOptions) -> Report:
         digits=3,
         note=f"{n_logs} logs of 2,000 lists, examination falls as 1/position; the bias is estimated from another log "
         f"of {BIAS_LISTS:,}. Self-normalised estimates are the mean weight of a relevant document, on another scale. "
-        "If lists show all documents of their query, the intervals can be right; if most are never shown, only their expected "
-        "relevance helps.",
+        "If lists show all documents of their query, the intervals can be right; if most are never shown, only their "
+        "expected relevance helps.",
     )
     return Report(
         "Logged clicks on MQ2008",

@@ -11,6 +11,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from corank.core.lists.ranked import (
+    SMALL_TIE,
+    cascade,
     first_relevant,
     irrelevant_above,
     mean_of_ndcgs,
@@ -18,7 +20,6 @@ from corank.core.lists.ranked import (
     precision_sums,
     ranked_gains,
 )
-from corank.core.lists.reciprocal_rank import SMALL_TIE, cascade
 from corank.core.lists.top_k import BLOCK, EXPECTED, GIVEN
 
 rows = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=6)
