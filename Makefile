@@ -1,8 +1,8 @@
-# Two commands for everybody: `make demo` and `make test`. Each prepares its own .venv in a new clone.
+# The two main commands are `make demo` and `make test`. Each prepares its own .venv in a new clone.
 PYTHON ?= python3
 BIN := .venv/bin
 
-# one thread for BLAS: two workers on two cores would only wait for each other
+# one BLAS thread for each of the two test workers
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 PYTEST := $(ONE_THREAD) $(BIN)/pytest -q -n 2
 
@@ -14,12 +14,12 @@ demo: .venv/.run
 test: lint .venv/.kernels .venv/.browser
 	$(PYTEST)
 
-# every test, and every writer killed; tests on real data where CORANK_DATA names its folder
+# all tests, and kills of every writer; tests on real data if CORANK_DATA names its folder
 test-all: lint .venv/.kernels .venv/.browser
 	$(PYTEST) -m ""
 	$(MAKE) kills
 
-# the numerical tests once more, with the BLAS kernels of another processor: other last bits, other signs of eigenvectors
+# the numerical tests with the BLAS kernels of another processor: other last bits, other signs of eigenvectors
 NOT_NUMERICAL := cli data distributed/test_cluster.py evaluation/compare evaluation/report experiments faults test_examples.py test_fuzz.py \
 	test_guides.py
 test-numerics: .venv/.kernels
@@ -36,7 +36,7 @@ lint: .venv/.dev
 experiment: .venv/.dev
 	$(BIN)/python -m experiments $(NAME)
 
-# every writer killed before each of its steps and at random times; the tests take a few of those
+# kills every writer before each of its steps and at random times; make test does a few of these
 faults: .venv/.kernels
 	$(ONE_THREAD) $(BIN)/pytest -q -m "" tests/faults
 	$(MAKE) kills
@@ -50,22 +50,22 @@ bench: .venv/.bench
 	for path in benchmarks/bench_*.py; do name=$${path#benchmarks/bench_}; \
 		$(BIN)/python benchmarks/record.py $${name%.py} || exit 1; done
 
-# the site, into docs/_build/html; any warning is an error. Pages of names that are gone would be one: they are made anew
+# the site, in docs/_build/html; warnings are errors. Generated pages are deleted first, since pages of removed names warn
 docs: .venv/.docs
 	rm -rf docs/api/generated docs/_build
 	$(ONE_THREAD) $(BIN)/sphinx-build -q -W --keep-going -d docs/_build/doctrees docs docs/_build/html
 	@echo 'open docs/_build/html/index.html'
 
-# asks the network whether addresses of others are still there
+# checks external links; needs the network
 linkcheck: .venv/.docs
 	$(BIN)/sphinx-build -q -W --keep-going -D plot_gallery=0 -b linkcheck -d docs/_build/doctrees docs docs/_build/linkcheck
 
-# hostile files against every reader for so long; what fails is kept in fuzz/corpus and is then a test
+# fuzz every reader; failing inputs are kept in fuzz/corpus and become tests
 MINUTES ?= 10
 fuzz: .venv/.kernels
 	$(ONE_THREAD) $(BIN)/python -m fuzz --minutes $(MINUTES)
 
-# forget compiled kernels: numba looks at the file of a kernel, not at those of the functions it calls
+# delete compiled kernels: numba does not notice changes in other files that a kernel calls
 fresh:
 	find src -name '*.nb[ci]' -delete
 
@@ -93,7 +93,7 @@ $(BIN)/python:
 	$(BIN)/python -m pip install --quiet --editable '.[bench]'
 	touch $@
 
-# pages of reports are looked at in a real browser: it is installed where we may, and else named
+# the tests of report pages need a browser; install it if possible
 .venv/.browser: | $(BIN)/python
 	@for name in chromium chromium-browser google-chrome; do command -v $$name >/dev/null && touch $@ && exit 0; done; \
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \

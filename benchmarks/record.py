@@ -63,7 +63,7 @@ def figures(lines: list[str]) -> list[dict[str, Any]]:
 
 
 def main(name: str, *arguments: str) -> None:
-    """Run one benchmark and keep its figures; nothing is kept if it fails."""
+    """Run one benchmark and keep its figures; if it fails, no figure is kept."""
     around = context(list(arguments))
     words = [sys.executable, str(HERE / f"bench_{name}.py"), *arguments]
     done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=False)

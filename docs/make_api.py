@@ -1,4 +1,4 @@
-"""Write docs/api/: one page a room, with every class and function that users may import from it."""
+"""Write docs/api/: one page for each public package, with its classes and functions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import corank
 from corank.metrics import Measure
 
 API = Path(__file__).parent / "api"
-# rooms by what they are for; a room that stands in none is an error, one that corank does not have is passed over
+# public packages by purpose; a package that is missing here is an error
 SECTIONS = {
     "Learn a ranker": (
         "linear", "rls", "pursuit", "lambdarank", "gp", "collaborative", "label_ranking", "text", "clicks",
@@ -23,7 +23,7 @@ SECTIONS = {
 }  # fmt: skip
 
 
-def rooms() -> set[str]:
+def packages() -> set[str]:
     """Return every public package: those of `import corank`, their public parts, and where names are defined."""
     containers = {"evaluation", "judging"}
     homes = {home.removeprefix("corank.") for home in corank._HOMES.values()}
@@ -32,8 +32,8 @@ def rooms() -> set[str]:
 
 
 def placed() -> dict[str, list[str]]:
-    """Return the rooms of each section that there are."""
-    return {section: [room for room in members if room in rooms()] for section, members in SECTIONS.items()}
+    """Return the existing packages of each section."""
+    return {section: [package for package in members if package in packages()] for section, members in SECTIONS.items()}
 
 
 def offered(module_name: str) -> dict[str, object]:
@@ -55,23 +55,23 @@ def full_name(module_name: str, name: str) -> str:
     return f"corank.{name}" if corank._HOMES.get(name) == module_name else f"{module_name}.{name}"
 
 
-def listing(room: str) -> dict[str, object]:
-    """Return what a package offers, each thing under its full name and once in the whole reference."""
-    module_name = f"corank.{room}"
+def listing(package: str) -> dict[str, object]:
+    """Return the names of a package, each once in the whole reference."""
+    module_name = f"corank.{package}"
     things = {full_name(module_name, name): thing for name, thing in offered(module_name).items()}
-    return {name: thing for name, thing in things.items() if not is_elsewhere(room, name, thing)}
+    return {name: thing for name, thing in things.items() if not is_elsewhere(package, name, thing)}
 
 
-def is_elsewhere(room: str, full: str, thing: object) -> bool:
-    """Whether a thing is shown under another name: that of `import corank`, or that of the package that defines it."""
+def is_elsewhere(package: str, full: str, thing: object) -> bool:
+    """Return whether a name is listed elsewhere: at the top level, or in the package that defines it."""
     name = full.rpartition(".")[2]
     if full == f"corank.{name}":
-        return corank._HOMES[name] != f"corank.{room}"
+        return corank._HOMES[name] != f"corank.{package}"
     if name in corank._HOMES and getattr(corank, name) is thing:
         return True
     made_in = getattr(thing, "__module__", "")
-    others = [other for other in rooms() - {room} if made_in.startswith(f"corank.{other}")]
-    return not made_in.startswith(f"corank.{room}") and any(name in offered(f"corank.{other}") for other in others)
+    others = [other for other in packages() - {package} if made_in.startswith(f"corank.{other}")]
+    return not made_in.startswith(f"corank.{package}") and any(name in offered(f"corank.{other}") for other in others)
 
 
 def table(names: list[str], template: str = "") -> str:
@@ -80,11 +80,11 @@ def table(names: list[str], template: str = "") -> str:
     return "\n".join(["```{eval-rst}", ".. autosummary::", *options, "", *(f"   {name}" for name in names), "```", ""])
 
 
-def page(room: str) -> str:
-    """Return the page of a room."""
-    summary = (import_module(f"corank.{room}").__doc__ or "").strip().splitlines()[0]
-    parts = [f"# corank.{room}\n", f"{summary}\n"]
-    things = listing(room)
+def page(package: str) -> str:
+    """Return the page of a package."""
+    summary = (import_module(f"corank.{package}").__doc__ or "").strip().splitlines()[0]
+    parts = [f"# corank.{package}\n", f"{summary}\n"]
+    things = listing(package)
     plain = [name for name, thing in things.items() if not isinstance(thing, Measure)]
     measures = [name for name, thing in things.items() if isinstance(thing, Measure)]
     parts.append(table(plain))
@@ -94,27 +94,29 @@ def page(room: str) -> str:
 
 
 def index() -> str:
-    """Return the page that lists the rooms."""
+    """Return the page that lists the packages."""
     parts = [
         "# API reference\n",
-        "Every public class and function, room by room. What `import corank` gives directly is shown under that name, "
-        "`corank.SPD`;\nthe rest under its room, `corank.gp.Posterior`. Made by `python docs/make_api.py`.\n",
+        "Every public class and function, by package. Names that `import corank` provides are listed as `corank.SPD`, all\n"
+        "others under their package, `corank.gp.Posterior`. Generated by `python docs/make_api.py`.\n",
     ]
     for section, members in placed().items():
         parts.append(f"## {section}\n")
-        for room in members:
-            shown = ", ".join(f"`{name.removeprefix('corank.').removeprefix(f'{room}.')}`" for name in listing(room))
-            parts.append(f"- [{room}]({room}.md): {shown}")
+        for package in members:
+            shown = ", ".join(
+                f"`{name.removeprefix('corank.').removeprefix(f'{package}.')}`" for name in listing(package)
+            )
+            parts.append(f"- [{package}]({package}.md): {shown}")
         parts += ["", "```{toctree}", ":hidden:", f":caption: {section}", "", *members, "```", ""]
     return "\n".join(parts)
 
 
 def pages() -> dict[str, str]:
     """Return the text of every page of the reference, by the name of its file."""
-    shown = [room for members in placed().values() for room in members]
-    if forgotten := rooms() - set(shown):
+    shown = [package for members in placed().values() for package in members]
+    if forgotten := packages() - set(shown):
         raise SystemExit(f"put {', '.join(sorted(forgotten))} into SECTIONS of docs/make_api.py.")
-    return {"index.md": index(), **{f"{room}.md": page(room) for room in shown}}
+    return {"index.md": index(), **{f"{package}.md": page(package) for package in shown}}
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Write docs/map.md: what stands above the line is kept, the list of modules below it is read off the source."""
+"""Update the list of modules in docs/map.md from the source; the text above the list is kept."""
 
 from __future__ import annotations
 
